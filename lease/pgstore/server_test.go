@@ -128,12 +128,4 @@ func created(tb testing.TB, pool *pgxpool.Pool) driver.Store {
 	return s
 }
 
-// use acquires a lease.
-func use(s driver.Store) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	_, err := s.Acquire(ctx, calls.Request(time.Now()))
-	return err
-}
-
 var wantError = calls.WantError("pgstore: ", "hunter2")

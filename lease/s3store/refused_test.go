@@ -87,21 +87,18 @@ type doer func(*http.Request) (*http.Response, error)
 
 func (f doer) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
-// stub answers every request with what a server of S3 would answer.
+// stub responds to every request as a server of S3 would.
 type stub struct {
 	status int
 	code   string
 	header http.Header
-	after  int64 // so many requests that are answered as of an empty bucket
+	after  int64 // so many requests to an empty bucket
 
-	asked, puts atomic.Int64
+	asked atomic.Int64
 }
 
 func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := s.asked.Add(1)
-	if r.Method == http.MethodPut {
-		s.puts.Add(1)
-	}
 	status, code := s.status, s.code
 	if n <= s.after {
 		if r.URL.Query().Has("list-type") {
@@ -132,7 +129,7 @@ func (s *stub) store(t *testing.T) driver.Store {
 	return store
 }
 
-// What a server answers, and what the error says.
+// What a server responds with, and what the error contains.
 func TestRefusals(t *testing.T) {
 	date := func(d time.Duration) http.Header {
 		return http.Header{"Date": {time.Now().Add(d).UTC().Format(http.TimeFormat)}}

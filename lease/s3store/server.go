@@ -102,15 +102,12 @@ func checksum(data []byte) string {
 
 // listing is the part of ListObjectsV2's response that is used.
 type listing struct {
-	XMLName  xml.Name `xml:"ListBucketResult"`
-	Contents []struct {
-		Key  string
-		ETag string
-	}
+	XMLName               xml.Name `xml:"ListBucketResult"`
+	Contents              []struct{ Key string }
 	NextContinuationToken string
 }
 
-// List implements [pages.Server]. It lists versions only.
+// List implements [pages.Server]. It lists names only.
 func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
 	all := make(map[string]pages.Object)
 	query := url.Values{"list-type": {"2"}, "prefix": {s.prefix}}
@@ -127,11 +124,7 @@ func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
 			return nil, s.failed(listBucket, "", fmt.Errorf("not a list of objects: %w", err))
 		}
 		for _, c := range l.Contents {
-			version, err := etag(c.ETag)
-			if err != nil {
-				return nil, s.failed(listBucket, "", err)
-			}
-			all[strings.TrimPrefix(c.Key, s.prefix)] = pages.Object{Version: version}
+			all[strings.TrimPrefix(c.Key, s.prefix)] = pages.Object{}
 		}
 		if l.NextContinuationToken == "" {
 			return all, nil
@@ -140,8 +133,7 @@ func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
 	}
 }
 
-// etag returns an entity tag without its quotes: lists and headers of one
-// server may differ in them.
+// etag returns an entity tag without its quotes.
 func etag(text string) (string, error) {
 	switch tag := strings.Trim(text, `"`); {
 	case tag == "":

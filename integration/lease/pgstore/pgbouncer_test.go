@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -78,6 +77,7 @@ func TestConformanceThroughPgbouncer(t *testing.T) {
 	leasetest.Run(t, harness(pgbouncer(t, server.DSN()), server.Connect(t)))
 }
 
+// pgbouncer returns the DSN of a database through pgbouncer.
 func pgbouncer(t *testing.T, dsn string) string {
 	t.Helper()
 	path, err := exec.LookPath("pgbouncer")
@@ -85,28 +85,28 @@ func pgbouncer(t *testing.T, dsn string) string {
 		path, err = exec.LookPath("/usr/sbin/pgbouncer")
 	}
 	if err != nil {
+		const why = "pgbouncer is not installed; install the Debian package pgbouncer"
 		if os.Getenv("CI") != "" {
-			t.Fatal("pgbouncer is not installed; install the Debian package pgbouncer")
+			t.Fatal(why)
 		}
-		t.Skip("pgbouncer is not installed; install the Debian package pgbouncer")
+		t.Skip(why)
 	}
 	backend, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	password, _ := backend.User.Password()
-	addresses, err := child.Addresses(1)
-	if err != nil {
+	bouncer := child.New("pgbouncer", nil)
+	if bouncer.Dir, err = os.MkdirTemp("", "pgbouncer-"); err != nil { //nolint:usetesting // t.TempDir is for this user only
 		t.Fatal(err)
 	}
-	_, port, _ := strings.Cut(addresses[0], ":")
-	dir, err := os.MkdirTemp("", "pgbouncer-") //nolint:usetesting // t.TempDir is for this user only
-	if err != nil {
-		t.Fatal(err)
+	ini := filepath.Join(bouncer.Dir, "pgbouncer.ini")
+	front := func() string {
+		return fmt.Sprintf("postgres://any:none@%s%s?sslmode=disable", bouncer.Address, backend.Path)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	ini := filepath.Join(dir, "pgbouncer.ini")
-	text := fmt.Sprintf(`[databases]
+	bouncer.Answers = func(ctx context.Context) error { return ping(ctx, front()) }
+	bouncer.Command = func() *exec.Cmd {
+		text := fmt.Sprintf(`[databases]
 * = host=%s port=%s user=%s password=%s
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -117,26 +117,19 @@ pool_mode = transaction
 default_pool_size = 3
 max_client_conn = 100
 server_reset_query_always = 0
-`, backend.Hostname(), backend.Port(), backend.User.Username(), password, port)
-	if err := os.WriteFile(ini, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	command := child.Foreign(path, ini)
-	if os.Geteuid() == 0 { // which pgbouncer refuses
-		const nobody = 65534
-		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-		if err := errors.Join(os.Chown(dir, nobody, nobody), os.Chown(ini, nobody, nobody)); err != nil {
-			t.Fatal(err)
+`, backend.Hostname(), backend.Port(), backend.User.Username(), password, bouncer.Port())
+		err := os.WriteFile(ini, []byte(text), 0o600)
+		command := child.Foreign(path, ini)
+		if os.Geteuid() == 0 { // which pgbouncer refuses
+			const nobody = 65534
+			command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+			err = errors.Join(err, os.Chown(bouncer.Dir, nobody, nobody), os.Chown(ini, nobody, nobody))
 		}
+		if err != nil {
+			t.Error(err)
+		}
+		return command
 	}
-	bouncer := child.New("pgbouncer", func() *exec.Cmd { return command })
-	if err := bouncer.Run(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = bouncer.Stop() })
-	front := fmt.Sprintf("postgres://any:none@%s%s?sslmode=disable", addresses[0], backend.Path)
-	if err := answers(front, bouncer); err != nil {
-		t.Fatal(err)
-	}
-	return front
+	child.ForTest(t, func(ctx context.Context) (*child.Server, error) { return bouncer, bouncer.Start(ctx) })
+	return front()
 }

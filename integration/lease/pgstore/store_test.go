@@ -127,7 +127,9 @@ func TestProcesses(t *testing.T) {
 			}
 		}
 		during()
-		return answers(server.DSN())
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		return child.Ready(ctx, func(ctx context.Context) error { return ping(ctx, server.DSN()) })
 	})
 	proxy.Check(t)
 }
@@ -148,17 +150,13 @@ func crash(dsn string) error {
 	return syscall.Kill(pid, syscall.SIGKILL)
 }
 
-// answers waits until a server answers.
-func answers(dsn string, server ...*child.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	return child.Ready(ctx, func(ctx context.Context) error {
-		conn, err := pgx.Connect(ctx, dsn)
-		if err != nil {
-			return err
-		}
-		return conn.Close(ctx)
-	}, server...)
+// ping connects to a server.
+func ping(ctx context.Context, dsn string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
 }
 
 // Close obeys its context although the server does not respond, with a call that was cancelled and
