@@ -42,7 +42,7 @@ func Everything(ctx context.Context, open func() (driver.Store, error), done fun
 		call func() error
 	}{
 		{"create", func() error {
-			d, err := driver.NewDescription(lease.Description{Nodes: driver.DefaultBlockSize, LongestTTL: lease.MaxTTL})
+			d, err := driver.NewDescription(lease.Description{Created: now, Nodes: driver.DefaultBlockSize, LongestTTL: lease.MaxTTL})
 			if err != nil {
 				return err
 			}

@@ -91,7 +91,7 @@ var wantError = calls.WantError("k8sstore: ", "secret-of-")
 func TestRights(t *testing.T) {
 	s := server(t)
 	try := func(user, namespace string) error {
-		return calls.Everything(t.Context(), storage(s.Client(user), s.URL(), namespace, "").Open, nil)
+		return calls.Everything(t.Context(), storage(s.Client(user), s.URL(), namespace, newName()).Open, nil)
 	}
 	verbs := []string{"get", "list", "create", "update"}
 	for _, missing := range verbs {
