@@ -73,7 +73,6 @@ func TestHops(t *testing.T) {
 		}
 		return append(h, more...)
 	}
-	with := func(opts ...xtraceid.Option) propagation.TextMapPropagator { return xtraceid.New(opts...) }
 	refuse := xtraceid.WithVerifier(func(trace.TraceID) bool { return false })
 	alone, low := []string{"x-trace-id", traceT}, "0000000000000000"+low64
 	cases := []hop{
@@ -83,8 +82,8 @@ func TestHops(t *testing.T) {
 		{name: "other B3, not sampled", headers: b3(traceU, "0", alone...), trace: traceT, root: true},
 		{name: "x-trace-id alone", headers: alone, trace: traceT, root: true},
 		{name: "B3 alone, 64-bit", headers: b3(low64, "1"), trace: low, parent: spanS},
-		{name: "refused", headers: b3(lowT, "0", alone...), propagator: with(refuse), root: true},
-		{name: "B3 shortened", headers: b3(traceT, "1"), propagator: with(xtraceid.WithB3TraceID64()), trace: traceT, parent: spanS,
+		{name: "refused", headers: b3(lowT, "0", alone...), propagator: xtraceid.New(refuse), root: true},
+		{name: "B3 shortened", headers: b3(traceT, "1"), propagator: xtraceid.New(xtraceid.WithB3TraceID64()), trace: traceT, parent: spanS,
 			sends: map[string]string{"X-B3-TraceId": "=" + lowT, "X-Trace-Id": "=" + traceT}},
 	}
 
@@ -166,10 +165,10 @@ func (c hop) run(t *testing.T) {
 	var received http.Header
 	orders := startService(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { received = r.Header.Clone() }),
 		serviceConfig{propagator: propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New())})
-	config := serviceConfig{propagator: c.propagator, sampler: c.sampler}
 	if c.propagator == nil {
-		config.propagator = xtraceid.New()
+		c.propagator = xtraceid.New()
 	}
+	config := serviceConfig{propagator: c.propagator, sampler: c.sampler}
 	if c.verify != nil {
 		config.options = []otelhttp.Option{otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(c.verify))}
 	}
@@ -180,7 +179,7 @@ func (c hop) run(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		resp, err := edge.client(config.propagator).Do(req)
+		resp, err := edge.client(c.propagator).Do(req)
 		if err != nil {
 			t.Error(err)
 			return

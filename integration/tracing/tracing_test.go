@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
@@ -27,8 +26,6 @@ const (
 	lowT   = "a1b2c3d4e5f60718"
 	low64  = "00f067aa0ba902b7" // a 64-bit trace ID that is not T's low half
 	spanS  = "53995c3f42cd8ad8"
-
-	noSpan = "0000000000000000"
 )
 
 // rootSampler samples all roots and counts its calls.
@@ -51,8 +48,7 @@ type service struct {
 
 type serviceConfig struct {
 	propagator propagation.TextMapPropagator
-	sampler    sdktrace.Sampler     // default: ParentBased(rootSampler)
-	ids        sdktrace.IDGenerator // default: idgen.New()
+	sampler    sdktrace.Sampler // default: ParentBased(rootSampler)
 	options    []otelhttp.Option
 	outside    func(http.Handler) http.Handler // around otelhttp's handler
 	setup      func(*httptest.Server)          // default: start
@@ -67,11 +63,8 @@ func startService(t *testing.T, h http.Handler, c serviceConfig) *service {
 	if c.propagator == nil {
 		c.propagator = xtraceid.New()
 	}
-	if c.ids == nil {
-		c.ids = idgen.New()
-	}
 	s.provider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans),
-		sdktrace.WithSampler(c.sampler), sdktrace.WithIDGenerator(c.ids))
+		sdktrace.WithSampler(c.sampler), sdktrace.WithIDGenerator(idgen.New()))
 	t.Cleanup(func() {
 		if err := s.provider.Shutdown(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
@@ -133,10 +126,3 @@ func get(t *testing.T, c *http.Client, url string, header ...string) *http.Respo
 }
 
 func ok(http.ResponseWriter, *http.Request) {}
-
-// spanContextOf passes the span context that the handler sees to the test.
-func spanContextOf(to *trace.SpanContext) http.HandlerFunc {
-	return func(_ http.ResponseWriter, r *http.Request) {
-		*to = trace.SpanContextFromContext(r.Context())
-	}
-}
