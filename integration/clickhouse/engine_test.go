@@ -16,6 +16,7 @@ import (
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // TestMain keeps the engine running between tests: it would start again for each.
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 		err = e.Close()
 	}
 	_ = os.RemoveAll(dir)
-	if code == 0 && err != nil && !errors.Is(err, servers.ErrNotInstalled) {
+	if code == 0 && err != nil && !errors.Is(err, child.ErrNotInstalled) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}

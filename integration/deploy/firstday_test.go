@@ -1,9 +1,7 @@
 package deploy
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -15,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -29,7 +26,7 @@ import (
 // get wrong. docs/first-day.txt is what a person reads; TRACEFLAKE_UPDATE=1 writes it again.
 func TestFirstDay(t *testing.T) {
 	api := kubernetes.Shared(t)
-	d := &day{t: t, dir: t.TempDir(), api: newAPI(t, api.Proxy(t, api.Token(kubernetes.Admin)))}
+	d := &day{t: t, dir: t.TempDir(), api: newAPI(t, api.Proxy(kubernetes.Token(kubernetes.Admin)))}
 	if err := api.Apply(t.Context(), "apiVersion: v1\nkind: Namespace\nmetadata: {name: first-day}\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -55,55 +52,54 @@ func TestFirstDay(t *testing.T) {
 	d.run(0, "doctor")
 
 	d.title("Two services and a gateway start")
-	orders := d.start("service", "orders", "127.0.0.1:0")
-	d.env = append(d.env, "ORDERS_URL="+orders.url(t))
-	shop := d.start("service", "shop", "127.0.0.1:0")
-	front := d.start("gateway", "127.0.0.1:0", shop.url(t))
-	id := get(t, front.url(t)+"/checkout").Header.Get("x-trace-id")
+	url := func(p *child.Server) string { return await(t, p, 1, served)[0] }
+	orders := d.start("orders")
+	shop := d.start("shop", "ORDERS_URL="+url(orders))
+	front := start(t, d.command("gateway", "127.0.0.1:0", url(shop)))
+	id := get(t, url(front)+"/checkout").Header.Get("x-trace-id")
 	d.run(0, "inspect", id)
 	d.run(0, "lease", "list", "--held")
 
 	d.title("The secret is missing")
-	d.fails("orders", setup.SecretFileVar+"="+filepath.Join(d.dir, "missing"))
+	d.fails(setup.SecretFileVar + "=" + filepath.Join(d.dir, "missing"))
 	d.title("The URL names another store")
-	d.fails("orders", setup.StoreVar+"=k8s://first-day/orders?server="+d.api.URL)
+	d.fails(setup.StoreVar + "=k8s://first-day/orders?server=" + d.api.URL)
 	d.title("The secret is another store's")
 	other := filepath.Join(d.dir, "other")
 	if err := os.WriteFile(other, []byte("dffd6021bb2bd5b0af676290809ec3a5\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.fails("orders", setup.SecretFileVar+"="+other)
+	d.fails(setup.SecretFileVar + "=" + other)
 
 	d.title("The store is unavailable at the start")
 	d.api.set(true, 0)
-	down := d.start("service", "orders", "127.0.0.1:0")
-	get(t, down.url(t)) // it serves, with random IDs
-	down.stop(t)
-	d.say(down.problems())
+	down := d.start("orders")
+	get(t, url(down)) // it serves, with random IDs
+	end(t, down)
+	d.say(down)
 	d.title("The store becomes unavailable later")
-	orders.await(t, "503")
-	d.say(orders.problems())
+	await(t, orders, 1, "503")
+	d.say(orders)
 	d.api.set(false, 0)
 	time.Sleep(2 * time.Second) // it asks again by itself
 	d.run(0, "doctor")
 
 	d.title("A pod is killed: its block is free when its lease is over")
-	if err := shop.cmd.Process.Kill(); err != nil {
+	if err := shop.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = shop.cmd.Wait()
 	time.Sleep(5 * time.Second)
 	d.run(0, "lease", "list", "--held")
 
 	d.title("The clock of a machine is two hours ahead of the store's")
 	d.api.set(false, -2*time.Hour)
 	d.run(1, "doctor")
-	d.fails("orders")
+	d.fails()
 	d.api.set(false, 0)
 
 	d.title("At the end of the day every lease is given back")
-	orders.stop(t)
-	front.stop(t)
+	end(t, orders)
+	end(t, front)
 	d.run(0, "lease", "list", "--held")
 	d.check()
 }
@@ -163,8 +159,6 @@ type day struct {
 
 func (d *day) title(text string) { fmt.Fprintf(&d.text, "\n== %s\n", text) }
 
-func (d *day) say(text string) { d.text.WriteString(text) }
-
 func (d *day) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(d.t.Context(), d.programs[program], args...)
 	cmd.Env = append(slices.Clone(d.env), "HOME="+d.dir)
@@ -182,92 +176,30 @@ func (d *day) run(code int, args ...string) {
 	fmt.Fprintf(&d.text, "$ traceflake %s\n%s", strings.Join(args, " "), out)
 }
 
-// fails starts a service with another setting, and says what it reports.
-func (d *day) fails(name string, env ...string) {
+// fails starts orders with another setting, and says what it reports.
+func (d *day) fails(env ...string) {
 	d.t.Helper()
-	p := d.start("service", append([]string{name, "127.0.0.1:0"}, env...)...)
-	p.await(d.t, "setup: |lease: ")
-	p.stop(d.t)
-	d.say(p.problems())
+	p := d.start("orders", env...)
+	await(d.t, p, 1, "setup: |lease: ")
+	_ = p.Terminate() // it may have ended by itself
+	d.say(p)
 }
 
-// process is a service and what it wrote to standard error.
-type process struct {
-	cmd  *exec.Cmd
-	mu   sync.Mutex
-	log  bytes.Buffer
-	done chan struct{}
-}
-
-func (d *day) start(program string, args ...string) *process {
+// start starts a service with some settings more; of two values the last one counts.
+func (d *day) start(name string, env ...string) *child.Server {
 	d.t.Helper()
-	var env []string
-	for len(args) > 0 && strings.Contains(args[len(args)-1], "=") && !strings.HasPrefix(args[len(args)-1], "http") {
-		env, args = append(env, args[len(args)-1]), args[:len(args)-1]
-	}
-	p := &process{cmd: d.command(program, args...), done: make(chan struct{})}
-	p.cmd.Env = append(p.cmd.Env, env...) // of two values the last one counts
-	stderr, err := p.cmd.StderrPipe()
-	if err == nil {
-		err = p.cmd.Start()
-	}
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	d.t.Cleanup(func() { _ = p.cmd.Process.Kill() })
-	go func() {
-		defer close(p.done)
-		_, _ = io.Copy(p, stderr)
-	}()
-	return p
+	cmd := d.command("service", name, "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, env...)
+	return start(d.t, cmd)
 }
 
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(b)
-}
-
-func (p *process) output() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
-}
-
-// await waits until the process has written something that matches.
-func (p *process) await(t *testing.T, pattern string) string {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if found := regexp.MustCompile(pattern).FindString(p.output()); found != "" {
-			return found
-		}
-		if time.Now().After(end) {
-			t.Fatalf("nothing like %q in\n%s", pattern, p.output())
-		}
-	}
-}
-
-func (p *process) url(t *testing.T) string {
-	t.Helper()
-	return p.await(t, `http://127\.0\.0\.1:\d+`)
-}
-
-func (p *process) stop(t *testing.T) {
-	t.Helper()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	<-p.done
-	_ = p.cmd.Wait()
-}
-
-// problems are the lines in which a process reports something.
-func (p *process) problems() string {
-	var all strings.Builder
-	for line := range strings.Lines(p.output()) {
+// say repeats the lines in which a program reports something.
+func (d *day) say(p *child.Server) {
+	for line := range strings.Lines(p.Output()) {
 		if strings.Contains(line, "lease") || strings.Contains(line, "setup") || strings.Contains(line, "idgen") {
-			all.WriteString(line)
+			d.text.WriteString(line)
 		}
 	}
-	return all.String()
 }
 
 // check compares the day with the file.

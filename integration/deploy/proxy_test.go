@@ -57,12 +57,12 @@ func TestLookupProxy(t *testing.T) {
 		args[at] = flag + "=127.0.0.1:0"
 	}
 	args[len(args)-1] = tempo.URL
-	cmd := exec.CommandContext(t.Context(), here, args...)
-	urls := start(t, cmd, 2)
+	running := start(t, exec.CommandContext(t.Context(), here, args...))
+	urls := await(t, running, 2, served)
 	get(t, urls[0]+"/api/echo")
 	get(t, urls[1]+c.ReadinessProbe.HTTPGet.Path)
 	get(t, urls[1]+"/metrics")
-	end(t, cmd)
+	end(t, running)
 
 	// Grafana finds the proxy under the Service's name.
 	text, err := os.ReadFile(filepath.Join(root, "deploy/grafana/datasource.yaml"))

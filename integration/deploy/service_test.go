@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"sigs.k8s.io/kustomize/api/resmap"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
@@ -92,7 +91,8 @@ func TestServiceRuns(t *testing.T) {
 			cmd := command(t, here, c)
 			cmd.Env = slices.Concat(environment(t, c, around.secrets, secret), around.env) // of two values the last one counts
 			cmd.Env = append(cmd.Env, probeVar+"=127.0.0.1:0")
-			urls := start(t, cmd, 2)
+			running := start(t, cmd)
+			urls := await(t, running, 2, served)
 			get(t, urls[1])
 			id, err := trace.TraceIDFromHex(get(t, urls[0]+"/").Header.Get("x-trace-id"))
 			if err != nil {
@@ -110,7 +110,7 @@ func TestServiceRuns(t *testing.T) {
 			if !strings.HasPrefix(held.Owner, host+"/") || time.Until(held.End) < lease.DefaultTTL/2 {
 				t.Errorf("got %+v, want a lease of %s", held, host)
 			}
-			end(t, cmd)
+			end(t, running)
 			if left := theBlock(t, around.store); time.Until(left.End) > lease.DefaultTTL/2 {
 				t.Errorf("the lease was not given back: %+v", left)
 			}
@@ -171,7 +171,7 @@ func onKubernetes(t *testing.T, objects resmap.ResMap, program string) surroundi
 			t.Fatalf("no %s in %q", pods, env)
 		}
 		name := strings.TrimPrefix(env[i], pods)
-		return setup.StoreVar + "=k8s://" + namespace + "/" + name + "?server=" + s.Proxy(t, tokenOf(ctx, t, s, namespace, account))
+		return setup.StoreVar + "=k8s://" + namespace + "/" + name + "?server=" + s.Proxy(tokenOf(ctx, t, s, namespace, account))
 	}
 	cmd := command(t, program, c)
 	cmd.Env = slices.Concat(env, []string{as("other"), setup.StrictVar + "=1"})
@@ -180,7 +180,7 @@ func onKubernetes(t *testing.T, objects resmap.ResMap, program string) surroundi
 	}
 	return surroundings{
 		env:   []string{as("orders")},
-		store: "k8s://" + namespace + "/traceflake?server=" + s.Proxy(t, s.Token(kubernetes.Admin)),
+		store: "k8s://" + namespace + "/traceflake?server=" + s.Proxy(kubernetes.Token(kubernetes.Admin)),
 	}
 }
 
@@ -215,7 +215,9 @@ func onPostgres(t *testing.T, _ resmap.ResMap, _ string) surroundings {
 // onS3 makes a bucket on Versity's gateway.
 func onS3(t *testing.T, _ resmap.ResMap, _ string) surroundings {
 	server := s3.ForTest(t)
-	server.Bucket(t, "fleet")
+	if err := server.Bucket(t.Context(), "fleet"); err != nil {
+		t.Fatal(err)
+	}
 	s3.Root.Setenv(t)
 	onPage(t, "s3://bucket/leases?region=")
 	store := "s3://fleet/leases?region=" + s3.Region + "&endpoint=" + url.QueryEscape(server.Endpoint())
@@ -295,39 +297,37 @@ func get(t *testing.T, url string) *http.Response {
 	return response
 }
 
-// end ends the service as the kubelet does.
-func end(t *testing.T, cmd *exec.Cmd) {
+// start starts a program, which is killed when the test ends.
+func start(t *testing.T, cmd *exec.Cmd) *child.Server {
 	t.Helper()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	p := child.New(cmd.Path, func() *exec.Cmd { return cmd })
+	if err := p.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the service ended with %v", err)
+	t.Cleanup(func() { _ = p.Kill() })
+	return p
+}
+
+// await waits until a program has written n texts that match, and returns them.
+func await(t *testing.T, p *child.Server, n int, pattern string) []string {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if found := regexp.MustCompile(pattern).FindAllString(p.Output(), n); len(found) == n {
+			return found
+		}
+		if time.Now().After(end) {
+			t.Fatalf("nothing like %q in\n%s", pattern, p.Output())
+		}
 	}
 }
 
-// start starts a program and returns the URLs that it prints on its first lines.
-func start(t *testing.T, cmd *exec.Cmd, lines int) (urls []string) {
+// served is the pattern of an address where a program serves.
+const served = `http://127\.0\.0\.1:\d+`
+
+// end ends a program as the kubelet does.
+func end(t *testing.T, p *child.Server) {
 	t.Helper()
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
+	if err := p.Terminate(); err != nil {
+		t.Errorf("%v\n%s", err, p.Output())
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	var log strings.Builder
-	for text := bufio.NewReader(stderr); len(urls) < lines; {
-		line, err := text.ReadString('\n')
-		log.WriteString(line)
-		if url := regexp.MustCompile(`http://\S+`).FindString(line); url != "" {
-			urls = append(urls, url)
-		}
-		if err != nil {
-			t.Fatalf("it does not serve: %v\n%s", err, &log)
-		}
-	}
-	go func() { _, _ = io.Copy(io.Discard, stderr) }()
-	return urls
 }

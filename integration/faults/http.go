@@ -21,8 +21,8 @@ import (
 // HTTPProxy is a proxy for servers of HTTP, among them those of gRPC without TLS and streams.
 type HTTPProxy struct {
 	pagestest.BadNetwork
+	Addresses []string // host:port of each server through the proxy
 	transport http.RoundTripper
-	servers   []*httptest.Server
 }
 
 // HTTP returns a proxy for the servers at some endpoints, to which it connects with a transport. Its
@@ -48,7 +48,7 @@ func HTTP(tb testing.TB, transport http.RoundTripper, endpoints ...string) *HTTP
 		server.Config.Protocols.SetUnencryptedHTTP2(true)
 		server.Start()
 		tb.Cleanup(server.Close)
-		p.servers = append(p.servers, server)
+		p.Addresses = append(p.Addresses, server.Listener.Addr().String())
 	}
 	return p
 }
@@ -61,15 +61,7 @@ func GRPC() http.RoundTripper {
 }
 
 // Endpoint is that of the first server through the proxy.
-func (p *HTTPProxy) Endpoint() string { return p.servers[0].URL }
-
-// Addresses are host:port of all servers through the proxy.
-func (p *HTTPProxy) Addresses() (addresses []string) {
-	for _, s := range p.servers {
-		addresses = append(addresses, s.Listener.Addr().String())
-	}
-	return addresses
-}
+func (p *HTTPProxy) Endpoint() string { return "http://" + p.Addresses[0] }
 
 // RoundTrip implements [http.RoundTripper]: it sends a request through the network.
 func (p *HTTPProxy) RoundTrip(r *http.Request) (res *http.Response, err error) {

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"runtime"
 	"sync"
-	"time"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -22,16 +21,10 @@ type chdb struct {
 	queryParams              func(conn unsafe.Pointer, sql unsafe.Pointer, sqlLen uintptr, format unsafe.Pointer, formatLen uintptr,
 		names, nameLens, values, valueLens unsafe.Pointer, n uintptr) unsafe.Pointer
 
-	resultBuffer    func(result unsafe.Pointer) unsafe.Pointer
-	resultLength    func(result unsafe.Pointer) uintptr
-	resultError     func(result unsafe.Pointer) string
-	resultElapsed   func(result unsafe.Pointer) float64
-	resultRows      func(result unsafe.Pointer) uint64
-	storageRows     func(result unsafe.Pointer) uint64
-	storageBytes    func(result unsafe.Pointer) uint64
-	resultRowsWrote func(result unsafe.Pointer) uint64
-	resultByteWrote func(result unsafe.Pointer) uint64
-	destroyResult   func(result unsafe.Pointer)
+	resultBuffer  func(result unsafe.Pointer) unsafe.Pointer
+	resultLength  func(result unsafe.Pointer) uintptr
+	resultError   func(result unsafe.Pointer) string
+	destroyResult func(result unsafe.Pointer)
 }
 
 // loadChdb loads the library once a process; it is never unloaded.
@@ -54,12 +47,6 @@ var loadChdb = sync.OnceValues(func() (*chdb, error) {
 		"chdb_result_buffer":               &c.resultBuffer,
 		"chdb_result_length":               &c.resultLength,
 		"chdb_result_error":                &c.resultError,
-		"chdb_result_elapsed":              &c.resultElapsed,
-		"chdb_result_rows_read":            &c.resultRows,
-		"chdb_result_storage_rows_read":    &c.storageRows,
-		"chdb_result_storage_bytes_read":   &c.storageBytes,
-		"chdb_result_rows_written":         &c.resultRowsWrote,
-		"chdb_result_bytes_written":        &c.resultByteWrote,
 		"chdb_destroy_query_result":        &c.destroyResult,
 	} {
 		symbol, err := purego.Dlsym(lib, name)
@@ -78,16 +65,8 @@ var loadChdb = sync.OnceValues(func() (*chdb, error) {
 // also how HTTP clients send it.
 type param struct{ name, value string }
 
-// answer is a statement's result and its cost.
-type answer struct {
-	body                      []byte
-	rows                      uint64 // in the result
-	readRows, readBytes       uint64 // from storage
-	writtenRows, writtenBytes uint64
-	elapsed                   time.Duration
-}
-
-// connection runs one statement at a time; it is not safe for concurrent use.
+// connection runs one statement at a time; it is not safe for concurrent use. To open one takes
+// 0.2 ms.
 type connection struct {
 	lib    *chdb
 	handle unsafe.Pointer // chdb_connection *
@@ -106,46 +85,26 @@ func (c *chdb) open(dir string) (*connection, error) {
 	return &connection{lib: c, handle: handle}, nil
 }
 
-func (c *connection) close() {
-	c.lib.closeConn(c.handle)
-}
+func (c *connection) close() { c.lib.closeConn(c.handle) }
 
-func (c *connection) conn() unsafe.Pointer { return *(*unsafe.Pointer)(c.handle) }
-
-func (c *connection) query(sql, format string, params []param) (answer, error) {
+func (c *connection) query(sql, format string, params []param) ([]byte, error) {
 	var pin runtime.Pinner
 	defer pin.Unpin()
 	names, nameLens, values, valueLens := cParams(&pin, params)
-	result := c.lib.queryParams(c.conn(), cBytes(&pin, sql), uintptr(len(sql)), cBytes(&pin, format), uintptr(len(format)),
+	result := c.lib.queryParams(*(*unsafe.Pointer)(c.handle), cBytes(&pin, sql), uintptr(len(sql)), cBytes(&pin, format), uintptr(len(format)),
 		names, nameLens, values, valueLens, uintptr(len(params)))
-	return c.lib.take(result)
+	if result == nil {
+		return nil, errors.New("the engine returned no result")
+	}
+	defer c.lib.destroyResult(result)
+	if message := c.lib.resultError(result); message != "" {
+		return nil, errors.New(repeatedCode.ReplaceAllString(message, "$1"))
+	}
+	return append([]byte(nil), unsafe.Slice((*byte)(c.lib.resultBuffer(result)), c.lib.resultLength(result))...), nil
 }
 
 // repeatedCode is the prefix that the library repeats in messages.
 var repeatedCode = regexp.MustCompile(`^(Code: \d+\. DB::Exception: )+`)
-
-// take copies a result into Go memory and frees it.
-func (c *chdb) take(result unsafe.Pointer) (answer, error) {
-	if result == nil {
-		return answer{}, errors.New("the engine returned no result")
-	}
-	defer c.destroyResult(result)
-	if message := c.resultError(result); message != "" {
-		return answer{}, errors.New(repeatedCode.ReplaceAllString(message, "$1"))
-	}
-	a := answer{
-		rows:         c.resultRows(result),
-		readRows:     c.storageRows(result),
-		readBytes:    c.storageBytes(result),
-		writtenRows:  c.resultRowsWrote(result),
-		writtenBytes: c.resultByteWrote(result),
-		elapsed:      time.Duration(c.resultElapsed(result) * float64(time.Second)),
-	}
-	if n := c.resultLength(result); n > 0 {
-		a.body = append([]byte(nil), unsafe.Slice((*byte)(c.resultBuffer(result)), n)...)
-	}
-	return a, nil
-}
 
 func cString(s string) *byte {
 	b := append([]byte(s), 0)
@@ -159,22 +118,16 @@ func cBytes(pin *runtime.Pinner, s string) unsafe.Pointer {
 }
 
 func cParams(pin *runtime.Pinner, params []param) (names, nameLens, values, valueLens unsafe.Pointer) {
-	if len(params) == 0 {
+	n := len(params)
+	if n == 0 {
 		return nil, nil, nil, nil
 	}
-	var (
-		n  = make([]unsafe.Pointer, len(params))
-		nl = make([]uintptr, len(params))
-		v  = make([]unsafe.Pointer, len(params))
-		vl = make([]uintptr, len(params))
-	)
+	texts, lens := make([]unsafe.Pointer, 2*n), make([]uintptr, 2*n) // of the names, then of the values
 	for i, p := range params {
-		n[i], nl[i] = cBytes(pin, p.name), uintptr(len(p.name))
-		v[i], vl[i] = cBytes(pin, p.value), uintptr(len(p.value))
+		texts[i], lens[i] = cBytes(pin, p.name), uintptr(len(p.name))
+		texts[n+i], lens[n+i] = cBytes(pin, p.value), uintptr(len(p.value))
 	}
-	pin.Pin(&n[0])
-	pin.Pin(&nl[0])
-	pin.Pin(&v[0])
-	pin.Pin(&vl[0])
-	return unsafe.Pointer(&n[0]), unsafe.Pointer(&nl[0]), unsafe.Pointer(&v[0]), unsafe.Pointer(&vl[0])
+	pin.Pin(&texts[0])
+	pin.Pin(&lens[0])
+	return unsafe.Pointer(&texts[0]), unsafe.Pointer(&lens[0]), unsafe.Pointer(&texts[n]), unsafe.Pointer(&lens[n])
 }

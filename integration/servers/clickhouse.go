@@ -24,7 +24,7 @@ type Engine struct {
 
 // ClickHouse returns a fresh database on the ClickHouse of this process, which
 // starts with the first call and ends with the last Close, or on the server of
-// TRACEFLAKE_CLICKHOUSE_DSN. The error is ErrNotInstalled if neither is
+// TRACEFLAKE_CLICKHOUSE_DSN. The error is child.ErrNotInstalled if neither is
 // available, and names the address of a server that does not answer.
 func ClickHouse(ctx context.Context) (*Engine, error) {
 	e := new(Engine)
@@ -78,9 +78,6 @@ func (e *Engine) Close() error {
 	return e.err
 }
 
-// connections of the engine in this process: clients beyond them wait.
-const connections = 4
-
 // shared is the one engine that libchdb allows in a process.
 var shared process
 
@@ -89,7 +86,7 @@ type process struct {
 	users  int
 	dsn    *url.URL
 	server *http.Server
-	idle   chan *connection
+	engine *connection // which holds it open
 	dir    string
 }
 
@@ -119,16 +116,11 @@ func (p *process) start() error {
 	if err != nil {
 		return err
 	}
-	if p.dir, err = dataFolder("traceflake-clickhouse-"); err != nil {
+	if p.dir, err = os.MkdirTemp("", "traceflake-chdb-"); err != nil {
 		return err
 	}
-	p.idle = make(chan *connection, connections)
-	for range connections {
-		conn, err := lib.open(p.dir)
-		if err != nil {
-			return err
-		}
-		p.idle <- conn
+	if p.engine, err = lib.open(p.dir); err != nil {
+		return err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -136,7 +128,7 @@ func (p *process) start() error {
 	}
 	password := rand.Text()
 	p.dsn = &url.URL{Scheme: "http", User: url.UserPassword("default", password), Host: listener.Addr().String()}
-	p.server = &http.Server{Handler: &gateway{password: password, dir: p.dir, idle: p.idle}, ReadHeaderTimeout: time.Minute}
+	p.server = &http.Server{Handler: &gateway{password, lib, p.dir}, ReadHeaderTimeout: time.Minute}
 	go func() { _ = p.server.Serve(listener) }() // ends with Shutdown
 	return nil
 }
@@ -148,8 +140,9 @@ func (p *process) stop() error {
 		err = p.server.Shutdown(context.Background())
 		p.server = nil
 	}
-	for len(p.idle) > 0 {
-		(<-p.idle).close()
+	if p.engine != nil {
+		p.engine.close()
+		p.engine = nil
 	}
 	return errors.Join(err, os.RemoveAll(p.dir))
 }

@@ -13,7 +13,6 @@
 // same calls use that server. Each [Engine] and each [PostgresServer] is a
 // fresh database, dropped by Close, so that tests do not collide.
 //
-// Limits of the gateway: one statement at a time on each of a few connections,
-// results held in memory, no sessions, no external tables, and a running
-// statement cannot be cancelled (max_execution_time works).
+// Limits of the gateway: results are held in memory, there are no sessions and no external tables,
+// and a running statement cannot be cancelled (max_execution_time works).
 package servers

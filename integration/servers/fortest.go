@@ -2,9 +2,6 @@ package servers
 
 import (
 	"context"
-	"errors"
-	"io"
-	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -12,17 +9,16 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// ClickHouseForTest returns an Engine that is closed when the test ends. If
-// no engine is available it skips the test, or fails it if CI is set.
+// ClickHouseForTest returns an Engine for a test: see [child.ForTest].
 func ClickHouseForTest(tb testing.TB) *Engine {
 	tb.Helper()
-	return forTest(tb, ClickHouse)
+	return child.ForTest(tb, ClickHouse)
 }
 
-// PostgresForTest returns a PostgresServer that is closed when the test ends,
-// by the same rule as ClickHouseForTest.
+// PostgresForTest returns a PostgresServer for a test: see [child.ForTest].
 func PostgresForTest(tb testing.TB) *PostgresServer {
 	tb.Helper()
+<<<<<<< HEAD
 	return forTest(tb, Postgres)
 }
 
@@ -47,6 +43,9 @@ func forTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error))
 		need(tb, err)
 		return s, err
 	})
+=======
+	return child.ForTest(tb, Postgres)
+>>>>>>> 3a04662 (wip)
 }
 
 // Rows runs a statement for a test, which fails if the statement does, and returns its rows.
@@ -79,15 +78,4 @@ func (s *PostgresServer) Connect(tb testing.TB) *pgx.Conn {
 	}
 	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
-}
-
-func need(tb testing.TB, err error) {
-	tb.Helper()
-	switch {
-	case err == nil:
-	case errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "":
-		tb.Skip(err)
-	default:
-		tb.Fatal(err)
-	}
 }

@@ -48,15 +48,17 @@ var backends = map[string]func(t *testing.T, store string) backend{
 	},
 	"Kubernetes": func(t *testing.T, store string) backend {
 		server := kubernetes.Shared(t)
-		proxy := server.Proxy(t, server.Token(kubernetes.Admin))
+		proxy := server.Proxy(kubernetes.Token(kubernetes.Admin))
 		at := func(address string) string { return "k8s://default/" + store + "?server=http://" + address }
-		limited := "k8s://default/" + store + "?server=" + server.Proxy(t, server.Token(kubernetes.Limited))
+		limited := "k8s://default/" + store + "?server=" + server.Proxy(kubernetes.Token(kubernetes.Limited))
 		return backend{strings.TrimPrefix(proxy, "http://"), at, limited, "get, list, create and update"}
 	},
 	"S3": func(t *testing.T, store string) backend {
 		s3.Root.Setenv(t)
 		server := s3.ForTest(t)
-		server.Bucket(t, "leases")
+		if err := server.Bucket(t.Context(), "leases"); err != nil {
+			t.Fatal(err)
+		}
 		at := func(address string) string { return "s3://leases/" + store + "?endpoint=http://" + address }
 		nowhere := "s3://nowhere?endpoint=" + server.Endpoint()
 		return backend{strings.TrimPrefix(server.Endpoint(), "http://"), at, nowhere, "there is no bucket nowhere"}

@@ -34,6 +34,7 @@ type Server struct {
 	stdin io.Closer
 	log   *output
 	ended chan struct{}
+	exit  error // of the last process, once it has ended
 }
 
 // New returns a server that is not running yet.
@@ -93,7 +94,7 @@ func (s *Server) Run() (err error) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	go func() {
-		_ = cmd.Wait()
+		s.exit = cmd.Wait()
 		close(ended)
 	}()
 	s.cmd, s.log, s.ended = cmd, log, ended
@@ -178,6 +179,13 @@ func (s *Server) Stop() error {
 	})
 }
 
+// Terminate sends SIGTERM, as a deployment does, and waits for the server's end. The error says if it
+// failed.
+func (s *Server) Terminate() error {
+	err := s.end(func() error { return s.cmd.Process.Signal(syscall.SIGTERM) })
+	return errors.Join(err, s.exit)
+}
+
 func (s *Server) end(how func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,21 +256,35 @@ func Foreign(program string, args ...string) *exec.Cmd {
 	return exec.Command("/bin/sh", append([]string{"-c", supervise, program, program}, args...)...)
 }
 
-// ForTest starts a server for a test, and closes it when the test ends.
+// ErrNotInstalled is returned if a server is neither installed nor given by its address.
+var ErrNotInstalled = errors.New("not installed")
+
+// ForTest starts a server for a test, and closes it when the test ends. A test whose server is not
+// installed is skipped, or fails if CI is set.
 func ForTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	s, err := start(ctx)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	Need(tb, err)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
 	return s
+}
+
+// Need ends a test that lacks a server, for the reason in err: see [ForTest].
+func Need(tb testing.TB, err error) {
+	tb.Helper()
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "":
+		tb.Skip(err)
+	default:
+		tb.Fatal(err)
+	}
 }
 
 // Traceflake is the package of the command.

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -19,14 +18,13 @@ import (
 
 // Cluster is an etcd.
 type Cluster struct {
-	dir       string
-	endpoints []string
-	members   []*child.Server
+	*clientv3.Client // of all members, running or not
+	dir              string
+	members          []*child.Server
 }
 
-// Start starts an etcd of n members, and returns when it answers. Its data is
-// in a folder that Close removes. It is not synced to the disk: a crash of the machine loses data, not that of
-// a member.
+// Start starts an etcd of n members, and returns when it answers. Its data is in a folder that Close
+// removes. It is not synced to the disk: a crash of the machine loses data, not that of a member.
 func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 	c := &Cluster{}
 	defer func() {
@@ -41,15 +39,18 @@ func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.endpoints = ports[:n]
+	clients, peers := ports[:n], ports[n:]
+	if c.Client, err = clientv3.New(clientv3.Config{Endpoints: clients, Logger: zap.NewNop()}); err != nil {
+		return nil, err
+	}
 	var initial []string
-	for i, peer := range ports[n:] {
+	for i, peer := range peers {
 		initial = append(initial, fmt.Sprintf("member%d=http://%s", i, peer))
 	}
-	for i, peer := range ports[n:] {
+	for i, peer := range peers {
 		name := fmt.Sprintf("member%d", i)
 		c.members = append(c.members, child.New("etcd "+name, func() *exec.Cmd {
-			return child.Self(kind, name, filepath.Join(c.dir, name), "http://"+c.endpoints[i], "http://"+peer, strings.Join(initial, ","))
+			return child.Self(kind, name, filepath.Join(c.dir, name), "http://"+clients[i], "http://"+peer, strings.Join(initial, ","))
 		}))
 	}
 	if err := c.Run(); err != nil {
@@ -63,9 +64,6 @@ func ForTest(tb testing.TB, n int) *Cluster {
 	tb.Helper()
 	return child.ForTest(tb, func(ctx context.Context) (*Cluster, error) { return Start(ctx, n) })
 }
-
-// Endpoints are the addresses of the members, host:port, running or not.
-func (c *Cluster) Endpoints() []string { return c.endpoints }
 
 // Member returns a member, to end and start it alone.
 func (c *Cluster) Member(i int) *child.Server { return c.members[i] }
@@ -86,63 +84,32 @@ func (c *Cluster) each(call func(*child.Server) error) error {
 
 // Wait returns when the cluster makes progress.
 func (c *Cluster) Wait(ctx context.Context) error {
-	client, err := c.Client()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
 	return child.Ready(ctx, func(ctx context.Context) error {
-		_, err := client.Get(ctx, "is anybody there") // linearizable
+		_, err := c.Get(ctx, "is anybody there") // linearizable
 		return err
 	}, c.members...)
 }
 
 // Leader returns the member that leads.
-func (c *Cluster) Leader(ctx context.Context) (int, error) {
-	client, err := c.Client()
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = client.Close() }()
-	for {
-		for i, endpoint := range c.endpoints {
-			call, cancel := context.WithTimeout(ctx, time.Second)
-			status, err := client.Status(call, endpoint)
-			cancel()
+func (c *Cluster) Leader(ctx context.Context) (leader int, err error) {
+	err = child.Ready(ctx, func(ctx context.Context) error {
+		for i, endpoint := range c.Endpoints() {
+			status, err := c.Status(ctx, endpoint)
 			if err == nil && status.Leader == status.Header.MemberId {
-				return i, nil
+				leader = i
+				return nil
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return 0, fmt.Errorf("etcd: no leader: %w", ctx.Err())
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// Client returns a client of all members; the caller must close it.
-func (c *Cluster) Client() (*clientv3.Client, error) {
-	// Unreachable members are expected in tests, so nothing is logged.
-	return clientv3.New(clientv3.Config{Endpoints: c.endpoints, Logger: zap.NewNop()})
-}
-
-// ClientForTest returns a client that is closed when the test ends.
-func (c *Cluster) ClientForTest(tb testing.TB) *clientv3.Client {
-	tb.Helper()
-	client, err := c.Client()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = client.Close() })
-	return client
+		return errors.New("no member leads")
+	})
+	return leader, err
 }
 
 // Close kills every member and removes the data.
 func (c *Cluster) Close() error {
 	err := c.Kill()
-	if c.dir != "" {
-		err = errors.Join(err, os.RemoveAll(c.dir))
+	if c.Client != nil {
+		err = errors.Join(err, c.Client.Close())
 	}
-	return err
+	return errors.Join(err, os.RemoveAll(c.dir))
 }

@@ -1,11 +1,4 @@
-// Package etcd runs a real etcd for tests, of one member or of several. Each
-// member is a separate process, so that it can be killed and stopped like a real
-// one: the test's own program, started again, with etcd's server in it.
-//
-// So the TestMain of a package that starts one begins with [Main]:
-//
-//	func TestMain(m *testing.M) {
-//		etcd.Main()
-//		os.Exit(m.Run())
-//	}
+// Package etcd runs a real etcd for tests, of one member or of several. Each member is a process, so
+// that it can be killed and stopped: the test's own program, started again, with etcd's server in
+// it. So the TestMain of a package that starts one begins with [Main].
 package etcd

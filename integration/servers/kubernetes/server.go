@@ -1,3 +1,8 @@
+// Package kubernetes runs a real API server of Kubernetes for tests: the kube-apiserver of
+// apiserver/go.mod, on an etcd of its own. It has no controllers, so nothing else changes an object,
+// and no nodes. `make kubernetes` builds it once, into .cache, and runs the tests.
+//
+// The TestMain of a package that starts one ends with [Main].
 package kubernetes
 
 import (
@@ -9,16 +14,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,6 +36,9 @@ const (
 	Limited = "limited" // may do what roles allow
 )
 
+// Token is the token of a user, Admin or Limited.
+func Token(user string) string { return "secret-of-" + user }
+
 // Server is a running API server with its own etcd.
 //
 // Run starts it with the data it had, Kill ends it as a crash does, and Signal sends it a signal, not its
@@ -43,47 +47,36 @@ type Server struct {
 	*child.Server
 	etcd      *etcd.Cluster
 	transport *http.Transport // trusts the server's certificate
+	proxies   []*httptest.Server
 }
 
-// ForTest starts a server for a test, with flags of kube-apiserver, which ends
-// with it. The test is skipped if the server was not built; `make kubernetes`
-// builds it.
-func ForTest(tb testing.TB, flags ...string) *Server {
+// ForTest starts a server for a test: see [child.ForTest].
+func ForTest(tb testing.TB) *Server {
 	tb.Helper()
-	binary := find(tb)
-	return child.ForTest(tb, func(ctx context.Context) (*Server, error) { return start(ctx, binary, flags...) })
+	return child.ForTest(tb, Start)
 }
 
-var shared struct {
-	sync.Mutex
-	server *Server
-}
+var shared *Server
 
-// Shared is ForTest for tests that can use one server, which [Main] ends.
+// Shared is ForTest for tests, one at a time, that can use one server, which [Main] ends.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.server != nil {
-		return shared.server
+	if shared == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		s, err := Start(ctx)
+		child.Need(tb, err)
+		shared = s
 	}
-	binary := find(tb)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	s, err := start(ctx, binary)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	shared.server = s
-	return s
+	return shared
 }
 
 // Main runs the tests of a package and ends the process.
 func Main(m *testing.M) {
 	etcd.Main()
 	code := m.Run()
-	if shared.server != nil {
-		if err := shared.server.Close(); err != nil {
+	if shared != nil {
+		if err := shared.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
@@ -91,43 +84,17 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// find returns the path of the server, or skips the test.
-func find(tb testing.TB) string {
-	tb.Helper()
-	path, err := binary()
-	if errors.Is(err, fs.ErrNotExist) {
-		tb.Skip(err)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return path
-}
-
-// binary returns the path of the server, which is in .cache of the repository.
-func binary() (string, error) {
-	root, err := child.Repository()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(root, ".cache", "kubernetes", "kube-apiserver-"+Version)
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("kube-apiserver %s was not built, run make kubernetes: %w", Version, err)
-	}
-	return path, nil
-}
-
 // Start starts a server, and returns when it answers. If it was not built the error wraps
-// [fs.ErrNotExist].
-func Start(ctx context.Context) (*Server, error) {
-	path, err := binary()
+// [child.ErrNotInstalled].
+func Start(ctx context.Context) (_ *Server, err error) {
+	root, err := child.Repository()
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, path)
-}
-
-func start(ctx context.Context, binary string, flags ...string) (_ *Server, err error) {
+	binary := filepath.Join(root, ".cache", "kubernetes", "kube-apiserver-"+Version)
+	if _, err := os.Stat(binary); err != nil {
+		return nil, fmt.Errorf("%w: run make kubernetes: %w", child.ErrNotInstalled, err)
+	}
 	s := &Server{Server: child.New("kube-apiserver", nil)}
 	defer func() {
 		if err != nil {
@@ -143,7 +110,7 @@ func start(ctx context.Context, binary string, flags ...string) (_ *Server, err 
 	if s.etcd, err = etcd.Start(ctx, 1); err != nil {
 		return nil, err
 	}
-	s.Command = func() *exec.Cmd { return s.command(binary, flags) }
+	s.Command = func() *exec.Cmd { return s.command(binary) }
 	s.Answers = func(ctx context.Context) error {
 		_, err := s.Do(ctx, http.MethodGet, "/readyz", "", nil)
 		if err == nil {
@@ -170,33 +137,32 @@ func (s *Server) files() error {
 	return errors.Join(
 		os.WriteFile(s.path("serving.crt"), certificate, 0o600),
 		os.WriteFile(s.path("serving.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600),
-		os.WriteFile(s.path("tokens.csv"), []byte("secret-of-admin,admin,1,system:masters\nsecret-of-limited,limited,2\n"), 0o600))
+		os.WriteFile(s.path("tokens.csv"), []byte(Token(Admin)+",admin,1,system:masters\n"+Token(Limited)+",limited,2\n"), 0o600))
 }
 
 func (s *Server) path(name string) string { return filepath.Join(s.Dir, name) }
 
-func (s *Server) command(binary string, flags []string) *exec.Cmd {
-	return exec.Command(binary, append([]string{
-		"--etcd-servers=http://" + s.etcd.Endpoints()[0],
-		"--bind-address=127.0.0.1", "--secure-port=" + s.Port(),
-		"--tls-cert-file=" + s.path("serving.crt"), "--tls-private-key-file=" + s.path("serving.key"),
-		"--token-auth-file=" + s.path("tokens.csv"),
+func (s *Server) command(binary string) *exec.Cmd {
+	return exec.Command(binary,
+		"--etcd-servers=http://"+s.etcd.Endpoints()[0],
+		"--bind-address=127.0.0.1", "--secure-port="+s.Port(),
+		"--tls-cert-file="+s.path("serving.crt"), "--tls-private-key-file="+s.path("serving.key"),
+		"--token-auth-file="+s.path("tokens.csv"),
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + s.path("serving.key"),
-		"--service-account-signing-key-file=" + s.path("serving.key"),
+		"--service-account-key-file="+s.path("serving.key"),
+		"--service-account-signing-key-file="+s.path("serving.key"),
 		"--disable-admission-plugins=ServiceAccount", // nothing makes accounts here
 		"--endpoint-reconciler-type=none",
-		"--service-cluster-ip-range=10.0.0.0/24",
-	}, flags...)...)
+		"--service-cluster-ip-range=10.0.0.0/24")
 }
 
 // Close ends the server and removes its data.
 func (s *Server) Close() error {
-	err := s.Server.Close()
-	if s.transport != nil {
-		s.transport.CloseIdleConnections()
+	for _, p := range s.proxies {
+		p.Close()
 	}
+	err := s.Server.Close()
 	if s.etcd != nil {
 		err = errors.Join(err, s.etcd.Close())
 	}
@@ -206,36 +172,19 @@ func (s *Server) Close() error {
 // URL is that of the server.
 func (s *Server) URL() string { return "https://" + s.Address }
 
-// Token is the token of a user, Admin or Limited.
-func (s *Server) Token(user string) string { return "secret-of-" + user }
-
-// Proxy returns the URL of [Server.NewProxy], until the test ends.
-func (s *Server) Proxy(tb testing.TB, token string) string {
-	tb.Helper()
-	proxy := s.NewProxy(token)
-	tb.Cleanup(proxy.Close)
+// Proxy starts a proxy in front of the server that authenticates with a token, as kubectl proxy does
+// with a kubeconfig, and returns its URL. It ends with the server.
+func (s *Server) Proxy(token string) (url string) {
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", s.Address, "" },
+		Transport: authorized{s.transport, "Bearer " + token},
+	})
+	s.proxies = append(s.proxies, proxy)
 	return proxy.URL
 }
 
-// NewProxy starts a proxy in front of the server that authenticates with a token, as kubectl proxy does
-// with a kubeconfig.
-func (s *Server) NewProxy(token string) *httptest.Server {
-	return httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "https", Host: s.Address}) },
-		Transport: authorized{s.transport, "Bearer " + token},
-	})
-}
-
-// Failure is an answer that is not 2xx.
-type Failure struct {
-	Code int
-	Body string
-}
-
-func (f *Failure) Error() string { return fmt.Sprintf("status %d: %s", f.Code, f.Body) }
-
-// Do sends a request of the admin's and returns the body of the answer. An
-// answer that is not 2xx is a [*Failure].
+// Do sends a request of the admin's and returns the body of the answer. An answer that is not 2xx is
+// an error, which begins with the status.
 func (s *Server) Do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, s.URL()+path, bytes.NewReader(body))
 	if err != nil {
@@ -251,14 +200,14 @@ func (s *Server) Do(ctx context.Context, method, path, contentType string, body 
 	defer func() { _ = answer.Body.Close() }()
 	data, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode/100 != 2 {
-		err = &Failure{answer.StatusCode, strings.TrimSpace(string(data))}
+		err = fmt.Errorf("%s: %s", answer.Status, data)
 	}
 	return data, err
 }
 
 // Client returns a client that authenticates as a user, Admin or Limited.
 func (s *Server) Client(user string) *http.Client {
-	return &http.Client{Transport: authorized{s.transport, "Bearer " + s.Token(user)}}
+	return &http.Client{Transport: authorized{s.transport, "Bearer " + Token(user)}}
 }
 
 // authorized adds a token to each request.

@@ -1,3 +1,6 @@
+// Package s3 runs Versity's S3 gateway for tests, on files. It checks signatures and policies, and
+// it is a process, so that it can be killed and stopped: the test's own program, started again. So
+// the TestMain of a package that starts one begins with [Main].
 package s3
 
 import (

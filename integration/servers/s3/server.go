@@ -1,21 +1,14 @@
 package s3
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
@@ -50,8 +43,7 @@ func (k Keys) Setenv(tb testing.TB) {
 // as a crash does.
 type Server struct{ *child.Server }
 
-// Start starts a server, and returns when it answers. Its data is in a folder
-// that Close removes.
+// Start starts a server, and returns when it answers. Its data is in a folder that Close removes.
 func Start(ctx context.Context) (*Server, error) {
 	dir, err := os.MkdirTemp("", "traceflake-s3-")
 	if err != nil {
@@ -61,10 +53,7 @@ func Start(ctx context.Context) (*Server, error) {
 	s.Dir = dir
 	s.Command = func() *exec.Cmd { return child.Self(kind, dir, s.Address) }
 	s.Answers = func(ctx context.Context) error {
-		status, _, err := s.Do(ctx, http.MethodGet, "/", nil)
-		if err == nil && status != http.StatusOK {
-			err = fmt.Errorf("status %d", status)
-		}
+		_, err := s.Client().ListBuckets(ctx, nil)
 		return err
 	}
 	if err := s.Start(ctx); err != nil {
@@ -82,46 +71,16 @@ func ForTest(tb testing.TB) *Server {
 // Endpoint is the server's address, as a URL.
 func (s *Server) Endpoint() string { return "http://" + s.Address }
 
-// Bucket makes a bucket for a test.
-func (s *Server) Bucket(tb testing.TB, name string) {
-	tb.Helper()
-	s.MustDo(tb, http.MethodPut, "/"+name, nil)
+// Client returns a client of Root's.
+func (s *Server) Client() *s3.Client {
+	return s3.New(s3.Options{Region: Region, BaseEndpoint: aws.String(s.Endpoint()), UsePathStyle: true,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: Root.AccessKey, SecretAccessKey: Root.SecretKey}, nil
+		})})
 }
 
-// MustDo is Do for what the server must not refuse.
-func (s *Server) MustDo(tb testing.TB, method, path string, body []byte) []byte {
-	tb.Helper()
-	status, answer, err := s.Do(context.Background(), method, path, body)
-	if err != nil || status >= http.StatusMultipleChoices {
-		tb.Fatalf("%s %s: %d %s, %v", method, path, status, answer, err)
-	}
-	return answer
-}
-
-// Do sends a request as Root. The path may have a query.
-func (s *Server) Do(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, method, s.Endpoint()+path, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-	if err := Sign(r, body); err != nil {
-		return 0, nil, err
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	answer, err = io.ReadAll(res.Body)
-	return res.StatusCode, answer, err
-}
-
-// Sign signs a request as Root.
-func Sign(r *http.Request, body []byte) error {
-	sum := sha256.Sum256(body)
-	payload := hex.EncodeToString(sum[:])
-	r.Header.Set("X-Amz-Content-Sha256", payload)
-	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
-	keys := aws.Credentials{AccessKeyID: Root.AccessKey, SecretAccessKey: Root.SecretKey}
-	return signer.SignHTTP(r.Context(), keys, r, payload, "s3", Region, time.Now())
+// Bucket makes a bucket.
+func (s *Server) Bucket(ctx context.Context, name string) error {
+	_, err := s.Client().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
+	return err
 }

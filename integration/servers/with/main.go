@@ -14,9 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -24,6 +21,7 @@ import (
 	"syscall"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
@@ -54,36 +52,17 @@ var all = []struct {
 		if err != nil {
 			return "", nil, err
 		}
-		const bucket = "/leases"
-		if _, _, err := s.Do(ctx, http.MethodPut, bucket, nil); err != nil {
-			return "", nil, errors.Join(err, s.Close())
-		}
-		u, err := url.Parse(s.Endpoint() + bucket)
-		if err != nil {
-			return "", nil, errors.Join(err, s.Close())
-		}
-		u.User = url.UserPassword(s3.Root.AccessKey, s3.Root.SecretKey)
-		return u.String(), s, nil
+		const bucket = "leases"
+		user := url.UserPassword(s3.Root.AccessKey, s3.Root.SecretKey)
+		return (&url.URL{Scheme: "http", User: user, Host: s.Address, Path: bucket}).String(), s, s.Bucket(ctx, bucket)
 	}},
 	{"TEST_KUBERNETES", func(ctx context.Context) (string, io.Closer, error) {
 		s, err := kubernetes.Start(ctx)
 		if err != nil {
 			return "", nil, err
 		}
-		proxy := s.NewProxy(s.Token(kubernetes.Admin))
-		return proxy.URL, both{proxy, s}, nil
+		return s.Proxy(kubernetes.Token(kubernetes.Admin)), s, nil
 	}},
-}
-
-// both is a server of Kubernetes with its proxy.
-type both struct {
-	proxy *httptest.Server
-	*kubernetes.Server
-}
-
-func (b both) Close() error {
-	b.proxy.Close()
-	return b.Server.Close()
 }
 
 func main() {
@@ -115,14 +94,16 @@ func run(ctx context.Context, command *exec.Cmd) (err error) {
 			continue
 		}
 		value, server, failed := s.start(ctx)
-		if errors.Is(failed, servers.ErrNotInstalled) || errors.Is(failed, fs.ErrNotExist) {
+		if errors.Is(failed, child.ErrNotInstalled) {
 			fmt.Fprintf(os.Stderr, "with: no %s: %v\n", s.variable, failed)
 			continue
+		}
+		if server != nil {
+			defer func() { err = errors.Join(err, server.Close()) }()
 		}
 		if failed != nil {
 			return failed
 		}
-		defer func() { err = errors.Join(err, server.Close()) }()
 		command.Env = append(command.Env, s.variable+"="+value)
 	}
 	return command.Run()
