@@ -93,9 +93,11 @@ func startEdge(t *testing.T) (url string) {
 	headers := xtraceid.New()
 	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(http.NotFoundHandler()), "edge",
 		otelhttp.WithTracerProvider(provider), otelhttp.WithPropagators(headers))
-	edge := httptest.NewServer(cors.New(cors.Options{AllowedHeaders: headers.Fields()}).Handler(handler))
+	mux := http.NewServeMux() // another test may still look for a server that had this port
+	mux.Handle("/edge", cors.New(cors.Options{AllowedHeaders: headers.Fields()}).Handler(handler))
+	edge := httptest.NewServer(mux)
 	t.Cleanup(edge.Close)
-	return edge.URL
+	return edge.URL + "/edge"
 }
 
 // request is what a JavaScript client tells about a request that it sent within a root span.

@@ -52,7 +52,6 @@ func TestCheckDetectsEachFault(t *testing.T) {
 	for want, stored := range map[string]map[string]summary{
 		"":                        {id.String(): good},
 		"spans:0":                 {},
-		"2 traces are stored":     {id.String(): good, trace.TraceID{2}.String(): good},
 		"spans:2":                 {id.String(): {2, 2, good.parent}},
 		"ids:2":                   {id.String(): {3, 2, good.parent}},
 		"parent:0800000000000000": {id.String(): {3, 3, "0800000000000000"}},
