@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -18,8 +19,7 @@ func ClickHouseForTest(tb testing.TB) *Engine {
 // PostgresForTest returns a PostgresServer for a test: see [child.ForTest].
 func PostgresForTest(tb testing.TB) *PostgresServer {
 	tb.Helper()
-<<<<<<< HEAD
-	return forTest(tb, Postgres)
+	return child.ForTest(tb, Postgres)
 }
 
 // OnePostgres runs tests with one PostgreSQL, in which each [PostgresForTest] is a database. It returns
@@ -34,18 +34,6 @@ func OnePostgres(m *testing.M) int {
 		panic(err)
 	}
 	return m.Run()
-}
-
-func forTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
-	tb.Helper()
-	return child.ForTest(tb, func(ctx context.Context) (S, error) {
-		s, err := start(ctx)
-		need(tb, err)
-		return s, err
-	})
-=======
-	return child.ForTest(tb, Postgres)
->>>>>>> 3a04662 (wip)
 }
 
 // Rows runs a statement for a test, which fails if the statement does, and returns its rows.

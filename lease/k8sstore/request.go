@@ -91,7 +91,7 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 		s.Code = code
 		return at, s
 	case code >= 500 || code == http.StatusUnauthorized || code == http.StatusForbidden: // of a proxy, or of a server that starts
-		return at, &status{Code: code, Message: fmt.Sprintf("%.300q", data)}
+		return at, &status{Code: code, Message: fmt.Sprintf("%.300q", bytes.TrimSpace(data))}
 	default:
 		return at, fmt.Errorf("%w: %s responds with status %d %.300q", errOther, q.URL.Host, code, data)
 	}

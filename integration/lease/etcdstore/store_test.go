@@ -51,7 +51,7 @@ func storage(client *clientv3.Client, prefix string) leasetest.Storage {
 }
 
 func TestConformance(t *testing.T) {
-	leasetest.Run(t, harness(etcd.ForTest(t, 1).ClientForTest(t)))
+	leasetest.Run(t, harness(etcd.ForTest(t, 1).Client))
 }
 
 // Processes reach three members through a bad network. The members are all
@@ -63,7 +63,7 @@ func TestProcesses(t *testing.T) {
 		endpoints = append(endpoints, "http://"+address)
 	}
 	proxy := faults.HTTP(t, faults.GRPC(), endpoints...)
-	processes.Run(t, "etcd://"+strings.Join(proxy.Addresses(), ","), processes.Outage(cluster))
+	processes.Run(t, "etcd://"+strings.Join(proxy.Addresses, ","), processes.Outage(cluster))
 	proxy.Check(t)
 }
 
@@ -107,7 +107,7 @@ func TestFaults(t *testing.T) {
 				if err := cluster.Wait(ctx); err != nil {
 					tb.Fatal(err)
 				}
-				return harness(cluster.ClientForTest(tb)).New(tb)
+				return harness(cluster.Client).New(tb)
 			}, c.fault)
 		})
 	}
@@ -118,7 +118,7 @@ var wantError = calls.WantError("etcdstore: ", "secret")
 // With the least rights that the documentation requires, and with none.
 func TestRights(t *testing.T) {
 	cluster := etcd.ForTest(t, 1)
-	client := cluster.ClientForTest(t)
+	client := cluster.Client
 	ctx := context.Background()
 	end := clientv3.GetPrefixRangeEnd("/fleet/")
 	steps := []func() error{
