@@ -189,7 +189,7 @@ func TestWrongCounters(t *testing.T) {
 // half a millisecond and a 64th.
 func TestLimitsOfTheCounter(t *testing.T) {
 	for _, tt := range []struct {
-		age, trust time.Duration
+		age, trust int    // in milliseconds
 		rate       uint64 // ticks a millisecond while it is measured
 		counted    uint64 // in the 32 ms after it
 		right      bool
@@ -200,7 +200,7 @@ func TestLimitsOfTheCounter(t *testing.T) {
 		{1000, 250, 1e6, 31e6, true}, {1000, 250, 1e6, 31e6 - 1, false},
 	} {
 		count := uint64(1e15)
-		c := newClock(noon.Add(-tt.age * time.Millisecond).Add(750 * time.Microsecond))
+		c := newClock(noon.Add(-time.Duration(tt.age) * time.Millisecond).Add(750 * time.Microsecond))
 		var k clock
 		k.start(c, counter{read: func() uint64 { return count }, slowest: 1e6, fastest: 2e6})
 		var r local
@@ -218,7 +218,7 @@ func TestLimitsOfTheCounter(t *testing.T) {
 			extra = tt.rate / 32
 		}
 		right := pass(1, extra)
-		right = pass((tt.age-measured)*time.Millisecond, (uint64(tt.age)-measured)*tt.rate-extra) && right
+		right = pass(time.Duration(tt.age-measured)*time.Millisecond, (uint64(tt.age)-measured)*tt.rate-extra) && right
 		if right {
 			trust, last := uint64(tt.trust)*tt.rate, noon.UnixMilli()+int64(tt.trust)-1
 			if begins := count - tt.rate*3/4; r.advance(begins-1) || !r.advance(begins) || r.ms != noon.UnixMilli() ||
