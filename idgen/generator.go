@@ -98,7 +98,7 @@ func (g *Generator) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
 	here := g.locals.here(procPin())
 	if here.has(2) && g.eras.holds(&here.ready) {
 		count := g.clock.counter.read()
-		if (here.includes(count) || here.later(count)) && (here.run.left > 0 || here.run.extend(&g.order, here.ms)) {
+		if (here.includes(count) || g.advance(here, count)) && (here.run.left > 0 || here.run.extend(&g.order, here.ms)) {
 			high, low, span := here.run.next(), here.id(), here.id()
 			g.locals.unpin(here)
 			return join(high, low), spanID(span)

@@ -85,6 +85,20 @@ func (l *local) begin(e *era) {
 
 var errSource = errors.New("idgen: the source breaks its contract: it returned a zero ID, or another number than requested without an error")
 
+// advance moves what is ready here to the counter's millisecond. If only that is due, it reads the
+// clock. It reports whether the IDs may be used. A source's Generation is somebody else's code,
+// which is not called on a pinned goroutine.
+func (g *Generator) advance(here *slot, count uint64) bool {
+	if here.later(count) {
+		return true
+	}
+	if !here.covers() || g.eras.source != nil {
+		return false
+	}
+	g.read(&here.ready, &here.local.compared)
+	return here.covers() && g.eras.holds(&here.ready)
+}
+
 // attempts is how often a call generates IDs if they are outdated at once: the process was stopped
 // in the meantime, or the machine was restored.
 const attempts = 4
@@ -119,20 +133,20 @@ func (g *Generator) prepare(l *local) {
 	count := g.clock.counter.read()
 	if !g.eras.holds(&l.ready) || !l.includes(count) && !l.later(count) {
 		l.begin(g.eras.current()) // first: whatever changes from here on ends this era
-		g.read(l)
+		g.read(&l.ready, &l.compared)
 	}
 }
 
 // read reads the clock.
-func (g *Generator) read(l *local) {
-	before := l.ms
-	if right := g.clock.read(&l.reading, &l.compared); !right {
+func (g *Generator) read(r *ready, last *moment) {
+	before := r.ms
+	if right := g.clock.read(&r.reading, last); !right {
 		g.eras.end() // the others must not use the counter either
 	}
-	if l.ms != before {
-		l.run = run{}
+	if r.ms != before {
+		r.run = run{}
 	}
-	g.eras.endWith(l.ms)
+	g.eras.endWith(r.ms)
 }
 
 // fill generates new IDs for l, or none if it returns an error.
@@ -149,7 +163,7 @@ func (g *Generator) fill(l *local) error {
 	l.size = min(2*l.size, maxBatch)
 	g.refusals.fromSource.set(false, nil)
 	if l.ahead() > 0 || !l.covers() { // borrowed, or the clock was stepped or this process stopped meanwhile
-		g.read(l)
+		g.read(&l.ready, &l.compared)
 	}
 	g.borrowed.Store(max(l.ahead(), 0))
 	return nil
@@ -159,7 +173,7 @@ func (g *Generator) fill(l *local) error {
 func (g *Generator) high(l *local) uint64 {
 	for l.run.left == 0 && !l.run.extend(&g.order, l.ms) {
 		next := g.order.next.Load()
-		g.read(l)
+		g.read(&l.ready, &l.compared)
 		if floorOf(l.ms) == 0 {
 			return 0
 		}
