@@ -61,6 +61,6 @@ var backends = map[string]func(t *testing.T, store string) backend{
 		}
 		at := func(address string) string { return "s3://leases/" + store + "?endpoint=http://" + address }
 		nowhere := "s3://nowhere?endpoint=" + server.Endpoint()
-		return backend{strings.TrimPrefix(server.Endpoint(), "http://"), at, nowhere, "there is no bucket nowhere"}
+		return backend{strings.TrimPrefix(server.Endpoint(), "http://"), at, nowhere, "create the bucket"}
 	},
 }
