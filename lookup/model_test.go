@@ -123,15 +123,15 @@ func newModel(traces int, adversarial bool) *tempoModel {
 func modelID(rng *rand.Rand, at, began, long int64, adversarial bool) (id trace.TraceID, kind string) {
 	high := rng.Uint64()
 	binary.BigEndian.PutUint64(id[8:], rng.Uint64()|1)
-	switch n := rng.IntN(20); {
-	case n == 0:
+	switch n := rng.IntN(20); n {
+	case 0:
 		kind = "random"
-	case n == 1:
+	case 1:
 		kind, high = "64 bits", 0
-	case n == 2:
+	case 2:
 		kind, high = "UUIDv7", uint64(at)<<16|0x7000|high&0xfff
 		id[8] = id[8]&0x3f | 0x80
-	case n == 3:
+	case 3:
 		kind, high = "X-Ray", uint64(at/second)<<32|high>>32
 	default:
 		kind = "ours"
