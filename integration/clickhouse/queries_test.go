@@ -168,6 +168,10 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 			t.Errorf("100 traces from %d: %d spans, want %d", first, len(got), len(want))
 		}
 	}
+	far := append(ids(byTrace[order[0]]), ids(byTrace[order[2990]])...) // two hours later
+	if got := sorted(whole(parse(order[0]), parse(order[2990]))); !slices.Equal(got, sorted(far)) {
+		t.Errorf("two traces far apart: %v, want %v", got, far)
+	}
 	if got := whole(trace.TraceID{1}); got != nil {
 		t.Errorf("a trace that is not there: %v", got)
 	}
