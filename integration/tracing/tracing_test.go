@@ -124,5 +124,3 @@ func get(t *testing.T, c *http.Client, url string, header ...string) *http.Respo
 	}
 	return resp
 }
-
-func ok(http.ResponseWriter, *http.Request) {}
