@@ -234,8 +234,8 @@ func TestRaised(t *testing.T) {
 			t.Errorf("reported %s", text)
 		}
 		b.pass(4 * time.Second) // the other one is renewed
-		if got := b.Published(); got != 2 {
-			t.Errorf("%d grants are used, want 2", got)
+		if got := b.Published(); got != 2 || len(b.store.asked("release")) > 0 {
+			t.Errorf("%d grants are used, want 2: a raised grant does not replace the other one", got)
 		}
 		if wait := b.Step(t.Context()); wait != time.Second {
 			t.Errorf("the next step is in %s, want 1s, at the end of the raised grant", wait)
