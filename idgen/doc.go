@@ -33,13 +33,14 @@
 //
 // # Time
 //
-// An ID's millisecond differs from the clock's by at most one. On arm64, and on amd64 if the
-// processor reports that its time-stamp counter is invariant, the clock is read together with the
-// counter, which is then trusted for up to 250 ms. So a step of the clock, or an error of the
-// counter while the machine is suspended, goes unnoticed for at most 250 ms of the counter's time.
-// A counter that disagrees with the clock is never used again; one that has stopped is noticed
-// within a second. In the first 16 ms of a generator, on other architectures, and under the build
-// tag purego, the clock is read for each trace ID.
+// An ID's millisecond differs from the clock's by at most one, or by up to four while the clock is
+// slewed by more than 0.4 %. On arm64, and on amd64 if the processor reports that its time-stamp
+// counter is invariant, the clock is read together with the counter, which is then trusted for up
+// to 250 ms. So a step of the clock, or an error of the counter while the machine is suspended, goes
+// unnoticed for at most 250 ms of the counter's time. A counter that disagrees with the clock is
+// never used again; one that has stopped is noticed within a second. In the first 16 ms of a
+// generator, on other architectures, and under the build tag purego, the clock is read for each
+// trace ID.
 //
 // A generator has one timer, which runs once a second while it is used, and a goroutine only while
 // it reports an error. [Generator.Close] stops the timer.

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// The race detector does not know that goroutines *slot to one processor run one after the other.
+// The race detector does not know that goroutines pinned to one processor run one after the other.
 
 func acquire(s *slot) { runtime.RaceAcquire(unsafe.Pointer(s)) }
 func release(s *slot) { runtime.RaceRelease(unsafe.Pointer(s)) }
