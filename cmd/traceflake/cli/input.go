@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -57,9 +58,13 @@ func eachID(cmd *cobra.Command, args []string, each func(number int, text string
 
 // eachLine calls each for every line of standard input that is not blank, with its number. A line
 // that is too long has an error instead of text. Before eachLine waits for input it flushes the
-// output.
+// output. gzip is decompressed.
 func eachLine(cmd *cobra.Command, each func(number int, text string, problem error) error) error {
-	r := bufio.NewReaderSize(cmd.InOrStdin(), maxLine)
+	in, err := decompressed(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	r := bufio.NewReaderSize(in, maxLine)
 	for number := 1; ; number++ {
 		if err := context.Cause(cmd.Context()); err != nil {
 			return err
@@ -88,4 +93,18 @@ func eachLine(cmd *cobra.Command, each func(number int, text string, problem err
 			return nil
 		}
 	}
+}
+
+// decompressed returns a reader of r that decompresses gzip.
+func decompressed(r io.Reader) (io.Reader, error) {
+	const magic = "\x1f\x8b\x08" // the third byte is deflate, the only method
+	buffered := bufio.NewReaderSize(r, 1<<16)
+	if head, _ := buffered.Peek(len(magic)); string(head) != magic {
+		return buffered, nil // the next read returns this error
+	}
+	z, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("reading: %w", err)
+	}
+	return z, nil
 }

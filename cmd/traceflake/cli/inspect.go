@@ -116,18 +116,6 @@ func (in *inspection) addLease(ctx context.Context, d *identify.Decoded) {
 	}
 }
 
-// blockOf reads the block that a node belongs to. It has version 0 if it was never granted, or if
-// the node is not one of the store's.
-func blockOf(ctx context.Context, s driver.Store, node uint32) (b lease.Grant, err error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	d, err := s.Describe(ctx)
-	if err != nil || node < d.First || node-d.First >= d.Nodes {
-		return b, err
-	}
-	return s.Get(ctx, node-node%d.BlockSize)
-}
-
 // row returns a row for an ID, the first one below the names of the columns.
 func (in *inspection) row(id identify.Found) string {
 	const columns = "%-38s  %-19s  %-24s  %s\n"

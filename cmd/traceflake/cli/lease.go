@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 func leaseCommand(f *flags) *cobra.Command {
@@ -18,11 +20,11 @@ func leaseCommand(f *flags) *cobra.Command {
 		Use:   "lease",
 		Short: "Create a lease store, list its leases, register a secret, raise it",
 		Long: `lease manages the store from which processes lease nodes. An operator creates it
-once; no other command creates anything.`,
+once; no other command creates anything. list and show write nothing.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease list --store bolt:/var/lib/traceflake/leases.db
-  traceflake lease raise --store postgres://db/traceflake`,
-	}, leaseCreateCommand(f), leaseListCommand(f), leaseSecretCommand(f), leaseRaiseCommand(f))
+  traceflake lease raise --dry-run --store postgres://db/traceflake`,
+	}, leaseCreateCommand(f), leaseListCommand(f), leaseShowCommand(f), leaseSecretCommand(f), leaseRaiseCommand(f))
 	f.addStore(cmd.PersistentFlags(), "store of the leases")
 	return cmd
 }
@@ -63,6 +65,47 @@ With -o json each block is an object on a line of its own:
 // taken returns the blocks that no process can get now.
 func taken(blocks []lease.Grant) []lease.Grant {
 	return slices.DeleteFunc(slices.Clone(blocks), func(b lease.Grant) bool { return driver.Block(b).Free(time.Now()) })
+}
+
+func leaseShowCommand(f *flags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "show NODE",
+		Short:   "Show the block that a node belongs to",
+		Long:    "show reads the block that a node belongs to, and writes nothing. Its JSON is that of \"lease list\".",
+		Example: `  traceflake lease show 4711 --store bolt:/var/lib/traceflake/leases.db`,
+		Args:    cobra.ExactArgs(1),
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		node, err := strconv.ParseUint(args[0], 10, 32)
+		if err != nil || node > randflake.MaxNode {
+			return fmt.Errorf("%q is not a node from 0 to %d", args[0], randflake.MaxNode)
+		}
+		return f.withStore(cmd, storeTimeout, func(ctx context.Context, s driver.Store) error {
+			b, err := blockOf(ctx, s, uint32(node))
+			switch {
+			case err != nil:
+				return err
+			case b.Version == 0:
+				fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
+				return errReported
+			}
+			return writeBlocks(cmd, *output, []lease.Grant{b})
+		})
+	}
+	return cmd
+}
+
+// blockOf reads the block that a node belongs to. It has version 0 if it was never granted, or if
+// the node is not one of the store's.
+func blockOf(ctx context.Context, s driver.Store, node uint32) (b lease.Grant, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	d, err := s.Describe(ctx)
+	if err != nil || node < d.First || node-d.First >= d.Nodes {
+		return b, err
+	}
+	return s.Get(ctx, node-node%d.BlockSize)
 }
 
 // state describes who has a block at now.

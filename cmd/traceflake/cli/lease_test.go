@@ -41,7 +41,7 @@ func bolt(t *testing.T) (url string, s driver.Store) {
 func TestCommandsCreateNoStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	for _, args := range [][]string{
-		{"lease", "list"}, {"lease", "raise"},
+		{"lease", "list"}, {"lease", "show", "8"}, {"lease", "raise"}, {"lease", "raise", "--dry-run"},
 		{"lease", "secret", "add", filepath.Join(t.TempDir(), "next")},
 		{"verify", "1950fb0f8880000086cdcca4ab608495"}, {"inspect", "1950fb0f8880000086cdcca4ab608495"},
 	} {
@@ -90,6 +90,10 @@ func TestReadingWritesNothing(t *testing.T) {
 	before, held := content(), "held by checkout-7 until "+g.End.UTC().Format(time.RFC3339)
 	command(t, "", "lease", "list").want(t, 0, held, "1 of 16384 blocks are taken; 1 were ever granted")
 	command(t, "", "lease", "list", "-o", "json").want(t, 0, `"nonce":"`+r.Nonce+`","owner":"checkout-7"`, "blocks are taken")
+	command(t, "", "lease", "show", fmt.Sprint(g.Node+3)).want(t, 0, held, "")
+	command(t, "", "lease", "show", fmt.Sprint(g.Node^8)).want(t, 1, "", fmt.Sprintf("node %d was never granted", g.Node^8))
+	command(t, "", "lease", "show", "131072").want(t, 2, "", "is not a node from 0 to 131071")
+	command(t, "", "lease", "raise", "--dry-run").want(t, 0, "nothing is written", "")
 	command(t, "", "inspect", "--secret-file", secret, spanOn(g.Node+5)).want(t, 0, fmt.Sprintf("lease now block %d+8, held by checkout-7 until ", g.Node), "")
 	command(t, "", "inspect", "--secret-file", secret, spanOn(g.Node^8)).want(t, 0, "lease now never granted", "")
 	command(t, "", "verify", "1950fb0f8880000086cdcca4ab608495").want(t, 1, something, "")
@@ -335,6 +339,7 @@ func TestRaise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		command(t, "", "lease", "raise", "--store", url, "--dry-run").want(t, 0, "current leases that could not be renewed any more: 1", "")
 		least := time.Now().Add(ttl + lease.MaxClockAhead).Truncate(time.Second)
 		command(t, "", "lease", "raise", "--store", url).want(t, 0, "by the store's clock", "")
 		if _, err := s.Renew(t.Context(), g, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); !errors.Is(err, lease.ErrLost) {
@@ -356,6 +361,7 @@ func TestRaise(t *testing.T) {
 			t.Errorf("a repeated raise changed the blocks: %v", err)
 		}
 		command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 2, "", "no leased node")
+		command(t, "", "lease", "raise", "--store", url, "--dry-run").want(t, 0, "current leases that could not be renewed any more: 0", "")
 		list := command(t, "", "lease", "list", "--store", url)
 		list.want(t, 0, "raised, free from "+rfc3339(end), "16384 of 16384 blocks are taken")
 		if n := len(lines(list.out)); n > 4 {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"io"
 	"os"
@@ -280,6 +281,27 @@ func TestInspectMany(t *testing.T) {
 	}
 }
 
+func TestGzip(t *testing.T) {
+	secret := write(t, "secret", secretA)
+	ids := strings.Join(made(t, secret, 1000), "\n") + "\n"
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write([]byte(ids)) // a Buffer never fails
+	_ = z.Close()
+	zipped := b.String()
+	plain := command(t, ids+ids, "verify", "--secret-file", secret)
+	// Two members, as from `cat a.gz b.gz`.
+	if got := command(t, zipped+zipped, "verify", "--secret-file", secret); got != plain {
+		t.Errorf("code %d, %d bytes, want %d, %d", got.code, len(got.out), plain.code, len(plain.out))
+	}
+	command(t, zipped[:2000], "verify", "--secret-file", secret).want(t, 2, "\tverified\n", "reading: unexpected EOF")
+	command(t, zipped[:5], "verify", "--secret-file", secret).want(t, 2, "", "reading: unexpected EOF")
+	b.Reset()
+	z.Reset(&b)
+	_ = z.Close()
+	command(t, b.String(), "inspect").want(t, 2, "", "no IDs")
+}
+
 func TestRange(t *testing.T) {
 	from, to := time.Unix(1704164645, 0), time.Unix(1704164646, 0)
 	low, high := traceid.Min(from).String(), traceid.Max(to).String()
@@ -288,6 +310,9 @@ func TestRange(t *testing.T) {
 		"2024-01-02T03:04:05Z 2024-01-02T03:04:06Z":           "0eb4dcf8440000000000000000000000\n" + high + "\n",
 		"1704164645 1704164646000":                            low + "\n" + high + "\n",
 		"1704164645 1704164646 -o sql":                        "TraceId BETWEEN '" + low + "' AND '" + high + "'\n",
+		"1704164645 1704164646 -o sql --column trace_id":      "trace_id BETWEEN '" + low + "' AND '" + high + "'\n",
+		"1704164645 1704164646 -o json":                       `{"min":"` + low + `","max":"` + high + `"}` + "\n",
+		"--trace 1950fb0f8880000086cdcca4ab608495 -o json":    `{"not_before":"2026-11-21T22:07:06.385Z"}`,
 		"9999999999 99999999999":                              strings.Repeat("f", 32), // clamped
 		"now-7d now":                                          week[:7],
 		"--trace 1950fb0f8880000086cdcca4ab608495":            "2026-11-21T22:07:06.385Z\n",

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,8 @@ import (
 )
 
 func leaseRaiseCommand(f *flags) *cobra.Command {
-	return &cobra.Command{
+	var dryRun bool
+	cmd := &cobra.Command{
 		Use:   "raise",
 		Short: "After a restore from a backup: grant nothing that may have been granted since",
 		Long: `raise is for a store that was restored from a backup: it may lack leases that were
@@ -23,23 +25,36 @@ clock of their own: with them, check the clock of this machine, and with etcd al
 those of all clients.
 
 Run it again if it fails. Repeated, or run by two operators at once, it is one raise.`,
-		Example: `  traceflake lease raise --store postgres://db/traceflake`,
+		Example: `  traceflake lease raise --dry-run --store postgres://db/traceflake
+  traceflake lease raise --store postgres://db/traceflake`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.withDescription(cmd, raiseTimeout, func(ctx context.Context, s driver.Store, d lease.Description) error {
 				at, whose, err := storeTime(ctx, s)
 				if err != nil {
 					return err
 				}
+				until := driver.AfterLeases(at, d.LongestTTL)
 				fmt.Fprintf(cmd.OutOrStdout(), "now is %s, by %s\n", rfc3339(at), whose)
-				until, err := s.Raise(ctx, driver.AfterLeases(at, d.LongestTTL))
-				if err != nil {
-					return fmt.Errorf("%w; run the same command again", err)
+				if !dryRun {
+					if until, err = s.Raise(ctx, until); err != nil {
+						return fmt.Errorf("%w; run the same command again", err)
+					}
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "raised: nothing before %s is granted any more\n", rfc3339(until))
+					return err
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "raised: nothing before %s is granted any more\n", rfc3339(until))
-				return err
+				blocks, err := s.List(ctx)
+				if err != nil {
+					return err
+				}
+				blocks = slices.DeleteFunc(blocks, func(b lease.Grant) bool { return b.Nonce == "" || driver.Block(b).Free(at) })
+				fmt.Fprintf(cmd.OutOrStdout(), "dry run, nothing is written: nothing before %s would be granted any more\n"+
+					"current leases that could not be renewed any more: %d\n", rfc3339(driver.RaiseTo(d, until, at)), len(blocks))
+				return writeBlocks(cmd, "text", blocks)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "write nothing; show what would be raised")
+	return cmd
 }
 
 // raiseTimeout limits how long it may take to write every block of a store.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +17,7 @@ import (
 
 func rangeCommand() *cobra.Command {
 	var output *string
-	var traceID string
+	var column, traceID string
 	var slack time.Duration
 	cmd := &cobra.Command{
 		Use:   "range FROM TO | range --trace ID",
@@ -25,13 +27,17 @@ to the millisecond. Times before 2020 or after 2089 are clamped to the range of
 trace IDs. The last hour is "now-1h now".
 
 With --trace it prints the earliest time at which that trace can have spans, as
-text, an SQL condition for ClickHouse, or query parameters for Tempo or Jaeger.
-There is no upper bound, because it would exclude spans of long traces. If a search
-finds nothing, repeat it without the bound.
+text, JSON, an SQL condition for ClickHouse, or query parameters for Tempo or
+Jaeger. There is no upper bound, because it would exclude spans of long traces.
+If a search finds nothing, repeat it without the bound.
+
+With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
+{"not_before":"2026-03-14T11:00:00.000Z"}.
 
 ` + timeHelp,
 		Example: `  traceflake range now-1h now
   traceflake range 2026-03-14T12:00:00Z 2026-03-14T12:05:00Z -o sql
+  traceflake range now-5m now -o sql --column trace_id
   traceflake range --trace 1950fb0f8880000086cdcca4ab608495 -o tempo`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if traceID != "" {
@@ -43,11 +49,11 @@ finds nothing, repeat it without the bound.
 			var forms map[string]string
 			switch {
 			case traceID != "":
-				forms, err = ofTrace(traceID, slack)
+				forms, err = ofTrace(traceID, slack, quoted(column))
 			case cmd.Flags().Changed("slack"):
 				err = errors.New("--slack needs --trace ID")
 			default:
-				forms, err = ofPeriod(args[0], args[1])
+				forms, err = ofPeriod(args[0], args[1], quoted(column))
 			}
 			if err != nil {
 				return err
@@ -60,14 +66,15 @@ finds nothing, repeat it without the bound.
 			return err
 		},
 	}
-	output = choiceFlag(cmd, "output", "o", "form of the bounds", "text", "sql", "tempo", "jaeger")
+	output = choiceFlag(cmd, "output", "o", "form of the bounds", "text", "sql", "json", "tempo", "jaeger")
 	cmd.Flags().StringVar(&traceID, "trace", "", "trace ID to search for, instead of FROM and TO")
 	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "with --trace, how long before the time of its ID a trace may have spans")
+	cmd.Flags().StringVar(&column, "column", "TraceId", "trace ID column in the SQL condition")
 	return cmd
 }
 
 // ofPeriod returns the lowest and the highest trace ID of a period, in each form of the output.
-func ofPeriod(from, to string) (map[string]string, error) {
+func ofPeriod(from, to, column string) (map[string]string, error) {
 	now := time.Now()
 	begin, err := parseTime(from, now)
 	if err != nil {
@@ -83,12 +90,13 @@ func ofPeriod(from, to string) (map[string]string, error) {
 	low, high := traceid.Min(begin), traceid.Max(end)
 	return map[string]string{
 		"text": fmt.Sprintf("%s\n%s", low, high),
-		"sql":  fmt.Sprintf("TraceId BETWEEN '%s' AND '%s'", low, high),
+		"sql":  fmt.Sprintf("%s BETWEEN '%s' AND '%s'", column, low, high),
+		"json": fmt.Sprintf(`{"min":"%s","max":"%s"}`, low, high),
 	}, nil
 }
 
 // ofTrace returns the earliest time at which a trace can have spans, in each form of the output.
-func ofTrace(digits string, slack time.Duration) (map[string]string, error) {
+func ofTrace(digits string, slack time.Duration, column string) (map[string]string, error) {
 	id, err := identify.TraceID(digits)
 	if err != nil {
 		return nil, fmt.Errorf("--trace: %q is not a trace ID of 32 hex digits", digits)
@@ -98,10 +106,22 @@ func ofTrace(digits string, slack time.Duration) (map[string]string, error) {
 		return nil, fmt.Errorf("--trace: %s contains no time; search without a bound", id)
 	}
 	const forever = 4102444800 // 2100: Tempo ignores a start without an end
+	text := t.Format("2006-01-02T15:04:05.000Z")
 	return map[string]string{
-		"text":   t.Format("2006-01-02T15:04:05.000Z"),
-		"sql":    fmt.Sprintf("TraceId = '%s' AND Timestamp >= toDateTime64('%s', 3, 'UTC')", id, t.Format("2006-01-02 15:04:05.000")),
+		"text":   text,
+		"sql":    fmt.Sprintf("%s = '%s' AND Timestamp >= toDateTime64('%s', 3, 'UTC')", column, id, t.Format("2006-01-02 15:04:05.000")),
+		"json":   fmt.Sprintf(`{"not_before":"%s"}`, text),
 		"tempo":  fmt.Sprintf("end=%d&start=%d", forever, t.Unix()),
 		"jaeger": "startTime=" + url.QueryEscape(t.Format(time.RFC3339Nano)),
 	}, nil
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
+
+// quoted returns a column's name as SQL has it. A name that contains quotes is quoted already.
+func quoted(name string) string {
+	if plainName.MatchString(name) || strings.ContainsAny(name, "\"`\\") {
+		return name
+	}
+	return `"` + name + `"`
 }

@@ -82,7 +82,7 @@ func TestHelp(t *testing.T) {
 	command(t, "", "help", "lease", "raise").want(t, 0, "traceflake lease raise [flags]", "")
 	// The shell completes commands and the values of flags.
 	command(t, "", "completion", "bash").want(t, 0, "traceflake", "")
-	command(t, "", cobra.ShellCompNoDescRequestCmd, "range", "-o", "").want(t, 0, "text\nsql\ntempo\n", "Completion ended")
+	command(t, "", cobra.ShellCompNoDescRequestCmd, "range", "-o", "").want(t, 0, "text\nsql\njson\n", "Completion ended")
 	command(t, "", cobra.ShellCompNoDescRequestCmd, "lease", "r").want(t, 0, "raise\n", "Completion ended")
 }
 
@@ -158,6 +158,7 @@ func TestJSONIsDocumented(t *testing.T) {
 	field := regexp.MustCompile(`"(\w+)":`)
 	for _, c := range [][]string{
 		{traceparent, "inspect", "--store", bolt}, {random, "verify", "--store", bolt}, {"x", "verify", "--store", bolt},
+		{"", "range", "now-1h", "now"}, {"", "range", "--trace", "1950fb0f8880000086cdcca4ab608495"},
 		{"", "lease", "list", "--store", bolt}, {"", "doctor", "--store", none, "--secret-file", "/nonexistent"},
 	} {
 		args := slices.Concat(c[1:], []string{"-o", "json"})
@@ -177,7 +178,7 @@ func TestJSONIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	documented["traceflake range"] = true // which has no JSON
+	documented["traceflake lease show"] = true // that of list
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		if cmd.Flags().Lookup("output") != nil && !documented[cmd.CommandPath()] {

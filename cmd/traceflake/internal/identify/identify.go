@@ -44,6 +44,7 @@ const (
 	kindULID      = "ULID"
 	kindXRay      = "X-Ray" // and others that begin with Unix seconds, such as Brave's
 	kindDatadog   = "Datadog"
+	kindUUIDv4    = "UUID v4"
 	kind128       = "128 bits"
 	kind64        = "64 bits"
 )
@@ -71,7 +72,11 @@ var ErrUnknown = errors.New("not an ID")
 func (x Identifier) ID(s string) ([]Identity, error) {
 	if id, err := TraceID(s); err == nil {
 		if [8]byte(id[:8]) != [8]byte{} {
-			return x.traceID(id), nil
+			all := x.traceID(id)
+			if isUUIDv4(s) && all[0].Halves != "agree" {
+				all = append(all, Identity{Kind: kindUUIDv4, Note: "random, but for the version and variant"})
+			}
+			return all, nil
 		}
 		all := x.bits(id[8:])
 		for i := range all {
@@ -90,6 +95,10 @@ func (x Identifier) ID(s string) ([]Identity, error) {
 		return []Identity{{Kind: kindRandflake, Note: fmt.Sprintf("by its form only, in hex %016x; no secret decodes it to a time in the past", uint64(id))}}, nil
 	}
 	return nil, fmt.Errorf("%w: %s", ErrUnknown, complaint(s))
+}
+
+func isUUIDv4(s string) bool {
+	return len(s) == 36 && s[8] == '-' && s[14] == '4' && strings.ContainsRune("89abAB", rune(s[19]))
 }
 
 // TraceID reads 32 hex digits, also with dashes as in a UUID, in which PostgreSQL prints 128 bits.
