@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -109,7 +110,7 @@ func throughServices(ctx context.Context, out io.Writer, dsn string, requests in
 		s := child.New(name, nil)
 		s.Command = func() *exec.Cmd {
 			cmd := child.Foreign(program, name, s.Address)
-			cmd.Env = append(env, "ORDERS_URL=http://"+calls)
+			cmd.Env = append(slices.Clone(env), "ORDERS_URL=http://"+calls)
 			return cmd
 		}
 		s.Answers = func(ctx context.Context) error { // without a request, which would be a trace

@@ -61,7 +61,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer runs a request's statement and returns its result in the format that the client requested.
 func (g *gateway) answer(r *http.Request) ([]byte, error) {
 	if !g.authenticated(r) {
-		return nil, errors.New("Code: 516. DB::Exception: the user or the password is wrong. (AUTHENTICATION_FAILED)") //nolint:staticcheck
+		return nil, errors.New("Code: 516. DB::Exception: the user or the password is wrong. (AUTHENTICATION_FAILED)") //nolint:staticcheck // the text is ClickHouse's
 	}
 	in, body := r.URL.Query(), io.Reader(r.Body)
 	if in.Get("decompress") == "1" {
