@@ -42,7 +42,7 @@ func newGenerators(tb testing.TB) []generator {
 	}
 	// One block of all nodes: a flat-out loop needs more IDs in a second than 8 nodes have.
 	nodes := driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: randflake.MaxNode + 1}
-	keeper, err := lease.Start(tb.Context(), driver.NewMemory(driver.WithNodeRange(nodes)), codec, lease.WithTTL(time.Hour))
+	keeper, err := lease.Start(tb.Context(), driver.NewMemory(nodes), codec, lease.WithTTL(time.Hour))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -19,12 +19,15 @@ import (
 // there. Then the store is not asked again, not even if another one takes its place for a while.
 func TestSecretIsCompared(t *testing.T) {
 	b := newBench(t)
-	d := lease.Description{ID: lease.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize}
+	d := lease.Description{ID: lease.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize, LongestTTL: lease.MaxTTL}
 	d.Secrets = []string{lease.Fingerprint(otherCodec(t), d.ID)}
 	if id := lease.NewNonce(); lease.Fingerprint(b.codec, id) == lease.Fingerprint(b.codec, d.ID) || id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
 		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not random", id, d.ID)
 	}
-	b.memory = driver.NewMemory(driver.WithDescription(d))
+	b.memory = new(driver.Memory)
+	if err := b.memory.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
 	b.store.Store = b.memory
 	b.store.on = func(*call, func() (lease.Grant, error)) (lease.Grant, error) { return lease.Grant{}, errAway }
 	b.pass(time.Second)
@@ -171,7 +174,7 @@ func TestCloseGivesBackNoUsedSecond(t *testing.T) {
 func TestHandlerBlocks(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		release, got := make(chan bool), make([]error, 0, 2)
-		store := &fakeStore{Store: driver.NewMemory(), away: errAway}
+		store := &fakeStore{Store: driver.NewMemory(driver.AllNodes), away: errAway}
 		k := openTest(t, store, lease.WithTTL(10*time.Second), lease.WithErrorHandler(func(err error) {
 			<-release
 			got = append(got, err)

@@ -18,7 +18,7 @@ func ExampleStart() {
 		panic(err)
 	}
 	ctx := context.Background()
-	keeper, err := lease.Start(ctx, driver.NewMemory(), codec)
+	keeper, err := lease.Start(ctx, driver.NewMemory(driver.AllNodes), codec)
 	if err != nil {
 		panic(err)
 	}

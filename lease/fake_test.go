@@ -171,7 +171,7 @@ var few = driver.NodeRange{Nodes: 4, BlockSize: 1}
 // newBench returns a Keeper with leases of 10 s, which holds none yet.
 func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
-	return benchOf(t, newFakeClock(), driver.NewMemory(driver.WithNodeRange(few)), opts...)
+	return benchOf(t, newFakeClock(), driver.NewMemory(few), opts...)
 }
 
 func benchOf(t *testing.T, clock *fakeClock, memory *driver.Memory, opts ...lease.Option) *bench {

@@ -17,7 +17,7 @@ import (
 )
 
 func TestConfiguration(t *testing.T) {
-	memory, codec := driver.NewMemory(), testCodec(t)
+	memory, codec := driver.NewMemory(driver.AllNodes), testCodec(t)
 	for _, tt := range []struct {
 		name  string
 		store lease.Store
@@ -45,7 +45,7 @@ func TestConfiguration(t *testing.T) {
 
 // By default a grant lasts 10 minutes, the owner is this process, and a busy one holds four blocks.
 func TestDefaults(t *testing.T) {
-	clock, memory := newFakeClock(), driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 8, BlockSize: 1}))
+	clock, memory := newFakeClock(), driver.NewMemory(driver.NodeRange{Nodes: 8, BlockSize: 1})
 	k, err := lease.NewKeeper(memory, testCodec(t), lease.WithClock(clock))
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func inTime(t *testing.T, f func(*testing.T)) {
 // Close ends Ready while the store is unreachable.
 func TestReadyEndsWithClose(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		k := openTest(t, &fakeStore{Store: driver.NewMemory(), away: errAway})
+		k := openTest(t, &fakeStore{Store: driver.NewMemory(driver.AllNodes), away: errAway})
 		done := make(chan error)
 		go func() { done <- k.Ready(t.Context()) }()
 		synctest.Wait()
@@ -280,7 +280,7 @@ func TestReadyEndsWithClose(t *testing.T) {
 // even if it was borrowed.
 func TestClose(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		memory := driver.NewMemory(driver.WithNodeRange(few))
+		memory := driver.NewMemory(few)
 		store := &fakeStore{Store: memory}
 		ctx, cancel := context.WithCancel(t.Context())
 		k, err := lease.Start(ctx, store, testCodec(t), lease.WithMaxBlocks(1), lease.WithMeterProvider(noop.NewMeterProvider()),
@@ -320,7 +320,7 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		for _, heeds := range []bool{true, false} {
 			hang := make(chan struct{})
-			store := &fakeStore{Store: driver.NewMemory(), on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+			store := &fakeStore{Store: driver.NewMemory(driver.AllNodes), on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
 				switch {
 				case c.op != "renew":
 					return do()
@@ -374,7 +374,7 @@ func TestAcquireDuringClose(t *testing.T) {
 
 // Many goroutines make IDs while grants are acquired, dropped and closed.
 func TestConcurrentUse(t *testing.T) {
-	store := driver.NewMemory(driver.WithNodeRange(driver.NodeRange{Nodes: 64, BlockSize: 1}))
+	store := driver.NewMemory(driver.NodeRange{Nodes: 64, BlockSize: 1})
 	k := openTest(t, store, lease.WithTTL(2*time.Second))
 	if err := k.Ready(t.Context()); err != nil {
 		t.Fatal(err)

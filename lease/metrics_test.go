@@ -144,7 +144,7 @@ var globalReader = sync.OnceValue(func() sdk.Reader {
 // A program may set its meter provider after starting the Keeper.
 func TestRequestsBeforeTheProvider(t *testing.T) {
 	failed := make(chan error, 1)
-	k, err := lease.Start(t.Context(), &fakeStore{Store: driver.NewMemory(), away: lease.ErrSchemaVersion}, testCodec(t),
+	k, err := lease.Start(t.Context(), &fakeStore{Store: driver.NewMemory(driver.AllNodes), away: lease.ErrSchemaVersion}, testCodec(t),
 		lease.WithErrorHandler(func(err error) { failed <- err }))
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func (broken) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Re
 }
 
 func TestMetricsThatFail(t *testing.T) {
-	if _, err := lease.NewKeeper(driver.NewMemory(), testCodec(t), lease.WithMeterProvider(broken{})); !errors.Is(err, errAway) {
+	if _, err := lease.NewKeeper(driver.NewMemory(driver.AllNodes), testCodec(t), lease.WithMeterProvider(broken{})); !errors.Is(err, errAway) {
 		t.Errorf("%v, want the meter's error", err)
 	}
 }

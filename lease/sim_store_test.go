@@ -60,7 +60,11 @@ func (s *server) create(nodes driver.NodeRange, raised time.Time) {
 func (s *server) restore(blocks []lease.Grant, raised time.Time) {
 	s.about.Raised = raised
 	d := must(driver.NewDescription(s.about))
-	s.store = driver.NewMemory(driver.WithDescription(d), driver.WithClock(s), driver.WithBlocks(blocks))
+	s.store = &driver.Memory{Clock: s}
+	if err := s.store.Create(context.Background(), d); err != nil {
+		panic(err)
+	}
+	s.store.Restore(blocks)
 	s.grantsFrom(raised)
 }
 

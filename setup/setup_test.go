@@ -39,7 +39,7 @@ func init() {
 			return nil, errors.New("the driver refuses")
 		}
 		nodes := driver.NodeRange{First: 256, Nodes: 64, BlockSize: 16}
-		opened = &fakeStore{Memory: driver.NewMemory(driver.WithNodeRange(nodes)), url: url}
+		opened = &fakeStore{Memory: driver.NewMemory(nodes), url: url}
 		return opened, nil
 	})
 }

@@ -103,7 +103,7 @@ func TestNilOptions(t *testing.T) {
 	request = request.WithContext(trace.ContextWithSpanContext(t.Context(), inTrace))
 	xtraceid.ResponseHandler(http.NotFoundHandler(), nil).ServeHTTP(httptest.NewRecorder(), request)
 	_, generator := randflake.NewGenerator(codec, randflake.Lease{Nodes: 1, Start: time.Now(), End: time.Now().Add(time.Hour)}, nil)
-	keeper, started := lease.Start(t.Context(), driver.NewMemory(nil), codec, nil)
+	keeper, started := lease.Start(t.Context(), driver.NewMemory(driver.AllNodes), codec, nil)
 	_, transport := lookup.New(lookup.Tempo, nil, lookup.WithTransport(nil), lookup.WithMeterProvider(nil))
 	_, bolt := boltstore.New("leases.db")
 	_, k8s := k8sstore.New(http.DefaultClient, "https://127.0.0.1", "default", "")

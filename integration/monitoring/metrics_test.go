@@ -61,7 +61,7 @@ func (away) Acquire(context.Context, lease.Request) (lease.Grant, error) {
 // collects them, and by series name as the Prometheus exporter serves them.
 func process(t *testing.T) (metrics, series map[string]*measured) {
 	t.Helper()
-	reader, registry := start(t, away{driver.NewMemory()})
+	reader, registry := start(t, away{driver.NewMemory(driver.AllNodes)})
 	for { // until a request has failed
 		if requests := collected(t, reader)["traceflake.lease.requests"]; slices.Contains(requests.attributes["error.type"], "_OTHER") {
 			return collected(t, reader), scraped(t, registry)
@@ -108,7 +108,7 @@ func (silent) Describe(ctx context.Context) (lease.Description, error) {
 
 // Before anything has happened, all packages together have at most 25 series.
 func TestSeriesAtTheStart(t *testing.T) {
-	_, registry := start(t, silent{driver.NewMemory()})
+	_, registry := start(t, silent{driver.NewMemory(driver.AllNodes)})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

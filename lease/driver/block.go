@@ -98,7 +98,7 @@ func (b Block) allows(g lease.Grant, nonce string) error {
 	case nonce == g.Nonce:
 		return fmt.Errorf("%w: the nonce is the grant's, want a fresh one", lease.ErrInvalidRequest)
 	}
-	if err := checkNonce(nonce); err != nil {
+	if err := checkHex("nonce", nonce, nonceLen); err != nil {
 		return err
 	}
 	switch {

@@ -14,7 +14,7 @@ import (
 // [lease.ErrInvalidRequest], [lease.ErrClockAhead], [randflake.ErrBeforeEpoch],
 // [randflake.ErrEndOfLife].
 func CheckRequest(r lease.Request, storeNow time.Time) error {
-	if err := checkNonce(r.Nonce); err != nil {
+	if err := checkHex("nonce", r.Nonce, nonceLen); err != nil {
 		return err
 	}
 	if err := owner.Check(r.Owner); err != nil {
@@ -35,6 +35,9 @@ func CheckRequest(r lease.Request, storeNow time.Time) error {
 	return nil
 }
 
+// nonceLen is the length of what lease.NewNonce returns.
+const nonceLen = 32
+
 // CheckRaise refuses a time to which no block can be raised. Errors:
 // [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 func CheckRaise(until time.Time) error {
@@ -43,17 +46,6 @@ func CheckRaise(until time.Time) error {
 		return fmt.Errorf("lease: raise: %w", randflake.ErrBeforeEpoch)
 	case roundUp(until).Unix() > randflake.EndOfLife:
 		return fmt.Errorf("lease: raise: %w", randflake.ErrEndOfLife)
-	}
-	return nil
-}
-
-// nonceLen is the length of what lease.NewNonce returns.
-const nonceLen = 32
-
-func checkNonce(nonce string) error {
-	if !isHex(nonce, nonceLen) {
-		return fmt.Errorf("%w: nonce %q, want %d lower-case hex digits",
-			lease.ErrInvalidRequest, nonce, nonceLen)
 	}
 	return nil
 }

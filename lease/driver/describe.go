@@ -3,6 +3,7 @@ package driver
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -33,8 +34,8 @@ func NewDescription(d lease.Description) (lease.Description, error) {
 // CheckDescription returns an error if no store can be created with d. It wraps
 // [lease.ErrInvalidRequest].
 func CheckDescription(d lease.Description) error {
-	if !isHex(d.ID, nonceLen) {
-		return fmt.Errorf("%w: ID %q, want %d lower-case hex digits", lease.ErrInvalidRequest, d.ID, nonceLen)
+	if err := checkHex("ID", d.ID, nonceLen); err != nil {
+		return err
 	}
 	for _, s := range d.Secrets {
 		if err := CheckFingerprint(s); err != nil {
@@ -56,24 +57,17 @@ func CheckDescription(d lease.Description) error {
 	return RangeOf(d).Check()
 }
 
-// fingerprintLen is the length of what lease.Fingerprint returns.
-const fingerprintLen = 16
-
 // CheckFingerprint returns an error unless s has the form of a [lease.Fingerprint]. It wraps
 // [lease.ErrInvalidRequest].
 func CheckFingerprint(s string) error {
-	if !isHex(s, fingerprintLen) {
-		return fmt.Errorf("%w: fingerprint %q, want %d lower-case hex digits", lease.ErrInvalidRequest, s, fingerprintLen)
-	}
-	return nil
+	return checkHex("fingerprint", s, 16)
 }
 
-func isHex(text string, n int) bool {
-	good := len(text) == n
-	for _, c := range text {
-		good = good && (c >= '0' && c <= '9' || c >= 'a' && c <= 'f')
+func checkHex(what, text string, digits int) error {
+	if len(text) != digits || strings.Trim(text, "0123456789abcdef") != "" {
+		return fmt.Errorf("%w: %s %q, want %d lower-case hex digits", lease.ErrInvalidRequest, what, text, digits)
 	}
-	return good
+	return nil
 }
 
 // Shorten returns r with a TTL of at most the store's longest.

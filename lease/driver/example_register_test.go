@@ -10,7 +10,7 @@ import (
 // The package of a store registers it in its init function. A service that
 // imports the package opens the store by URL.
 func ExampleRegister() {
-	driver.Register("example", func(string) (driver.Store, error) { return driver.NewMemory(), nil })
+	driver.Register("example", func(string) (driver.Store, error) { return driver.NewMemory(driver.AllNodes), nil })
 
 	ctx := context.Background()
 	store, err := driver.Open("example:")

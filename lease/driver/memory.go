@@ -13,12 +13,12 @@ import (
 )
 
 // Memory is a [Store] within one process, for tests: it forgets everything when the process
-// ends. It is safe for concurrent use.
+// ends. The zero Memory is an empty storage, for Create. It is safe for concurrent use.
 type Memory struct {
-	clock randflake.Clock // nil: the store has no clock
-	wrong error           // of the description
+	// Clock is the store's own, of which only Now is called: with it the store refuses clients whose
+	// clocks are ahead. Without one it trusts every client's. Set it before the store is used.
+	Clock randflake.Clock
 
-	copied []lease.Grant
 	mu     sync.Mutex
 	about  lease.Description // the ID is "" until it is created
 	blocks []Block
@@ -26,61 +26,18 @@ type Memory struct {
 
 var _ Store = (*Memory)(nil)
 
-// MemoryOption configures a [Memory].
-type MemoryOption func(*Memory)
-
-// WithDescription sets the store's description; zero fields are filled in as by [NewDescription],
-// except that the longest TTL is [lease.MaxTTL]. By default there are no secrets, so that a Keeper may
-// use any.
-func WithDescription(d lease.Description) MemoryOption {
-	return func(m *Memory) { m.about = d }
-}
-
-// WithNodeRange sets which nodes the store grants; the default is [AllNodes].
-func WithNodeRange(r NodeRange) MemoryOption {
-	return func(m *Memory) { m.about.First, m.about.Nodes, m.about.BlockSize = r.First, r.Nodes, r.BlockSize }
-}
-
-// WithClock gives the store its own clock, of which only Now is called, so that it refuses
-// clients whose clocks are ahead. By default, and with nil, it trusts every client's clock.
-func WithClock(clock randflake.Clock) MemoryOption {
-	return func(m *Memory) { m.clock = clock }
-}
-
-// WithBlocks starts the store with the blocks of another store's List, as a copy of it would.
-// Blocks outside the range are left out.
-func WithBlocks(blocks []lease.Grant) MemoryOption {
-	return func(m *Memory) { m.copied = blocks }
-}
-
-// NewMemory returns a store that already exists. If its description is invalid, every call returns the
-// error of [CheckDescription].
-func NewMemory(opts ...MemoryOption) *Memory {
-	m := EmptyMemory(opts...)
-	m.about.LongestTTL = cmp.Or(m.about.LongestTTL, lease.MaxTTL)
-	d, err := NewDescription(m.about)
-	if m.about = (lease.Description{}); err == nil {
+// NewMemory returns a store of some nodes that already exists. Its longest TTL is [lease.MaxTTL], and it
+// has no secrets, so that a Keeper may use any. It panics if the range is invalid.
+func NewMemory(nodes NodeRange) *Memory {
+	m := new(Memory)
+	d, err := NewDescription(lease.Description{
+		First: nodes.First, Nodes: nodes.Nodes, BlockSize: nodes.BlockSize, LongestTTL: lease.MaxTTL,
+	})
+	if err == nil {
 		err = m.Create(context.Background(), d)
 	}
-	if m.wrong = err; err != nil {
-		return m
-	}
-	for _, b := range m.copied {
-		if i, err := RangeOf(d).Index(b.Node); err == nil && b.Nodes == d.BlockSize {
-			m.blocks[i] = Block(b)
-		}
-	}
-	return m
-}
-
-// EmptyMemory returns a storage without a store, for Create. Of the options only [WithClock] has an
-// effect.
-func EmptyMemory(opts ...MemoryOption) *Memory {
-	m := new(Memory)
-	for _, opt := range opts {
-		if opt != nil {
-			opt(m)
-		}
+	if err != nil {
+		panic(err)
 	}
 	return m
 }
@@ -97,8 +54,7 @@ func (m *Memory) Describe(ctx context.Context) (d lease.Description, err error) 
 
 // Create implements [lease.Admin].
 func (m *Memory) Create(ctx context.Context, d lease.Description) error {
-	err := cmp.Or(m.wrong, CheckDescription(d), ctx.Err())
-	if err != nil {
+	if err := cmp.Or(CheckDescription(d), ctx.Err()); err != nil {
 		return fmt.Errorf("lease: memory store: create: %w", err)
 	}
 	m.mu.Lock()
@@ -120,6 +76,18 @@ func (m *Memory) Create(ctx context.Context, d lease.Description) error {
 		}
 	}
 	return nil
+}
+
+// Restore puts back the blocks of a List, as an operator does with a backup. Blocks that the store does
+// not have are left out.
+func (m *Memory) Restore(blocks []lease.Grant) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, b := range blocks {
+		if i, err := RangeOf(m.about).Index(b.Node); err == nil && b.Nodes == m.about.BlockSize {
+			m.blocks[i] = Block(b)
+		}
+	}
 }
 
 // AddSecret implements [lease.Admin].
@@ -145,14 +113,13 @@ func (m *Memory) Acquire(ctx context.Context, r lease.Request) (g lease.Grant, e
 	}
 	err = m.do(ctx, "acquire", func() error {
 		i := slices.IndexFunc(m.blocks, func(b Block) bool { return b.Nonce == r.Nonce })
-		if i >= 0 {
-			g = lease.Grant(m.blocks[i])
-			return nil
+		if i < 0 {
+			if i = slices.IndexFunc(m.blocks, func(b Block) bool { return b.Free(r.Now) }); i < 0 {
+				return fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, len(m.blocks))
+			}
+			m.blocks[i], err = m.blocks[i].Acquire(Shorten(r, m.about))
 		}
-		if i = slices.IndexFunc(m.blocks, func(b Block) bool { return b.Free(r.Now) }); i < 0 {
-			return fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, len(m.blocks))
-		}
-		g, err = m.put(i, func(b Block) (Block, error) { return b.Acquire(Shorten(r, m.about)) })
+		g = lease.Grant(m.blocks[i])
 		return err
 	})
 	return g, err
@@ -215,17 +182,17 @@ func (m *Memory) Time(context.Context) (time.Time, error) { return m.now(), nil 
 
 // now returns the store's time, or the zero Time if it has no clock.
 func (m *Memory) now() time.Time {
-	if m.clock == nil {
+	if m.Clock == nil {
 		return time.Time{}
 	}
-	return m.clock.Now()
+	return m.Clock.Now()
 }
 
 // do is every call of a store that exists.
 func (m *Memory) do(ctx context.Context, what string, call func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	err := cmp.Or(m.wrong, ctx.Err())
+	err := ctx.Err()
 	if err == nil && m.about.ID == "" {
 		err = lease.ErrNoStore
 	}
@@ -239,19 +206,14 @@ func (m *Memory) do(ctx context.Context, what string, call func() error) error {
 func (m *Memory) change(ctx context.Context, what string, node uint32, rule func(Block) (Block, error)) (g lease.Grant, err error) {
 	err = m.do(ctx, what, func() error {
 		i, err := RangeOf(m.about).Index(node)
+		if err != nil {
+			return err
+		}
+		b, err := rule(m.blocks[i])
 		if err == nil {
-			g, err = m.put(i, rule)
+			m.blocks[i], g = b, lease.Grant(b)
 		}
 		return err
 	})
 	return g, err
-}
-
-func (m *Memory) put(i int, rule func(Block) (Block, error)) (lease.Grant, error) {
-	b, err := rule(m.blocks[i])
-	if err != nil {
-		return lease.Grant{}, err
-	}
-	m.blocks[i] = b
-	return lease.Grant(b), nil
 }

@@ -72,10 +72,10 @@ func Ensure(ctx context.Context, s Embedded, longestTTL time.Duration) (*randfla
 // contain a password; they wrap [lease.ErrInvalidRequest].
 type Opener func(url string) (Store, error)
 
-var openers struct {
+var openers = struct {
 	sync.RWMutex
 	byScheme map[string]Opener
-}
+}{byScheme: map[string]Opener{}}
 
 // Register registers a store for a URL scheme, in lower case and without the
 // colon. Packages of stores call it when they are imported. It panics if the
@@ -85,9 +85,6 @@ func Register(scheme string, open Opener) {
 	defer openers.Unlock()
 	if _, taken := openers.byScheme[scheme]; taken || open == nil {
 		panic("driver: Register of " + scheme + ": the scheme is taken, or the opener nil")
-	}
-	if openers.byScheme == nil {
-		openers.byScheme = make(map[string]Opener)
 	}
 	openers.byScheme[scheme] = open
 }

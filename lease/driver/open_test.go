@@ -16,7 +16,7 @@ func TestOpen(t *testing.T) {
 	var got string
 	opener := func(url string) (driver.Store, error) {
 		got = url
-		return driver.NewMemory(), nil
+		return driver.NewMemory(driver.AllNodes), nil
 	}
 	driver.Register("driver-test", opener)
 	if s, err := driver.Open("driver-test:a:b"); err != nil || s == nil || got != "driver-test:a:b" {
@@ -54,7 +54,7 @@ func (embedded) Restored() {}
 
 // Processes that start at once, without a store, use one secret.
 func TestEnsure(t *testing.T) {
-	s := embedded{driver.EmptyMemory()}
+	s := embedded{new(driver.Memory)}
 	var secrets [8]string
 	var all sync.WaitGroup
 	for i := range secrets {

@@ -12,7 +12,7 @@ func ExampleRun() {
 	var t *testing.T
 	leasetest.Run(t, leasetest.Harness{
 		New: func(testing.TB) leasetest.Storage {
-			s := driver.EmptyMemory() // here: an empty database, a prefix, a folder …
+			s := new(driver.Memory) // here: an empty database, a prefix, a folder …
 			return leasetest.Storage{Open: func() (driver.Store, error) { return s, nil }}
 		},
 	})

@@ -32,10 +32,10 @@ func onPages(perPage uint32, now func() time.Time) Harness {
 	}
 }
 
-func TestMemory(t *testing.T) { Run(t, harness(func() driver.Store { return driver.EmptyMemory() })) }
+func TestMemory(t *testing.T) { Run(t, harness(func() driver.Store { return new(driver.Memory) })) }
 
 func TestMemoryWithClock(t *testing.T) {
-	h := harness(func() driver.Store { return driver.EmptyMemory(driver.WithClock(randflake.SystemClock{})) })
+	h := harness(func() driver.Store { return &driver.Memory{Clock: randflake.SystemClock{}} })
 	h.KnowsTime = true
 	Run(t, h)
 }

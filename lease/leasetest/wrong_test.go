@@ -37,14 +37,14 @@ type wrong struct {
 }
 
 func newWrong(flaw string) *wrong {
-	return &wrong{Memory: driver.EmptyMemory(), flaw: flaw, first: map[string]uint32{}}
+	return &wrong{Memory: new(driver.Memory), flaw: flaw, first: map[string]uint32{}}
 }
 
 func (w *wrong) Create(ctx context.Context, d lease.Description) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.about.ID != "" && w.flaw == "creates again" {
-		w.Memory, w.blocks = driver.EmptyMemory(), nil
+		w.Memory, w.blocks = new(driver.Memory), nil
 	}
 	err := w.Memory.Create(ctx, d)
 	if w.flaw == "creates beside another" && errors.Is(err, lease.ErrExists) {
@@ -476,13 +476,13 @@ func (s lateChecker) Renew(ctx context.Context, g lease.Grant, r lease.Request) 
 
 // Clocks that are not used, and clients that do not share a storage.
 func TestTheSuiteCatchesWrongStorages(t *testing.T) {
-	idle := harness(func() driver.Store { return driver.EmptyMemory() })
-	late := harness(func() driver.Store { return lateChecker{driver.EmptyMemory(driver.WithClock(randflake.SystemClock{}))} })
+	idle := harness(func() driver.Store { return new(driver.Memory) })
+	late := harness(func() driver.Store { return lateChecker{&driver.Memory{Clock: randflake.SystemClock{}}} })
 	idle.KnowsTime, late.KnowsTime = true, true
 	catches(t, idle, "clock ahead")
 	catches(t, late, "clock ahead")
 	catches(t, Harness{New: func(testing.TB) Storage {
-		return Storage{Open: func() (driver.Store, error) { return driver.EmptyMemory(), nil }}
+		return Storage{Open: func() (driver.Store, error) { return new(driver.Memory), nil }}
 	}}, "create", "every block at once", "linearizable")
 }
 
