@@ -136,11 +136,11 @@ func init() {
 func runOn(tb testing.TB, flaw string) {
 	s := &remote{old: map[string]pages.Object{}}
 	if flaw == "no condition" {
-		s.Ignores = true
-		s.Checked = func(name string) {
+		s.Accepts = func(name string, _ bool) bool {
 			if strings.HasPrefix(name, "page-") {
 				time.Sleep(200 * time.Millisecond) // so that other writes meet it
 			}
+			return true
 		}
 	}
 	server := httptest.NewServer(s)

@@ -247,15 +247,16 @@ func TestCreateInterrupted(t *testing.T) {
 		secret := filepath.Join(t.TempDir(), "secret")
 		var writes atomic.Int64 // pages are written concurrently
 		ctx, cancel := context.WithCancel(t.Context())
-		s.Checked = func(string) {
-			if writes.Add(1) == int64(stop) {
+		s.Accepts = func(_ string, unchanged bool) bool {
+			if unchanged && writes.Add(1) == int64(stop) {
 				cancel()
 			}
+			return unchanged
 		}
 		args := []string{"lease", "create", "--store", url, "--secret-file", secret}
 		code := run(ctx, args, strings.NewReader(""), io.Discard, io.Discard)
 		cancel()
-		s.Checked = nil
+		s.Accepts = nil
 		done := code == 0
 		if !done {
 			if _, err := os.Stat(secret); err == nil {

@@ -24,102 +24,80 @@ func probed(ctx context.Context, s pages.Server) error {
 // A server whose conditional writes are not what they should be gets nothing but
 // the probe's objects, however often it is asked.
 func TestProbeRefuses(t *testing.T) {
+	accepts := func(f func(unchanged bool) bool) func(*pagestest.Server) pages.Server {
+		return func(s *pagestest.Server) pages.Server {
+			s.Accepts = func(_ string, unchanged bool) bool { return f(unchanged) }
+			return s
+		}
+	}
 	for name, c := range map[string]struct {
-		server wire
+		flawed func(*pagestest.Server) pages.Server
 		want   string
 	}{
-		"checks first and writes later": {
-			correct(&pagestest.Server{Checked: func(string) { time.Sleep(2 * time.Millisecond) }}), "8 writes at once, each on condition that",
-		},
-		"checks before the data is there": {early(), "it acknowledged 8; exactly one may be"},
-		"ignores conditions": {
-			correct(&pagestest.Server{Ignores: true}), "it acknowledged 8; exactly one may be",
-		},
-		"ignores conditions of writes that are alone": {alone(), "it replaced an object on condition that"},
-		"takes none": {writes(&pagestest.Server{}, func(*message, func() answer) answer {
-			return answer{err: pages.ErrChanged}
-		}), "it refused all of 8 writes at once"},
-		"acknowledges what it forgets": {once(), "acknowledged one, and then the object still has"},
+		"checks first and writes later": {accepts(func(unchanged bool) bool { time.Sleep(2 * time.Millisecond); return unchanged }),
+			"8 writes at once, each on condition that"},
+		"checks before the data is there":             {early, "it acknowledged 8; exactly one may be"},
+		"ignores conditions":                          {accepts(func(bool) bool { return true }), "it acknowledged 8; exactly one may be"},
+		"ignores conditions of writes that are alone": {alone, "it replaced an object on condition that"},
+		"takes none":                   {accepts(func(bool) bool { return false }), "it refused all of 8 writes at once"},
+		"acknowledges what it forgets": {once, "acknowledged one, and then the object still has"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			server := new(pagestest.Server)
 			for range 2 {
-				err := probed(t.Context(), c.server)
+				err := probed(t.Context(), c.flawed(server))
 				wantErr(t, "create", err, lease.ErrMisconfigured)
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("got error %v, want it to say %q", err, c.want)
 				}
 			}
-			all, err := c.server.server.List(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for object := range all {
-				if object != "probe" {
-					t.Errorf("it wrote %s", object)
-				}
+			all, err := server.List(t.Context())
+			if delete(all, "probe"); err != nil || len(all) > 0 {
+				t.Errorf("it has %d more objects, %v", len(all), err)
 			}
 		})
 	}
 }
 
-func correct(s *pagestest.Server) wire {
-	return writes(s, func(_ *message, do func() answer) answer { return do() })
-}
-
 // early is a server that checks conditions when the first data arrives, and is
 // too quick to be caught by writes that are not held up.
-func early() wire {
-	var mu sync.Mutex
-	now := map[string]string{} // versions
-	return writes(&pagestest.Server{}, func(m *message, do func() answer) answer {
-		mu.Lock()
-		same := now[m.name] == m.version
-		mu.Unlock()
-		if !same {
+func early(s *pagestest.Server) pages.Server {
+	s.Accepts = func(string, bool) bool { return true }
+	return writes(s, func(m *message, do func() answer) answer {
+		if o, _ := s.Read(m.ctx, m.name); o.Version != m.version {
 			return answer{err: pages.ErrChanged}
 		}
 		pages.Halfway(m.ctx)
-		mu.Lock()
-		defer mu.Unlock()
-		m.version = now[m.name]
-		a := do()
-		now[m.name] = a.object.Version
-		return a
+		return do()
 	})
 }
 
 // alone is a server that honours conditions only while another write is in
 // progress.
-func alone() wire {
-	var mu sync.Mutex
+func alone(s *pagestest.Server) pages.Server {
+	s.Accepts = func(string, bool) bool { return true }
 	seen := map[string]int{} // by condition
-	return writes(&pagestest.Server{}, func(m *message, do func() answer) answer {
-		mu.Lock()
-		defer mu.Unlock()
-		if seen[m.name+m.version]++; seen[m.name+m.version] > 8 {
-			m.version = "anything"
-			m.version = do().object.Version // what it has
+	return oneAtATime(writes(s, func(m *message, do func() answer) answer {
+		o, _ := s.Read(m.ctx, m.name)
+		if seen[m.version]++; seen[m.version] <= 8 && o.Version != m.version {
+			return answer{err: pages.ErrChanged}
 		}
 		return do()
-	})
+	}))
 }
 
 // once is a server that acknowledges the first write of several, and makes none.
-func once() wire {
-	var mu sync.Mutex
+func once(s *pagestest.Server) pages.Server {
 	seen := map[string]int{}
-	return writes(&pagestest.Server{}, func(m *message, do func() answer) answer {
-		mu.Lock()
-		defer mu.Unlock()
-		if m.version == "" {
+	return oneAtATime(writes(s, func(m *message, do func() answer) answer {
+		switch seen[m.version]++; {
+		case m.version == "":
 			return do()
-		}
-		seen[m.version]++
-		if seen[m.version]%8 != 1 {
+		case seen[m.version]%8 != 1:
 			return answer{err: pages.ErrChanged}
 		}
 		return answer{object: pages.Object{Version: "another"}}
-	})
+	}))
 }
 
 // Probes by many operators at once do not mislead each other.

@@ -18,15 +18,8 @@ type BadNetwork struct {
 	sent atomic.Int64
 }
 
-// What happens to a message and its answer. Each kind has its turn.
-const (
-	slow        = iota // delivered after a while, answered
-	requestLost        // never delivered
-	answerLost         // delivered, the client gets no answer
-	late               // the client gives up; delivered long after that
-	repeated           // delivered and answered, and delivered again
-	kinds
-)
+// kinds is how many faults a message may meet. Each has its turn.
+const kinds = 5
 
 // errGone is the error of a message whose client gets no answer.
 var errGone = errors.New("the connection is gone")
@@ -45,23 +38,20 @@ func (n *BadNetwork) Send(deliver func(answered bool) error, again func()) error
 	if sent%every > 0 {
 		return deliver(true)
 	}
-	kind := sent / every % kinds
-	switch kind {
-	case slow:
+	switch sent / every % kinds {
+	case 0: // delivered after a while, answered
 		time.Sleep(rand.N(300 * time.Millisecond))
-	case requestLost:
-		return errGone
-	case late, repeated:
+		return deliver(true)
+	case 1: // never delivered
+	case 2: // delivered, the client gets no answer
+		_ = deliver(false)
+	case 3: // the client gives up; delivered long after that
 		time.AfterFunc(rand.N(longest), again)
-		if kind == late {
-			return errGone
-		}
+	case 4: // delivered and answered, and delivered again
+		time.AfterFunc(rand.N(longest), again)
+		return deliver(true)
 	}
-	err := deliver(kind != answerLost)
-	if kind == answerLost {
-		return errGone
-	}
-	return err
+	return errGone
 }
 
 // Check fails tb unless so many messages were sent that each kind of fault occurred.

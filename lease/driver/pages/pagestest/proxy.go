@@ -12,7 +12,7 @@ import (
 // message is what is sent at once.
 type Proxy struct {
 	BadNetwork // while it loses messages
-	// Change, if it is not nil, returns what arrives of what the server sends. Set it before clients
+	// Change, if not nil, returns what clients get of a message from the server. Set it before they
 	// connect.
 	Change func([]byte) []byte
 
@@ -21,7 +21,7 @@ type Proxy struct {
 	mu       sync.Mutex
 	cut      bool
 	loses    bool
-	flows    chan struct{} // closed unless the network is stalled
+	stalled  chan struct{} // nil unless the network is; closed when it is mended
 	conns    []net.Conn
 }
 
@@ -32,8 +32,7 @@ func NewProxy(tb testing.TB, server string) *Proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{server: server, listener: l, flows: make(chan struct{})}
-	close(p.flows)
+	p := &Proxy{server: server, listener: l}
 	tb.Cleanup(func() {
 		_ = l.Close()
 		p.Mend()
@@ -66,10 +65,8 @@ func (p *Proxy) Cut() {
 func (p *Proxy) Stall() (mend func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-p.flows:
-		p.flows = make(chan struct{})
-	default:
+	if p.stalled == nil {
+		p.stalled = make(chan struct{})
 	}
 	return p.Mend
 }
@@ -86,12 +83,10 @@ func (p *Proxy) Lose() {
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut, p.loses = false, false
-	select {
-	case <-p.flows:
-	default:
-		close(p.flows)
+	if p.stalled != nil {
+		close(p.stalled)
 	}
+	p.cut, p.loses, p.stalled = false, false, nil
 }
 
 func (p *Proxy) connect(client net.Conn) {
@@ -107,7 +102,6 @@ func (p *Proxy) connect(client net.Conn) {
 	}
 	p.mu.Unlock()
 	go func() {
-		defer func() { _ = client.Close() }()
 		p.pass(server, func(message []byte, _ bool) error {
 			if p.Change != nil {
 				message = p.Change(message)
@@ -115,6 +109,7 @@ func (p *Proxy) connect(client net.Conn) {
 			_, err := client.Write(message)
 			return err
 		})
+		_ = client.Close()
 	}()
 	lost := false
 	p.pass(client, func(message []byte, loses bool) error {
@@ -128,7 +123,7 @@ func (p *Proxy) connect(client net.Conn) {
 		if !loses {
 			return deliver(true)
 		}
-		lost, message = true, bytes.Clone(message)
+		lost = true
 		return p.Send(deliver, func() { _ = deliver(false) })
 	})
 	if lost { // messages may be on their way
@@ -143,10 +138,12 @@ func (p *Proxy) pass(from net.Conn, deliver func(message []byte, loses bool) err
 	for {
 		n, err := from.Read(buffer)
 		p.mu.Lock()
-		flows, loses := p.flows, p.loses
+		stalled, loses := p.stalled, p.loses
 		p.mu.Unlock()
-		<-flows
-		if n > 0 && deliver(buffer[:n], loses) != nil || err != nil {
+		if stalled != nil {
+			<-stalled
+		}
+		if n > 0 && deliver(bytes.Clone(buffer[:n]), loses) != nil || err != nil {
 			return
 		}
 	}

@@ -17,9 +17,9 @@ import (
 type Storage struct {
 	// Open returns a new client, which need not connect.
 	Open func() (pages.Server, error)
-	// Delete, if it is not nil, deletes an object, as an operator may do by mistake.
+	// Delete deletes an object, as an operator may do by mistake.
 	Delete func(name string) error
-	// Stall, if it is not nil, keeps the server from answering until resume is called: [Proxy.Stall].
+	// Stall keeps the server from answering until resume is called: [Proxy.Stall].
 	Stall func() (resume func())
 }
 
@@ -42,10 +42,7 @@ var checks = []check{
 	{"conditions", conditions},
 	{"conditions of writes at once", atOnce},
 	{"List", list},
-	{"two storages", twoStorages},
-	{"a context that is over", over},
-	{"a server that does not answer", stalled},
-	{"a deleted object", deleted},
+	{"contexts that are over, and a server that does not answer", contexts},
 }
 
 // client is a server, and fails the test where no error may be.
@@ -83,15 +80,6 @@ func (c client) write(name, data, version string) {
 	}
 }
 
-func (c client) list() map[string]pages.Object {
-	c.tb.Helper()
-	all, err := c.List(context.Background())
-	if err != nil {
-		c.tb.Fatalf("List: %v", err)
-	}
-	return all
-}
-
 // refused is a write that the server must refuse.
 func (c client) refused(why, name, version string) {
 	c.tb.Helper()
@@ -107,18 +95,21 @@ func (c client) refused(why, name, version string) {
 	}
 }
 
-// missing checks that there is no object, of a storage that has none.
+// missing checks that there is no such object.
 func (c client) missing(name, why string) {
 	c.tb.Helper()
-	if o, all := c.read(name), c.list(); o.Version != "" || len(o.Data) > 0 || len(all) > 0 {
-		c.tb.Errorf("an object that was %s has the version %.20q and %d bytes, and List has %d objects: want none, and no error", why, o.Version, len(o.Data), len(all))
+	all, err := c.List(context.Background())
+	o := c.read(name)
+	if _, listed := all[name]; err != nil || listed || o.Version != "" || len(o.Data) > 0 {
+		c.tb.Errorf("an object that was %s has the version %.20q and %d bytes, and is in a List: %t, %v; want none, and no error",
+			why, o.Version, len(o.Data), listed, err)
 	}
 	c.refused("with a version, of an object that was "+why, name, "1")
 }
 
 func written(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
-	one, two := storage.client(tb), storage.client(tb)
+	one, two, elsewhere := storage.client(tb), storage.client(tb), newStorage(tb).client(tb)
 	versions := map[string]bool{}
 	version := ""
 	for i := range 5 {
@@ -143,6 +134,7 @@ func written(tb testing.TB, newStorage func(testing.TB) Storage) {
 		}
 		versions[version] = true
 	}
+	elsewhere.missing("page-0000", "written to another storage only")
 }
 
 func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {
@@ -156,6 +148,13 @@ func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {
 	one.refused("with the version before", "page-0000", first)
 	one.refused("with the version of another object", "page-0000", "x"+first)
 	one.write("page-0001", "second\n", "")
+	second := two.read("page-0000").Version
+	if err := storage.Delete("page-0000"); err != nil {
+		tb.Fatalf("delete: %v", err)
+	}
+	one.missing("page-0000", "deleted")
+	one.refused("with the version that a deleted object had", "page-0000", second)
+	one.write("page-0000", "third\n", "")
 }
 
 func atOnce(tb testing.TB, newStorage func(testing.TB) Storage) {
@@ -206,9 +205,9 @@ func list(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 	all.Wait()
 	c.write(name(7), "next", c.read(name(7)).Version)
-	listed := c.list()
-	if len(listed) != n {
-		tb.Fatalf("List has %d of %d objects: it must return all of them, however many pages its answer has", len(listed), n)
+	listed, err := c.List(context.Background())
+	if err != nil || len(listed) != n {
+		tb.Fatalf("List has %d of %d objects, %v: it must return all of them, however many pages its answer has", len(listed), n, err)
 	}
 	for i := range n {
 		want := name(i)
@@ -221,50 +220,24 @@ func list(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 }
 
-func twoStorages(tb testing.TB, newStorage func(testing.TB) Storage) {
-	one, two := newStorage(tb).client(tb), newStorage(tb).client(tb)
-	one.write("config", "one\n", "")
-	if two.read("config").Version != "" {
-		tb.Fatalf("two storages share names: one reads what the other one has written")
-	}
-	two.write("page-0000", "two\n", "")
-	if all := one.list(); len(all) != 1 {
-		tb.Errorf("two storages share names: one lists what the other one has written: %d objects", len(all))
-	}
-}
-
-// calls are all methods.
-func (c client) calls() map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
+func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
+	storage := newStorage(tb)
+	c := storage.client(tb)
+	c.write("page-0000", "first\n", "")
+	const wait, patience = 200 * time.Millisecond, 5 * time.Second
+	for name, call := range map[string]func(context.Context) error{
 		"Read": func(ctx context.Context) error { _, err := c.Read(ctx, "page-0000"); return err },
 		"Write": func(ctx context.Context) error {
 			_, err := c.Write(ctx, "page-0000", []byte("late\n"), "none")
 			return err
 		},
 		"List": func(ctx context.Context) error { _, err := c.List(ctx); return err },
-	}
-}
-
-func over(tb testing.TB, newStorage func(testing.TB) Storage) {
-	c := newStorage(tb).client(tb)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for name, call := range c.calls() {
-		if err := call(ctx); !errors.Is(err, context.Canceled) {
+	} {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := call(over); !errors.Is(err, context.Canceled) {
 			tb.Errorf("%s with a context that is over: got error %v, want %v", name, err, context.Canceled)
 		}
-	}
-}
-
-func stalled(tb testing.TB, newStorage func(testing.TB) Storage) {
-	storage := newStorage(tb)
-	if storage.Stall == nil {
-		tb.Skip("Storage.Stall is nil")
-	}
-	c := storage.client(tb)
-	c.write("page-0000", "first\n", "")
-	const wait, patience = 200 * time.Millisecond, 5 * time.Second
-	for name, call := range c.calls() {
 		for _, cancelled := range []bool{false, true} {
 			ctx, cancel := context.WithTimeout(context.Background(), wait)
 			if cancelled {
@@ -290,20 +263,4 @@ func stalled(tb testing.TB, newStorage func(testing.TB) Storage) {
 	if string(c.read("page-0000").Data) != "first\n" {
 		tb.Error("a late Write with another version was made")
 	}
-}
-
-func deleted(tb testing.TB, newStorage func(testing.TB) Storage) {
-	storage := newStorage(tb)
-	if storage.Delete == nil {
-		tb.Skip("Storage.Delete is nil")
-	}
-	c := storage.client(tb)
-	c.write("page-0000", "first\n", "")
-	old := c.read("page-0000").Version
-	if err := storage.Delete("page-0000"); err != nil {
-		tb.Fatalf("delete: %v", err)
-	}
-	c.missing("page-0000", "deleted")
-	c.refused("with the version that a deleted object had", "page-0000", old)
-	c.write("page-0000", "second\n", "")
 }

@@ -17,12 +17,9 @@ import (
 type Server struct {
 	// Now is the server's clock. Without one it has none.
 	Now func() time.Time
-	// Ignores is set if the server ignores the version that a write requires, as some ignore the
-	// headers of conditional requests.
-	Ignores bool
-	// Checked, if not nil, is called by each Write after it has compared the
-	// versions and before it writes, without excluding other writes.
-	Checked func(name string)
+	// Accepts, if not nil, decides whether a Write is made after it has compared the versions, without
+	// excluding other writes. A server that always accepts ignores conditions, as some do.
+	Accepts func(name string, unchanged bool) bool
 
 	// Reads, Writes and Lists count the requests.
 	Reads, Writes, Lists int
@@ -58,13 +55,14 @@ func (s *Server) Write(ctx context.Context, name string, data []byte, version st
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Writes++
-	if s.objects[name] != version && !s.Ignores {
-		return s.object(name), pages.ErrChanged
-	}
-	if s.Checked != nil {
+	ok := s.objects[name] == version
+	if s.Accepts != nil {
 		s.mu.Unlock()
-		s.Checked(name)
+		ok = s.Accepts(name, ok)
 		s.mu.Lock()
+	}
+	if !ok {
+		return s.object(name), pages.ErrChanged
 	}
 	if s.objects == nil {
 		s.objects = map[string]string{}
