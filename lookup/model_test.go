@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,45 +33,29 @@ const (
 	blockLen = hour / 6
 )
 
-type block struct{ start, end int64 }
-
-type stored struct{ block, number int }
-
 type tempoModel struct {
-	begin  int64
-	blocks []block
-	spans  map[trace.TraceID][]stored
+	blocks []struct{ start, end int64 }
+	spans  map[trace.TraceID][]int // the block of each
 	kinds  map[trace.TraceID]string
-}
-
-// arrive stores a span.
-func (m *tempoModel) arrive(id trace.TraceID, number int, recorded, arrival int64) {
-	n := int((arrival - m.begin) / blockLen)
-	at := min(max(recorded, arrival-clamp), arrival+clamp)
-	m.blocks[n] = block{min(m.blocks[n].start, at), max(m.blocks[n].end, at)}
-	m.spans[id] = append(m.spans[id], stored{n, number})
 }
 
 // RoundTrip answers like Tempo: v1 with 404 if it finds nothing, v2 with an empty trace.
 func (m *tempoModel) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, id := Tempo.lookup(r.URL.Path)
 	start, end := seconds(r, "start"), seconds(r, "end")
-	var found []int
-	for _, span := range m.spans[id] {
-		if b := m.blocks[span.block]; start == 0 || end == 0 || b.start < end && b.end > start {
-			found = append(found, span.number)
+	found := 0
+	for _, block := range m.spans[id] {
+		if b := m.blocks[block]; start == 0 || end == 0 || b.start < end && b.end > start {
+			found++
 		}
 	}
 	status, body := http.StatusOK, `{"trace":{},"metrics":{}}`
-	if len(found) > 0 {
-		body = fmt.Sprintf(`{"trace":{"spans":%v}}%*s`, found, emptyLen, "")
+	if found > 0 {
+		body = fmt.Sprintf(`{"trace":{"spans":%d}}%*s`, found, emptyLen, "")
 	} else if !strings.Contains(r.URL.Path, "/v2/") {
 		status, body = http.StatusNotFound, "not found"
 	}
-	return &http.Response{
-		StatusCode: status, ContentLength: int64(len(body)), Header: http.Header{},
-		Body: io.NopCloser(strings.NewReader(body)), Request: r,
-	}, nil
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
 // seconds returns the time in a parameter, or 0 if there is none.
@@ -85,14 +70,12 @@ func seconds(r *http.Request, name string) int64 {
 // their own trace.
 func newModel(traces int, adversarial bool) *tempoModel {
 	rng := rand.New(rand.NewPCG(1, 2))
-	m := &tempoModel{
-		begin:  time.Now().UnixMilli() - days,
-		blocks: slices.Repeat([]block{{math.MaxInt64, math.MinInt64}}, days/blockLen+1),
-		spans:  make(map[trace.TraceID][]stored), kinds: make(map[trace.TraceID]string),
-	}
+	begin := time.Now().UnixMilli() - days
+	m := &tempoModel{slices.Repeat([]struct{ start, end int64 }{{math.MaxInt64, math.MinInt64}}, days/blockLen+1),
+		make(map[trace.TraceID][]int), make(map[trace.TraceID]string)}
 	skew := func() int64 { return rng.Int64N(2*maxSkew) - maxSkew }
 	for range traces {
-		began := m.begin + rng.Int64N(days)
+		began := begin + rng.Int64N(days)
 		long := int64(rng.ExpFloat64() * second)
 		if rng.IntN(20) == 0 {
 			long = rng.Int64N(48 * hour)
@@ -105,14 +88,17 @@ func newModel(traces int, adversarial bool) *tempoModel {
 			spans = 1 // with more, the block of one may reach past the bound
 		}
 		m.kinds[id] = kind
-		for number := range spans {
+		for range spans {
 			at := began + rng.Int64N(long+1)
 			arrival := at + rng.Int64N(10*second)
 			if rng.IntN(50) == 0 && !ahead { // a queue that was stuck
 				arrival += rng.Int64N(6 * hour)
 			}
-			if arrival < m.begin+days {
-				m.arrive(id, number, at+skew(), arrival)
+			if arrival < begin+days {
+				n, shown := int((arrival-begin)/blockLen), min(max(at+skew(), arrival-clamp), arrival+clamp)
+				b := &m.blocks[n]
+				b.start, b.end = min(b.start, shown), max(b.end, shown)
+				m.spans[id] = append(m.spans[id], n)
 			}
 		}
 	}
@@ -144,20 +130,20 @@ func modelID(rng *rand.Rand, at, began, long int64, adversarial bool) (id trace.
 	return id, kind
 }
 
-// wrong counts the traces for which tr returns anything else than the server does.
-func (m *tempoModel) wrong(t *testing.T, tr *Transport) map[string]int {
+// wrong counts the traces for which a transport returns anything else than the server does.
+func (m *tempoModel) wrong(t *testing.T, opts ...Option) map[string]int {
 	t.Helper()
+	tr, err := New(Tempo, append([]Option{WithTransport(m)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	wrong, turn := make(map[string]int), 0
 	for id, kind := range m.kinds {
 		path := [...]string{"/api/traces/", "/api/v2/traces/"}[turn%2]
 		turn++
-		req, err := http.NewRequest(http.MethodGet, "http://tempo"+path+id.String(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var bodies [2]string
 		for i, rt := range []http.RoundTripper{m, tr} {
-			resp, err := rt.RoundTrip(req)
+			resp, err := rt.RoundTrip(httptest.NewRequest(http.MethodGet, path+id.String(), nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,25 +162,21 @@ func (m *tempoModel) wrong(t *testing.T, tr *Transport) map[string]int {
 
 // TestModel: a lookup with a bound returns what one without it does.
 func TestModel(t *testing.T) {
-	traces := 30_000
-	if testing.Short() {
-		traces = 5_000
-	}
-	model(t, traces, false, func(m *tempoModel, tr *Transport) {
-		if wrong := m.wrong(t, tr); len(wrong) > 0 {
-			t.Errorf("of %d traces differ: %v", traces, wrong)
+	model(t, 30_000, false, func(m *tempoModel) {
+		if wrong := m.wrong(t); len(wrong) > 0 {
+			t.Errorf("different answers: %v", wrong)
 		}
 	})
 }
 
 // A verifier takes away what an attacker can do: IDs with a time in the middle of their traces.
 func TestModelAdversarial(t *testing.T) {
-	model(t, 5_000, true, func(m *tempoModel, tr *Transport) {
-		if wrong := m.wrong(t, tr); wrong["adversarial"] == 0 || len(wrong) != 1 {
+	model(t, 5_000, true, func(m *tempoModel) {
+		if wrong := m.wrong(t); wrong["adversarial"] == 0 || len(wrong) != 1 {
 			t.Errorf("without a verifier: %v; some of the adversarial ones must differ, and no others", wrong)
 		}
-		tr.verify = func(id trace.TraceID) bool { return m.kinds[id] == "ours" }
-		if wrong := m.wrong(t, tr); len(wrong) > 0 {
+		verify := func(id trace.TraceID) bool { return m.kinds[id] == "ours" }
+		if wrong := m.wrong(t, WithVerifier(verify)); len(wrong) > 0 {
 			t.Errorf("with a verifier: %v", wrong)
 		}
 	})
@@ -202,48 +184,41 @@ func TestModelAdversarial(t *testing.T) {
 
 // TestModelCatches: the model notices each wrong variant that we know of.
 func TestModelCatches(t *testing.T) {
-	for name, spoil := range map[string]func(*tempoModel, *Transport){
-		"no slack": func(_ *tempoModel, tr *Transport) { tr.slack = 0 },
-		"an upper bound": func(m *tempoModel, tr *Transport) {
-			tr.next = roundTrip(func(r *http.Request) (*http.Response, error) {
-				if start := seconds(r, "start"); start != 0 {
-					r = r.Clone(r.Context())
-					r.URL.RawQuery = fmt.Sprintf("start=%d&end=%d", start/second, (start+2*hour)/second)
-				}
+	model(t, 5_000, false, func(m *tempoModel) {
+		if len(m.wrong(t, WithSlack(0))) == 0 {
+			t.Error("no slack: not noticed")
+		}
+		first := make(map[string]int64)
+		for name, spoil := range map[string]func(path string, start int64) (from, to int64){
+			"an upper bound": func(_ string, start int64) (int64, int64) { return start, start + 2*hour },
+			"the bound of now": func(_ string, start int64) (int64, int64) {
+				return min(start, 1) * (time.Now().UnixMilli() - 96*hour), never.UnixMilli()
+			},
+			"no second request": func(path string, start int64) (int64, int64) {
+				first[path] = max(start, first[path])
+				return first[path], never.UnixMilli()
+			},
+		} {
+			wrong := m.wrong(t, WithTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
+				from, to := spoil(r.URL.Path, seconds(r, "start"))
+				r = r.Clone(r.Context())
+				r.URL.RawQuery = fmt.Sprintf("start=%d&end=%d", from/second, to/second)
 				return m.RoundTrip(r)
-			})
-		},
-		"no second request": func(_ *tempoModel, tr *Transport) {
-			tr.missed = func(*http.Response) bool { return false }
-		},
-		"only 404 is not found": func(_ *tempoModel, tr *Transport) {
-			tr.missed = func(r *http.Response) bool { return r.StatusCode == 404 }
-		},
-		"the bound of now": func(_ *tempoModel, tr *Transport) {
-			tr.notBefore = func(trace.TraceID, time.Duration) time.Time { return time.Now().Add(-96 * time.Hour) }
-		},
-	} {
-		model(t, 5_000, false, func(m *tempoModel, tr *Transport) {
-			spoil(m, tr)
-			if wrong := m.wrong(t, tr); len(wrong) == 0 {
+			})))
+			if len(wrong) == 0 {
 				t.Errorf("%s: not noticed", name)
 			}
-		})
-	}
+		}
+	})
 }
 
-// model calls f with a model and a transport to it. The clock shows the same in every run: another one
-// might meet a random ID with a time in the middle of its own trace.
-func model(t *testing.T, traces int, adversarial bool, f func(*tempoModel, *Transport)) {
+// model calls f with a model. The clock shows the same in every run: another one might meet a random ID
+// with a time in the middle of its own trace.
+func model(t *testing.T, traces int, adversarial bool, f func(*tempoModel)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)))
-		m := newModel(traces, adversarial)
-		tr, err := New(Tempo, WithTransport(m))
-		if err != nil {
-			t.Fatal(err)
-		}
-		f(m, tr)
+		f(newModel(traces, adversarial))
 	})
 }
 

@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,10 +32,6 @@ type Transport struct {
 	next     http.RoundTripper
 	meters   metric.MeterProvider
 	duration metric.Float64Histogram
-
-	// Tests replace the fields below by wrong ones.
-	notBefore func(trace.TraceID, time.Duration) time.Time
-	missed    func(*http.Response) bool
 }
 
 // Option configures a [Transport].
@@ -67,18 +64,11 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 // New returns a transport for servers of one kind. It returns an error if the backend is unknown
 // or an option is out of its range.
 func New(b Backend, opts ...Option) (*Transport, error) {
-	t := &Transport{
-		backend: b, slack: DefaultSlack,
-		verify:    func(trace.TraceID) bool { return true },
-		notBefore: traceid.NotBefore, missed: missed,
-	}
+	t := &Transport{backend: b, slack: DefaultSlack, verify: func(trace.TraceID) bool { return true }}
 	for _, o := range opts {
 		if o != nil {
 			o(t)
 		}
-	}
-	if t.meters == nil {
-		t.meters = otel.GetMeterProvider()
 	}
 	switch {
 	case b != Tempo && b != Jaeger:
@@ -89,7 +79,7 @@ func New(b Backend, opts ...Option) (*Transport, error) {
 		return nil, errors.New("lookup: WithVerifier got no function")
 	}
 	var err error
-	t.duration, err = t.meters.Meter("github.com/traceflake/traceflake/lookup",
+	t.duration, err = cmp.Or(t.meters, otel.GetMeterProvider()).Meter("github.com/traceflake/traceflake/lookup",
 		metric.WithInstrumentationVersion(version.Library())).
 		Float64Histogram("traceflake.lookup.duration", metric.WithUnit("s"),
 			metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
@@ -138,10 +128,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // send sends a request as it is.
 func (t *Transport) send(req *http.Request) (*http.Response, error) {
-	if t.next == nil {
-		return http.DefaultTransport.RoundTrip(req)
-	}
-	return t.next.RoundTrip(req)
+	return cmp.Or(t.next, http.DefaultTransport).RoundTrip(req)
 }
 
 // find sends a lookup, with a time if it has none, and again without.
@@ -155,7 +142,7 @@ func (t *Transport) find(req *http.Request, form api, id trace.TraceID) (resp *h
 	if err != nil {
 		return nil, outcome, err
 	}
-	if !t.missed(resp) {
+	if !missed(resp) {
 		resp.Request = req
 		return resp, outcome, nil
 	}
@@ -179,7 +166,7 @@ func (t *Transport) bounded(req *http.Request, form api, id trace.TraceID) (boun
 			return nil, outcomeOwnTimes
 		}
 	}
-	start := t.notBefore(id, t.slack)
+	start := traceid.NotBefore(id, t.slack)
 	if start.IsZero() || !t.verify(id) {
 		return nil, outcomeForeign
 	}

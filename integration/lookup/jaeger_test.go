@@ -3,11 +3,10 @@
 package lookup_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -53,6 +52,7 @@ func jaeger(t *testing.T) (queries, otlp string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	queries = "http://" + at[0]
 	file := filepath.Join(t.TempDir(), "jaeger.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, config, at[0], at[1], at[2]), 0o600); err != nil {
 		t.Fatal(err)
@@ -62,8 +62,9 @@ func jaeger(t *testing.T) (queries, otlp string) {
 		t.Fatal("TRACEFLAKE_JAEGER is not set: run make jaeger")
 	}
 	server := child.New("jaeger", func() *exec.Cmd { return exec.Command(binary, "--config", file) })
-	if err := server.Run(); err != nil {
-		t.Fatal(err)
+	server.Answers = func(context.Context) error {
+		_, err := fetch(queries + "/api/services")
+		return err
 	}
 	t.Cleanup(func() {
 		if err := server.Kill(); err != nil {
@@ -72,23 +73,10 @@ func jaeger(t *testing.T) (queries, otlp string) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	ready := func(ctx context.Context) error { return answers(ctx, "http://"+at[0]+"/api/services") }
-	if err := child.Ready(ctx, ready, server); err != nil {
+	if err := errors.Join(server.Run(), server.Wait(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	return "http://" + at[0], at[2]
-}
-
-func answers(ctx context.Context, address string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err == nil {
-		_ = resp.Body.Close()
-	}
-	return err
+	return queries, at[2]
 }
 
 // spansSent is how many spans send sends.
@@ -97,34 +85,22 @@ const spansSent = 4
 // send sends a trace whose root starts at the given time and whose spans go on for hours.
 func send(t *testing.T, otlp string, id trace.TraceID, at time.Time) trace.TraceID {
 	t.Helper()
-	spans := make([]map[string]any, spansSent)
+	spans := make([]string, spansSent)
 	for i := range spans { // the root is the first
-		start := at.Add(time.Duration(max(i-1, 0)) * time.Hour)
-		spans[i] = map[string]any{"traceId": id.String(), "spanId": fmt.Sprintf("%016x", i+1), "name": "work",
-			"startTimeUnixNano": fmt.Sprint(start.UnixNano()), "endTimeUnixNano": fmt.Sprint(start.Add(time.Second).UnixNano())}
-		if i > 0 {
-			spans[i]["parentSpanId"] = spans[0]["spanId"]
+		start, length, parent := at.Add(time.Duration(i-1)*time.Hour), time.Second, fmt.Sprintf("%016x", 1)
+		if i == 0 {
+			start, length, parent = at, 3*time.Hour, ""
 		}
+		spans[i] = fmt.Sprintf(`{"traceId": %q, "spanId": "%016x", "parentSpanId": %q, "name": "work", "startTimeUnixNano": "%d", "endTimeUnixNano": "%d"}`,
+			id, i+1, parent, start.UnixNano(), start.Add(length).UnixNano())
 	}
-	spans[0]["endTimeUnixNano"] = fmt.Sprint(at.Add(3 * time.Hour).UnixNano())
-	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{"scopeSpans": []any{map[string]any{"spans": spans}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.Post("http://"+otlp+"/v1/traces", "application/json", bytes.NewReader(body))
+	body := `{"resourceSpans": [{"scopeSpans": [{"spans": [` + strings.Join(spans, ",") + `]}]}]}`
+	resp, err := http.Post("http://"+otlp+"/v1/traces", "application/json", strings.NewReader(body))
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("%v, %v", resp, err)
 	}
 	_ = resp.Body.Close()
 	return id
-}
-
-// recorder records the queries that reach the server.
-type recorder struct{ queries []string }
-
-func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
-	r.queries = append(r.queries, req.URL.RawQuery)
-	return http.DefaultTransport.RoundTrip(req)
 }
 
 // get returns an answer in a form that can be compared: Jaeger does not order the spans.
@@ -135,16 +111,9 @@ func get(t *testing.T, tripper http.RoundTripper, address string) (status int, s
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return resp.StatusCode, nil
-	}
 	var answer any
-	if err := json.Unmarshal(body, &answer); err != nil {
-		t.Fatalf("%s: %v: %.200s", address, err, body)
+	if err := json.NewDecoder(resp.Body).Decode(&answer); resp.StatusCode == http.StatusOK && err != nil {
+		t.Fatalf("%s: %v", address, err)
 	}
 	collect(answer, &spans)
 	slices.Sort(spans)
@@ -170,6 +139,14 @@ func collect(answer any, spans *[]string) {
 	}
 }
 
+// recorder records whether the requests that reach the server have a bound.
+type recorder struct{ bounded []bool }
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.bounded = append(r.bounded, strings.Contains(req.URL.RawQuery, "start"))
+	return http.DefaultTransport.RoundTrip(req)
+}
+
 // Looked up with the time in its ID, a trace of any age has the spans that it has without, in both
 // of Jaeger's APIs, through the transport and through the command's proxy. One that does not exist
 // is not found, with the bound nor without it. This storage ignores the bound, so no request for a
@@ -184,69 +161,53 @@ func TestJaeger(t *testing.T) {
 		return id
 	}
 	now := time.Now()
-	traces := make(map[string]trace.TraceID)
+	day := now.Add(-24 * time.Hour)
+	traces := map[string]trace.TraceID{
+		"clock ahead": send(t, otlp, newID(day.Add(8*time.Hour)), day),
+		"foreign":     send(t, otlp, trace.TraceID{0xf5, 1, 2, 3, 4, 5, 6, 7, 0xff, 1, 2, 3, 4, 5, 6, 7}, day),
+		"64 bits":     send(t, otlp, trace.TraceID{15: 7, 8: 9}, day),
+		"absent":      newID(day),
+	}
 	for _, age := range []time.Duration{4 * time.Hour, 26 * time.Hour, 5 * 24 * time.Hour, 20 * 24 * time.Hour} {
 		traces[age.String()] = send(t, otlp, newID(now.Add(-age)), now.Add(-age))
 	}
-	day := now.Add(-24 * time.Hour)
-	traces["clock ahead"] = send(t, otlp, newID(day.Add(8*time.Hour)), day)
-	traces["foreign"] = send(t, otlp, trace.TraceID{0xf5, 1, 2, 3, 4, 5, 6, 7, 0xff, 1, 2, 3, 4, 5, 6, 7}, day)
-	traces["64 bits"] = send(t, otlp, trace.TraceID{15: 7, 8: 9}, day)
-	absent := newID(day)
-
-	proxy := "http://" + start(t, child.Build(t, child.Traceflake), nil, "--backend", "jaeger", server).address
+	proxy := "http://" + start(t, child.Build(t, child.Traceflake), nil, "--backend", "jaeger", server).Address
 	for _, path := range []string{"/api/v3/traces/", "/api/traces/"} {
 		for name, id := range traces {
-			address := path + id.String()
-			status, want := get(t, http.DefaultTransport, server+address)
-			if status != http.StatusOK || len(want) != spansSent {
-				t.Fatalf("%s, %s: without a bound %d, %d spans", path, name, status, len(want))
-			}
-			queries := check(t, server+address, http.StatusOK, want)
-			if _, got := get(t, http.DefaultTransport, proxy+address); !slices.Equal(got, want) {
-				t.Errorf("%s, %s, proxy: %d spans, want %d", path, name, len(got), len(want))
-			}
 			// Once: the server refuses times that it cannot read, and the request would be repeated.
-			bounded := !slices.Contains([]string{"foreign", "64 bits"}, name)
-			if len(queries) != 1 || strings.Contains(queries[0], "start") != bounded {
-				t.Errorf("%s, %s: queries %q, want one, with a bound: %v", path, name, queries, bounded)
+			status, spans, bounded := http.StatusOK, spansSent, []bool{true}
+			switch name {
+			case "foreign", "64 bits":
+				bounded = []bool{false}
+			case "absent":
+				status, spans, bounded = http.StatusNotFound, 0, []bool{true, false}
+			}
+			var r recorder
+			transport, err := lookup.New(lookup.Jaeger, lookup.WithTransport(&r))
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := path + id.String()
+			plain, want := get(t, http.DefaultTransport, server+address)
+			code, got := get(t, transport, server+address)
+			proxied, passed := get(t, http.DefaultTransport, proxy+address)
+			if plain != status || len(want) != spans || code != status || !slices.Equal(got, want) || proxied != status || !slices.Equal(passed, want) {
+				t.Errorf("%s, %s: without a bound %d, %d spans; with it %d, %d; through the proxy %d, %d; want %d, %d",
+					path, name, plain, len(want), code, len(got), proxied, len(passed), status, spans)
+			}
+			if !slices.Equal(r.bounded, bounded) {
+				t.Errorf("%s, %s: requests with a bound: %v, want %v", path, name, r.bounded, bounded)
 			}
 		}
-		queries := check(t, server+path+absent.String(), http.StatusNotFound, nil)
-		if len(queries) != 2 || queries[0] == "" || queries[1] != "" {
-			t.Errorf("%s, absent: queries %q, want one with a bound and one without", path, queries)
-		}
-		if status, _ := get(t, http.DefaultTransport, proxy+path+absent.String()); status != http.StatusNotFound {
-			t.Errorf("%s, absent, proxy: %d", path, status)
-		}
 	}
-	checkForms(t, server, traces["26h0m0s"])
-}
-
-// check looks a trace up through the transport and returns the queries that it sent.
-func check(t *testing.T, address string, status int, want []string) []string {
-	t.Helper()
-	var r recorder
-	transport, err := lookup.New(lookup.Jaeger, lookup.WithTransport(&r))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code, got := get(t, transport, address); code != status || !slices.Equal(got, want) {
-		t.Errorf("%s: %d, %d spans, want %d, %d spans", address, code, len(got), status, len(want))
-	}
-	return r.queries
-}
-
-// checkForms shows which parameters this server reads: it refuses them if they are not times.
-func checkForms(t *testing.T, server string, id trace.TraceID) {
-	t.Helper()
-	for query, status := range map[string]int{
+	// Which parameters this server reads: it refuses them if they are not times.
+	for path, status := range map[string]int{
 		"/api/v3/traces/%s?start_time=x": http.StatusBadRequest,
 		"/api/v3/traces/%s?startTime=x":  http.StatusOK, // read by later versions
 		"/api/traces/%s?start=x":         http.StatusBadRequest,
 	} {
-		if got, _ := get(t, http.DefaultTransport, server+fmt.Sprintf(query, id)); got != status {
-			t.Errorf("%s: %d, want %d", query, got, status)
+		if got, _ := get(t, http.DefaultTransport, server+fmt.Sprintf(path, traces["26h0m0s"])); got != status {
+			t.Errorf("%s: %d, want %d", path, got, status)
 		}
 	}
 }

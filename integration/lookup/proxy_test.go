@@ -20,8 +20,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,50 +33,27 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// proxy is a running proxy.
-type proxy struct {
-	cmd     *exec.Cmd
-	address string
-	stderr  strings.Builder
-}
-
 // start runs the proxy until the test ends.
-func start(t *testing.T, command string, env []string, args ...string) *proxy {
+func start(t *testing.T, command string, env []string, args ...string) *child.Server {
 	t.Helper()
-	at, err := child.Addresses(1)
-	if err != nil {
-		t.Fatal(err)
+	p := child.New("proxy", nil)
+	p.Command = func() *exec.Cmd {
+		cmd := exec.Command(command, append([]string{"proxy", "--listen", p.Address}, args...)...)
+		cmd.Env = append(os.Environ(), env...)
+		return cmd
 	}
-	p := &proxy{cmd: exec.Command(command, append([]string{"proxy", "--listen", at[0]}, args...)...), address: at[0]}
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stderr = &p.stderr
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		conn, err := net.Dial("tcp", p.address)
+	p.Answers = func(context.Context) error {
+		conn, err := net.Dial("tcp", p.Address)
 		if err == nil {
-			_ = conn.Close()
-			return p
+			err = conn.Close()
 		}
-		if time.Now().After(end) {
-			t.Fatalf("the proxy does not listen: %v\n%s", err, &p.stderr)
-		}
+		return err
 	}
-}
-
-// stop sends SIGTERM, as a deployment does, and returns how long the proxy took to end.
-func (p *proxy) stop(t *testing.T) time.Duration {
-	t.Helper()
-	began := time.Now()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	t.Cleanup(func() { _ = p.Kill() })
+	if err := p.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Wait(); err != nil {
-		t.Errorf("the proxy ended with %v\n%s", err, &p.stderr)
-	}
-	return time.Since(began)
+	return p
 }
 
 // grpcServer has a health service, whose Watch streams.
@@ -93,9 +68,9 @@ func grpcServer(t *testing.T) *grpc.Server {
 }
 
 // healthClient is a client of a proxy, as Grafana is one for a streamed search.
-func healthClient(t *testing.T, p *proxy) grpc_health_v1.HealthClient {
+func healthClient(t *testing.T, p *child.Server) grpc_health_v1.HealthClient {
 	t.Helper()
-	conn, err := grpc.NewClient(p.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(p.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +79,7 @@ func healthClient(t *testing.T, p *proxy) grpc_health_v1.HealthClient {
 }
 
 // checkGRPC checks calls and a stream through the proxy, and leaves the stream open.
-func checkGRPC(t *testing.T, p *proxy) grpc_health_v1.Health_WatchClient {
+func checkGRPC(t *testing.T, p *child.Server) grpc_health_v1.Health_WatchClient {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
@@ -140,9 +115,10 @@ func TestProxy(t *testing.T) {
 		go func() { _ = server.Serve(l) }()
 		p := start(t, command, nil, "http://"+l.Addr().String())
 		stream := checkGRPC(t, p)
-		// An open stream delays the end, but not for ever.
-		if took := p.stop(t); took > 10*time.Second {
-			t.Errorf("the end took %s", took)
+		began := time.Now()
+		err = p.Terminate()
+		if took := time.Since(began); took > 10*time.Second || err != nil { // an open stream delays the end, but not for ever
+			t.Errorf("the end took %s, %v", took, err)
 		}
 		if _, err := stream.Recv(); err == nil || errors.Is(err, io.EOF) {
 			t.Errorf("the stream's end: %v", err)
@@ -173,7 +149,7 @@ func TestProxy(t *testing.T) {
 		way := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "to ", r.URL) }))
 		t.Cleanup(way.Close)
 		p := start(t, command, []string{"HTTP_PROXY=" + way.URL}, "http://tempo.example:3200")
-		if got, err := fetch("http://" + p.address + "/api/echo"); err != nil || got != "to http://tempo.example:3200/api/echo" {
+		if got, err := fetch("http://" + p.Address + "/api/echo"); err != nil || got != "to http://tempo.example:3200/api/echo" {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})
@@ -191,14 +167,14 @@ func TestProxy(t *testing.T) {
 		p := start(t, command, nil, server.URL)
 		body := make(chan string)
 		go func() {
-			text, err := fetch("http://" + p.address + "/api/search")
+			text, err := fetch("http://" + p.Address + "/api/search")
 			body <- fmt.Sprint(text, err)
 		}()
 		<-arrived
 		time.AfterFunc(200*time.Millisecond, func() { close(answer) })
-		p.stop(t)
-		if got := <-body; got != "at last<nil>" {
-			t.Errorf("the response is %q", got)
+		err := p.Terminate()
+		if got := <-body; got != "at last<nil>" || err != nil {
+			t.Errorf("the response is %q, the end %v", got, err)
 		}
 	})
 }
