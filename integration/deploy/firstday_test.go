@@ -12,7 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,24 +25,37 @@ import (
 // is created, two services and a gateway start, and then everything goes wrong that an operator may
 // get wrong. docs/first-day.txt is what a person reads; TRACEFLAKE_UPDATE=1 writes it again.
 func TestFirstDay(t *testing.T) {
-	api := kubernetes.Shared(t)
-	d := &day{t: t, dir: t.TempDir(), api: newAPI(t, api.Proxy(kubernetes.Token(kubernetes.Admin)))}
-	if err := api.Apply(t.Context(), "apiVersion: v1\nkind: Namespace\nmetadata: {name: first-day}\n"); err != nil {
+	s := kubernetes.Shared(t)
+	apply(t, s, "first-day")
+	// The API server can be unavailable, and its clock hours wrong.
+	target, err := url.Parse(s.Proxy(kubernetes.Token(kubernetes.Admin)))
+	if err != nil {
 		t.Fatal(err)
 	}
-	d.programs = map[string]string{
+	var down atomic.Bool
+	var ahead atomic.Int32
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		r.Header.Set("Date", time.Now().Add(time.Duration(ahead.Load())*time.Hour).UTC().Format(http.TimeFormat))
+		return nil
+	}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			http.Error(w, "unavailable", http.StatusServiceUnavailable)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(api.Close)
+
+	d := &day{t: t, dir: t.TempDir(), api: api.URL, programs: map[string]string{
 		"traceflake": child.Build(t, child.Traceflake),
 		"service":    child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"),
 		"gateway":    child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp/gateway"),
-	}
+	}}
 	_, c := service(t, render(t, "kubernetes", "first-day"))
-	secret := filepath.Join(d.dir, "secret")
-	for _, v := range environment(t, c, nil, secret) {
-		if !strings.HasPrefix(v, setup.StoreVar+"=") && !strings.HasPrefix(v, probeVar+"=") {
-			d.env = append(d.env, v)
-		}
-	}
-	d.env = append(d.env, setup.StoreVar+"=k8s://first-day/traceflake?server="+d.api.URL, setup.TTLVar+"=4s")
+	d.env = append(environment(t, c, nil, filepath.Join(d.dir, "secret")), // of two values the last one counts
+		"HOME="+d.dir, probeVar+"=", setup.StoreVar+"=k8s://first-day/traceflake?server="+api.URL, setup.TTLVar+"=4s")
 
 	d.title("Before anything exists")
 	d.run(1, "doctor")
@@ -52,35 +65,31 @@ func TestFirstDay(t *testing.T) {
 	d.run(0, "doctor")
 
 	d.title("Two services and a gateway start")
-	url := func(p *child.Server) string { return await(t, p, 1, served)[0] }
+	address := func(p *child.Server) string { return await(t, p, 1, served)[0] }
 	orders := d.start("orders")
-	shop := d.start("shop", "ORDERS_URL="+url(orders))
-	front := start(t, d.command("gateway", "127.0.0.1:0", url(shop)))
-	id := get(t, url(front)+"/checkout").Header.Get("x-trace-id")
+	shop := d.start("shop", "ORDERS_URL="+address(orders))
+	front := start(t, d.command("gateway", "127.0.0.1:0", address(shop)))
+	id := get(t, address(front)+"/checkout").Header.Get("x-trace-id")
 	d.run(0, "inspect", id)
 	d.run(0, "lease", "list", "--held")
 
 	d.title("The secret is missing")
 	d.fails(setup.SecretFileVar + "=" + filepath.Join(d.dir, "missing"))
 	d.title("The URL names another store")
-	d.fails(setup.StoreVar + "=k8s://first-day/orders?server=" + d.api.URL)
+	d.fails(setup.StoreVar + "=k8s://first-day/orders?server=" + api.URL)
 	d.title("The secret is another store's")
-	other := filepath.Join(d.dir, "other")
-	if err := os.WriteFile(other, []byte("dffd6021bb2bd5b0af676290809ec3a5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d.fails(setup.SecretFileVar + "=" + other)
+	d.fails(setup.SecretFileVar + "=" + secretFile(t, d.dir, "dffd6021bb2bd5b0af676290809ec3a5"))
 
 	d.title("The store is unavailable at the start")
-	d.api.set(true, 0)
-	down := d.start("orders")
-	get(t, url(down)) // it serves, with random IDs
-	end(t, down)
-	d.say(down)
+	down.Store(true)
+	alone := d.start("orders")
+	get(t, address(alone)) // it serves, with random IDs
+	end(t, alone)
+	d.say(alone)
 	d.title("The store becomes unavailable later")
 	await(t, orders, 1, "503")
 	d.say(orders)
-	d.api.set(false, 0)
+	down.Store(false)
 	time.Sleep(2 * time.Second) // it asks again by itself
 	d.run(0, "doctor")
 
@@ -92,10 +101,10 @@ func TestFirstDay(t *testing.T) {
 	d.run(0, "lease", "list", "--held")
 
 	d.title("The clock of a machine is two hours ahead of the store's")
-	d.api.set(false, -2*time.Hour)
+	ahead.Store(-2)
 	d.run(1, "doctor")
 	d.fails()
-	d.api.set(false, 0)
+	ahead.Store(0)
 
 	d.title("At the end of the day every lease is given back")
 	end(t, orders)
@@ -104,64 +113,20 @@ func TestFirstDay(t *testing.T) {
 	d.check()
 }
 
-// api is the API server for the fleet: it can be unavailable, and have a wrong clock.
-type api struct {
-	*httptest.Server
-	mu    sync.Mutex
-	down  bool
-	ahead time.Duration
-}
-
-func newAPI(t *testing.T, target string) *api {
-	t.Helper()
-	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := new(api)
-	proxy := httputil.NewSingleHostReverseProxy(u)
-	proxy.ModifyResponse = func(r *http.Response) error {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		r.Header.Set("Date", time.Now().Add(a.ahead).UTC().Format(http.TimeFormat))
-		return nil
-	}
-	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a.mu.Lock()
-		down := a.down
-		a.mu.Unlock()
-		if down {
-			http.Error(w, "unavailable", http.StatusServiceUnavailable)
-			return
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(a.Close)
-	return a
-}
-
-func (a *api) set(down bool, ahead time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.down, a.ahead = down, ahead
-}
-
 // day is a first day, and what a person reads of it.
 type day struct {
-	t    *testing.T
-	dir  string
-	api  *api
-	env  []string
-	text strings.Builder
-
-	programs map[string]string // the paths, by the names in the transcript
+	t        *testing.T
+	dir, api string            // which the transcript names as on a real day
+	programs map[string]string // paths
+	env      []string
+	text     strings.Builder
 }
 
 func (d *day) title(text string) { fmt.Fprintf(&d.text, "\n== %s\n", text) }
 
 func (d *day) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(d.t.Context(), d.programs[program], args...)
-	cmd.Env = append(slices.Clone(d.env), "HOME="+d.dir)
+	cmd.Env = slices.Clone(d.env)
 	return cmd
 }
 
@@ -208,7 +173,7 @@ func (d *day) check() {
 	got := "A fleet's first day: what a person reads. TestFirstDay in integration/deploy plays it.\n" + d.text.String()
 	host, _ := os.Hostname()
 	for _, r := range [][2]string{
-		{regexp.QuoteMeta(d.api.URL), "http://127.0.0.1:8001"},
+		{regexp.QuoteMeta(d.api), "http://127.0.0.1:8001"},
 		{regexp.QuoteMeta(d.dir), "/etc/traceflake"},
 		{`[ \t]+\n`, "\n"},
 		{` {2,}`, "  "},
@@ -225,14 +190,13 @@ func (d *day) check() {
 	} {
 		got = regexp.MustCompile(r[0]).ReplaceAllString(got, r[1])
 	}
-	file := filepath.Join(root, "docs/first-day.txt")
+	const file = "docs/first-day.txt"
 	if os.Getenv("TRACEFLAKE_UPDATE") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(root, file), []byte(got), 0o644); err != nil {
 			d.t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(file)
-	if err != nil || string(want) != got {
-		d.t.Errorf("%s differs (%v); TRACEFLAKE_UPDATE=1 writes it again. Got\n%s", file, err, got)
+	if read(d.t, file) != got {
+		d.t.Errorf("%s differs; TRACEFLAKE_UPDATE=1 writes it again. Got\n%s", file, got)
 	}
 }

@@ -2,34 +2,21 @@ package deploy
 
 import (
 	"fmt"
-	iofs "io/fs"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
-	"github.com/traceflake/traceflake/integration/servers/kubernetes"
-	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/setup"
 )
-
-func TestMain(m *testing.M) {
-	s3.Main()
-	kubernetes.Main(m)
-}
-
-// root is the repository.
-const root = "../.."
 
 var stores = []string{"kubernetes", "postgres", "s3"}
 
@@ -37,49 +24,32 @@ var stores = []string{"kubernetes", "postgres", "s3"}
 // that docs/kubernetes.md shows.
 func render(t *testing.T, store, namespace string, components ...string) resmap.ResMap {
 	t.Helper()
-	fs := filesys.MakeFsInMemory()
-	manifests := os.DirFS(filepath.Join(root, "deploy/kubernetes"))
-	err := iofs.WalkDir(manifests, ".", func(name string, entry iofs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		data, err := iofs.ReadFile(manifests, name)
-		if err != nil {
-			return err
-		}
-		return fs.WriteFile("/deploy/kubernetes/"+name, data)
-	})
+	documented := regexp.MustCompile("(?s)```yaml\n([^`]*kind: Kustomization[^`]*)```").FindStringSubmatch(read(t, "docs/kubernetes.md"))
+	if documented == nil {
+		t.Fatal("docs/kubernetes.md shows no kustomization")
+	}
+	dir := t.TempDir()
+	manifests, err := filepath.Abs(filepath.Join(root, "deploy/kubernetes"))
+	if err == nil {
+		manifests, err = filepath.Rel(dir, manifests)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := regexp.MustCompile(`(?m)^namespace: .*$`).ReplaceAllString(documented(t), "namespace: "+namespace)
+	overlay := regexp.MustCompile(`(?m)^namespace: .*$`).ReplaceAllString(documented[1], "namespace: "+namespace)
 	overlay = regexp.MustCompile(`https://\S*//deploy/kubernetes/stores/kubernetes\?ref=\S+`).
-		ReplaceAllString(overlay, "../deploy/kubernetes/stores/"+store)
-	if len(components) > 0 {
-		overlay += "components: [" + strings.Join(components, ", ") + "]\n"
+		ReplaceAllString(overlay, manifests+"/stores/"+store)
+	for _, c := range components {
+		overlay += "components: [" + manifests + "/" + c + "]\n"
 	}
-	if err := fs.WriteFile("/overlay/kustomization.yaml", []byte(overlay)); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, "/overlay")
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return objects
-}
-
-// documented returns the kustomization in docs/kubernetes.md.
-func documented(t *testing.T) string {
-	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs/kubernetes.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := regexp.MustCompile("(?s)```yaml\n([^`]*kind: Kustomization[^`]*)```").FindSubmatch(page)
-	if block == nil {
-		t.Fatal("docs/kubernetes.md shows no kustomization")
-	}
-	return string(block[1])
 }
 
 // object decodes the only object of a kind.
@@ -103,10 +73,6 @@ func object(t *testing.T, objects resmap.ResMap, kind string, into any) {
 	}
 }
 
-type deployment struct {
-	Spec struct{ Template template }
-}
-
 type template struct {
 	Metadata struct{ Labels map[string]string }
 	Spec     struct {
@@ -124,7 +90,6 @@ type template struct {
 }
 
 type container struct {
-	Name, Image   string
 	Command, Args []string
 	Env           []variable
 	Ports         []struct {
@@ -141,7 +106,6 @@ type container struct {
 type variable struct {
 	Name, Value string
 	ValueFrom   struct {
-		FieldRef     struct{ FieldPath string }
 		SecretKeyRef struct{ Name, Key string }
 	}
 }
@@ -154,12 +118,32 @@ type probe struct {
 // service returns the one Deployment and its one container.
 func service(t *testing.T, objects resmap.ResMap) (template, container) {
 	t.Helper()
-	var d deployment
+	var d struct{ Spec struct{ Template template } }
 	object(t, objects, "Deployment", &d)
 	if n := len(d.Spec.Template.Spec.Containers); n != 1 {
 		t.Fatalf("%d containers, want 1", n)
 	}
 	return d.Spec.Template, d.Spec.Template.Spec.Containers[0]
+}
+
+// published returns the Service's port, which must be the first of the pods that it selects.
+func published(t *testing.T, objects resmap.ResMap) (port int) {
+	t.Helper()
+	var svc struct {
+		Spec struct {
+			Selector map[string]string
+			Ports    []struct {
+				Port       int
+				TargetPort string
+			}
+		}
+	}
+	object(t, objects, "Service", &svc)
+	pod, c := service(t, objects)
+	if len(svc.Spec.Ports) != 1 || svc.Spec.Ports[0].TargetPort != c.Ports[0].Name || !maps.Equal(svc.Spec.Selector, pod.Metadata.Labels) {
+		t.Fatalf("the Service %+v is not for the pods %+v", svc, pod)
+	}
+	return svc.Spec.Ports[0].Port
 }
 
 // What the manifests of each store refer to exists, and nobody runs with a secret from here.
@@ -172,80 +156,53 @@ func TestManifests(t *testing.T) {
 					t.Errorf("the manifests contain the secret %s: somebody would run with it", r.GetName())
 				}
 			}
-			spec, c := service(t, objects)
-			checkSelectors(t, objects, spec, c)
-			read := []string{
-				setup.StoreVar, setup.SecretFileVar, setup.TTLVar, setup.MaxBlocksVar, setup.StrictVar, probeVar,
-			}
-			for _, v := range c.Env {
-				if !slices.Contains(read, v.Name) {
-					t.Errorf("%s: nothing reads it", v.Name)
+			pod, c := service(t, objects)
+			published(t, objects)
+			var budget struct {
+				Spec struct {
+					Selector struct{ MatchLabels map[string]string }
 				}
 			}
+			object(t, objects, "PodDisruptionBudget", &budget)
+			if selected := budget.Spec.Selector.MatchLabels; len(selected) == 0 || !maps.Equal(selected, pod.Metadata.Labels) {
+				t.Errorf("the pods have %v, the PodDisruptionBudget selects %v", pod.Metadata.Labels, selected)
+			}
+			env := make(map[string]string)
+			var set []string
+			for _, v := range c.Env {
+				env[v.Name] = v.Value
+				set = append(set, v.Name+"=")
+			}
+			if unknown := setup.Unknown(set); len(unknown) > 0 {
+				t.Errorf("nothing reads %q", unknown)
+			}
+			// /ready has a port of its own: its answer is not for the Service's clients.
+			// Tracing is no start dependency.
+			if port := c.Ports[1].ContainerPort; port == c.Ports[0].ContainerPort || env[probeVar] != fmt.Sprintf(":%d", port) ||
+				c.ReadinessProbe.TCPSocket.Port != c.Ports[0].Name || c.StartupProbe != nil || env[setup.StrictVar] != "" {
+				t.Errorf("/ready and its probes: %+v", c)
+			}
 			// The secret file is a key of the secret that the operator creates.
-			i := slices.IndexFunc(c.Env, func(v variable) bool { return v.Name == setup.SecretFileVar })
-			secret := spec.Spec.Volumes[0].Secret
-			if i < 0 || secret.SecretName != "traceflake" || secret.Items[0].Key != "secret" ||
-				spec.Spec.Volumes[0].Name != c.VolumeMounts[0].Name ||
-				c.Env[i].Value != path.Join(c.VolumeMounts[0].MountPath, secret.Items[0].Path) {
-				t.Errorf("%s in %+v is not in %+v, mounted as %+v", setup.SecretFileVar, c.Env, secret, c.VolumeMounts)
+			volume, mount := pod.Spec.Volumes[0], c.VolumeMounts[0]
+			if volume.Secret.SecretName != "traceflake" || volume.Secret.Items[0].Key != "secret" || volume.Name != mount.Name ||
+				env[setup.SecretFileVar] != path.Join(mount.MountPath, volume.Secret.Items[0].Path) {
+				t.Errorf("%s in %v is not in %+v, mounted as %+v", setup.SecretFileVar, env, volume, mount)
 			}
 			// A token of the service account is in the pod only if the store needs it.
-			if got := spec.Spec.AutomountServiceAccountToken; got != (store == "kubernetes") {
+			if got := pod.Spec.AutomountServiceAccountToken; got != (store == "kubernetes") {
 				t.Errorf("automountServiceAccountToken is %t", got)
 			}
-			// A pod has time to serve its last requests and to give its lease back:
-			// TestCollectorIsStuck of examples/otelhttp holds the service to 16 s.
-			const end = 16 * time.Second
-			grace := time.Duration(spec.Spec.TerminationGracePeriodSeconds) * time.Second
-			sleep := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
-			if sleep <= 0 || grace < sleep+end {
-				t.Errorf("a grace of %s, want %s before the signal and %s after it", grace, sleep, end)
+			// A pod has time to serve its last requests, 10 s, and to give its lease back.
+			if sleep := c.Lifecycle.PreStop.Sleep.Seconds; sleep <= 0 || pod.Spec.TerminationGracePeriodSeconds < sleep+10+5 {
+				t.Errorf("a grace of %d s, %d of them before the signal", pod.Spec.TerminationGracePeriodSeconds, sleep)
 			}
 		})
 	}
-}
-
-// The strict variant is a component on top of any store.
-func TestStrictVariant(t *testing.T) {
-	_, c := service(t, render(t, "postgres", "orders", "../deploy/kubernetes/strict"))
+	// The strict variant is a component on top of any store.
+	_, c := service(t, render(t, "postgres", "orders", "strict"))
 	if !slices.Contains(c.Env, variable{Name: setup.StrictVar, Value: "1"}) || c.StartupProbe == nil ||
 		c.StartupProbe.HTTPGet.Path != "/ready" || c.StartupProbe.HTTPGet.Port != c.Ports[1].Name {
-		t.Errorf("%+v, %+v", c.Env, c.StartupProbe)
-	}
-}
-
-// checkSelectors checks that the Service, the budget and the probes refer to the pods and their port.
-func checkSelectors(t *testing.T, objects resmap.ResMap, spec template, c container) {
-	t.Helper()
-	var svc struct {
-		Spec struct {
-			Selector map[string]string
-			Ports    []struct{ TargetPort string }
-		}
-	}
-	object(t, objects, "Service", &svc)
-	var budget struct {
-		Spec struct {
-			Selector struct{ MatchLabels map[string]string }
-		}
-	}
-	object(t, objects, "PodDisruptionBudget", &budget)
-	if labels := spec.Metadata.Labels; len(labels) == 0 || !maps.Equal(labels, svc.Spec.Selector) || !maps.Equal(labels, budget.Spec.Selector.MatchLabels) {
-		t.Errorf("the pods have %v, the Service selects %v, the PodDisruptionBudget %v", labels, svc.Spec.Selector, budget.Spec.Selector.MatchLabels)
-	}
-	port := c.Ports[0].Name
-	if len(svc.Spec.Ports) != 1 || svc.Spec.Ports[0].TargetPort != port || c.ReadinessProbe.TCPSocket.Port != port {
-		t.Errorf("not all use the port %q: %+v, %+v", port, svc, c.ReadinessProbe)
-	}
-	// Its answer is not for the Service's clients.
-	probes := variable{Name: probeVar, Value: fmt.Sprintf(":%d", c.Ports[1].ContainerPort)}
-	if c.Ports[1].ContainerPort == c.Ports[0].ContainerPort || !slices.Contains(c.Env, probes) {
-		t.Errorf("/ready does not have a port of its own: %+v, %+v", c.Ports, c.Env)
-	}
-	// Tracing is no start dependency.
-	if strict := slices.ContainsFunc(c.Env, func(v variable) bool { return v.Name == setup.StrictVar }); strict || c.StartupProbe != nil {
-		t.Errorf("a start waits for the store: strict %t, %+v", strict, c.StartupProbe)
+		t.Errorf("strict: %+v, %+v", c.Env, c.StartupProbe)
 	}
 }
 

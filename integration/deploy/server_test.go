@@ -1,10 +1,6 @@
-// Package deploy has the tests of deploy/kubernetes: what the manifests say is
-// what setup reads and what the example service does, and a real API server
-// takes them.
 package deploy
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -13,17 +9,20 @@ import (
 	"time"
 
 	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/yaml"
 
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 )
 
-// namespaceOf makes a namespace whose pods must be as restricted as Kubernetes can demand.
-func namespaceOf(ctx context.Context, t *testing.T, s *kubernetes.Server, name string) {
+// apply creates objects in a new namespace whose pods must be as restricted as Kubernetes can demand.
+func apply(t *testing.T, s *kubernetes.Server, namespace string, objects ...string) {
 	t.Helper()
-	err := s.Apply(ctx, fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {name: %s,
-		labels: {pod-security.kubernetes.io/enforce: restricted}}}`, name))
-	if err != nil {
-		t.Fatal(err)
+	object := fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {name: %s,
+		labels: {pod-security.kubernetes.io/enforce: restricted}}}`, namespace)
+	for _, o := range append([]string{object}, objects...) {
+		if err := s.Apply(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -41,12 +40,9 @@ func text(t *testing.T, objects resmap.ResMap) string {
 // which a kustomization as in docs/kubernetes.md names.
 func TestServerTakes(t *testing.T) {
 	s := kubernetes.Shared(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	for _, store := range append([]string{proxyManifests}, stores...) {
 		t.Run(store, func(t *testing.T) {
 			namespace := "takes-" + path.Base(store)
-			namespaceOf(ctx, t, s, namespace)
 			objects := render(t, store, namespace)
 			for _, r := range objects.Resources() {
 				if r.GetNamespace() != namespace {
@@ -54,71 +50,48 @@ func TestServerTakes(t *testing.T) {
 				}
 			}
 			manifests := text(t, objects)
-			if err := s.Apply(ctx, manifests); err != nil {
+			apply(t, s, namespace, manifests)
+			var d struct {
+				Spec struct {
+					Template struct{ Metadata, Spec map[string]any }
+				}
+			}
+			object(t, objects, "Deployment", &d)
+			template := d.Spec.Template
+			template.Metadata["name"], template.Metadata["namespace"] = "pod", namespace
+			pod, err := yaml.Marshal(map[string]any{
+				"apiVersion": "v1", "kind": "Pod", "metadata": template.Metadata, "spec": template.Spec,
+			})
+			if err != nil {
 				t.Fatal(err)
 			}
-			if err := createPod(ctx, t, s, objects, namespace, nil); err != nil {
+			for _, c := range []struct{ object, old, wrong string }{ // both checks can fail
+				{manifests, "terminationGracePeriodSeconds", "terminationGraceSeconds"},
+				{string(pod), "runAsNonRoot: true", "runAsNonRoot: false"},
+			} {
+				err := s.Apply(t.Context(), strings.Replace(c.object, c.old, c.wrong, 1))
+				if name, _, _ := strings.Cut(c.wrong, ":"); err == nil || !strings.Contains(err.Error(), name) {
+					t.Errorf("%s: %v", c.wrong, err)
+				}
+			}
+			if err := s.Apply(t.Context(), string(pod)); err != nil {
 				t.Error(err)
-			}
-
-			// Both checks can fail.
-			wrong := strings.Replace(manifests, "terminationGracePeriodSeconds", "terminationGraceSeconds", 1)
-			if err := s.Apply(ctx, wrong); err == nil || !strings.Contains(err.Error(), "terminationGraceSeconds") {
-				t.Errorf("an unknown field: %v", err)
-			}
-			err := createPod(ctx, t, s, objects, namespace, func(spec map[string]any) {
-				delete(spec, "securityContext")
-			})
-			if err == nil || !strings.Contains(err.Error(), "runAsNonRoot") {
-				t.Errorf("a pod that may be root: %v", err)
 			}
 		})
 	}
 }
 
-// createPod creates a pod of the Deployment, as its controllers would.
-func createPod(ctx context.Context, t *testing.T, s *kubernetes.Server, objects resmap.ResMap, namespace string,
-	change func(spec map[string]any),
-) error {
-	t.Helper()
-	var d struct {
-		Spec struct {
-			Template struct{ Metadata, Spec map[string]any }
-		}
-	}
-	object(t, objects, "Deployment", &d)
-	pod := d.Spec.Template
-	pod.Metadata["generateName"] = "orders-"
-	if change != nil {
-		change(pod.Spec)
-	}
-	body, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "Pod", "metadata": pod.Metadata, "spec": pod.Spec,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = s.Do(ctx, "POST", "/api/v1/namespaces/"+namespace+"/pods?fieldValidation=Strict", "application/json", body)
-	return err
-}
-
 // The service account of the pods may do to Leases what the store does, and nothing else.
 func TestRights(t *testing.T) {
 	s := kubernetes.Shared(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	const namespace = "rights"
-	namespaceOf(ctx, t, s, namespace)
-	namespaceOf(ctx, t, s, "elsewhere")
-	if err := s.Apply(ctx, text(t, render(t, "kubernetes", namespace))); err != nil {
-		t.Fatal(err)
-	}
-	const leases = "coordination.k8s.io/leases"
+	const namespace, leases = "rights", "coordination.k8s.io/leases"
+	apply(t, s, "elsewhere")
+	apply(t, s, namespace, text(t, render(t, "kubernetes", namespace)))
 	for _, verb := range []string{"get", "list", "update"} {
-		right := [3]string{verb, leases, namespace}
-		for !allowed(ctx, t, s, right) { // the server takes up a role after a moment
-			if err := ctx.Err(); err != nil {
-				t.Fatalf("%q is not allowed: %v", right, err)
+		right, end := [3]string{verb, leases, namespace}, time.Now().Add(time.Minute)
+		for !allowed(t, s, right) { // the server takes up a role after a moment
+			if time.Now().After(end) {
+				t.Fatalf("%q is not allowed", right)
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -134,7 +107,7 @@ func TestRights(t *testing.T) {
 		{"get", "/secrets", namespace},
 		{"get", "/configmaps", namespace},
 	} {
-		if allowed(ctx, t, s, right) {
+		if allowed(t, s, right) {
 			t.Errorf("%q is allowed", right)
 		}
 	}
@@ -142,18 +115,24 @@ func TestRights(t *testing.T) {
 
 // allowed reports whether the account of the service has a right: a verb, a resource with its
 // group, a namespace.
-func allowed(ctx context.Context, t *testing.T, s *kubernetes.Server, right [3]string) bool {
+func allowed(t *testing.T, s *kubernetes.Server, right [3]string) bool {
 	t.Helper()
 	group, resource, _ := strings.Cut(right[1], "/")
 	var review struct{ Status struct{ Allowed bool } }
-	post(ctx, t, s, "/apis/authorization.k8s.io/v1/subjectaccessreviews", map[string]any{
-		"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-		"spec": map[string]any{
-			"user": "system:serviceaccount:rights:orders",
-			"resourceAttributes": map[string]string{
-				"verb": right[0], "group": group, "resource": resource, "namespace": right[2],
-			},
-		},
-	}, &review)
+	post(t, s, "/apis/authorization.k8s.io/v1/subjectaccessreviews", fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1",
+		"kind": "SubjectAccessReview", "spec": {"user": "system:serviceaccount:rights:orders", "resourceAttributes":
+		{"verb": %q, "group": %q, "resource": %q, "namespace": %q}}}`, right[0], group, resource, right[2]), &review)
 	return review.Status.Allowed
+}
+
+// post sends an object to the API server and decodes the answer.
+func post(t *testing.T, s *kubernetes.Server, path, object string, into any) {
+	t.Helper()
+	answer, err := s.Do(t.Context(), "POST", path, "application/json", []byte(object))
+	if err == nil {
+		err = json.Unmarshal(answer, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }

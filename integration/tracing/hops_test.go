@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"encoding/binary"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -36,21 +34,6 @@ type hop struct {
 	dropped bool              // not sampled
 	root    bool              // the root sampler was asked
 	sends   map[string]string // ends of what orders receives, or all after =
-}
-
-// fleet returns a verifier and a generator with a lease of some minutes.
-func fleet(t *testing.T, secret string) (*traceid.Verifier, *idgen.Generator) {
-	t.Helper()
-	codec, err := randflake.NewCodec([]byte(secret))
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now().Truncate(time.Second)
-	source, err := randflake.NewGenerator(codec, randflake.Lease{Node: 8, Nodes: 8, Start: now.Add(-time.Second), End: now.Add(10 * time.Minute)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return traceid.NewVerifier(randflake.NewKeyring(codec)), idgen.New(idgen.WithSource(source))
 }
 
 // whileMigrating is the edge's rule in docs/migrating.md, word for word: see TestRecipes.
@@ -75,6 +58,8 @@ func TestHops(t *testing.T) {
 	}
 	refuse := xtraceid.WithVerifier(func(trace.TraceID) bool { return false })
 	alone, low := []string{"x-trace-id", traceT}, "0000000000000000"+low64
+	open := b3(lowT, "", alone...)
+	propagator := xtraceid.New(xtraceid.WithDeferredSampled())
 	cases := []hop{
 		{name: "nothing", root: true},
 		{name: "64-bit B3, sampled", headers: b3(lowT, "1", alone...), trace: traceT, parent: spanS},
@@ -83,22 +68,14 @@ func TestHops(t *testing.T) {
 		{name: "x-trace-id alone", headers: alone, trace: traceT, root: true},
 		{name: "B3 alone, 64-bit", headers: b3(low64, "1"), trace: low, parent: spanS},
 		{name: "refused", headers: b3(lowT, "0", alone...), propagator: xtraceid.New(refuse), root: true},
+		// If the caller leaves the sampling decision open, ParentBased drops the trace, unless
+		// WithDeferredSampled is set: then the services behind follow.
+		{name: "open, treated as sampled", headers: open, propagator: propagator,
+			sampler: sdktrace.ParentBased(sdktrace.NeverSample()), trace: traceT, parent: spanS},
+		{name: "open, ParentBased drops", headers: open, sampler: sdktrace.ParentBased(sdktrace.AlwaysSample()), trace: traceT, dropped: true},
+		{name: "open, another sampler samples", headers: open, sampler: sdktrace.AlwaysSample(), trace: traceT, parent: spanS},
 		{name: "B3 shortened", headers: b3(traceT, "1"), propagator: xtraceid.New(xtraceid.WithB3TraceID64()), trace: traceT, parent: spanS,
 			sends: map[string]string{"X-B3-TraceId": "=" + lowT, "X-Trace-Id": "=" + traceT}},
-	}
-
-	// If the caller leaves the sampling decision open, ParentBased drops the trace, unless
-	// WithDeferredSampled is set: then the services behind follow.
-	propagator := xtraceid.New(xtraceid.WithDeferredSampled())
-	open := hop{headers: b3(lowT, "", alone...), trace: traceT, parent: spanS}
-	for name, c := range map[string]hop{
-		"treated as sampled":      {propagator: propagator, sampler: sdktrace.ParentBased(sdktrace.NeverSample())},
-		"ParentBased drops":       {sampler: sdktrace.ParentBased(sdktrace.AlwaysSample()), dropped: true},
-		"another sampler samples": {sampler: sdktrace.AlwaysSample()},
-	} {
-		row := open
-		row.name, row.propagator, row.sampler, row.dropped = "open, "+name, c.propagator, c.sampler, c.dropped
-		cases = append(cases, row)
 	}
 
 	// W3C's random flag: a trace that begins in edge has it; an incoming trace has it only if it
@@ -115,20 +92,15 @@ func TestHops(t *testing.T) {
 		hop{name: "random flag came", headers: []string{"traceparent", parent + "-03"}, propagator: random, trace: traceT, parent: spanS, sends: flags("03")},
 	)
 
-	// With the fleet's own generator and verifier, a trace of the fleet's client continues; those of
-	// another fleet and of random IDs do not, and the new one has a link to them. A caller whose
-	// request has no ID, or malformed ones, cannot set B3's debug flag in the fleet.
-	verifier, ids := fleet(t, "the fleet's secr")
-	_, foreign := fleet(t, "another's secret")
-	of := func(g *idgen.Generator) string { id, _ := g.NewIDs(t.Context()); return id.String() }
-	ours, debug := of(ids), map[string]string{"X-B3-Flags": ""}
+	// A trace that is verified continues; another does not, and the new one has a link to it. A caller
+	// whose request has no ID, or malformed ones, cannot set B3's debug flag in the fleet.
+	ours := func(id trace.TraceID) bool { return id.String() == traceT }
+	debug := map[string]string{"X-B3-Flags": ""}
 	cases = append(cases,
-		hop{name: "ours", headers: b3(ours, "1"), verify: verifier.Verify, trace: ours, parent: spanS},
-		hop{name: "another fleet's", headers: b3(of(foreign), "1"), verify: verifier.Verify, link: true, root: true},
-		hop{name: "of one process alone", headers: b3(of(idgen.New()), "0"), verify: verifier.Verify, link: true, root: true},
-		hop{name: "debug without an ID", headers: []string{"X-B3-Flags", "1"}, verify: verifier.Verify, root: true, sends: debug},
-		hop{name: "debug in one header", headers: []string{"b3", "d"}, verify: verifier.Verify, root: true, sends: debug},
-		hop{name: "debug with malformed IDs", headers: b3("xyz", "", "X-B3-Flags", "1"), verify: verifier.Verify, root: true, sends: debug},
+		hop{name: "ours", headers: b3(traceT, "1"), verify: ours, trace: traceT, parent: spanS},
+		hop{name: "another's", headers: b3(traceU, "0"), verify: ours, link: true, root: true},
+		hop{name: "debug without an ID", headers: []string{"X-B3-Flags", "1"}, verify: ours, root: true, sends: debug},
+		hop{name: "debug with malformed IDs", headers: b3("xyz", "", "X-B3-Flags", "1"), verify: ours, root: true, sends: debug},
 	)
 
 	// How the edge treats each kind of client during a migration.
@@ -136,12 +108,8 @@ func TestHops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := func(at time.Duration) string { // an ID with the usual clear half and random bits
-		id, low := traceid.Min(time.Now().Add(at)), uuid.New()
-		copy(id[8:], low[:])
-		return id.String()
-	}
-	v7 := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixMilli())<<16)
+	client := func(at time.Duration) string { return traceid.Max(time.Now().Add(at)).String() }
+	v7 := trace.TraceID(uuid.Must(uuid.NewV7()))
 	now, slow := client(0), client(-4*time.Minute)
 	for _, c := range []hop{
 		{name: "old app, 64-bit B3", headers: b3(low64, "1"), trace: low, parent: spanS},
@@ -149,7 +117,7 @@ func TestHops(t *testing.T) {
 		{name: "new app", headers: []string{"x-trace-id", now}, trace: now, root: true},
 		{name: "new app, a slow request", headers: []string{"x-trace-id", slow}, trace: slow, root: true},
 		{name: "new app, an ID made an hour ago", headers: []string{"x-trace-id", client(-time.Hour)}, root: true},
-		{name: "UUID of version 7", headers: []string{"x-trace-id", trace.TraceID(append(v7, v7...)).String()}, root: true},
+		{name: "UUID of version 7", headers: []string{"x-trace-id", v7.String()}, root: true},
 		{name: "random", headers: []string{"x-trace-id", "f" + now[1:]}, root: true},
 	} {
 		c.name, c.verify = "migrating, "+c.name, whileMigrating(keyring)
@@ -163,29 +131,26 @@ func TestHops(t *testing.T) {
 
 func (c hop) run(t *testing.T) {
 	var received http.Header
-	orders := startService(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { received = r.Header.Clone() }),
-		serviceConfig{propagator: propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New())})
+	orders := startService(t, propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New()), nil, nil,
+		func(_ http.ResponseWriter, r *http.Request) { received = r.Header.Clone() })
 	if c.propagator == nil {
 		c.propagator = xtraceid.New()
 	}
-	config := serviceConfig{propagator: c.propagator, sampler: c.sampler}
-	if c.verify != nil {
-		config.options = []otelhttp.Option{otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(c.verify))}
-	}
 	var edge *service
-	edge = startService(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, orders.URL, http.NoBody)
+	edge = startService(t, c.propagator, c.sampler, c.verify, func(_ http.ResponseWriter, r *http.Request) {
+		request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, orders.URL, http.NoBody)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		resp, err := edge.client(c.propagator).Do(req)
+		client := http.Client{Transport: otelhttp.NewTransport(http.DefaultTransport, edge.telemetry...)}
+		response, err := client.Do(request)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		resp.Body.Close()
-	}), config)
+		response.Body.Close()
+	})
 	header := get(t, edge.Client(), edge.URL, c.headers...).Header
 	edge.Close()
 	orders.Close()

@@ -3,18 +3,17 @@
 package tracing
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
@@ -41,67 +40,29 @@ func (s *rootSampler) Description() string { return "root" }
 // service is a server with its own SDK.
 type service struct {
 	*httptest.Server
-	provider *sdktrace.TracerProvider
-	spans    *tracetest.SpanRecorder
-	root     *rootSampler
+	telemetry []otelhttp.Option
+	spans     *tracetest.SpanRecorder
+	root      rootSampler
 }
 
-type serviceConfig struct {
-	propagator propagation.TextMapPropagator
-	sampler    sdktrace.Sampler // default: ParentBased(rootSampler)
-	options    []otelhttp.Option
-	outside    func(http.Handler) http.Handler // around otelhttp's handler
-	setup      func(*httptest.Server)          // default: start
-}
-
-func startService(t *testing.T, h http.Handler, c serviceConfig) *service {
+// startService starts a server until the test ends. The default sampler is ParentBased(rootSampler).
+func startService(t *testing.T, propagator propagation.TextMapPropagator, sampler sdktrace.Sampler,
+	verify func(trace.TraceID) bool, h http.HandlerFunc,
+) *service {
 	t.Helper()
-	s := &service{spans: tracetest.NewSpanRecorder(), root: &rootSampler{}}
-	if c.sampler == nil {
-		c.sampler = sdktrace.ParentBased(s.root)
+	s := &service{spans: tracetest.NewSpanRecorder()}
+	if sampler == nil {
+		sampler = sdktrace.ParentBased(&s.root)
 	}
-	if c.propagator == nil {
-		c.propagator = xtraceid.New()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans),
+		sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(idgen.New()))
+	s.telemetry = []otelhttp.Option{otelhttp.WithTracerProvider(provider), otelhttp.WithPropagators(propagator)}
+	if verify != nil {
+		s.telemetry = append(s.telemetry, otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verify)))
 	}
-	s.provider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans),
-		sdktrace.WithSampler(c.sampler), sdktrace.WithIDGenerator(idgen.New()))
-	t.Cleanup(func() {
-		if err := s.provider.Shutdown(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
-	h = otelhttp.NewHandler(xtraceid.ResponseHandler(h), "server", append(c.options,
-		otelhttp.WithTracerProvider(s.provider), otelhttp.WithPropagators(c.propagator))...)
-	if c.outside != nil {
-		h = c.outside(h)
-	}
-	s.Server = httptest.NewUnstartedServer(h)
-	if c.setup == nil {
-		c.setup = (*httptest.Server).Start
-	}
-	c.setup(s.Server)
+	s.Server = httptest.NewServer(otelhttp.NewHandler(xtraceid.ResponseHandler(h), "server", s.telemetry...))
 	t.Cleanup(s.Close)
-	s.Client().Timeout = 30 * time.Second // a broken stream fails instead of hanging
-	s.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return s
-}
-
-// client returns an HTTP client with otelhttp's transport and this service's SDK.
-func (s *service) client(p propagation.TextMapPropagator) *http.Client {
-	return &http.Client{Transport: otelhttp.NewTransport(s.Client().Transport,
-		otelhttp.WithTracerProvider(s.provider), otelhttp.WithPropagators(p))}
-}
-
-// ended waits for n spans. The server's span ends after the client has received the response.
-func (s *service) ended(t *testing.T, n int) []sdktrace.ReadOnlySpan {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if spans := s.spans.Ended(); len(spans) == n {
-			return spans
-		} else if len(spans) > n || time.Now().After(deadline) {
-			t.Fatalf("%d spans have ended, want %d", len(spans), n)
-		}
-	}
 }
 
 // get sends a request without an SDK, as a foreign client does. It reads the whole body.
