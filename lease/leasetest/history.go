@@ -24,22 +24,17 @@ import (
 // have been executed at any time after it began, or not. With more blocks, clients and such calls the
 // check takes longer.
 type history struct {
-	nodes driver.NodeRange
+	about lease.Description
 	zero  time.Time
 
 	mu    sync.Mutex
 	calls []porcupine.Operation
 }
 
-// newHistory returns an empty history for a storage of at most maxBlocks blocks.
-func newHistory(nodes driver.NodeRange) *history { return &history{nodes: nodes, zero: time.Now()} }
+// newHistory returns an empty history for a store of at most maxBlocks blocks.
+func newHistory(about lease.Description) *history { return &history{about: about, zero: time.Now()} }
 
 const maxBlocks = 8
-
-// client returns a client that records the calls to s. It is for one goroutine.
-func (h *history) client(id int, s lease.Store) lease.Store {
-	return watched{s, func(in input, call func() (lease.Grant, error)) (lease.Grant, error) { return h.record(id, in, call) }}
-}
 
 // count returns the number of calls, and the number of unanswered ones.
 func (h *history) count() (calls, unknown int) {
@@ -55,7 +50,12 @@ func (h *history) count() (calls, unknown int) {
 // the timeout: the time grows exponentially with the calls that had no answer.
 func (h *history) check(tb testing.TB, timeout time.Duration) (decided bool) {
 	tb.Helper()
-	m := model(h.nodes)
+	rule := porcupine.NondeterministicModel{
+		Init:              func() []any { return []any{unwritten(driver.RangeOf(h.about))} },
+		Step:              func(s, in, out any) []any { return step(s.(state), h.about, in.(input), out.(output)) },
+		DescribeOperation: func(in, out any) string { return describe(in.(input), out.(output)) },
+	}
+	m := rule.ToModel()
 	switch porcupine.CheckOperationsTimeout(m, h.calls, timeout) {
 	case porcupine.Ok:
 		return true
@@ -123,13 +123,14 @@ const (
 	opRenew   op = "renew"
 	opRelease op = "release"
 	opGet     op = "get"
+	opRaise   op = "raise"
 )
 
 type input struct {
 	op      op
 	request lease.Request // of a release only its nonce
 	grant   lease.Grant   // of a get only its node
-	unused  time.Time
+	unused  time.Time     // of a raise the time to which the store is raised
 }
 
 // refusals are the errors of calls that have written nothing. Any other call with an error may have
@@ -177,16 +178,6 @@ func pin(g lease.Grant) lease.Grant {
 // state is comparable, so that the checker can compare states with ==.
 type state [maxBlocks]driver.Block
 
-// model returns the behaviour of a storage by the rules of driver.Block.
-func model(nodes driver.NodeRange) porcupine.Model {
-	m := porcupine.NondeterministicModel{
-		Init:              func() []any { return []any{unwritten(nodes)} },
-		Step:              func(s, in, out any) []any { return step(s.(state), nodes, in.(input), out.(output)) },
-		DescribeOperation: func(in, out any) string { return describe(in.(input), out.(output)) },
-	}
-	return m.ToModel()
-}
-
 // unwritten returns the state of an empty store.
 func unwritten(nodes driver.NodeRange) (s state) {
 	for i := range nodes.Blocks() {
@@ -196,9 +187,6 @@ func unwritten(nodes driver.NodeRange) (s state) {
 }
 
 func describe(i input, o output) string {
-	if i.op == opAcquire {
-		return fmt.Sprintf("acquire(%s for %s by %.6s) → %s", clock(i.request.Now), i.request.TTL, i.request.Nonce, o)
-	}
 	return fmt.Sprintf("%s(%s, %+v, %s) → %s", i.op, show(i.grant), i.request, clock(i.unused), o)
 }
 
@@ -212,65 +200,62 @@ func show(g lease.Grant) string {
 }
 
 // step returns the states that a call with this output may leave, or none if the output is wrong.
-func step(s state, nodes driver.NodeRange, in input, out output) []any {
-	if out.verdict == judge(lease.ErrClockAhead) { // whatever the state
-		return []any{s}
+func step(s state, about lease.Description, in input, out output) (next []any) {
+	allow := func(s state, g lease.Grant, err error) {
+		wrote := err == nil && (in.op == opRelease || in.op == opRaise)
+		if out.verdict == unanswered || out.verdict == judge(err) && (wrote || err != nil || out.grant == g) {
+			next = append(next, s)
+		}
 	}
-	if in.op == opAcquire {
-		return stepAcquire(s, nodes.Blocks(), in.request, out)
+	nodes, r := driver.RangeOf(about), driver.Shorten(in.request, about)
+	if err := refusal(in); err != nil {
+		allow(s, lease.Grant{}, err)
+		return next
+	}
+	allow(s, lease.Grant{}, lease.ErrClockAhead) // whatever the state
+	switch in.op {
+	case opRaise:
+		for i := range nodes.Blocks() {
+			s[i] = s[i].Raise(in.unused)
+		}
+		allow(s, lease.Grant{}, nil)
+		return next
+	case opAcquire:
+		// A client whose nonce a block has may be given its grant again, or another block. One that
+		// finds none may have missed a block that was released meanwhile.
+		allow(s, lease.Grant{}, lease.ErrNoFreeNode)
+		for i, b := range s[:nodes.Blocks()] {
+			if b.Nonce == r.Nonce {
+				allow(s, lease.Grant(b), nil)
+			}
+			if granted, err := b.Acquire(r); err == nil {
+				written := s
+				written[i] = granted
+				allow(written, lease.Grant(granted), nil)
+			}
+		}
+		return next
 	}
 	i, err := nodes.Index(in.grant.Node)
-	if err != nil {
-		return nil
-	}
-	next := s[i]
-	switch in.op {
-	case opRenew:
-		next, err = s[i].Renew(in.grant, in.request)
-	case opRelease:
-		next, err = s[i].Release(in.grant, in.request.Nonce, in.unused)
-	}
-	if out.verdict == unanswered {
-		if err != nil || next == s[i] {
-			return []any{s}
+	if err == nil {
+		switch in.op {
+		case opRenew:
+			s[i], err = s[i].Renew(in.grant, r)
+		case opRelease:
+			s[i], err = s[i].Release(in.grant, r.Nonce, in.unused)
 		}
-		written := s
-		written[i] = next
-		return []any{s, written}
 	}
-	if out.verdict != judge(err) {
-		return nil
-	}
-	if err != nil {
-		return []any{s}
-	}
-	if in.op != opRelease && out.grant != lease.Grant(next) {
-		return nil
-	}
-	s[i] = next
-	return []any{s}
+	allow(s, lease.Grant(s[max(i, 0)]), err)
+	return next
 }
 
-func stepAcquire(s state, n int, r lease.Request, out output) []any {
-	// A client whose nonce a block has may be given its grant again, or another block. One that finds
-	// none may have missed a block that was released meanwhile.
-	var states []any
-	if out.verdict == unanswered || out.verdict == judge(lease.ErrNoFreeNode) {
-		states = append(states, s)
+// refusal returns the error of a call that no state allows.
+func refusal(in input) error {
+	switch in.op {
+	case opAcquire, opRenew:
+		return driver.CheckRequest(in.request, time.Time{})
+	case opRaise:
+		return driver.CheckRaise(in.unused)
 	}
-	for i, b := range s[:n] {
-		if b.Nonce == r.Nonce && out.verdict == "" && out.grant == lease.Grant(b) {
-			states = append(states, s)
-		}
-		next, err := b.Acquire(r)
-		if err != nil {
-			continue
-		}
-		if out.verdict == unanswered || out.verdict == "" && out.grant == lease.Grant(next) {
-			written := s
-			written[i] = next
-			states = append(states, written)
-		}
-	}
-	return states
+	return nil
 }

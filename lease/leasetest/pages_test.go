@@ -112,7 +112,7 @@ func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *histor
 			layout := pages.Layout{Name: "pages", BlocksPerPage: uint32(1 + seed%3)}
 			return Storage{Open: func() (driver.Store, error) { return pages.New(s, layout) }}
 		}
-		open(server).Create(t, Nodes(few))
+		open(server).Create(t, few)
 		var clients []driver.Store
 		for range 4 {
 			clients = append(clients, open(network).Client(t))

@@ -77,38 +77,38 @@ func (p Processes) Run(tb testing.TB) {
 			tb.Errorf("%s: %v: %s", l.name, l.err, l.said.Load())
 		}
 	}
-	stored, err := store.List(tb.Context())
-	for try := 0; err != nil && try < 100; try++ { // over connections that an outage has cut
-		time.Sleep(100 * time.Millisecond)
-		stored, err = store.List(tb.Context())
-	}
-	if err != nil {
+	var stored []lease.Grant
+	if err := again(func() (err error) { stored, err = store.List(tb.Context()); return err }); err != nil {
 		tb.Fatalf("after all processes ended: %v", err)
 	}
 	f.judge(stored)
 }
 
 // create creates the store, and returns a client and the codec.
-func (p Processes) create(tb testing.TB) (driver.Store, *randflake.Codec) {
+func (p Processes) create(tb testing.TB) (store driver.Store, codec *randflake.Codec) {
 	tb.Helper()
+	store = Storage{Open: func() (driver.Store, error) { return driver.Open(p.URL) }}.Client(tb)
 	d := filled(tb, lease.Description{Nodes: blocks * driver.DefaultBlockSize})
-	store := Storage{Open: func() (driver.Store, error) { return driver.Open(p.URL) }}.Client(tb)
-	codec, err := codecOf(tb.Context(), store)
-	if err == nil { // it has no secret of its own
-		d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
-	}
-	for range 10 { // the network may be bad: then an operator runs the command again
-		if err = store.Create(tb.Context(), d); err == nil {
-			break
-		}
-	}
-	if err == nil {
-		codec, err = codecOf(tb.Context(), store)
-	}
-	if err != nil {
+	if err := again(func() error { return store.Create(tb.Context(), d) }); err != nil {
 		tb.Fatalf("create: %v", err)
 	}
+	codec, err := codecOf(tb.Context(), store)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	return store, codec
+}
+
+// again calls f until it succeeds, for some time: the network may be bad, and an outage may have cut
+// connections.
+func again(f func() error) (err error) {
+	for range 100 {
+		if err = f(); err == nil || lease.Permanent(err) {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
 }
 
 // round disturbs the processes once in every way.
@@ -170,7 +170,6 @@ type life struct {
 	err   error         // with which it ended
 
 	rest  []byte // a part of an ID
-	parts []randflake.Parts
 	count atomic.Int64
 	seen  map[second]bool // the nodes and seconds of its IDs
 }
@@ -258,14 +257,14 @@ func (f *fleet) wait(what string) {
 // Write takes the IDs that a life made.
 func (l *life) Write(b []byte) (int, error) {
 	l.rest = append(l.rest, b...)
-	l.parts = l.parts[:0]
 	whole := len(l.rest) &^ 7
-	for i := 0; i < whole; i += 8 {
-		l.parts = append(l.parts, l.fleet.codec.Decode(randflake.ID(binary.BigEndian.Uint64(l.rest[i:]))))
+	ids := make([]randflake.Parts, 0, whole/8)
+	for id := range slices.Chunk(l.rest[:whole], 8) {
+		ids = append(ids, l.fleet.codec.Decode(randflake.ID(binary.BigEndian.Uint64(id))))
 	}
 	l.rest = append(l.rest[:0], l.rest[whole:]...)
-	l.fleet.mark(l, l.parts)
-	l.count.Add(int64(len(l.parts)))
+	l.fleet.mark(l, ids)
+	l.count.Add(int64(len(ids)))
 	return len(b), nil
 }
 
@@ -364,12 +363,9 @@ func read(log []byte) (grants, learned []lease.Grant) {
 			learned = append(learned, e.Grant)
 		}
 		i := slices.IndexFunc(grants, func(g lease.Grant) bool { return g.Node == e.Node && g.Start.Equal(e.Start) })
-		switch { // a renewal changes only the end
-		case i < 0:
+		if i < 0 {
 			grants = append(grants, e.Grant)
-		case e.Released && e.End.Before(grants[i].End):
-			grants[i].End = e.End
-		case !e.Released && e.End.After(grants[i].End):
+		} else if !e.Released || e.End.Before(grants[i].End) { // a renewal changes only the end
 			grants[i].End = e.End
 		}
 	}

@@ -1,8 +1,8 @@
 // Package leasetest is the conformance suite for stores of leases: authors of a
 // [lease.Store] run [Run] against it, and [Processes] against real processes.
 //
-// The suite checks a store against the rule of [driver.Block]: in single calls, made by several
-// clients in turn, and in random calls of many clients at once, whose history must be linearizable
+// The suite checks a store against the rule of [driver.Block]: in random calls, good and bad, by
+// several clients in turn, and in calls of many clients at once, whose history must be linearizable
 // (github.com/anishathalye/porcupine). [Faults] checks such a history of calls while a server fails.
 //
 // Its own tests prove that it detects wrong stores.
@@ -68,13 +68,13 @@ func filled(tb testing.TB, d lease.Description) lease.Description {
 
 // Nodes describes a store that grants r.
 func Nodes(r driver.NodeRange) lease.Description {
-	return lease.Description{First: r.First, Nodes: r.Nodes, BlockSize: r.BlockSize}
+	return lease.Description{First: r.First, Nodes: r.Nodes, BlockSize: r.BlockSize, LongestTTL: lease.MaxTTL}
 }
 
 // Harness opens the stores under test.
 type Harness struct {
 	// New returns an empty storage that lasts until tb ends: the suite creates the store in it. It is
-	// called more than a hundred times.
+	// called some twenty times.
 	New func(tb testing.TB) Storage
 	// KnowsTime is set for stores that have a clock and refuse clients that are ahead of it. The
 	// clock must be within seconds of time.Now.
@@ -100,14 +100,8 @@ func (h Harness) checks() []check {
 		{"no store", noStore},
 		{"replaced store", replaced},
 		{"secrets", secrets},
-		{"longest TTL", longestTTL},
-		{"acquire", acquire},
-		{"renew", renew},
-		{"release", release},
-		{"raise", raise},
+		{"calls", calls},
 		{"raise again", raiseAgain},
-		{"bad requests", badRequests},
-		{"clock ahead", clockAhead},
 		{"cancelled context", cancelled},
 		{"close", closed},
 		{"every block at once", everyBlockAtOnce},
@@ -115,24 +109,25 @@ func (h Harness) checks() []check {
 	}
 }
 
-// few is a range of four blocks, which are soon used up.
-var few = driver.NodeRange{First: 0, Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4}
+// few describes a store of four blocks, which are soon used up.
+var few = Nodes(driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4})
 
 // start returns the time of the first request of a check: long enough ago that later times are not
 // ahead of a store's clock.
 func start() time.Time { return time.Now().Add(-6 * time.Hour).UTC().Truncate(time.Second) }
 
 // open returns a caller of a new store.
-func (h Harness) open(tb testing.TB, nodes driver.NodeRange) *caller {
+func (h Harness) open(tb testing.TB, d lease.Description) *caller {
 	tb.Helper()
-	return h.caller(tb, nodes, h.clients(tb, nodes, 3)...)
+	d = filled(tb, d)
+	return h.caller(tb, d, h.clients(tb, d, 3)...)
 }
 
 // clients returns n clients of a new store.
-func (h Harness) clients(tb testing.TB, nodes driver.NodeRange, n int) []driver.Store {
+func (h Harness) clients(tb testing.TB, d lease.Description, n int) []driver.Store {
 	tb.Helper()
 	storage := h.New(tb)
-	storage.Create(tb, Nodes(nodes))
+	storage.Create(tb, d)
 	clients := make([]driver.Store, n)
 	for i := range clients {
 		clients[i] = storage.Client(tb)
@@ -142,9 +137,4 @@ func (h Harness) clients(tb testing.TB, nodes driver.NodeRange, n int) []driver.
 
 func request(now time.Time, ttl time.Duration) lease.Request {
 	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: ttl}
-}
-
-// renewal returns the request that moves a grant's end to end.
-func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }
