@@ -1,7 +1,6 @@
 package randflake
 
 import (
-	"bytes"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,18 +13,13 @@ import (
 	"github.com/traceflake/traceflake/sparx64"
 )
 
-// Epoch is the first second of Randflake time, in Unix seconds: 2024-10-27T03:33:20Z.
-const Epoch = 1_730_000_000
-
-// The fields of a raw word, from the left.
 const (
-	secondBits   = 30
-	nodeBits     = 17
-	sequenceBits = 17
-	secondShift  = nodeBits + sequenceBits
-)
+	// The fields of a raw word, from the left.
+	secondBits, nodeBits, sequenceBits = 30, 17, 17
+	secondShift                        = nodeBits + sequenceBits
 
-const (
+	// Epoch is the first second of Randflake time, in Unix seconds: 2024-10-27T03:33:20Z.
+	Epoch = 1_730_000_000
 	// EndOfLife is the first second past Randflake time, in Unix seconds: 2058-11-05T17:10:24Z.
 	EndOfLife = Epoch + 1<<secondBits
 	// MaxNode is the highest node number.
@@ -35,15 +29,13 @@ const (
 )
 
 var (
-	// ErrBeforeEpoch is returned for a time before [Epoch]. From a Generator it means that the
-	// clock is wrong: set it.
+	// ErrBeforeEpoch is returned for a time before [Epoch]. If a Generator returns it, set the clock.
 	ErrBeforeEpoch = errors.New("randflake: the time is before the epoch, 2024-10-27T03:33:20Z")
 	// ErrEndOfLife is returned for a time at or past [EndOfLife].
 	ErrEndOfLife = errors.New("randflake: the time is past the end of Randflake time, 2058-11-05T17:10:23Z")
 	// ErrInvalidParts is returned by Encode if a node or sequence number does not fit in 17 bits.
 	ErrInvalidParts = errors.New("randflake: invalid parts")
-
-	errNoSecret = errors.New("randflake: the codec has no secret: use NewCodec")
+	errNoSecret     = errors.New("randflake: the codec has no secret: use NewCodec")
 )
 
 // Parts are the decoded fields of an ID.
@@ -53,14 +45,12 @@ type Parts struct {
 	Sequence uint32    // 0 to MaxSequence
 }
 
-// Codec turns parts into IDs and back under one secret. It is stateless and safe for concurrent
-// use. It never exposes its secret, not to fmt, slog or JSON either. A zero Codec has no secret:
-// it encodes and decodes nothing.
+// Codec turns parts into IDs and back under one secret. It is safe for concurrent use and never
+// exposes its secret, not to fmt, slog or JSON either. A zero Codec has no secret: it encodes and
+// decodes nothing.
 type Codec struct {
 	cipher *sparx64.Cipher
-	// derive is HKDF with the secret. It is a function because fmt prints any other kind of field
-	// if it cannot call Format.
-	derive func(purpose string) ([]byte, error)
+	secret *[sparx64.KeySize]byte // a pointer, of which fmt prints the address if it cannot call Format
 }
 
 // NewCodec returns the codec of a secret, which must have 16 bytes; for any other length the error
@@ -70,10 +60,8 @@ func NewCodec(secret []byte) (*Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("randflake: secret: %w", err)
 	}
-	secret = bytes.Clone(secret)
-	return &Codec{c, func(purpose string) ([]byte, error) {
-		return hkdf.Key(sha256.New, secret, nil, "traceflake "+purpose, 32)
-	}}, nil
+	own := [sparx64.KeySize]byte(secret)
+	return &Codec{c, &own}, nil
 }
 
 // Encode returns the ID of p; its time is truncated to the second. Errors: [ErrBeforeEpoch],
@@ -92,8 +80,8 @@ func (c *Codec) Encode(p Parts) (ID, error) {
 	return c.encrypt(second<<secondShift | uint64(p.Node)<<sequenceBits | uint64(p.Sequence)), nil
 }
 
-// Decode returns the parts of id. It cannot fail: an ID generated under another secret, or at
-// random, decodes to random parts.
+// Decode returns the parts of id. An ID generated under another secret, or at random, decodes to
+// random parts.
 func (c *Codec) Decode(id ID) Parts {
 	if c.cipher == nil {
 		return Parts{}
@@ -107,14 +95,13 @@ func (c *Codec) Decode(id ID) Parts {
 }
 
 // Derive returns 32 bytes that depend on the secret and on purpose, and reveal nothing about the
-// secret: HKDF-SHA256. Use it for keys that do not encrypt IDs. A zero Codec returns random
-// bytes, since everyone would know its key.
+// secret: HKDF-SHA256. A zero Codec returns random bytes, since everyone would know its key.
 func (c *Codec) Derive(purpose string) (random [32]byte) {
-	if c.derive == nil {
+	if c.secret == nil {
 		_, _ = rand.Read(random[:]) // never fails
 		return random
 	}
-	key, err := c.derive(purpose)
+	key, err := hkdf.Key(sha256.New, c.secret[:], nil, "traceflake "+purpose, 32)
 	if err != nil {
 		panic(err) // HKDF can return 32 bytes
 	}

@@ -10,8 +10,7 @@
 // written to the cipher's block in little-endian byte order and read back the same way. All values
 // are unsigned, so IDs last until 2058-11-05T17:10:23Z.
 //
-// A [Lease] gives one generator exclusive use of a range of nodes for a range of seconds. A
-// [Generator] never leaves its lease and never repeats an ID, whatever its clock does. So
+// A [Generator] never leaves its [Lease] and never repeats an ID, whatever its clock does. So
 // generators under one secret never generate the same ID if their leases do not overlap: package
 // lease grants and renews such leases. IDs under two secrets collide only as 64-bit random numbers
 // would.

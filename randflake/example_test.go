@@ -2,7 +2,6 @@ package randflake_test
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/traceflake/traceflake/randflake"
@@ -10,7 +9,7 @@ import (
 
 // A codec encodes parts as an ID and decodes them again.
 func ExampleCodec() {
-	keyring, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
+	keyring, err := randflake.ParseKeyring("dffd6021bb2bd5b0af676290809ec3a5")
 	if err != nil {
 		panic(err)
 	}
@@ -44,15 +43,15 @@ func ExampleGenerator() {
 
 // A fleet changes its secret: the first one makes IDs, both are accepted.
 func ExampleParseKeyring() {
-	keyring, err := randflake.ParseKeyring(strings.NewReader(`
+	keyring, err := randflake.ParseKeyring(`
 # since spring
 dffd6021bb2bd5b0af676290809ec3a5
 # until spring
 00112233445566778899aabbccddeeff
-`))
+`)
 	fmt.Println(len(keyring.Codecs()), err)
 	fmt.Println(keyring) // secrets are not printed
-	_, err = randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0"))
+	_, err = randflake.ParseKeyring("dffd6021bb2bd5b0")
 	fmt.Println(err)
 	// Output:
 	// 2 <nil>

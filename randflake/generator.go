@@ -20,9 +20,8 @@ var (
 	// ErrExhausted is returned if every ID of this second is used, and those of the seconds that
 	// may be borrowed. The next second has new ones.
 	ErrExhausted = errors.New("randflake: every ID of this second is used")
-	// ErrClockBehind is returned if the clock has fallen behind the last ID by more than may be
-	// borrowed: it was stepped back. There are IDs again when it has caught up; another lease has
-	// some at once.
+	// ErrClockBehind is returned if the clock was stepped back by more than [Borrow]. Wait until it
+	// has caught up, or use another lease.
 	ErrClockBehind = errors.New("randflake: the clock was stepped back")
 	// ErrSealed is returned after Seal, and after a guard has returned false.
 	ErrSealed = errors.New("randflake: the generator is sealed")
@@ -32,8 +31,7 @@ var (
 )
 
 // Borrow is how far the IDs of a burst may run ahead of the clock, and how far the clock may step
-// back before IDs are refused. The whole module uses it: for the order of trace IDs, and as the
-// tolerance of their verification.
+// back before IDs are refused. Trace IDs have the same bound, and their verification allows for it.
 const Borrow = 2 * time.Second
 
 // Generator generates the IDs of one lease. It is safe for concurrent use, never blocks, and
@@ -44,14 +42,15 @@ const Borrow = 2 * time.Second
 // to the clock's second, see [WithStart]; when a second is used up the carry runs into the next
 // one, which is borrowed; when the clock steps back the word stays, which holds the second.
 type Generator struct {
-	config
 	codec *Codec
+	clock Clock
+	guard func(now time.Time) bool // nil: none
+	draw  func() uint64            // of the place in a new second; nil: the first
 	space space
 	first uint64 // the first word of the lease
 	zero  uint64 // the word that encrypts to zero, or sealed
 
-	end atomic.Uint64 // the first word past the lease; only grows
-
+	end     atomic.Uint64 // the first word past the lease; only grows
 	sealing sync.Once
 	unused  time.Time // set by Seal
 
@@ -60,21 +59,15 @@ type Generator struct {
 	_    [56]byte
 }
 
-type config struct {
-	clock Clock
-	guard func(now time.Time) bool // nil: none
-	draw  func() uint64            // of the place in a new second; nil: the first
-}
-
 // Option configures a [Generator].
-type Option func(*config)
+type Option func(*Generator)
 
 // WithClock sets the clock; the default, and nil, is [SystemClock]. It must be safe for concurrent
 // use.
 func WithClock(clock Clock) Option {
-	return func(c *config) {
+	return func(g *Generator) {
 		if clock != nil {
-			c.clock = clock
+			g.clock = clock
 		}
 	}
 }
@@ -82,30 +75,25 @@ func WithClock(clock Clock) Option {
 // WithGuard sets a function that decides whether the lease may still be used; by default, and with
 // nil, it may. guard is called for every reservation, and by [Generator.Check], after the clock is
 // read and before a word is taken, with that reading: no ID is generated from a reading that guard
-// has not accepted. So it can check what may have happened to the machine since the last call, each
-// time or once in each new second.
-//
-// If guard returns false the generator is sealed, as by [Generator.Seal], and the call returns
-// [ErrSealed]. It is called by many goroutines at once, for every ID, and may use the generator
-// only to seal it.
+// has not accepted. If guard returns false the generator is sealed, as by [Generator.Seal]. It is
+// called by many goroutines at once and may use the generator only to seal it.
 func WithGuard(guard func(now time.Time) bool) Option {
-	return func(c *config) { c.guard = guard }
+	return func(g *Generator) { g.guard = guard }
 }
 
 // WithStart sets where in a second's space the generator begins when its clock reaches the second;
 // the default, and nil, is the first sequence number of the first node. The place is draw() modulo
 // seven eighths of the space, which is 131072 times the lease's nodes: so at least an eighth is
-// left before the next second is borrowed.
+// left before the next second is borrowed. draw is called by many goroutines at once, more than
+// once for some seconds.
 //
-// If draw returns random numbers, copies of a generator, which would otherwise repeat each other's
-// IDs for ever, diverge when the next second begins. draw is called by many goroutines at once,
-// more than once for some seconds.
+// If draw returns random numbers, copies of a generator diverge when the next second begins.
+// Otherwise they repeat each other's IDs forever.
 func WithStart(draw func() uint64) Option {
-	return func(c *config) { c.draw = draw }
+	return func(g *Generator) { g.draw = draw }
 }
 
-// NewGenerator returns the generator of a lease. It returns [ErrInvalidLease] if the lease is
-// invalid.
+// NewGenerator returns the generator of a lease. It returns [ErrInvalidLease] for an invalid one.
 func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 	if c == nil || c.cipher == nil {
 		return nil, errNoSecret
@@ -114,14 +102,11 @@ func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Generator{
-		config: config{clock: SystemClock{}},
-		codec:  c,
-		space:  space{sequenceBits + uint(bits.TrailingZeros32(l.Nodes)), uint64(l.Node) << sequenceBits},
-	}
+	shift := sequenceBits + uint(bits.TrailingZeros32(l.Nodes))
+	g := &Generator{codec: c, clock: SystemClock{}, space: space{shift, 1 << shift, uint64(l.Node) << sequenceBits}}
 	for _, opt := range opts {
 		if opt != nil {
-			opt(&g.config)
+			opt(g)
 		}
 	}
 	g.first = g.space.word(start)
@@ -185,7 +170,7 @@ func (g *Generator) Extend(end time.Time) error {
 func (g *Generator) Seal() (unused time.Time) {
 	g.sealing.Do(func() {
 		word := g.next.Swap(sealed)
-		g.unused = g.space.second(word + g.space.room() - 1)
+		g.unused = g.space.second(word + g.space.room - 1)
 	})
 	return g.unused
 }
@@ -220,8 +205,8 @@ func (g *Generator) look(n uint64) (old, word uint64, err error) {
 	if g.codec == nil {
 		return 0, 0, ErrNoLease
 	}
-	// The word is read before the clock: so the clock is never older than the word, and a goroutine
-	// that was descheduled here is not refused because of reservations in the meantime.
+	// The word is read before the clock: a goroutine that was descheduled in between is not refused
+	// because of reservations in the meantime.
 	old = g.next.Load()
 	if old == sealed {
 		return 0, 0, ErrSealed
@@ -235,22 +220,19 @@ func (g *Generator) look(n uint64) (old, word uint64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	first, room := g.space.word(second), g.space.room()
-	if old == g.first && first < g.first {
-		return 0, 0, ErrLeaseNotStarted
+	first, room := g.space.word(second), g.space.room
+	word = max(old, first)
+	if old <= first && g.draw != nil { // the first reservation of this second
+		word += g.draw() % (room - room/8)
 	}
-	if word = old; word <= first { // the first reservation of this second
-		word = first
-		if g.draw != nil {
-			word += g.draw() % (room - room/8)
-		}
-	}
-	if left := g.space.left(word); n > left {
+	if left := room - word&(room-1); n > left {
 		word += left
 	}
 	latest := second + uint64((time.Duration(now.Nanosecond())+Borrow)/time.Second)
 	// A burst uses up words to this end and no further, and it only moves back if the clock does.
 	switch borrowed := g.space.word(latest + 1); {
+	case old == g.first && first < old:
+		return 0, 0, ErrLeaseNotStarted
 	case word >= g.end.Load():
 		return 0, 0, ErrLeaseExpired
 	case word > borrowed:

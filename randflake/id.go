@@ -12,17 +12,15 @@ var ErrInvalidID = errors.New("randflake: invalid ID")
 // ID is a Randflake ID, encrypted. A [Generator] never generates the ID zero.
 type ID uint64
 
-const textBase = 32
-
 // Parse reads what [ID.String] writes, and nothing else: one to 13 digits of 0-9a-v, most
 // significant first, lower case, no leading zero, no padding. The error wraps [ErrInvalidID].
 func Parse(s string) (ID, error) {
-	n, err := strconv.ParseUint(s, textBase, 64)
-	if err != nil || strconv.FormatUint(n, textBase) != s {
+	n, err := strconv.ParseUint(s, 32, 64)
+	if err != nil || ID(n).String() != s {
 		return 0, fmt.Errorf("%w: want a number below 2^64 in the digits 0-9a-v, without leading zeros", ErrInvalidID)
 	}
 	return ID(n), nil
 }
 
 // String returns the ID in base 32 with the digits 0-9a-v.
-func (id ID) String() string { return strconv.FormatUint(uint64(id), textBase) }
+func (id ID) String() string { return strconv.FormatUint(uint64(id), 32) }

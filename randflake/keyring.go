@@ -5,18 +5,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
+	"strings"
+
+	"github.com/traceflake/traceflake/sparx64"
 )
 
 // ErrInvalidKeyring is returned by [ParseKeyring] with the number of the invalid line, never with
 // its content.
 var ErrInvalidKeyring = errors.New("randflake: invalid keyring")
-
-const (
-	secretLen  = 16
-	maxSecrets = 16
-)
 
 // Keyring holds a fleet's secrets: the first is used for new IDs, and IDs of all are accepted. It
 // is immutable and safe for concurrent use, and like [Codec] it never exposes its secrets. The
@@ -35,44 +32,34 @@ func NewKeyring(c *Codec) *Keyring {
 
 // ParseKeyring reads one secret per line, 32 hex digits each. Surrounding space is ignored, as are
 // empty lines and lines that start with #. It takes 1 to 16 secrets, all different: each further
-// one makes a forged ID more likely to pass. The error wraps [ErrInvalidKeyring] or is r's.
-func ParseKeyring(r io.Reader) (*Keyring, error) {
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return nil, fmt.Errorf("randflake: keyring: %w", err)
-	}
-	k := new(Keyring)
-	seen := make(map[string]int)
-	n := 0
-	invalid := func(format string, args ...any) error {
-		return fmt.Errorf("%w: line %d "+format, append([]any{ErrInvalidKeyring, n}, args...)...)
-	}
-	for line := range bytes.Lines(text) {
+// one makes a forged ID more likely to pass. The error wraps [ErrInvalidKeyring].
+func ParseKeyring(text string) (*Keyring, error) {
+	const maxSecrets = 16
+	k, seen, n := new(Keyring), make(map[string]int), 0
+	for line := range strings.Lines(text) {
 		n++
-		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		if len(line) != 2*secretLen {
-			return nil, invalid("has %d characters, want %d hex digits", len(line), 2*secretLen)
-		}
-		secret := make([]byte, secretLen)
-		// The error of Decode would show a character of the secret.
-		if _, err := hex.Decode(secret, line); err != nil {
-			return nil, invalid("has a character that is not a hex digit")
-		}
+		secret, err := hex.DecodeString(line)
+		problem := ""
 		switch before := seen[string(secret)]; {
-		case bytes.Count(secret, []byte{0}) == secretLen:
-			return nil, invalid("is all zeros")
+		case len(line) != 2*sparx64.KeySize:
+			problem = fmt.Sprintf("has %d characters, want %d hex digits", len(line), 2*sparx64.KeySize)
+		case err != nil: // whose text shows a character of the secret
+			problem = "has a character that is not a hex digit"
+		case bytes.Count(secret, []byte{0}) == len(secret):
+			problem = "is all zeros"
 		case before != 0:
-			return nil, invalid("repeats line %d", before)
+			problem = fmt.Sprintf("repeats line %d", before)
 		case len(k.codecs) == maxSecrets:
-			return nil, invalid("is one secret too many, %d are allowed", maxSecrets)
+			problem = fmt.Sprintf("is one secret too many, %d are allowed", maxSecrets)
+		}
+		if problem != "" {
+			return nil, fmt.Errorf("%w: line %d %s", ErrInvalidKeyring, n, problem)
 		}
 		seen[string(secret)] = n
-		codec, err := NewCodec(secret)
-		if err != nil {
-			return nil, err
-		}
+		codec, _ := NewCodec(secret) // the length is right
 		k.codecs = append(k.codecs, codec)
 	}
 	if len(k.codecs) == 0 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ErrInvalidLease is returned by [NewGenerator] if the number of nodes is not a power of two, if
-// the nodes are unaligned or out of range, or if the end is not after the start.
+// ErrInvalidLease is returned by [NewGenerator] for a [Lease] that is not as its documentation
+// requires.
 var ErrInvalidLease = errors.New("randflake: invalid lease")
 
 // Lease gives one generator exclusive use of the nodes [Node, Node+Nodes) in the seconds [Start,
@@ -24,11 +24,9 @@ type Lease struct {
 // seconds returns the lease's rectangle in seconds since the epoch, rounded inwards, or an error
 // if the lease is invalid.
 func (l Lease) seconds() (start, end uint64, err error) {
-	switch {
-	case l.Nodes == 0 || l.Nodes&(l.Nodes-1) != 0 || l.Nodes > MaxNode+1:
-		return 0, 0, fmt.Errorf("%w: %d nodes, want a power of two from 1 to %d", ErrInvalidLease, l.Nodes, MaxNode+1)
-	case l.Node > MaxNode || l.Node%l.Nodes != 0:
-		return 0, 0, fmt.Errorf("%w: first node %d, want a multiple of %d below %d", ErrInvalidLease, l.Node, l.Nodes, MaxNode+1)
+	if l.Nodes&(l.Nodes-1) != 0 || l.Nodes-1 > MaxNode || l.Node > MaxNode || l.Node%l.Nodes != 0 {
+		return 0, 0, fmt.Errorf("%w: %d nodes from node %d: want a power of two, from a multiple of it, within 0 to %d",
+			ErrInvalidLease, l.Nodes, l.Node, MaxNode)
 	}
 	if start, err = secondOf(l.Start); err != nil {
 		return 0, 0, fmt.Errorf("%w: start: %w", ErrInvalidLease, err)
@@ -46,10 +44,8 @@ func (l Lease) seconds() (start, end uint64, err error) {
 	return start, end, nil
 }
 
-// endSecond is secondOf for the exclusive end of a lease, which may be EndOfLife itself.
+// endSecond is secondOf for the end of a lease, which is exclusive and may be EndOfLife.
 func endSecond(t time.Time) (uint64, error) {
-	if t.Unix() == EndOfLife {
-		return 1 << secondBits, nil
-	}
-	return secondOf(t)
+	last, err := secondOf(t.Add(-time.Second))
+	return last + 1, err
 }

@@ -9,6 +9,7 @@ import "time"
 // Nodes are aligned, so that consecutive words of one second are consecutive raw words.
 type space struct {
 	shift uint   // bits below the second: 17+k
+	room  uint64 // words of a second
 	node  uint64 // the first node, in its place in the raw word
 }
 
@@ -27,22 +28,16 @@ func (s space) word(second uint64) uint64 {
 // second returns the second of a word.
 func (s space) second(word uint64) time.Time { return timeOf(word >> s.shift) }
 
-// room returns how many words a second has.
-func (s space) room() uint64 { return 1 << s.shift }
-
-// left returns how many words are left in the second of word, from word on.
-func (s space) left(word uint64) uint64 { return s.room() - word&(s.room()-1) }
-
 // raw returns the raw word of a word.
 func (s space) raw(word uint64) uint64 {
-	return word>>s.shift<<secondShift | s.node | word&(s.room()-1)
+	return word>>s.shift<<secondShift | s.node | word&(s.room-1)
 }
 
 // of is the inverse of raw, or sealed for the raw word of another node.
 func (s space) of(raw uint64) uint64 {
 	low := raw & (1<<secondShift - 1)
-	if low&^(s.room()-1) != s.node {
+	if low&^(s.room-1) != s.node {
 		return sealed
 	}
-	return raw>>secondShift<<s.shift | low&(s.room()-1)
+	return raw>>secondShift<<s.shift | low&(s.room-1)
 }

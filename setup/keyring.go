@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
@@ -24,7 +23,7 @@ func LoadKeyring(path string) (*randflake.Keyring, error) {
 		otel.Handle(fmt.Errorf("setup: every user of this machine can read the secret in %s (mode %04o): "+
 			"run chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440", path, info.Mode().Perm()))
 	}
-	k, err := randflake.ParseKeyring(bytes.NewReader(text))
+	k, err := randflake.ParseKeyring(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -35,7 +34,7 @@ func ExampleMin() {
 
 // With the fleet's secrets, an ID shows which node made it.
 func ExampleInspect() {
-	keyring, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
+	keyring, err := randflake.ParseKeyring("dffd6021bb2bd5b0af676290809ec3a5")
 	if err != nil {
 		panic(err)
 	}
@@ -60,7 +59,7 @@ func ExampleInspect() {
 //
 //	otelhttp.NewHandler(mux, "edge", otelhttp.WithPublicEndpointFn(untrusted))
 func ExampleVerifier() {
-	keyring, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
+	keyring, err := randflake.ParseKeyring("dffd6021bb2bd5b0af676290809ec3a5")
 	if err != nil {
 		panic(err)
 	}

@@ -31,7 +31,7 @@ func newKeyring(t testing.TB, secrets ...string) *randflake.Keyring {
 	for _, s := range secrets {
 		lines = append(lines, hex.EncodeToString([]byte(s)))
 	}
-	k, err := randflake.ParseKeyring(strings.NewReader(strings.Join(lines, "\n")))
+	k, err := randflake.ParseKeyring(strings.Join(lines, "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

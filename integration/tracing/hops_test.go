@@ -104,7 +104,7 @@ func TestHops(t *testing.T) {
 	)
 
 	// How the edge treats each kind of client during a migration.
-	keyring, err := randflake.ParseKeyring(strings.NewReader("dffd6021bb2bd5b0af676290809ec3a5"))
+	keyring, err := randflake.ParseKeyring("dffd6021bb2bd5b0af676290809ec3a5")
 	if err != nil {
 		t.Fatal(err)
 	}

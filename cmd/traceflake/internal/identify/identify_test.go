@@ -22,7 +22,7 @@ func (clock) Now() time.Time { return now }
 
 func keyring(t *testing.T, secrets ...string) *randflake.Keyring {
 	t.Helper()
-	k, err := randflake.ParseKeyring(strings.NewReader(strings.Join(secrets, "\n")))
+	k, err := randflake.ParseKeyring(strings.Join(secrets, "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func FuzzLine(f *testing.F) {
 	f.Add("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	f.Add("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")
 	f.Add(`{"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","b":{"SpanId":1}}`)
-	k, err := randflake.ParseKeyring(strings.NewReader(secretA))
+	k, err := randflake.ParseKeyring(secretA)
 	if err != nil {
 		f.Fatal(err)
 	}
