@@ -42,16 +42,14 @@ func (k *clock) start(c randflake.Clock, n counter) {
 	k.Clock, k.counter = c, n
 	if n.read == nil {
 		k.counter.read = func() uint64 { return 0 }
-		k.wrong.Store(true)
-		return
 	}
-	for range 100 {
+	for i := 0; n.read != nil && i < 100; i++ {
 		var ok bool
 		if k.born, ok = k.moment(); ok {
 			return
 		}
 	}
-	k.wrong.Store(true) // reading the counter takes too long
+	k.wrong.Store(true) // there is no counter, or reading it takes too long
 }
 
 // moment is a reading of the clock and of the counter at the same time.

@@ -1,10 +1,8 @@
 package idgen
 
 import (
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -20,22 +18,6 @@ type config struct {
 	meters  metric.MeterProvider
 }
 
-func newConfig(opts []Option) config {
-	cfg := config{
-		machine: vmclock.System(),
-		entropy: entropy.Read,
-		kernel:  kernelBits,
-		meters:  otel.GetMeterProvider(),
-	}
-	WithClock(randflake.SystemClock{})(&cfg)
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&cfg)
-		}
-	}
-	return cfg
-}
-
 // Option configures a [Generator].
 type Option func(*config)
 
@@ -48,11 +30,7 @@ func WithSource(s Source) Option {
 // WithMeterProvider sets the provider of the metrics, which docs/metrics.md describes; the default,
 // and nil, is the global one.
 func WithMeterProvider(mp metric.MeterProvider) Option {
-	return func(c *config) {
-		if mp != nil {
-			c.meters = mp
-		}
-	}
+	return func(c *config) { c.meters = mp }
 }
 
 // WithClock sets the clock, for tests. It is read for every ID, and the zero-configuration source

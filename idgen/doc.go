@@ -19,28 +19,25 @@
 // ends, or when the goroutine that fetched new low halves returns on another processor.
 //
 //   - A goroutine that stays on its processor gets strictly increasing IDs.
-//   - Across processors, IDs of one millisecond are in the order of their runs. So
-//     an ID can sort before one that another processor generated up to a
-//     millisecond earlier. A processor's first two IDs of a millisecond are runs
-//     of their own and sort after all runs taken until then. The same holds for a
-//     goroutine that moves to another processor.
+//   - Across processors, and for a goroutine that moves to another one, IDs of one millisecond are
+//     in the order of their runs. So an ID can sort before one that another processor generated up
+//     to a millisecond earlier. A processor's first two IDs of a millisecond are runs of their own
+//     and sort after all runs taken until then.
 //   - Processors may disagree by some microseconds on when a millisecond begins.
-//   - When the 2^23 numbers of a millisecond are used up, the sequence runs into
-//     the next millisecond.
-//   - When the clock steps back by less than two seconds, IDs continue from the
-//     latest millisecond until the clock has caught up. After a larger step they
-//     follow the clock, and the order starts again; such steps are counted.
+//   - When the 2^23 numbers of a millisecond are used up, the sequence runs into the next one.
+//   - When the clock steps back by less than two seconds, IDs continue from the latest millisecond
+//     until the clock has caught up. After a larger step they follow the clock, and the order
+//     starts again; such steps are counted.
 //
 // # Time
 //
 // An ID's millisecond differs from the clock's by at most one, or by up to four while the clock is
 // slewed by more than 0.4 %. On arm64, and on amd64 if the processor reports that its time-stamp
 // counter is invariant, the clock is read together with the counter, which is then trusted for up
-// to 250 ms. So a step of the clock, or an error of the counter while the machine is suspended, goes
-// unnoticed for at most 250 ms of the counter's time. A counter that disagrees with the clock is
-// never used again; one that has stopped is noticed within a second. In the first 16 ms of a
-// generator, on other architectures, and under the build tag purego, the clock is read for each
-// trace ID.
+// to 250 ms of its own time: a step of the clock, or an error of the counter, goes unnoticed for
+// that long at most. A counter that disagrees with the clock is never used again; one that has
+// stopped is noticed within a second. In the first 16 ms of a generator, on other architectures, and
+// under the build tag purego, the clock is read for each trace ID.
 //
 // A generator has one timer, which runs once a second while it is used, and a goroutine only while
 // it reports an error. [Generator.Close] stops the timer.
@@ -78,11 +75,11 @@
 //
 // # When the source fails
 //
-// An ID generator cannot return an error and must not wait. If the source refuses, the ID consists
-// of random bits (after the clear half, which continues as usual) and is counted. The beginning
-// and the end of such an outage are each reported once to [otel.Handle], in a goroutine of their
-// own, so that an error handler may block. While the clock is outside the range of trace IDs, 2020
-// to 2089, trace IDs are entirely random, which is counted and reported in the same way.
+// If the source refuses, the ID consists of random bits (after the clear half, which continues as
+// usual) and is counted. The beginning and the end of such an outage are each reported once to
+// [otel.Handle], in a goroutine of their own, so that an error handler may block. While the clock is
+// outside the range of trace IDs, 2020 to 2089, trace IDs are entirely random, which is counted and
+// reported in the same way.
 //
 // # Time in tests
 //
@@ -94,6 +91,5 @@
 //
 // # Metrics
 //
-// docs/metrics.md lists the metrics, with what to do about each. Every series exists from the
-// start, at 0.
+// docs/metrics.md lists them, with what to do about each. Every series exists from the start, at 0.
 package idgen

@@ -10,22 +10,16 @@ import (
 	"github.com/traceflake/traceflake/internal/vmclock"
 )
 
-// life is what ready IDs depend on: the generations of the machine, which change when it is
-// restored from a snapshot, and of the source.
-type life struct {
-	version         uint32 // of the machine's page, from before the generation was read
-	machine, source uint64
-}
-
 // era is a period in which all that a processor has ready may be used. Eras are compared by their
 // addresses: each is a new one, even if its numbers return. An era ends
 //
 //   - with each second in which IDs are generated, by a timer;
 //   - with a step of the clock or a wrong counter: every processor reads the clock again;
-//   - with its life: whoever notices first begins the next era, for all processors.
+//   - with a new generation of the machine, which was restored from a snapshot, or of the source:
+//     whoever notices first begins the next era, for all processors.
 type era struct {
-	n uint64 // how many were before it
-	life
+	version         uint32 // of the machine's page, from before its generation was read
+	machine, source uint64 // generations
 }
 
 // eras is the sequence of eras. The current one and the page's version are all that is checked for
@@ -37,7 +31,7 @@ type eras struct {
 	machine  *vmclock.Machine
 	source   Generational // nil if the source is not
 	renew    func()       // replaces what the generator itself has drawn
-	changing sync.Mutex   // held while a life begins
+	changing sync.Mutex   // held while a generation changes
 	restores atomic.Int64
 	reports  reports.Queue
 
@@ -49,7 +43,8 @@ type eras struct {
 func (s *eras) start(m *vmclock.Machine, source Source, timed bool) {
 	s.machine, s.page = m, m.Version()
 	s.source, _ = source.(Generational)
-	s.now.Store(&era{life: s.life()})
+	first := s.present()
+	s.now.Store(&first)
 	s.untimed.Store(!timed)
 	s.timer = time.AfterFunc(time.Hour, func() {
 		s.armed.Store(false) // first: a goroutine that sees the new era must arm it again
@@ -63,23 +58,23 @@ func (s *eras) holds(r *ready) bool {
 	return r.era == s.now.Load() && r.version == s.page.Load()
 }
 
-// current returns the era. If its life has ended it begins the next one: when it returns, IDs of
-// the earlier life are over for all processors, whoever noticed first.
+// current returns the era. If a generation has changed it begins the next one: when it returns, IDs
+// of the earlier generation are over for all processors, whoever noticed first.
 func (s *eras) current() *era {
-	e := s.now.Load() // before the life with which it is compared
-	if e.life == s.life() {
+	e := s.now.Load() // before the generations with which it is compared
+	if *e == s.present() {
 		return e
 	}
 	return s.begin(false)
 }
 
-// begin begins an era if the life has ended, or if it is told of a restore.
+// begin begins an era if a generation has changed, or if it is told of a restore.
 func (s *eras) begin(told bool) *era {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	before, now := s.now.Load(), s.life()
-	restored := told || now.machine != before.machine
-	if !restored && now == before.life {
+	before, next := s.now.Load(), s.present()
+	restored := told || next.machine != before.machine
+	if !restored && next == *before {
 		return before // another goroutine was first
 	}
 	if restored {
@@ -87,15 +82,15 @@ func (s *eras) begin(told bool) *era {
 		s.restores.Add(1)
 		s.reports.Add(errRestored)
 	}
-	next := &era{before.n + 1, now}
-	s.now.Store(next)
-	return next
+	s.now.Store(&next)
+	return &next
 }
 
-// end ends the era, but not its life.
+// end begins an era of the same generations.
 func (s *eras) end() {
 	e := s.now.Load()
-	s.now.CompareAndSwap(e, &era{e.n + 1, e.life}) // otherwise it has ended meanwhile
+	next := *e
+	s.now.CompareAndSwap(e, &next) // otherwise it has ended meanwhile
 }
 
 // endWith sets the timer to the end of ms's second.
@@ -104,9 +99,6 @@ func (s *eras) endWith(ms int64) {
 		return
 	}
 	s.timer.Reset(time.Duration(1000-ms%1000) * time.Millisecond)
-	if s.untimed.Load() { // meanwhile
-		s.timer.Stop()
-	}
 }
 
 func (s *eras) close() {
@@ -115,13 +107,14 @@ func (s *eras) close() {
 	s.end()
 }
 
-func (s *eras) life() life {
-	now := life{version: s.page.Load()}
-	now.machine = s.machine.Generation()
+// present returns an era of the present generations.
+func (s *eras) present() era {
+	e := era{version: s.page.Load()}
+	e.machine = s.machine.Generation()
 	if s.source != nil {
-		now.source = s.source.Generation()
+		e.source = s.source.Generation()
 	}
-	return now
+	return e
 }
 
 var errRestored = errors.New("idgen: this machine was restored from a snapshot: " +

@@ -138,10 +138,10 @@ func (c *fakeClock) learned(t *testing.T, opts ...Option) (g *Generator, other f
 func onOne(t *testing.T, g *Generator) (other func()) {
 	old := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
-	away := g.locals.unused()
+	away := g.unused()
 	return func() {
-		here := g.locals.detach(g.locals.here(procPin()))
-		g.locals.attach(away, true)
+		here := g.detach(g.here(procPin()))
+		g.attach(away, true)
 		away = here
 	}
 }
@@ -205,17 +205,22 @@ type sourceFunc func(dst []randflake.ID) (int, time.Time, error)
 
 func (f sourceFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
 
-// tagged is a source whose IDs are numbered; the upper half is its generation. A test's function
-// is called after each Fill.
+// tagged is a source whose IDs are numbered; the upper half is its generation. Tests set the functions.
 type tagged struct {
 	clock      randflake.Clock
 	generation atomic.Uint64
 	n          atomic.Uint64
 	fills      atomic.Int64
-	filled     func()
+	filled     func() // called after each Fill
+	restored   func() // called before the generation changes
 }
 
 func (s *tagged) Generation() uint64 { return s.generation.Load() }
+
+func (s *tagged) Restored() {
+	s.restored()
+	s.generation.Add(1)
+}
 
 func (s *tagged) Fill(dst []randflake.ID) (int, time.Time, error) {
 	generation, now := s.generation.Load(), s.clock.Now()

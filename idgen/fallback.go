@@ -16,9 +16,9 @@ import (
 // ends. The source and the clock are reported separately: otherwise each call in which one of them
 // works would end the outage of the other.
 type refusals struct {
-	reasons    [len(reasons)]atomic.Int64
-	fromSource outage
-	inRange    outage
+	reasons [len(reasons)]atomic.Int64
+
+	fromSource, inRange outage
 }
 
 // Fallbacks returns how many calls have been served with random bits.
@@ -32,11 +32,11 @@ func (g *Generator) Fallbacks() (n int64) {
 // add counts a refusal, and reports it if it is the first in a row.
 func (r *refusals) add(err error) {
 	r.reasons[reason(err)].Add(1)
+	o := &r.fromSource
 	if errors.Is(err, errClock) {
-		r.inRange.set(true, err)
-	} else {
-		r.fromSource.set(true, err)
+		o = &r.inRange
 	}
+	o.set(true, err)
 }
 
 // outage is a period in which the source or the clock cannot be used. Its beginning and its end

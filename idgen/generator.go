@@ -4,28 +4,32 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/internal/reports"
+	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// Generator generates trace and span IDs; it implements [sdktrace.IDGenerator]. It is safe for
+// Generator generates trace and span IDs; it is an IDGenerator of OpenTelemetry's SDK. It is safe for
 // concurrent use, never waits and never fails. Create one per process with [New]: order holds only
 // among the trace IDs of one generator. A zero Generator generates random IDs.
 type Generator struct {
-	locals locals // these and the first fields of eras share a cache line
+	slots  []slot // by processor; these and the first fields of eras share a cache line
 	eras   eras
 	clock  clock
 	source Source // nil in a zero Generator
 	order  order
 	random random
+	spare  sync.Pool // of locals without a processor
 
 	refusals   refusals
 	backfilled atomic.Uint64 // IDs for old records
@@ -34,13 +38,17 @@ type Generator struct {
 	metrics    metric.Registration
 }
 
-var _ sdktrace.IDGenerator = (*Generator)(nil)
-
 // New returns a generator. Without options it needs no configuration and no store: see the package
 // documentation for what that guarantees.
 func New(opts ...Option) *Generator {
-	cfg := newConfig(opts)
-	g := &Generator{source: cfg.source}
+	cfg := config{machine: vmclock.System(), entropy: entropy.Read, kernel: kernelBits}
+	WithClock(randflake.SystemClock{})(&cfg)
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&cfg)
+		}
+	}
+	g := &Generator{source: cfg.source, slots: make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))}
 	g.clock.start(cfg.clock, cfg.counter)
 	g.eras.start(cfg.machine, cfg.source, cfg.timed) // before a secret is drawn
 	g.random.kernel = cfg.kernel
@@ -54,7 +62,6 @@ func New(opts ...Option) *Generator {
 		}
 		g.random.renew(cfg.entropy)
 	}
-	g.locals.start()
 	if err := g.register(cfg.meters); err != nil { // it works without metrics
 		g.eras.reports.Add(fmt.Errorf("idgen: metrics: %w", err))
 	}
@@ -81,11 +88,11 @@ func (g *Generator) Close() error {
 
 // Restored must be called after this process was restored from a snapshot. When it returns,
 // whatever was generated, leased or drawn before is discarded: ready IDs, the secret of zero
-// configuration, and the leases of a source that is a [Restorer], as a lease.Keeper is. Call it in
-// the platform's hook that runs after a restore, before the process serves anything. If Linux's
-// vmclock reports restores, the call is not needed.
+// configuration, and the leases of a [Generational] source, as a lease.Keeper is. Call it in the
+// platform's hook that runs after a restore, before the process serves anything. If Linux's vmclock
+// reports restores, the call is not needed.
 func (g *Generator) Restored() {
-	if s, ok := g.source.(Restorer); ok {
+	if s := g.eras.source; s != nil {
 		s.Restored() // first: what it generates in the meantime is of the era that ends
 	}
 	if g.source != nil {
@@ -95,12 +102,12 @@ func (g *Generator) Restored() {
 
 // NewIDs returns the IDs of a new trace's root span. Both are valid. ctx is not used.
 func (g *Generator) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
-	here := g.locals.here(procPin())
+	here := g.here(procPin())
 	if here.has(2) && g.eras.holds(&here.ready) {
 		count := g.clock.counter.read()
 		if (here.includes(count) || g.advance(here, count)) && (here.run.left > 0 || here.run.extend(&g.order, here.ms)) {
 			high, low, span := here.run.next(), here.id(), here.id()
-			g.locals.unpin(here)
+			g.unpin(here)
 			return join(high, low), spanID(span)
 		}
 	}
@@ -110,10 +117,10 @@ func (g *Generator) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
 
 // NewSpanID returns the ID of a further span. It is valid. ctx and traceID are not used.
 func (g *Generator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
-	here := g.locals.here(procPin())
+	here := g.here(procPin())
 	if here.has(1) && g.eras.holds(&here.ready) {
 		id := here.id()
-		g.locals.unpin(here)
+		g.unpin(here)
 		return spanID(id)
 	}
 	_, ids := g.slow(here, 1)
@@ -132,7 +139,7 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 	if err != nil {
 		return trace.TraceID{}, err
 	}
-	_, ids := g.slow(g.locals.here(procPin()), 1)
+	_, ids := g.slow(g.here(procPin()), 1)
 	sequence := g.backfilled.Add(1) & traceid.MaxSequence
 	return join(max(ms<<traceid.SequenceBits|sequence, 1), ids[0]), nil
 }
@@ -140,14 +147,14 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 // slow returns IDs if nothing is ready here, and unpins the goroutine: two IDs with a clear half
 // for a trace, or one without.
 func (g *Generator) slow(here *slot, n uint32) (high uint64, ids [2]randflake.ID) {
-	l := g.locals.detach(here)
+	l := g.detach(here)
 	high, err := g.generate(l, n)
 	for i := range ids[:n] {
 		if err == nil {
 			ids[i] = l.id()
 		}
 	}
-	g.locals.attach(l, !g.eras.untimed.Load())
+	g.attach(l, !g.eras.untimed.Load())
 	if n == 2 && high == 0 {
 		// A wrong time would sort all such IDs into one place; random ones sort anywhere.
 		high = uint64(g.random.id())

@@ -37,11 +37,9 @@ type local struct {
 }
 
 // unused returns a local without a processor.
-func (s *locals) unused() *local {
-	if s.spare != nil { // not in a zero Generator
-		if l, ok := s.spare.Get().(*local); ok {
-			return l
-		}
+func (g *Generator) unused() *local {
+	if l, ok := g.spare.Get().(*local); ok {
+		return l
 	}
 	return &local{ready: ready{ids: new([maxBatch]randflake.ID)}, size: minBatch}
 }
@@ -83,8 +81,6 @@ func (l *local) begin(e *era) {
 	}
 }
 
-var errSource = errors.New("idgen: the source breaks its contract: it returned a zero ID, or another number than requested without an error")
-
 // advance moves what is ready here to the counter's millisecond. If only that is due, it reads the
 // clock. It reports whether the IDs may be used. A source's Generation is somebody else's code,
 // which is not called on a pinned goroutine.
@@ -111,7 +107,11 @@ func (g *Generator) generate(l *local, n uint32) (high uint64, err error) {
 	}
 	at := int64(0)
 	for range attempts {
-		g.prepare(l)
+		count := g.clock.counter.read()
+		if !g.eras.holds(&l.ready) || !l.includes(count) && !l.later(count) {
+			l.begin(g.eras.current()) // first: whatever changes from here on ends this era
+			g.read(&l.ready, &l.compared)
+		}
 		if !l.has(n) || !l.covers() {
 			err = g.fill(l)
 		}
@@ -126,15 +126,6 @@ func (g *Generator) generate(l *local, n uint32) (high uint64, err error) {
 		return high, errChanging
 	}
 	return high, nil // the source's clock disagrees with ours: its IDs are unique all the same
-}
-
-// prepare brings l into the current era and millisecond.
-func (g *Generator) prepare(l *local) {
-	count := g.clock.counter.read()
-	if !g.eras.holds(&l.ready) || !l.includes(count) && !l.later(count) {
-		l.begin(g.eras.current()) // first: whatever changes from here on ends this era
-		g.read(&l.ready, &l.compared)
-	}
 }
 
 // read reads the clock.
@@ -188,6 +179,7 @@ func (g *Generator) high(l *local) uint64 {
 }
 
 var (
+	errSource   = errors.New("idgen: the source returned a zero ID, or another number than requested without an error")
 	errZero     = errors.New("idgen: a zero Generator has no source of IDs: use New")
 	errClock    = errors.New("idgen: the clock is outside the range 2020 to 2089: set it")
 	errChanging = fmt.Errorf("idgen: the source's generation changed during each of %d attempts to generate IDs", attempts)

@@ -50,7 +50,7 @@ func TestCacheLines(t *testing.T) {
 	var s slot
 	const line = 64
 	for what, end := range map[string]uintptr{
-		"the slots": unsafe.Offsetof(g.locals.slots) + unsafe.Sizeof(g.locals.slots),
+		"the slots": unsafe.Offsetof(g.slots) + unsafe.Sizeof(g.slots),
 		"the era":   unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.now) + unsafe.Sizeof(g.eras.now),
 		"the page":  unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.page) + unsafe.Sizeof(g.eras.page),
 		"the batch": unsafe.Offsetof(s.end) + unsafe.Sizeof(s.end),
@@ -83,7 +83,7 @@ func TestOrderOfAPreemptedGoroutine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClock(noon)
 			g, _ := c.learned(t)
-			last, here := uint64(0), func() *local { return g.locals.detach(g.locals.here(procPin())) }
+			last, here := uint64(0), func() *local { return g.detach(g.here(procPin())) }
 			take := func() {
 				t.Helper()
 				for range 100 { // so that a long run is left
@@ -98,9 +98,9 @@ func TestOrderOfAPreemptedGoroutine(t *testing.T) {
 			take()
 			away := here()
 			if tt.moved {
-				moved := g.locals.unused()
+				moved := g.unused()
 				last, _ = g.generate(moved, 2)
-				g.locals.attach(moved, true)
+				g.attach(moved, true)
 			}
 			take() // by others, with another local
 			if tt.late {
@@ -108,9 +108,9 @@ func TestOrderOfAPreemptedGoroutine(t *testing.T) {
 				last, _ = g.generate(away, 2)
 			}
 			if !tt.taken {
-				defer g.locals.attach(here(), true)
+				defer g.attach(here(), true)
 			}
-			g.locals.attach(away, true)
+			g.attach(away, true)
 			take()
 			if away.run.left != 0 && tt.taken {
 				t.Errorf("%d words of an older run are left", away.run.left)
@@ -125,9 +125,9 @@ func TestRunEndsWithTheOrder(t *testing.T) {
 	g, _ := c.learned(t)
 	var away attached
 	other := func() {
-		here := g.locals.here(procPin())
+		here := g.here(procPin())
 		here.attached, away = away, here.attached
-		g.locals.unpin(here)
+		g.unpin(here)
 	}
 	seen := map[uint64]bool{}
 	take := func(n int) {

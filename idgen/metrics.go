@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
@@ -44,6 +45,9 @@ func reason(err error) int {
 
 // register creates the instruments, which are only read on collection.
 func (g *Generator) register(mp metric.MeterProvider) (err error) {
+	if mp == nil {
+		mp = otel.GetMeterProvider()
+	}
 	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
 	fallbacks, err1 := m.Int64ObservableCounter("traceflake.id.fallbacks", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls served without the source, by reason."))
@@ -56,20 +60,15 @@ func (g *Generator) register(mp metric.MeterProvider) (err error) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
-	// All series exist from the start: a rate misses the first count of a series that begins with
-	// it.
-	var byReason [len(reasons)]metric.MeasurementOption
-	for i, r := range reasons {
-		byReason[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("error.type", r.name)))
-	}
+	// All series exist from the start: a rate misses the first count of a series that begins with it.
 	g.metrics, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(steps, g.steps.Load())
 		source, _ := g.eras.machine.Status()
 		o.ObserveInt64(restores, g.eras.restores.Load(),
 			metric.WithAttributes(attribute.String("traceflake.vmclock", source.String())))
 		o.ObserveFloat64(borrowed, (time.Duration(g.borrowed.Load()) * time.Millisecond).Seconds())
-		for i := range g.refusals.reasons {
-			o.ObserveInt64(fallbacks, g.refusals.reasons[i].Load(), byReason[i])
+		for i, r := range reasons {
+			o.ObserveInt64(fallbacks, g.refusals.reasons[i].Load(), metric.WithAttributes(attribute.String("error.type", r.name)))
 		}
 		return nil
 	}, fallbacks, steps, restores, borrowed)

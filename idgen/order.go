@@ -58,9 +58,6 @@ func floorOf(ms int64) uint64 {
 	return max(since<<traceid.SequenceBits, 1)
 }
 
-// longest is the length of the longest run.
-const longest = 128
-
 // run is one processor's share of the clear halves of a millisecond.
 type run struct {
 	word        uint64 // the next
@@ -73,11 +70,11 @@ func (r *run) next() uint64 {
 	return r.word - 1
 }
 
-// extend takes as many words as all earlier runs of this millisecond together: a process that
-// generates few trace IDs keeps them in order; one that generates many rarely writes the shared
-// word.
+// extend takes as many words as all earlier runs of this millisecond together, up to 128: a process
+// that generates few trace IDs keeps them in order; one that generates many rarely writes the
+// shared word.
 func (r *run) extend(o *order, ms int64) bool {
-	n := min(max(r.taken, 1), longest)
+	n := min(max(r.taken, 1), 128)
 	first, ok := o.take(ms, uint64(n))
 	if ok {
 		r.word, r.left, r.taken = first, n, r.taken+n

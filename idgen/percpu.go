@@ -1,23 +1,13 @@
 package idgen
 
-import (
-	"runtime"
-	"sync"
-	"unsafe" // also for linkname
-)
+import "unsafe" // also for linkname
 
-// locals keeps one local for each processor (a P of Go's scheduler).
+// slot is what a goroutine that is pinned to its processor (a P of Go's scheduler) may use.
 //
 // A sync.Pool does this too, but pins the goroutine to its processor twice for each ID, once for
 // Get and once for Put. runtime.procPin is not part of Go's public interface, but it is on the
 // runtime's list of names whose removal or change would break too many packages
 // (go.dev/issue/67401).
-type locals struct {
-	slots []slot     // by processor
-	spare *sync.Pool // of locals without a processor
-}
-
-// slot is what a goroutine that is pinned to its processor may use.
 type slot struct {
 	attached
 	// No two processors write to one cache line; they fetch lines in pairs.
@@ -33,11 +23,6 @@ type attached struct {
 // none is the slot of processors that were added later. It is never written.
 var none slot
 
-func (s *locals) start() {
-	s.spare = new(sync.Pool)
-	s.slots = make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
-}
-
 //go:linkname procPin runtime.procPin
 func procPin() int
 
@@ -47,23 +32,23 @@ func procUnpin()
 // here returns the slot of processor p. procPin has pinned the goroutine to it, until unpin or
 // detach is called. Code between the two must not wait. The two are separate so that the compiler
 // inlines them.
-func (s *locals) here(p int) *slot {
+func (g *Generator) here(p int) *slot {
 	here := &none
-	if uint(p) < uint(len(s.slots)) {
-		here = &s.slots[p]
+	if uint(p) < uint(len(g.slots)) {
+		here = &g.slots[p]
 	}
 	acquire(here)
 	return here
 }
 
-func (s *locals) unpin(here *slot) {
+func (g *Generator) unpin(here *slot) {
 	release(here)
 	procUnpin()
 }
 
 // detach unpins the goroutine and removes the local from the processor. If there is none, it
 // returns another that is not in use.
-func (s *locals) detach(here *slot) *local {
+func (g *Generator) detach(here *slot) *local {
 	l := here.local
 	if l != nil {
 		l.ready = here.ready
@@ -72,18 +57,18 @@ func (s *locals) detach(here *slot) *local {
 	if here.away != l {
 		here.away = l
 	}
-	s.unpin(here)
+	g.unpin(here)
 	if l != nil {
 		return l
 	}
-	return s.unused()
+	return g.unused()
 }
 
 // attach makes l this processor's local if it may stay, unless the processor has one again. The
 // rest of a run is given up if a later run may have been used here in the meantime: by another
 // local, or by l's goroutine while another local is here.
-func (s *locals) attach(l *local, stay bool) {
-	here := s.here(procPin())
+func (g *Generator) attach(l *local, stay bool) {
+	here := g.here(procPin())
 	if here.away != l || here.local != nil || !stay {
 		l.run = run{}
 	}
@@ -94,8 +79,8 @@ func (s *locals) attach(l *local, stay bool) {
 		here.ready, here.local = l.ready, l
 		l = nil
 	}
-	s.unpin(here)
-	if l != nil && s.spare != nil {
-		s.spare.Put(l)
+	g.unpin(here)
+	if l != nil {
+		g.spare.Put(l)
 	}
 }

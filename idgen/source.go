@@ -14,8 +14,6 @@ import (
 // Fill writes len(dst) IDs of one second, none of them zero, and returns len(dst) and the second,
 // or an error. It is called by many goroutines whenever spans start: it must be safe for concurrent
 // use and never wait.
-//
-// A source may also be [Generational] and a [Restorer].
 type Source interface {
 	Fill(dst []randflake.ID) (n int, second time.Time, err error)
 }
@@ -25,17 +23,12 @@ type Source interface {
 //
 // When the number changes, the IDs that a [Generator] has ready are discarded. Generation is
 // called after each Fill, and at least every 250 ms while trace IDs are generated, every second
-// while only span IDs are. It must be safe for concurrent use, never wait, and not use the Generator.
+// while only span IDs are. Restored is called after this process was restored from a snapshot: when
+// it returns, Fill returns no ID that depends on anything from before the call: no lease and no
+// secret. Both must be safe for concurrent use, never wait, and not use the Generator.
 type Generational interface {
 	Source
 	Generation() uint64
-}
-
-// Restorer is a [Source] that can be told that this process was restored from a snapshot. When
-// Restored returns, Fill returns no ID that depends on anything from before the call: no lease and
-// no secret. It must be safe for concurrent use and not use the Generator.
-type Restorer interface {
-	Source
 	Restored()
 }
 
@@ -77,14 +70,11 @@ func (p *private) renew() { p.generator.Store(p.fresh()) }
 func (p *private) fresh() *randflake.Generator {
 	var secret [16]byte
 	p.draw(secret[:])
-	codec, err := randflake.NewCodec(secret[:])
-	if err != nil {
-		panic(err) // the secret has the right length
-	}
-	g, err := randflake.NewGenerator(codec, everything,
+	codec, err1 := randflake.NewCodec(secret[:])
+	g, err2 := randflake.NewGenerator(codec, everything,
 		randflake.WithClock(p.clock), randflake.WithStart(func() uint64 { return drawn(p.draw) }))
-	if err != nil {
-		panic(err) // the lease is a constant
+	if err := errors.Join(err1, err2); err != nil {
+		panic(err) // the secret has the right length, and the lease is a constant
 	}
 	return g
 }
