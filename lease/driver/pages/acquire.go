@@ -37,7 +37,7 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 			var ok bool
 			b, ok = p.offer(r)
 			switch full = !ok; {
-			case b.Nonce == r.Nonce && ok:
+			case b.Nonce == r.Nonce:
 				return false, nil
 			case repeated: // and somebody else has the block by now
 				return false, errRepeated
@@ -97,7 +97,6 @@ func (p *page) offer(r lease.Request) (best driver.Block, ok bool) {
 // search returns the number of the first page in the order that offers a block. It writes nothing.
 // It may miss a block that is released after its page was read.
 func (s *store) search(ctx context.Context, c *config, r lease.Request, order []int) (int, error) {
-	var next time.Time // at which a block is free
 	for size := 1; len(order) > 0; size = min(2*size, atOnce) {
 		size = min(size, len(order))
 		found, err := s.readAll(ctx, c, order[:size], nil)
@@ -108,16 +107,10 @@ func (s *store) search(ctx context.Context, c *config, r lease.Request, order []
 			if _, ok := p.offer(r); ok {
 				return p.Number, nil
 			}
-			for _, b := range p.Blocks {
-				if next.IsZero() || b.End.Before(next) {
-					next = b.End
-				}
-			}
 		}
 		order = order[size:]
 	}
-	return 0, fmt.Errorf("%w: all %d are granted, the next one is free at %s",
-		lease.ErrNoFreeNode, c.nodes().Blocks(), next.Format(time.RFC3339))
+	return 0, fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, c.nodes().Blocks())
 }
 
 // readAll returns pages, in the same order. It does not read those whose data

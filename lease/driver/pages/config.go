@@ -55,10 +55,8 @@ func (s *store) setup(ctx context.Context) (*config, error) {
 	if c := s.used.Load(); c != nil {
 		return c, nil
 	}
-	if _, err := s.readConfig(ctx); err != nil {
-		return nil, err
-	}
-	return s.used.Load(), nil
+	_, err := s.readConfig(ctx)
+	return s.used.Load(), err
 }
 
 func (s *store) readConfig(ctx context.Context) (*config, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,19 +61,17 @@ func meeting(ctx context.Context, writers int64) context.Context {
 // that ignores conditions, or that checks them before it writes without excluding others in between,
 // would grant leases twice. Another operator's probe of the same object can only make this one try
 // more often.
-func probe(ctx context.Context, server Server) error {
-	if err := try(ctx, server); err != nil {
-		return fmt.Errorf("trying out the server with the object %q: %w", probeName, err)
-	}
-	return nil
-}
-
-func try(ctx context.Context, server Server) error {
-	before, err := definite(ctx, func() (Object, error) { return server.Read(ctx, probeName) })
+func probe(ctx context.Context, server Server) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("trying out the server with the object %q: %w", probeName, err)
+		}
+	}()
+	before, err := server.Read(ctx, probeName)
 	old := ""
 	for rounds, tries := 0, 1; err == nil && rounds < probeRounds; tries++ {
 		old = before.Version
-		tried := fmt.Sprintf("%d writes at once, each on condition that the object has the version %s", probeWriters, short(old))
+		tried := fmt.Sprintf("%d writes at once, each on condition that the object has the version %.64q", probeWriters, old)
 		if old == "" {
 			tried = fmt.Sprintf("%d writes at once, each on condition that there is no such object", probeWriters)
 		}
@@ -82,7 +79,7 @@ func try(ctx context.Context, server Server) error {
 		if failed != nil {
 			return failed
 		}
-		before, err = definite(ctx, func() (Object, error) { return server.Read(ctx, probeName) })
+		before, err = server.Read(ctx, probeName)
 		switch unchanged := err == nil && before.Version == old; {
 		case acknowledged > 1:
 			return unfit("of %s, it acknowledged %d; exactly one may be", tried, acknowledged)
@@ -98,29 +95,17 @@ func try(ctx context.Context, server Server) error {
 		if err != nil {
 			return err
 		}
-		_, err = definite(ctx, func() (Object, error) { return server.Write(ctx, probeName, probeData(), condition) })
+		_, err = server.Write(ctx, probeName, probeData(), condition)
 		switch {
 		case err == nil && condition == "":
 			return unfit("it replaced an object on condition that there is no such object")
 		case err == nil:
-			return unfit("it replaced an object on condition that it has the old version %s", short(condition))
+			return unfit("it replaced an object on condition that it has the old version %.64q", condition)
 		case errors.Is(err, ErrChanged):
 			err = nil
 		}
 	}
 	return err
-}
-
-// definite makes a request of the probe, which may be made again, up to three times until it has a
-// definite answer.
-func definite(ctx context.Context, request func() (Object, error)) (o Object, err error) {
-	for range 3 {
-		o, err = request()
-		if err == nil || errors.Is(err, ErrChanged) || errors.Is(err, lease.ErrMisconfigured) || ctx.Err() != nil {
-			break
-		}
-	}
-	return o, err
 }
 
 // writeAtOnce makes several writes that require the same version, and returns
@@ -155,15 +140,6 @@ func writeAtOnce(ctx context.Context, server Server, version string) (acknowledg
 func probeData() []byte {
 	const text = `{"purpose":"to find out whether this server honours conditional writes","nonce":"%s","padding":"%s"}` + "\n"
 	return fmt.Appendf(nil, text, lease.NewNonce(), strings.Repeat("x", probeSize))
-}
-
-// short is a version for errors, which on some servers is the data.
-func short(version string) string {
-	const most = 64
-	if len(version) > most {
-		version = version[:most] + "…"
-	}
-	return strconv.Quote(version)
 }
 
 func unfit(format string, args ...any) error {

@@ -65,9 +65,6 @@ func (s *store) Close(ctx context.Context) error {
 // the page at this moment.
 func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
-	if err := driver.CheckRequest(r, time.Time{}); err != nil {
-		return lease.Grant{}, err
-	}
 	return s.change(ctx, g.Node, r.Nonce, func(c *config, p *page, b driver.Block) (driver.Block, error) {
 		if err := driver.CheckRequest(r, latest(p.now)); err != nil {
 			return b, err
