@@ -1,5 +1,5 @@
-// Command traceflake decodes, generates and verifies trace and span IDs, adds trace IDs to
-// old records, and manages secrets and leases.
+// Command traceflake decodes, generates and verifies trace and span IDs, and manages lease stores
+// and their secrets.
 //
 //	go install github.com/traceflake/traceflake/cmd/traceflake@latest
 //

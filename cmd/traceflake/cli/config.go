@@ -56,15 +56,6 @@ func (f *flags) keyring() (*randflake.Keyring, error) {
 	return k, nil
 }
 
-// neededKeyring returns the secrets that an option needs.
-func (f *flags) neededKeyring(option string) (*randflake.Keyring, error) {
-	k, err := f.keyring()
-	if k == nil && err == nil {
-		err = fmt.Errorf("%s: %w", option, errNoSecret)
-	}
-	return k, err
-}
-
 // decoding returns the secrets that decode IDs: those of the file, otherwise the store's own,
 // otherwise nil. There may be no store.
 func (f *flags) decoding(ctx context.Context, s driver.Store) (*randflake.Keyring, error) {

@@ -228,7 +228,7 @@ If add is interrupted, run the same command again.`,
 	return group(&cobra.Command{
 		Use:     "secret",
 		Short:   "Register a secret with a lease store",
-		Long:    "secret manages the secrets to which a lease store belongs.",
+		Long:    "secret manages the secrets of a lease store.",
 		Example: add.Example,
 	}, add)
 }

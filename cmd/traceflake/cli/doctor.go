@@ -40,7 +40,7 @@ to fix a problem. It writes nothing. The exit code is 1 if something is wrong.
 
 Run it where the services run, with their environment.
 
-With -o json each check is an object on a line of its own; fix is there if ok is false:
+With -o json each check is an object on a line of its own; fix is set if ok is false:
 {"check":"secret","ok":false,"found":"no secret file","fix":"set TRACEFLAKE_SECRET_FILE …"}`,
 		Example: `  traceflake doctor
   traceflake doctor --store postgres://db/traceflake --secret-file secret -o json`,

@@ -25,6 +25,9 @@ var (
 func eachID(cmd *cobra.Command, args []string, each func(number int, text string, problem error) (reported, err error)) error {
 	none, failed := true, false
 	check := func(number int, text string, problem error) error {
+		if text == "" && problem == nil {
+			return nil
+		}
 		problem, err := each(number, text, problem)
 		none, failed = false, failed || problem != nil
 		if problem != nil && number > 0 {
@@ -56,9 +59,9 @@ func eachID(cmd *cobra.Command, args []string, each func(number int, text string
 	return nil
 }
 
-// eachLine calls each for every line of standard input that is not blank, with its number. A line
-// that is too long has an error instead of text. Before eachLine waits for input it flushes the
-// output. gzip is decompressed.
+// eachLine calls each for every line of standard input, with its number and without the spaces
+// around it. A line that is too long has an error instead of text. Before eachLine waits for input it
+// flushes the output. gzip is decompressed.
 func eachLine(cmd *cobra.Command, each func(number int, text string, problem error) error) error {
 	in, err := decompressed(cmd.InOrStdin())
 	if err != nil {
@@ -84,7 +87,7 @@ func eachLine(cmd *cobra.Command, each func(number int, text string, problem err
 		if err != nil && !last {
 			return fmt.Errorf("reading: %w", err)
 		}
-		if text != "" || problem != nil {
+		if len(line) > 0 || !last {
 			if err := each(number, text, problem); err != nil {
 				return err
 			}

@@ -20,14 +20,17 @@ func inspectCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
 		Short: "Decode trace and span IDs",
-		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32, the headers
-traceparent, b3, X-B3-… and x-trace-id, and JSON log records with fields such as
-trace_id. Without arguments it reads standard input, one per line. Only a secret, of
-the file or the store, decodes the second half. With a store, the lease that an ID's
-node is in now is shown.
+		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32 or decimal, the
+headers traceparent, b3, X-B3-…, x-trace-id and X-Amzn-Trace-Id, and JSON log records
+with fields such as trace_id. Without arguments it reads standard input, one per line;
+gzip is decompressed. Only a secret, of the file or the store, decodes the second half.
+With a store, the lease that an ID's node is in now is shown.
 
-With -o json each ID is an object on a line of its own, with its role in a header or a
-record:
+A trace ID may also be a UUID v7, a ULID, X-Ray's or Datadog's: each kind whose time is
+plausible is shown, the likeliest first.
+
+With -o json each kind that an ID may be is an object on a line of its own, with the ID's
+role in a header or a record:
 {"line":1,"role":"trace","id":"19544cb1b3000000209f67de4ce8066c",
 "kind":"traceflake trace ID","time":"2026-11-23T06:03:09.542Z","sequence":0,
 "halves":"agree","second":"2026-11-23T06:03:09Z","node":31447,"node_sequence":9732,

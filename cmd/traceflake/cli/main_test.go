@@ -204,10 +204,11 @@ func TestNew(t *testing.T) {
 	command(t, "", "inspect", id).want(t, 0, "given to an old record at ", "")
 	command(t, "", "new", "--at", "2019-12-31").want(t, 2, "", "before 2020")
 	// Times in, IDs out.
-	r = command(t, "2024-01-02T03:04:05Z\n\n1704164646\n", "new", "--at", "-")
+	r = command(t, "2024-01-02T03:04:05Z\n1704164646", "new", "--at", "-")
 	if r.want(t, 0, "0eb4dcf844", ""); len(lines(r.out)) != 2 {
 		t.Errorf("%q for 2 times", r.out)
 	}
+	command(t, "2024-01-02T03:04:05Z\n\n1704164646\n", "new", "--at", "-").want(t, 2, "0eb4dcf844", `line 2: "" is not a time`)
 	command(t, "2024-01-02T03:04:05Z\nsoon\n", "new", "--at", "-").want(t, 2, "0eb4dcf844", `line 2: "soon" is not a time`)
 	command(t, "0001-01-01\n", "new", "--at", "-").want(t, 2, "", "line 1: traceid: the time is before 2020")
 	// The same times and keys give the same IDs under a secret.
@@ -223,6 +224,12 @@ func TestNew(t *testing.T) {
 		t.Error("another secret gives the same IDs")
 	}
 	command(t, "2024-01-02\n", append(deterministic, write(t, "first", secretA))...).want(t, 2, "", "line 1: --deterministic needs a tab and the record's key")
+	if own := command(t, keys, "new", "--at", "-", "--deterministic"); own.code != 0 || own.out == r.out { // under the store's secret
+		t.Errorf("%+v", own)
+	}
+	if own := command(t, keys, "new", "--at", "-", "--deterministic"); own.code != 0 || own.out == r.out { // under the store's secret
+		t.Errorf("%+v", own)
+	}
 	command(t, "", "new", "--deterministic").want(t, 2, "", "add --at -")
 	// Where a service would use random IDs, it fails; so it does if the lease is not taken back.
 	secret := write(t, "secret", secretA)

@@ -27,14 +27,17 @@ func newCommand(f *flags) *cobra.Command {
 		Use:   "new",
 		Short: "Generate trace IDs",
 		Long: `new generates trace IDs, one per line. With a store the nodes are leased, and the IDs
-are unique in the fleet. Without one, the secret is random and not kept.
+are unique in the fleet. Without one, the secret is random and not kept; a secret file
+then serves --deterministic only.
 
 --at generates trace IDs for records of that time, which do not verify. With "-" it
-reads times from standard input, one per line, and prints an ID for each.
+reads times from standard input, one per line, and prints an ID for each. It stops at
+the first line without a valid time.
 
---deterministic derives these IDs with the first secret: a line with the same time, to
-the millisecond, and the same key after a tab gets the same ID in each run. It leases
-no node, and a secret does not decode the IDs.
+--deterministic derives these IDs with the first secret, of the file or the store: a line
+with the same time, to the millisecond, and the same key after a tab gets the same ID in
+each run. It leases no node, and a secret does not decode the IDs.
+
 ` + timeHelp,
 		Example: `  traceflake new -n 1000 --store bolt:/var/lib/traceflake/leases.db
   traceflake new --at 2021-05-06T07:08:09Z
@@ -49,6 +52,8 @@ no node, and a secret does not decode the IDs.
 			switch {
 			case n < 1:
 				return fmt.Errorf("-n: %d is less than 1", n)
+			case at == "-" && cmd.Flags().Changed("number"):
+				return errors.New("-n: with --at - there is one ID for each line of standard input")
 			case deterministic && at != "-":
 				return errors.New("--deterministic reads times and keys from standard input: add --at -")
 			case at != "" && span:
@@ -65,7 +70,7 @@ no node, and a secret does not decode the IDs.
 				generate = func(ids *setup.IDs) (fmt.Stringer, error) { return ids.NewTraceIDAt(t) }
 			}
 			if deterministic {
-				keyring, err := f.neededKeyring("--deterministic")
+				keyring, err := f.verifying(cmd)
 				if err != nil {
 					return err
 				}

@@ -64,9 +64,9 @@ served, after 5 seconds at the latest.`,
 				lookup.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))),
 			}
 			if verify {
-				keyring, err := f.neededKeyring("--verify")
+				keyring, err := f.verifying(cmd)
 				if err != nil {
-					return err
+					return fmt.Errorf("--verify: %w", err)
 				}
 				opts = append(opts, lookup.WithVerifier(traceid.NewVerifier(keyring, traceid.WithMaxAge(tracesKept)).Verify))
 			}

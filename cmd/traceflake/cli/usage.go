@@ -55,7 +55,7 @@ func explainArgs(cmd *cobra.Command) {
 		if check(cmd, args) == nil {
 			return nil
 		}
-		return fmt.Errorf("%q: wrong number of arguments; usage: %s %s", args, cmd.Parent().CommandPath(), cmd.Use)
+		return fmt.Errorf("%q: unexpected or missing arguments; usage: %s %s", args, cmd.Parent().CommandPath(), cmd.Use)
 	}
 }
 

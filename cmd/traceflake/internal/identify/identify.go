@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,9 +67,9 @@ type Identifier struct {
 // ErrUnknown is returned for text that does not have the form of an ID.
 var ErrUnknown = errors.New("not an ID")
 
-// ID returns what s may be: 32 hex digits, also with dashes as in a UUID; 16 hex digits; or a
-// Randflake ID in base 32. A trace ID may be of several kinds, and several secrets may decode 64
-// bits. The error wraps [ErrUnknown].
+// ID returns what s may be: a trace ID in the forms of [TraceID]; 64 bits, as 16 hex digits or as a
+// decimal number of 14 digits or more; or a Randflake ID in base 32. A trace ID may be of several
+// kinds, and several secrets may decode 64 bits. The error wraps [ErrUnknown].
 func (x Identifier) ID(s string) ([]Identity, error) {
 	if id, err := TraceID(s); err == nil {
 		if [8]byte(id[:8]) != [8]byte{} {
@@ -87,12 +88,19 @@ func (x Identifier) ID(s string) ([]Identity, error) {
 	if id, err := trace.SpanIDFromHex(strings.ToLower(s)); err == nil {
 		return x.bits(id[:]), nil
 	}
+	if n, err := strconv.ParseUint(s, 10, 64); err == nil && n > 0 && len(s) > 13 {
+		return x.bits(binary.BigEndian.AppendUint64(nil, n)), nil
+	}
 	// One ID in 500 000 has fewer than 10 digits, and so have most words; 64 bits have at most 13.
 	if id, err := randflake.Parse(s); err == nil && len(s) >= 10 && len(s) <= 13 {
 		if all := x.randflake(id); len(all) > 0 {
 			return all, nil
 		}
-		return []Identity{{Kind: kindRandflake, Note: fmt.Sprintf("by its form only, in hex %016x; no secret decodes it to a time in the past", uint64(id))}}, nil
+		why := "no secret decodes it to a time in the past"
+		if x.Keyring == nil {
+			why = "a secret would decide"
+		}
+		return []Identity{{Kind: kindRandflake, Note: fmt.Sprintf("by its form only, in hex %016x; %s", uint64(id), why)}}, nil
 	}
 	return nil, fmt.Errorf("%w: %s", ErrUnknown, complaint(s))
 }
@@ -101,20 +109,25 @@ func isUUIDv4(s string) bool {
 	return len(s) == 36 && s[8] == '-' && s[14] == '4' && strings.ContainsRune("89abAB", rune(s[19]))
 }
 
-// TraceID reads 32 hex digits, also with dashes as in a UUID, in which PostgreSQL prints 128 bits.
+// TraceID reads 32 hex digits, also with dashes as in a UUID, in which PostgreSQL prints 128 bits, or
+// in X-Ray's form 1-5e8e3a01-000102030405060708090a0b.
 func TraceID(s string) (trace.TraceID, error) {
+	s = strings.TrimPrefix(s, "1-")
 	return trace.TraceIDFromHex(strings.ToLower(strings.ReplaceAll(s, "-", "")))
 }
 
-// traceID returns the kinds that an ID whose high half is not zero may be.
+// traceID returns the kinds that an ID whose high half is not zero may be, the likeliest first.
 func (x Identifier) traceID(id trace.TraceID) (all []Identity) {
-	if ours := x.ours(id); x.plausible(ours.Time) {
+	ours := x.ours(id)
+	if ours.Halves != "agree" {
+		all = x.foreign(id)
+	}
+	switch old := ours.Time.Before(time.Unix(randflake.Epoch, 0)); {
+	case x.plausible(ours.Time) && old: // only records from before this format have such times
 		all = append(all, ours)
-	}
-	if all == nil || all[0].Halves != "agree" {
-		all = append(all, x.foreign(id)...)
-	}
-	if all == nil {
+	case x.plausible(ours.Time):
+		all = append([]Identity{ours}, all...)
+	case all == nil:
 		all = []Identity{{Kind: kind128, Note: "not ours: its time would be " + traceid.Time(id).Format(time.RFC3339)}}
 	}
 	return all

@@ -90,10 +90,11 @@ func TestID(t *testing.T) {
 		{"backfilled", k, old.String(), ofOld + "1}", backfill},
 		{"backfilled, older secret", keyring(t, secretB, secretA), old.String(), ofOld + "2}", backfill},
 		{"span ID", k, span.String(), ofSpan("1"), "no check"},
+		{"decimal", k, fmt.Sprint(binary.BigEndian.Uint64(span[:])), ofSpan("1"), "no check"},
 		{"span ID, older secret", keyring(t, secretB, secretA), span.String(), ofSpan("2"), "no check"},
 		{"padded", k, "0000000000000000" + span.String(), ofSpan("1"), "padded to 128 bits"},
 		{"base 32", k, text, ofSpan("1"), "no check"},
-		{"base 32 without a secret", nil, text, `{"kind":"Randflake ID"}`, "in hex " + span.String()},
+		{"base 32 without a secret", nil, text, `{"kind":"Randflake ID"}`, "in hex " + span.String() + "; a secret would decide"},
 		{"base 32 of the future", k, "fvvvvvvvvvvvv", `{"kind":"Randflake ID"}`, "no secret decodes"},
 		{"span ID without a secret", nil, span.String(), only64, "a secret would identify ours"},
 		{"span ID of the future", k, "80f198ee56343ba8", only64, "from any tracer"},
@@ -126,14 +127,15 @@ func TestID(t *testing.T) {
 func TestForeign(t *testing.T) {
 	ulidOf := func(t time.Time) string { return fmt.Sprintf("%012x%020x", t.UnixMilli(), 5) }
 	for _, c := range []struct{ id, want string }{
-		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "traceflake trace ID 2020, UUID v7 2022"},
-		{"017f22e2-79b0-7cc3-18c4-dc0c0c07398f", "traceflake trace ID 2020, ULID 2022"}, // not a UUID's variant
-		{"017f22e279b04cc398c4dc0c0c07398f", "traceflake trace ID 2020, ULID 2022"},
-		{ulidOf(now.Add(time.Hour)), "traceflake trace ID 2020, ULID 2026"},
+		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "UUID v7 2022, traceflake trace ID 2020"},
+		{"017f22e2-79b0-7cc3-18c4-dc0c0c07398f", "ULID 2022, traceflake trace ID 2020"}, // not a UUID's variant
+		{"017f22e279b04cc398c4dc0c0c07398f", "ULID 2022, traceflake trace ID 2020"},
+		{ulidOf(now.Add(time.Hour)), "ULID 2026, traceflake trace ID 2020"},
 		{ulidOf(now.Add(time.Hour + time.Millisecond)), "traceflake trace ID 2020"},
-		{ulidOf(foreignFrom), "traceflake trace ID 2020, ULID 2016"},
+		{ulidOf(foreignFrom), "ULID 2016, traceflake trace ID 2020"},
 		{ulidOf(foreignFrom.Add(-time.Millisecond)), "traceflake trace ID 2020"},
 		{"5759e988bd862e3fe1be46a994272793", "X-Ray 2016"},
+		{"1-5759e988-bd862e3fe1be46a994272793", "X-Ray 2016"},
 		{"6553f1000000000015d3b1c9d8f6b0e2", "Datadog 2023"},
 		{"4bf92f3577b34da6a3ce929d0e0e4736", "128 bits 0001"},
 		{"4bf92f35-77b3-4da6-a3ce-929d0e0e4736", "128 bits 0001, UUID v4 0001"},
@@ -165,6 +167,8 @@ func TestLine(t *testing.T) {
 		{"x-b3-spanid: " + spanS, "span " + spanS},
 		{"X-B3-ParentSpanId: '" + spanP + "'", "parent " + spanP},
 		{"X-Trace-Id:\t\"" + traceT + `",`, "trace " + traceT},
+		{"X-Amzn-Trace-Id: Root=1-5759e988-bd862e3fe1be46a994272793; Parent=" + spanS + ";Sampled=1",
+			"trace 1-5759e988-bd862e3fe1be46a994272793, span " + spanS},
 		{"4bf92f35-77b3-5da6-a3ce-929d0e0e4736", " 4bf92f35-77b3-5da6-a3ce-929d0e0e4736"},
 		{"0X" + spanS, " " + spanS},
 		{`{"parent.id":"` + spanS + `"}`, "parent " + spanS},

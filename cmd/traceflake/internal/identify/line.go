@@ -16,8 +16,8 @@ type Found struct {
 }
 
 // Line reads a line with one ID, which may begin with 0x; or a header (traceparent, b3 or one of
-// its parts, or x-trace-id, with or without its name); or a log record in JSON with fields such as
-// trace_id and spanId. The error wraps [ErrUnknown]; the IDs that were understood are returned with
+// its parts, x-trace-id or X-Amzn-Trace-Id, with or without its name); or a log record in JSON with
+// fields such as trace_id and spanId. The error wraps [ErrUnknown]; the IDs that were understood are returned with
 // it.
 func (x Identifier) Line(line string) (all []Found, err error) {
 	ids, err := split(line)
@@ -69,6 +69,13 @@ func split(line string) (found []Found, err error) {
 		found = withRoles(fields, "", "trace", "span") // and a version, flags, perhaps more
 	case name == "b3", name == "" && 2 <= len(fields) && len(fields) <= 4 && isHex(fields[0]) && (len(fields[0]) == 32 || len(fields[0]) == 16):
 		found = withRoles(fields, "trace", "span", "", "parent")
+	case strings.Contains(value, "Root="): // X-Amzn-Trace-Id: Root=…;Parent=…;Sampled=1
+		for field := range strings.SplitSeq(value, ";") {
+			name, id, _ := strings.Cut(strings.TrimSpace(field), "=")
+			if role, ok := map[string]string{"Root": "trace", "Parent": "span"}[name]; ok {
+				found = append(found, Found{Role: role, ID: id})
+			}
+		}
 	default:
 		found = []Found{{Role: role, ID: value}}
 	}
