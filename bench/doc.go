@@ -13,7 +13,5 @@
 //
 // NewIDs and NewSpanID measure the cost of an ID at the rates of real services, Span that of a
 // root span, Rival that of other kinds of IDs. BTree counts what the order of IDs saves in a
-// primary key of PostgreSQL; what it saves where only minima and maxima of blocks are known, in
-// BRIN indexes and Parquet, was measured at commit 45a663f. The folder clickhouse has its own
-// program.
+// primary key of PostgreSQL. The folder clickhouse has its own program.
 package bench

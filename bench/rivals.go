@@ -1,14 +1,12 @@
 package bench
 
-// Rival is another way to generate IDs, and its properties. Tests compare Bits and Ordered with
-// its IDs.
+// Rival is another way to generate IDs, and its properties. A test compares Bits with its IDs.
 type Rival struct{ Who, Unique, Ordered, Hidden, Bits, Decodes string }
 
 // Rivals are OpenTelemetry generators, each ID of which is a trace ID and a span ID, and libraries
 // for IDs in general.
 var Rivals = []Rival{
-	{"traceflake", "in a process: always; between processes by chance: 64 bits for a millisecond and sequence", "milliseconds", "low 64 bits", "128 + 64", "millisecond; with the secret second, node, sequence"},
-	{"traceflake leased", "in a fleet: always, by leases", "milliseconds", "low 64 bits", "128 + 64", "the same"},
+	{"traceflake", "in a process: always; in a fleet: always with leases, else by chance: 64 bits for a millisecond and sequence", "milliseconds", "low 64 bits", "128 + 64", "millisecond; with the secret second, node, sequence"},
 	{"OpenTelemetry SDK", "by chance: 128 random bits", "no", "all", "128 + 64", "nothing"},
 	{"contrib X-Ray", "by chance: 96 random bits per second", "seconds", "all but the time", "128 + 64", "second"},
 	{"uptrace-go", "by chance: 64 bits of math/rand per nanosecond", "nanoseconds", "nothing: math/rand is predictable from its output", "128 + 64", "nanosecond"},

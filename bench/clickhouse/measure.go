@@ -18,10 +18,9 @@ var toolsSQL string
 
 // cost is what a query read, with ClickHouse's caches empty; of several alike, the mean.
 type cost struct {
-	Name  string
-	Rows  uint64
-	Disk  uint64 // bytes from files: columns, marks and indexes
-	Found int    // rows of the result
+	Name string
+	Rows uint64
+	Disk uint64 // bytes from files: columns, marks and indexes
 }
 
 // measured is one layout, merged.
@@ -67,11 +66,11 @@ func (d *dataset) measure(ctx context.Context, l layout) (m measured, err error)
 	for _, q := range questions {
 		c := cost{Name: q.name}
 		for _, sql := range q.sql {
-			found, read, err := d.Reads(ctx, sql)
+			_, read, err := d.Reads(ctx, sql)
 			if err != nil {
 				return m, fmt.Errorf("%s: %w", q.name, err)
 			}
-			c.Rows, c.Disk, c.Found = c.Rows+read.Rows, c.Disk+read.Disk, len(found.Rows)
+			c.Rows, c.Disk = c.Rows+read.Rows, c.Disk+read.Disk
 		}
 		c.Rows, c.Disk = c.Rows/uint64(len(q.sql)), c.Disk/uint64(len(q.sql))
 		m.Costs = append(m.Costs, c)

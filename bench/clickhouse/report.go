@@ -65,14 +65,16 @@ func (r *results) queries(b *strings.Builder) {
 		b.WriteString("| " + base.Name + " |")
 		for _, m := range r.Measured {
 			c, ok := m.cost(base.Name)
-			switch over := r.ratio(c); {
-			case !ok:
+			if !ok {
 				b.WriteString(" – |")
-			case m.layout == exporter:
-				fmt.Fprintf(b, " %s / %s |", kilo(c.Rows), kilo(c.Disk))
-			default:
-				fmt.Fprintf(b, " %s / %s (%.2f, %.2f) |", kilo(c.Rows), kilo(c.Disk), over[0], over[1])
+				continue
 			}
+			fmt.Fprintf(b, " %.1f / %.1f", float64(c.Rows)/1e3, float64(c.Disk)/1e3)
+			if m.layout != exporter {
+				over := r.ratio(c)
+				fmt.Fprintf(b, " (%.2f, %.2f)", over[0], over[1])
+			}
+			b.WriteString(" |")
 		}
 		b.WriteByte('\n')
 	}
@@ -96,11 +98,4 @@ func (r *results) queries(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "- %v: of %d queries %d in rows, %d in bytes. %s\n", m.layout, len(m.Costs), rows, bytes, strings.Join(all, "; "))
 	}
-}
-
-func kilo(n uint64) string {
-	if n < 10_000 {
-		return fmt.Sprintf("%.1f", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%.0f", float64(n)/1e3)
 }

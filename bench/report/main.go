@@ -48,7 +48,7 @@ func run(args []string, out io.Writer) error {
 	}
 	table, missed := r.targets()
 	if !*check {
-		fmt.Fprintf(out, "%s\n%s\n%s", r.conditions(), table, r.rivals())
+		fmt.Fprintf(out, "%s\n%s", table, r.rivals())
 		return nil
 	}
 	fmt.Fprint(out, table)
@@ -59,25 +59,19 @@ func run(args []string, out io.Writer) error {
 }
 
 // runs holds the values of each benchmark, in the order of its rounds.
-type runs struct {
-	head   map[string]string
-	values map[cell][]float64
-}
+type runs map[cell][]float64
 
 // cell is one unit of a benchmark, such as NewIDs/rate=flat/gen=sdk-2 in ns/op.
 type cell struct{ name, unit string }
 
-// keys are those of a run's head.
-var keys = []string{"cpu", "system", "go-version", "commit", "command", "date"}
-
 // read returns what was measured with nothing left out of the build.
-func read(file string) (*runs, error) {
+func read(file string) (runs, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	r := &runs{head: make(map[string]string), values: make(map[cell][]float64)}
+	r := make(runs)
 	lines := benchfmt.NewReader(f, file)
 	for lines.Scan() {
 		result, ok := lines.Result().(*benchfmt.Result)
@@ -90,25 +84,20 @@ func read(file string) (*runs, error) {
 				value, unit = v.OrigValue, v.OrigUnit
 			}
 			c := cell{string(result.Name.Full()), unit}
-			r.values[c] = append(r.values[c], value)
-		}
-		for _, key := range keys {
-			if text := result.GetConfig(key); text != "" {
-				r.head[key] = text
-			}
+			r[c] = append(r[c], value)
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
-	if len(r.values) == 0 {
+	if len(r) == 0 {
 		return nil, fmt.Errorf("%s contains no benchmark of a usual build", file)
 	}
 	return r, nil
 }
 
 // median is NaN if the benchmark did not run.
-func (r *runs) median(name, unit string) float64 { return middle(r.values[cell{name, unit}]).Center }
+func (r runs) median(name, unit string) float64 { return middle(r[cell{name, unit}]).Center }
 
 func middle(values []float64) benchmath.Summary {
 	if len(values) == 0 {
@@ -118,9 +107,9 @@ func middle(values []float64) benchmath.Summary {
 }
 
 // ratio compares two generators in one benchmark, round by round.
-func (r *runs) ratio(name, of, to string) benchmath.Summary {
+func (r runs) ratio(name, of, to string) benchmath.Summary {
 	with := func(gen string) []float64 {
-		return r.values[cell{strings.Replace(name, "gen=*", "gen="+gen, 1), "ns/op"}]
+		return r[cell{strings.Replace(name, "gen=*", "gen="+gen, 1), "ns/op"}]
 	}
 	a, b := with(of), with(to)
 	ratios := make([]float64, min(len(a), len(b)))
@@ -141,15 +130,15 @@ var limits = []struct {
 	{"NewIDs, 32 a millisecond", "NewIDs/rate=32-a-ms/gen=*", 0.90, 1.30},
 	{"NewSpanID, one CPU", "NewSpanID/rate=flat/gen=*", 1.12, 1.25},
 	{"NewIDs after a sleep of 20 ms", "NewIDs/rate=1-each-20ms-asleep/gen=*", 2.2, 2.2},
-	{"a root span, never sampled, 1000 a second", "Span/sampled=never/rate=1000-a-s/gen=*", 1.10, 1.10},
-	{"a root span, always sampled, 1000 a second", "Span/sampled=always/rate=1000-a-s/gen=*", 1.10, 1.10},
+	{"a root span, never sampled, 1000 a second", "Span/sampled=never/gen=*", 1.10, 1.10},
+	{"a root span, always sampled, 1000 a second", "Span/sampled=always/gen=*", 1.10, 1.10},
 }
 
 // wide reports whether the cipher uses AVX-512 here, as package sparx64 decides it.
 var wide = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI2
 
 // targets returns the table of limits and how many of them were missed or not measured.
-func (r *runs) targets() (text string, missed int) {
+func (r runs) targets() (text string, missed int) {
 	rows := [][]string{{"ratio to the SDK's generator", "measured", "at most", "the SDK to itself", ""}}
 	for _, l := range limits {
 		got, self := r.ratio(l.name, "traceflake", "sdk"), r.ratio(l.name, "again", "sdk")
@@ -185,17 +174,8 @@ func (r *runs) targets() (text string, missed int) {
 	return table(rows), missed
 }
 
-// conditions is the table of a run's head.
-func (r *runs) conditions() string {
-	rows := [][]string{{"", ""}}
-	for _, key := range keys {
-		rows = append(rows, []string{key, r.head[key]})
-	}
-	return table(rows)
-}
-
 // rivals is the table of other libraries for IDs.
-func (r *runs) rivals() string {
+func (r runs) rivals() string {
 	rows := [][]string{{"generator", "unique", "sorts by", "hidden", "bits", "decodes to", "a call", "allocations"}}
 	for _, v := range bench.Rivals {
 		name := "Rival/id=" + strings.ReplaceAll(strings.ReplaceAll(v.Who, " ", "-"), "/", ".")
