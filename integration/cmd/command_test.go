@@ -25,11 +25,6 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-func TestMain(m *testing.M) {
-	etcd.Main()
-	os.Exit(m.Run())
-}
-
 // An operator's work with a store: while a service holds a lease, the operator makes IDs, looks up
 // who made an ID, and raises the store.
 func operate(t *testing.T, store string) {

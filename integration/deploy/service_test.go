@@ -182,15 +182,12 @@ func onPostgres(t *testing.T, _ resmap.ResMap) surroundings {
 	return onPage(t, "postgres://traceflake:…@host/db?search_path=traceflake", u.String())
 }
 
-// onS3 makes a bucket on Versity's gateway.
+// onS3 starts Versity's gateway.
 func onS3(t *testing.T, _ resmap.ResMap) surroundings {
 	server := s3.ForTest(t)
-	if err := server.Bucket(t.Context(), "fleet"); err != nil {
-		t.Fatal(err)
-	}
 	s3.Root.Setenv(t)
 	around := onPage(t, "s3://bucket/leases?region=",
-		"s3://fleet/leases?region="+s3.Region+"&endpoint="+url.QueryEscape(server.Endpoint()))
+		"s3://"+s3.Bucket+"/leases?region="+s3.Region+"&endpoint="+url.QueryEscape(server.Endpoint()))
 	around.env = []string{"AWS_ACCESS_KEY_ID=" + s3.Root.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3.Root.SecretKey}
 	return around
 }

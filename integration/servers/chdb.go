@@ -12,14 +12,12 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// chdb is the C interface of libchdb (chdb.h). Strings are passed with their length,
-// so they may contain any byte.
+// chdb is the C interface of libchdb (chdb.h).
 type chdb struct {
 	setSignalHandlersEnabled func(enabled int32)
 	connect                  func(argc int32, argv unsafe.Pointer) unsafe.Pointer
 	closeConn                func(conn unsafe.Pointer)
-	queryParams              func(conn unsafe.Pointer, sql unsafe.Pointer, sqlLen uintptr, format unsafe.Pointer, formatLen uintptr,
-		names, nameLens, values, valueLens unsafe.Pointer, n uintptr) unsafe.Pointer
+	query                    func(conn unsafe.Pointer, sql string, sqlLen uintptr, format string, formatLen uintptr) unsafe.Pointer
 
 	resultBuffer  func(result unsafe.Pointer) unsafe.Pointer
 	resultLength  func(result unsafe.Pointer) uintptr
@@ -43,7 +41,7 @@ var loadChdb = sync.OnceValues(func() (*chdb, error) {
 		"chdb_set_signal_handlers_enabled": &c.setSignalHandlersEnabled,
 		"chdb_connect":                     &c.connect,
 		"chdb_close_conn":                  &c.closeConn,
-		"chdb_query_with_params_n":         &c.queryParams,
+		"chdb_query_n":                     &c.query,
 		"chdb_result_buffer":               &c.resultBuffer,
 		"chdb_result_length":               &c.resultLength,
 		"chdb_result_error":                &c.resultError,
@@ -60,10 +58,6 @@ var loadChdb = sync.OnceValues(func() (*chdb, error) {
 	c.setSignalHandlersEnabled(0)
 	return c, nil
 })
-
-// param is a value for a placeholder {name:Type}, escaped as in TSV, which is
-// also how HTTP clients send it.
-type param struct{ name, value string }
 
 // connection runs one statement at a time; it is not safe for concurrent use. To open one takes
 // 0.2 ms.
@@ -87,12 +81,8 @@ func (c *chdb) open(dir string) (*connection, error) {
 
 func (c *connection) close() { c.lib.closeConn(c.handle) }
 
-func (c *connection) query(sql, format string, params []param) ([]byte, error) {
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	names, nameLens, values, valueLens := cParams(&pin, params)
-	result := c.lib.queryParams(*(*unsafe.Pointer)(c.handle), cBytes(&pin, sql), uintptr(len(sql)), cBytes(&pin, format), uintptr(len(format)),
-		names, nameLens, values, valueLens, uintptr(len(params)))
+func (c *connection) query(sql, format string) ([]byte, error) {
+	result := c.lib.query(*(*unsafe.Pointer)(c.handle), sql, uintptr(len(sql)), format, uintptr(len(format)))
 	if result == nil {
 		return nil, errors.New("the engine returned no result")
 	}
@@ -109,25 +99,4 @@ var repeatedCode = regexp.MustCompile(`^(Code: \d+\. DB::Exception: )+`)
 func cString(s string) *byte {
 	b := append([]byte(s), 0)
 	return &b[0]
-}
-
-func cBytes(pin *runtime.Pinner, s string) unsafe.Pointer {
-	p := cString(s)
-	pin.Pin(p)
-	return unsafe.Pointer(p)
-}
-
-func cParams(pin *runtime.Pinner, params []param) (names, nameLens, values, valueLens unsafe.Pointer) {
-	n := len(params)
-	if n == 0 {
-		return nil, nil, nil, nil
-	}
-	texts, lens := make([]unsafe.Pointer, 2*n), make([]uintptr, 2*n) // of the names, then of the values
-	for i, p := range params {
-		texts[i], lens[i] = cBytes(pin, p.name), uintptr(len(p.name))
-		texts[n+i], lens[n+i] = cBytes(pin, p.value), uintptr(len(p.value))
-	}
-	pin.Pin(&texts[0])
-	pin.Pin(&lens[0])
-	return unsafe.Pointer(&texts[0]), unsafe.Pointer(&lens[0]), unsafe.Pointer(&texts[n]), unsafe.Pointer(&lens[n])
 }

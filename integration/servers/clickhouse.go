@@ -4,22 +4,21 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"net"
-	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // Engine is a fresh database on a ClickHouse. It is safe for concurrent use.
 type Engine struct {
-	dsn    *url.URL
-	local  bool // in this process
-	closed sync.Once
-	err    error // of Close
+	dsn   url.URL
+	local bool // in this process
 }
 
 // ClickHouse returns a fresh database on the ClickHouse of this process, which
@@ -27,34 +26,32 @@ type Engine struct {
 // TRACEFLAKE_CLICKHOUSE_DSN. The error is child.ErrNotInstalled if neither is
 // available, and names the address of a server that does not answer.
 func ClickHouse(ctx context.Context) (*Engine, error) {
-	e := new(Engine)
-	if dsn := os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN"); dsn != "" {
-		u, err := url.Parse(dsn)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, errors.New("servers: TRACEFLAKE_CLICKHOUSE_DSN must be the address of ClickHouse's HTTP interface, " +
-				"http://user:password@host:8123 or https://…")
-		}
-		e.dsn = u
-	} else {
-		u, err := shared.acquire()
-		if err != nil {
+	dsn := os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN")
+	e := &Engine{local: dsn == ""}
+	if e.local {
+		var err error
+		if dsn, err = acquire(); err != nil {
 			return nil, err
 		}
-		e.dsn, e.local = u, true
+	}
+	u, err := url.Parse(dsn)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("servers: TRACEFLAKE_CLICKHOUSE_DSN must be the address of ClickHouse's HTTP interface, " +
+			"http://user:password@host:8123 or https://…")
 	}
 	name := "traceflake_" + strings.ToLower(rand.Text())
-	admin := *e.dsn
-	admin.Path = ""
-	if _, err := post(ctx, &admin, "CREATE DATABASE "+name); err != nil {
-		if e.local {
-			err = errors.Join(err, shared.release())
-		}
-		return nil, err
+	if _, err := post(ctx, u, "CREATE DATABASE "+name); err != nil {
+		return nil, errors.Join(err, e.release())
 	}
-	own := *e.dsn
-	own.Path = "/" + name
-	e.dsn = &own
+	e.dsn = *u
+	e.dsn.Path = "/" + name
 	return e, nil
+}
+
+// ClickHouseForTest returns an Engine for a test: see [child.ForTest].
+func ClickHouseForTest(tb testing.TB) *Engine {
+	tb.Helper()
+	return child.ForTest(tb, ClickHouse)
 }
 
 // DSN is the address of the database, http://user:password@host:port/database,
@@ -67,82 +64,63 @@ func (e *Engine) Database() string { return strings.TrimPrefix(e.dsn.Path, "/") 
 // Close drops the database and, on the last Engine of the process, ends the
 // engine and removes its data. Running statements are waited for.
 func (e *Engine) Close() error {
-	e.closed.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		_, e.err = post(ctx, e.dsn, "DROP DATABASE "+e.Database()+" SYNC")
-		if e.local {
-			e.err = errors.Join(e.err, shared.release())
-		}
-	})
-	return e.err
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := post(ctx, &e.dsn, "DROP DATABASE "+e.Database()+" SYNC")
+	return errors.Join(err, e.release())
 }
 
 // shared is the one engine that libchdb allows in a process.
-var shared process
-
-type process struct {
-	mu     sync.Mutex
-	users  int
-	dsn    *url.URL
-	server *http.Server
-	engine *connection // which holds it open
-	dir    string
+var shared struct {
+	sync.Mutex
+	users int
+	dsn   string
+	stop  func() error
 }
 
-func (p *process) acquire() (*url.URL, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.users == 0 {
-		if err := p.start(); err != nil {
-			return nil, errors.Join(err, p.stop())
+func acquire() (dsn string, err error) {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.users == 0 {
+		if shared.dsn, shared.stop, err = startClickHouse(); err != nil {
+			return "", err
 		}
 	}
-	p.users++
-	return p.dsn, nil
+	shared.users++
+	return shared.dsn, nil
 }
 
-func (p *process) release() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.users--; p.users > 0 {
+func (e *Engine) release() error {
+	if !e.local {
 		return nil
 	}
-	return p.stop()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.users--; shared.users > 0 {
+		return nil
+	}
+	return shared.stop()
 }
 
-func (p *process) start() error {
+func startClickHouse() (dsn string, stop func() error, err error) {
 	lib, err := loadChdb()
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	if p.dir, err = os.MkdirTemp("", "traceflake-chdb-"); err != nil {
-		return err
-	}
-	if p.engine, err = lib.open(p.dir); err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	dir, err := os.MkdirTemp("", "traceflake-chdb-")
 	if err != nil {
-		return fmt.Errorf("servers: ClickHouse gateway: %w", err)
+		return "", nil, err
+	}
+	open, err := lib.open(dir) // keeps the engine running between statements
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	password := rand.Text()
-	p.dsn = &url.URL{Scheme: "http", User: url.UserPassword("default", password), Host: listener.Addr().String()}
-	p.server = &http.Server{Handler: &gateway{password, lib, p.dir}, ReadHeaderTimeout: time.Minute}
-	go func() { _ = p.server.Serve(listener) }() // ends with Shutdown
-	return nil
-}
-
-// stop undoes start, even if that failed halfway.
-func (p *process) stop() error {
-	var err error
-	if p.server != nil {
-		err = p.server.Shutdown(context.Background())
-		p.server = nil
-	}
-	if p.engine != nil {
-		p.engine.close()
-		p.engine = nil
-	}
-	return errors.Join(err, os.RemoveAll(p.dir))
+	server := httptest.NewServer(&gateway{password, lib, dir})
+	at := url.URL{Scheme: "http", User: url.UserPassword("default", password), Host: server.Listener.Addr().String()}
+	return at.String(), func() error {
+		server.Close()
+		open.close()
+		return os.RemoveAll(dir)
+	}, nil
 }

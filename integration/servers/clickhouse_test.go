@@ -50,8 +50,8 @@ func TestQueryCounts(t *testing.T) {
 	if want := [][]string{{"4", "x", "it's"}, {"5", "ᴺᵁᴸᴸ", "it's"}}; !reflect.DeepEqual(r.Rows, want) {
 		t.Errorf("rows %q, want %q", r.Rows, want)
 	}
-	if r.RowsRead != 8192 || r.BytesRead == 0 || r.Elapsed <= 0 {
-		t.Errorf("counts: %d rows, %d bytes, %v", r.RowsRead, r.BytesRead, r.Elapsed)
+	if r.RowsRead != 8192 || r.BytesRead == 0 {
+		t.Errorf("counts: %d rows, %d bytes", r.RowsRead, r.BytesRead)
 	}
 }
 
@@ -216,7 +216,10 @@ func TestForeignServer(t *testing.T) {
 	}
 	dsn.Path = ""
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", dsn.String())
-	e := servers.ClickHouseForTest(t)
+	e, err := servers.ClickHouse(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if e.Database() == server.Database() {
 		t.Error("no database of its own")
 	}

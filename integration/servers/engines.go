@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,14 +12,7 @@ import (
 // engineFile finds one fetched file by its pattern below node_modules of $TRACEFLAKE_ENGINES, or of
 // .cache/engines in the repository.
 func engineFile(engine, pattern, variable string) (string, error) {
-	folder := os.Getenv("TRACEFLAKE_ENGINES")
-	if folder == "" {
-		root, err := child.Repository()
-		if err != nil {
-			return "", fmt.Errorf("servers: %s: %w: %w, or set TRACEFLAKE_ENGINES", engine, child.ErrNotInstalled, err)
-		}
-		folder = filepath.Join(root, ".cache", "engines")
-	}
+	folder := cmp.Or(os.Getenv("TRACEFLAKE_ENGINES"), filepath.Join(child.Repository, ".cache/engines"))
 	found, err := filepath.Glob(filepath.Join(folder, "node_modules", pattern))
 	if err != nil || len(found) == 0 {
 		return "", fmt.Errorf("servers: %s: %w: run `make engines` (needs Node and npm), or set %s to a server's DSN",

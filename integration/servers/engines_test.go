@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func TestNotInstalled(t *testing.T) {
 	} {
 		t.Setenv("CI", c.ci)
 		var got outcome
-		child.Need(&got, c.err)
+		child.Started(&got, func(context.Context) (*PostgresServer, error) { return nil, c.err })
 		if got != c.want {
 			t.Errorf("CI=%q, error %v: %+v, want %+v", c.ci, c.err, got, c.want)
 		}

@@ -104,7 +104,8 @@ func (g *gateway) authenticated(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(password), []byte(g.password)) == 1
 }
 
-// run runs a statement with the database, the role, the settings and the parameters of a request.
+// run runs a statement with the database, the role, the settings and the parameters of a request: SET
+// sets a parameter too, if its name begins with param_.
 func (g *gateway) run(sql, format string, in url.Values) ([]byte, error) {
 	conn, err := g.lib.open(g.dir)
 	if err != nil {
@@ -115,20 +116,17 @@ func (g *gateway) run(sql, format string, in url.Values) ([]byte, error) {
 	if role := in.Get("role"); role != "" {
 		first = append(first, "SET ROLE "+quoteName(role))
 	}
-	var params []param
 	for _, name := range slices.Sorted(maps.Keys(in)) {
-		if after, ok := strings.CutPrefix(name, "param_"); ok {
-			params = append(params, param{after, in.Get(name)})
-		} else if !slices.Contains(notSettings, name) {
+		if !slices.Contains(notSettings, name) {
 			first = append(first, "SET "+quoteName(name)+" = "+quoteText(in.Get(name)))
 		}
 	}
 	for _, statement := range first {
-		if _, err := conn.query(statement, "Null", nil); err != nil {
+		if _, err := conn.query(statement, "Null"); err != nil {
 			return nil, err
 		}
 	}
-	return conn.query(sql, format, params)
+	return conn.query(sql, format)
 }
 
 // spool writes the rows of an INSERT into a file for the engine to read, so that a client that

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -53,6 +54,26 @@ func Postgres(ctx context.Context) (_ *PostgresServer, err error) {
 	return s, nil
 }
 
+// PostgresForTest returns a PostgresServer for a test: see [child.ForTest].
+func PostgresForTest(tb testing.TB) *PostgresServer {
+	tb.Helper()
+	return child.ForTest(tb, Postgres)
+}
+
+// OnePostgres runs tests with one PostgreSQL, in which each [PostgresForTest] is a database. It returns
+// the status for os.Exit.
+func OnePostgres(m *testing.M) int {
+	server, err := Postgres(context.Background())
+	if err != nil { // each test skips or fails
+		return m.Run()
+	}
+	defer func() { _ = server.Close() }()
+	if err := os.Setenv("TRACEFLAKE_POSTGRES_DSN", server.DSN()); err != nil {
+		panic(err)
+	}
+	return m.Run()
+}
+
 // DSN is the address of the database, postgres://user:password@host:port/database.
 func (s *PostgresServer) DSN() string { return s.dsn.String() }
 
@@ -65,6 +86,17 @@ func (s *PostgresServer) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return s.exec(ctx, "DROP DATABASE IF EXISTS "+strings.TrimPrefix(s.dsn.Path, "/")+" WITH (FORCE)")
+}
+
+// Connect returns a connection for a test, closed when the test ends.
+func (s *PostgresServer) Connect(tb testing.TB) *pgx.Conn {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), s.DSN())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
 }
 
 func (s *PostgresServer) exec(ctx context.Context, sql string) error {

@@ -56,9 +56,6 @@ var backends = map[string]func(t *testing.T, store string) backend{
 	"S3": func(t *testing.T, store string) backend {
 		s3.Root.Setenv(t)
 		server := s3.ForTest(t)
-		if err := server.Bucket(t.Context(), "leases"); err != nil {
-			t.Fatal(err)
-		}
 		at := func(address string) string { return "s3://leases/" + store + "?endpoint=http://" + address }
 		nowhere := "s3://nowhere?endpoint=" + server.Endpoint()
 		return backend{strings.TrimPrefix(server.Endpoint(), "http://"), at, nowhere, "create the bucket"}

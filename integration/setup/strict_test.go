@@ -16,16 +16,12 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
-	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
 )
 
-func TestMain(m *testing.M) {
-	s3.Main()
-	kubernetes.Main(m)
-}
+func TestMain(m *testing.M) { kubernetes.Main(m) }
 
 // fleet returns strict settings for a store.
 func fleet(t testing.TB, store string) setup.Config {

@@ -26,7 +26,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	etcd.Main()
 	leasetest.Worker()
 	os.Exit(m.Run())
 }

@@ -29,22 +29,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	s3.Main()
 	leasetest.Worker()
 	os.Exit(m.Run())
 }
 
-const bucket = "leases"
-
-// started returns a server that has a bucket.
-func started(tb testing.TB) *s3.Server {
-	tb.Helper()
-	s := s3.ForTest(tb)
-	if err := s.Bucket(tb.Context(), bucket); err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}
+const bucket = s3.Bucket
 
 func config(endpoint string, keys s3.Keys) aws.Config {
 	provider := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -67,12 +56,12 @@ func storage(c aws.Config, prefix string) leasetest.Storage {
 }
 
 func TestConformance(t *testing.T) {
-	leasetest.Run(t, harness(config(started(t).Endpoint(), s3.Root)))
+	leasetest.Run(t, harness(config(s3.ForTest(t).Endpoint(), s3.Root)))
 }
 
 // Processes reach the server through a bad network. The server is killed.
 func TestProcesses(t *testing.T) {
-	s := started(t)
+	s := s3.ForTest(t)
 	s3.Root.Setenv(t)
 	proxy := faults.HTTP(t, http.DefaultTransport, s.Endpoint())
 	processes.Run(t, "s3://"+bucket+"/processes?endpoint="+proxy.Endpoint(), processes.Outage(s))
@@ -82,7 +71,7 @@ func TestProcesses(t *testing.T) {
 // counted returns a configuration whose requests are counted.
 func counted(tb testing.TB, transport http.RoundTripper) (aws.Config, *calls.Transport) {
 	tb.Helper()
-	cfg, c := config(started(tb).Endpoint(), s3.Root), &calls.Transport{RoundTripper: transport}
+	cfg, c := config(s3.ForTest(tb).Endpoint(), s3.Root), &calls.Transport{RoundTripper: transport}
 	cfg.HTTPClient = &http.Client{Transport: c}
 	return cfg, c
 }
@@ -130,7 +119,7 @@ var wantError = calls.WantError("s3store: ", s3.Root.SecretKey, s3.User.SecretKe
 
 // With the rights that the documentation lists, and with each of them missing.
 func TestRights(t *testing.T) {
-	server := started(t)
+	server := s3.ForTest(t)
 	doc, err := os.ReadFile("../../../lease/s3store/doc.go")
 	if err != nil {
 		t.Fatal(err)

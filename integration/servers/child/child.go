@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,7 +34,7 @@ type Server struct {
 	mu    sync.Mutex
 	cmd   *exec.Cmd // nil if it does not run
 	stdin io.Closer
-	log   *output
+	log   *os.File // without a name
 	ended chan struct{}
 	exit  error // of the last process, once it has ended
 }
@@ -85,7 +87,14 @@ func (s *Server) Run() (err error) {
 	if s.cmd != nil {
 		return nil
 	}
-	cmd, log, ended := s.Command(), new(output), make(chan struct{})
+	log, err := os.CreateTemp("", "traceflake-log-")
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(log.Name()); err != nil {
+		return err
+	}
+	cmd, ended := s.Command(), make(chan struct{})
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
 		return err
@@ -133,7 +142,7 @@ func (s *Server) failure() error {
 	}
 	select {
 	case <-s.ended:
-		return fmt.Errorf("%s ended by itself: %s", s.name, s.log)
+		return fmt.Errorf("%s ended by itself: %s", s.name, s.written())
 	default:
 		return nil
 	}
@@ -143,28 +152,18 @@ func (s *Server) failure() error {
 func (s *Server) Output() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.written()
+}
+
+func (s *Server) written() string {
 	if s.log == nil {
 		return ""
 	}
-	return s.log.String()
-}
-
-// output is what a server writes, for concurrent readers.
-type output struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
+	text, err := io.ReadAll(io.NewSectionReader(s.log, 0, math.MaxInt64))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // Kill ends the server as a crash does. The error reports a server that had ended by itself.
@@ -195,7 +194,7 @@ func (s *Server) end(how func() error) error {
 	err := how()
 	<-s.ended
 	if errors.Is(err, os.ErrProcessDone) || errors.Is(err, os.ErrClosed) {
-		err = fmt.Errorf("%s ended by itself: %s", s.name, s.log)
+		err = fmt.Errorf("%s ended by itself: %s", s.name, s.written())
 	}
 	s.cmd = nil
 	return err
@@ -214,8 +213,8 @@ func (s *Server) Signal(signal syscall.Signal) error {
 // self is the variable that tells a new process of this program which server it is.
 const self = "TRACEFLAKE_CHILD"
 
-// Self returns a command that runs this program again as a server: its [Main] must call serve for
-// the kind. The arguments are passed to serve.
+// Self returns a command that runs this program again as a server, for a kind that an init function
+// passes to [Main]. The arguments are passed to serve.
 func Self(kind string, args ...string) *exec.Cmd {
 	program, err := os.Executable()
 	if err != nil {
@@ -259,14 +258,10 @@ func Foreign(program string, args ...string) *exec.Cmd {
 // ErrNotInstalled is returned if a server is neither installed nor given by its address.
 var ErrNotInstalled = errors.New("not installed")
 
-// ForTest starts a server for a test, and closes it when the test ends. A test whose server is not
-// installed is skipped, or fails if CI is set.
+// ForTest starts a server for a test as [Started] does, and closes it when the test ends.
 func ForTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	s, err := start(ctx)
-	Need(tb, err)
+	s := Started(tb, start)
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			tb.Error(err)
@@ -275,16 +270,19 @@ func ForTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error))
 	return s
 }
 
-// Need ends a test that lacks a server, for the reason in err: see [ForTest].
-func Need(tb testing.TB, err error) {
+// Started starts a server for a test. A test whose server is not installed is skipped, or fails if CI
+// is set.
+func Started[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
 	tb.Helper()
-	switch {
-	case err == nil:
-	case errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "":
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	s, err := start(ctx)
+	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "" {
 		tb.Skip(err)
-	default:
+	} else if err != nil {
 		tb.Fatal(err)
 	}
+	return s
 }
 
 // Traceflake is the package of the command.
@@ -300,21 +298,11 @@ func Build(tb testing.TB, what string) (path string) {
 	return path
 }
 
-// Repository returns the folder of the go.work above the working directory.
-func Repository() (string, error) {
-	wd, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := wd; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no go.work above %s: run inside the repository", wd)
-		}
-	}
-}
+// Repository is the folder of the repository.
+var Repository = func() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "../../..")
+}()
 
 // Addresses returns n addresses on loopback, host:port, whose ports are free now.
 func Addresses(n int) (addresses []string, err error) {

@@ -1,3 +1,5 @@
+// Package etcd runs a real etcd for tests, of one member or of several. Each member is a process, so
+// that it can be killed and stopped: the test's own program, started again as etcd.
 package etcd
 
 import (
@@ -11,10 +13,21 @@ import (
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdmain"
 	"go.uber.org/zap"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
+
+// kind is what a member is started as.
+const kind = "etcd"
+
+func init() {
+	child.Main(kind, func(flags []string) error {
+		etcdmain.Main(append([]string{kind}, flags...))
+		return errors.New("it ended")
+	})
+}
 
 // Cluster is an etcd.
 type Cluster struct {
@@ -39,18 +52,25 @@ func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	clients, peers := ports[:n], ports[n:]
-	if c.Client, err = clientv3.New(clientv3.Config{Endpoints: clients, Logger: zap.NewNop()}); err != nil {
+	var urls, initial []string
+	for i, port := range ports {
+		urls = append(urls, "http://"+port)
+		if i >= n {
+			initial = append(initial, fmt.Sprintf("member%d=%s", i-n, urls[i]))
+		}
+	}
+	if c.Client, err = clientv3.New(clientv3.Config{Endpoints: ports[:n], Logger: zap.NewNop()}); err != nil {
 		return nil, err
 	}
-	var initial []string
-	for i, peer := range peers {
-		initial = append(initial, fmt.Sprintf("member%d=http://%s", i, peer))
-	}
-	for i, peer := range peers {
-		name := fmt.Sprintf("member%d", i)
+	for i := range n {
+		name, client, peer := fmt.Sprint("member", i), urls[i], urls[n+i]
 		c.members = append(c.members, child.New("etcd "+name, func() *exec.Cmd {
-			return child.Self(kind, name, filepath.Join(c.dir, name), "http://"+clients[i], "http://"+peer, strings.Join(initial, ","))
+			return child.Self(kind, "--name", name, "--data-dir", filepath.Join(c.dir, name),
+				"--listen-client-urls", client, "--advertise-client-urls", client,
+				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+				"--initial-cluster", strings.Join(initial, ","), "--log-level", "error", "--unsafe-no-fsync",
+				"--heartbeat-interval", "50", "--election-timeout", "500",
+				"--bcrypt-cost", "4") // a login in milliseconds, even under the race detector
 		}))
 	}
 	if err := c.Run(); err != nil {

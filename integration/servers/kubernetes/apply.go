@@ -1,12 +1,9 @@
 package kubernetes
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,22 +15,13 @@ import (
 // them whose path is their kind with an "s". The server refuses fields that it does not know, and
 // fields that are there twice.
 func (s *Server) Apply(ctx context.Context, stream string) error {
-	decoder := yaml.NewDecoder(strings.NewReader(stream))
-	for {
-		var doc yaml.Node
-		err := decoder.Decode(&doc)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	for text := range strings.SplitSeq(stream, "\n---\n") {
 		var o struct {
 			APIVersion string `yaml:"apiVersion"`
 			Kind       string
 			Metadata   struct{ Name, Namespace string }
 		}
-		if err := doc.Decode(&o); err != nil {
+		if err := yaml.Unmarshal([]byte(text), &o); err != nil {
 			return err
 		}
 		if o.Kind == "" {
@@ -47,15 +35,11 @@ func (s *Server) Apply(ctx context.Context, stream string) error {
 			path += "/namespaces/" + url.PathEscape(cmp.Or(o.Metadata.Namespace, "default"))
 		}
 		path += "/" + strings.ToLower(o.Kind) + "s/" + url.PathEscape(o.Metadata.Name)
-		var text bytes.Buffer
-		encoder := yaml.NewEncoder(&text)
-		if err := errors.Join(encoder.Encode(&doc), encoder.Close()); err != nil {
-			return err
-		}
-		_, err = s.Do(ctx, http.MethodPatch, path+"?fieldManager=test&force=true&fieldValidation=Strict",
-			"application/apply-patch+yaml", text.Bytes())
+		_, err := s.Do(ctx, http.MethodPatch, path+"?fieldManager=test&force=true&fieldValidation=Strict",
+			"application/apply-patch+yaml", []byte(text))
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", o.Kind, o.Metadata.Name, err)
 		}
 	}
+	return nil
 }

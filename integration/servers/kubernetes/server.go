@@ -20,15 +20,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
-	"time"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 )
-
-// Version is that of Kubernetes, as in the go.mod of apiserver.
-const Version = "v1.36.3"
 
 // The users of the server.
 const (
@@ -62,18 +59,13 @@ var shared *Server
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	if shared == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		defer cancel()
-		s, err := Start(ctx)
-		child.Need(tb, err)
-		shared = s
+		shared = child.Started(tb, Start)
 	}
 	return shared
 }
 
 // Main runs the tests of a package and ends the process.
 func Main(m *testing.M) {
-	etcd.Main()
 	code := m.Run()
 	if shared != nil {
 		if err := shared.Close(); err != nil {
@@ -87,11 +79,12 @@ func Main(m *testing.M) {
 // Start starts a server, and returns when it answers. If it was not built the error wraps
 // [child.ErrNotInstalled].
 func Start(ctx context.Context) (_ *Server, err error) {
-	root, err := child.Repository()
+	mod, err := os.ReadFile(filepath.Join(child.Repository, "integration/servers/kubernetes/apiserver/go.mod"))
 	if err != nil {
 		return nil, err
 	}
-	binary := filepath.Join(root, ".cache", "kubernetes", "kube-apiserver-"+Version)
+	version := regexp.MustCompile(`k8s\.io/kubernetes (v\S+)`).FindSubmatch(mod)[1]
+	binary := filepath.Join(child.Repository, ".cache/kubernetes/kube-apiserver-"+string(version))
 	if _, err := os.Stat(binary); err != nil {
 		return nil, fmt.Errorf("%w: run make kubernetes: %w", child.ErrNotInstalled, err)
 	}

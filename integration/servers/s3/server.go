@@ -1,20 +1,33 @@
+// Package s3 runs Versity's S3 gateway for tests, on files. It checks signatures and policies, and
+// it is a process, so that it can be killed and stopped: the test's own program, started again.
 package s3
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/versity/versitygw/auth"
+	"github.com/versity/versitygw/backend/meta"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/embedgw"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// Region is the server's.
-const Region = "us-east-1"
+const (
+	// Region is the server's.
+	Region = "us-east-1"
+	// Bucket is its bucket.
+	Bucket = "leases"
+
+	kind = "s3" // what a server is started as
+)
 
 // Keys are those of a user.
 type Keys struct{ AccessKey, SecretKey string }
@@ -26,8 +39,8 @@ var (
 	User = Keys{"useraccesskey0000000", "user+secret/of+the+tests"}
 )
 
-// Setenv sets the environment variables from which AWS's SDK takes keys, and
-// none other.
+// Setenv sets the environment variables from which AWS's SDK takes keys, and clears those that would
+// override them.
 func (k Keys) Setenv(tb testing.TB) {
 	tb.Helper()
 	for name, value := range map[string]string{
@@ -39,24 +52,52 @@ func (k Keys) Setenv(tb testing.TB) {
 	}
 }
 
-// Server is a server of S3 on this machine: Run starts it with the data that it had, Kill ends it
+func init() {
+	child.Main(kind, func(args []string) error { return serve(args[0], args[1]) })
+}
+
+func serve(dir, address string) error {
+	if err := (meta.XattrMeta{}).Test(dir); err != nil {
+		return fmt.Errorf("the file system of %s has no extended attributes (TMPDIR sets another directory): %w", dir, err)
+	}
+	be, err := posix.New(dir, meta.XattrMeta{}, posix.PosixOpts{})
+	if err != nil {
+		return err
+	}
+	accounts, err := auth.NewInternal(auth.Account{Access: Root.AccessKey, Secret: Root.SecretKey, Role: auth.RoleAdmin}, dir)
+	if err == nil {
+		err = accounts.CreateAccount(auth.Account{Access: User.AccessKey, Secret: User.SecretKey, Role: auth.RoleUser})
+	}
+	if err != nil && !errors.Is(err, auth.ErrUserExists) {
+		return err
+	}
+	const most = 4096
+	return embedgw.RunVersityGW(context.Background(), be, &embedgw.Config{
+		RootUserAccess: Root.AccessKey, RootUserSecret: Root.SecretKey, Region: Region,
+		Ports: []string{address}, MaxConnections: most, MaxRequests: most, MultipartMaxParts: 1,
+		VirtualDomain: "localhost", Quiet: true, KeepAlive: true, IAMService: accounts,
+	})
+}
+
+// Server is an S3 server on this machine: Run starts it with the data that it had, Kill ends it
 // as a crash does.
 type Server struct{ *child.Server }
 
-// Start starts a server, and returns when it answers. Its data is in a folder that Close removes.
-func Start(ctx context.Context) (*Server, error) {
-	dir, err := os.MkdirTemp("", "traceflake-s3-")
-	if err != nil {
+// Start starts a server that has a [Bucket], and returns when it answers. Close removes its data.
+func Start(ctx context.Context) (_ *Server, err error) {
+	s := &Server{child.New(kind, nil)}
+	if s.Dir, err = os.MkdirTemp("", "traceflake-s3-"); err != nil {
 		return nil, err
 	}
-	s := &Server{child.New("s3", nil)}
-	s.Dir = dir
-	s.Command = func() *exec.Cmd { return child.Self(kind, dir, s.Address) }
+	s.Command = func() *exec.Cmd { return child.Self(kind, s.Dir, s.Address) }
 	s.Answers = func(ctx context.Context) error {
 		_, err := s.Client().ListBuckets(ctx, nil)
 		return err
 	}
-	if err := s.Start(ctx); err != nil {
+	if err = s.Start(ctx); err == nil {
+		_, err = s.Client().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String(Bucket)})
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -77,10 +118,4 @@ func (s *Server) Client() *s3.Client {
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: Root.AccessKey, SecretAccessKey: Root.SecretKey}, nil
 		})})
-}
-
-// Bucket makes a bucket.
-func (s *Server) Bucket(ctx context.Context, name string) error {
-	_, err := s.Client().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name})
-	return err
 }

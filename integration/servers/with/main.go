@@ -5,8 +5,7 @@
 // It starts each server, and sets the environment variable in which those tests find it. A variable
 // that is set already stays. If a server is not installed, the command runs without its variable.
 //
-// To add a server, add it to all. If it runs this program again ([child.Self]), main must call its
-// Main first.
+// To add a server, add it to all.
 package main
 
 import (
@@ -27,47 +26,30 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 )
 
-// all are the servers: each with the variable that tests read, and what starts it and returns the
-// variable's value.
-var all = []struct {
-	variable string
-	start    func(context.Context) (value string, server io.Closer, err error)
-}{
-	{"TEST_POSTGRES", func(ctx context.Context) (string, io.Closer, error) {
-		s, err := servers.Postgres(ctx)
-		if err != nil {
-			return "", nil, err
-		}
-		return s.DSN(), s, nil
-	}},
-	{"TEST_ETCD", func(ctx context.Context) (string, io.Closer, error) {
-		c, err := etcd.Start(ctx, 1)
-		if err != nil {
-			return "", nil, err
-		}
-		return c.Endpoints()[0], c, nil
-	}},
-	{"TEST_S3", func(ctx context.Context) (string, io.Closer, error) {
-		s, err := s3.Start(ctx)
-		if err != nil {
-			return "", nil, err
-		}
-		const bucket = "leases"
+// all are the servers, by the variable that tests read. Each is started, and its variable's value
+// returned.
+var all = map[string]func(context.Context) (value string, server io.Closer, err error){
+	"TEST_POSTGRES": serving(servers.Postgres, (*servers.PostgresServer).DSN),
+	"TEST_ETCD": serving(func(ctx context.Context) (*etcd.Cluster, error) { return etcd.Start(ctx, 1) },
+		func(c *etcd.Cluster) string { return c.Endpoints()[0] }),
+	"TEST_S3": serving(s3.Start, func(s *s3.Server) string {
 		user := url.UserPassword(s3.Root.AccessKey, s3.Root.SecretKey)
-		return (&url.URL{Scheme: "http", User: user, Host: s.Address, Path: bucket}).String(), s, s.Bucket(ctx, bucket)
-	}},
-	{"TEST_KUBERNETES", func(ctx context.Context) (string, io.Closer, error) {
-		s, err := kubernetes.Start(ctx)
+		return (&url.URL{Scheme: "http", User: user, Host: s.Address, Path: s3.Bucket}).String()
+	}),
+	"TEST_KUBERNETES": serving(kubernetes.Start, func(s *kubernetes.Server) string { return s.Proxy(kubernetes.Token(kubernetes.Admin)) }),
+}
+
+func serving[S io.Closer](start func(context.Context) (S, error), value func(S) string) func(context.Context) (string, io.Closer, error) {
+	return func(ctx context.Context) (string, io.Closer, error) {
+		s, err := start(ctx)
 		if err != nil {
 			return "", nil, err
 		}
-		return s.Proxy(kubernetes.Token(kubernetes.Admin)), s, nil
-	}},
+		return value(s), s, nil
+	}
 }
 
 func main() {
-	etcd.Main()
-	s3.Main()
 	if len(os.Args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: with COMMAND [ARGUMENT ...]")
 		os.Exit(2)
@@ -89,22 +71,20 @@ func run(ctx context.Context, command *exec.Cmd) (err error) {
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.Env = os.Environ()
-	for _, s := range all {
-		if os.Getenv(s.variable) != "" {
+	for variable, start := range all {
+		if os.Getenv(variable) != "" {
 			continue
 		}
-		value, server, failed := s.start(ctx)
+		value, server, failed := start(ctx)
 		if errors.Is(failed, child.ErrNotInstalled) {
-			fmt.Fprintf(os.Stderr, "with: no %s: %v\n", s.variable, failed)
+			fmt.Fprintf(os.Stderr, "with: no %s: %v\n", variable, failed)
 			continue
-		}
-		if server != nil {
-			defer func() { err = errors.Join(err, server.Close()) }()
 		}
 		if failed != nil {
 			return failed
 		}
-		command.Env = append(command.Env, s.variable+"="+value)
+		defer func() { err = errors.Join(err, server.Close()) }()
+		command.Env = append(command.Env, variable+"="+value)
 	}
 	return command.Run()
 }
