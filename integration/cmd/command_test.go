@@ -131,9 +131,10 @@ func TestPostgres(t *testing.T) {
 
 // If the reader closes the pipe, the program ends instead of running forever.
 func TestClosedPipe(t *testing.T) {
+	path := child.Build(t, child.Traceflake)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, child.Build(t, child.Traceflake), "new", "-n", "2000000000")
+	cmd := exec.CommandContext(ctx, path, "new", "-n", "2000000000")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

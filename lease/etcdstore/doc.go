@@ -1,6 +1,5 @@
 // Package etcdstore keeps leases of nodes in etcd, for a fleet: a
-// [github.com/traceflake/traceflake/lease.Store] on a client of
-// go.etcd.io/etcd/client/v3.
+// [github.com/traceflake/traceflake/lease.Store] on a client of go.etcd.io/etcd/client/v3.
 //
 // # What it needs
 //
@@ -27,8 +26,7 @@
 //	cert  the client's own certificate in PEM form, together with key
 //	key   the client's private key in PEM form
 //
-// Any other parameter is an error. For other settings, pass your own client to
-// [New].
+// Any other parameter is an error. For other settings, pass your own client to [New].
 //
 // # The keys
 //
@@ -56,6 +54,4 @@
 //
 // etcd does not expose its time, so this store cannot refuse a client whose clock is far ahead: it
 // takes a block until the lease's end by its own clock. That costs a block, not uniqueness.
-//
-// Tests that stop and kill members of a real etcd are in integration/lease/etcdstore.
 package etcdstore

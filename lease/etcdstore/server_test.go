@@ -65,7 +65,7 @@ func TestServer(t *testing.T) {
 		prefix, proxy := newPrefix(tb), pagestest.NewProxy(tb, address(tb))
 		return pagestest.Storage{
 			Open: func() (pages.Server, error) {
-				return &server{&connection{client: newClient(tb, proxy.Address())}, prefix, nil}, nil
+				return &server{client: newClient(tb, proxy.Address()), prefix: prefix}, nil
 			},
 			Delete: func(name string) error {
 				_, err := newClient(tb, address(tb)).Delete(tb.Context(), prefix+name)

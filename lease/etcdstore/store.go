@@ -5,23 +5,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
+	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
-// DefaultPrefix begins every key unless [New] or the URL gives another.
-const DefaultPrefix = "/traceflake/leases/"
+func init() {
+	driver.Register("etcd", openURL)
+	driver.Register("etcds", openURL)
+}
 
-// blocksPerPage is how many blocks of a new store share a key: few processes
-// write the same one, and a value is small.
-const blocksPerPage = 64
+const (
+	// DefaultPrefix begins every key unless [New] or the URL gives another.
+	DefaultPrefix = "/traceflake/leases/"
+
+	// blocksPerPage is how many blocks of a new store share a key: few processes write the same one, and
+	// a value is small.
+	blocksPerPage = 64
+
+	urlForm = "etcd://user:password@host:port,host:port/prefix, or etcds://… for TLS"
+)
 
 // New returns a store in the etcd of client, which the caller must close. Every key begins with prefix;
 // "" is [DefaultPrefix]. Fleets with different secrets need different prefixes, none of which is a
@@ -31,37 +45,139 @@ func New(client clientv3.KV, prefix string) (driver.Store, error) {
 	if client == nil || ok && c == nil {
 		return nil, fmt.Errorf("etcdstore: %w: no client", lease.ErrInvalidRequest)
 	}
-	endpoints := []string{"etcd"}
+	s := &server{client: client, config: clientv3.Config{Endpoints: []string{"etcd"}}}
 	if ok {
-		endpoints = c.Endpoints()
+		s.config.Endpoints = c.Endpoints()
 	}
-	return newStore(&connection{client: client}, prefix, endpoints)
+	return s.store(prefix)
 }
 
-func newStore(c *connection, prefix string, endpoints []string) (driver.Store, error) {
-	prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/" // or it might be a prefix of another
-	return pages.New(&server{c, prefix, endpoints}, pages.Layout{Name: "etcdstore", BlocksPerPage: blocksPerPage})
+// openURL is the [driver.Opener] of etcd and etcds. Query parameters of etcds name files in PEM form:
+// ca, cert, key.
+func openURL(text string) (driver.Store, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Opaque != "" {
+		return nil, bad("want " + urlForm) // err may contain the password
+	}
+	s := &server{config: clientv3.Config{
+		DialTimeout:          5 * time.Second,
+		DialKeepAliveTime:    10 * time.Second, // detects a member that vanished without closing the connection
+		DialKeepAliveTimeout: 5 * time.Second,
+		Logger:               zap.NewNop(), // errors are returned
+	}}
+	scheme := "http://"
+	query := u.Query()
+	if u.Scheme == "etcds" {
+		scheme = "https://"
+		files := transport.TLSInfo{TrustedCAFile: query.Get("ca"), CertFile: query.Get("cert"), KeyFile: query.Get("key")}
+		if s.config.TLS, err = files.ClientConfig(); err != nil {
+			return nil, fmt.Errorf("etcdstore: %w: TLS: %w", lease.ErrInvalidRequest, err)
+		}
+	}
+	for name := range query {
+		if u.Scheme != "etcds" || name != "ca" && name != "cert" && name != "key" {
+			return nil, bad(fmt.Sprintf("unknown parameter %q", name))
+		}
+	}
+	for host := range strings.SplitSeq(u.Host, ",") {
+		if host == "" {
+			return nil, bad("want " + urlForm)
+		}
+		s.config.Endpoints = append(s.config.Endpoints, scheme+host)
+	}
+	if u.User != nil {
+		s.config.Username = u.User.Username()
+		s.config.Password, _ = u.User.Password()
+	}
+	return s.store(strings.TrimSuffix(u.Path, "/"))
 }
 
-// server is a [pages.Server] on the keys below a prefix. The version of a page is
-// its value, which never recurs; etcd's revisions may, after a restore.
+// bad is the error of an invalid URL, which may contain a password.
+func bad(text string) error {
+	return fmt.Errorf("etcdstore: %w: the URL: %s", lease.ErrInvalidRequest, text)
+}
+
+// server is a [pages.Server] on the keys below a prefix. The version of a page is its value, which never
+// recurs; etcd's revisions may, after a restore.
 type server struct {
-	*connection
-	prefix    string
-	endpoints []string // for errors
+	prefix string
+	config clientv3.Config // of a URL's client, which the first call creates: the server may be down
+
+	mu     sync.Mutex
+	client clientv3.KV
+	close  func() error // nil if the caller of New closes the client, or there is none yet
+	closed bool
+}
+
+func (s *server) store(prefix string) (driver.Store, error) {
+	s.prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/" // or it might be a prefix of another
+	return pages.New(s, pages.Layout{Name: "etcdstore", BlocksPerPage: blocksPerPage})
+}
+
+// kv returns the client. To create one with a password contacts the server, until the context is over.
+func (s *server) kv(ctx context.Context) (clientv3.KV, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.New("the store is closed")
+	}
+	if s.client != nil {
+		return s.client, nil
+	}
+	config := s.config
+	life, end := context.WithCancel(context.Background()) // of the client
+	config.Context = life
+	connected := context.AfterFunc(ctx, end)
+	client, err := clientv3.New(config)
+	if err != nil {
+		end()
+		return nil, errors.Join(err, ctx.Err())
+	}
+	if !connected() { // the call was canceled
+		return nil, errors.Join(ctx.Err(), client.Close())
+	}
+	s.client, s.close = client, client.Close
+	return client, nil
+}
+
+// Close implements [pages.Server].
+func (s *server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	closed := s.closed
+	s.closed = true
+	if s.close == nil || closed {
+		return nil
+	}
+	return s.close()
 }
 
 // Read implements [pages.Server].
 func (s *server) Read(ctx context.Context, name string) (pages.Object, error) {
+	kvs, err := s.get(ctx, s.prefix+name)
+	return object(kvs), err
+}
+
+// List implements [pages.Server]. It lists the data too, all of one moment.
+func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
+	kvs, err := s.get(ctx, s.prefix, clientv3.WithPrefix())
+	all := make(map[string]pages.Object, len(kvs))
+	for i, kv := range kvs {
+		all[strings.TrimPrefix(string(kv.Key), s.prefix)] = object(kvs[i:])
+	}
+	return all, err
+}
+
+func (s *server) get(ctx context.Context, key string, options ...clientv3.OpOption) ([]*mvccpb.KeyValue, error) {
 	kv, err := s.kv(ctx)
 	if err != nil {
-		return pages.Object{}, s.failed(err)
+		return nil, s.failed(err)
 	}
-	got, err := kv.Get(ctx, s.prefix+name)
+	got, err := kv.Get(ctx, key, options...)
 	if err != nil {
-		return pages.Object{}, s.failed(err)
+		return nil, s.failed(err)
 	}
-	return object(got.Kvs), nil
+	return got.Kvs, nil
 }
 
 // Write implements [pages.Server].
@@ -92,24 +208,7 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 	return now, nil
 }
 
-// List implements [pages.Server]. It lists the data too, all of one moment.
-func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
-	kv, err := s.kv(ctx)
-	if err != nil {
-		return nil, s.failed(err)
-	}
-	got, err := kv.Get(ctx, s.prefix, clientv3.WithPrefix())
-	if err != nil {
-		return nil, s.failed(err)
-	}
-	all := make(map[string]pages.Object, len(got.Kvs))
-	for _, kv := range got.Kvs {
-		all[strings.TrimPrefix(string(kv.Key), s.prefix)] = object([]*mvccpb.KeyValue{kv})
-	}
-	return all, nil
-}
-
-// object is the value of one key, or of none.
+// object is the value of the first key, or of none.
 func object(kvs []*mvccpb.KeyValue) pages.Object {
 	if len(kvs) == 0 {
 		return pages.Object{}
@@ -126,7 +225,7 @@ func (s *server) failed(err error) error {
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
 		hint = "set the user and the password: " + urlForm
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w (no response from %s)", err, strings.Join(s.endpoints, ", "))
+		return fmt.Errorf("%w (no response from %s)", err, strings.Join(s.config.Endpoints, ", "))
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fmt.Errorf("%w (etcd's quota is used up: compact and defragment it, then disarm the alarm)", err)
 	default:

@@ -16,12 +16,12 @@ import (
 // accountDir is where the kubelet mounts the service account of a pod.
 const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// inPod returns how a pod reaches the API server of its cluster, and the pod's namespace. The token is
+// inPod returns the objects in a pod's namespace, without the name of their store. The token is
 // read for each request: the kubelet replaces it long before it expires.
-func inPod(dir string) (c connection, namespace string, err error) {
+func inPod(dir string) (*objects, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return c, "", errors.New("this is not a pod, because KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; " +
+		return nil, errors.New("this is not a pod, because KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; " +
 			"run `kubectl proxy` and add ?server=http://127.0.0.1:8001 to the URL")
 	}
 	token := func() (string, error) { return read(dir, "token") }
@@ -29,13 +29,13 @@ func inPod(dir string) (c connection, namespace string, err error) {
 	ca, noCA := read(dir, "ca.crt")
 	namespace, noNamespace := read(dir, "namespace")
 	if err := errors.Join(noToken, noCA, noNamespace); err != nil {
-		return c, "", err
+		return nil, err
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(ca)) {
-		return c, "", fmt.Errorf("the pod's service account: %s has no certificate in PEM form", filepath.Join(dir, "ca.crt"))
+		return nil, fmt.Errorf("the pod's service account: %s has no certificate in PEM form", filepath.Join(dir, "ca.crt"))
 	}
-	return connection{newClient(roots), "https://" + net.JoinHostPort(host, port), token}, namespace, nil
+	return &objects{client: newClient(roots), server: "https://" + net.JoinHostPort(host, port), token: token, namespace: namespace}, nil
 }
 
 // read returns what a file of the service account contains.

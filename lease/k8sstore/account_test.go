@@ -40,7 +40,7 @@ func TestAccount(t *testing.T) {
 	token, ca, namespace := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt"), filepath.Join(dir, "namespace")
 	wrong := func(what string, texts ...string) {
 		t.Helper()
-		_, _, err := inPod(dir)
+		_, err := inPod(dir)
 		wantError(t, what, err, nil, texts...)
 	}
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
@@ -56,11 +56,11 @@ func TestAccount(t *testing.T) {
 	wrong("half a certificate", "ca.crt has no certificate")
 	write(t, ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 
-	c, name, err := inPod(dir)
-	if err != nil || name != "shop" {
-		t.Fatalf("the namespace is %q, %v", name, err)
+	o, err := inPod(dir)
+	if err != nil || o.namespace != "shop" {
+		t.Fatalf("%+v, %v", o, err)
 	}
-	o := &objects{connection: c, namespace: "shop", name: "orders"}
+	o.name = "orders"
 	_, err = o.Read(t.Context(), "page-0001")
 	wantError(t, "another token", err, lease.ErrMisconfigured, "credentials", "401")
 	write(t, token, "hunter2\n")

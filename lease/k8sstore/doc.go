@@ -1,7 +1,6 @@
-// Package k8sstore keeps leases of nodes in a Kubernetes cluster, for the fleet
-// that runs there: a [github.com/traceflake/traceflake/lease.Store] on
-// Lease objects of its API server. It needs nothing but the API server and the
-// standard library.
+// Package k8sstore keeps leases of nodes in a Kubernetes cluster, for the fleet that runs there:
+// a [github.com/traceflake/traceflake/lease.Store] on Lease objects of its API server. It needs
+// nothing but the API server and the standard library.
 //
 // # By URL
 //
@@ -11,15 +10,13 @@
 //	k8s:///name
 //	k8s://namespace/name?server=http://127.0.0.1:8001
 //
-// Without a namespace it is that of the pod. The names of all objects begin with
-// name; the default is [DefaultName]. Fleets with different secrets need different
-// names or namespaces.
+// Without a namespace it is that of the pod. The names of all objects begin with name; the
+// default is [DefaultName]. Fleets with different secrets need different names or namespaces.
 //
-// In a pod the store uses the pod's service account, whose token is read for each
-// request. Elsewhere server is a URL that needs no credentials, such as that of
-// `kubectl proxy`, which uses those of your kubeconfig; without a namespace it is
-// then "default". Any other parameter is an error. For other settings, pass your
-// own client to [New], for example one of client-go:
+// In a pod the store uses the pod's service account, whose token is read for each request.
+// Elsewhere server is a URL that needs no credentials, such as that of `kubectl proxy`, which
+// uses those of your kubeconfig; without a namespace it is then "default". Any other parameter is
+// an error. For other settings, pass your own client to [New], for example one of client-go:
 //
 //	client, err := rest.HTTPClientFor(config)
 //	…
@@ -82,6 +79,4 @@
 //
 // The server's time is the Date header of its responses. A client whose clock is more than a minute
 // ahead of it is refused with [github.com/traceflake/traceflake/lease.ErrClockAhead].
-//
-// Tests that kill a real API server, and change its rights, are in integration/lease/k8sstore.
 package k8sstore

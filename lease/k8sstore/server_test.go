@@ -31,7 +31,7 @@ func TestServer(t *testing.T) {
 		proxy := pagestest.NewProxy(tb, strings.TrimPrefix(url, "http://"))
 		name := "test-" + strings.ToLower(rand.Text())
 		open := func() *objects { // as another process has it
-			return &objects{connection: connection{client: newClient(nil), server: "http://" + proxy.Address()}, namespace: "default", name: name}
+			return &objects{client: newClient(nil), server: "http://" + proxy.Address(), namespace: "default", name: name}
 		}
 		remove := func(path, query string) error {
 			var ignored struct{}

@@ -2,6 +2,7 @@ package k8sstore
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -20,6 +21,34 @@ const DefaultName = "traceflake"
 // processes write the same one, and there are few to read when blocks run out.
 const blocksPerPage = 128
 
+func init() { driver.Register("k8s", openURL) }
+
+const urlForm = "k8s://namespace/name, or k8s:///name for the pod's namespace; outside of pods with ?server=URL"
+
+// openURL is the [driver.Opener] of k8s.
+func openURL(text string) (driver.Store, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Opaque != "" || u.User != nil || u.Port() != "" || u.Fragment != "" || !strings.HasPrefix(text, "k8s://") {
+		return nil, errors.New("k8sstore: not the URL of a store, want " + urlForm)
+	}
+	query := u.Query()
+	server := query.Get("server")
+	query.Del("server")
+	for name := range query {
+		return nil, fmt.Errorf("k8sstore: unknown parameter %q of the URL, want server", name)
+	}
+	name := strings.Trim(u.Path, "/")
+	if server != "" {
+		return New(newClient(nil), server, cmp.Or(u.Host, "default"), name)
+	}
+	o, err := inPod(accountDir)
+	if err != nil {
+		return nil, fmt.Errorf("k8sstore: %w", err)
+	}
+	o.namespace, o.name = cmp.Or(u.Host, o.namespace), name
+	return o.store()
+}
+
 // New returns a store in a namespace of the API server at a URL, with a client
 // that authenticates by itself; with client-go it is that of rest.HTTPClientFor,
 // and the URL is the Host of the same rest.Config. The names of the store's objects begin with name, at
@@ -35,14 +64,14 @@ func New(client *http.Client, server, namespace, name string) (driver.Store, err
 	}
 	own := *client
 	own.CheckRedirect = noRedirect
-	return newStore(connection{client: &own, server: strings.TrimRight(server, "/")}, namespace, name)
+	return (&objects{client: &own, server: strings.TrimRight(server, "/"), namespace: namespace, name: name}).store()
 }
 
 // label is the form of the names of namespaces and stores.
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-func newStore(c connection, namespace, name string) (driver.Store, error) {
-	o := &objects{connection: c, namespace: namespace, name: cmp.Or(name, DefaultName)}
+func (o *objects) store() (driver.Store, error) {
+	o.name = cmp.Or(o.name, DefaultName)
 	for what, name := range map[string]string{"namespace": o.namespace, "name": o.name} {
 		if !label.MatchString(name) {
 			return nil, fmt.Errorf("k8sstore: %w: the %s is %q, want at most 63 letters a to z, digits and hyphens",
@@ -50,6 +79,5 @@ func newStore(c connection, namespace, name string) (driver.Store, error) {
 		}
 	}
 	// API servers have several kinds of storage below them.
-	layout := pages.Layout{Name: "k8sstore", BlocksPerPage: blocksPerPage, Probe: true}
-	return pages.New(o, layout)
+	return pages.New(o, pages.Layout{Name: "k8sstore", BlocksPerPage: blocksPerPage, Probe: true})
 }

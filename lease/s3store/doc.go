@@ -1,6 +1,5 @@
-// Package s3store keeps leases of nodes in a bucket of Amazon S3, or of another
-// server that speaks its protocol, for a fleet: a
-// [github.com/traceflake/traceflake/lease.Store].
+// Package s3store keeps leases of nodes in a bucket of Amazon S3, or of another server that
+// speaks its protocol, for a fleet: a [github.com/traceflake/traceflake/lease.Store].
 //
 // # What it needs
 //
@@ -79,10 +78,9 @@
 //
 // # Requests
 //
-// A start is a GET, a renewal a GET and a PUT, and so is an Acquire whose first page has a
-// free block, which nearly all have until most blocks are taken. If another
-// process writes the same page at this moment, both are repeated. docs/operating.md has what a fleet
-// costs.
+// A start is a GET, a renewal a GET and a PUT, and so is an Acquire whose first page has a free
+// block, which nearly all have until most blocks are taken. If another process writes the same
+// page at this moment, both are repeated. docs/operating.md has what a fleet costs.
 //
 // A server that limits requests with 429 or SlowDown is asked again, within the context of the call.
 // Other errors are returned at once; no write whose outcome is unknown is repeated.
@@ -107,10 +105,7 @@
 //
 // # Clocks
 //
-// The store's clock is the Date of responses: a client that is ahead of it by
-// more than a minute is refused with
-// [github.com/traceflake/traceflake/lease.ErrClockAhead]. S3 itself
-// refuses signatures that are 15 minutes off.
-//
-// Tests that stop and kill a real server, and change its rights, are in integration/lease/s3store.
+// The store's clock is the Date of responses: a client that is ahead of it by more than a minute
+// is refused with [github.com/traceflake/traceflake/lease.ErrClockAhead]. S3 itself refuses
+// signatures that are 15 minutes off.
 package s3store

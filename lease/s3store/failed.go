@@ -17,7 +17,11 @@ const (
 	listBucket = "s3:ListBucket"
 )
 
-const noSuchKey = "NoSuchKey"
+// Codes of error responses.
+const (
+	noSuchKey  = "NoSuchKey"
+	clockIsOff = "RequestTimeTooSkewed"
+)
 
 // failed adds to err what was being done.
 func (s *server) failed(right, name string, err error) error {
@@ -27,6 +31,8 @@ func (s *server) failed(right, name string, err error) error {
 	}
 	return fmt.Errorf("%s on %s: %w", right, where, err)
 }
+
+const wrongKeys = "the credentials are not those of the server, or a proxy between here and the server changes requests"
 
 // hints say what to do if a response has the code.
 var hints = map[string]string{
@@ -39,11 +45,6 @@ var hints = map[string]string{
 	"XAmzContentSHA256Mismatch": wrongKeys,
 	"NoSuchBucket":              "create the bucket",
 }
-
-const (
-	clockIsOff = "RequestTimeTooSkewed"
-	wrongKeys  = "the credentials are not those of the server, or a proxy between here and the server changes requests"
-)
 
 // refused returns the error for an unexpected response and, if an operator can
 // fix the cause, says how: then the server did nothing.

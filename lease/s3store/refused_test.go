@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,7 +22,10 @@ import (
 )
 
 func TestURL(t *testing.T) {
-	setenv(t)
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
 	for _, c := range []struct {
 		url   string
 		texts []string
@@ -30,8 +35,6 @@ func TestURL(t *testing.T) {
 		{"s3://key:hunter2@bucket?region=eu-west-1", []string{"s3://bucket/prefix"}},
 		{"s3://Bucket?region=eu-west-1", []string{`"Bucket"`}},
 		{"s3://bucket", []string{"region", "AWS_REGION"}},
-		{"s3://bucket?region=", []string{`"region"`}},
-		{"s3://bucket?region=a&region=b", []string{`"region"`}},
 		{"s3://bucket?region=evil.example/", []string{`"evil.example/"`, "region"}},
 		{"s3://bucket?region=eu-west-1&endpiont=x", []string{`"endpiont"`}},
 		{"s3://bucket?endpoint=host:9000", []string{"https://host:port"}},
@@ -180,41 +183,27 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Throttled requests are repeated until the context is over, as package pages does with busy servers.
-func TestThrottled(t *testing.T) {
-	for _, c := range []*stub{{status: 503, code: "SlowDown"}, {status: 429}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err := c.store(t).Acquire(ctx, calls.Request(time.Now()))
-		wantError(t, c.code, err, context.DeadlineExceeded, "throttles requests", fmt.Sprint(c.status))
-		if n := c.asked.Load(); n < 3 || n > 10 {
-			t.Errorf("%s: %d requests in 2 s", c.code, n)
-		}
-	}
-}
-
 // A write that was refused because the object has changed, or because another write of it is in
-// progress, is repeated only after a read. A creation is repeated: a read may not show the object yet.
-func TestConflicts(t *testing.T) {
+// progress, is repeated only after a read. A creation is repeated, since a read may not show the object
+// yet, and so is what the server had no time for: package pages waits before it does.
+func TestConflictsAndThrottling(t *testing.T) {
 	for _, c := range []struct {
 		*stub
-		version string
-		busy    bool
+		version, busy string
 	}{
-		{&stub{status: http.StatusPreconditionFailed, code: "PreconditionFailed"}, "", false},
-		{&stub{status: http.StatusPreconditionFailed, code: "PreconditionFailed"}, "old", false},
-		{&stub{status: http.StatusNotFound, code: "NoSuchKey"}, "old", false},
-		{&stub{status: http.StatusConflict, code: "ConditionalRequestConflict"}, "old", false},
-		{&stub{status: http.StatusConflict, code: "OperationAborted"}, "old", false},
-		{&stub{status: http.StatusConflict, code: "ConditionalRequestConflict"}, "", true},
+		{&stub{status: http.StatusPreconditionFailed, code: "PreconditionFailed"}, "", ""},
+		{&stub{status: http.StatusPreconditionFailed, code: "PreconditionFailed"}, "old", ""},
+		{&stub{status: http.StatusNotFound, code: "NoSuchKey"}, "old", ""},
+		{&stub{status: http.StatusConflict, code: "ConditionalRequestConflict"}, "old", ""},
+		{&stub{status: http.StatusConflict, code: "OperationAborted"}, "old", ""},
+		{&stub{status: http.StatusConflict, code: "ConditionalRequestConflict"}, "", "for another process"},
+		{&stub{status: http.StatusServiceUnavailable, code: "SlowDown"}, "old", "throttles requests"},
+		{&stub{status: http.StatusTooManyRequests}, "old", "throttles requests"},
 	} {
 		server := httptest.NewServer(c.stub)
-		s, err := newServer(played(server.URL).config(), bucket, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.Write(t.Context(), "page-0000", []byte("data"), c.version)
-		if _, busy := errors.AsType[*pages.Busy](err); busy != c.busy || errors.Is(err, pages.ErrChanged) == busy {
+		_, err := played(server.URL).server(t, "").Write(t.Context(), "page-0000", []byte("data"), c.version)
+		_, busy := errors.AsType[*pages.Busy](err)
+		if busy != (c.busy != "") || errors.Is(err, pages.ErrChanged) == busy || !strings.Contains(err.Error(), c.busy) {
 			t.Errorf("%s, version %q: %v", c.code, c.version, err)
 		}
 		server.Close()

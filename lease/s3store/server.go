@@ -24,8 +24,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
-// server is a [pages.Server] on the objects of a bucket whose keys begin with a
-// prefix.
+// server is a [pages.Server] on the objects of a bucket whose keys begin with a prefix.
 type server struct {
 	client      aws.HTTPClient
 	credentials aws.CredentialsProvider
@@ -35,8 +34,6 @@ type server struct {
 	bucket      string
 	prefix      string
 }
-
-var _ pages.Server = (*server)(nil)
 
 // Read implements [pages.Server].
 func (s *server) Read(ctx context.Context, name string) (pages.Object, error) {
@@ -67,10 +64,11 @@ func (s *server) Close() error {
 
 // Write implements [pages.Server].
 func (s *server) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
-	header := http.Header{"Content-Type": {"application/json"}, "If-None-Match": {"*"}}
+	condition, value := "If-None-Match", "*"
 	if version != "" {
-		header = http.Header{"Content-Type": {"application/json"}, "If-Match": {`"` + version + `"`}}
+		condition, value = "If-Match", `"`+version+`"`
 	}
+	header := http.Header{"Content-Type": {"application/json"}, condition: {value}}
 	a, err := s.ask(ctx, http.MethodPut, s.prefix+name, header, data)
 	if err != nil {
 		return pages.Object{}, err
@@ -100,13 +98,6 @@ func checksum(data []byte) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64.Checksum(data, nvme)))
 }
 
-// listing is the part of ListObjectsV2's response that is used.
-type listing struct {
-	XMLName               xml.Name `xml:"ListBucketResult"`
-	Contents              []struct{ Key string }
-	NextContinuationToken string
-}
-
 // List implements [pages.Server]. It lists names only.
 func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
 	all := make(map[string]pages.Object)
@@ -119,7 +110,11 @@ func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
 		if a.status != http.StatusOK {
 			return nil, s.refused(listBucket, "", a)
 		}
-		var l listing
+		var l struct { // of the response of ListObjectsV2
+			XMLName               xml.Name `xml:"ListBucketResult"`
+			Contents              []struct{ Key string }
+			NextContinuationToken string
+		}
 		if err := xml.Unmarshal(a.body, &l); err != nil {
 			return nil, s.failed(listBucket, "", fmt.Errorf("not a list of objects: %w", err))
 		}
@@ -152,8 +147,7 @@ type answer struct {
 	body   []byte
 	time   time.Time // of the server
 
-	// Of an error.
-	code, message, region string
+	code, message, region string // of an error
 }
 
 // An object is far smaller, and so is a list of 1000.
@@ -203,7 +197,14 @@ func (s *server) ask(ctx context.Context, method, path string, header http.Heade
 			method, req.URL.Redacted())
 	}
 	if a.status >= http.StatusMultipleChoices {
-		a.explain()
+		var e struct {
+			XMLName               xml.Name `xml:"Error"`
+			Code, Message, Region string
+		}
+		if xml.Unmarshal(a.body, &e) == nil {
+			a.code, a.message = e.Code, e.Message
+		}
+		a.region = cmp.Or(a.header.Get("X-Amz-Bucket-Region"), e.Region)
 	}
 	switch {
 	case a.conflict() && header.Get("If-None-Match") != "":
@@ -230,18 +231,6 @@ type halfway struct{ context.Context }
 func (h halfway) Read([]byte) (int, error) {
 	pages.Halfway(h)
 	return 0, io.EOF
-}
-
-// explain reads what an error response contains.
-func (a *answer) explain() {
-	var e struct {
-		XMLName               xml.Name `xml:"Error"`
-		Code, Message, Region string
-	}
-	if xml.Unmarshal(a.body, &e) == nil {
-		a.code, a.message = e.Code, e.Message
-	}
-	a.region = cmp.Or(a.header.Get("X-Amz-Bucket-Region"), e.Region)
 }
 
 // String is for errors: the status, and what the server says.

@@ -3,17 +3,13 @@ package s3store
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
@@ -81,18 +77,6 @@ func (p place) config() aws.Config {
 	return c
 }
 
-// setenv sets the environment variables from which AWS's SDK takes keys, and none other.
-func setenv(tb testing.TB) {
-	tb.Helper()
-	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": root.AccessKeyID, "AWS_SECRET_ACCESS_KEY": root.SecretAccessKey, "AWS_SESSION_TOKEN": "",
-		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
-		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
-	} {
-		tb.Setenv(name, value)
-	}
-}
-
 // newPrefix returns a prefix of a storage's own.
 func newPrefix() string { return "traceflake-test/" + rand.Text() + "/" }
 
@@ -117,29 +101,14 @@ func create(tb testing.TB, s driver.Store, nodes uint32) error {
 	return s.Create(tb.Context(), d)
 }
 
-// sign signs a request.
-func (p place) sign(r *http.Request, body []byte) error {
-	sum := sha256.Sum256(body)
-	payload := hex.EncodeToString(sum[:])
-	r.Header.Set("X-Amz-Content-Sha256", payload)
-	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
-	return signer.SignHTTP(r.Context(), p.keys, r, payload, "s3", region, time.Now())
-}
-
-// do sends a request without a body, and returns its status.
-func (p place) do(ctx context.Context, method, path string) (status int, err error) {
-	r, err := http.NewRequestWithContext(ctx, method, p.endpoint+path, nil)
-	if err == nil {
-		err = p.sign(r, nil)
-	}
+// server returns a client of the bucket.
+func (p place) server(tb testing.TB, prefix string) *server {
+	tb.Helper()
+	s, err := newServer(p.config(), p.bucket, prefix)
 	if err != nil {
-		return 0, err
+		tb.Fatal(err)
 	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, err
-	}
-	return res.StatusCode, res.Body.Close()
+	return s
 }
 
 // What a Server must do, on a real one.
@@ -149,10 +118,10 @@ func TestServer(t *testing.T) {
 		proxy := pagestest.NewProxy(tb, strings.TrimPrefix(p.endpoint, "http://"))
 		return pagestest.Storage{
 			Open: func() (pages.Server, error) {
-				return newServer(p.behind("http://"+proxy.Address()).config(), p.bucket, prefix)
+				return p.behind("http://"+proxy.Address()).server(tb, prefix), nil
 			},
 			Delete: func(name string) error {
-				_, err := p.do(context.Background(), http.MethodDelete, "/"+p.bucket+"/"+prefix+name)
+				_, err := p.server(tb, "").ask(context.Background(), http.MethodDelete, prefix+name, nil, nil)
 				return err
 			},
 			Stall: proxy.Stall,

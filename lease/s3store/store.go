@@ -2,15 +2,19 @@ package s3store
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -25,16 +29,43 @@ const (
 	blocksPerPage = 64
 )
 
+func init() { driver.Register("s3", openURL) }
+
+const urlForm = "s3://bucket/prefix?region=REGION&endpoint=URL"
+
+// openURL is the [driver.Opener] of s3.
+func openURL(text string) (driver.Store, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" {
+		return nil, errors.New("s3store: not the URL of a bucket, want " + urlForm) // it may contain a key
+	}
+	query := u.Query()
+	for name := range query {
+		if name != "region" && name != "endpoint" {
+			return nil, fmt.Errorf("s3store: unknown parameter %q of the URL, want %s", name, urlForm)
+		}
+	}
+	// It reads the environment and files; credentials are retrieved by the first call.
+	loaded, err := config.LoadDefaultConfig(context.Background(), config.WithRegion(query.Get("region")))
+	if err != nil {
+		return nil, fmt.Errorf("s3store: the configuration of AWS's SDK: %w", err)
+	}
+	if endpoint := cmp.Or(query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3")); endpoint != "" {
+		loaded.BaseEndpoint = &endpoint
+	}
+	return New(loaded, u.Host, strings.Trim(u.Path, "/"))
+}
+
 // New returns a store in a bucket, whose keys begin with prefix: letters, digits and the
 // characters -_. between slashes; "" is [DefaultPrefix]. Fleets with different secrets need different
 // prefixes, none of which is a prefix of another.
 //
-// It uses the region, the credentials, the BaseEndpoint and the HTTPClient of config, which package
+// It uses the region, the credentials, the BaseEndpoint and the HTTPClient of cfg, which package
 // github.com/aws/aws-sdk-go-v2/config loads. The client must not repeat a request, as those of config
 // and of net/http do not. New makes no request. Errors of invalid arguments wrap
 // [lease.ErrInvalidRequest].
-func New(config aws.Config, bucket, prefix string) (driver.Store, error) {
-	s, err := newServer(config, bucket, prefix)
+func New(cfg aws.Config, bucket, prefix string) (driver.Store, error) {
+	s, err := newServer(cfg, bucket, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("s3store: %w: %w", lease.ErrInvalidRequest, err)
 	}
@@ -47,26 +78,26 @@ var (
 	goodPrefix = regexp.MustCompile(`^([A-Za-z0-9_-][A-Za-z0-9._-]*/)+$`)
 )
 
-func newServer(config aws.Config, bucket, prefix string) (*server, error) {
+func newServer(cfg aws.Config, bucket, prefix string) (*server, error) {
 	prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/" // or it might be a prefix of another
-	own := config.BaseEndpoint != nil                                     // an endpoint of its own
-	if config.Region == "" && own {
-		config.Region = "us-east-1" // which servers other than Amazon's expect, or ignore
+	own := cfg.BaseEndpoint != nil                                        // an endpoint of its own
+	if cfg.Region == "" && own {
+		cfg.Region = "us-east-1" // which servers other than Amazon's expect, or ignore
 	}
-	endpoint := fmt.Sprintf("https://s3.%s.amazonaws.com", config.Region)
-	if strings.HasPrefix(config.Region, "cn-") {
+	endpoint := fmt.Sprintf("https://s3.%s.amazonaws.com", cfg.Region)
+	if strings.HasPrefix(cfg.Region, "cn-") {
 		endpoint += ".cn"
 	}
-	base, err := url.Parse(strings.TrimRight(cmp.Or(aws.ToString(config.BaseEndpoint), endpoint), "/"))
+	base, err := url.Parse(strings.TrimRight(cmp.Or(aws.ToString(cfg.BaseEndpoint), endpoint), "/"))
 	switch {
 	case !goodBucket.MatchString(bucket):
 		return nil, fmt.Errorf("%q is not the name of a bucket", bucket)
 	case !goodPrefix.MatchString(prefix):
 		return nil, fmt.Errorf("the prefix %q: want letters, digits and -_. between single slashes", prefix)
-	case config.Credentials == nil:
+	case cfg.Credentials == nil:
 		return nil, fmt.Errorf("no credentials")
-	case !goodRegion.MatchString(config.Region):
-		return nil, fmt.Errorf("%q is not a region: set the parameter region, or AWS_REGION", config.Region)
+	case !goodRegion.MatchString(cfg.Region):
+		return nil, fmt.Errorf("%q is not a region: set the parameter region, or AWS_REGION", cfg.Region)
 	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		return nil, fmt.Errorf("the endpoint: want https://host:port") // it may contain a password
 	}
@@ -75,15 +106,15 @@ func newServer(config aws.Config, bucket, prefix string) (*server, error) {
 	} else {
 		base.Host = bucket + "." + base.Host
 	}
-	credentials := config.Credentials
+	credentials := cfg.Credentials
 	if _, cached := credentials.(*aws.CredentialsCache); !cached {
 		credentials = aws.NewCredentialsCache(credentials) // or every request may fetch new ones
 	}
 	return &server{
-		client:      httpClient(config.HTTPClient),
+		client:      httpClient(cfg.HTTPClient),
 		credentials: credentials,
 		signer:      v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }), // as S3 wants it
-		region:      config.Region,
+		region:      cfg.Region,
 		base:        base,
 		bucket:      bucket,
 		prefix:      prefix,

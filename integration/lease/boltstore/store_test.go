@@ -33,8 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Processes of one host. While the store is unreachable another process locks
-// the file.
+// Processes of one host. While the store is unreachable another process locks the file.
 func TestProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	processes.Run(t, "bolt:"+path, func(during func()) error {

@@ -53,8 +53,7 @@ func TestConformance(t *testing.T) {
 	leasetest.Run(t, harness(etcd.ForTest(t, 1).Client))
 }
 
-// Processes reach three members through a bad network. The members are all
-// killed.
+// Processes reach three members through a bad network. The members are all killed.
 func TestProcesses(t *testing.T) {
 	cluster := etcd.ForTest(t, 3)
 	var endpoints []string

@@ -15,10 +15,9 @@ import (
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-// While the synchronous standby is down, a commit waits for it. If that wait is
-// cancelled, the server commits with a warning: nothing is granted that a
-// failover could forget, and the block tells what was written once the standby
-// is back. No setting of the server hides the warning.
+// While the synchronous standby is down, a commit waits for it. If that wait is cancelled, the
+// server commits with a warning: nothing is granted that a failover could forget, and the block
+// tells what was written once the standby is back. No setting of the server hides the warning.
 func TestCancelledWaitForTheStandby(t *testing.T) {
 	for _, c := range []struct {
 		name, setting string

@@ -107,9 +107,8 @@ func TestConformanceUnderOtherSettings(t *testing.T) {
 	leasetest.Run(t, harness(server.DSN()+"&"+settings.Encode(), server.Connect(t)))
 }
 
-// Processes reach the server through a bad network. While it is cut the server
-// crashes, and forgets each commit that did not wait for the disk: as is the
-// default in this database.
+// Processes reach the server through a bad network. While it is cut the server crashes, and
+// forgets each commit that did not wait for the disk: as is the default in this database.
 func TestProcesses(t *testing.T) {
 	server := servers.PostgresForTest(t)
 	admin := server.Connect(t)
