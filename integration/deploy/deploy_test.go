@@ -15,13 +15,9 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
-	"github.com/traceflake/traceflake/integration/servers/s3"
 )
 
-func TestMain(m *testing.M) {
-	s3.Main()
-	kubernetes.Main(m)
-}
+func TestMain(m *testing.M) { kubernetes.Main(m) }
 
 // root is the repository.
 const root = "../.."
