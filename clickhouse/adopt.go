@@ -40,7 +40,7 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	case err != nil:
 		return Plan{}, err
 	case o.newTable && !o.begun && o.tables[""].key != o.sortingKey():
-		return Plan{}, fmt.Errorf("clickhouse: the table %s has one of the layouts already: another needs a table of its own, with create --table", o.named(""))
+		return Plan{}, fmt.Errorf("clickhouse: the table %s already has one of the layouts; for another layout, create a new table with create --table", o.named(""))
 	case o.newTable && !o.begun:
 		return Plan{}, nil
 	}

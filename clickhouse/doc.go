@@ -1,5 +1,5 @@
-// Package clickhouse uses the time order of trace IDs in ClickHouse: it has SQL
-// functions on trace IDs, tables of spans, and queries that read little.
+// Package clickhouse provides SQL functions, tables and queries that use the time order of trace
+// IDs to read little.
 //
 // A [Schema] has one of three layouts:
 //

@@ -45,8 +45,8 @@ func (t facts) column(name string) column {
 	return t.columns[i]
 }
 
-// wrong returns the first of the exporter's columns that the table has not, or has with another
-// type, "" if there is none, and why.
+// wrong returns the first of the exporter's columns that the table lacks, or has with another type,
+// "" if there is none, and why.
 func (t facts) wrong() (name, why string) {
 	for _, c := range columns {
 		if have := t.column(c[1]).is; have != c[2] {

@@ -102,7 +102,7 @@ func (step Step) ended(ctx context.Context, db *sql.DB) error {
 func query(ctx context.Context, db *sql.DB, query string) (all [][]string, err error) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
-		return nil, failed("look at the server", err)
+		return nil, failed("reading the server's tables", err)
 	}
 	defer func() { _ = rows.Close() }()
 	columns, err := rows.Columns()
@@ -112,7 +112,7 @@ func query(ctx context.Context, db *sql.DB, query string) (all [][]string, err e
 			into[i] = &row[i]
 		}
 		if err := rows.Scan(into...); err != nil {
-			return nil, failed("look at the server", err)
+			return nil, failed("reading the server's tables", err)
 		}
 		all = append(all, row)
 	}
@@ -120,7 +120,7 @@ func query(ctx context.Context, db *sql.DB, query string) (all [][]string, err e
 		err = rows.Err()
 	}
 	if err != nil {
-		err = failed("look at the server", err)
+		err = failed("reading the server's tables", err)
 	}
 	return all, err
 }

@@ -5,18 +5,19 @@
 //	sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
 //
 // The layout is in package traceid. The first 64 bits, the clear half, are for sorting. They show
-// everyone when the trace began, and roughly how many traces began before it in that millisecond.
-// The low half is for uniqueness and sampling: without the secret its bits are uniform and random,
-// as W3C Trace Context level 2 requires of the last seven bytes, which the samplers of Go and of the
-// Collector read. The ratio samplers of .NET and C++ read the first eight bytes: they keep all of
-// these traces or none, so sample elsewhere. A span ID is a Randflake ID, as the low half is.
+// everyone when the trace began, and roughly how many traces this process had begun in that
+// millisecond. The low half is for uniqueness and sampling: without the secret its bits are uniform
+// and random, as W3C Trace Context level 2 requires of the last seven bytes, which the samplers of
+// Go and of the Collector read. The ratio samplers of .NET and C++ read the first eight bytes: they
+// keep all of these traces or none, so sample elsewhere. A span ID is a Randflake ID, as the low
+// half is.
 //
 // # Order
 //
 // Trace IDs of one generator sort by millisecond. Within a millisecond each processor (a P of Go's
 // scheduler) takes runs of the sequence, of 1, 1, 2, 4, 8 … 128 numbers, so that most calls write
-// no memory that another processor writes. What is left of a run is given up when its millisecond
-// ends, or when the goroutine that fetched new low halves returns on another processor.
+// no memory that another processor writes. The rest of a run is discarded when its millisecond
+// ends, or when a goroutine that has generated a batch resumes on another processor.
 //
 //   - A goroutine that stays on its processor gets strictly increasing IDs.
 //   - Across processors, and for a goroutine that moves to another one, IDs of one millisecond are
@@ -47,7 +48,7 @@
 // Each processor that generates IDs keeps up to 1024 of them ready, in 8.5 KiB. In each second its
 // first batch has 256 IDs, and each further one twice as many, so it discards at most 256 IDs more
 // than it uses. The call after a batch is used up generates the next: with the cipher's assembly
-// that takes some microseconds, without it 25 µs for 1024 IDs.
+// that takes some microseconds, without it some tens of them.
 //
 // # What makes the IDs unique
 //
@@ -70,8 +71,8 @@
 //
 // If nothing reports the restore, two copies without configuration generate the same IDs until the
 // end of the second in which they were copied. From then on each begins every second at a random
-// place of 2^34: if both reserve n IDs in a second, some of them are equal with a probability of n
-// / 7.5e9, and none otherwise. TestCopiesPart shows it; docs/clones.md lists what remains.
+// place of 2^34: if both reserve n IDs in a second, some of them are equal with probability n /
+// 7.5e9. TestCopiesPart shows it; docs/clones.md lists what remains.
 //
 // # When the source fails
 //

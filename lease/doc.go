@@ -49,13 +49,12 @@
 //
 // # Clones
 //
-// A copy of a running process holds the same grants (I2 is broken from outside). If Linux reports
-// a restore, through vmclock, no ID is generated with a grant that was requested before it, and
-// the grant is not given back. For half a second the Keeper draws no nonce: until a kernel learns
-// of the restore, some tens of milliseconds later, it returns the same random bytes in every
-// copy. A Keeper that starts in that moment relies on what nonces are drawn from besides the
-// kernel; see package internal/entropy. IDs that were being handed out when the machine was
-// copied are handed out by both copies.
+// A copy of a running process holds the same grants (I2 is violated). If Linux reports a restore,
+// through vmclock, no ID is generated with a grant that was requested before it, and the grant is
+// not given back. For half a second the Keeper draws no nonce: until a kernel learns of the
+// restore, some milliseconds later, it returns the same random bytes in every copy. A Keeper that
+// starts in that moment relies on the other inputs of its nonces; see package internal/entropy. IDs
+// that were being handed out when the machine was copied are handed out by both copies.
 //
 // Without such a report, only one of two copies can renew, because each renewal changes the
 // nonce. The other drops the grant at the store's first response after that, reports [ErrCloned],
@@ -70,9 +69,9 @@
 //     copy has generated IDs, or still does until its renewal. That includes a grant that arrived
 //     without a response: Close gives it back.
 //   - If the store is raised meanwhile, both use their grant to its end.
-//   - If both draw the same nonces, they are never detected. That takes equal random bytes of a
-//     kernel that has not learned of the restore, no random numbers of the processor, and clocks
-//     equal to the nanosecond.
+//   - If both draw the same nonces, they are never detected. This requires equal random bytes from
+//     kernels that have not learned of the restore, a processor without a random number generator,
+//     and clocks equal to the nanosecond.
 //
 // A shorter TTL ([WithTTL]) shortens the first three. All of this holds if the copies use one
 // store. A store that is copied with the machine, as a bolt file on its disk is, grants the same

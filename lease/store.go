@@ -169,7 +169,7 @@ type Admin interface {
 type Description struct {
 	// ID identifies the store: 128 random bits as 32 lower-case hex digits.
 	ID string
-	// Created is when, by the clock of the operator's machine.
+	// Created is the time of creation, by the clock of the operator's machine.
 	Created time.Time
 	// The store grants nodes [First, First+Nodes), in blocks of BlockSize.
 	First, Nodes, BlockSize uint32
@@ -182,8 +182,8 @@ type Description struct {
 	Secrets []string
 }
 
-// Fingerprint returns by which a store knows a secret: 16 hex digits that reveal nothing about
-// the secret and that are others in another store.
+// Fingerprint returns the text by which a store recognizes a secret: 16 hex digits that reveal
+// nothing about the secret and differ between stores.
 func Fingerprint(c *randflake.Codec, storeID string) string {
 	key := c.Derive("lease store " + storeID)
 	return hex.EncodeToString(key[:8])
@@ -211,7 +211,7 @@ type Grant struct {
 	// Start is the zero Time before the first grant. End is the first second that was never
 	// granted: it only grows, except that a Release moves it back.
 	randflake.Lease
-	// Nonce is that of the last write: the client knows it that acquired or renewed the block, and
+	// Nonce is that of the last write: the client that acquired or renewed the block knows it, and
 	// no client has it if the block was released. It is "" if the block was raised or never
 	// granted.
 	Nonce string

@@ -12,9 +12,9 @@
 // costs a second request.
 //
 // What a lookup may miss: spans that were recorded before the bound, if the server found others
-// after it. So a foreign ID whose bits happen to read as a time in the middle of its own trace
-// gives a part of the trace: of random IDs and traces of three hours about five in a million.
-// [WithVerifier] excludes foreign IDs.
+// after it. A lookup of a foreign ID whose bits happen to read as a time in the middle of its own
+// trace may therefore return only part of it: for random IDs and three-hour traces, about five in a
+// million. [WithVerifier] excludes foreign IDs.
 //
 // Facts about the servers: Tempo reads start and end in Unix seconds, only together, and excludes
 // the blocks outside (tempodb includeBlock); Jaeger's v3 API reads startTime (start_time up to

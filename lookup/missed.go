@@ -7,7 +7,7 @@ import (
 )
 
 // emptyLen is more than any server needs to say that it found nothing, in JSON, protobuf or
-// compressed: Tempo takes 25 bytes. Hardly a trace is shorter.
+// compressed: Tempo takes 25 bytes. Hardly any trace is shorter.
 const emptyLen = 256
 
 // missed reports whether the server may have found nothing because of the bound. If it cannot tell,

@@ -1,5 +1,5 @@
 // Package otelc gives traceflake's IDs to a service that is instrumented by otelc, OpenTelemetry's
-// compile-time instrumentation, and contains no line of traceflake. The service's
+// compile-time instrumentation, and contains no traceflake code. The service's
 // otel.instrumentation.go imports it:
 //
 //	_ "github.com/traceflake/traceflake/otelc"

@@ -1,5 +1,5 @@
-// Package postgres has SQL functions for trace IDs, and for UUIDs of version 1, in PostgreSQL 13 or
-// newer. They are plain SQL: no extension, no superuser.
+// Package postgres provides SQL functions for trace IDs, and for UUIDs of version 1, in PostgreSQL
+// 13 or newer. They are plain SQL: no extension, no superuser.
 //
 //	trace_id_time(text | bytea | uuid)  timestamptz  the clear half's time; NULL if it is not an ID
 //	trace_id_min(timestamptz)           text         the lowest ID of the millisecond

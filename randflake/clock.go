@@ -2,7 +2,7 @@ package randflake
 
 import "time"
 
-// Clock provides the wall clock's time, which people and NTP step.
+// Clock provides wall-clock time, which operators and NTP may step.
 type Clock interface{ Now() time.Time }
 
 // ClockFunc is a [Clock] that calls a function, such as time.Now or a test's. A nil one is the

@@ -96,16 +96,16 @@ func (c *Codec) Decode(id ID) Parts {
 
 // Derive returns 32 bytes that depend on the secret and on purpose, and reveal nothing about the
 // secret: HKDF-SHA256. A zero Codec returns random bytes, since everyone would know its key.
-func (c *Codec) Derive(purpose string) (random [32]byte) {
+func (c *Codec) Derive(purpose string) (key [32]byte) {
 	if c.secret == nil {
-		_, _ = rand.Read(random[:]) // never fails
-		return random
+		_, _ = rand.Read(key[:]) // never fails
+		return key
 	}
-	key, err := hkdf.Key(sha256.New, c.secret[:], nil, "traceflake "+purpose, 32)
+	derived, err := hkdf.Key(sha256.New, c.secret[:], nil, "traceflake "+purpose, 32)
 	if err != nil {
 		panic(err) // HKDF can return 32 bytes
 	}
-	return [32]byte(key)
+	return [32]byte(derived)
 }
 
 // Format keeps the secret out of logs.

@@ -96,7 +96,7 @@ func held(t *testing.T, file string) bool {
 	return slices.ContainsFunc(blocks, func(g lease.Grant) bool { return time.Until(g.End) > time.Minute })
 }
 
-// A service that contains no line of traceflake gets ordered IDs under a lease, which it returns.
+// A service that contains no traceflake code gets ordered IDs under a lease, which it returns.
 func TestService(t *testing.T) {
 	program := build(t, asPublished)
 

@@ -1,5 +1,4 @@
-// Package setup has recipes for programs that are configured by the environment or by
-// OpenTelemetry's configuration file.
+// Package setup tests package setup with each store on a real server.
 package setup_test
 
 import (

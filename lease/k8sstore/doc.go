@@ -10,8 +10,8 @@
 //	k8s:///name
 //	k8s://namespace/name?server=http://127.0.0.1:8001
 //
-// Without a namespace it is that of the pod. The names of all objects begin with name; the
-// default is [DefaultName]. Fleets with different secrets need different names or namespaces.
+// The default namespace is the pod's. The names of all objects begin with name; the default is
+// [DefaultName]. Fleets with different secrets need different names or namespaces.
 //
 // In a pod the store uses the pod's service account, whose token is read for each request.
 // Elsewhere server is a URL that needs no credentials, such as that of `kubectl proxy`, which
@@ -63,9 +63,9 @@
 // renewed when half of it is left, so minutes of throttling are harmless. Other requests are sent
 // once, over HTTP/1.1.
 //
-// Create tries out the server's conditional writes, with some 50 requests: of eight at once
-// exactly one must be taken. What the server stored is compared with what was sent: if a
-// webhook changes objects, the call returns an error.
+// Create tests the server's conditional writes, with some 50 requests: of eight at once exactly one
+// must be taken. What the server stored is compared with what was sent: if a webhook changes
+// objects, the call returns an error.
 //
 // # Durability and restore
 //

@@ -245,7 +245,7 @@ func (o *objects) failed(r request, err error) error {
 		case s.Code == http.StatusUnauthorized:
 			hint = "it does not accept the credentials"
 		case s.Code == http.StatusForbidden && strings.Contains(s.Message, "cannot "+r.verb+" resource"):
-			hint = "the client may not; its Role needs get, list, create and update"
+			hint = "the client's Role needs get, list, create and update"
 		case s.Code == http.StatusForbidden:
 			hint = "it refuses the request"
 		case s.Code == http.StatusNotFound && s.Details.Kind == "namespaces":

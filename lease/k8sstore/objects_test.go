@@ -55,7 +55,7 @@ func TestResponses(t *testing.T) {
 		{"no page", 404, failure(404, `{"kind": "leases"}`, "not found"), nil, pages.ErrChanged, ""},
 		{"written meanwhile", 409, failure(409, `{"kind": "leases"}`, "conflict"), none, pages.ErrChanged, "conflict"},
 		{"no namespace", 404, failure(404, `{"kind": "namespaces"}`, "not found"), lease.ErrMisconfigured, lease.ErrMisconfigured, `no namespace "shop"`},
-		{"no rights", 403, failure(403, `{}`, `User "x" cannot VERB resource "leases"`), lease.ErrMisconfigured, lease.ErrMisconfigured, "its Role needs get, list, create and update"},
+		{"no rights", 403, failure(403, `{}`, `User "x" cannot VERB resource "leases"`), lease.ErrMisconfigured, lease.ErrMisconfigured, "Role needs get, list, create and update"},
 		{"a quota", 403, failure(403, `{}`, "exceeded quota"), lease.ErrMisconfigured, lease.ErrMisconfigured, "exceeded quota"},
 		{"unauthorized", 401, failure(401, `{}`, "Unauthorized"), lease.ErrMisconfigured, lease.ErrMisconfigured, "credentials"},
 		{"unauthorized by a proxy", 401, "log in", lease.ErrMisconfigured, lease.ErrMisconfigured, "credentials"},

@@ -42,8 +42,8 @@ func (s Storage) Client(tb testing.TB) driver.Store {
 	return client
 }
 
-// Create creates the store that d describes, and returns its description. What d lacks is that of
-// [driver.NewDescription], except that the longest TTL is [lease.MaxTTL].
+// Create creates the store that d describes, and returns its description. Fields that d leaves
+// empty are set as by [driver.NewDescription], except that the longest TTL is [lease.MaxTTL].
 func (s Storage) Create(tb testing.TB, d lease.Description) lease.Description {
 	tb.Helper()
 	d = filled(tb, d)

@@ -36,10 +36,10 @@
 // # The tables
 //
 // A store is two tables in one schema: traceflake_leases has a row for each block of nodes,
-// traceflake_leases_store one row that describes the store. Statements contain their full names: the
-// search path of a role or of the server does not matter, which behind pgbouncer may be another
-// client's. Every write has the store's ID as a condition: if the tables are dropped, renamed or
-// exchanged, calls return [github.com/traceflake/traceflake/lease.ErrReplaced].
+// traceflake_leases_store one row that describes the store. Statements contain the tables' full
+// names, so the search path, which behind pgbouncer may be another client's, does not matter. Every
+// write has the store's ID as a condition: if the tables are dropped, renamed or exchanged, calls
+// return [github.com/traceflake/traceflake/lease.ErrReplaced].
 //
 //	node           integer      first node of the block; the key
 //	store          text         the ID of the store

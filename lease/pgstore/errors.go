@@ -28,7 +28,7 @@ var meanings = map[string]struct {
 }{
 	noTable:     {lease.ErrReplaced, ""}, // it was there when the store was found
 	"42703":     {lease.ErrSchemaVersion, "a column is missing"},
-	tableExists: {lease.ErrExists, "a table has the name already"},
+	tableExists: {lease.ErrExists, "a table with that name exists"},
 	"25006":     {nil, "the server is read-only, a standby perhaps; connect to the primary"},
 	"42501": {lease.ErrMisconfigured, "grant SELECT and UPDATE on traceflake_leases, SELECT on traceflake_leases_store, USAGE on their schema; " +
 		"to create the store, the role needs CREATE on the schema"},

@@ -16,12 +16,12 @@
 //
 // The tests of this package run on Versity's gateway 1.8.0.
 //
-// A server that takes two writes which require the same version grants leases
-// twice. So Create tries the server out, with some 55 requests to the object probe, and returns an
-// error if it takes more than one of eight such writes at once, each sent in two halves. It refused
-// Versity's gateway 1.6.0 in 200 of 200 tries; a fault that shows more rarely passes, so use the
-// versions above. No probe can tell whether an acknowledged write survives a power failure: the posix
-// backend of Versity's gateway, for one, does not sync files.
+// A server that takes two writes which require the same version grants leases twice. So Create
+// tests the server, with some 55 requests to the object probe, and returns an error if it takes
+// more than one of eight such writes at once, each sent in two halves. It refused Versity's gateway
+// 1.6.0 in 200 of 200 tries; a fault that shows more rarely passes, so use the versions above. No
+// probe can tell whether an acknowledged write survives a power failure: the posix backend of
+// Versity's gateway, for one, does not sync files.
 //
 // On the bucket and on the objects below the prefix the store needs these
 // rights, and none to delete:

@@ -1,8 +1,8 @@
 // Package xtraceid propagates the trace ID in an x-trace-id header alongside B3
-// (https://github.com/openzipkin/b3-propagation): x-trace-id names the trace,
-// B3 names the parent span and carries the sampling decision. B3 is read in both
-// of its encodings and written in several headers, by
-// go.opentelemetry.io/contrib/propagators/b3; do not list a b3 propagator as well.
+// (https://github.com/openzipkin/b3-propagation): x-trace-id names the trace, B3 names the parent
+// span and carries the sampling decision. B3 is read in both of its encodings and written as
+// separate X-B3 headers, by go.opentelemetry.io/contrib/propagators/b3; do not list a b3 propagator
+// as well.
 //
 // # How incoming headers are read
 //

@@ -98,7 +98,7 @@ func TestRights(t *testing.T) {
 		in := "without-" + missing
 		grantRights(t, s, in, slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == missing }))
 		wantError(t, in, try(kubernetes.Limited, in), lease.ErrMisconfigured,
-			fmt.Sprintf("%s leases.coordination.k8s.io in namespace %q", missing, in), "its Role needs get, list, create and update")
+			fmt.Sprintf("%s leases.coordination.k8s.io in namespace %q", missing, in), "Role needs get, list, create and update")
 	}
 	grantRights(t, s, "with-all", verbs)
 	if err := try(kubernetes.Limited, "with-all"); err != nil {

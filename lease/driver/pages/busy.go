@@ -57,7 +57,7 @@ func again[T any](ctx context.Context, request func() (T, error)) (answer T, err
 		}
 		wait := max(rand.N(min(minBusy<<try, maxBusy)), busy.After+rand.N(busy.After/2+1))
 		if over := sleep(ctx, wait); over != nil {
-			return answer, fmt.Errorf("%w, and wants to be asked again in %s: %w", err, wait.Round(time.Millisecond), over)
+			return answer, fmt.Errorf("%w; retry in %s: %w", err, wait.Round(time.Millisecond), over)
 		}
 	}
 }

@@ -235,7 +235,7 @@ func TestOthersAlwaysWriteFirst(t *testing.T) {
 			{"page-0000", 50, func() error { _, err := s.Acquire(t.Context(), request(t0)); return err }},
 		} {
 			n = 0
-			if err := c.call(); err == nil || !strings.Contains(err.Error(), c.object+": others wrote it before each of 50 tries") || n != c.writes {
+			if err := c.call(); err == nil || !strings.Contains(err.Error(), c.object+": another client wrote it first in each of 50 attempts") || n != c.writes {
 				t.Errorf("%v after %d writes, want an error after %d", err, n, c.writes)
 			}
 			if c.object == "config" { // another operator finishes it

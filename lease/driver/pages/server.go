@@ -13,12 +13,12 @@
 //	           …
 //	           {"CRC32C":"…"}
 //
-// [lease.Admin.Create] writes all of them: first config, then every page, and then config again, with
-// "complete". Nobody uses the store before, and afterwards no object is created any more: a page
-// that is missing, or that has the ID of another store, is [lease.ErrReplaced]. Every change is one
-// conditional write of one page. If the page has changed meanwhile, it is read again. A write whose
-// outcome is unknown is never repeated: its error is returned, and the caller has the nonce by which
-// to find out.
+// [lease.Admin.Create] writes all of them: first config, then every page, and then config again,
+// with "Complete":true. Nobody uses the store before, and afterwards no object is created any more:
+// a page that is missing, or that has the ID of another store, is [lease.ErrReplaced]. Every change
+// is one conditional write of one page. If the page has changed meanwhile, it is read again. A
+// write whose outcome is unknown is never repeated: its error is returned, and the caller has the
+// nonce by which to find out.
 //
 // # Writing a store
 //

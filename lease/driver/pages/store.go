@@ -21,7 +21,7 @@ type Layout struct {
 	Name string
 	// BlocksPerPage is how many blocks a page of a new store has, from 1 to 131072.
 	BlocksPerPage uint32
-	// Probe is set if Create tries out the server's conditional writes: there are several
+	// Probe is set if Create tests the server's conditional writes: there are several
 	// implementations of the server, or proxies in front of it.
 	Probe bool
 }
@@ -151,7 +151,7 @@ func (s *store) update(ctx context.Context, name string, next func(o Object, aga
 			return err
 		}
 	}
-	return fmt.Errorf("%s: others wrote it before each of %d tries to do so", name, updateTries)
+	return fmt.Errorf("%s: another client wrote it first in each of %d attempts", name, updateTries)
 }
 
 // updatePage changes a page by a rule, under a nonce, unless the rule finds nothing to write.

@@ -1,5 +1,5 @@
-// Package pagestest checks a [pages.Server], and has one in memory: an example for authors of stores,
-// which the tests of package pages also use.
+// Package pagestest checks a [pages.Server]: see [Run]. [Server] is one in memory, an example for
+// authors of stores. [Proxy] is a bad network in front of any server over TCP.
 package pagestest
 
 import (
