@@ -1,3 +1,6 @@
+// Package rooms checks that the tests, links and files named in pages exist, and the tests named in
+// comments. It belongs to the root module, since go test takes a result from its cache unless a file
+// below the tested module has changed.
 package rooms
 
 import (
@@ -11,7 +14,8 @@ import (
 
 var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z]\w*)\(`)
-	testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*\b`)
+	comment  = regexp.MustCompile(`(?m)//.*$`)
+	testName = regexp.MustCompile(`\b((?:Test|Fuzz)[A-Z]\w*)(?:[^\w(]|$)`) // without parameters
 	link     = regexp.MustCompile(`\]\(([^)#:]+)[)#]`)
 	command  = regexp.MustCompile(`[ "']((?:deploy|examples)/[\w./-]+)`) // whose argument is a file
 )
@@ -19,15 +23,20 @@ var (
 // Pages name the tests that show what they claim, files to use and other pages. RESULTS.md name the
 // tests of their commit.
 func TestPagesNameWhatExists(t *testing.T) {
-	root := wholeRepository(t)
+	root := os.DirFS("../..")
+	if _, err := fs.Stat(root, "go.work"); err != nil {
+		t.Skip("the other modules are not here: this is a copy of the root module alone")
+	}
 	exists := make(map[string]bool)
 	pages := make(map[string]string)
+	comments := make(map[string]string)
 	err := walk(root, func(name string, text []byte) error {
 		switch {
-		case strings.HasSuffix(name, "_test.go"):
+		case strings.HasSuffix(name, ".go"):
 			for _, f := range testFunc.FindAllSubmatch(text, -1) {
 				exists[string(f[1])] = true
 			}
+			comments[name] = strings.Join(comment.FindAllString(string(text), -1), "\n")
 		case strings.HasSuffix(name, ".md") && !strings.HasSuffix(name, "RESULTS.md"):
 			pages[name] = string(text)
 		}
@@ -36,12 +45,16 @@ func TestPagesNameWhatExists(t *testing.T) {
 	if err != nil || len(exists) == 0 || len(pages) == 0 {
 		t.Fatalf("%d tests, %d pages: %v", len(exists), len(pages), err)
 	}
-	for page, text := range pages {
-		for _, name := range testName.FindAllString(text, -1) {
-			if !exists[name] {
-				t.Errorf("%s names %s, which does not exist", page, name)
+	for _, texts := range []map[string]string{pages, comments} {
+		for file, text := range texts {
+			for _, m := range testName.FindAllStringSubmatch(text, -1) {
+				if !exists[m[1]] {
+					t.Errorf("%s names %s, which does not exist", file, m[1])
+				}
 			}
 		}
+	}
+	for page, text := range pages {
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			if _, err := fs.Stat(root, path.Join(path.Dir(page), m[1])); err != nil {
 				t.Errorf("%s has a link to nothing: %v", page, err)
@@ -53,16 +66,6 @@ func TestPagesNameWhatExists(t *testing.T) {
 			}
 		}
 	}
-}
-
-// wholeRepository returns the repository, or skips the test in a copy of the root module alone.
-func wholeRepository(t *testing.T) fs.FS {
-	t.Helper()
-	root := os.DirFS("../..")
-	if _, err := fs.Stat(root, "go.work"); err != nil {
-		t.Skip("the other modules are not here: this is a copy of the root module alone")
-	}
-	return root
 }
 
 // walk calls f for every file of a tree, except for what tools keep there.
