@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -39,37 +40,21 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// measured is an exported metric, with the values of each attribute.
+// measured is an exported metric.
 type measured struct {
-	kind, unit string
-	attributes map[string][]string
+	name, kind, unit string
+	attributes       map[string][]string // with their values
 }
 
-func (m *measured) add(name, value string) {
-	if !slices.Contains(m.attributes[name], value) {
-		m.attributes[name] = append(m.attributes[name], value)
-	}
+// silent is a store that never answers.
+type silent struct{ *driver.Memory }
+
+func (silent) Describe(ctx context.Context) (lease.Description, error) {
+	<-ctx.Done()
+	return lease.Description{}, ctx.Err()
 }
 
-type away struct{ *driver.Memory }
-
-func (away) Acquire(context.Context, lease.Request) (lease.Grant, error) {
-	return lease.Grant{}, errors.New("the store is unreachable")
-}
-
-// process starts a process with an unreachable store. It returns its metrics as OpenTelemetry's SDK
-// collects them, and by series name as the Prometheus exporter serves them.
-func process(t *testing.T) (metrics, series map[string]*measured) {
-	t.Helper()
-	reader, registry := start(t, away{driver.NewMemory(driver.AllNodes)})
-	for { // until a request has failed
-		if requests := collected(t, reader)["traceflake.lease.requests"]; slices.Contains(requests.attributes["error.type"], "_OTHER") {
-			return collected(t, reader), scraped(t, registry)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
+// start starts a process with a store.
 func start(t *testing.T, store lease.Store) (*metric.ManualReader, *prometheus.Registry) {
 	t.Helper()
 	handler := otel.GetErrorHandler()
@@ -98,233 +83,163 @@ func start(t *testing.T, store lease.Store) (*metric.ManualReader, *prometheus.R
 	return reader, registry
 }
 
-// silent is a store that never answers.
-type silent struct{ *driver.Memory }
-
-func (silent) Describe(ctx context.Context) (lease.Description, error) {
-	<-ctx.Done()
-	return lease.Description{}, ctx.Err()
-}
-
-// Before anything has happened, all packages together have at most 25 series.
-func TestSeriesAtTheStart(t *testing.T) {
-	_, registry := start(t, silent{driver.NewMemory(driver.AllNodes)})
+// series returns how many series each of our metrics has in Prometheus.
+func series(t *testing.T, registry prometheus.Gatherer) map[string]int {
+	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
+	all := make(map[string]int)
 	for _, f := range families {
 		if strings.HasPrefix(f.GetName(), "traceflake_") {
-			n += len(f.GetMetric())
-			t.Logf("%s: %d", f.GetName(), len(f.GetMetric()))
+			all[f.GetName()] = len(f.GetMetric())
 		}
 	}
+	return all
+}
+
+// Before anything has happened, all packages together have at most 25 series.
+func TestSeriesAtTheStart(t *testing.T) {
+	_, registry := start(t, silent{new(driver.Memory)})
+	all, n := series(t, registry), 0
+	for _, count := range all {
+		n += count
+	}
 	if n == 0 || n > 25 {
-		t.Errorf("%d series, want at most 25", n)
+		t.Errorf("%d series, want at most 25: %v", n, all)
 	}
 }
 
-func collected(t *testing.T, reader metric.Reader) map[string]*measured {
+// exported returns the metrics of a process whose store was not created, by their names in Prometheus.
+func exported(t *testing.T) map[string]measured {
 	t.Helper()
+	reader, registry := start(t, new(driver.Memory))
+	inPrometheus := series(t, registry)
+	for ; inPrometheus["traceflake_lease_requests_total"] < 2; inPrometheus = series(t, registry) { // until one has failed
+		time.Sleep(time.Millisecond)
+	}
 	var data metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &data); err != nil {
 		t.Fatal(err)
 	}
-	all := make(map[string]*measured)
+	all := make(map[string]measured)
 	for _, scope := range data.ScopeMetrics {
 		if scope.Scope.Version == "" {
 			t.Errorf("scope %s has no version", scope.Scope.Name)
 		}
 		for _, m := range scope.Metrics {
-			one := &measured{unit: m.Unit, attributes: make(map[string][]string)}
-			all[m.Name] = one
-			switch d := m.Data.(type) {
-			case metricdata.Sum[int64]:
-				one.kind = "counter"
-				if !d.IsMonotonic {
-					one.kind = "up-down counter"
+			one := measured{name: m.Name, unit: m.Unit, kind: "gauge", attributes: make(map[string][]string)}
+			name := strings.ReplaceAll(m.Name, ".", "_")
+			if m.Unit == "s" {
+				name += "_seconds"
+			}
+			if sum, ok := m.Data.(metricdata.Sum[int64]); ok {
+				one.kind = "up-down counter"
+				if sum.IsMonotonic {
+					one.kind, name = "counter", name+"_total"
 				}
-				for _, p := range d.DataPoints {
+				for _, p := range sum.DataPoints {
 					for _, a := range p.Attributes.ToSlice() {
-						one.add(string(a.Key), a.Value.AsString())
+						one.attributes[string(a.Key)] = append(one.attributes[string(a.Key)], a.Value.AsString())
 					}
 				}
-			case metricdata.Gauge[float64]:
-				one.kind = "gauge"
-			default:
-				t.Errorf("%s has data of %T", m.Name, d)
+			}
+			all[name] = one
+			if inPrometheus[name] == 0 {
+				t.Errorf("%s is not %s in Prometheus", m.Name, name)
 			}
 		}
 	}
-	return all
-}
-
-func scraped(t *testing.T, registry prometheus.Gatherer) map[string]*measured {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make(map[string]*measured)
-	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), "traceflake_") {
-			continue
-		}
-		one := &measured{attributes: map[string][]string{"job": nil, "instance": nil}} // of the scrape
-		all[f.GetName()] = one
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				one.add(l.GetName(), l.GetValue())
-			}
-		}
+	if len(all) != len(inPrometheus) {
+		t.Errorf("got %v, in Prometheus %v", all, inPrometheus)
 	}
 	return all
-}
-
-// code returns the texts between backticks.
-func code(cell string) []string {
-	var all []string
-	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1) {
-		all = append(all, m[1])
-	}
-	return all
-}
-
-func sorted(s []string) string {
-	s = slices.Clone(s)
-	slices.Sort(s)
-	return strings.Join(s, " ")
 }
 
 // The page matches what is exported: names, kinds, units, attributes and their values.
 func TestPage(t *testing.T) {
-	all, inPrometheus := process(t)
-	documented := make(map[string]*measured)
-	var of *measured // the current section
-	var attribute string
-	for line := range strings.SplitSeq(read(t, "docs/metrics.md"), "\n") {
-		if heading, ok := strings.CutPrefix(line, "## "); ok {
-			if of = documented[strings.Trim(heading, "`")]; of == nil {
-				t.Errorf("section %s is not in the table", heading)
-				of = new(measured)
-			}
-			attribute = ""
-			continue
-		}
-		if !strings.HasPrefix(line, "| `") {
-			continue
-		}
-		cells := strings.Split(line, "|")
-		first := code(cells[1])[0]
-		if of != nil {
-			if _, ok := of.attributes[first]; ok {
-				attribute = first // the head of a table of values
-			} else {
-				of.attributes[attribute] = append(of.attributes[attribute], first)
-			}
-			continue
-		}
-		m := &measured{kind: strings.TrimSpace(cells[3]), unit: code(cells[4])[0], attributes: make(map[string][]string)}
-		for _, name := range code(cells[5]) {
-			m.attributes[name] = nil
-		}
-		documented[first] = m
-		series := code(cells[2])[0]
-		if inPrometheus[series] == nil {
-			t.Errorf("%s is not exported to Prometheus", series)
-		}
-		delete(inPrometheus, series)
-	}
-	for name := range inPrometheus {
-		t.Errorf("the page lacks %s", name)
-	}
+	page, all := read(t, "docs/metrics.md"), exported(t)
+	row := regexp.MustCompile("(?m)^\\| `([^`]+)`")
 	for name, m := range all {
-		page := documented[name]
-		if page == nil {
-			t.Errorf("the page lacks %s", name)
-			continue
+		attributes := slices.Sorted(maps.Keys(m.attributes))
+		want := fmt.Sprintf("\n| `%s` | `%s` | %s | `%s` | ", m.name, name, m.kind, m.unit)
+		if len(attributes) > 0 {
+			want += "`" + strings.Join(attributes, "`, `") + "` "
 		}
-		if page.kind != m.kind || page.unit != m.unit {
-			t.Errorf("%s is a %s in %s, want a %s in %s as documented", name, m.kind, m.unit, page.kind, page.unit)
+		if !strings.Contains(page, want+"|\n") {
+			t.Errorf("the page lacks%s", want)
 		}
-		for attribute, values := range m.attributes {
-			listed := page.attributes[attribute]
-			switch {
-			case attribute == "traceflake.vmclock": // a process exports one of the values
-				if len(listed) != 3 || !slices.Contains(listed, values[0]) {
-					t.Errorf("%s: %s is %s, want one of %s", name, attribute, values, listed)
+		_, section, ok := strings.Cut(page, "\n## `"+m.name+"`\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		if !ok {
+			t.Errorf("the page lacks a section on %s", m.name)
+		}
+		for _, attribute := range attributes {
+			_, table, _ := strings.Cut(section, "\n| `"+attribute+"` |")
+			table, _, _ = strings.Cut(table, "\n\n")
+			var listed []string
+			for _, value := range row.FindAllStringSubmatch(table, -1) {
+				listed = append(listed, value[1])
+			}
+			values := m.attributes[attribute]
+			for _, value := range values {
+				if !slices.Contains(listed, value) {
+					t.Errorf("%s: the page lacks %s %s", m.name, attribute, value)
 				}
-			case name == "traceflake.lease.requests": // its series begin with their first count
-				for _, value := range values {
-					if !slices.Contains(listed, value) {
-						t.Errorf("%s: the page lacks %s %s", name, attribute, value)
-					}
+			}
+			for _, value := range listed {
+				// A process exports one state of vmclock, and most series of requests begin with their first count.
+				if attribute != "traceflake.vmclock" && m.name != "traceflake.lease.requests" && !slices.Contains(values, value) {
+					t.Errorf("%s: %s is never %s", m.name, attribute, value)
 				}
-			case sorted(values) != sorted(listed):
-				t.Errorf("%s: the values of %s are\n%s\nwant\n%s", name, attribute, sorted(values), sorted(listed))
 			}
 		}
-		if len(m.attributes) != len(page.attributes) {
-			t.Errorf("%s has %d attributes, want %d", name, len(m.attributes), len(page.attributes))
-		}
 	}
-	for name := range documented {
-		if all[name] == nil {
-			t.Errorf("%s is not exported", name)
-		}
+	if rows := strings.Count(page, "` | `traceflake_"); rows != len(all) {
+		t.Errorf("%d metrics on the page, want %d", rows, len(all))
 	}
 }
 
 var (
-	word     = regexp.MustCompile(`traceflake_\w+`)
-	matcher  = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"`)
-	grouping = regexp.MustCompile(`\b(?:by|without)\s*\(([^)]*)\)`)
+	ignored = regexp.MustCompile(`"[^"]*"|\[[^\]]*\]|\w+( by)? *\(|\b(and|or)\b`) // texts, times, functions
+	word    = regexp.MustCompile(`[a-z]\w*`)
+	matcher = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)\s*"([^"$]*)"`) // without variables
 )
 
-// check compares a PromQL expression with what is scraped, and returns its series.
-func check(expr string, all map[string]*measured) (series []string, err error) {
-	labels := make(map[string][]string) // of its series, with their values
-	for _, name := range word.FindAllString(expr, -1) {
-		if one := all[name]; one != nil {
-			series = append(series, name)
-			for label, values := range one.attributes {
+// check compares a PromQL expression with what is exported, and returns its series.
+func check(expr string, all map[string]measured) (used []string, err error) {
+	labels := map[string][]string{"job": nil, "instance": nil} // those of its series, with their values
+	words := word.FindAllString(ignored.ReplaceAllString(expr, " "), -1)
+	for _, name := range words {
+		if m, ok := all[name]; ok {
+			used = append(used, name)
+			for attribute, values := range m.attributes {
+				label := strings.ReplaceAll(attribute, ".", "_")
 				labels[label] = append(labels[label], values...)
 			}
 		}
 	}
-	var errs []error
-	wrong := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: %w", expr, fmt.Errorf(format, args...)))
+	if len(used) == 0 {
+		return nil, fmt.Errorf("%s has no series", expr)
 	}
-	if len(series) == 0 {
-		wrong("it has no series")
-	}
-	used := word.FindAllString(expr, -1)
-	for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
-		used = append(used, strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' })...)
+	for _, name := range words {
+		if _, ok := labels[name]; !ok && !slices.Contains(used, name) {
+			return nil, fmt.Errorf("%s: there is no series or label %s", expr, name)
+		}
 	}
 	for _, m := range matcher.FindAllStringSubmatch(expr, -1) {
-		used = append(used, m[1])
-		if strings.Contains(m[2], "$") || len(labels[m[1]]) == 0 { // a variable, or a label of the scrape
-			continue
-		}
 		for value := range strings.SplitSeq(m[2], "|") {
 			if value != "" && !slices.Contains(labels[m[1]], value) {
-				wrong("%s is never %q", m[1], value)
+				return nil, fmt.Errorf("%s: %s is never %q", expr, m[1], value)
 			}
 		}
 	}
-	for _, name := range used {
-		if _, ok := labels[name]; !ok && all[name] == nil {
-			wrong("there is no series or label %s", name)
-		}
-	}
-	return series, errors.Join(errs...)
+	return used, nil
 }
 
 func TestCheck(t *testing.T) {
-	_, all := process(t)
+	all := exported(t)
 	for _, wrong := range []string{
 		`traceflake_id_fallbacks`,
 		`sum(traceflake_id_fallbacks_total{reason="no_lease"})`,
@@ -343,7 +258,7 @@ func TestCheck(t *testing.T) {
 // Alerts use exported series only, and every alert has a test in which it fires and one in which
 // it does not.
 func TestAlerts(t *testing.T) {
-	_, all := process(t)
+	all := exported(t)
 	var rules struct {
 		Groups []struct {
 			Rules []struct{ Alert, Expr string }
@@ -391,34 +306,23 @@ type dashboard struct {
 	Templating struct {
 		List []struct{ Name, Type, Query string }
 	}
-	Panels []panel
-}
-
-type panel struct {
-	Title, Type string
-	GridPos     struct{ H, W, X, Y int }
-	Targets     []struct{ Expr, RawSQL string }
-	Panels      []panel
+	Panels []struct {
+		Title   string
+		Targets []struct{ Expr, RawSQL string }
+	}
 }
 
 func dashboardOf(t *testing.T, name string) (d dashboard) {
 	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(read(t, "deploy/grafana/"+name)))
-	if err := decoder.Decode(&d); err != nil {
+	if err := json.Unmarshal([]byte(read(t, "deploy/grafana/"+name)), &d); err != nil {
 		t.Fatal(err)
 	}
 	if d.UID == "" || d.Title == "" || len(d.Panels) == 0 {
 		t.Errorf("%s has no uid, title or panels", name)
 	}
-	for i, p := range d.Panels {
-		if p.GridPos.W < 1 || p.GridPos.H < 1 || p.GridPos.X+p.GridPos.W > 24 {
-			t.Errorf("%s is outside of the grid: %+v", p.Title, p.GridPos)
-		}
-		for _, q := range d.Panels[:i] {
-			a, b := p.GridPos, q.GridPos
-			if a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H {
-				t.Errorf("%s lies over %s", p.Title, q.Title)
-			}
+	for _, p := range d.Panels {
+		if len(p.Targets) == 0 {
+			t.Errorf("%s has no query", p.Title)
 		}
 	}
 	return d
@@ -426,28 +330,22 @@ func dashboardOf(t *testing.T, name string) (d dashboard) {
 
 // The dashboard of leases shows every series.
 func TestLeasesDashboard(t *testing.T) {
-	_, all := process(t)
+	all, d := exported(t), dashboardOf(t, "leases.json")
 	shown := make(map[string]bool)
-	d := dashboardOf(t, "leases.json")
 	for _, p := range d.Panels {
-		if p.Type != "row" && p.Type != "text" && len(p.Targets) == 0 {
-			t.Errorf("%s has no query", p.Title)
-		}
 		for _, target := range p.Targets {
-			series, err := check(target.Expr, all)
+			used, err := check(target.Expr, all)
 			if err != nil {
 				t.Errorf("%s: %v", p.Title, err)
 			}
-			for _, name := range series {
+			for _, name := range used {
 				shown[name] = true
 			}
 		}
 	}
 	for _, v := range d.Templating.List {
-		if v.Type == "query" {
-			if _, err := check(v.Query, all); err != nil {
-				t.Errorf("%s: %v", v.Name, err)
-			}
+		if _, err := check(v.Query, all); v.Type == "query" && err != nil {
+			t.Errorf("%s: %v", v.Name, err)
 		}
 	}
 	for name := range all {
