@@ -17,6 +17,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
@@ -47,10 +48,6 @@ func create(t *testing.T, path string, first, n uint32) *store {
 	return s.(*store)
 }
 
-func request(now time.Time) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
-}
-
 func acquire(t *testing.T, s *store, r lease.Request) lease.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), r)
@@ -63,7 +60,7 @@ func acquire(t *testing.T, s *store, r lease.Request) lease.Grant {
 // wantRefused checks the error of an Acquire.
 func wantRefused(t *testing.T, what string, s *store, now time.Time, want error) {
 	t.Helper()
-	if g, err := s.Acquire(t.Context(), request(now)); !errors.Is(err, want) {
+	if g, err := s.Acquire(t.Context(), calls.Request(now)); !errors.Is(err, want) {
 		t.Errorf("%s: granted %+v, %v; want %v", what, g, err, want)
 	}
 }
@@ -73,7 +70,7 @@ func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db
 func TestGrantsOutliveTheProcess(t *testing.T) {
 	path := newPath(t)
 	s := create(t, path, 8, 8)
-	g := acquire(t, s, request(start))
+	g := acquire(t, s, calls.Request(start))
 	if want := start.Add(time.Minute); g.Node != 8 || g.Nodes != 8 || !g.End.Equal(want) {
 		t.Fatalf("granted %+v, want nodes 8+8 until %s", g, want)
 	}
@@ -83,24 +80,9 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 
 	s = open(t, path) // another process
 	wantRefused(t, "within the seconds used", s, start.Add(time.Second), lease.ErrNoFreeNode)
-	g = acquire(t, s, request(start.Add(2*time.Second)))
+	g = acquire(t, s, calls.Request(start.Add(2*time.Second)))
 	if got, err := open(t, path).Get(t.Context(), g.Node); err != nil || got != g {
 		t.Errorf("Get gives %v, %v; want %v", got, err, g)
-	}
-}
-
-func TestSecrets(t *testing.T) {
-	path := newPath(t)
-	first := fingerprint(t, open(t, path))
-	if again := fingerprint(t, open(t, path)); again != first {
-		t.Error("the secret changed when the file was opened again")
-	}
-	if other := fingerprint(t, open(t, newPath(t))); other == first {
-		t.Error("two files have one secret")
-	}
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
 }
 
@@ -118,6 +100,18 @@ func fingerprint(t *testing.T, s driver.Embedded) string {
 	return lease.Fingerprint(codec, "")
 }
 
+// again runs this test in another process, and returns its output.
+func again(t *testing.T, setting string) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), setting)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
 // Processes that start at once on a host without a file use one, with one secret.
 func TestFirstUseByProcesses(t *testing.T) {
 	const file = "BOLTSTORE_TEST_FILE"
@@ -133,25 +127,20 @@ func TestFirstUseByProcesses(t *testing.T) {
 		fmt.Println("secret", lease.Fingerprint(codec, ""), fingerprint(t, s.(driver.Embedded)))
 		return
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := newPath(t)
 	var said [6]string
 	var all sync.WaitGroup
 	for i := range said {
-		all.Go(func() {
-			cmd := exec.Command(self, "-test.run=^TestFirstUseByProcesses$")
-			cmd.Env = append(os.Environ(), file+"="+path)
-			out, err := cmd.CombinedOutput()
-			if said[i], _, _ = strings.Cut(string(out), "\n"); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
+		all.Go(func() { said[i], _, _ = strings.Cut(again(t, file+"="+path), "\n") })
 	}
 	all.Wait()
 	secret := fingerprint(t, open(t, path))
+	if fingerprint(t, open(t, newPath(t))) == secret {
+		t.Error("two files have one secret")
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
 	for _, text := range said {
 		if text != "secret "+secret+" "+secret {
 			t.Errorf("a process has %q, the file has %s", text, secret)
@@ -174,7 +163,7 @@ func TestMissingFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, describe := s.Describe(t.Context())
-		_, acquire := s.Acquire(t.Context(), request(time.Now()))
+		_, acquire := s.Acquire(t.Context(), calls.Request(time.Now()))
 		_, raise := s.Raise(t.Context(), time.Now())
 		_, codec := s.(driver.Embedded).Codec(t.Context())
 		for call, err := range map[string]error{"describe": describe, "acquire": acquire, "raise": raise, "codec": codec} {
@@ -187,6 +176,18 @@ func TestMissingFile(t *testing.T) {
 			t.Errorf("%s: the file is there, or was changed: %v, %v", what, info, err)
 		}
 		_ = os.Remove(path)
+	}
+	if _, err := open(t, path).file.Write(t.Context(), "note", nil, "1"); !errors.Is(err, pages.ErrChanged) {
+		t.Errorf("write with a version that is not the object's: got %v", err)
+	}
+	_ = os.Remove(path)
+	s, err := New(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.(*store).file.Write(t.Context(), "note", nil, "")
+	if _, missing := os.Stat(path); !errors.Is(err, pages.ErrChanged) || !errors.Is(missing, fs.ErrNotExist) {
+		t.Errorf("write without a file: got %v and %v", err, missing)
 	}
 }
 
@@ -217,13 +218,10 @@ func TestInterruptedCreate(t *testing.T) {
 	}
 }
 
-func TestNoPath(t *testing.T) {
-	if _, err := driver.Open("bolt:"); !errors.Is(err, lease.ErrInvalidRequest) {
-		t.Error(err)
-	}
-}
-
 func TestMissingFolder(t *testing.T) {
+	if _, err := driver.Open("bolt:"); !errors.Is(err, lease.ErrInvalidRequest) {
+		t.Errorf("without a path: %v", err)
+	}
 	folder := filepath.Join(t.TempDir(), "a folder")
 	s, err := driver.Open("bolt:" + filepath.Join(folder, "leases.db")) // it may be mounted later
 	if err != nil {
@@ -249,10 +247,10 @@ func TestRestoredMachine(t *testing.T) {
 		"Restored": (*store).Restored,
 	} {
 		s := open(t, newPath(t))
-		g := acquire(t, s, request(start))
+		g := acquire(t, s, calls.Request(start))
 		restore(s)
-		_, err1 := s.Acquire(t.Context(), request(start))
-		_, err2 := s.Renew(t.Context(), g, renewal(lease.NewNonce(), start.Add(time.Hour)))
+		_, err1 := s.Acquire(t.Context(), calls.Request(start))
+		_, err2 := s.Renew(t.Context(), g, calls.Renewal(g))
 		for _, err := range []error{err1, err2, s.Release(t.Context(), g, lease.NewNonce(), start)} {
 			if !errors.Is(err, ErrCopied) {
 				t.Errorf("%s: got %v, want ErrCopied", what, err)
@@ -262,83 +260,64 @@ func TestRestoredMachine(t *testing.T) {
 }
 
 func TestBadFiles(t *testing.T) {
-	good := func(t *testing.T) string {
-		path := newPath(t)
-		acquire(t, open(t, path), request(time.Now()))
-		return path
-	}
-	edit := func(change func(*bbolt.Tx, *bbolt.Bucket) error) func(*testing.T) string {
-		return func(t *testing.T) string {
-			path := good(t)
+	edit := func(change func(*bbolt.Bucket) error) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
 			db, err := bbolt.Open(path, 0o600, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			if err := db.Update(func(tx *bbolt.Tx) error { return change(tx, tx.Bucket(bucket)) }); err != nil {
+			if err := db.Update(func(tx *bbolt.Tx) error { return change(tx.Bucket(bucket)) }); err != nil {
 				t.Fatal(err)
 			}
-			return path
 		}
 	}
-	secret := func(text string) func(*testing.T) string {
-		return edit(func(_ *bbolt.Tx, b *bbolt.Bucket) error { return b.Put(secretKey, []byte(text)) })
-	}
-	rewrite := func(change func([]byte) []byte) func(*testing.T) string {
-		return func(t *testing.T) string {
-			path := good(t)
+	rewrite := func(change func([]byte) []byte) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
 			b, err := os.ReadFile(path)
-			if err != nil {
+			if err = errors.Join(err, os.WriteFile(path, change(b), 0o600)); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, change(b), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return path
 		}
 	}
 	for _, tt := range []struct {
-		name string
-		path func(*testing.T) string
-		want error
+		name   string
+		damage func(*testing.T, string)
+		want   error
 	}{
-		{"half a secret", secret("12345678"), ErrCorrupt},
-		{"no secret", secret(""), ErrCorrupt},
-		{"newer format", edit(func(_ *bbolt.Tx, b *bbolt.Bucket) error { return b.Put([]byte("config"), []byte(`{"format":9}`)) }), lease.ErrSchemaVersion},
-		{"someone else's", edit(func(tx *bbolt.Tx, _ *bbolt.Bucket) error {
-			_, err := tx.CreateBucket([]byte("a"))
-			return errors.Join(err, tx.DeleteBucket(bucket))
+		{"half a secret", edit(func(b *bbolt.Bucket) error { return b.Put(secretKey, []byte("12345678")) }), ErrCorrupt},
+		{"newer format", edit(func(b *bbolt.Bucket) error { return b.Put([]byte("config"), []byte(`{"format":9}`)) }), lease.ErrSchemaVersion},
+		{"someone else's", edit(func(b *bbolt.Bucket) error {
+			_, err := b.Tx().CreateBucket([]byte("a"))
+			return errors.Join(err, b.Tx().DeleteBucket(bucket))
 		}), lease.ErrSchemaVersion},
-		{"changed page", edit(func(_ *bbolt.Tx, b *bbolt.Bucket) error {
+		{"changed page", edit(func(b *bbolt.Bucket) error {
 			return b.ForEach(func(name, data []byte) error {
 				return b.Put(name, bytes.Replace(data, []byte(`"Version":1`), []byte(`"Version":2`), 1))
 			})
 		}), pages.ErrEdited},
 		{"text", rewrite(func([]byte) []byte { return bytes.Repeat([]byte("no database\n"), 4000) }), ErrCorrupt},
-		{"zeros", rewrite(func(b []byte) []byte { return make([]byte, len(b)) }), ErrCorrupt},
 		{"cut off", rewrite(func(b []byte) []byte { return b[:2*os.Getpagesize()] }), ErrCorrupt},
 		{"pages overwritten", rewrite(func(b []byte) []byte {
 			head := 2 * os.Getpagesize()
 			return append(b[:head:head], bytes.Repeat([]byte{0xff}, len(b)-head)...)
 		}), ErrCorrupt},
-		{"a directory", func(t *testing.T) string { return t.TempDir() }, nil},
-		{"below a file", func(t *testing.T) string { return filepath.Join(good(t), "leases.db") }, nil},
-		{"not writable", func(*testing.T) string { return "/proc/leases/leases.db" }, nil},
+		{"a directory", func(_ *testing.T, path string) { _ = errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, ErrCorrupt},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			path := tt.path(t)
+			path := newPath(t)
+			acquire(t, open(t, path), calls.Request(time.Now()))
+			tt.damage(t, path)
 			s, err := Open(path)
 			if err == nil {
 				_, err = s.List(t.Context())
 			}
-			if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
-				t.Fatalf("got %v, want %v", err, tt.want)
-			}
-			if !strings.Contains(err.Error(), path) && tt.name != "not writable" {
-				t.Errorf("%v does not name the file", err)
+			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), path) {
+				t.Fatalf("got %v, want %v and the path", err, tt.want)
 			}
 			// Nothing is left locked.
-			if _, err := Open(path); errors.Is(err, ErrLocked) {
+			s, _ = New(path)
+			if _, err := s.(*store).file.Write(t.Context(), "note", nil, ""); errors.Is(err, ErrLocked) {
 				t.Error(err)
 			}
 		})
@@ -357,11 +336,11 @@ func TestLocked(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
 	defer cancel()
 	s.file.timeout = time.Minute
-	if _, err := s.Acquire(ctx, request(start)); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Acquire(ctx, calls.Request(start)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 	db.Close()
-	acquire(t, s, request(start))
+	acquire(t, s, calls.Request(start))
 }
 
 // A file put in place while a write waits for the lock of the old one.
@@ -395,9 +374,4 @@ func TestReplacedWhileWaiting(t *testing.T) {
 	if o, err := s.file.Read(t.Context(), "note"); err != nil || o.Version != "1" {
 		t.Errorf("the file in place has %q, %v; want what was written", o.Version, err)
 	}
-}
-
-// renewal returns the request that moves a grant's end to end.
-func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

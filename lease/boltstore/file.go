@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +37,6 @@ var (
 )
 
 const (
-	secretLen   = 16
 	fileMode    = 0o600
 	lockTimeout = 2 * time.Second
 )
@@ -127,8 +125,8 @@ func object(data []byte) pages.Object {
 // errEmpty is returned if nothing was written to the file yet.
 var errEmpty = errors.New("the file is empty")
 
-// secretOf returns the secret in the file, which every file has that was created.
-func secretOf(tx *bbolt.Tx) ([]byte, error) {
+// codecOf returns the codec of the file's secret, which every file has that was created.
+func codecOf(tx *bbolt.Tx) (*randflake.Codec, error) {
 	all := tx.Bucket(bucket)
 	if all == nil {
 		if name, _ := tx.Cursor().First(); name != nil {
@@ -136,38 +134,28 @@ func secretOf(tx *bbolt.Tx) ([]byte, error) {
 		}
 		return nil, errEmpty
 	}
-	secret := all.Get(secretKey)
-	if len(secret) != secretLen {
+	codec, err := randflake.NewCodec(all.Get(secretKey))
+	if err != nil {
 		return nil, fmt.Errorf("%w: its secret is missing", ErrCorrupt)
 	}
-	return slices.Clone(secret), nil
-}
-
-// secret returns the secret in the file. Errors: [lease.ErrNoStore].
-func (f *file) secret(ctx context.Context) (secret []byte, err error) {
-	err = f.transact(ctx, read, func(tx *bbolt.Tx) error { secret, err = secretOf(tx); return err })
-	if missing(err) {
-		return nil, lease.ErrNoStore
-	}
-	return secret, err
+	return codec, nil
 }
 
 // fill writes a new secret and every page, in one transaction.
 func (f *file) fill(ctx context.Context, d lease.Description) error {
 	return f.transact(ctx, createFile, func(tx *bbolt.Tx) error {
-		secret, err := secretOf(tx)
+		codec, err := codecOf(tx)
 		if errors.Is(err, errEmpty) {
-			secret = make([]byte, secretLen)
-			entropy.Read(secret)
+			var secret [16]byte
+			entropy.Read(secret[:])
 			var all *bbolt.Bucket
 			if all, err = tx.CreateBucket(bucket); err == nil {
-				err = all.Put(secretKey, secret)
+				err = all.Put(secretKey, secret[:])
+			}
+			if err == nil {
+				codec, err = codecOf(tx)
 			}
 		}
-		if err != nil {
-			return err
-		}
-		codec, err := randflake.NewCodec(secret)
 		if err != nil {
 			return err
 		}
@@ -189,7 +177,7 @@ func (f *file) use(ctx context.Context, how access, do func(*objects) error) err
 		return ErrCopied
 	}
 	err := f.transact(ctx, how, func(tx *bbolt.Tx) error {
-		if _, err := secretOf(tx); err != nil {
+		if _, err := codecOf(tx); err != nil {
 			return err
 		}
 		return do(&objects{Bucket: tx.Bucket(bucket)})
@@ -235,14 +223,14 @@ func (f *file) transact(ctx context.Context, how access, do func(*bbolt.Tx) erro
 	}()
 	db, err := f.open(ctx, how, &opened)
 	if err != nil {
-		return f.explain(err)
+		return explain(err)
 	}
 	if how == read {
 		err = db.View(do)
 	} else {
 		err = db.Update(do)
 	}
-	return f.explain(errors.Join(err, db.Close()))
+	return explain(errors.Join(err, db.Close()))
 }
 
 // open opens and locks the file that is at the path at that moment.
@@ -281,11 +269,9 @@ func (f *file) open(ctx context.Context, how access, opened **os.File) (*bbolt.D
 		}
 		// While we waited for the lock the file may have been replaced.
 		locked, err := (*opened).Stat()
-		if err == nil {
-			var named fs.FileInfo
-			if named, err = os.Stat(f.path); err == nil && os.SameFile(locked, named) {
-				return db, nil
-			}
+		named, gone := os.Stat(f.path)
+		if err = cmp.Or(err, gone); err == nil && os.SameFile(locked, named) {
+			return db, nil
 		}
 		_ = db.Close()
 		if err != nil {
@@ -294,14 +280,14 @@ func (f *file) open(ctx context.Context, how access, opened **os.File) (*bbolt.D
 	}
 }
 
-// explain maps errors of bbolt and the system to ours.
-func (f *file) explain(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),
-		errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrInvalidMapping):
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+// explain maps errors of bbolt to ours.
+func explain(err error) error {
+	for _, damaged := range []error{
+		bolterrors.ErrInvalid, bolterrors.ErrChecksum, bolterrors.ErrVersionMismatch, bolterrors.ErrInvalidMapping,
+	} {
+		if errors.Is(err, damaged) {
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
 	}
 	return err
 }

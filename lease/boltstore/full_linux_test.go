@@ -1,19 +1,15 @@
-package boltstore_test
+package boltstore
 
 import (
 	"math"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/internal/calls"
 )
 
 // TestFullDisk runs in a process that may write no file beyond a size. What
@@ -21,29 +17,12 @@ import (
 func TestFullDisk(t *testing.T) {
 	const limited = "BOLTSTORE_TEST_FULL"
 	if os.Getenv(limited) == "" {
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command(self, "-test.run=^TestFullDisk$", "-test.v")
-		cmd.Env = append(os.Environ(), limited+"=1", "TMPDIR="+t.TempDir())
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		again(t, limited+"=1")
 		return
 	}
-	path := filepath.Join(t.TempDir(), "leases.db")
-	store, err := boltstore.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request := func() lease.Request {
-		return lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}
-	}
-	first, err := store.Acquire(t.Context(), request())
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, other := newPath(t), newPath(t)
+	s := open(t, path)
+	first := acquire(t, s, calls.Request(time.Now()))
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -54,21 +33,15 @@ func TestFullDisk(t *testing.T) {
 		t.Skip(err)
 	}
 	granted := 1
-	for range 100 { // until a page beyond the limit is needed
-		_, err = store.Acquire(t.Context(), request())
-		if err != nil {
-			break
+	for err == nil && granted < 100 { // until a page beyond the limit is needed
+		if _, err = s.Acquire(t.Context(), calls.Request(time.Now())); err == nil {
+			granted++
 		}
-		granted++
 	}
-	if err == nil || !strings.Contains(err.Error(), "file too large") { // bbolt does not wrap it everywhere
-		t.Fatalf("got %v, want the system's error", err)
-	}
-	for name, err := range map[string]error{
-		"raise": raised(store.Raise(t.Context(), time.Now().Add(time.Hour))),
-		"open":  errorOf(boltstore.Open(filepath.Join(t.TempDir(), "other.db"))),
-	} {
-		if err == nil || !strings.Contains(err.Error(), "file too large") {
+	_, raise := s.Raise(t.Context(), time.Now().Add(time.Hour))
+	_, create := Open(other)
+	for name, err := range map[string]error{"acquire": err, "raise": raise, "create": create} {
+		if err == nil || !strings.Contains(err.Error(), "file too large") { // bbolt does not wrap it everywhere
 			t.Errorf("%s gives %v, want the system's error", name, err)
 		}
 	}
@@ -76,17 +49,11 @@ func TestFullDisk(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &size); err != nil {
 		t.Fatal(err)
 	}
-	if blocks, err := store.List(t.Context()); err != nil || len(blocks) != granted {
+	if blocks, err := s.List(t.Context()); err != nil || len(blocks) != granted {
 		t.Errorf("%d blocks are granted, %v; want %d", len(blocks), err, granted)
 	}
-	if got, err := store.Get(t.Context(), first.Node); err != nil || got != first {
+	if got, err := s.Get(t.Context(), first.Node); err != nil || got != first {
 		t.Errorf("the first grant is %v, %v; want %v", got, err, first)
 	}
-	if _, err := store.Acquire(t.Context(), request()); err != nil {
-		t.Errorf("no grant after there is room again: %v", err)
-	}
+	acquire(t, s, calls.Request(time.Now())) // there is room again
 }
-
-func raised(_ time.Time, err error) error { return err }
-
-func errorOf(_ driver.Embedded, err error) error { return err }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
@@ -26,12 +28,8 @@ type store struct {
 
 var _ driver.Embedded = (*store)(nil)
 
-const scheme = "bolt"
-
 func init() {
-	driver.Register(scheme, func(url string) (driver.Store, error) {
-		return New(strings.TrimPrefix(url, scheme+":"))
-	})
+	driver.Register("bolt", func(url string) (driver.Store, error) { return New(strings.TrimPrefix(url, "bolt:")) })
 }
 
 // New returns the store of the file at path. It does not access the file. The error wraps
@@ -67,10 +65,10 @@ func Open(path string) (driver.Embedded, error) {
 // Create implements [lease.Admin]. It creates the file, with a new secret of its own, but not the
 // directory.
 func (s *store) Create(ctx context.Context, d lease.Description) error {
-	if err := driver.CheckDescription(d); err != nil {
-		return fmt.Errorf("boltstore: %w", err)
+	err := driver.CheckDescription(d)
+	if err == nil {
+		err = s.file.fill(ctx, d)
 	}
-	err := s.file.fill(ctx, d)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("the directory %s does not exist; create it, on a local disk that all processes of the host see: %w",
 			filepath.Dir(s.file.path), err)
@@ -87,15 +85,20 @@ func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, err := s.file.secret(ctx)
+	var codec *randflake.Codec
+	err = s.file.transact(ctx, read, func(tx *bbolt.Tx) error {
+		codec, err = codecOf(tx)
+		return err
+	})
+	if missing(err) {
+		err = lease.ErrNoStore
+	} else if err == nil && !slices.Contains(d.Secrets, lease.Fingerprint(codec, d.ID)) {
+		err = lease.ErrReplaced
+	}
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: %s: %w", s.file.path, err)
 	}
-	codec, err := randflake.NewCodec(secret)
-	if err == nil && !slices.Contains(d.Secrets, lease.Fingerprint(codec, d.ID)) {
-		err = fmt.Errorf("boltstore: %s: %w", s.file.path, lease.ErrReplaced)
-	}
-	return codec, err
+	return codec, nil
 }
 
 // Restored implements [driver.Embedded]: every later call returns [ErrCopied].

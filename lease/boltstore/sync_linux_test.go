@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -47,9 +48,9 @@ func TestAnswersAreSynced(t *testing.T) {
 		write func() error
 	}{
 		{"open", func() error { s = open(t, path); return nil }},
-		{"acquire", func() (err error) { g, err = s.Acquire(t.Context(), request(start)); return err }},
+		{"acquire", func() (err error) { g, err = s.Acquire(t.Context(), calls.Request(start)); return err }},
 		{"renew", func() (err error) {
-			g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), g.End.Add(time.Minute)))
+			g, err = s.Renew(t.Context(), g, calls.Renewal(g))
 			return err
 		}},
 		{"release", func() error { return s.Release(t.Context(), g, lease.NewNonce(), start) }},
