@@ -181,8 +181,8 @@ func TestGeneration(t *testing.T) {
 					}
 				}
 			}
-			if len(errs.all()) != 0 || g.eras.restores.Load() != 0 {
-				t.Errorf("%d restores, %v: want none", g.eras.restores.Load(), errs.all())
+			if len(errs()) != 0 || g.eras.restores.Load() != 0 {
+				t.Errorf("%d restores, %v: want none", g.eras.restores.Load(), errs())
 			}
 		})
 	}
@@ -234,12 +234,12 @@ func TestStoppedAroundAFill(t *testing.T) {
 				errs := collectErrors(t)
 				id, _ := g.NewIDs(t.Context())
 				v := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(c), traceid.WithSkew(2*time.Minute))
-				if !v.Verify(id) && len(errs.all()) == 0 {
+				if !v.Verify(id) && len(errs()) == 0 {
 					t.Errorf("stopped for %v and %v, then %v: refused: %+v", before, after, again,
 						traceid.Inspect(randflake.NewKeyring(codec), id))
 				}
-				if before >= 0 && after >= 0 && len(errs.all()) != 0 {
-					t.Errorf("stopped for %v and %v, then %v: %v", before, after, again, errs.all())
+				if before >= 0 && after >= 0 && len(errs()) != 0 {
+					t.Errorf("stopped for %v and %v, then %v: %v", before, after, again, errs())
 				}
 			}
 		}
@@ -268,7 +268,7 @@ func TestRestored(t *testing.T) {
 			}
 		}
 	}
-	if got := errs.all(); len(got) != 3 || !errors.Is(got[0], errRestored) || g.eras.restores.Load() != 3 {
+	if got := errs(); len(got) != 3 || !errors.Is(got[0], errRestored) || g.eras.restores.Load() != 3 {
 		t.Errorf("%d restores are counted, want 3: %v", g.eras.restores.Load(), got)
 	}
 }

@@ -234,33 +234,24 @@ func (s *tagged) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return len(dst), now.Truncate(time.Second), nil
 }
 
-// handled collects the errors passed to otel.Handle until the test ends. OpenTelemetry has one
-// handler per process, so such tests do not run in parallel.
-type handled struct {
-	mu   sync.Mutex
-	errs []error
-}
-
-func collectErrors(t *testing.T) *handled {
-	h := &handled{}
+// collectErrors returns a function that returns the errors passed to otel.Handle so far, once all of
+// them have arrived. OpenTelemetry has one handler per process, so such tests do not run in parallel.
+func collectErrors(t *testing.T) (all func() []error) {
+	var mu sync.Mutex
+	var errs []error
 	old := otel.GetErrorHandler()
-	otel.SetErrorHandler(h)
 	t.Cleanup(func() { delivered(); otel.SetErrorHandler(old) })
-	return h
-}
-
-func (h *handled) Handle(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.errs = append(h.errs, err)
-}
-
-// all returns what was reported, once all of it has arrived.
-func (h *handled) all() []error {
-	delivered()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.errs)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		errs = append(errs, err)
+	}))
+	return func() []error {
+		delivered()
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(errs)
+	}
 }
 
 // delivered waits until no report is on its way.

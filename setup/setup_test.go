@@ -133,32 +133,20 @@ func fromEnv(t *testing.T, vars map[string]string) *setup.IDs {
 func quiet(t *testing.T) { reported(t) }
 
 func TestFleet(t *testing.T) {
-	vars := fleet(t, "setup-test://host", setup.TTLVar, "1m", setup.MaxBlocksVar, "2")
-	g := fromEnv(t, vars)
-	if opened.url != "setup-test://host" {
-		t.Errorf("opened %q", opened.url)
-	}
+	g := fromEnv(t, fleet(t, "setup-test://host", setup.TTLVar, "1m", setup.MaxBlocksVar, "2"))
 	id, _ := g.NewIDs(t.Context()) // the first one is already leased
-	if info := traceid.Inspect(g.Keyring(), id); info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
-		t.Errorf("secret %d, node %d", info.Secret, info.Parts.Node)
+	info := traceid.Inspect(g.Keyring(), id)
+	if opened.url != "setup-test://host" || info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
+		t.Errorf("opened %q: secret %d, node %d", opened.url, info.Secret, info.Parts.Node)
 	}
 	blocks, err := opened.List(t.Context())
-	if err != nil || len(blocks) != 1 {
-		t.Fatalf("%v, %v", blocks, err)
+	if err != nil || len(blocks) != 1 || blocks[0].End.Sub(blocks[0].Start) != time.Minute {
+		t.Fatalf("%v, %v; want one block for a minute", blocks, err)
 	}
-	if ttl := blocks[0].End.Sub(blocks[0].Start); ttl != time.Minute {
-		t.Errorf("granted for %s", ttl)
-	}
-	for range 2 { // the second call changes nothing
-		if err := g.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if opened.closed != 1 {
-		t.Errorf("the store was closed %d times", opened.closed)
-	}
-	if blocks, err := opened.List(t.Context()); err != nil || blocks[0].Owner != "" {
-		t.Errorf("the lease was not returned: %+v, %v", blocks, err)
+	err = errors.Join(g.Shutdown(t.Context()), g.Shutdown(t.Context())) // the second call changes nothing
+	blocks, listErr := opened.List(t.Context())
+	if err != nil || listErr != nil || opened.closed != 1 || blocks[0].Owner != "" {
+		t.Errorf("closed %d times, %+v: %v, %v", opened.closed, blocks, err, listErr)
 	}
 }
 
@@ -175,11 +163,8 @@ func TestBolt(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, _ := g.NewIDs(t.Context())
-	if !traceid.Inspect(randflake.NewKeyring(codec), id).Agree {
-		t.Error("the ID was not made with the file's secret")
-	}
-	if !traceid.Inspect(g.Keyring(), id).Agree { // ExampleIDs_Verifier has the verifier
-		t.Error("the keyring does not have the file's secret")
+	if !traceid.Inspect(randflake.NewKeyring(codec), id).Agree || !traceid.Inspect(g.Keyring(), id).Agree {
+		t.Error("the ID, or the keyring, is not of the file's secret")
 	}
 	if d, err := own.Describe(t.Context()); err != nil || d.LongestTTL != 90*time.Second {
 		t.Errorf("the file is described as %+v, %v", d, err)
@@ -233,76 +218,65 @@ func TestRestoredWithACopyOfTheFile(t *testing.T) {
 func TestReady(t *testing.T) {
 	quiet(t)
 	for store, want := range map[string]string{
-		"":                  "",
-		"setup-test://host": "",
+		"":                  "ready\n",
+		"setup-test://host": "ready\n",
 		"setup-test://away": "setup: not ready: lease: no grant yet: context canceled; the store says: lease: acquire: connection refused\n",
 	} {
-		t.Run(store, func(t *testing.T) {
-			vars := fleet(t, store)
-			if store == "" {
-				vars = nil
-			}
-			g := fromEnv(t, vars)
-			if (g.Keyring() == nil) != (store == "") { // the secret of zero configuration is not available
-				t.Errorf("keyring %v", g.Keyring())
-			}
-			probe := func() (int, string) {
-				w := httptest.NewRecorder()
-				g.ReadyHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
-				return w.Code, w.Body.String()
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-			defer cancel()
-			code, text := probe()
-			if err := g.Ready(ctx); want == "" && (err != nil || code != http.StatusOK || text != "ready\n") ||
-				want != "" && (!errors.Is(err, errAway) || !errors.Is(err, context.DeadlineExceeded) || code != http.StatusServiceUnavailable || text != want) {
-				t.Errorf("%v, %d %s", err, code, text)
-			}
-			if err := g.Shutdown(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if code, _ := probe(); store != "" && code != http.StatusServiceUnavailable {
-				t.Errorf("after Shutdown: %d", code)
-			}
-		})
+		var vars map[string]string
+		if store != "" {
+			vars = fleet(t, store)
+		}
+		g := fromEnv(t, vars)
+		probe := func() (int, string) {
+			w := httptest.NewRecorder()
+			g.ReadyHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
+			return w.Code, w.Body.String()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		code, text := probe()
+		if err := g.Ready(ctx); text != want || (err == nil) != (code == http.StatusOK) ||
+			err != nil && (!errors.Is(err, errAway) || !errors.Is(err, context.DeadlineExceeded) || code != http.StatusServiceUnavailable) {
+			t.Errorf("%s: %v, %d %s", store, err, code, text)
+		}
+		if (g.Keyring() == nil) != (store == "") { // the secret of zero configuration is not available
+			t.Errorf("%s: keyring %v", store, g.Keyring())
+		}
+		if err := g.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if code, _ := probe(); store != "" && code != http.StatusServiceUnavailable {
+			t.Errorf("%s: after Shutdown: %d", store, code)
+		}
 	}
 }
 
 func TestStrict(t *testing.T) {
 	quiet(t)
-	for _, c := range []struct {
-		strict, answer string
-		want           error
-	}{
-		{"", "role", nil},
-		{"0", "role", nil},
-		{"1", "host", nil},
-		{"1", "away", nil},
-		{"1", "full", nil},
-		{"1", "role", lease.ErrMisconfigured},
-		{"1", "newer", lease.ErrSchemaVersion},
-		{"1", "absent", lease.ErrNoStore},
-		{"1", "replaced", lease.ErrReplaced},
-		{"1", "slow", lease.ErrMisconfigured}, // later than the second that a start otherwise waits
+	for answer, want := range map[string]error{
+		"role": lease.ErrMisconfigured, "newer": lease.ErrSchemaVersion, "absent": lease.ErrNoStore, "replaced": lease.ErrReplaced,
+		"slow": lease.ErrMisconfigured, // later than the second that a start otherwise waits
+		"host": nil, "away": nil, "full": nil,
 	} {
-		t.Run(c.answer+c.strict, func(t *testing.T) {
-			env(t, fleet(t, "setup-test://u:hunter2@"+c.answer, setup.StrictVar, c.strict))
+		for _, strict := range []string{"1", "0", ""} {
+			if answer != "role" && strict != "1" {
+				continue
+			}
+			env(t, fleet(t, "setup-test://u:hunter2@"+answer, setup.StrictVar, strict))
 			g, err := setup.FromEnv(t.Context())
-			switch {
-			case c.want == nil && err != nil:
-				t.Fatal(err)
-			case c.want == nil:
-				if err := g.Shutdown(t.Context()); err != nil {
-					t.Error(err)
-				}
-			case !errors.Is(err, c.want) || !strings.Contains(err.Error(), "TRACEFLAKE_") ||
-				strings.Contains(err.Error(), "hunter2"):
-				t.Errorf("got %v, want %v", err, c.want)
+			if strict != "1" {
+				want = nil
 			}
-			if opened.closed != 1 {
-				t.Errorf("the store was closed %d times", opened.closed)
+			if !errors.Is(err, want) || err != nil && (!strings.Contains(err.Error(), "TRACEFLAKE_") || strings.Contains(err.Error(), "hunter2")) {
+				t.Errorf("%s, strict %q: %v, want %v", answer, strict, err, want)
 			}
-		})
+			if err == nil {
+				err = g.Shutdown(t.Context())
+			}
+			if want == nil && err != nil || opened.closed != 1 {
+				t.Errorf("%s, strict %q: %v; the store was closed %d times", answer, strict, err, opened.closed)
+			}
+		}
 	}
 }
 
@@ -311,11 +285,9 @@ func TestDeadStore(t *testing.T) {
 	quiet(t)
 	start := time.Now()
 	g := fromEnv(t, fleet(t, "setup-test:dead"))
-	if d := time.Since(start); d < time.Second || d > 10*time.Second {
-		t.Errorf("it took %s", d)
-	}
-	if id, span := g.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() || g.Fallbacks() == 0 {
-		t.Errorf("%v, %v, %d fallbacks", id, span, g.Fallbacks())
+	took := time.Since(start)
+	if id, span := g.NewIDs(t.Context()); took < time.Second || took > 10*time.Second || !id.IsValid() || !span.IsValid() || g.Fallbacks() == 0 {
+		t.Errorf("it took %s: %v, %v, %d fallbacks", took, id, span, g.Fallbacks())
 	}
 }
 
@@ -348,14 +320,6 @@ func TestBadValues(t *testing.T) {
 	const store = "setup-test://user:hunter2@host"
 	dir := t.TempDir()
 	bolt := "bolt:" + filepath.Join(dir, "leases.db")
-	used := filepath.Join(dir, "used.db")
-	inUse, err := boltstore.Open(used)
-	if err == nil {
-		_, err = inUse.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	opened = &fakeStore{url: "none yet"}
 	fleet := func(vars ...string) map[string]string { return fleet(t, store, vars...) }
 	good, short := fleet()[setup.SecretFileVar], file(t, secret[:30])
@@ -399,7 +363,7 @@ func TestBadValues(t *testing.T) {
 		{"bolt without a path", map[string]string{setup.StoreVar: "bolt:"}, "the path is empty"},
 		{"bolt without its folder", map[string]string{setup.StoreVar: "bolt:" + filepath.Join(dir, "missing", "leases.db")},
 			"the directory " + filepath.Join(dir, "missing") + " does not exist; create it"},
-		{"bolt below a file", map[string]string{setup.StoreVar: "bolt:" + filepath.Join(used, "leases.db")},
+		{"bolt below a file", map[string]string{setup.StoreVar: "bolt:" + filepath.Join(good, "leases.db")},
 			"not a directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func TestZeroValues(t *testing.T) {
 		new(lookup.Transport), new(lookup.Backend),
 		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan), new(clickhouse.Adoption),
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -63,27 +63,27 @@ func TestZeroValues(t *testing.T) {
 				continue
 			}
 			args := []reflect.Value{reflect.New(typ.Elem())}
-			for j := 1; j < method.Type.NumIn(); j++ {
+			in := method.Type.NumIn()
+			if method.Type.IsVariadic() {
+				in--
+			}
+			for j := 1; j < in; j++ {
 				arg := reflect.Zero(method.Type.In(j))
 				if f := argument[method.Type.In(j)]; f != nil {
 					arg = reflect.ValueOf(f())
 				}
 				args = append(args, arg)
 			}
-			begun := time.Now()
 			func() {
 				defer func() {
 					if problem := recover(); problem != nil {
 						t.Errorf("%s.%s panics: %v", typ, method.Name, problem)
 					}
 				}()
-				if method.Type.IsVariadic() {
-					args = args[:len(args)-1]
-				}
 				method.Func.Call(args)
 			}()
-			if d := time.Since(begun); d > 5*time.Second {
-				t.Errorf("%s.%s took %s", typ, method.Name, d)
+			if ctx.Err() != nil {
+				t.Fatalf("%s.%s waits", typ, method.Name)
 			}
 		}
 	}

@@ -79,6 +79,14 @@ func (s *schedule) decrypt(block uint64) uint64 {
 	return join(x0, x1, x2, x3)
 }
 
+// encryptPortable encrypts src into dst, which has the same length. Like [schedule.encrypt], it is
+// the reference for all faster backends.
+func encryptPortable(s *schedule, dst, src []uint64) {
+	for i, block := range src {
+		dst[i] = s.encrypt(block)
+	}
+}
+
 func split(block uint64) (x0, x1, x2, x3 uint16) {
 	return uint16(block >> 48), uint16(block >> 32), uint16(block >> 16), uint16(block)
 }

@@ -21,14 +21,12 @@ func (e KeySizeError) Error() string {
 	return "sparx64: the key has " + strconv.Itoa(int(e)) + " bytes, want " + strconv.Itoa(KeySize)
 }
 
-// Cipher is SPARX-64/128 under one key. It implements [crypto/cipher.Block].
-// It never changes after NewCipher and is safe for concurrent use.
-type Cipher struct {
-	keys schedule
-}
+// Cipher is SPARX-64/128 under one key. It implements [crypto/cipher.Block], never changes after
+// NewCipher and is safe for concurrent use.
+type Cipher struct{ keys schedule }
 
-// NewCipher returns the cipher under key, which must have [KeySize] bytes; for
-// any other length the error is a [KeySizeError]. The key is copied.
+// NewCipher returns the cipher under key, which must have [KeySize] bytes; for any other length the
+// error is a [KeySizeError]. The key is copied.
 func NewCipher(key []byte) (*Cipher, error) {
 	if len(key) != KeySize {
 		return nil, KeySizeError(len(key))
@@ -39,15 +37,14 @@ func NewCipher(key []byte) (*Cipher, error) {
 // BlockSize returns 8.
 func (c *Cipher) BlockSize() int { return BlockSize }
 
-// Encrypt encrypts the first block of src into dst. Both have at least
-// BlockSize bytes and overlap entirely or not at all; it panics otherwise.
+// Encrypt encrypts the first block of src into dst. Both have at least BlockSize bytes and overlap
+// entirely or not at all; it panics otherwise.
 func (c *Cipher) Encrypt(dst, src []byte) {
 	checkBlocks(dst, src)
 	binary.BigEndian.PutUint64(dst, c.EncryptUint64(binary.BigEndian.Uint64(src)))
 }
 
-// Decrypt decrypts the first block of src into dst. Both have at least
-// BlockSize bytes and overlap entirely or not at all; it panics otherwise.
+// Decrypt is the inverse of Encrypt.
 func (c *Cipher) Decrypt(dst, src []byte) {
 	checkBlocks(dst, src)
 	binary.BigEndian.PutUint64(dst, c.DecryptUint64(binary.BigEndian.Uint64(src)))
@@ -59,13 +56,9 @@ func (c *Cipher) EncryptUint64(block uint64) uint64 { return c.keys.encrypt(bloc
 // DecryptUint64 is the inverse of EncryptUint64.
 func (c *Cipher) DecryptUint64(block uint64) uint64 { return c.keys.decrypt(block) }
 
-// EncryptUint64s encrypts every block of src into dst with the fastest backend.
-// dst must be at least as long as src; the two must be the same slice or share
-// no element. It panics otherwise.
-func (c *Cipher) EncryptUint64s(dst, src []uint64) {
-	dst = checkBatch(dst, src)
-	encryptBatch(&c.keys, dst, src)
-}
+// EncryptUint64s encrypts every block of src into dst with the fastest backend. dst must be at least
+// as long as src; the two must be the same slice or share no element. It panics otherwise.
+func (c *Cipher) EncryptUint64s(dst, src []uint64) { encryptBatch(&c.keys, checkBatch(dst, src), src) }
 
 // Format keeps the round keys, which reveal the key, out of logs.
 func (Cipher) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("sparx64.Cipher(hidden)")) }
@@ -96,8 +89,8 @@ func checkBatch(dst, src []uint64) []uint64 {
 	return dst[:len(src)]
 }
 
-// inexactOverlap reports whether two buffers of n bytes share memory without
-// being the same. It compares addresses only, as crypto/internal/alias does.
+// inexactOverlap reports whether two buffers of n bytes share memory without being the same. It
+// compares addresses only, as crypto/internal/alias does.
 func inexactOverlap(a, b unsafe.Pointer, n uintptr) bool {
 	return a != b && uintptr(a) < uintptr(b)+n && uintptr(b) < uintptr(a)+n
 }

@@ -43,8 +43,8 @@ func (f forger) made(codec *randflake.Codec, from, to time.Time) (high, low uint
 // little; "wide" therefore counts the IDs whose halves are at most half a day apart, for which the
 // same calculation predicts hundreds. "plausible" is strict with the second rule, for five minutes.
 func TestTenMillionForgeries(t *testing.T) {
-	keyring := newKeyring(t, fleetSecret, "the last secret!")
-	fleet, another := keyring.Codec(), newKeyring(t, "another secret!!").Codec()
+	keyring := newKeyring(t, fleetSecret, lastSecret)
+	fleet, another := keyring.Codec(), newKeyring(t, anotherSecret).Codec()
 	const day, wide, plausible, skew = 24 * time.Hour, 12 * time.Hour, 5 * time.Minute, time.Minute
 	clock, codecs := traceid.WithClock(fixed(noon)), keyring.Codecs()
 	verifiers := [...]func(trace.TraceID) bool{

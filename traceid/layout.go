@@ -11,37 +11,30 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// EpochMillis is the first millisecond of the clear half, in Unix
-// milliseconds: 2020-01-01T00:00:00Z.
-const EpochMillis = 1_577_836_800_000
-
-// The fields of the clear half, from the right.
 const (
+	// EpochMillis is the first millisecond of the clear half, in Unix milliseconds: 2020-01-01T00:00:00Z.
+	EpochMillis = 1_577_836_800_000
 	// SequenceBits is the width of the sequence.
 	SequenceBits = 23
 	// MaxSequence is the highest sequence number in a millisecond.
 	MaxSequence = 1<<SequenceBits - 1
-	// MaxMillis is the last millisecond, counted from EpochMillis:
-	// 2089-09-06T15:47:35.551Z.
+	// MaxMillis is the last millisecond, counted from EpochMillis: 2089-09-06T15:47:35.551Z.
 	MaxMillis = 1<<(64-SequenceBits) - 1
 )
 
 var (
-	// ErrBeforeEpoch is returned for a time before 2020-01-01T00:00:00Z, which
-	// no trace ID can carry. Keep such a record's ID as it is.
+	// ErrBeforeEpoch is returned for a time before 2020-01-01T00:00:00Z, which no trace ID can carry.
+	// Keep such a record's ID as it is.
 	ErrBeforeEpoch = errors.New("traceid: the time is before 2020-01-01T00:00:00Z")
-	// ErrAfterEnd is returned for a time past 2089-09-06T15:47:35.551Z, the
-	// last that a trace ID can carry.
+	// ErrAfterEnd is returned for a time past 2089-09-06T15:47:35.551Z, the last that an ID can carry.
 	ErrAfterEnd = errors.New("traceid: the time is past 2089-09-06T15:47:35.551Z")
-	// ErrInvalidParts is returned by [New] for a sequence past [MaxSequence]
-	// and for a half that would be zero.
+	// ErrInvalidParts is returned by [New] for a sequence past [MaxSequence] and for a zero half.
 	ErrInvalidParts = errors.New("traceid: invalid parts")
 )
 
-// New returns the trace ID of t's millisecond, a sequence number from 0 to
-// [MaxSequence], and a low half, which must not be zero. In the very first
-// millisecond the sequence begins at 1: a high half of zero is what 64-bit IDs
-// have. New does not make the ID unique; the caller must.
+// New returns the trace ID of t's millisecond, a sequence number from 0 to [MaxSequence], and a low
+// half, which must not be zero. In the very first millisecond the sequence begins at 1: a high half
+// of zero is what 64-bit IDs have. New does not make the ID unique; the caller must.
 //
 // Errors: [ErrBeforeEpoch], [ErrAfterEnd], [ErrInvalidParts].
 func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) {
@@ -59,17 +52,14 @@ func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) 
 	return join(ms<<SequenceBits|uint64(sequence), low), nil
 }
 
-// Time returns the time of the clear half: a whole millisecond from 2020 to
-// 2089, UTC. It does not check whether the ID is in this format; see [Plausible].
+// Time returns the time of the clear half: a whole millisecond from 2020 to 2089, UTC. It does not
+// check whether the ID is in this format; see [Plausible].
 func Time(id trace.TraceID) time.Time {
 	return time.UnixMilli(EpochMillis + int64(high(id)>>SequenceBits)).UTC()
 }
 
-// Sequence returns the sequence number of id within its millisecond, 0 to
-// [MaxSequence].
-func Sequence(id trace.TraceID) uint32 {
-	return uint32(high(id) & MaxSequence)
-}
+// Sequence returns the sequence number of id within its millisecond, 0 to [MaxSequence].
+func Sequence(id trace.TraceID) uint32 { return uint32(high(id) & MaxSequence) }
 
 // Low returns the low half: a Randflake ID if the trace ID is in this format.
 func Low(id trace.TraceID) randflake.ID { return randflake.ID(binary.BigEndian.Uint64(id[8:])) }
@@ -82,21 +72,19 @@ func Plausible(id trace.TraceID, now time.Time, maxAge, skew time.Duration) bool
 	return high(id) != 0 && !t.Before(now.Add(-maxAge)) && !t.After(now.Add(skew))
 }
 
-// Min returns the lowest trace ID of t's millisecond, the lower bound of a
-// range query. A time before 2020 counts as the first millisecond, one past
-// 2089 as the last. The bound itself may not be a valid ID.
-func Min(t time.Time) trace.TraceID {
-	return join(clamp(t)<<SequenceBits, 0)
-}
+// Min returns the lowest trace ID of t's millisecond, the lower bound of a range query. A time
+// before 2020 counts as the first millisecond, one past 2089 as the last. The bound itself may not
+// be a valid ID.
+func Min(t time.Time) trace.TraceID { return join(clamp(t)<<SequenceBits, 0) }
 
-// Max returns the highest trace ID of t's millisecond, the inclusive upper
-// bound of a range query, with the same limits as [Min].
+// Max returns the highest trace ID of t's millisecond, the inclusive upper bound of a range query,
+// with the same limits as [Min].
 func Max(t time.Time) trace.TraceID {
 	return join(clamp(t)<<SequenceBits|MaxSequence, ^randflake.ID(0))
 }
 
-// Millis returns t in whole milliseconds since [EpochMillis], at most
-// [MaxMillis]. Errors: [ErrBeforeEpoch], [ErrAfterEnd].
+// Millis returns t in whole milliseconds since [EpochMillis], at most [MaxMillis]. Errors:
+// [ErrBeforeEpoch], [ErrAfterEnd].
 func Millis(t time.Time) (uint64, error) {
 	// Seconds are compared first: UnixMilli overflows in far years.
 	switch s := t.Unix(); {

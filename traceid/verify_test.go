@@ -1,6 +1,7 @@
 package traceid_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,12 +11,62 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
+// noon is a time at which everything works; epoch is the first that an ID encodes.
+var (
+	noon  = time.Date(2026, 3, 14, 12, 0, 0, 500_000_000, time.UTC)
+	epoch = time.UnixMilli(traceid.EpochMillis).UTC()
+)
+
+// fixed is a clock that does not move.
+type fixed time.Time
+
+func (c fixed) Now() time.Time { return time.Time(c) }
+
+// Secrets, in hexadecimal digits.
+const (
+	fleetSecret   = "74686520666c65657420736563726574"
+	lastSecret    = "746865206c6173742073656372657421"
+	anotherSecret = "616e6f74686572207365637265742121"
+)
+
+func newKeyring(t testing.TB, secrets ...string) *randflake.Keyring {
+	t.Helper()
+	k, err := randflake.ParseKeyring(strings.Join(secrets, "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// assemble returns an ID under k's first secret whose halves have these times.
+func assemble(t testing.TB, k *randflake.Keyring, clear, second time.Time) trace.TraceID {
+	t.Helper()
+	low, err := k.Codec().Encode(randflake.Parts{Time: second, Node: 42, Sequence: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := traceid.New(clear, 5, low)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func parse(t testing.TB, s string) trace.TraceID {
+	t.Helper()
+	id, err := trace.TraceIDFromHex(s)
+	if err != nil {
+		t.Fatalf("%q: %v", s, err)
+	}
+	return id
+}
+
 func TestVerifier(t *testing.T) {
-	keyring := newKeyring(t, fleetSecret, "the last secret!")
-	old := newKeyring(t, "the last secret!")
+	keyring := newKeyring(t, fleetSecret, lastSecret)
+	old := newKeyring(t, lastSecret)
 	second := noon.Truncate(time.Second)
 	ours := assemble(t, keyring, noon, second)
-	foreign := assemble(t, newKeyring(t, "another secret!!"), noon, noon)
+	foreign := assemble(t, newKeyring(t, anotherSecret), noon, noon)
 	const ms, hour = time.Millisecond, time.Hour
 	type options = []traceid.VerifierOption
 	rule, ageless := traceid.WithPlausible(5*time.Minute), traceid.WithPlausible(-1)
@@ -66,32 +117,28 @@ func TestVerifierWithoutSecrets(t *testing.T) {
 	now := time.Now()
 	id := assemble(t, newKeyring(t, fleetSecret), now, now)
 	for name, v := range map[string]*traceid.Verifier{
-		"zero": {}, "nil": nil, "nil keyring": traceid.NewVerifier(nil),
-		"zero keyring": traceid.NewVerifier(new(randflake.Keyring)), "keyring without secrets": traceid.NewVerifier(randflake.NewKeyring(nil)),
+		"zero": {}, "nil": nil, "nil keyring": traceid.NewVerifier(nil), "zero keyring": traceid.NewVerifier(new(randflake.Keyring)),
 	} {
 		if v.Verify(id) {
 			t.Errorf("%s: it passes", name)
 		}
 	}
-	if !traceid.NewVerifier(nil, traceid.WithPlausible(time.Minute)).Verify(id) {
-		t.Error("the second rule needs a secret")
-	}
-	if !traceid.NewVerifier(newKeyring(t, fleetSecret), nil, traceid.WithClock(nil)).Verify(id) {
-		t.Error("the ID does not pass with the secret either")
+	if !traceid.NewVerifier(nil, traceid.WithPlausible(time.Minute)).Verify(id) ||
+		!traceid.NewVerifier(newKeyring(t, fleetSecret), nil, traceid.WithClock(nil)).Verify(id) {
+		t.Error("the second rule needs a secret, or the ID does not pass with the secret either")
 	}
 }
 
 // A fleet changes its secret: IDs of the old and of the new secret are decoded while both are accepted.
 func TestInspect(t *testing.T) {
-	const older, newer, other = "the older secret", "the newer secret", "another's secret"
-	both := newKeyring(t, newer, older)
+	both := newKeyring(t, fleetSecret, lastSecret)
 	parts := randflake.Parts{Time: noon.Truncate(time.Second), Node: 42, Sequence: 1}
 	for _, c := range []struct {
 		maker   string
 		accepts *randflake.Keyring
 		secret  int
 	}{
-		{newer, both, 0}, {older, both, 1}, {other, both, -1}, {older, nil, -1}, {older, new(randflake.Keyring), -1},
+		{fleetSecret, both, 0}, {lastSecret, both, 1}, {anotherSecret, both, -1}, {lastSecret, nil, -1}, {lastSecret, new(randflake.Keyring), -1},
 	} {
 		id := assemble(t, newKeyring(t, c.maker), noon, noon)
 		want := traceid.Info{Time: noon, Sequence: 5, Secret: c.secret}
@@ -101,7 +148,7 @@ func TestInspect(t *testing.T) {
 			want.Parts = k.Decode(traceid.Low(id))
 		}
 		if got := traceid.Inspect(c.accepts, id); got != want {
-			t.Errorf("made with %q: got  %+v\nwant %+v", c.maker, got, want)
+			t.Errorf("generated under %s: got  %+v\nwant %+v", c.maker, got, want)
 		}
 	}
 }

@@ -73,15 +73,12 @@ func TestRead(t *testing.T) {
 	s.Kernel = func(b []byte) { asked += len(b) }
 	long := make([]byte, 255*sha256.Size)
 	s.Read(long)
-	if asked != 32 {
-		t.Errorf("%d bytes of the kernel's were used, want 32", asked)
-	}
 	blocks := map[string]bool{}
 	for b := range slices.Chunk(long, sha256.Size) {
 		blocks[string(b)] = true
 	}
-	if len(blocks) != 255 {
-		t.Errorf("%d blocks differ, want 255", len(blocks))
+	if asked != 32 || len(blocks) != 255 {
+		t.Errorf("%d bytes of the kernel's were used, want 32; %d blocks differ, want 255", asked, len(blocks))
 	}
 }
 
@@ -90,16 +87,13 @@ func TestThisMachine(t *testing.T) {
 	a, b := NewSource(), NewSource()
 	a.Kernel = func(b []byte) { clear(b) }
 	b.Kernel = a.Kernel
-	if draw(a) == draw(b) {
-		t.Error("two draws of this machine are equal")
-	}
-	if assembly := ticks() != 0; assembly && cpu.X86.HasRDRAND && random() == [4]uint64{} {
-		t.Error("the processor's random words are 0")
-	}
 	var some, more [16]byte
 	Read(some[:])
 	Read(more[:])
-	if some == more || some == [16]byte{} {
-		t.Errorf("%x, then %x", some, more)
+	if draw(a) == draw(b) || some == more || some == [16]byte{} {
+		t.Errorf("two draws of this machine are equal: %x, %x", some, more)
+	}
+	if assembly := ticks() != 0; assembly && cpu.X86.HasRDRAND && random() == [4]uint64{} {
+		t.Error("the processor's random words are 0")
 	}
 }

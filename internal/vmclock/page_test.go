@@ -92,56 +92,47 @@ func TestSources(t *testing.T) {
 		"it ends before the counter": {sizeGeneration - 1, flagGeneration, DisruptionMarker},
 		"it ends with its flags":     {sizeFlags, flagGeneration, DisruptionMarker},
 	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDevice(t)
-			d.cut(int64(unsafe.Sizeof(page{})))
-			d.size = tt.size
-			d.flags.Store(tt.flags)
-			d.update(5, 7)
-			t.Setenv(PathVariable, d.path)
-			m := open()
-			if source, err := m.Status(); source != tt.want || err != nil {
-				t.Errorf("%v, %v", source, err)
+		d := newDevice(t)
+		d.cut(int64(unsafe.Sizeof(page{})))
+		d.size = tt.size
+		d.flags.Store(tt.flags)
+		d.update(5, 7)
+		t.Setenv(PathVariable, d.path)
+		m := open()
+		if source, err := m.Status(); source != tt.want || err != nil {
+			t.Errorf("%s: %v, %v", name, source, err)
+		}
+		for _, u := range []struct{ marker, generation uint64 }{{5, 7}, {6, 7}, {7, 8}} { // a migration, a restore
+			before := m.Version().Load()
+			d.update(u.marker, u.generation)
+			want := u.generation
+			if tt.want == DisruptionMarker {
+				want = u.marker
 			}
-			for _, u := range []struct{ marker, generation uint64 }{{5, 7}, {6, 7}, {7, 8}} { // a migration, a restore
-				before := m.Version().Load()
-				d.update(u.marker, u.generation)
-				want := u.generation
-				if tt.want == DisruptionMarker {
-					want = u.marker
-				}
-				if got := m.Generation(); got != want || m.Version().Load() != before+2 {
-					t.Errorf("%+v: generation %d, want %d; version %d, %d before", u, got, want, m.Version().Load(), before)
-				}
-				// Every field that changes with a restore is in the raw bytes, at its place.
-				if p := m.Page(); len(p) != sizeGeneration || p[12] != byte(m.Version().Load()) || p[16] != byte(u.marker) || p[104] != byte(u.generation) {
-					t.Errorf("%+v: the page is %x", u, p)
-				}
+			if got := m.Generation(); got != want || m.Version().Load() != before+2 {
+				t.Errorf("%s, %+v: generation %d, want %d; version %d, %d before", name, u, got, want, m.Version().Load(), before)
 			}
-		})
+			// Every field that changes with a restore is in the raw bytes, at its place.
+			if p := m.Page(); len(p) != sizeGeneration || p[12] != byte(m.Version().Load()) || p[16] != byte(u.marker) || p[104] != byte(u.generation) {
+				t.Errorf("%s, %+v: the page is %x", name, u, p)
+			}
+		}
 	}
 }
 
 func TestUnusablePages(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		change func(d *device)
-		want   string
-	}{
-		{"cut", func(d *device) { d.cut(111) }, "too short: 111 bytes, need at least 112"},
-		{"its size is too small", func(d *device) { d.size = 31 }, "its size field is 31 bytes, need at least 32"},
-		{"magic", func(d *device) { d.magic++ }, "begins with 0x4b4c4357"},
-		{"version 0", func(d *device) { d.version = 0 }, "version 0"},
-		{"version 257", func(d *device) { d.version = 257 }, "version 257"},
+	for want, change := range map[string]func(d *device){
+		"too short: 111 bytes, need at least 112":      func(d *device) { d.cut(111) },
+		"its size field is 31 bytes, need at least 32": func(d *device) { d.size = 31 },
+		"begins with 0x4b4c4357":                       func(d *device) { d.magic++ },
+		"version 0":                                    func(d *device) { d.version = 0 },
+		"version 257":                                  func(d *device) { d.version = 257 },
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			d := newDevice(t)
-			tt.change(d)
-			c, err := Open(d.path)
-			if c != nil || err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), d.path) {
-				t.Errorf("%v, %v; want an error with %q", c, err, tt.want)
-			}
-		})
+		d := newDevice(t)
+		change(d)
+		if c, err := Open(d.path); c != nil || err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), d.path) {
+			t.Errorf("%v, %v; want an error with %q", c, err, want)
+		}
 	}
 	if _, err := Open(t.TempDir()); err == nil {
 		t.Error("a directory was opened")
@@ -165,8 +156,7 @@ func TestStuckUpdate(t *testing.T) {
 			t.Fatalf("%d, then %d", stuck, got)
 		}
 	}
-	// A million times a thousand tries would take more than a minute.
-	if took := time.Since(start); took > 20*time.Second {
+	if took := time.Since(start); took > 20*time.Second { // a million times a thousand tries
 		t.Errorf("a million calls took %v: each one tries again", took)
 	}
 	if opened := d.open().Generation(); opened == 1 {
@@ -194,10 +184,7 @@ func TestUpdatesAndManyReaders(t *testing.T) {
 				least := floor.Load()
 				got := c.Generation()
 				most := written.Load()
-				if got>>32 != 0 { // an update took long
-					continue
-				}
-				if got < least || got > most {
+				if got>>32 == 0 && (got < least || got > most) { // otherwise an update took long
 					t.Errorf("generation %d, want %d to %d", got, least, most)
 					return
 				}

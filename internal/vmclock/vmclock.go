@@ -23,14 +23,12 @@ const (
 // Source is what a Machine reads.
 type Source int
 
-// The sources of a generation.
 const (
 	// Off means that nothing is read: the generation never changes.
 	Off Source = iota
 	// GenerationCounter changes when the machine is restored from a snapshot.
 	GenerationCounter
-	// DisruptionMarker also changes on a live migration. It is read if the
-	// hypervisor provides no generation counter.
+	// DisruptionMarker also changes on a live migration. It is read if there is no generation counter.
 	DisruptionMarker
 )
 
@@ -76,9 +74,7 @@ type state struct {
 }
 
 // System returns this machine, never nil. The first call opens its page.
-func System() *Machine { return system() }
-
-var system = sync.OnceValue(open)
+var System = sync.OnceValue(open)
 
 func open() *Machine {
 	c, err := Open(cmp.Or(os.Getenv(PathVariable), Device))
@@ -114,10 +110,9 @@ func (m *Machine) Version() *atomic.Uint32 { return &m.page.seq }
 
 // Generation returns a number that changes whenever this machine is restored from a snapshot, and
 // that is constant while [Machine.Status] is Off. It does not wait. The number was current at some
-// moment during the call: to compare it with the last known one, load the known one first.
-//
-// If the hypervisor does not finish writing the page within a thousand tries, the generation counts
-// as changed, once: the old number may belong to the machine that was copied.
+// moment during the call: to compare it with the last known one, load the known one first. If the
+// hypervisor does not finish writing the page within a thousand tries, the generation counts as
+// changed, once: the old number may belong to the machine that was copied.
 func (m *Machine) Generation() uint64 {
 	if s := m.seen.Load(); m.page.seq.Load() == s.seq {
 		return s.generation
@@ -126,9 +121,7 @@ func (m *Machine) Generation() uint64 {
 }
 
 // Status returns the source of the generation. If the source is Off, the error says why.
-func (m *Machine) Status() (Source, error) {
-	return m.seen.Load().source, m.off
-}
+func (m *Machine) Status() (Source, error) { return m.seen.Load().source, m.off }
 
 // Page returns the beginning of the page, whatever it contains, as raw material for random
 // numbers. It may be torn.
