@@ -257,8 +257,8 @@ func (k *Keeper) Restored() {
 }
 
 // Close seals the generators, so that no ID is generated after it, ends the goroutine and the
-// metrics, and gives the unused seconds back to the store. If ctx ends first, an error is
-// returned and the block stays unused until the lease's end. Further calls return the same
+// metrics, and gives the unused seconds back to the store. If ctx ends first, or the response to
+// the last renewal was lost, an error is returned and the block stays unused until the lease's end. Further calls return the same
 // result.
 func (k *Keeper) Close(ctx context.Context) error {
 	if k.store.Store == nil {

@@ -271,7 +271,7 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 			return
 		}
 		// Renew again soon: a copy may have written this nonce as well.
-		t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures, maxBackoff)
+		t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures, time.Second)
 	case unwritten:
 		k.retry(ctx, t, err)
 	case raised:

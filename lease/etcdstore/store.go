@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
@@ -72,6 +73,9 @@ func openURL(text string) (driver.Store, error) {
 		files := transport.TLSInfo{TrustedCAFile: query.Get("ca"), CertFile: query.Get("cert"), KeyFile: query.Get("key")}
 		if s.config.TLS, err = files.ClientConfig(); err != nil {
 			return nil, fmt.Errorf("etcdstore: %w: TLS: %w", lease.ErrInvalidRequest, err)
+		}
+		if pool := s.config.TLS.RootCAs; pool != nil && pool.Equal(x509.NewCertPool()) {
+			return nil, bad("no certificate in " + files.TrustedCAFile)
 		}
 	}
 	for name := range query {

@@ -130,7 +130,7 @@ func TestURL(t *testing.T) {
 	wantError(t, "after close", err, nil, "closed")
 	for _, url := range []string{
 		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:hunter2@a:port", "etcd://a:1,,b:2",
-		"etcd://a:2379/?timeout=3", "etcd://a:2379/?ca=file", "etcds://a:2379/?ca=/no/such/file", "etcds://a:2379/?cert=/no/such/file",
+		"etcd://a:2379/?timeout=3", "etcd://a:2379/?ca=file", "etcds://a:2379/?ca=/no/such/file", "etcds://a:2379/?ca=store_test.go", "etcds://a:2379/?cert=/no/such/file",
 	} {
 		_, err := driver.Open(url)
 		wantError(t, url, err, lease.ErrInvalidRequest)

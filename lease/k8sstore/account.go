@@ -54,15 +54,19 @@ func read(dir, name string) (string, error) {
 // newClient returns a client of HTTP/1.1. A process that only renews its lease
 // needs one connection, which is closed between two renewals.
 func newClient(roots *x509.CertPool) *http.Client {
-	return &http.Client{CheckRedirect: noRedirect, Transport: &http.Transport{
+	return withoutRedirects(&http.Client{Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: 32, // which a search uses
 		IdleConnTimeout:     90 * time.Second,
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-	}}
+	}})
 }
 
-// noRedirect returns a redirect as the response: API servers send none.
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// withoutRedirects returns a client that returns a redirect as the response: API servers send none.
+func withoutRedirects(client *http.Client) *http.Client {
+	own := *client
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &own
+}

@@ -13,7 +13,8 @@
 // The default namespace is the pod's. The names of all objects begin with name; the default is
 // [DefaultName]. Fleets with different secrets need different names or namespaces.
 //
-// In a pod the store uses the pod's service account, whose token is read for each request.
+// In a pod the store uses the pod's service account. Its token is read for each request, the
+// cluster's CA certificate once: after a rotation of the CA, restart the pods.
 // Elsewhere server is a URL that needs no credentials, such as that of `kubectl proxy`, which
 // uses those of your kubeconfig; without a namespace it is then "default". Any other parameter is
 // an error. For other settings, pass your own client to [New], for example one of client-go:

@@ -21,8 +21,7 @@ func at(t *testing.T, h http.HandlerFunc) *objects {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	c := &http.Client{CheckRedirect: noRedirect, Transport: unrepeatable{t}}
-	return &objects{client: c, server: server.URL, namespace: "shop", name: "orders"}
+	return &objects{client: withoutRedirects(&http.Client{Transport: unrepeatable{t}}), server: server.URL, namespace: "shop", name: "orders"}
 }
 
 // unrepeatable fails the test if a transport could send a body twice.

@@ -62,9 +62,7 @@ func New(client *http.Client, server, namespace, name string) (driver.Store, err
 	case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http":
 		return nil, fmt.Errorf("k8sstore: %w: the server is not a URL, want https://host:port", lease.ErrInvalidRequest)
 	}
-	own := *client
-	own.CheckRedirect = noRedirect
-	return (&objects{client: &own, server: strings.TrimRight(server, "/"), namespace: namespace, name: name}).store()
+	return (&objects{client: withoutRedirects(client), server: strings.TrimRight(server, "/"), namespace: namespace, name: name}).store()
 }
 
 // label is the form of the names of namespaces and stores.

@@ -85,10 +85,13 @@ func one[T any](ctx context.Context, s *store, scan pgx.RowToFunc[T], sql string
 	if err != nil {
 		return row, err
 	}
-	if len(all) == 0 {
+	switch len(all) {
+	case 0:
 		return row, pgx.ErrNoRows
+	case 1:
+		return all[0], nil
 	}
-	return all[0], nil
+	return row, pgx.ErrTooManyRows // a table that was restored without its key
 }
 
 // transaction runs an operator's statements, after those of other operators.

@@ -183,6 +183,29 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A PUT that is redirected to a page of another server, whose response looks like success, was not
+// stored, whoever's HTTP client it is.
+func TestRedirect(t *testing.T) {
+	portal := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"abc"`)
+		if r.URL.Path != "/login" {
+			http.Redirect(w, r, "/login", http.StatusFound)
+		}
+	}))
+	t.Cleanup(portal.Close)
+	for name, client := range map[string]aws.HTTPClient{"the SDK's": nil, "net/http's": &http.Client{}, "any": doer(http.DefaultClient.Do)} {
+		cfg := played(portal.URL).config()
+		cfg.HTTPClient = client
+		s, err := newServer(cfg, bucket, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o, err := s.Write(t.Context(), "page-0000", []byte("data"), `"old"`); err == nil {
+			t.Errorf("%s: written: %+v", name, o)
+		}
+	}
+}
+
 // A write that was refused because the object has changed, or because another write of it is in
 // progress, is repeated only after a read. A creation is repeated, since a read may not show the object
 // yet, and so is what the server had no time for: package pages waits before it does.

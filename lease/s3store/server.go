@@ -188,6 +188,10 @@ func (s *server) ask(ctx context.Context, method, path string, header http.Heade
 		return answer{}, err
 	}
 	defer func() { _ = res.Body.Close() }()
+	if res.Request != nil && res.Request.URL.String() != req.URL.String() {
+		return answer{}, fmt.Errorf("%s %s: the HTTP client followed a redirect to %s, whose response is not the bucket's",
+			method, req.URL.Redacted(), res.Request.URL.Redacted())
+	}
 	a := answer{status: res.StatusCode, header: res.Header}
 	if a.body, err = io.ReadAll(io.LimitReader(res.Body, maxBody)); err != nil {
 		return answer{}, fmt.Errorf("%s %s: %w", method, req.URL.Redacted(), err)

@@ -121,14 +121,21 @@ func newServer(cfg aws.Config, bucket, prefix string) (*server, error) {
 	}, nil
 }
 
-// httpClient returns a client with the settings of the SDK's, or c itself if it is the caller's own.
+// httpClient returns c, or a client with the settings of the SDK's, that follows no redirect: a
+// signature is for one host, and a PUT would become a GET.
 func httpClient(c aws.HTTPClient) aws.HTTPClient {
+	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if c == nil {
 		c = awshttp.NewBuildableClient()
 	}
+	if c, ok := c.(*http.Client); ok {
+		own := *c
+		own.CheckRedirect = noRedirect
+		return &own
+	}
 	sdk, ok := c.(*awshttp.BuildableClient)
 	if !ok {
-		return c
+		return c // ask sees whether it followed a redirect
 	}
 	t := sdk.GetTransport()
 	// HTTP/1.1: one connection of HTTP/2 whose packets are dropped would be used again by every later try.
@@ -136,8 +143,5 @@ func httpClient(c aws.HTTPClient) aws.HTTPClient {
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
 	t.MaxIdleConnsPerHost = max(t.MaxIdleConnsPerHost, 64) // the store uses 32 at once
-	return &http.Client{
-		Transport: t, Timeout: sdk.GetTimeout(),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a signature is for one host
-	}
+	return &http.Client{Transport: t, Timeout: sdk.GetTimeout(), CheckRedirect: noRedirect}
 }

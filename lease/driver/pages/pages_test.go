@@ -81,6 +81,7 @@ func TestEdited(t *testing.T) {
 		{"config without an ID", "config", sealed(storeID, ""), pages.ErrEdited},
 		{"another store's", "page-0000", sealed(storeID, strings.Repeat("a", 32)), lease.ErrReplaced},
 		{"a block of another page", "page-0000", sealed(`"Node":0`, `"Node":512`), pages.ErrEdited},
+		{"another size", "page-0000", sealed(`"Nodes":8`, `"Nodes":16`), pages.ErrEdited},
 		{"no version", "page-0000", sealed(`"Version":1`, `"Version":0`), pages.ErrEdited},
 		{"no end", "page-0000", sealed("2026-05-04T03:03:01Z", "0001-01-01T00:00:00Z"), pages.ErrEdited},
 		{"an end before the start", "page-0000", sealed("2026-05-04T03:03:01Z", "2026-01-01T00:00:00Z"), pages.ErrEdited},
