@@ -53,29 +53,17 @@
 // through vmclock, no ID is generated with a grant that was requested before it, and the grant is
 // not given back. For half a second the Keeper draws no nonce: until a kernel learns of the
 // restore, some milliseconds later, it returns the same random bytes in every copy. A Keeper that
-// starts in that moment relies on the other inputs of its nonces; see package internal/entropy. IDs
-// that were being handed out when the machine was copied are handed out by both copies.
+// starts in that moment relies on the other inputs of its nonces; see package internal/entropy.
 //
 // Without such a report, only one of two copies can renew, because each renewal changes the
 // nonce. The other drops the grant at the store's first response after that, reports [ErrCloned],
-// and acquires another. These gaps remain, the likeliest first:
+// and acquires another. Until then both generate the same IDs: usually for about half a TTL;
+// docs/clones.md lists when it takes longer. If both draw the same nonces, they are never detected.
+// This requires equal random bytes from kernels that have not learned of the restore, a processor
+// without a random number generator, and clocks equal to the nanosecond.
 //
-//   - Both generate the same IDs from the clone to the loser's first answered call after the
-//     winner's renewal: for about half a TTL, and to the grant's end if the store does not answer
-//     the loser or the winner does not renew.
-//   - If the nonce of a renewal was drawn before the clone and written after it, that lasts until
-//     the next renewal of both.
-//   - If one copy gives the grant back, the next holder may be granted seconds in which the other
-//     copy has generated IDs, or still does until its renewal. That includes a grant that arrived
-//     without a response: Close gives it back.
-//   - If the store is raised meanwhile, both use their grant to its end.
-//   - If both draw the same nonces, they are never detected. This requires equal random bytes from
-//     kernels that have not learned of the restore, a processor without a random number generator,
-//     and clocks equal to the nanosecond.
-//
-// A shorter TTL ([WithTTL]) shortens the first three. All of this holds if the copies use one
-// store. A store that is copied with the machine, as a bolt file on its disk is, grants the same
-// nodes to both; see package boltstore.
+// All of this holds if the copies use one store. A store that is copied with the machine, as a
+// bolt file on its disk is, grants the same nodes to both; see package boltstore.
 //
 // Detection by clocks is best effort: if the wall clock and the monotonic clock diverge by more
 // than a second between two seconds of use, or between two checks a minute apart, the machine was

@@ -26,7 +26,6 @@ type ledger struct {
 	w       *world
 	made    int
 	fills   int
-	shared  int                 // IDs made twice by copies that did not know of each other
 	byNonce map[string]*granted // the grant for which a nonce was written
 	drawn   map[string][]*life  // the lives that drew a nonce
 	pages   map[page][]*maker
@@ -92,10 +91,6 @@ func place(p randflake.Parts) uint64 {
 // span is the places from first to before end.
 type span struct{ first, end uint64 }
 
-func (s span) overlap(o span) uint64 {
-	return max(min(s.end, o.end), max(s.first, o.first)) - max(s.first, o.first)
-}
-
 // maker is a life that made IDs of a page with a grant, and those IDs.
 type maker struct {
 	life  *life
@@ -103,11 +98,8 @@ type maker struct {
 	spans []span
 }
 
-func (m *maker) overlap(s span) (n uint64) {
-	for _, other := range m.spans {
-		n += s.overlap(other)
-	}
-	return n
+func (m *maker) overlaps(s span) bool {
+	return slices.ContainsFunc(m.spans, func(o span) bool { return o.first < s.end && s.first < o.end })
 }
 
 func newLedger(w *world) *ledger {
@@ -180,16 +172,14 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 		return
 	}
 	mine, others := l.open(at, p.life, g)
-	if mine.overlap(s) > 0 {
+	if mine.overlaps(s) {
 		l.w.fail("duplicate", "process %d made an ID of node %d, second %d again", p.id, node, at.second)
 		return
 	}
 	for _, other := range others {
-		n := other.overlap(s)
-		if n == 0 {
+		if !other.overlaps(s) {
 			continue
 		}
-		l.shared += int(n)
 		if why := l.wrong(mine, other, at.second); why != "" {
 			l.w.fail("duplicate", "process %d: node %d, second %d: process %d made that ID before: %s",
 				p.id, node, at.second, other.life.process.id, why)

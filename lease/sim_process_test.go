@@ -207,7 +207,7 @@ func (p *process) exhaust() {
 // makeBurst makes IDs as fast as it can until there are no more.
 func (p *process) makeBurst() error {
 	buf := make([]randflake.ID, 30_000)
-	for p.burst > 0 && p.w.failed == nil {
+	for p.burst > 0 && p.w.failed == "" {
 		n, err := p.fill(buf)
 		p.burst -= n
 		if err != nil {

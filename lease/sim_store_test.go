@@ -365,9 +365,6 @@ func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 	got := c.call(ctx, func(s *server) reply {
 		before, _ := s.store.Get(context.Background(), g.Node)
 		renewed, err := s.renew(g, before, r)
-		if w.readers && errors.Is(err, lease.ErrLost) && before.Nonce == r.Nonce {
-			err = errNoAnswer // its write was refused, and may have been made
-		}
 		if err != nil {
 			return reply{err: err}
 		}

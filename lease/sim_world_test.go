@@ -30,7 +30,7 @@ type world struct {
 	tasks   []*task
 	ledger  *ledger
 	log     []string
-	failed  *violation
+	failed  string  // the first violation of the rules
 	calm    bool    // no more faults
 	pauses  float64 // how likely each pause is
 
@@ -39,7 +39,6 @@ type world struct {
 	vmclock          bool // machines report restores
 	mixed            bool // nonces depend on more than the kernel
 	operators        int  // how often stores are restored, raised and changed, up to 2
-	readers          bool // stores read a block before they write it
 	twoStores        bool
 	bursts           bool      // many bursts
 	losses           bool      // stores are lost often, and created again
@@ -53,12 +52,9 @@ type world struct {
 	processesAtFirst int
 }
 
-// violation is a violation of the rules that the simulator checks.
-type violation struct{ kind, text string }
-
 func (w *world) fail(kind, format string, args ...any) {
-	if w.failed == nil {
-		w.failed = &violation{kind, fmt.Sprintf("%9.3fs %s: ", w.now.Seconds(), kind) + fmt.Sprintf(format, args...)}
+	if w.failed == "" {
+		w.failed = fmt.Sprintf("%9.3fs %s: ", w.now.Seconds(), kind) + fmt.Sprintf(format, args...)
 	}
 }
 
@@ -143,7 +139,7 @@ func (w *world) after(d time.Duration, f func()) { w.queueAt(event{at: w.now + d
 
 // run runs until a time, or until the first violation.
 func (w *world) run(until time.Duration) {
-	for w.failed == nil && len(w.queue) > 0 && w.queue[0].at <= until {
+	for w.failed == "" && len(w.queue) > 0 && w.queue[0].at <= until {
 		e := w.queue[0]
 		w.queue = w.queue[1:]
 		w.now = max(w.now, e.at)
