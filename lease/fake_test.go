@@ -23,6 +23,7 @@ type fakeClock struct {
 	wall    time.Time
 	elapsed time.Duration
 	drift   float64 // of the wall clock against the monotonic one, per second
+	hook    func()  // called at the next reading
 }
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
@@ -32,7 +33,14 @@ const clockOrigin = -time.Hour
 
 func newFakeClock() *fakeClock { return &fakeClock{wall: testStart, elapsed: clockOrigin} }
 
-func (c *fakeClock) Now() time.Time         { return c.wall }
+func (c *fakeClock) Now() time.Time {
+	if hook := c.hook; hook != nil {
+		c.hook = nil
+		hook()
+	}
+	return c.wall
+}
+
 func (c *fakeClock) Elapsed() time.Duration { return c.elapsed }
 func (c *fakeClock) Step(d time.Duration)   { c.wall = c.wall.Add(d) }
 
@@ -150,15 +158,6 @@ type bench struct {
 func testCodec(t testing.TB) *randflake.Codec {
 	t.Helper()
 	c, err := randflake.NewCodec([]byte("0123456789abcdef"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func otherCodec(t *testing.T) *randflake.Codec {
-	t.Helper()
-	c, err := randflake.NewCodec([]byte("fedcba9876543210"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,20 +354,6 @@ func (b *bench) wantBlock(was lease.Grant) {
 	b.t.Helper()
 	if now := b.block(int(was.Node)); now != was {
 		b.t.Errorf("the block was changed to %+v, it was %+v", now, was)
-	}
-}
-
-// made is a set of IDs.
-type made map[randflake.ID]bool
-
-// add fails if an ID was made before.
-func (m made) add(b *bench, ids []randflake.ID) {
-	b.t.Helper()
-	for _, id := range ids {
-		if m[id] {
-			b.t.Fatalf("the ID %+v is made twice", b.codec.Decode(id))
-		}
-		m[id] = true
 	}
 }
 

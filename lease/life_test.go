@@ -80,61 +80,54 @@ func TestChangesDuringAcquire(t *testing.T) {
 	}
 }
 
-// returned returns a Keeper whose grant was returned by a copy of the process.
-func returned(t *testing.T) *bench {
-	t.Helper()
-	b := newHeld(t, lease.WithMaxBlocks(2))
-	b.clock.Add(time.Second)
-	b.mustOne()
-	b.clock.Add(time.Second)
-	b.releasedByACopy()
-	return b
-}
-
-// A copy returned the grant, and the other copy wins the same block as a second grant: it must not
-// make the same IDs with both.
+// A copy of the process returned the grant, whose block is then won again: no ID is made twice.
 func TestOwnBlockWonAgain(t *testing.T) {
-	c, seen := returned(t), made{}
-	for range 4 { // busy, so that it acquires a second block
-		ids, _ := c.second()
-		seen.add(c, ids)
-		c.Step(t.Context())
+	for reason, win := range map[string]func(b *bench, fill func(n int)){
+		"cloned": func(b *bench, fill func(n int)) { // as a second grant, since it is busy
+			for range 4 {
+				fill(1 << 17)
+				b.Step(t.Context())
+			}
+			b.wantReports(lease.ErrCloned)
+		},
+		"restored": func(b *bench, fill func(n int)) { // just after another goroutine dropped the grant
+			fill(1 << 17)
+			fill(1 << 17)
+			b.once("acquire", func() { b.Drop(b.Terms()[0]) })
+			b.Step(t.Context())
+			if g := b.block(0); !g.Start.Equal(testStart.Add(2 * time.Second)) {
+				t.Fatalf("the block is %+v, want it granted again", g)
+			}
+			fill(1 << 17)
+		},
+		"store_contradiction": func(b *bench, fill func(n int)) { // after the renewal that notices
+			for range 100 {
+				fill(3)
+				b.Step(t.Context())
+				b.clock.Add(100 * time.Millisecond)
+			}
+			b.mustOne()
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			b, made := newHeld(t, lease.WithMaxBlocks(2)), map[randflake.ID]bool{}
+			b.clock.Add(time.Second)
+			b.mustOne()
+			b.clock.Add(time.Second)
+			b.releasedByACopy()
+			win(b, func(n int) {
+				ids := make([]randflake.ID, n)
+				n, _, _ = b.Fill(ids)
+				for _, id := range ids[:n] {
+					if made[id] {
+						t.Fatalf("the ID %+v is made twice", b.codec.Decode(id))
+					}
+					made[id] = true
+				}
+			})
+			b.wantDrops(map[string]int64{reason: 1})
+		})
 	}
-	c.wantDrops(map[string]int64{"cloned": 1})
-	c.wantReports(lease.ErrCloned)
-}
-
-// It wins the same block just after another goroutine dropped the grant: the seconds still count as
-// used.
-func TestOwnBlockWonWhileDropped(t *testing.T) {
-	c, seen := returned(t), made{}
-	fill := func() {
-		ids, _ := c.second()
-		seen.add(c, ids)
-	}
-	fill()
-	fill() // it borrows, and acquires a second block
-	c.once("acquire", func() { c.Drop(c.Terms()[0]) })
-	c.Step(t.Context())
-	if g := c.block(0); !g.Start.Equal(testStart.Add(2 * time.Second)) {
-		t.Fatalf("the block is %+v, want it granted again", g)
-	}
-	fill()
-}
-
-// It notices, drops the grant and wins the same block again: it must not make the same IDs as
-// before.
-func TestOwnBlockWonAfterTheDrop(t *testing.T) {
-	c, seen := returned(t), made{}
-	for range 100 {
-		ids := make([]randflake.ID, 3)
-		n, _, _ := c.Fill(ids)
-		seen.add(c, ids[:n])
-		c.Step(t.Context())
-		c.clock.Add(100 * time.Millisecond)
-	}
-	c.wantDrops(map[string]int64{"store_contradiction": 1})
-	c.mustOne()
 }
 
 // The lease ends between two readings of the clock, and its block is free again although no process

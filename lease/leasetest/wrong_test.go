@@ -487,40 +487,31 @@ func TestTheSuiteCatchesWrongStorages(t *testing.T) {
 }
 
 // An unanswered call may or may not have been executed; nothing else is possible.
-func TestHistoryOfUnansweredCalls(t *testing.T) {
-	t0 := start()
-	r := request(t0, time.Minute)
-	first := lease.Grant{Lease: randflake.Lease{Node: 0, Nodes: few.BlockSize, Start: t0, End: t0.Add(time.Minute)}, Nonce: r.Nonce, Version: 1}
-	renewed := func(nonce string, end time.Time) lease.Grant {
-		g := first
-		g.Nonce, g.End, g.Version = nonce, end, 2
-		return g
-	}
-	longer := renewed(lease.NewNonce(), t0.Add(time.Hour))
-	for _, c := range []struct {
-		name string
-		get  lease.Grant
-		ok   bool
-	}{
-		{"not executed", first, true},
-		{"carried out", longer, true},
-		{"by half", renewed(longer.Nonce, first.End), false},
-		{"to another end", renewed(longer.Nonce, t0.Add(time.Minute+1)), false},
-		{"by another nonce", renewed(lease.NewNonce(), longer.End), false},
+func TestUnansweredCalls(t *testing.T) {
+	granted := unwritten(driver.RangeOf(few))
+	granted[0], _ = granted[0].Acquire(request(start(), time.Minute))
+	for _, in := range []input{
+		{op: opAcquire, request: request(start(), time.Hour)},
+		{op: opRenew, grant: lease.Grant(granted[0]), request: request(start(), time.Hour)},
+		{op: opRelease, grant: lease.Grant(granted[0]), request: request(start(), 0), unused: start()},
 	} {
-		h := newHistory(few)
-		record := func(in input, g lease.Grant, err error) {
-			_, _ = h.record(0, in, func() (lease.Grant, error) { return g, err })
+		seen := map[state]bool{}
+		for _, s := range step(granted, few, in, output{verdict: unanswered}) {
+			seen[s.(state)] = true
 		}
-		record(input{op: opAcquire, request: r}, first, nil)
-		record(input{op: opRenew, grant: first, request: lease.Request{Nonce: longer.Nonce, Now: t0, TTL: time.Hour}}, lease.Grant{}, context.DeadlineExceeded)
-		record(input{op: opGet, grant: first}, c.get, nil)
-		v := judged(t, check{run: func(tb testing.TB, _ Harness) { h.check(tb, time.Minute) }}, Harness{})
-		if v.Failed() == c.ok {
-			t.Errorf("%s: failed is %t", c.name, v.Failed())
+		want := 2
+		if in.op == opAcquire {
+			want = driver.RangeOf(few).Blocks() // each free block, or none
 		}
-		if calls, unknown := h.count(); calls != 3 || unknown != 1 {
-			t.Errorf("%d calls, %d unknown", calls, unknown)
+		for s := range seen {
+			for i, b := range s {
+				if b != granted[i] && (b.Nonce != in.request.Nonce || b.Version != granted[i].Version+1) {
+					t.Errorf("%s: block %d may become %+v", in.op, i, b)
+				}
+			}
+		}
+		if !seen[granted] || len(seen) != want {
+			t.Errorf("%s: %d states, with the old one: %t; want %d", in.op, len(seen), seen[granted], want)
 		}
 	}
 }
