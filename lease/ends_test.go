@@ -103,7 +103,7 @@ func TestCloseGivesBackTheBid(t *testing.T) {
 }
 
 // What a copy may use is not given back: after a restore, and after a suspension. Nothing is
-// requested either if every Acquire was granted.
+// requested either if every Acquire was granted or refused.
 func TestCloseLeavesTheBid(t *testing.T) {
 	for name, happen := range map[string]func(*bench){
 		"restored":  func(b *bench) { *b.life++ },
@@ -120,10 +120,15 @@ func TestCloseLeavesTheBid(t *testing.T) {
 			t.Errorf("%s: %d requests", name, len(b.store.calls))
 		}
 	}
-	b := newHeld(t)
-	b.close()
-	if n := len(b.store.asked("acquire")); n != 1 {
-		t.Errorf("%d Acquires, want only the one that was granted", n)
+	for _, answer := range []error{nil, lease.ErrNoFreeNode} {
+		b := newBench(t)
+		b.store.set(answer, nil)
+		b.next()
+		b.store.set(nil, nil)
+		b.close()
+		if n := len(b.store.asked("acquire")); n != 1 {
+			t.Errorf("%v: %d Acquires, want only the one that was answered", answer, n)
+		}
 	}
 }
 

@@ -148,8 +148,9 @@ func (k *Keeper) request(nonce string, now time.Time) Request {
 // bid is an Acquire that was not granted yet. It keeps its nonce, so that a grant is found again
 // if the response was lost.
 type bid struct {
-	nonce string  // "" before the first try
-	last  reading // of the clocks, before the last try
+	nonce      string  // "" before the first try
+	last       reading // of the clocks, before the last try
+	unanswered bool    // a try may have been granted
 }
 
 // acquire requests one more block. A grant acquired with a repeated nonce may have been found by
@@ -186,6 +187,8 @@ func (k *Keeper) acquire(ctx context.Context) {
 	}
 	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures, longest)
 	if err != nil {
+		refused := errors.Is(err, ErrNoFreeNode) || errors.Is(err, ErrMisconfigured)
+		k.bid.unanswered = k.bid.unanswered || !refused
 		k.failed(ctx, "acquire", err)
 		return
 	}
@@ -307,7 +310,7 @@ func (k *Keeper) giveBack(ctx context.Context, t *term) error {
 func (k *Keeper) giveBackBid(ctx context.Context) error {
 	now := read(k.cfg.clock)
 	gap := time.Duration(now.offset() - k.bid.last.offset())
-	if k.bid.nonce == "" || k.cfg.machine() != k.life || gap.Abs() > maxClockGap {
+	if !k.bid.unanswered || k.cfg.machine() != k.life || gap.Abs() > maxClockGap {
 		return nil
 	}
 	if g, err := k.store.Acquire(ctx, k.request(k.bid.nonce, now.wall)); err == nil {
