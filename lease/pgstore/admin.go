@@ -35,13 +35,10 @@ func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 		return err
 	}
 	err = s.transaction(ctx, func(tx pgx.Tx) error {
-		var all pgx.Batch
-		all.Queue(s.sql(createStoreSQL))
-		all.Queue(s.sql(createBlocksSQL))
-		all.Queue(s.sql(indexBlocksSQL))
-		all.Queue(s.sql(insertBlocksSQL), d.ID, d.First, d.First+d.Nodes-1, d.BlockSize)
-		all.Queue(s.sql(insertStoreSQL), schemaVersion, d.ID, string(text))
-		err := tx.SendBatch(ctx, &all).Close()
+		_, err := tx.Exec(ctx, s.sql(createSQL))
+		if err == nil {
+			_, err = tx.Exec(ctx, s.sql(insertSQL), schemaVersion, d.ID, string(text), d.First, d.First+d.Nodes-1, d.BlockSize)
+		}
 		if err == nil && !d.Raised.IsZero() {
 			err = s.raise(ctx, tx, d, d.Raised)
 		}

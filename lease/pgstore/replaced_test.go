@@ -2,17 +2,13 @@ package pgstore_test
 
 import (
 	"context"
-	"errors"
 	"net/url"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // The store is in the schema of the URL, or in public: the search path of a role does not matter.
@@ -57,17 +53,18 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// While processes generate IDs, an operator drops the tables, moves them away, or puts others in
-// their place. The processes use their leases to the ends, report what happened, and create and use
-// nothing else: no two IDs are the same. When the store is back, they go on.
+// An operator drops the tables, moves them away, or puts others in their place. A client of the store
+// before uses nothing else, and creates nothing. When the store is back, it goes on.
 func TestReplacedWhileInUse(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name             string
 		replace, restore []string
 		another          bool   // store is created in between
 		written          string // counts the blocks that were written although they belong to another store
 	}{
 		{
+			name: "dropped", replace: []string{"DROP TABLE traceflake_leases, traceflake_leases_store"},
+		}, {
 			name: "dropped, recreated", another: true,
 			replace: []string{"DROP TABLE traceflake_leases, traceflake_leases_store"},
 			written: "SELECT count(*) FROM traceflake_leases WHERE version > 0",
@@ -90,112 +87,39 @@ func TestReplacedWhileInUse(t *testing.T) {
 		}, {
 			name: "emptied", replace: []string{"TRUNCATE traceflake_leases"},
 		},
-	}
-	fleets := make([]*fleet, len(cases))
-	for i := range cases {
-		fleets[i] = newFleet(t, connect(t, database(t), nil))
-	}
-	// generate has every process generate IDs, some in each millisecond, for a second, and until each
-	// fleet is done.
-	generate := func(what string, done func(i int, f *fleet) bool) {
-		t.Helper()
-		for began := time.Now(); ; time.Sleep(time.Millisecond) {
-			left := ""
-			for i, f := range fleets {
-				f.generate()
-				if done != nil && !done(i, f) {
-					left += cases[i].name + "; "
-				}
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, admin := context.Background(), connect(t, database(t), nil)
+			s := created(t, admin)
+			g, err := s.Acquire(ctx, calls.Request(time.Now()))
+			if err != nil {
+				t.Fatal(err)
 			}
-			if took := time.Since(began); left != "" && took > 30*time.Second {
-				t.Fatalf("%s: not after %s: %s", what, took, left)
-			} else if left == "" && took > time.Second {
+			for _, sql := range c.replace {
+				execute(t, admin, sql)
+			}
+			if c.another {
+				created(t, admin)
+			}
+			_, acquire := s.Acquire(ctx, calls.Request(time.Now()))
+			_, renew := s.Renew(ctx, g, calls.Renewal(g))
+			_, get := s.Get(ctx, g.Node)
+			release := s.Release(ctx, g, lease.NewNonce(), time.Now())
+			for call, err := range map[string]error{"acquire": acquire, "renew": renew, "get": get, "release": release} {
+				wantError(t, call, err, lease.ErrReplaced)
+			}
+			if c.written != "" && value[int](t, admin, c.written) > 0 {
+				t.Error("blocks of another store were written")
+			}
+			if c.restore == nil {
 				return
 			}
-		}
-	}
-	generate("", nil)
-	for i, c := range cases {
-		for _, sql := range c.replace {
-			execute(t, fleets[i].admin, sql)
-		}
-		if c.another {
-			created(t, fleets[i].admin)
-		}
-	}
-	generate("each process reports that the store is replaced, and has no lease", func(_ int, f *fleet) bool { return f.replaced() })
-	before := make([]int, len(fleets))
-	for i, c := range cases {
-		if c.written != "" {
-			if n := value[int](t, fleets[i].admin, c.written); n > 0 {
-				t.Errorf("%s: %d blocks of another store were written", c.name, n)
+			for _, sql := range c.restore {
+				execute(t, admin, sql)
 			}
-		}
-		for _, sql := range c.restore {
-			execute(t, fleets[i].admin, sql)
-		}
-		before[i] = len(fleets[i].ids)
-	}
-	generate("a process goes on when the store is back", func(i int, f *fleet) bool { return cases[i].restore == nil || len(f.ids) > before[i] })
-}
-
-// fleet is processes, in one, that generate IDs under one secret.
-type fleet struct {
-	t       *testing.T
-	admin   *pgxpool.Pool
-	keepers []*lease.Keeper
-	reports []*atomic.Bool // whether the keeper reported that its store was replaced
-	empty   []bool         // whether it has no lease
-	ids     map[randflake.ID]bool
-}
-
-func newFleet(t *testing.T, pool *pgxpool.Pool) *fleet {
-	t.Helper()
-	codec, err := randflake.NewCodec([]byte("one fleet's code"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := description(t)
-	d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
-	create(t, open(t, pool), d)
-	f := &fleet{t: t, admin: pool, empty: make([]bool, few.Blocks()-1), ids: map[randflake.ID]bool{}}
-	for range f.empty {
-		replaced := new(atomic.Bool)
-		k, err := lease.Start(t.Context(), open(t, pool), codec, lease.WithTTL(2*time.Second), lease.WithErrorHandler(func(err error) {
-			if errors.Is(err, lease.ErrReplaced) {
-				replaced.Store(true)
+			if _, err := s.Renew(ctx, g, calls.Renewal(g)); err != nil {
+				t.Errorf("renew when the store is back: %v", err)
 			}
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.keepers, f.reports = append(f.keepers, k), append(f.reports, replaced)
-		t.Cleanup(func() { _ = k.Close(context.Background()) })
-	}
-	return f
-}
-
-// replaced reports whether each process reported that, and has no lease.
-func (f *fleet) replaced() bool {
-	all := true
-	for i := range f.keepers {
-		all = all && f.reports[i].Load() && f.empty[i]
-	}
-	return all
-}
-
-// generate has every process generate some IDs.
-func (f *fleet) generate() {
-	f.t.Helper()
-	ids := make([]randflake.ID, 4)
-	for i, k := range f.keepers {
-		n, _, err := k.Fill(ids)
-		f.empty[i] = n == 0 && err != nil
-		for _, id := range ids[:n] {
-			if f.ids[id] {
-				f.t.Fatalf("ID %d was generated twice", id)
-			}
-			f.ids[id] = true
-		}
+		})
 	}
 }

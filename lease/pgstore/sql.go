@@ -21,7 +21,12 @@ const describeSQL = `SELECT count(*) OVER (), ` + nowSQL + `, schema, descriptio
 // beginSQL begins a transaction of an operator, one at a time.
 const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ` + durableSQL + `, pg_advisory_xact_lock(8390876135275523179)`
 
-const createBlocksSQL = `CREATE TABLE {schema}.traceflake_leases (
+const createSQL = `CREATE TABLE {schema}.traceflake_leases_store (
+	schema      integer NOT NULL,
+	id          text PRIMARY KEY,
+	description jsonb NOT NULL
+);
+CREATE TABLE {schema}.traceflake_leases (
 	node          integer PRIMARY KEY,
 	store         text NOT NULL,
 	granted_from  timestamptz,
@@ -29,19 +34,13 @@ const createBlocksSQL = `CREATE TABLE {schema}.traceflake_leases (
 	nonce         text UNIQUE,
 	owner         text,
 	version       bigint NOT NULL DEFAULT 0
-)`
+);
+CREATE INDEX ON {schema}.traceflake_leases (granted_until)`
 
-const indexBlocksSQL = `CREATE INDEX ON {schema}.traceflake_leases (granted_until)`
-
-const createStoreSQL = `CREATE TABLE {schema}.traceflake_leases_store (
-	schema      integer NOT NULL,
-	id          text PRIMARY KEY,
-	description jsonb NOT NULL
-)`
-
-const insertBlocksSQL = `INSERT INTO {schema}.traceflake_leases (node, store) SELECT n, $1 FROM generate_series($2::bigint, $3::bigint, $4::bigint) AS n`
-
-const insertStoreSQL = `INSERT INTO {schema}.traceflake_leases_store VALUES ($1, $2, $3::text::jsonb)`
+const insertSQL = `WITH described AS (
+	INSERT INTO {schema}.traceflake_leases_store VALUES ($1, $2, $3::text::jsonb)
+)
+INSERT INTO {schema}.traceflake_leases (node, store) SELECT n, $2 FROM generate_series($4::bigint, $5::bigint, $6::bigint) AS n`
 
 const addSecretSQL = `UPDATE {schema}.traceflake_leases_store
 	SET description = jsonb_set(description, '{Secrets}', (description->'Secrets') - $2::text || to_jsonb($2::text)) WHERE id = $1 RETURNING ` + durableSQL

@@ -14,29 +14,6 @@ import (
 	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
-// A grant says which write of which block it is. The block's end and owner are those of the row.
-func TestGrantUnlikeTheRow(t *testing.T) {
-	s, ctx := created(t, connect(t, database(t), nil)), context.Background()
-	r := calls.Request(time.Now())
-	r.Owner = "a"
-	g, err := s.Acquire(ctx, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for what, change := range map[string]func(*lease.Grant){
-		"end":   func(g *lease.Grant) { g.End = g.Start },
-		"owner": func(g *lease.Grant) { g.Owner = "b" },
-	} {
-		other := g
-		change(&other)
-		renewed, err := s.Renew(ctx, other, lease.Request{Nonce: lease.NewNonce(), Now: r.Now, TTL: time.Second})
-		if err != nil || !renewed.End.Equal(g.End) || renewed.Owner != g.Owner {
-			t.Fatalf("renew with another %s: got %+v, %v; want the end and owner of %+v", what, renewed, err, g)
-		}
-		g = renewed
-	}
-}
-
 // A request that is repeated while the server still commits the first one finds its grant.
 func TestRepeatedAcquire(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
