@@ -59,13 +59,14 @@ func TestReplacedWhileInUse(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		replace, restore []string
+		whole            bool   // store: not only its blocks
 		another          bool   // store is created in between
 		written          string // counts the blocks that were written although they belong to another store
 	}{
 		{
-			name: "dropped", replace: []string{"DROP TABLE traceflake_leases, traceflake_leases_store"},
+			name: "dropped", whole: true, replace: []string{"DROP TABLE traceflake_leases, traceflake_leases_store"},
 		}, {
-			name: "dropped, recreated", another: true,
+			name: "dropped, recreated", whole: true, another: true,
 			replace: []string{"DROP TABLE traceflake_leases, traceflake_leases_store"},
 			written: "SELECT count(*) FROM traceflake_leases WHERE version > 0",
 		}, {
@@ -73,7 +74,7 @@ func TestReplacedWhileInUse(t *testing.T) {
 			replace: []string{"ALTER TABLE traceflake_leases RENAME TO away"},
 			restore: []string{"ALTER TABLE away RENAME TO traceflake_leases"},
 		}, {
-			name: "moved, recreated", another: true,
+			name: "moved, recreated", whole: true, another: true,
 			replace: []string{"CREATE SCHEMA away", "ALTER TABLE traceflake_leases SET SCHEMA away", "ALTER TABLE traceflake_leases_store SET SCHEMA away"},
 			written: "SELECT count(*) FROM traceflake_leases WHERE version > 0",
 			restore: []string{"DROP TABLE traceflake_leases, traceflake_leases_store", "ALTER TABLE away.traceflake_leases SET SCHEMA public",
@@ -107,6 +108,9 @@ func TestReplacedWhileInUse(t *testing.T) {
 			release := s.Release(ctx, g, lease.NewNonce(), time.Now())
 			for call, err := range map[string]error{"acquire": acquire, "renew": renew, "get": get, "release": release} {
 				wantError(t, call, err, lease.ErrReplaced)
+			}
+			if _, err := s.Describe(ctx); c.whole {
+				wantError(t, "describe", err, lease.ErrReplaced)
 			}
 			if c.written != "" && value[int](t, admin, c.written) > 0 {
 				t.Error("blocks of another store were written")
