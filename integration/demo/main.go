@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -113,13 +112,7 @@ func throughServices(ctx context.Context, out io.Writer, dsn string, requests in
 			cmd.Env = append(slices.Clone(env), "ORDERS_URL=http://"+calls)
 			return cmd
 		}
-		s.Answers = func(ctx context.Context) error { // without a request, which would be a trace
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
-			if err == nil {
-				err = conn.Close()
-			}
-			return err
-		}
+		s.Answers = s.Listens
 		defer func() { // shop ends first
 			if stopped := s.Stop(); err == nil {
 				err = stopped
@@ -135,32 +128,26 @@ func throughServices(ctx context.Context, out io.Writer, dsn string, requests in
 	return send(ctx, "http://"+calls+"/checkout", requests)
 }
 
-// find finds a trace by its ID, and prints it and what ClickHouse read: with nothing but the ID, with
-// the time in the ID, and with the table's indexes of IDs too, as every query does by default.
+// find finds a trace by its ID, and prints it and what ClickHouse read: with nothing but the ID, and
+// with the time in it and the table's indexes of IDs.
 func find(ctx context.Context, out io.Writer, engine *servers.Engine, r request) error {
 	if _, err := engine.Query(ctx, "OPTIMIZE TABLE otel_traces FINAL"); err != nil { // as ClickHouse merges parts in time
 		return err
 	}
 	fmt.Fprintf(out, "Found       trace %s of %s, from %s:\n", r.id, traceid.Time(r.id).Format(time.RFC3339Nano), r.client.name)
-	alone := "TraceId = '" + r.id.String() + "'"
-	bound := "Timestamp >= traceIDNotBefore('" + r.id.String() + "', INTERVAL 1 HOUR)"
-	const noIndexes = " SETTINGS ignore_data_skipping_indices = 'idx_trace_id,idx_trace_id_range'"
-	for i, by := range []struct{ what, condition, settings string }{
-		{"by the ID alone, without indexes of IDs", alone, noIndexes},
-		{"by the ID and the time in it, without indexes of IDs", alone + " AND " + bound, noIndexes},
-		{"by the ID and the time in it", alone + " AND " + bound, ""},
-	} {
-		found, err := engine.Query(ctx, "SELECT ServiceName, SpanKind, SpanName, Duration / 1000000 FROM otel_traces WHERE "+
-			by.condition+" ORDER BY Timestamp"+by.settings)
-		if err != nil {
-			return err
-		}
-		for _, span := range found.Rows {
-			if i == 0 {
-				fmt.Fprintf(out, "            %-8s %-8s %-12s %s ms\n", span[0], span[1], span[2], span[3])
-			}
-		}
-		fmt.Fprintf(out, "Read        %8d rows, %9d bytes: %s\n", found.RowsRead, found.BytesRead, by.what)
+	find := fmt.Sprintf("SELECT ServiceName, SpanKind, SpanName, Duration / 1000000 FROM otel_traces WHERE TraceId = '%s'", r.id)
+	found, err := engine.Query(ctx, find+" ORDER BY Timestamp SETTINGS ignore_data_skipping_indices = 'idx_trace_id,idx_trace_id_range'")
+	if err != nil {
+		return err
 	}
+	bounded, err := engine.Query(ctx, fmt.Sprintf("%s AND Timestamp >= traceIDNotBefore('%s', INTERVAL 1 HOUR)", find, r.id))
+	if err != nil {
+		return err
+	}
+	for _, span := range found.Rows {
+		fmt.Fprintf(out, "            %-8s %-8s %-12s %s ms\n", span[0], span[1], span[2], span[3])
+	}
+	fmt.Fprintf(out, "Read        %8d rows, %9d bytes: by the ID alone, without indexes of IDs\n", found.RowsRead, found.BytesRead)
+	fmt.Fprintf(out, "Read        %8d rows, %9d bytes: by the ID and the time in it\n", bounded.RowsRead, bounded.BytesRead)
 	return nil
 }

@@ -32,17 +32,25 @@ func read(t *testing.T, file string) string {
 }
 
 // get expects the status 200.
-func get(t *testing.T, url string) *http.Response {
+func get(t *testing.T, url string, headers ...string) (header http.Header, text string) {
 	t.Helper()
-	response, err := http.Get(url)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s %s, %v", url, response.Status, body, err)
 	}
-	return response
+	return response.Header, string(body)
 }
 
 // start starts a program, which is killed when the test ends.

@@ -69,8 +69,8 @@ func TestFirstDay(t *testing.T) {
 	orders := d.start("orders")
 	shop := d.start("shop", "ORDERS_URL="+address(orders))
 	front := start(t, d.command("gateway", "127.0.0.1:0", address(shop)))
-	id := get(t, address(front)+"/checkout").Header.Get("x-trace-id")
-	d.run(0, "inspect", id)
+	header, _ := get(t, address(front)+"/checkout")
+	d.run(0, "inspect", header.Get("x-trace-id"))
 	d.run(0, "lease", "list", "--held")
 
 	d.title("The secret is missing")

@@ -1,8 +1,6 @@
 package deploy
 
 import (
-	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +13,7 @@ import (
 )
 
 // run builds the README's program and starts it after some commands.
-func run(t *testing.T, program, commands string) (binary, url string, p *child.Server) {
+func run(t *testing.T, program, commands string) (binary string, p *child.Server) {
 	t.Helper()
 	at, err := child.Addresses(1)
 	if err != nil {
@@ -29,17 +27,11 @@ func run(t *testing.T, program, commands string) (binary, url string, p *child.S
 	cmd := exec.CommandContext(t.Context(), "bash", "-ec", commands+"\nexec "+binary)
 	cmd.Dir = t.TempDir()
 	p = start(t, cmd)
-	p.Answers = func(ctx context.Context) error { // without a request, which would be a trace
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", at[0])
-		if err == nil {
-			err = conn.Close()
-		}
-		return err
-	}
+	p.Address, p.Answers = at[0], p.Listens
 	if err := p.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return binary, "http://" + at[0], p
+	return binary, p
 }
 
 // The README's program prints the span of a request. If the port is taken, it says so and ends. With
@@ -52,8 +44,9 @@ func TestQuickStart(t *testing.T) {
 	if lines := strings.Count(program, "\n"); !ok || lines > 36 {
 		t.Errorf("the quick start has %d lines, want at most 36:\n%s", lines, program)
 	}
-	binary, url, service := run(t, program, "")
-	id := get(t, url).Header.Get("x-trace-id")
+	binary, service := run(t, program, "")
+	header, _ := get(t, "http://"+service.Address)
+	id := header.Get("x-trace-id")
 	second, err := exec.CommandContext(t.Context(), binary).CombinedOutput()
 	if err != nil || !strings.Contains(string(second), "address already in use") {
 		t.Errorf("the port is taken: %v, %s", err, second)
@@ -88,7 +81,7 @@ func TestQuickStart(t *testing.T) {
 		t.Fatalf("unexpected commands:\n%s\n%s", install, commands)
 	}
 	store, traceflake := servers.PostgresForTest(t).DSN(), child.Build(t, child.Traceflake)
-	_, url, service = run(t, program, "traceflake() { "+traceflake+" \"$@\"; }\n"+strings.Replace(commands, shown, "'"+store+"'", 1))
+	_, service = run(t, program, "traceflake() { "+traceflake+" \"$@\"; }\n"+strings.Replace(commands, shown, "'"+store+"'", 1))
 	held := func(want int) {
 		t.Helper()
 		list, err := exec.CommandContext(t.Context(), traceflake, "lease", "list", "--store", store).CombinedOutput()
@@ -96,7 +89,7 @@ func TestQuickStart(t *testing.T) {
 			t.Errorf("lease list, of which %d are held: %v\n%s\n%s", want, err, list, service.Output())
 		}
 	}
-	get(t, url)
+	get(t, "http://"+service.Address)
 	held(1)
 	end(t, service)
 	held(0)

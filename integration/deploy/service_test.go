@@ -93,7 +93,8 @@ func TestServiceRuns(t *testing.T) {
 			running := start(t, cmd)
 			urls := await(t, running, 2, served)
 			get(t, urls[1]+"/ready")
-			id, err := trace.TraceIDFromHex(get(t, urls[0]+"/").Header.Get("x-trace-id"))
+			header, _ := get(t, urls[0])
+			id, err := trace.TraceIDFromHex(header.Get("x-trace-id"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,17 +3,11 @@
 package otelc_test
 
 import (
-	"bytes"
-	"go/ast"
-	"go/parser"
-	"go/printer"
-	"go/token"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"testing"
-	"text/template"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -47,53 +41,20 @@ func apply(t *testing.T, rules string, dirs map[string]string) {
 			write(t, filepath.Join(dir, file), strings.Replace(read(t, filepath.Join(rules, file)), "//go:build ignore", "", 1))
 			continue
 		}
+		begin := "^func "
+		if r.Where.Recv != "" {
+			begin += `\(\w+ ` + regexp.QuoteMeta(r.Where.Recv) + `\) `
+		}
+		begin += r.Where.Func + `\((\w*).*\{$` // with the name of the first parameter
+		code := strings.ReplaceAll(r.Do[0].InjectCode.Raw, "{{ .FuncArgument 0 }}", "$1")
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			inject(t, file, r)
+			write(t, file, regexp.MustCompile("(?m)"+begin).ReplaceAllString(read(t, file), "$0\n"+code))
 		}
 	}
-}
-
-// inject adds the code to the function in the file, if it is there.
-func inject(t *testing.T, file string, r rule) {
-	t.Helper()
-	source, fset := read(t, file), token.NewFileSet()
-	parsed, err := parser.ParseFile(fset, file, source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := func(node any) string {
-		var b bytes.Buffer
-		_ = printer.Fprint(&b, fset, node)
-		return b.String()
-	}
-	for _, d := range parsed.Decls {
-		f, ok := d.(*ast.FuncDecl)
-		if !ok || f.Name.Name != r.Where.Func || (f.Recv == nil) != (r.Where.Recv == "") ||
-			f.Recv != nil && text(f.Recv.List[0].Type) != r.Where.Recv {
-			continue
-		}
-		var code strings.Builder
-		if err := template.Must(template.New("").Parse(r.Do[0].InjectCode.Raw)).Execute(&code, function{f}); err != nil {
-			t.Fatal(err)
-		}
-		at := fset.Position(f.Body.Lbrace).Offset + 1
-		write(t, file, source[:at]+"\n"+code.String()+"\n"+source[at:])
-	}
-}
-
-type function struct{ *ast.FuncDecl }
-
-// FuncArgument returns the name of a parameter, for templates.
-func (f function) FuncArgument(i int) string {
-	var names []*ast.Ident
-	for _, p := range f.Type.Params.List {
-		names = slices.Concat(names, p.Names)
-	}
-	return names[i].Name
 }
 
 func read(t *testing.T, file string) string {

@@ -15,7 +15,6 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/setup"
-	"github.com/traceflake/traceflake/traceid"
 )
 
 const (
@@ -69,11 +68,8 @@ func moduleDir(t *testing.T, module string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func asPublished(string, string) {}
-
 // run returns the words that the program prints, and its log.
-func run(t *testing.T, program, what string, env ...string) (words []string, logged string, err error) {
-	t.Helper()
+func run(program, what string, env ...string) (words []string, logged string, err error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command(program, what)
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), env...), &stdout, &stderr
@@ -96,102 +92,80 @@ func held(t *testing.T, file string) bool {
 	return slices.ContainsFunc(blocks, func(g lease.Grant) bool { return time.Until(g.End) > time.Minute })
 }
 
-// A service that contains no traceflake code gets ordered IDs under a lease, which it returns.
+// A service that contains no line of traceflake gets ordered IDs under a lease, which it returns.
 func TestService(t *testing.T) {
-	program := build(t, asPublished)
+	program := build(t, func(string, string) {})
+	file := filepath.Join(t.TempDir(), "leases.db")
+	store := setup.StoreVar + "=bolt:" + file
 
-	for _, test := range []struct {
-		what  string
-		ids   int
-		leave bool // without Shutdown
-	}{
-		{what: "default", ids: 2000},
-		{what: "providers", ids: 3000},
-		{what: "killed", ids: 1000, leave: true},
-	} {
-		t.Run(test.what, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "leases.db")
-			ids, logged, err := run(t, program, test.what, setup.StoreVar+"=bolt:"+file)
-			if err != nil || logged != "" || len(ids) != test.ids {
-				t.Fatalf("%d IDs, %q, %v", len(ids), logged, err)
-			}
-			if !slices.IsSorted(ids) {
-				t.Error("not in order")
-			}
-			if got := held(t, file); got != test.leave {
-				t.Errorf("lease held: %t", got)
-			}
-			fleet, err := setup.Config{Store: "bolt:" + file}.Open(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = fleet.Shutdown(t.Context()) }()
-			for _, text := range ids {
-				id, err := trace.TraceIDFromHex(text)
-				if err != nil || !fleet.Verifier().Verify(id) {
-					t.Fatalf("%s was not generated with a lease: %v", text, err)
-				}
-			}
-		})
+	ids, logged, err := run(program, "given", store)
+	if err != nil || logged != "" || len(ids) != 1000 || ids[0] != "01"+strings.Repeat("00", 15) {
+		t.Errorf("a generator of its own: %d IDs, %q, %v", len(ids), logged, err)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("a lease was taken: %v", err)
 	}
 
-	t.Run("given", func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "leases.db")
-		ids, logged, err := run(t, program, "given", setup.StoreVar+"=bolt:"+file)
-		if err != nil || logged != "" || len(ids) != 1000 || ids[0] != "01"+strings.Repeat("00", 15) {
-			t.Errorf("%d IDs, %q, %v", len(ids), logged, err)
+	for _, c := range []struct {
+		what string
+		ids  int
+		held bool // since there is no Shutdown
+	}{{"providers", 3000, false}, {"killed", 1000, true}} {
+		ids, logged, err := run(program, c.what, store)
+		if err != nil || logged != "" || len(ids) != c.ids || !slices.IsSorted(ids) {
+			t.Fatalf("%s: %d IDs, sorted: %t, %q, %v", c.what, len(ids), slices.IsSorted(ids), logged, err)
 		}
-		if _, err := os.Stat(file); !os.IsNotExist(err) {
-			t.Errorf("a lease was taken: %v", err)
+		if got := held(t, file); got != c.held {
+			t.Errorf("%s: lease held: %t", c.what, got)
 		}
-	})
+		fleet, err := setup.Config{Store: "bolt:" + file}.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range ids {
+			if id, err := trace.TraceIDFromHex(text); err != nil || !fleet.Verifier().Verify(id) {
+				t.Fatalf("%s: %s was not generated with a lease: %v", c.what, text, err)
+			}
+		}
+		if err := fleet.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 
-	t.Run("propagator", func(t *testing.T) {
-		words, logged, err := run(t, program, "propagator", "OTEL_PROPAGATORS=xtraceid")
-		if err != nil || logged != "" || len(words) < 2 || !strings.Contains(words[0], "x-trace-id") || words[len(words)-1] != "[baggage]" {
-			t.Errorf("%s, %q, %v", words, logged, err)
-		}
-	})
+	words, logged, err := run(program, "propagator", "OTEL_PROPAGATORS=xtraceid")
+	if err != nil || logged != "" || len(words) < 2 || !strings.Contains(words[0], "x-trace-id") || words[len(words)-1] != "[baggage]" {
+		t.Errorf("propagator: %s, %q, %v", words, logged, err)
+	}
 
-	t.Run("invalid settings", func(t *testing.T) {
-		ids, logged, err := run(t, program, "killed", setup.StoreVar+"=nosuchstore://host")
-		if err != nil || len(ids) != 1000 || !strings.Contains(logged, "nosuchstore") {
-			t.Fatalf("%d IDs, %q, %v", len(ids), logged, err)
-		}
-		id, err := trace.TraceIDFromHex(ids[0])
-		if age := time.Since(traceid.Time(id)); err != nil || age < -time.Minute || age > time.Minute {
-			t.Errorf("%s: %s old, %v", ids[0], age, err)
-		}
-		ids, logged, err = run(t, program, "killed", setup.StoreVar+"=nosuchstore://host", setup.StrictVar+"=1")
-		if err == nil || len(ids) != 0 || !strings.Contains(logged, "nosuchstore") {
-			t.Errorf("a strict start: %d IDs, %q, %v", len(ids), logged, err)
-		}
-	})
+	const invalid = setup.StoreVar + "=nosuchstore://host"
+	ids, logged, err = run(program, "killed", invalid)
+	if err != nil || len(ids) != 1000 || !slices.IsSorted(ids) || !strings.Contains(logged, "nosuchstore") {
+		t.Errorf("invalid settings: %d IDs, %q, %v", len(ids), logged, err)
+	}
+	ids, logged, err = run(program, "killed", invalid, setup.StrictVar+"=1")
+	if err == nil || len(ids) != 0 || !strings.Contains(logged, "nosuchstore") {
+		t.Errorf("a strict start: %d IDs, %q, %v", len(ids), logged, err)
+	}
 }
 
-// The program says which rules did not match, and goes on with the SDK's IDs.
+// The program says which rules did not match, and goes on with the SDK's IDs. A propagator that the
+// service registers before this package does stays.
 func TestUnmatchedRules(t *testing.T) {
 	program := build(t, func(sdk, autoprop string) {
 		for _, name := range []string{"trace/id_generator.go", "trace/provider.go"} {
 			file := filepath.Join(sdk, name)
 			write(t, file, strings.ReplaceAll(read(t, file), "defaultIDGenerator", "newDefaultIDGenerator"))
 		}
-	})
-	ids, logged, err := run(t, program, "default")
-	if err != nil || len(ids) != 2000 || slices.IsSorted(ids) ||
-		!strings.Contains(logged, "defaultIDGenerator") || strings.Contains(logged, "autoprop") {
-		t.Errorf("%d IDs, %q, %v", len(ids), logged, err)
-	}
-}
-
-// A propagator that the service registers before this package does stays.
-func TestPropagatorOfAnInit(t *testing.T) {
-	program := build(t, func(_, autoprop string) {
 		write(t, filepath.Join(autoprop, "early.go"), "package autoprop\n\nimport \"go.opentelemetry.io/otel/propagation\"\n\n"+
 			"func init() { RegisterTextMapPropagator(\"xtraceid\", propagation.Baggage{}) }\n")
 	})
-	words, logged, err := run(t, program, "propagator", "OTEL_PROPAGATORS=xtraceid")
-	if err != nil || logged != "" || !slices.Equal(words, []string{"[baggage]", "[baggage]"}) {
-		t.Errorf("%s, %q, %v", words, logged, err)
+	ids, logged, err := run(program, "killed")
+	if err != nil || len(ids) != 1000 || slices.IsSorted(ids) ||
+		!strings.Contains(logged, "defaultIDGenerator") || strings.Contains(logged, "autoprop") {
+		t.Errorf("%d IDs, %q, %v", len(ids), logged, err)
+	}
+	words, _, err := run(program, "propagator", "OTEL_PROPAGATORS=xtraceid")
+	if err != nil || !slices.Equal(words, []string{"[baggage]", "[baggage]"}) {
+		t.Errorf("%s, %v", words, err)
 	}
 }

@@ -71,6 +71,15 @@ func (s *Server) Port() string { return s.Address[strings.LastIndex(s.Address, "
 // Wait waits until the server answers.
 func (s *Server) Wait(ctx context.Context) error { return Ready(ctx, s.Answers, s) }
 
+// Listens is for Answers: it connects to the address without a request, which would be a trace.
+func (s *Server) Listens(ctx context.Context) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
+	if err == nil {
+		err = conn.Close()
+	}
+	return err
+}
+
 // Close ends the server and removes its folder.
 func (s *Server) Close() error {
 	err := s.Stop()

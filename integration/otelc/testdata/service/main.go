@@ -34,30 +34,20 @@ func (t *traced) Shutdown(context.Context) error {
 }
 
 // given is a generator of the service's own.
-type given struct{}
+type given struct{ trace.IDGenerator }
 
 func (given) NewIDs(context.Context) (oteltrace.TraceID, oteltrace.SpanID) {
 	return oteltrace.TraceID{1}, oteltrace.SpanID{1}
 }
 
-func (given) NewSpanID(context.Context, oteltrace.TraceID) oteltrace.SpanID {
-	return oteltrace.SpanID{1}
-}
-
 func main() {
 	switch os.Args[1] {
-	case "default":
-		exporter := new(traced)
-		provider := trace.NewTracerProvider(trace.WithSyncer(exporter))
-		exporter.tracer = provider.Tracer("service")
-		spans(exporter.tracer)
-		provider.Shutdown(ctx)
+	case "killed":
+		spans(trace.NewTracerProvider().Tracer("service"))
 	case "given":
 		provider := trace.NewTracerProvider(trace.WithIDGenerator(given{}))
 		spans(provider.Tracer("service"))
 		provider.Shutdown(ctx)
-	case "killed":
-		spans(trace.NewTracerProvider().Tracer("service"))
 	case "providers":
 		first, second := trace.NewTracerProvider(), trace.NewTracerProvider()
 		spans(first.Tracer("service"))
@@ -65,8 +55,9 @@ func main() {
 		first.Shutdown(ctx)
 		spans(second.Tracer("service"))
 		second.Shutdown(ctx)
-		third := trace.NewTracerProvider()
-		spans(third.Tracer("service"))
+		exporter := new(traced)
+		third := trace.NewTracerProvider(trace.WithSyncer(exporter))
+		exporter.tracer = third.Tracer("service")
 		third.Shutdown(ctx)
 	case "propagator":
 		fmt.Println(autoprop.NewTextMapPropagator().Fields())

@@ -1,0 +1,112 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/integration/servers/child"
+)
+
+// span is a span as a service prints it.
+type span struct {
+	SpanContext, Parent struct{ TraceID, SpanID, TraceState string }
+	SpanKind            trace.SpanKind
+	Resource            []struct {
+		Key   string
+		Value struct{ Value any }
+	}
+}
+
+func (s span) String() (text string) {
+	for _, a := range s.Resource {
+		if a.Key == "service.name" {
+			text = fmt.Sprint(a.Value.Value)
+		}
+	}
+	return text + " " + s.SpanKind.String() + " " + s.SpanContext.TraceState
+}
+
+// printed ends a service and returns the spans that it printed.
+func printed(t *testing.T, p *child.Server) (spans []span) {
+	t.Helper()
+	end(t, p)
+	for line := range strings.Lines(p.Output()) {
+		if !strings.HasPrefix(line, "{") {
+			continue
+		}
+		var s span
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		spans = append(spans, s)
+	}
+	return spans
+}
+
+// The example services continue the traces that the table in examples/otelhttp/README.md says.
+// Without an endpoint for traces they print their spans; one for metrics is none.
+func TestHeaders(t *testing.T) {
+	program := child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp")
+	serve := func(name string, env ...string) (p *child.Server, urls []string) {
+		cmd := exec.CommandContext(t.Context(), program, name, "127.0.0.1:0")
+		cmd.Env = append(env, probeVar+"=127.0.0.1:0")
+		p = start(t, cmd)
+		return p, await(t, p, 2, served)
+	}
+	orders, at := serve("orders", "OTEL_SERVICE_NAME=books", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://127.0.0.1:1")
+	shop, urls := serve("shop", "ORDERS_URL="+at[0])
+	// The reason for not being ready is not for the outside.
+	for url, want := range map[string]string{at[0] + "/ready": "ordered\n", at[1] + "/ready": "ready\n"} {
+		if _, text := get(t, url); text != want {
+			t.Errorf("%s: %q, want %q", url, text, want)
+		}
+	}
+
+	made, parent := idgen.New().NewIDs(t.Context())
+	id, caller := made.String(), parent.String()
+	const foreign, none = "4bf92f3577b34da6a3ce929d0e0e4736", "0000000000000000"
+	cases := []struct {
+		name                string
+		headers             []string
+		want, parent, state string
+	}{
+		{"W3C", []string{"traceparent", "00-" + foreign + "-" + caller + "-03", "tracestate", "v=1"}, foreign, caller, "v=1"},
+		{"64-bit B3 and x-trace-id", []string{"x-trace-id", id, "b3", id[16:] + "-" + caller + "-1"}, id, caller, ""},
+		{"x-trace-id alone", []string{"x-trace-id", "17" + id[2:]}, "17" + id[2:], none, ""},
+		{"a gateway's traceparent and the client's x-trace-id",
+			[]string{"x-trace-id", "18" + id[2:], "traceparent", "00-" + foreign + "-" + caller + "-01"}, "18" + id[2:], none, ""},
+		{"no headers", nil, "", none, ""},
+	}
+	for i, c := range cases {
+		header, text := get(t, urls[0]+"/checkout", c.headers...)
+		got := header.Get("x-trace-id")
+		if c.want != "" && got != c.want || got == "" || text != "ordered\n" {
+			t.Errorf("%s: %q, x-trace-id %q, want %s", c.name, text, got, c.want)
+		}
+		cases[i].want = got
+	}
+	spans := append(printed(t, shop), printed(t, orders)...)
+	for _, c := range cases {
+		parent := c.parent
+		for _, name := range []string{"shop server", "shop client", "books server"} {
+			i := slices.IndexFunc(spans, func(s span) bool {
+				return s.String() == name+" "+c.state && s.SpanContext.TraceID == c.want && s.Parent.SpanID == parent
+			})
+			if i < 0 {
+				t.Fatalf("%s: no span %s of the trace %s under %s in %v", c.name, name, c.want, parent, spans)
+			}
+			parent = spans[i].SpanContext.SpanID
+			spans = slices.Delete(spans, i, i+1)
+		}
+	}
+	if len(spans) != 1 { // that of /ready at orders
+		t.Errorf("other spans: %v, want one", spans)
+	}
+}
