@@ -154,7 +154,7 @@ func TestAnswers(t *testing.T) {
 			}
 			b.clock.Add(time.Second)
 			if id, err := term.Generator().Next(); err == nil {
-				t.Errorf("made %v after the end", b.codec.Decode(id))
+				t.Errorf("made %v after the end", testCodec.Decode(id))
 			}
 		})
 	}
@@ -173,10 +173,8 @@ func TestUnwrittenStaysPending(t *testing.T) {
 	if slices.Sort(nonces); len(slices.Compact(nonces)) != tries {
 		t.Fatalf("nonces %q", nonces)
 	}
-	late, err := b.memory.Renew(t.Context(), mine, renewal(b.proposed()[0], mine.End.Add(7*time.Second)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := lease.Request{Nonce: b.proposed()[0], Now: mine.End, TTL: 7 * time.Second}
+	late := must(b.memory.Renew(t.Context(), mine, r))
 	b.store.on = nil
 	wait := b.Step(t.Context()) // refused, and Get shows that the first one was written
 	if got := b.Terms()[0].Grant(); got != late || len(b.proposed()) != tries+1 {
@@ -223,9 +221,7 @@ func TestRaised(t *testing.T) {
 		b := newBench(t)
 		b.SetJitter(func() float64 { return 0 }) // renewals well before the end
 		b.pass(0)
-		if _, err := b.memory.Raise(t.Context(), testStart); err != nil {
-			t.Fatal(err)
-		}
+		must(b.memory.Raise(t.Context(), testStart))
 		raised := b.block(0)
 		b.pass(5 * time.Second)
 		if n := len(b.store.asked("acquire")); n != 2 {

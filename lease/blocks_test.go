@@ -22,8 +22,8 @@ func TestTurns(t *testing.T) {
 		b.wantNode(want)
 	}
 	b.Drop(b.Terms()[2])
-	if id, err := b.Next(); err != nil || b.codec.Decode(id).Node != 1 {
-		t.Errorf("after the third block was dropped, Next returns %+v, %v", b.codec.Decode(id), err)
+	if id, err := b.Next(); err != nil || testCodec.Decode(id).Node != 1 {
+		t.Errorf("after the third block was dropped, Next returns %+v, %v", testCodec.Decode(id), err)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestSecretIsCompared(t *testing.T) {
 	b := newBench(t)
 	d := lease.Description{ID: lease.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize, LongestTTL: lease.MaxTTL}
 	d.Secrets = []string{"0123456789abcdef"}
-	if id := lease.NewNonce(); lease.Fingerprint(b.codec, id) == lease.Fingerprint(b.codec, d.ID) || id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
+	if id := lease.NewNonce(); lease.Fingerprint(testCodec, id) == lease.Fingerprint(testCodec, d.ID) || id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
 		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not random", id, d.ID)
 	}
 	b.memory = new(driver.Memory)
@@ -41,7 +41,7 @@ func TestSecretIsCompared(t *testing.T) {
 	if n, asked := len(b.store.asked("acquire")), len(b.store.asked("describe")); n > 0 || asked < 5 || asked > 80 {
 		t.Errorf("%d Acquires and %d Describes in a minute", n, asked)
 	}
-	if err := b.memory.AddSecret(t.Context(), lease.Fingerprint(b.codec, d.ID)); err != nil {
+	if err := b.memory.AddSecret(t.Context(), lease.Fingerprint(testCodec, d.ID)); err != nil {
 		t.Fatal(err)
 	}
 	b.pass(lease.MaxBackoff * 2)
@@ -130,26 +130,6 @@ func TestCloseLeavesTheBid(t *testing.T) {
 			t.Errorf("%v: %d Acquires, want only the one that was answered", answer, n)
 		}
 	}
-}
-
-// A copy of the process got the response and uses the grant. The seconds in which it made IDs are
-// not granted again, and it stops at its next renewal.
-func TestCloseGivesBackTheBidOfACopy(t *testing.T) {
-	b := unanswered(t)
-	c := benchOf(t, b.clock, b.memory)
-	nonce := b.block(0).Nonce
-	c.SetNonces(func() string {
-		defer c.SetNonces(lease.NewNonce)
-		return nonce
-	})
-	c.pass(0)
-	last := c.mustOne().Time
-	b.close()
-	if g := b.block(0); !g.End.After(last) {
-		t.Errorf("the copy made an ID of second %s, the block is %+v", last, g)
-	}
-	c.pass(6 * time.Second)
-	c.wantDrops(map[string]int64{"store_contradiction": 1})
 }
 
 // A copy gave back a grant, and the bid has the same block again: the seconds that were used with

@@ -147,7 +147,6 @@ func (s *fakeStore) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 type bench struct {
 	*lease.Keeper
 	t       *testing.T
-	codec   *randflake.Codec
 	clock   *fakeClock
 	memory  *driver.Memory
 	store   *fakeStore // the connection to it
@@ -155,14 +154,7 @@ type bench struct {
 	reports []error
 }
 
-func testCodec(t testing.TB) *randflake.Codec {
-	t.Helper()
-	c, err := randflake.NewCodec([]byte("0123456789abcdef"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
+var testCodec = must(randflake.NewCodec([]byte("0123456789abcdef")))
 
 // few is a range of four blocks of one node.
 var few = driver.NodeRange{Nodes: 4, BlockSize: 1}
@@ -170,22 +162,14 @@ var few = driver.NodeRange{Nodes: 4, BlockSize: 1}
 // newBench returns a Keeper with leases of 10 s, which holds none yet.
 func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
-	return benchOf(t, newFakeClock(), driver.NewMemory(few), opts...)
-}
-
-func benchOf(t *testing.T, clock *fakeClock, memory *driver.Memory, opts ...lease.Option) *bench {
-	t.Helper()
-	b := &bench{t: t, codec: testCodec(t), clock: clock, memory: memory, store: &fakeStore{Store: memory}, life: new(uint64)}
-	*b.life = 7
+	memory := driver.NewMemory(few)
+	b := &bench{t: t, clock: newFakeClock(), memory: memory, store: &fakeStore{Store: memory}, life: new(uint64(7))}
 	opts = append([]lease.Option{
-		lease.WithClock(clock), lease.WithTTL(10 * time.Second), lease.WithMeterProvider(noop.NewMeterProvider()),
+		lease.WithClock(b.clock), lease.WithTTL(10 * time.Second), lease.WithMeterProvider(noop.NewMeterProvider()),
 		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
 		lease.WithMachine(func() uint64 { return *b.life }),
 	}, opts...)
-	k, err := lease.NewKeeper(b.store, b.codec, append(opts, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))...) // nil changes nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must(lease.NewKeeper(b.store, testCodec, append(opts, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))...)) // nil changes nothing
 	k.SetJitter(func() float64 { return 0.5 })
 	k.ReportAtOnce()
 	b.Keeper = k
@@ -274,7 +258,7 @@ func (b *bench) one() (randflake.Parts, error) {
 	if err != nil {
 		return randflake.Parts{}, err
 	}
-	parts := b.codec.Decode(ids[0])
+	parts := testCodec.Decode(ids[0])
 	if n != 1 || !parts.Time.Equal(second) {
 		b.t.Fatalf("Fill returns %d IDs of second %s, the first is of second %s", n, second, parts.Time)
 	}
@@ -337,27 +321,12 @@ func (b *bench) wantReports(want ...error) {
 }
 
 // block returns the store's state of a block.
-func (b *bench) block(i int) lease.Grant {
-	b.t.Helper()
-	blocks, err := b.memory.List(b.t.Context())
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if at := slices.IndexFunc(blocks, func(b lease.Grant) bool { return int(b.Node) == i }); at >= 0 {
-		return blocks[at]
-	}
-	return lease.Grant(few.Block(i))
-}
+func (b *bench) block(node uint32) lease.Grant { return must(b.memory.Get(b.t.Context(), node)) }
 
 // wantBlock checks that the store's state of a block is still what it was.
 func (b *bench) wantBlock(was lease.Grant) {
 	b.t.Helper()
-	if now := b.block(int(was.Node)); now != was {
+	if now := b.block(was.Node); now != was {
 		b.t.Errorf("the block was changed to %+v, it was %+v", now, was)
 	}
-}
-
-// renewal returns the request that moves a grant's end to end.
-func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func TestConfiguration(t *testing.T) {
-	memory, codec := driver.NewMemory(driver.AllNodes), testCodec(t)
+	memory, codec := driver.NewMemory(driver.AllNodes), testCodec
 	for _, tt := range []struct {
 		name  string
 		store lease.Store
@@ -47,16 +47,9 @@ func TestConfiguration(t *testing.T) {
 // By default a grant lasts 10 minutes, the owner is this process, and a busy one holds four blocks.
 func TestDefaults(t *testing.T) {
 	clock, memory := newFakeClock(), driver.NewMemory(driver.NodeRange{Nodes: 8, BlockSize: 1})
-	k, err := lease.NewKeeper(memory, testCodec(t), lease.WithClock(clock))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must(lease.NewKeeper(memory, testCodec, lease.WithClock(clock)))
 	k.Step(t.Context())
-	blocks, err := memory.List(t.Context())
-	if err != nil || len(blocks) != 1 {
-		t.Fatal(blocks, err)
-	}
-	if b := blocks[0]; !b.End.Equal(testStart.Add(lease.DefaultTTL)) || strings.Count(b.Owner, "/") != 2 {
+	if b := must(memory.Get(t.Context(), 0)); !b.End.Equal(testStart.Add(lease.DefaultTTL)) || strings.Count(b.Owner, "/") != 2 {
 		t.Errorf("the first grant is %+v", b)
 	}
 	ids := make([]randflake.ID, 1<<17)
@@ -232,11 +225,7 @@ func TestReady(t *testing.T) {
 func openTest(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
 	t.Helper()
 	opts = append([]lease.Option{lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {})}, opts...)
-	k, err := lease.Start(t.Context(), s, testCodec(t), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return must(lease.Start(t.Context(), s, testCodec, opts...))
 }
 
 // inTime runs f with a clock that stands still while goroutines run.
@@ -269,11 +258,8 @@ func TestClose(t *testing.T) {
 		memory := driver.NewMemory(few)
 		store := &fakeStore{Store: memory}
 		ctx, cancel := context.WithCancel(t.Context())
-		k, err := lease.Start(ctx, store, testCodec(t), lease.WithMaxBlocks(1), lease.WithMeterProvider(noop.NewMeterProvider()),
-			lease.WithErrorHandler(func(err error) { t.Error(err) }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must(lease.Start(ctx, store, testCodec, lease.WithMaxBlocks(1), lease.WithMeterProvider(noop.NewMeterProvider()),
+			lease.WithErrorHandler(func(err error) { t.Error(err) })))
 		synctest.Wait()
 		cancel()
 		time.Sleep(48 * time.Hour)

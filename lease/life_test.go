@@ -16,11 +16,6 @@ import (
 func TestRestoredMachine(t *testing.T) {
 	for name, notice := range map[string]func(*bench){
 		"by an ID": func(b *bench) { b.wantError(lease.ErrNoLease) },
-		"by Next": func(b *bench) {
-			if id, err := b.Next(); err == nil {
-				b.t.Errorf("made %+v", b.codec.Decode(id))
-			}
-		},
 		"by a step": func(b *bench) {
 			if wait := b.Step(b.t.Context()); wait > lease.LookEvery {
 				b.t.Errorf("the next step is in %s", wait)
@@ -120,7 +115,7 @@ func TestOwnBlockWonAgain(t *testing.T) {
 				n, _, _ = b.Fill(ids)
 				for _, id := range ids[:n] {
 					if made[id] {
-						t.Fatalf("the ID %+v is made twice", b.codec.Decode(id))
+						t.Fatalf("the ID %+v is made twice", testCodec.Decode(id))
 					}
 					made[id] = true
 				}

@@ -118,10 +118,7 @@ func TestMetrics(t *testing.T) {
 
 // docs/metrics.md lists each operation and each outcome of a request, and no others.
 func TestPageListsRequests(t *testing.T) {
-	text, err := os.ReadFile("../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../docs/metrics.md"))
 	_, section, _ := strings.Cut(string(text), "## `traceflake.lease.requests`")
 	var listed []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-zA-Z_]+)` \\|").FindAllStringSubmatch(section, -1) {
@@ -144,11 +141,8 @@ var globalReader = sync.OnceValue(func() sdk.Reader {
 // A program may set its meter provider after starting the Keeper.
 func TestRequestsBeforeTheProvider(t *testing.T) {
 	failed := make(chan error, 1)
-	k, err := lease.Start(t.Context(), &fakeStore{Store: driver.NewMemory(driver.AllNodes), away: lease.ErrSchemaVersion}, testCodec(t),
-		lease.WithErrorHandler(func(err error) { failed <- err }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must(lease.Start(t.Context(), &fakeStore{Store: driver.NewMemory(driver.AllNodes), away: lease.ErrSchemaVersion}, testCodec,
+		lease.WithErrorHandler(func(err error) { failed <- err })))
 	if err := <-failed; !errors.Is(k.Failure(), err) {
 		t.Errorf("%v, and the last failure is %v", err, k.Failure())
 	}
@@ -173,7 +167,7 @@ func (broken) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Re
 }
 
 func TestMetricsThatFail(t *testing.T) {
-	if _, err := lease.NewKeeper(driver.NewMemory(driver.AllNodes), testCodec(t), lease.WithMeterProvider(broken{})); !errors.Is(err, errAway) {
+	if _, err := lease.NewKeeper(driver.NewMemory(driver.AllNodes), testCodec, lease.WithMeterProvider(broken{})); !errors.Is(err, errAway) {
 		t.Errorf("%v, want the meter's error", err)
 	}
 }
