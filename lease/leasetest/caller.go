@@ -26,7 +26,7 @@ type caller struct {
 // caller returns a caller of a store, by its clients.
 func (h Harness) caller(tb testing.TB, about lease.Description, clients ...driver.Store) *caller {
 	tb.Helper()
-	c := &caller{tb: tb, clients: clients, about: about, knowsTime: h.KnowsTime, blocks: unwritten(driver.RangeOf(about))}
+	c := &caller{tb: tb, clients: clients, about: about, knowsTime: h.KnowsTime, blocks: unwritten(about)}
 	c.watched = watched{c.next(), c.call}
 	for _, b := range c.list() { // one that was raised when it was created has them
 		if i, err := driver.RangeOf(about).Index(b.Node); err == nil {

@@ -26,7 +26,7 @@ type load struct {
 // run makes the calls with all clients at once, and returns their history.
 func (l load) run(clients ...driver.Store) *history {
 	var (
-		h      = newHistory(few)
+		h      = &history{zero: time.Now()}
 		now    atomic.Int64 // half seconds since t0; shared, so that some clients lag
 		t0     = start()
 		shared sync.Map // node → a grant seen for it

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -81,10 +80,8 @@ func create(tb testing.TB, h Harness) {
 func badDescriptions(tb testing.TB, h Harness) {
 	s := h.New(tb).Client(tb)
 	for name, change := range map[string]func(*lease.Description){
-		"an ID in upper case":         func(d *lease.Description) { d.ID = strings.Repeat("A", len(d.ID)) },
 		"unaligned nodes":             func(d *lease.Description) { d.First, d.Nodes = 4, 8 },
 		"a TTL of two days":           func(d *lease.Description) { d.LongestTTL = 2 * lease.MaxTTL },
-		"a raise before the epoch":    func(d *lease.Description) { d.Raised = time.Unix(randflake.Epoch-1, 0) },
 		"a secret, not a fingerprint": func(d *lease.Description) { d.Secrets = []string{"correct horse battery"} },
 	} {
 		d := filled(tb, lease.Description{})

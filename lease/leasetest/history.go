@@ -16,25 +16,19 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// history records the calls of clients to one storage and checks that they are linearizable: some
-// order of the calls follows the rules of [driver.Block] from an empty store, and in it no call
-// precedes one that was answered before it began.
+// history records the calls of clients to one store of [few] blocks and checks that they are
+// linearizable: some order of the calls follows the rules of [driver.Block] from an empty store, and
+// in it no call precedes one that was answered before it began.
 //
 // A call with an error other than the contract's refusals, for instance a lost connection, may
-// have been executed at any time after it began, or not. With more blocks, clients and such calls the
-// check takes longer.
+// have been executed at any time after it began, or not. With more clients and such calls the check
+// takes longer.
 type history struct {
-	about lease.Description
-	zero  time.Time
+	zero time.Time
 
 	mu    sync.Mutex
 	calls []porcupine.Operation
 }
-
-// newHistory returns an empty history for a store of at most maxBlocks blocks.
-func newHistory(about lease.Description) *history { return &history{about: about, zero: time.Now()} }
-
-const maxBlocks = 8
 
 // count returns the number of calls, and the number of unanswered ones.
 func (h *history) count() (calls, unknown int) {
@@ -51,8 +45,8 @@ func (h *history) count() (calls, unknown int) {
 func (h *history) check(tb testing.TB, timeout time.Duration) (decided bool) {
 	tb.Helper()
 	rule := porcupine.NondeterministicModel{
-		Init:              func() []any { return []any{unwritten(driver.RangeOf(h.about))} },
-		Step:              func(s, in, out any) []any { return step(s.(state), h.about, in.(input), out.(output)) },
+		Init:              func() []any { return []any{unwritten(few)} },
+		Step:              func(s, in, out any) []any { return step(s.(state), few, in.(input), out.(output)) },
 		DescribeOperation: func(in, out any) string { return describe(in.(input), out.(output)) },
 	}
 	m := rule.ToModel()
@@ -175,11 +169,13 @@ func pin(g lease.Grant) lease.Grant {
 	return g
 }
 
-// state is comparable, so that the checker can compare states with ==.
-type state [maxBlocks]driver.Block
+// state is the blocks of a store, at most eight. It is comparable, so that the checker can compare
+// states with ==.
+type state [8]driver.Block
 
 // unwritten returns the state of an empty store.
-func unwritten(nodes driver.NodeRange) (s state) {
+func unwritten(d lease.Description) (s state) {
+	nodes := driver.RangeOf(d)
 	for i := range nodes.Blocks() {
 		s[i] = nodes.Block(i)
 	}
@@ -208,7 +204,14 @@ func step(s state, about lease.Description, in input, out output) (next []any) {
 		}
 	}
 	nodes, r := driver.RangeOf(about), driver.Shorten(in.request, about)
-	if err := refusal(in); err != nil {
+	var err error
+	switch in.op {
+	case opAcquire, opRenew:
+		err = driver.CheckRequest(in.request, time.Time{})
+	case opRaise:
+		err = driver.CheckRaise(in.unused)
+	}
+	if err != nil {
 		allow(s, lease.Grant{}, err)
 		return next
 	}
@@ -245,17 +248,6 @@ func step(s state, about lease.Description, in input, out output) (next []any) {
 			s[i], err = s[i].Release(in.grant, r.Nonce, in.unused)
 		}
 	}
-	allow(s, lease.Grant(s[max(i, 0)]), err)
+	allow(s, lease.Grant(s[i]), err)
 	return next
-}
-
-// refusal returns the error of a call that no state allows.
-func refusal(in input) error {
-	switch in.op {
-	case opAcquire, opRenew:
-		return driver.CheckRequest(in.request, time.Time{})
-	case opRaise:
-		return driver.CheckRaise(in.unused)
-	}
-	return nil
 }

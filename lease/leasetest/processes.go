@@ -239,16 +239,15 @@ func (f *fleet) wait(what string) {
 	for i, l := range f.lives {
 		before[i] = l.count.Load()
 	}
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.After(30 * time.Second)
 	for i, l := range f.lives {
 		for l.count.Load() <= before[i] {
 			select {
 			case <-l.ended:
 				f.tb.Fatalf("a process ended: %v", l.said.Load())
-			case <-time.After(50 * time.Millisecond):
-			}
-			if time.Now().After(deadline) {
+			case <-deadline:
 				f.tb.Fatalf("processes %s; one of them says: %v", what, l.said.Load())
+			case <-time.After(50 * time.Millisecond):
 			}
 		}
 	}

@@ -9,7 +9,6 @@
 package leasetest
 
 import (
-	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -43,7 +42,7 @@ func (s Storage) Client(tb testing.TB) driver.Store {
 }
 
 // Create creates the store that d describes, and returns its description. Fields that d leaves
-// empty are set as by [driver.NewDescription], except that the longest TTL is [lease.MaxTTL].
+// empty are set as by [driver.NewDescription].
 func (s Storage) Create(tb testing.TB, d lease.Description) lease.Description {
 	tb.Helper()
 	d = filled(tb, d)
@@ -55,7 +54,6 @@ func (s Storage) Create(tb testing.TB, d lease.Description) lease.Description {
 
 func filled(tb testing.TB, d lease.Description) lease.Description {
 	tb.Helper()
-	d.LongestTTL = cmp.Or(d.LongestTTL, lease.MaxTTL)
 	if d.Created.IsZero() {
 		d.Created = time.Now()
 	}
@@ -66,7 +64,7 @@ func filled(tb testing.TB, d lease.Description) lease.Description {
 	return d
 }
 
-// Nodes describes a store that grants r.
+// Nodes describes a store that grants r, for at most [lease.MaxTTL].
 func Nodes(r driver.NodeRange) lease.Description {
 	return lease.Description{First: r.First, Nodes: r.Nodes, BlockSize: r.BlockSize, LongestTTL: lease.MaxTTL}
 }

@@ -488,7 +488,7 @@ func TestTheSuiteCatchesWrongStorages(t *testing.T) {
 
 // An unanswered call may or may not have been executed; nothing else is possible.
 func TestUnansweredCalls(t *testing.T) {
-	granted := unwritten(driver.RangeOf(few))
+	granted := unwritten(few)
 	granted[0], _ = granted[0].Acquire(request(start(), time.Minute))
 	for _, in := range []input{
 		{op: opAcquire, request: request(start(), time.Hour)},
