@@ -147,40 +147,37 @@ func TestWrongCounters(t *testing.T) {
 		"is slower on another CPU": func(c *fakeClock) { c.rate = 2 },
 		"is faster on another CPU": func(c *fakeClock) { c.rate = 3 },
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := newClock(noon)
-			g, other := c.learned(t)
-			harm(c)
-			noticed := false
-			for i := range 2000 {
-				if g.clock.wrong.Load() && !noticed { // by one processor, so the other does not use it either
-					noticed = true
-					reads := c.reads
-					other()
-					if c.late(t, g); c.reads == reads {
-						t.Error("the other processor still uses the counter")
-					}
-				}
-				c.pass(777 * time.Microsecond)
-				if i%7 == 0 {
-					other()
-				}
-				if i == 1200 { // a second has ended: simulate the timer, which runs in real time
-					g.eras.end()
-				}
-				// An order that is ahead of the clock by less than the hold stays ahead: it never
-				// goes back. Only a counter that stands still is wrong for longer than it is
-				// trusted.
-				late := c.late(t, g)
-				if most := time.Duration(i+1) * 777 * time.Microsecond; late < -(trusted+1)*time.Millisecond ||
-					late > (trusted+1)*time.Millisecond && late > most || i > 1300 && late != 0 {
-					t.Fatalf("call %d: late by %v", i, late)
+		c := newClock(noon)
+		g, other := c.learned(t)
+		harm(c)
+		noticed := false
+		for i := range 2000 {
+			if g.clock.wrong.Load() && !noticed { // by one processor, so the other does not use it either
+				noticed = true
+				reads := c.reads
+				other()
+				if c.late(t, g); c.reads == reads {
+					t.Errorf("%s: the other processor still uses the counter", name)
 				}
 			}
-			if !g.clock.wrong.Load() {
-				t.Error("the counter is still used")
+			c.pass(777 * time.Microsecond)
+			if i%7 == 0 {
+				other()
 			}
-		})
+			if i == 1200 { // a second has ended: simulate the timer, which runs in real time
+				g.eras.end()
+			}
+			// An order that is ahead of the clock by less than the hold stays ahead: it never goes
+			// back. Only a counter that stands still is wrong for longer than it is trusted.
+			late := c.late(t, g)
+			if most := time.Duration(i+1) * 777 * time.Microsecond; late < -(trusted+1)*time.Millisecond ||
+				late > (trusted+1)*time.Millisecond && late > most || i > 1300 && late != 0 {
+				t.Fatalf("%s, call %d: late by %v", name, i, late)
+			}
+		}
+		if !g.clock.wrong.Load() {
+			t.Errorf("%s: the counter is still used", name)
+		}
 	}
 }
 

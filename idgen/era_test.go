@@ -98,43 +98,6 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 	})
 }
 
-// In a bubble, a generator with time.Now as its clock has the bubble's time, whatever the counter
-// says: that is what the package documentation advises.
-func TestClockForABubble(t *testing.T) {
-	in2026(t, func(t *testing.T) {
-		g := New(WithClock(randflake.ClockFunc(time.Now)))
-		for i := range 200 {
-			for start := time.Now(); i%20 == 0 && time.Since(start) == 0; {
-				time.Sleep(time.Duration(i+1) * time.Millisecond)
-			}
-			if id, _ := g.NewIDs(t.Context()); !traceid.Time(id).Equal(time.Now().Truncate(time.Millisecond)) {
-				t.Fatalf("the ID's time is %v, the bubble's %v", traceid.Time(id), time.Now())
-			}
-		}
-	})
-}
-
-// A batch may be used from two seconds before its second, since the second may be borrowed, until
-// that second ends; so none of it is used after a larger step of the clock.
-func TestBatchIsValidForItsSecond(t *testing.T) {
-	if RaceEnabled {
-		t.Skip("the race detector makes sync.Pool drop batches")
-	}
-	for _, tt := range []struct {
-		step int // in milliseconds
-		used bool
-	}{{-2001, false}, {-2000, true}, {0, true}, {999, true}, {1000, false}} {
-		c := newClock(noon.Truncate(time.Second))
-		s := &tagged{clock: c}
-		g := New(WithSource(s), WithClock(c))
-		spanOf(g)
-		c.add(time.Duration(tt.step) * time.Millisecond)
-		if spanOf(g); (s.fills.Load() == 1) != tt.used {
-			t.Errorf("at %d ms: used %v, want %v", tt.step, !tt.used, tt.used)
-		}
-	}
-}
-
 // A batch has 256 IDs, and while a second uses them up each further one has twice as many, up to
 // 1024.
 func TestBatchesGrow(t *testing.T) {
@@ -159,32 +122,30 @@ func TestBatchesGrow(t *testing.T) {
 }
 
 // When the source's generation changes, the ready IDs of all processors are discarded the next
-// time that one of them reads the clock. The generation at the start is no change.
+// time that one of them reads the clock, or when the timer runs. The generation at the start is no change.
 func TestGeneration(t *testing.T) {
 	for name, read := range map[string]func(c *fakeClock, g *Generator){
 		"by the counter": func(c *fakeClock, g *Generator) { c.pass((trusted + 1) * time.Millisecond); g.NewIDs(t.Context()) },
 		"by the timer":   func(c *fakeClock, g *Generator) { g.eras.end() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			errs := collectErrors(t)
-			c := newClock(noon.Truncate(time.Second))
-			s := &tagged{clock: c}
-			s.generation.Store(7)
-			g, other := c.learned(t, WithSource(s))
-			for generation := uint64(8); generation < 12; generation++ {
-				s.generation.Store(generation)
-				read(c, g)
-				for range 2 {
-					other()
-					if got := uint64(spanOf(g) >> 32); got != generation {
-						t.Errorf("a span ID of generation %d, want %d", got, generation)
-					}
+		errs := collectErrors(t)
+		c := newClock(noon.Truncate(time.Second))
+		s := &tagged{clock: c}
+		s.generation.Store(7)
+		g, other := c.learned(t, WithSource(s))
+		for generation := uint64(8); generation < 12; generation++ {
+			s.generation.Store(generation)
+			read(c, g)
+			for range 2 {
+				other()
+				if got := uint64(spanOf(g) >> 32); got != generation {
+					t.Errorf("%s: a span ID of generation %d, want %d", name, got, generation)
 				}
 			}
-			if len(errs()) != 0 || g.eras.restores.Load() != 0 {
-				t.Errorf("%d restores, %v: want none", g.eras.restores.Load(), errs())
-			}
-		})
+		}
+		if len(errs()) != 0 || g.eras.restores.Load() != 0 {
+			t.Errorf("%s: %d restores, %v: want none", name, g.eras.restores.Load(), errs())
+		}
 	}
 }
 
@@ -208,6 +169,18 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 	s.generation.Add(1)
 	if id := spanOf(g); id == 0 || g.Fallbacks() != 1 || s.fills.Load() != attempts {
 		t.Errorf("%v, %d fallbacks, %d fills; want 1 and %d", id, g.Fallbacks(), s.fills.Load(), attempts)
+	}
+	// The clear half that was taken meanwhile is as old as those IDs.
+	s = &tagged{clock: c}
+	s.asked = func() {
+		if s.fills.Load() == 1 {
+			s.asked = nil
+			c.pass(10 * time.Second)
+			s.generation.Add(1)
+		}
+	}
+	if late := c.late(t, New(WithSource(s), WithClock(c))); late != 0 || s.asked != nil {
+		t.Errorf("late by %v", late)
 	}
 }
 

@@ -213,9 +213,15 @@ type tagged struct {
 	fills      atomic.Int64
 	filled     func() // called after each Fill
 	restored   func() // called before the generation changes
+	asked      func() // called before the generation is returned
 }
 
-func (s *tagged) Generation() uint64 { return s.generation.Load() }
+func (s *tagged) Generation() uint64 {
+	if s.asked != nil {
+		s.asked()
+	}
+	return s.generation.Load()
+}
 
 func (s *tagged) Restored() {
 	s.restored()

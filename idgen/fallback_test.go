@@ -80,15 +80,10 @@ func TestClockOutOfRange(t *testing.T) {
 				}
 				highs[traceid.Time(id)] = true
 			}
-			if len(highs) < calls-1 {
-				t.Errorf("%s, at %v: only %d different times", name, at, len(highs))
-			}
-			got := errs()
-			if n := g.Fallbacks(); n != tt.fallbacks || len(got) != 1 {
-				t.Errorf("%s, at %v: %d fallbacks, want %d: %v", name, at, n, tt.fallbacks, got)
-			} else if tt.refused != nil && !errors.Is(got[0], tt.refused) ||
+			got, n := errs(), g.Fallbacks()
+			if len(highs) < calls-1 || n != tt.fallbacks || len(got) != 1 || tt.refused != nil && !errors.Is(got[0], tt.refused) ||
 				tt.refused == nil && !errors.Is(got[0], randflake.ErrBeforeEpoch) && !errors.Is(got[0], randflake.ErrEndOfLife) {
-				t.Errorf("%s, at %v: %v", name, at, got[0])
+				t.Errorf("%s, at %v: %d times, %d fallbacks, want %d: %v", name, at, len(highs), n, tt.fallbacks, got)
 			}
 			clock.set(noon)
 			for c := newChecker(t, g); len(c.highs) < calls; {
@@ -115,22 +110,18 @@ func TestOddSources(t *testing.T) {
 		"a zero":              {func(dst []randflake.ID) (int, time.Time, error) { dst[0] = 0; return len(dst), noon, nil }, true},
 		"no second":           {func(dst []randflake.ID) (int, time.Time, error) { return len(dst), time.Time{}, nil }, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			collectErrors(t)
-			numbered := &tagged{clock: newClock(noon)}
-			g := New(WithClock(newClock(noon)), WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
-				_, _, _ = numbered.Fill(dst)
-				return tt.source(dst)
-			})))
-			c := newChecker(t, g)
-			for range 1000 {
-				c.trace()
-				c.span()
-			}
-			if (g.Fallbacks() > 0) != tt.fallbacks {
-				t.Errorf("%d fallbacks", g.Fallbacks())
-			}
-		})
+		collectErrors(t)
+		numbered := &tagged{clock: newClock(noon)}
+		g := New(WithClock(newClock(noon)), WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
+			_, _, _ = numbered.Fill(dst)
+			return tt.source(dst)
+		})))
+		for c := newChecker(t, g); len(c.highs) < 1000; c.span() {
+			c.trace()
+		}
+		if (g.Fallbacks() > 0) != tt.fallbacks {
+			t.Errorf("%s: %d fallbacks", name, g.Fallbacks())
+		}
 	}
 }
 
@@ -168,12 +159,13 @@ func TestReportsAreInOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for i, err := range errs() {
-		if want := i%2 == 0; errors.Is(err, errRefused) != want {
+	got := errs()
+	for i, err := range got {
+		if errors.Is(err, errRefused) != (i%2 == 0) {
 			t.Fatalf("report %d: %v", i, err)
 		}
 	}
-	if n := len(errs()); n < 2 || n%2 != 0 {
-		t.Errorf("%d reports, want pairs", n)
+	if len(got) < 2 || len(got)%2 != 0 {
+		t.Errorf("%d reports, want pairs", len(got))
 	}
 }

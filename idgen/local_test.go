@@ -80,42 +80,40 @@ func TestOrderOfAPreemptedGoroutine(t *testing.T) {
 		"its clear half is the latest":          {late: true},
 		"the same, while another local is here": {late: true, taken: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := newClock(noon)
-			g, _ := c.learned(t)
-			last, here := uint64(0), func() *local { return g.detach(g.here(procPin())) }
-			take := func() {
-				t.Helper()
-				for range 100 { // so that a long run is left
-					id, _ := g.NewIDs(t.Context())
-					if half(id) <= last {
-						t.Fatalf("%016x after %016x", half(id), last)
-					}
-					last = half(id)
+		c := newClock(noon)
+		g, _ := c.learned(t)
+		last, here := uint64(0), func() *local { return g.detach(g.here(procPin())) }
+		take := func() {
+			t.Helper()
+			for range 100 { // so that a long run is left
+				id, _ := g.NewIDs(t.Context())
+				if half(id) <= last {
+					t.Fatalf("%s: %016x after %016x", name, half(id), last)
 				}
+				last = half(id)
 			}
-			c.pass(time.Millisecond)
-			take()
-			away := here()
-			if tt.moved {
-				moved := g.unused()
-				last, _ = g.generate(moved, 2)
-				g.attach(moved, true)
-			}
-			take() // by others, with another local
-			if tt.late {
-				away.run = run{} // as if it was used up
-				last, _ = g.generate(away, 2)
-			}
-			if !tt.taken {
-				defer g.attach(here(), true)
-			}
-			g.attach(away, true)
-			take()
-			if away.run.left != 0 && tt.taken {
-				t.Errorf("%d words of an older run are left", away.run.left)
-			}
-		})
+		}
+		c.pass(time.Millisecond)
+		take()
+		away := here()
+		if tt.moved {
+			moved := g.unused()
+			last, _ = g.generate(moved, 2)
+			g.attach(moved, true)
+		}
+		take() // by others, with another local
+		if tt.late {
+			away.run = run{} // as if it was used up
+			last, _ = g.generate(away, 2)
+		}
+		if !tt.taken {
+			here()
+		}
+		g.attach(away, true)
+		take()
+		if away.run.left != 0 && tt.taken {
+			t.Errorf("%s: %d words of an older run are left", name, away.run.left)
+		}
 	}
 }
 

@@ -34,8 +34,7 @@ func newMachine(t *testing.T) (*machine, Option) {
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	m := &machine{t: t, file: f, generation: 1000}
-	const size, hasGeneration = 4096, 1 << 8
-	for offset, n := range map[int64]uint32{0: 0x4b4c4356, 4: size, 8: 1, 24: hasGeneration, size - 4: 0} {
+	for offset, n := range map[int64]uint32{0: 0x4b4c4356, 4: 4096, 8: 1, 24: 1 << 8, 4092: 0} { // it has a generation
 		m.write(offset, n)
 	}
 	m.restore()

@@ -18,8 +18,7 @@ func LoadKeyring(path string) (*randflake.Keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	const others = 0o004
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&others != 0 && runtime.GOOS != "windows" {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows" {
 		otel.Handle(fmt.Errorf("setup: every user of this machine can read the secret in %s (mode %04o): "+
 			"run chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440", path, info.Mode().Perm()))
 	}

@@ -1,6 +1,7 @@
 package setup_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -91,22 +92,20 @@ func TestPageListsEveryVariable(t *testing.T) {
 
 // Both the generator and the leases use the provider of the Config.
 func TestMeterProvider(t *testing.T) {
-	for name, want := range map[string]int{"": 1, "setup-test://host": 2} {
+	for _, c := range []setup.Config{{}, {Store: "setup-test://host", SecretFile: file(t, secret)}} {
 		reader := metric.NewManualReader()
-		c := setup.Config{Store: name, MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}
-		if name != "" {
-			c.SecretFile = file(t, secret)
-		}
+		c.MeterProvider = metric.NewMeterProvider(metric.WithReader(reader))
 		ids, err := c.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		var data metricdata.ResourceMetrics
-		if err := reader.Collect(t.Context(), &data); err != nil || len(data.ScopeMetrics) != want {
-			t.Errorf("%q: %d meters, want %d: %v", name, len(data.ScopeMetrics), want, err)
+		want := 1
+		if c.Store != "" {
+			want = 2
 		}
-		if err := ids.Shutdown(t.Context()); err != nil {
-			t.Error(err)
+		var data metricdata.ResourceMetrics
+		if err := errors.Join(reader.Collect(t.Context(), &data), ids.Shutdown(t.Context())); err != nil || len(data.ScopeMetrics) != want {
+			t.Errorf("%q: %d meters, want %d: %v", c.Store, len(data.ScopeMetrics), want, err)
 		}
 	}
 }

@@ -176,23 +176,25 @@ func TestBolt(t *testing.T) {
 func TestRestoredWithACopyOfTheFile(t *testing.T) {
 	quiet(t)
 	paths := [2]string{filepath.Join(t.TempDir(), "leases.db"), filepath.Join(t.TempDir(), "leases.db")}
+	// Few blocks, so that the copies take the same one at once.
+	d, err := driver.NewDescription(lease.Description{BlockSize: 32768})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := boltstore.New(paths[0]); err != nil || s.Create(t.Context(), d) != nil {
+		t.Fatal(err)
+	}
 	var machines [2]*setup.IDs
 	for i, path := range paths {
-		// Few blocks, so that the copies take the same one at once.
-		if d, err := driver.NewDescription(lease.Description{BlockSize: 32768}); err != nil {
-			t.Fatal(err)
-		} else if s, err := boltstore.New(path); err != nil || i == 0 && s.Create(t.Context(), d) != nil {
-			t.Fatal(err)
-		}
 		machines[i] = fromEnv(t, map[string]string{setup.StoreVar: "bolt:" + path})
 		if err := machines[i].Ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(path)
-		if err == nil {
-			err = os.WriteFile(paths[1-i], data, 0o600) // both have one file in the end
-		}
 		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(paths[1-i], data, 0o600); err != nil { // both have one file in the end
 			t.Fatal(err)
 		}
 	}
@@ -296,22 +298,20 @@ func TestDeadStore(t *testing.T) {
 // two seconds, not forever.
 func TestShutdownAfterTheContextIsOver(t *testing.T) {
 	quiet(t)
-	for name, c := range map[string]struct {
-		ends  time.Duration // of the context, from the call
-		hangs bool
-	}{"over": {0, false}, "over, the store hangs": {0, true}, "soon, the store hangs": {time.Second, true}} {
-		ids := fromEnv(t, fleet(t, "setup-test:host"))
-		opened.hangs.Store(c.hangs)
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), c.ends)
-		defer cancel()
-		err := ids.Shutdown(ctx)
-		if d := time.Since(start); c.hangs && (!errors.Is(err, context.DeadlineExceeded) || d < 2*time.Second || d > 10*time.Second) {
-			t.Errorf("%s: after %s: %v", name, d, err)
-		}
-		blocks, listErr := opened.List(t.Context())
-		if !c.hangs && (err != nil || listErr != nil || blocks[0].Owner != "") {
-			t.Errorf("%s: %v, %v, %+v", name, err, listErr, blocks)
+	for _, hangs := range []bool{false, true} {
+		for _, ends := range []time.Duration{0, time.Second} { // from the call
+			ids := fromEnv(t, fleet(t, "setup-test:host"))
+			opened.hangs.Store(hangs)
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), ends)
+			defer cancel()
+			err := ids.Shutdown(ctx)
+			took := time.Since(start)
+			blocks, listErr := opened.List(t.Context())
+			if hangs && (!errors.Is(err, context.DeadlineExceeded) || took < 2*time.Second || took > 10*time.Second) ||
+				!hangs && (err != nil || listErr != nil || blocks[0].Owner != "") {
+				t.Errorf("hangs: %v, the context ends after %s: %v after %s; %v, %+v", hangs, ends, err, took, listErr, blocks)
+			}
 		}
 	}
 }
@@ -366,24 +366,19 @@ func TestBadValues(t *testing.T) {
 		{"bolt below a file", map[string]string{setup.StoreVar: "bolt:" + filepath.Join(good, "leases.db")},
 			"not a directory"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			env(t, c.vars)
-			g, err := setup.FromEnv(t.Context())
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("got %v, want %q", err, c.want)
-			}
-			if g != nil || opened.url == c.vars[setup.StoreVar] && opened.closed != 1 {
-				t.Errorf("got a generator: %v; the store was closed %d times", g != nil, opened.closed)
-			}
-			if path := c.vars[setup.SecretFileVar]; path != "" && strings.Count(err.Error(), path) > 1 {
-				t.Errorf("it repeats %s: %v", path, err)
-			}
-			for _, hidden := range []string{"hunter2", secret[:8]} {
-				if strings.Contains(err.Error(), hidden) {
-					t.Errorf("it shows %q: %v", hidden, err)
-				}
-			}
-		})
+		env(t, c.vars)
+		g, err := setup.FromEnv(t.Context())
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+			continue
+		}
+		if g != nil || opened.url == c.vars[setup.StoreVar] && opened.closed != 1 {
+			t.Errorf("%s: got a generator: %v; the store was closed %d times", c.name, g != nil, opened.closed)
+		}
+		path := c.vars[setup.SecretFileVar]
+		if text := err.Error(); path != "" && strings.Count(text, path) > 1 || strings.Contains(text, "hunter2") || strings.Contains(text, secret[:8]) {
+			t.Errorf("%s: it repeats the path, or shows a secret: %s", c.name, text)
+		}
 	}
 	for _, made := range []string{"leases.db", "missing"} {
 		if _, err := os.Stat(filepath.Join(dir, made)); err == nil {

@@ -1,8 +1,6 @@
 package sparx64
 
 import (
-	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -41,21 +39,7 @@ func TestFastestBackendIsInUse(t *testing.T) {
 	t.Error("no backend")
 }
 
-func TestBatchKnownAnswers(t *testing.T) {
-	eachBackend(t, func(t *testing.T) {
-		for _, v := range vectors(t) {
-			c := mustCipher(t, v.key)
-			plain, sealed := binary.BigEndian.Uint64(v.plain), binary.BigEndian.Uint64(v.sealed)
-			for _, n := range []int{1, 31, 32, 33, 64, 128, 192} {
-				words := slices.Repeat([]uint64{plain}, n)
-				c.EncryptUint64s(words, words)
-				checkWords(t, fmt.Sprintf("key %x", v.key), words, slices.Repeat([]uint64{sealed}, n))
-			}
-		}
-	})
-}
-
-// Single blocks, which portable code encrypts, are the reference.
+// Single blocks, which portable code encrypts and TestKnownAnswers checks, are the reference.
 func TestBatchIsTheSameAsOneByOne(t *testing.T) {
 	lengths := []int{4095, 4096, 4097, 4096 + 37, 3*4096 + 63} // assembly processes these in parts
 	for n := range 258 {
@@ -128,29 +112,4 @@ func TestBatchMisusePanics(t *testing.T) {
 		c.EncryptUint64s(nil, nil)
 		c.EncryptUint64s(words[:4], nil)
 	})
-}
-
-func TestBatchDoesNotAllocate(t *testing.T) {
-	eachBackend(t, func(t *testing.T) {
-		c := mustCipher(t, make([]byte, KeySize))
-		words := make([]uint64, 256+17)
-		if n := testing.AllocsPerRun(10, func() { c.EncryptUint64s(words, words) }); n != 0 {
-			t.Errorf("%v allocations", n)
-		}
-	})
-}
-
-func BenchmarkEncryptUint64s(b *testing.B) {
-	c, words := mustCipher(b, make([]byte, KeySize)), make([]uint64, 256)
-	for _, backend := range backends {
-		if backend.have {
-			b.Run(fmt.Sprintf("blocks=256/backend=%s", backend.name), func(b *testing.B) {
-				withBackend(backend, func() {
-					for b.Loop() {
-						c.EncryptUint64s(words, words)
-					}
-				})
-			})
-		}
-	}
 }

@@ -36,8 +36,7 @@ func vectors(t testing.TB) []vector {
 		if len(fields) != 3 {
 			t.Fatalf("a line of %d fields: %q", len(fields), sc.Text())
 		}
-		v := vector{unhex(t, fields[0]), unhex(t, fields[1]), unhex(t, fields[2])}
-		out = append(out, v)
+		out = append(out, vector{unhex(t, fields[0]), unhex(t, fields[1]), unhex(t, fields[2])})
 	}
 	if len(out) != 129 {
 		t.Fatalf("%d vectors, want 129", len(out))
@@ -119,8 +118,7 @@ func randomCipher(t testing.TB, r *rand.Rand) *Cipher {
 func TestMisusePanics(t *testing.T) {
 	c := mustCipher(t, make([]byte, KeySize))
 	buf := make([]byte, 32)
-	type blockFunc = func(dst, src []byte)
-	for name, crypt := range map[string]blockFunc{"Encrypt": c.Encrypt, "Decrypt": c.Decrypt} {
+	for name, crypt := range map[string]func(dst, src []byte){"Encrypt": c.Encrypt, "Decrypt": c.Decrypt} {
 		panics(t, name+" of short input", "input not full block", func() { crypt(buf[:8], buf[16:23]) })
 		panics(t, name+" of empty input", "input not full block", func() { crypt(buf[:8], nil) })
 		panics(t, name+" into short output", "output not full block", func() { crypt(buf[:7], buf[16:24]) })
