@@ -242,17 +242,18 @@ func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 func (ids *IDs) Shutdown(ctx context.Context) error {
 	ids.shutdown.Do(func() {
 		const least = 2 * time.Second // for the store
+		giveBack := ctx
 		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < least {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), least)
+			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), least)
 			defer cancel()
+			giveBack = late
 		}
 		var errs []error
 		if ids.keeper != nil {
-			errs = append(errs, ids.keeper.Close(ctx))
+			errs = append(errs, ids.keeper.Close(giveBack))
 		}
 		if ids.store != nil {
-			errs = append(errs, ids.store.Close(ctx))
+			errs = append(errs, ids.store.Close(giveBack))
 		}
 		if ids.gen != nil {
 			errs = append(errs, ids.gen.Close())
