@@ -2,7 +2,6 @@ package clickhouse_test
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -20,23 +19,16 @@ import (
 
 const null = "ᴺᵁᴸᴸ"
 
-// store fills a table with IDs.
-func (e *engine) store(ids []trace.TraceID) {
+// store creates the functions and fills a table with IDs.
+func store[ID any](e *engine, ids []ID) {
 	e.t.Helper()
+	e.run(clickhouse.Schema{Table: "functions"}.Statements())
 	var values strings.Builder
 	for i, id := range ids {
-		fmt.Fprintf(&values, "(%d,'%s')", i, id)
+		fmt.Fprintf(&values, "(%d,unhex('%x'))", i, fmt.Sprint(id))
 	}
-	e.exec("CREATE TABLE ids (n UInt32, TraceId String, id ALIAS TraceId) ENGINE = MergeTree ORDER BY n")
+	e.exec("CREATE TABLE ids (n UInt32, id String, TraceId ALIAS id) ENGINE = MergeTree ORDER BY n")
 	e.exec("INSERT INTO ids VALUES " + values.String())
-}
-
-func withFunctions(t *testing.T) *engine {
-	e := newEngine(t)
-	for range 2 { // creating them is idempotent
-		e.run(clickhouse.Schema{Table: "functions"}.Statements())
-	}
-	return e
 }
 
 func milli(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") }
@@ -68,9 +60,9 @@ func random(n int) []trace.TraceID {
 
 // TestFunctionsAgreeWithGo compares each function with idgen's, value by value.
 func TestFunctionsAgreeWithGo(t *testing.T) {
-	e := withFunctions(t)
+	e := newEngine(t)
 	ids := append(edges(), random(50_000)...)
-	e.store(ids)
+	store(e, ids)
 	now := time.Date(2026, 10, 15, 11, 0, 0, 123456789, time.UTC)
 	const age, skew = 40 * 365 * 24 * time.Hour, 10 * 365 * 24 * time.Hour
 	got := e.exec(fmt.Sprintf(`SELECT traceIDTime(id), traceIDSeq(id), traceIDLow(id), traceIDMin(traceIDTime(id)), traceIDMax(traceIDTime(id)),
@@ -100,7 +92,8 @@ func TestFunctionsAgreeWithGo(t *testing.T) {
 }
 
 func TestBoundsAgreeWithGo(t *testing.T) {
-	e := withFunctions(t)
+	e := newEngine(t)
+	e.run(clickhouse.Schema{Table: "functions"}.Statements())
 	times := []time.Time{
 		time.Date(1900, 1, 2, 0, 0, 0, 0, time.UTC), time.Unix(-1, 999_999_999), time.Unix(0, 0),
 		time.UnixMilli(traceid.EpochMillis).Add(-1), time.UnixMilli(traceid.EpochMillis), time.UnixMilli(traceid.EpochMillis).Add(time.Millisecond - 1),
@@ -134,23 +127,16 @@ func TestBoundsAgreeWithGo(t *testing.T) {
 // TestFunctionsOnOtherTexts: text that is not a trace ID gives NULL, even in a
 // scan.
 func TestFunctionsOnOtherTexts(t *testing.T) {
-	e := withFunctions(t)
+	e := newEngine(t)
 	ours := traceid.Min(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String()
-	others := []string{"", "0", ours[:31], ours + "0", ours[:16], strings.ToUpper(ours), "g" + ours[1:], ours[:31] + " ", ours + "\n", "\x00" + ours[1:],
-		strings.Repeat("é", 16), "0x" + ours[2:]}
-	var values strings.Builder
-	for _, text := range others {
-		fmt.Fprintf(&values, "(unhex('%s'))", hex.EncodeToString([]byte(text)))
-	}
-	e.exec("CREATE TABLE texts (id String) ENGINE = MergeTree ORDER BY tuple()")
-	e.exec("INSERT INTO texts VALUES " + values.String() + fmt.Sprintf("('%s')", ours))
-	const all = "traceIDTime(id), traceIDSeq(id), traceIDLow(id), traceIDIsOurs(id, now(), toIntervalYear(40), 0)"
-	for _, row := range e.exec("SELECT hex(id), " + all + " FROM texts WHERE id != '" + ours + "'") {
-		if fmt.Sprint(row[1:]) != fmt.Sprint([]string{null, null, null, "0"}) {
+	store(e, []string{"", "0", ours[:31], ours + "0", ours[:16], strings.ToUpper(ours), "g" + ours[1:], ours[:31] + " ", ours + "\n", "\x00" + ours[1:],
+		strings.Repeat("é", 16), "0x" + ours[2:], ours})
+	for _, row := range e.exec("SELECT hex(id), traceIDTime(id), traceIDSeq(id), traceIDLow(id), traceIDIsOurs(id, now(), toIntervalYear(40), 0) FROM ids WHERE id != '" + ours + "'") {
+		if !slices.Equal(row[1:], []string{null, null, null, "0"}) {
 			t.Errorf("%s: %v", row[0], row[1:])
 		}
 	}
-	e.is("1", "SELECT count() FROM texts WHERE traceIDTime(id) > '2020-01-02' OR traceIDSeq(id) >= 0")
+	e.is("1", "SELECT count() FROM ids WHERE traceIDTime(id) > '2020-01-02' OR traceIDSeq(id) >= 0")
 	for _, constant := range []string{"'" + strings.ToUpper(ours) + "'", "''", "NULL"} {
 		e.is(null, "SELECT traceIDTime("+constant+")")
 	}
@@ -160,9 +146,9 @@ func TestFunctionsOnOtherTexts(t *testing.T) {
 
 // TestSampling: the documented condition keeps the traces that the sampler keeps.
 func TestSampling(t *testing.T) {
-	e := withFunctions(t)
+	e := newEngine(t)
 	ids := append(edges(), random(20_000)...)
-	e.store(ids)
+	store(e, ids)
 	for _, ratio := range []float64{0, 1e-18, 0.001, 0.1, 0.25, 1. / 3, 0.5, 0.999999} {
 		sampler := sdktrace.TraceIDRatioBased(ratio)
 		var kept []string

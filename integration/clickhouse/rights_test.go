@@ -17,24 +17,22 @@ import (
 
 var granted = regexp.MustCompile(`(?m)^GRANT (.*) ON (\S+) TO operator;(?: -- (.*))?$`)
 
-// right is one that docs/clickhouse.md lists, and the command that needs it; "" is both.
-type right struct{ what, on, by string }
-
-func rights() (all []right) {
-	for _, m := range granted.FindAllStringSubmatch(read("../../docs/clickhouse.md"), -1) {
-		for what := range strings.SplitSeq(m[1], ", ") {
-			all = append(all, right{what, m[2], m[3]})
-		}
-	}
-	return all
-}
+// right is one that docs/clickhouse.md lists.
+type right struct{ what, on string }
 
 // commands are those that need the rights.
 var commands = []string{"create", "adopt"}
 
-// of returns the rights that a command needs.
-func of(command string) []right {
-	return slices.DeleteFunc(rights(), func(r right) bool { return !strings.Contains(command, r.by) })
+// of returns the rights that a command needs: those that the page lists for it, or for both.
+func of(command string) (all []right) {
+	for _, m := range granted.FindAllStringSubmatch(read("../../docs/clickhouse.md"), -1) {
+		for what := range strings.SplitSeq(m[1], ", ") {
+			if strings.Contains(command, m[3]) {
+				all = append(all, right{what, m[2]})
+			}
+		}
+	}
+	return all
 }
 
 // users is the engine's configuration of users. Its only user may do everything, and may take a role instead:

@@ -17,7 +17,7 @@ import (
 // NAME_local is a view that shows a shard its own. Neither connections between servers nor replicas are tested by it.
 var (
 	local     = regexp.MustCompile("`([a-z_]+)_local`")
-	onCluster = regexp.MustCompile(" ON CLUSTER `[a-z]+`")
+	onCluster = regexp.MustCompile(" ON CLUSTER [`'][a-z{}]+[`']")
 )
 
 // creates2 runs the statements of a schema with a cluster on two shards.
@@ -27,10 +27,18 @@ func (e *engine) creates2(s clickhouse.Schema) {
 		e.t.Skip("for the embedded engine only")
 	}
 	statements, err := s.Statements()
+	if !s.KeepLookup && err == nil { // DropLookup creates the views again
+		var drop []string
+		drop, err = s.DropLookup()
+		statements = append(statements, drop...)
+	}
 	if err != nil {
 		e.t.Fatal(err)
 	}
 	for _, statement := range statements {
+		if e.exec("EXPLAIN AST " + statement); !onCluster.MatchString(statement) {
+			e.t.Errorf("only on one server: %s", statement)
+		}
 		statement = strings.ReplaceAll(onCluster.ReplaceAllString(statement, ""), "ReplicatedMergeTree", "MergeTree")
 		switch {
 		case strings.Contains(statement, "ENGINE = Distributed"):

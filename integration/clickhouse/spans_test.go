@@ -82,31 +82,14 @@ func (e *engine) insert(table string, spans []span) {
 // find runs a query of the package through database/sql and its parameters and
 // returns one column as text.
 func (e *engine) find(column string) func(clickhouse.Query, error) []string {
-	return func(q clickhouse.Query, err error) []string {
+	return func(q clickhouse.Query, err error) (found []string) {
 		e.t.Helper()
 		if err != nil {
 			e.t.Fatal(err)
 		}
-		settings := ""
-		sql := q.SQL
-		if at := strings.LastIndex(sql, "\nSETTINGS "); at >= 0 {
-			sql, settings = sql[:at], sql[at:]
-		}
-		rows, err := e.db.QueryContext(e.t.Context(), "SELECT toString("+column+") FROM (\n"+sql+"\n)"+settings, q.Args()...)
-		if err != nil {
+		row := e.db.QueryRowContext(e.t.Context(), "SELECT groupArray(toString("+column+")) FROM (\n"+q.SQL+"\n)", q.Args()...)
+		if err := row.Scan(&found); err != nil {
 			e.t.Fatalf("%s\n%v: %v", q.SQL, q.Params, err)
-		}
-		defer func() { _ = rows.Close() }()
-		var found []string
-		for rows.Next() {
-			var value string
-			if err := rows.Scan(&value); err != nil {
-				e.t.Fatal(err)
-			}
-			found = append(found, value)
-		}
-		if err := rows.Err(); err != nil {
-			e.t.Fatalf("%s: %v", q.SQL, err)
 		}
 		return found
 	}

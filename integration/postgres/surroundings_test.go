@@ -5,44 +5,17 @@ import (
 	"testing"
 )
 
-// everything calls each function once; the result does not depend on the session or the schema. %
-// is the schema with its dot.
-const everything = `SELECT concat_ws(' ',
-	%trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718'::text) = %trace_id_time(decode('32d1f0a9c8000005a1b2c3d4e5f60718', 'hex')),
-	to_char(timezone('UTC', %trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718'::uuid)), 'YYYY-MM-DD HH24:MI:SS.US'),
-	%trace_id_min(to_timestamp(1800000000.5)), %trace_id_max(to_timestamp(1800000000.5)), substr(%trace_id_at(to_timestamp(1800000000.5)), 1, 10))`
-
-const everythingsAnswer = "t 2033-10-31 13:25:50.096000 19dcfab4fa0000000000000000000000 19dcfab4fa7fffffffffffffffffffff 19dcfab4fa"
-
-func in(schema string) string { return strings.ReplaceAll(everything, "%", schema) }
-
-func TestSessionSettings(t *testing.T) {
-	db := functions(t)
-	for _, setting := range []string{
-		"TimeZone = 'UTC'", "TimeZone = 'Pacific/Kiritimati'", "TimeZone = 'America/St_Johns'", "DateStyle = 'SQL, DMY'", "DateStyle = 'German'",
-		"IntervalStyle = 'sql_standard'", "IntervalStyle = 'iso_8601'", "standard_conforming_strings = off", "extra_float_digits = -15",
-		"bytea_output = 'escape'", "jit_above_cost = 0", "quote_all_identifiers = on", "default_transaction_read_only = on",
-	} {
-		db.exec("SET " + setting)
-		t.Log(setting)
-		db.want(everythingsAnswer, in(""))
-		db.exec("RESET ALL")
-	}
-}
-
-// A schema with an unusual name, and a search path with other objects under our names and under
-// the names that our functions use.
-func TestSchemaAndSearchPath(t *testing.T) {
+// The functions depend neither on the session's settings nor on the name of their schema, nor on its search path with
+// other objects under our names and under the names that our functions use.
+func TestSurroundings(t *testing.T) {
 	db := empty(t)
-	const name = `Team "A"; x`
-	const quoted = `"Team ""A""; x".`
-	db.exec(`CREATE SCHEMA "Team ""A""; x"`)
-	db.create(name)
+	const quoted = `"Team ""A""; x"`
+	db.exec("CREATE SCHEMA " + quoted)
+	db.create(`Team "A"; x`)
 	db.want("0", "SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace")
-
 	db.exec(`CREATE TABLE ids (id text)`)
 	db.exec(`INSERT INTO ids VALUES ('32d1f0a9c8000005a1b2c3d4e5f60718'), ('')`)
-	db.exec(`CREATE INDEX ids_time ON ids (` + quoted + `trace_id_time(id))`)
+	db.exec(`CREATE INDEX ids_time ON ids (` + quoted + `.trace_id_time(id))`)
 	db.exec("CREATE SCHEMA evil")
 	fail := ` LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE 'evil was called'; END $$`
 	for _, f := range []string{"to_timestamp(float8) RETURNS timestamptz", "encode(bytea, text) RETURNS text",
@@ -58,20 +31,25 @@ func TestSchemaAndSearchPath(t *testing.T) {
 	for _, typ := range []string{"text", "bytea", "uuid", "float8", "int8", "timestamptz", "interval"} {
 		db.exec("CREATE DOMAIN evil." + typ + " AS pg_catalog.int4 CHECK (false)")
 	}
-	// The test's own names are qualified for this query.
-	query := in(quoted)
-	for _, s := range []string{"concat_ws(", "to_timestamp(", "timezone(", "to_char(", "encode(", "decode(", "substr("} {
-		query = strings.ReplaceAll(query, s, "pg_catalog."+s)
-	}
-	for _, s := range []string{"::text", "::uuid"} {
-		query = strings.ReplaceAll(query, s, "::pg_catalog."+s[2:])
-	}
-	for _, path := range []string{"''", "pg_catalog", "evil, pg_catalog, public"} {
-		db.exec("SET search_path = " + path)
-		t.Log(path)
-		db.want(everythingsAnswer, query)
-		db.exec("REINDEX TABLE public.ids")
-		db.exec("ANALYZE public.ids")
+	// Each function once, @ with its schema; the query's own names are qualified.
+	query := strings.NewReplacer("@", quoted+".", "$", "pg_catalog.").Replace(`SELECT $concat_ws(' ',
+		@trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718'::$text) = @trace_id_time($decode('32d1f0a9c8000005a1b2c3d4e5f60718', 'hex')),
+		$to_char($timezone('UTC', @trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718'::$uuid)), 'YYYY-MM-DD HH24:MI:SS.US'),
+		@trace_id_min($to_timestamp(1800000000.5)), @trace_id_max($to_timestamp(1800000000.5)), $substr(@trace_id_at($to_timestamp(1800000000.5)), 1, 10))`)
+	for _, setting := range []string{
+		"TimeZone = 'UTC'", "TimeZone = 'Pacific/Kiritimati'", "TimeZone = 'America/St_Johns'", "DateStyle = 'SQL, DMY'", "DateStyle = 'German'",
+		"IntervalStyle = 'sql_standard'", "IntervalStyle = 'iso_8601'", "standard_conforming_strings = off", "extra_float_digits = -15",
+		"bytea_output = 'escape'", "jit_above_cost = 0", "quote_all_identifiers = on", "default_transaction_read_only = on",
+		"search_path = ''", "search_path = pg_catalog", "search_path = evil, pg_catalog, public",
+	} {
+		db.exec("SET " + setting)
+		t.Log(setting)
+		db.want("t 2033-10-31 13:25:50.096000 19dcfab4fa0000000000000000000000 19dcfab4fa7fffffffffffffffffffff 19dcfab4fa", query)
+		if strings.HasPrefix(setting, "search_path") {
+			db.exec("REINDEX TABLE public.ids")
+			db.exec("ANALYZE public.ids")
+		}
+		db.exec("RESET ALL")
 	}
 }
 

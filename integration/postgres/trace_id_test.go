@@ -49,11 +49,9 @@ func traceIDs(t *testing.T) []string {
 	return ids
 }
 
-// millis is the expression for a time in milliseconds, which [time.Time.UnixMilli] returns.
-const millis = "(1000 * extract(epoch FROM trace_id_time(%)))::bigint"
-
 func TestTraceIDTime(t *testing.T) {
 	db := functions(t)
+	const millis = "(1000 * extract(epoch FROM trace_id_time(%)))::bigint"
 	ids := traceIDs(t)
 	for _, form := range []string{"v", "decode(v, 'hex')", "v::uuid"} {
 		db.same(strings.ReplaceAll(millis, "%", form), ids, func(i int) string {
@@ -118,18 +116,13 @@ func times() (texts []string, values []time.Time) {
 	return texts, values
 }
 
-func TestTraceIDBounds(t *testing.T) {
+func TestTraceIDOfTime(t *testing.T) {
 	db := functions(t)
 	texts, values := times()
 	db.exec("SET TimeZone = 'Europe/Berlin'")
 	for name, bound := range map[string]func(time.Time) trace.TraceID{"min": traceid.Min, "max": traceid.Max} {
 		db.same("trace_id_"+name+"(v::timestamptz)", texts, func(i int) string { return bound(values[i]).String() })
 	}
-}
-
-func TestTraceIDAt(t *testing.T) {
-	db := functions(t)
-	texts, values := times()
 	seen := make(map[string]bool)
 	var ones [128]int
 	for i, text := range db.texts("SELECT trace_id_at(v::timestamptz) FROM unnest($1::text[]) WITH ORDINALITY AS i (v, n) ORDER BY n", texts) {
