@@ -26,6 +26,7 @@ func TestBounds(t *testing.T) {
 		return err
 	}
 	slack := func(slack time.Duration) error { return second(clickhouse.Schema{Slack: slack}.Trace([16]byte{1})) }
+	_, drop := clickhouse.Schema{KeepLookup: true}.DropLookup()
 	const year = 365 * 24 * time.Hour
 	for _, c := range []struct {
 		name string
@@ -58,6 +59,7 @@ func TestBounds(t *testing.T) {
 		{"a TTL of half a second", keep(time.Second / 2), "TTL 500ms"},
 		{"a TTL of 50 years", keep(50 * year), ""},
 		{"a longer TTL", keep(50*year + time.Second), "TTL 438000h0m1s"},
+		{"DropLookup of a lookup table to keep", drop, "leave KeepLookup out"},
 		{"no slack", slack(0), ""},
 		{"a slack of a year", slack(year), ""},
 		{"a longer slack", slack(year + 1), "slack 8760h"},
@@ -65,18 +67,6 @@ func TestBounds(t *testing.T) {
 	} {
 		if (c.err == nil) != (c.want == "") || c.err != nil && (!strings.HasPrefix(c.err.Error(), "clickhouse: ") || !strings.Contains(c.err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, c.err, c.want)
-		}
-	}
-}
-
-// IDs have whole milliseconds: both ends are rounded up.
-func TestNewestRoundsUp(t *testing.T) {
-	for from, want := range map[time.Duration]string{
-		0: "00.000000000", 1: "00.001000000", time.Millisecond: "00.001000000", time.Millisecond + 1: "00.002000000",
-	} {
-		q, err := clickhouse.Schema{}.Newest(day.Add(from), day.Add(time.Hour), [16]byte{}, 1)
-		if err != nil || !strings.HasSuffix(q.Params[0].Value, want) {
-			t.Errorf("from %s: %v, %v; want %s", from, q.Params, err, want)
 		}
 	}
 }

@@ -32,10 +32,11 @@ func (o *adoption) carried() (c carried, err error) {
 	for _, e := range elements(t.create) {
 		word, rest, _ := strings.Cut(e, " ")
 		index, _, _ := strings.Cut(rest, " ")
-		switch name := columnName(e); {
-		case name != "" && !exporters(name):
+		i := slices.IndexFunc(t.columns, func(c column) bool { return strings.HasPrefix(e, strings.ReplaceAll(quoteName(c.name), "'", `\'`)+" ") })
+		switch {
+		case i >= 0 && !exporters(t.columns[i].name):
 			c.columns = append(c.columns, e)
-		case name == "" && (word != "INDEX" || !strings.Contains(layout, "INDEX "+index+" ")):
+		case i < 0 && (word != "INDEX" || !strings.Contains(layout, "INDEX "+index+" ")):
 			c.elements = append(c.elements, e)
 		}
 	}

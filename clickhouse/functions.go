@@ -9,15 +9,9 @@ import (
 //go:embed sql/functions.sql
 var functions string
 
-// Functions returns the statements that create the functions traceIDTime,
-// traceIDSeq, traceIDLow, traceIDMin, traceIDMax, traceIDIsOurs and traceIDAt,
-// each followed by a semicolon, for clickhouse-client. They can be run again.
-// Functions belong to the server, not to a database.
-func Functions() string { return functions }
-
 var comment = regexp.MustCompile(`(?m)^--.*\n`)
 
-// functions is the step that creates them.
+// functions is the step that creates the functions on trace IDs, which belong to the server, not to a database.
 func (s Schema) functions() Step {
 	step := Step{Does: "the functions on trace IDs exist"}
 	for statement := range strings.SplitSeq(comment.ReplaceAllString(functions, ""), ";") {

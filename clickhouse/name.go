@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -13,10 +14,7 @@ var (
 
 // named is the table's name with a suffix, without quotes and database.
 func (s Schema) named(suffix string) string {
-	if s.Table == "" {
-		return "otel_traces" + suffix
-	}
-	return s.Table + suffix
+	return cmp.Or(s.Table, "otel_traces") + suffix
 }
 
 // quoted is the full name of the table with a suffix.

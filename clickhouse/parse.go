@@ -52,14 +52,3 @@ func clause(full, keyword string) string {
 	}
 	return full[at:end]
 }
-
-var columnDefinition = regexp.MustCompile("^`((?:[^`\\\\]|\\\\.)*)` ")
-
-// columnName is the name of a column in an element of CREATE TABLE, "" for an index and others.
-func columnName(element string) string {
-	m := columnDefinition.FindStringSubmatch(element)
-	if m == nil {
-		return ""
-	}
-	return strings.NewReplacer("\\`", "`", `\\`, `\`, `\'`, `'`).Replace(m[1])
-}

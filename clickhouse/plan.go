@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -106,23 +107,18 @@ func query(ctx context.Context, db *sql.DB, query string) (all [][]string, err e
 	}
 	defer func() { _ = rows.Close() }()
 	columns, err := rows.Columns()
-	for rows.Next() {
+	for err == nil && rows.Next() {
 		row, into := make([]string, len(columns)), make([]any, len(columns))
 		for i := range row {
 			into[i] = &row[i]
 		}
-		if err := rows.Scan(into...); err != nil {
-			return nil, failed("reading the server's tables", err)
-		}
+		err = rows.Scan(into...)
 		all = append(all, row)
 	}
-	if err == nil {
-		err = rows.Err()
+	if err = cmp.Or(err, rows.Err()); err != nil {
+		return nil, failed("reading the server's tables", err)
 	}
-	if err != nil {
-		err = failed("reading the server's tables", err)
-	}
-	return all, err
+	return all, nil
 }
 
 // execute runs statements in order. Its error begins with that of the statement that failed.
@@ -139,15 +135,7 @@ func execute(ctx context.Context, db *sql.DB, statements ...string) error {
 // said is what ClickHouse says in an error, without its codes and the SQL that it repeats.
 var said = regexp.MustCompile(`(?s)^.*?(?:, message: |DB::Exception: )+(.*?)(?:: In scope .*|: (?i:while ).*|\.? \([A-Z_]{4,}\).*|\n.*)?$`)
 
-// failed returns an error of ClickHouse with what failed in front of it.
+// failed returns an error of ClickHouse with what failed in front of it. It wraps err without repeating its text.
 func failed(doing string, err error) error {
-	return &failure{"clickhouse: " + doing + ": " + strings.TrimSpace(said.ReplaceAllString(err.Error(), "$1")), err}
+	return fmt.Errorf("clickhouse: %s: %s%.0w", doing, strings.TrimSpace(said.ReplaceAllString(err.Error(), "$1")), err)
 }
-
-type failure struct {
-	text string
-	err  error
-}
-
-func (f *failure) Error() string { return f.text }
-func (f *failure) Unwrap() error { return f.err }

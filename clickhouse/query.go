@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/hex"
 	"errors"
@@ -52,10 +53,7 @@ func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) { return traces(s, 
 func TracesEverywhere[ID ~[16]byte](s Schema, ids []ID) (Query, error) { return traces(s, ids, false) }
 
 func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
-	if err := s.validate(); err != nil {
-		return Query{}, err
-	}
-	params, err := listed(ids)
+	params, err := listed(s, ids)
 	if err != nil {
 		return Query{}, err
 	}
@@ -80,8 +78,11 @@ func (s Schema) notBefore() string {
 	return fmt.Sprintf(" AND Timestamp >= traceIDNotBefore(arrayMin({ids:Array(String)}), %s)", s.slack())
 }
 
-func listed[ID ~[16]byte](ids []ID) ([]Param, error) {
-	switch {
+// listed checks the schema and returns the parameter for IDs.
+func listed[ID ~[16]byte](s Schema, ids []ID) ([]Param, error) {
+	switch err := s.validate(); {
+	case err != nil:
+		return nil, err
 	case len(ids) == 0:
 		return nil, errors.New("clickhouse: no trace ID: give at least one")
 	case len(ids) > maxTraces:
@@ -104,10 +105,7 @@ const logColumns = "`Timestamp`, `TraceId`, `SpanId`, `TraceFlags`, `SeverityTex
 //
 // It reads little if the table has the index on ranges of trace IDs: see LogsTable.
 func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
-	if err := s.validate(); err != nil {
-		return Query{}, err
-	}
-	params, err := listed(ids)
+	params, err := listed(s, ids)
 	if err != nil {
 		return Query{}, err
 	}
@@ -179,13 +177,12 @@ func (s Schema) Spans(from, to time.Time) (Query, error) {
 
 // between checks the table and a range of time.
 func (s Schema) between(from, to time.Time) ([]Param, error) {
-	if err := s.validate(); err != nil {
+	switch err := s.validate(); {
+	case err != nil:
 		return nil, err
-	}
-	if !from.Before(to) {
+	case !from.Before(to):
 		return nil, fmt.Errorf("clickhouse: from %v to %v: the end must be after the start", from, to)
-	}
-	if from.Year() < 1900 || to.Year() > 2261 {
+	case from.Year() < 1900 || to.Year() > 2261:
 		return nil, fmt.Errorf("clickhouse: from %v to %v: ClickHouse's times range from 1900 to 2261", from, to)
 	}
 	return []Param{{"from", text(from)}, {"to", text(to)}}, nil
@@ -207,9 +204,5 @@ func (s Schema) settings() string {
 
 // slack is the schema's Slack as an interval.
 func (s Schema) slack() string {
-	slack := s.Slack
-	if slack == 0 {
-		slack = time.Hour
-	}
-	return fmt.Sprintf("INTERVAL %d SECOND", int64((slack+time.Second-1)/time.Second))
+	return fmt.Sprintf("INTERVAL %d SECOND", int64((cmp.Or(s.Slack, time.Hour)+time.Second-1)/time.Second))
 }

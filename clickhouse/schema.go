@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -127,11 +128,7 @@ func (s Schema) indexed() (all []Schema) {
 
 // logs is the table of logs.
 func (s Schema) logs() Schema {
-	name := s.LogsTable
-	if name == "" {
-		name = "otel_logs"
-	}
-	return Schema{Database: s.Database, Table: name, Cluster: s.Cluster, Layout: Overlay}
+	return Schema{Database: s.Database, Table: cmp.Or(s.LogsTable, "otel_logs"), Cluster: s.Cluster, Layout: Overlay}
 }
 
 // DropLookup returns the statements that replace the exporter's lookup table of

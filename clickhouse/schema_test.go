@@ -8,25 +8,6 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-func TestFunctionsIsAScript(t *testing.T) {
-	if got := strings.Count(clickhouse.Functions(), "CREATE OR REPLACE FUNCTION "); got != 8 || !strings.HasSuffix(clickhouse.Functions(), ";\n") {
-		t.Errorf("%d functions", got)
-	}
-}
-
-func TestDropLookup(t *testing.T) {
-	drop, err := clickhouse.Schema{Database: "otel", Layout: clickhouse.Overlay}.DropLookup()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := (clickhouse.Schema{KeepLookup: true}).DropLookup(); err == nil {
-		t.Error("a lookup table that is to be kept is dropped")
-	}
-	if want := "DROP VIEW IF EXISTS `otel`.`otel_traces_trace_id_ts_mv` SYNC"; drop[0] != want {
-		t.Errorf("%s, want %s", drop[0], want)
-	}
-}
-
 // Sorted by trace, resources take a twelfth of the table more in small blocks.
 func TestLargeBlocksOfTraceFirst(t *testing.T) {
 	for layout, want := range map[clickhouse.Layout]int{clickhouse.ServiceFirst: 0, clickhouse.TraceFirst: 1} {
@@ -48,10 +29,7 @@ func TestBadSchemas(t *testing.T) {
 		`cluster "{a"`:           {Cluster: "{a"},
 		`cluster "a' b"`:         {Cluster: "a' b"},
 		"layout 7":               {Layout: 7},
-		"slack -1h":              {Slack: -time.Hour},
 		"TTL -1h":                {TTL: -time.Hour},
-		"TTL 1.5s":               {TTL: 1500 * time.Millisecond},
-		"TTL 2562047h":           {TTL: 2562047 * time.Hour},
 	} {
 		all := map[string]func() error{
 			"Statements": func() error { _, err := s.Statements(); return err },

@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,17 +33,13 @@ func (s Schema) Search(q Search) (Query, error) {
 	if err != nil {
 		return Query{}, err
 	}
-	limit := q.Limit
-	if limit == 0 {
-		limit = 20
-	}
-	if limit < 1 || limit > 10_000 {
+	limit := cmp.Or(q.Limit, 20)
+	switch {
+	case limit < 1 || limit > 10_000:
 		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000, or 0 for 20", q.Limit)
-	}
-	if q.MinDuration < 0 || q.MaxDuration < 0 {
+	case q.MinDuration < 0 || q.MaxDuration < 0:
 		return Query{}, fmt.Errorf("clickhouse: durations %v to %v: they are not negative", q.MinDuration, q.MaxDuration)
-	}
-	if q.MaxDuration > 0 && q.MaxDuration < q.MinDuration {
+	case q.MaxDuration > 0 && q.MaxDuration < q.MinDuration:
 		return Query{}, fmt.Errorf("clickhouse: durations %v to %v: the longest is shorter than the shortest", q.MinDuration, q.MaxDuration)
 	}
 

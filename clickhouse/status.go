@@ -3,7 +3,6 @@ package clickhouse
 import (
 	"context"
 	"database/sql"
-	"math"
 	"strconv"
 	"time"
 )
@@ -17,7 +16,7 @@ type Status struct {
 	TTL           string // "" keeps spans forever
 	StoragePolicy string
 	Rows, Bytes   uint64
-	Ordered       float64   // share of the sampled IDs that have the time of their span; NaN if there are no spans
+	Ordered       float64   // share of the sampled IDs that have the time of their span
 	Sampled       uint64    // spans of the newest partition, 100,000 at most
 	Expires       time.Time // of the last span that is stored now; zero if it is kept forever
 	Views         []string  // that read the table
@@ -34,7 +33,7 @@ func (a Adoption) Status(ctx context.Context, db *sql.DB) (all []Status, err err
 		if !t.exists() {
 			continue
 		}
-		s := Status{Table: o.Database + "." + o.named(suffix), SortingKey: t.key, Engine: t.engine, TTL: clause(t.full, "TTL"), StoragePolicy: t.policy, Ordered: math.NaN()}
+		s := Status{Table: o.Database + "." + o.named(suffix), SortingKey: t.key, Engine: t.engine, TTL: clause(t.full, "TTL"), StoragePolicy: t.policy}
 		s.New = (suffix == "") == o.newTable && o.begun
 		rows, err := query(ctx, db, "SELECT toString(sum(rows)), toString(sum(bytes_on_disk)), toString(toUnixTimestamp(max(delete_ttl_info_max))), max(partition_id)\n"+
 			"FROM system.parts WHERE active AND "+o.at("table", suffix))

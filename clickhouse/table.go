@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	_ "embed" // the SQL
 	"fmt"
 	"regexp"
@@ -68,9 +69,6 @@ const settings = "index_granularity = 1024, use_const_adaptive_granularity = 1, 
 
 // createRows returns the statement for the table that holds the rows, under the name with a suffix.
 func (s Schema) createRows(suffix string, c carried) string {
-	if c.engine == "" {
-		c.engine = s.engine()
-	}
 	ttl := s.ttlClause("Timestamp")
 	if c.ttl != "" {
 		ttl = "\nTTL " + c.ttl
@@ -86,7 +84,7 @@ func (s Schema) createRows(suffix string, c carried) string {
 		layout = strings.Replace(layout, resources, resources+" SETTINGS (min_compress_block_size = 262144, max_compress_block_size = 1048576)", 1)
 	}
 	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s (\n%s\n) ENGINE = %s\nPARTITION BY toDate(Timestamp)%s\nORDER BY (%s)%s\nSETTINGS %s%s",
-		s.quoted(suffix), s.onCluster(), strings.Join(slices.Concat([]string{layout}, c.columns, c.elements), ",\n    "), c.engine,
+		s.quoted(suffix), s.onCluster(), strings.Join(slices.Concat([]string{layout}, c.columns, c.elements), ",\n    "), cmp.Or(c.engine, s.engine()),
 		primary, s.sortingKey(), ttl, strings.Join(append([]string{settings}, c.settings...), ", "), c.comment)
 }
 

@@ -30,10 +30,6 @@ func few() []span {
 	return few
 }
 
-func all(span) bool { return true }
-
-func ids(spans []span) []string { return sorted(names(spans, all)) }
-
 func (e *engine) column(query string) []string {
 	e.t.Helper()
 	var all []string
@@ -156,24 +152,6 @@ func (e *engine) stored(when string, want []string) {
 	of("a materialized view of the lookup table", "SELECT TraceId FROM traces FINAL ORDER BY TraceId", e.column("SELECT DISTINCT TraceId FROM spans_trace_id_ts ORDER BY TraceId"))
 }
 
-// status checks the status of each table: its name, whether it is the new one, its spans and how many views read it.
-func (e *engine) status(want ...string) {
-	e.t.Helper()
-	all, err := clickhouse.Adoption{Table: "spans"}.Status(e.t.Context(), e.db)
-	var got []string
-	for _, s := range all {
-		filled := s.Rows > 0
-		if s.Engine != "MergeTree" || s.StoragePolicy != "tiered" || s.TTL != moves || s.SortingKey == "" || s.Sampled != s.Rows ||
-			filled != (s.Ordered >= 0.85) || filled != (s.Bytes > 0) || filled == s.Expires.IsZero() {
-			e.t.Errorf("status %+v", s)
-		}
-		got = append(got, fmt.Sprintf("%s %v %d %d", strings.TrimPrefix(s.Table, e.Database()+"."), s.New, s.Rows, len(s.Views)))
-	}
-	if !slices.Equal(got, want) || err != nil {
-		e.t.Errorf("status %q, %v; want %q", got, err, want)
-	}
-}
-
 // TestAdopt adopts tables of several shapes and finishes, one of them after going back and forth, while
 // spans are stored: each is in one table once, and the new table has what the old one had.
 func TestAdopt(t *testing.T) {
@@ -208,7 +186,6 @@ func TestAdopt(t *testing.T) {
 				}
 				e.must("prepare")
 				store("prepared")
-				e.status("spans false 200 3", "spans_other true 0 1")
 				refuses("finish", "run swap first")
 				if plan := e.must("swap"); len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "rollup_mv") {
 					t.Errorf("notes of swap: %q", plan.Notes)
@@ -233,7 +210,6 @@ func TestAdopt(t *testing.T) {
 			store("swapped again")
 			if shape == "clickstack.sql" {
 				e.is("x, y", "SELECT any(Later) FROM spans_all")
-				e.status("spans true 200 3", "spans_other false 300 1")
 				e.exec("CREATE VIEW users AS SELECT SpanId FROM spans_all")
 				refuses("drop-history", "spans_all is read by "+e.Database()+".users")
 				e.exec("DROP VIEW users")
@@ -511,7 +487,7 @@ func TestAdoptOnCluster(t *testing.T) {
 		"EXCHANGE TABLES `DB`.`spans` AND `DB`.`spans_other` ON CLUSTER `c`",
 		"run it on one server of each other shard",
 	} {
-		if want = strings.ReplaceAll(want, "`DB`", "`"+e.Database()+"`"); !slices.ContainsFunc(strings.Split(text.String(), "\n"), func(line string) bool { return strings.HasSuffix(line, want) }) {
+		if want = strings.ReplaceAll(want, "`DB`", "`"+e.Database()+"`"); !strings.Contains(text.String(), want+"\n") {
 			t.Errorf("no %s in\n%s", want, text.String())
 		}
 	}

@@ -35,9 +35,7 @@ func TestDocumentedSQL(t *testing.T) {
 				if cluster, err := (clickhouse.Schema{Cluster: "c"}).Statements(); err != nil || !strings.Contains(strings.Join(cluster, "\n"), sql+")") {
 					t.Errorf("the Distributed table is not sharded by %s (%v)", sql, err)
 				}
-				for _, odd := range []string{"", "abc", strings.Repeat("z", 32), strings.Repeat("F", 32)} { // each text has a shard
-					e.exec("SELECT " + strings.ReplaceAll(sql, "TraceId", "'"+odd+"'") + " % 16")
-				}
+				e.exec("SELECT " + sql + " % 16 FROM (SELECT arrayJoin(['', 'abc', repeat('z', 32), repeat('F', 32)]) AS TraceId)") // each text has a shard
 				continue
 			}
 			if s.Cluster != "" && strings.HasPrefix(sql, "ALTER") { // runs on the table that holds the rows

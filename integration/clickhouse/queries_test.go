@@ -2,6 +2,8 @@ package clickhouse_test
 
 import (
 	"cmp"
+	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -73,14 +75,11 @@ func world() []span {
 // oddService has all that a quoted text could trip over.
 const oddService = `it's "a" \n {x:String} ${y} --`
 
-func names(spans []span, keep func(span) bool) []string {
-	var all []string
+func ids(spans []span) (all []string) {
 	for _, s := range spans {
-		if keep(s) {
-			all = append(all, fmt.Sprintf("%016x", s.id))
-		}
+		all = append(all, fmt.Sprintf("%016x", s.id))
 	}
-	return all
+	return sorted(all)
 }
 
 // listed formats the columns of a span in a search, and list those of several.
@@ -122,7 +121,11 @@ func TestQueriesFindWhatWasStored(t *testing.T) {
 				return
 			}
 			testNewest(t, e, s, spans)
-			testSpans(t, e, s, spans)
+			from, to := noon.Add(55*time.Minute), noon.Add(65*time.Minute) // across two partitions
+			want := slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return s.start.Before(from) || !s.start.Before(to) })
+			if got := e.find("SpanId")(s.Spans(from, to)); !slices.Equal(sorted(got), ids(want)) || len(want) < 500 {
+				t.Errorf("spans of ten minutes: %d, want %d", len(got), len(want))
+			}
 			testSearch(t, e, s, spans)
 			testPages(t, e, s, spans)
 		})
@@ -150,7 +153,7 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		if i%10 != 0 && i%100 != 3 { // all kinds stand at multiples of ten, but the foreign IDs
 			continue
 		}
-		if got, want := sorted(whole(parse(order[i]))), sorted(names(byTrace[order[i]], all)); !slices.Equal(got, want) {
+		if got, want := sorted(whole(parse(order[i]))), ids(byTrace[order[i]]); !slices.Equal(got, want) {
 			t.Errorf("trace %d %s: %v, want %v", i, order[i], got, want)
 		}
 	}
@@ -158,18 +161,18 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		1000: func(ids ...[16]byte) []string { return whole(append(ids, ids[0])...) },
 		0:    func(ids ...[16]byte) []string { return find(clickhouse.TracesEverywhere(s, ids)) },
 	} {
-		var ids [][16]byte
-		var want []string
+		var some [][16]byte
+		var want []span
 		for _, id := range order[first : first+100] {
-			ids = append(ids, parse(id))
-			want = append(want, names(byTrace[id], all)...)
+			some = append(some, parse(id))
+			want = append(want, byTrace[id]...)
 		}
-		if got := sorted(traces(ids...)); !slices.Equal(got, sorted(want)) {
+		if got := sorted(traces(some...)); !slices.Equal(got, ids(want)) {
 			t.Errorf("100 traces from %d: %d spans, want %d", first, len(got), len(want))
 		}
 	}
-	far := append(ids(byTrace[order[0]]), ids(byTrace[order[2990]])...) // two hours later
-	if got := sorted(whole(parse(order[0]), parse(order[2990]))); !slices.Equal(got, sorted(far)) {
+	far := ids(slices.Concat(byTrace[order[0]], byTrace[order[2990]])) // two hours later
+	if got := sorted(whole(parse(order[0]), parse(order[2990]))); !slices.Equal(got, far) {
 		t.Errorf("two traces far apart: %v, want %v", got, far)
 	}
 	if got := whole(trace.TraceID{1}); len(got) > 0 {
@@ -216,14 +219,6 @@ func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		if got := len(e.find("TraceId")(s.Newest(c.from, c.to, trace.TraceID{}, 10))) > 0; got != c.found {
 			t.Errorf("an ID at %v in [%v, %v): newest %v", at, c.from, c.to, got)
 		}
-	}
-}
-
-func testSpans(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
-	from, to := noon.Add(55*time.Minute), noon.Add(65*time.Minute) // across two partitions
-	want := sorted(names(spans, func(s span) bool { return !s.start.Before(from) && s.start.Before(to) }))
-	if got := sorted(e.find("SpanId")(s.Spans(from, to))); !slices.Equal(got, want) || len(want) < 500 {
-		t.Errorf("spans of ten minutes: %d, want %d", len(got), len(want))
 	}
 }
 
@@ -290,30 +285,21 @@ func TestReadOnlyUser(t *testing.T) {
 	e.run(s.Statements())
 	odd := span{trace: traceid.Min(noon).String(), id: 5, service: "a", name: "b", start: noon, user: "tab\tback\\\\slash"}
 	e.insert("spans", []span{odd})
-	user := *e
-	user.db = e.openAt(e.DSN() + "?readonly=1")
 	view := clickhouse.Query{SQL: "SELECT * FROM spans_trace_id_ts WHERE TraceId = '" + odd.trace + "'"}
-	for _, q := range []func() (clickhouse.Query, error){
-		func() (clickhouse.Query, error) {
-			return s.Search(clickhouse.Search{From: noon, To: noon.Add(time.Second), Attributes: map[string]string{"user.id": "tab\tback\\slash"}})
-		},
-		func() (clickhouse.Query, error) { return s.Trace(parse(odd.trace)) },
-		func() (clickhouse.Query, error) { return view, nil },
-	} {
-		if got := user.find("TraceId")(q()); !slices.Equal(got, []string{odd.trace}) {
+	search, err := s.Search(clickhouse.Search{From: noon, To: noon.Add(time.Second), Attributes: map[string]string{"user.id": "tab\tback\\slash"}})
+	byID, err2 := s.Trace(parse(odd.trace))
+	s.ReadOnly = false
+	setting, err3 := s.Trace(parse(odd.trace))
+	user := &engine{e.Engine, t, e.openAt(e.DSN() + "?readonly=1")}
+	for _, q := range []clickhouse.Query{search, byID, view} {
+		if got := user.find("TraceId")(q, errors.Join(err, err2, err3)); !slices.Equal(got, []string{odd.trace}) {
 			t.Errorf("a user who may only read finds %q", got)
 		}
 	}
-	s.ReadOnly = false
-	byID, err := s.Trace(parse(odd.trace))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := user.db.ExecContext(t.Context(), byID.SQL, byID.Args()...); err == nil || !strings.Contains(err.Error(), "READONLY") {
-		t.Errorf("with a setting of its own: %v", err)
-	}
 	old := e.openAt(e.DSN() + "?readonly=1&enable_analyzer=0") // checks a view's settings, too
-	if _, err := old.ExecContext(t.Context(), view.SQL); err == nil || !strings.Contains(err.Error(), "READONLY") {
-		t.Errorf("the view without the analyzer: %v", err)
+	for db, q := range map[*sql.DB]clickhouse.Query{user.db: setting, old: view} {
+		if _, err := db.ExecContext(t.Context(), q.SQL, q.Args()...); err == nil || !strings.Contains(err.Error(), "READONLY") {
+			t.Errorf("%s: %v", q.SQL, err)
+		}
 	}
 }

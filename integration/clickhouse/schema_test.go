@@ -66,7 +66,6 @@ func TestOtherShape(t *testing.T) {
 		"exporter's":                      {clickhouse.Schema{}, []string{exporter}, "spans has another shape"},
 		"logs, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "there is no table spans with the exporter's column TraceId"},
 		"JSON, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{jsonTable()}, ""}, // the index needs the column TraceId alone
-		"nothing, overlay":                {clickhouse.Schema{Layout: clickhouse.Overlay}, nil, "there is no table spans with the exporter's column TraceId"},
 		"no table of logs":                {clickhouse.Schema{LogsTable: "nothere"}, nil, "there is no table nothere with the exporter's column TraceId"},
 		"owned, a column of another type": {clickhouse.Schema{}, []string{strings.Replace(owned, "Duration UInt64", "Duration Int64", 1)}, "spans has another shape"},
 		"empty, lookup to be kept":        {clickhouse.Schema{KeepLookup: true}, []string{owned}, ""},
@@ -78,7 +77,6 @@ func TestOtherShape(t *testing.T) {
 		"trace first for service first":   {clickhouse.Schema{}, []string{createTable(clickhouse.Schema{Table: "spans", Layout: clickhouse.TraceFirst})}, "spans has another shape"},
 		"trace first":                     {clickhouse.Schema{Layout: clickhouse.TraceFirst}, []string{createTable(clickhouse.Schema{Table: "spans", Layout: clickhouse.TraceFirst})}, ""},
 		"exporter's, cluster":             {clickhouse.Schema{Cluster: "two"}, []string{exporter}, "spans is not Distributed over spans_local"},
-		"front, but exporter's, cluster":  {clickhouse.Schema{Cluster: "two"}, []string{exporter, local}, "spans is not Distributed over spans_local"},
 		"Distributed over something else": {clickhouse.Schema{Cluster: "two"}, []string{local, front + "spans_locally)"}, "spans is not Distributed over spans_local"},
 		"rows of exporter's, cluster":     {clickhouse.Schema{Cluster: "two"}, []string{strings.Replace(exporter, "spans", "spans_local", 1)}, "spans_local has another shape"},
 		"cluster":                         {clickhouse.Schema{Cluster: "two"}, []string{local, front + "spans_local)"}, ""},
