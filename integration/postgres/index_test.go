@@ -12,7 +12,16 @@ import (
 // The statements in the package documentation find the right rows by an index, unchanged.
 func TestDocumentedIndexes(t *testing.T) {
 	db := functions(t)
-	examples := documented(t)
+	doc, err := os.ReadFile("../../postgres/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples []string
+	for _, block := range regexp.MustCompile(`(?m)(^//\t.*\n)+`).FindAllString(string(doc), -1) {
+		if statement, ok := strings.CutSuffix(strings.ReplaceAll(block, "//\t", ""), ";\n"); ok {
+			examples = append(examples, statement)
+		}
+	}
 	if len(examples) != 5 {
 		t.Fatalf("the documentation has %d statements, want 5", len(examples))
 	}
@@ -69,21 +78,6 @@ func TestDocumentedIndexes(t *testing.T) {
 	db.exec(update)
 	db.want("1000", "SELECT count(DISTINCT trace_id) FROM requests WHERE trace_id_time(trace_id) = '2026-11-20 10:00:00.123Z'")
 	db.want("2", "SELECT count(*) FROM requests WHERE trace_id = 'kept' OR trace_id IS NULL")
-}
-
-// documented returns the statements in the package's documentation.
-func documented(t *testing.T) (statements []string) {
-	t.Helper()
-	doc, err := os.ReadFile("../../postgres/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range regexp.MustCompile(`(?m)(^//\t.*\n)+`).FindAllString(string(doc), -1) {
-		if statement, ok := strings.CutSuffix(strings.ReplaceAll(block, "//\t", ""), ";\n"); ok {
-			statements = append(statements, statement)
-		}
-	}
-	return statements
 }
 
 // The functions' properties in the catalog. trace_id_time is inlined, since scans of whole tables use
