@@ -147,12 +147,12 @@ func (r rate) measure(b *testing.B, loop func(n int)) {
 	b.ReportMetric(sum/float64(len(each)), "ns/op")
 }
 
-// bursts returns the time of one call in n bursts, less that of empty bursts, which are as many.
+// bursts returns the time of one call in n bursts, less that of empty bursts, one between two full ones.
 func (r rate) bursts(n int, loop func(n int)) float64 {
 	var took [2][]float64 // of empty bursts, of full ones
 	begin := time.Now()
 	for i := range 2 * n {
-		due := begin.Add(time.Duration(i) * r.every)
+		due := begin.Add(time.Duration(i) * r.every / 2)
 		if r.asleep {
 			time.Sleep(time.Until(due))
 		} else {

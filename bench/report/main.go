@@ -129,7 +129,7 @@ var limits = []struct {
 	{"NewIDs, two CPUs", "NewIDs/rate=flat/gen=*-2", 0.95, 1.10},
 	{"NewIDs, 32 a millisecond", "NewIDs/rate=32-a-ms/gen=*", 0.90, 1.30},
 	{"NewSpanID, one CPU", "NewSpanID/rate=flat/gen=*", 1.12, 1.25},
-	{"NewIDs after a sleep of 20 ms", "NewIDs/rate=1-each-20ms-asleep/gen=*", 2.2, 2.2},
+	{"NewIDs, one each 20 ms, asleep between", "NewIDs/rate=1-each-20ms-asleep/gen=*", 2.2, 2.2},
 	{"a root span, never sampled, 1000 a second", "Span/sampled=never/gen=*", 1.10, 1.10},
 	{"a root span, always sampled, 1000 a second", "Span/sampled=always/gen=*", 1.10, 1.10},
 }
