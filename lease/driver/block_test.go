@@ -51,50 +51,35 @@ func TestBlockAcquire(t *testing.T) {
 	}
 }
 
-// A renewal is written and changes the nonce even if the end stays the same:
-// or two clients that hold one grant would both be told yes.
-func TestBlockRenew(t *testing.T) {
+// Every write changes version and nonce, even if the end stays the same: or two clients that hold one
+// grant would both be told yes.
+func TestBlockEnds(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
 	b, g := heldBlock()
-	for _, tt := range []struct{ end, want time.Duration }{
-		{20 * time.Second, 20 * time.Second}, {20999 * time.Millisecond, 20 * time.Second},
-		{10 * time.Second, 10 * time.Second}, {10900 * time.Millisecond, 10 * time.Second}, {-time.Hour, 10 * time.Second},
+	for name, tt := range map[string]struct {
+		rule         func(time.Time) (Block, error)
+		nonce, owner string                          // afterwards
+		ends         map[time.Duration]time.Duration // by the time that the rule is given
+	}{
+		"renew": {
+			func(end time.Time) (Block, error) { return b.Renew(g, renewal(fresh, end)) }, fresh, b.Owner,
+			map[time.Duration]time.Duration{20 * s: 20 * s, 20999 * ms: 20 * s, 10 * s: 10 * s, 10900 * ms: 10 * s, -time.Hour: 10 * s},
+		},
+		"release": {
+			func(unused time.Time) (Block, error) { return b.Release(g, fresh, unused) }, fresh, "",
+			map[time.Duration]time.Duration{-time.Hour: 0, 0: 0, 4 * s: 4 * s, 4001 * ms: 5 * s, 10 * s: 10 * s, time.Hour: 10 * s},
+		},
+		"raise": {
+			func(until time.Time) (Block, error) { return b.Raise(until), nil }, "", "",
+			map[time.Duration]time.Duration{0: 10 * s, 10 * s: 10 * s, 10001 * ms: 11 * s, time.Hour: time.Hour},
+		},
 	} {
-		got, err := b.Renew(g, renewal(fresh, at(tt.end)))
-		want := b
-		want.End, want.Nonce, want.Version = at(tt.want), fresh, 4
-		if err != nil || got != want {
-			t.Errorf("to %s: %+v, %v; want %+v", tt.end, got, err, want)
-		}
-		if again, err := got.Renew(g, renewal(fresh, at(tt.end))); !errors.Is(err, lease.ErrLost) || again != got {
-			t.Errorf("the same renewal again: %+v, %v; want it refused", again, err)
-		}
-	}
-}
-
-func TestBlockRelease(t *testing.T) {
-	b, g := heldBlock()
-	for _, tt := range []struct{ unused, want time.Duration }{
-		{-time.Hour, 0}, {0, 0}, {4 * time.Second, 4 * time.Second}, {4001 * time.Millisecond, 5 * time.Second},
-		{10 * time.Second, 10 * time.Second}, {time.Hour, 10 * time.Second},
-	} {
-		got, err := b.Release(g, fresh, at(tt.unused))
-		want := b
-		want.End, want.Nonce, want.Version, want.Owner = at(tt.want), fresh, 4, ""
-		if err != nil || got != want {
-			t.Errorf("from %s: %+v, %v; want %+v", tt.unused, got, err, want)
-		}
-	}
-}
-
-func TestBlockRaise(t *testing.T) {
-	b, _ := heldBlock()
-	for _, tt := range []struct{ until, want time.Duration }{
-		{0, 10 * time.Second}, {10 * time.Second, 10 * time.Second}, {10001 * time.Millisecond, 11 * time.Second}, {time.Hour, time.Hour},
-	} {
-		want := b
-		want.End, want.Nonce, want.Version, want.Owner = at(tt.want), "", 4, ""
-		if got := b.Raise(at(tt.until)); got != want {
-			t.Errorf("to %s: %+v; want %+v", tt.until, got, want)
+		for given, end := range tt.ends {
+			want := b
+			want.End, want.Nonce, want.Owner, want.Version = at(end), tt.nonce, tt.owner, 4
+			if got, err := tt.rule(at(given)); err != nil || got != want {
+				t.Errorf("%s, given %s: %+v, %v; want %+v", name, given, got, err, want)
+			}
 		}
 	}
 }
@@ -135,6 +120,9 @@ func TestCheckRequest(t *testing.T) {
 	}{
 		"good":             {func(*lease.Request) {}, nil},
 		"short nonce":      {func(r *lease.Request) { r.Nonce = r.Nonce[1:] }, lease.ErrInvalidRequest},
+		"upper-case nonce": {func(r *lease.Request) { r.Nonce = "A" + r.Nonce[1:] }, lease.ErrInvalidRequest},
+		"no hex digit":     {func(r *lease.Request) { r.Nonce = r.Nonce[1:] + "g" }, lease.ErrInvalidRequest},
+		"none in between":  {func(r *lease.Request) { r.Nonce = r.Nonce[:8] + "-" + r.Nonce[9:] }, lease.ErrInvalidRequest},
 		"long owner":       {func(r *lease.Request) { r.Owner = strings.Repeat("a", 129) }, lease.ErrInvalidRequest},
 		"control owner":    {func(r *lease.Request) { r.Owner = "a\x1b[2J" }, lease.ErrInvalidRequest},
 		"no TTL":           {func(r *lease.Request) { r.TTL = 0 }, lease.ErrInvalidRequest},

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -10,31 +9,13 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-func TestHolderHasHexDigits(t *testing.T) {
-	r := lease.Request{Now: testStart, TTL: lease.DefaultTTL}
-	for c := range 0x100 {
-		r.Nonce = strings.Repeat("0", nonceLen-1) + string(rune(c))
-		good := strings.ContainsRune("0123456789abcdef", rune(c))
-		if err := CheckRequest(r, testStart); (err == nil) != good {
-			t.Errorf("a nonce with %q: %v", rune(c), err)
-		}
-	}
-}
-
 func TestCheckRaise(t *testing.T) {
 	epoch, end := time.Unix(randflake.Epoch, 0), time.Unix(randflake.EndOfLife, 0)
-	for _, tt := range []struct {
-		until time.Time
-		want  error
-	}{
-		{epoch.Add(-1), randflake.ErrBeforeEpoch},
-		{epoch, nil},
-		{end.Add(-time.Second + 1), nil},
-		{end, nil},
-		{end.Add(1), randflake.ErrEndOfLife},
+	for until, want := range map[time.Time]error{
+		epoch.Add(-1): randflake.ErrBeforeEpoch, epoch: nil, end.Add(-time.Second + 1): nil, end: nil, end.Add(1): randflake.ErrEndOfLife,
 	} {
-		if err := CheckRaise(tt.until); !errors.Is(err, tt.want) {
-			t.Errorf("to %v: %v, want %v", tt.until, err, tt.want)
+		if err := CheckRaise(until); !errors.Is(err, want) {
+			t.Errorf("to %v: %v, want %v", until, err, want)
 		}
 	}
 }
