@@ -39,6 +39,4 @@
 // power failure. After restoring a copy of the file call Raise before
 // any process uses it: the copy lacks the grants made since. If the file is
 // lost, do nothing: the next one has another secret.
-//
-// Tests with processes that are killed are in integration/lease/boltstore.
 package boltstore

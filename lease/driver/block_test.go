@@ -82,6 +82,10 @@ func TestBlockEnds(t *testing.T) {
 			}
 		}
 	}
+	raised := b.Raise(at(time.Minute))
+	if again, later := raised.Raise(at(time.Second)), raised.Raise(at(time.Hour)); again != raised || later.End != at(time.Hour) {
+		t.Errorf("raised again: %+v and %+v", again, later)
+	}
 }
 
 // Renew and Release refuse a grant that is not the block's, and a nonce that is not fresh.

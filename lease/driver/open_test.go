@@ -12,15 +12,18 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
+var opened string // the last URL
+
+func opener(url string) (driver.Store, error) {
+	opened = url
+	return driver.NewMemory(driver.AllNodes), nil
+}
+
+func init() { driver.Register("driver-test", opener) }
+
 func TestOpen(t *testing.T) {
-	var got string
-	opener := func(url string) (driver.Store, error) {
-		got = url
-		return driver.NewMemory(driver.AllNodes), nil
-	}
-	driver.Register("driver-test", opener)
-	if s, err := driver.Open("driver-test:a:b"); err != nil || s == nil || got != "driver-test:a:b" {
-		t.Errorf("store %v, error %v, URL %q", s, err, got)
+	if s, err := driver.Open("driver-test:a:b"); err != nil || s == nil || opened != "driver-test:a:b" {
+		t.Errorf("store %v, error %v, URL %q", s, err, opened)
 	}
 	for url, text := range map[string]string{
 		"": "one of: driver-test://", "driver-test": "one of", "other://user:hunter2@host": "import its package", "Driver-Test:x": "one of",

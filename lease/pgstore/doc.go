@@ -9,7 +9,8 @@
 // of its own, without session state or named prepared statements: it works through pgbouncer
 // in transaction mode. The first call needs one more, to read the description of
 // the store. The default isolation level, read committed, is best; with a stricter one
-// statements are retried after serialization failures.
+// statements are retried after serialization failures. A client whose clock is ahead of the server's
+// by more than [github.com/traceflake/traceflake/lease.MaxClockAhead] is refused.
 //
 // An operator creates the store with `traceflake lease create`: the role needs CREATE on the
 // schema, and owns the tables. Processes need less:
@@ -81,12 +82,4 @@
 //   - fsync or full_page_writes switched off, or a disk that acknowledges writes too early;
 //   - two primaries at once: fence the old one before the new one starts;
 //   - a restored backup: call Raise before any process reaches it.
-//
-// # Clocks
-//
-// A client whose clock is ahead of the server's by more than
-// [github.com/traceflake/traceflake/lease.MaxClockAhead] is refused.
-//
-// The tests need a PostgreSQL, the one of TEST_POSTGRES. Those that stop, cut or
-// reconfigure it are in the repository's integration/lease/pgstore.
 package pgstore

@@ -82,7 +82,6 @@ func TestErrors(t *testing.T) {
 		{"no role", role("traceflake_missing", "hunter2"), acquire, lease.ErrMisconfigured, true, "traceflake_missing"},
 		{"wrong password", role("traceflake_user", "wrong hunter2"), acquire, lease.ErrMisconfigured, true, "password"},
 		{"no store", with("search_path", "empty"), acquire, lease.ErrNoStore, true, "lease create"},
-		{"no schema", with("search_path", "missing"), acquire, lease.ErrNoStore, true, "schema missing"},
 		{"no schema to create in", with("search_path", "missing"), create, lease.ErrMisconfigured, true, "create it first"},
 		{"no right to create", func(u *url.URL) { with("search_path", "empty")(u); role("traceflake_user", "hunter2")(u) }, create,
 			lease.ErrMisconfigured, true, "CREATE"},
