@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/traceflake/traceflake/integration/servers"
 )
 
@@ -43,20 +41,5 @@ func TestLostSpans(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), &out, 3, 8); err == nil || !strings.Contains(err.Error(), "stored") {
 		t.Errorf("got %v, want the trace of which no span is stored\n%s", err, &out)
-	}
-}
-
-func TestCheckDetectsEachFault(t *testing.T) {
-	id, parent := trace.TraceID{1}, trace.SpanID{7}
-	for want, stored := range map[string]map[string]summary{
-		"":                        {id.String(): {spansOfRequest, parent.String()}},
-		"spans:0":                 {},
-		"spans:2":                 {id.String(): {2, parent.String()}},
-		"parent:0800000000000000": {id.String(): {spansOfRequest, "0800000000000000"}},
-	} {
-		err := check([]request{{id: id, parent: parent}}, stored)
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q, got %v", want, err)
-		}
 	}
 }

@@ -48,12 +48,7 @@ func send(ctx context.Context, url string, n int) ([]request, error) {
 	group.SetLimit(16)
 	for i := range sent {
 		sent[i].client = clients[i%len(clients)]
-		group.Go(func() error {
-			if err := sent[i].send(ctx, url, app); err != nil {
-				return fmt.Errorf("request from %s: %w", sent[i].client.name, err)
-			}
-			return nil
-		})
+		group.Go(func() error { return sent[i].send(ctx, url, app) })
 	}
 	return sent, group.Wait()
 }

@@ -56,7 +56,7 @@ func TestHeaders(t *testing.T) {
 	program := child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp")
 	serve := func(name string, env ...string) (p *child.Server, urls []string) {
 		cmd := exec.CommandContext(t.Context(), program, name, "127.0.0.1:0")
-		cmd.Env = append(env, probeVar+"=127.0.0.1:0")
+		cmd.Env = append([]string{probeVar + "=127.0.0.1:0"}, env...)
 		p = start(t, cmd)
 		return p, await(t, p, 2, served)
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/kustomize/api/resmap"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
@@ -31,21 +32,12 @@ import (
 func program(t *testing.T, dockerfile string) (here, inImage string) {
 	t.Helper()
 	image := read(t, dockerfile)
-	run := regexp.MustCompile(`(?m)^RUN CGO_ENABLED=0 go build (.*) -o (\S+) (\S+)$`).FindStringSubmatch(image)
-	if run == nil {
-		t.Fatalf("no step builds the program:\n%s", image)
+	build := regexp.MustCompile(`(?m)^RUN CGO_ENABLED=0 go build -trimpath -o (\S+) \./(\S+)$`).FindStringSubmatch(image)
+	if build == nil || !strings.Contains(image, "COPY --from=build "+build[1]+" "+build[1]+"\n") {
+		t.Fatalf("no steps build the program and take it over:\n%s", image)
 	}
-	copied := regexp.MustCompile(`(?m)^COPY --from=build ` + run[2] + ` (\S+)$`).FindStringSubmatch(image)
-	if copied == nil {
-		t.Fatalf("no step takes the program over:\n%s", image)
-	}
-	here = filepath.Join(t.TempDir(), "program")
-	build := exec.CommandContext(t.Context(), "go", "build", run[1], "-o", here, run[3])
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", build, err, out)
-	}
-	return here, copied[1]
+	t.Setenv("CGO_ENABLED", "0")
+	return child.Build(t, "github.com/traceflake/traceflake/"+build[2]), build[1]
 }
 
 // surroundings are what an operator gives to the pods of a store: secrets, and where the store is.
