@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -20,8 +19,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/etcdstore"
+	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
@@ -30,28 +28,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var prefixes atomic.Int64
-
 // harness makes each storage a prefix of its own.
-func harness(client *clientv3.Client) leasetest.Harness {
-	return leasetest.Harness{New: func(testing.TB) leasetest.Storage {
-		return storage(client, fmt.Sprintf("/storage/%d/", prefixes.Add(1)))
-	}}
+func harness(c *etcd.Cluster) leasetest.Harness {
+	return processes.Stores(false, func(number int64) string {
+		return fmt.Sprintf("etcd://%s/storage/%d", strings.Join(c.Endpoints(), ","), number)
+	})
 }
 
-func storage(client *clientv3.Client, prefix string) leasetest.Storage {
-	return leasetest.Storage{
-		Open: func() (driver.Store, error) { return etcdstore.New(client, prefix) },
-		Delete: func() error {
-			_, err := client.Delete(context.Background(), prefix, clientv3.WithPrefix())
-			return err
-		},
-	}
-}
-
-func TestConformance(t *testing.T) {
-	leasetest.Run(t, harness(etcd.ForTest(t, 1).Client))
-}
+func TestConformance(t *testing.T) { leasetest.Run(t, harness(etcd.ForTest(t, 1))) }
 
 // Processes reach three members through a bad network. The members are all killed.
 func TestProcesses(t *testing.T) {
@@ -70,6 +54,7 @@ func TestProcesses(t *testing.T) {
 func TestFaults(t *testing.T) {
 	const members = 3
 	cluster := etcd.ForTest(t, members)
+	harness := harness(cluster)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	// member returns the one that leads, or the nth after it.
@@ -105,7 +90,7 @@ func TestFaults(t *testing.T) {
 				if err := cluster.Wait(ctx); err != nil {
 					tb.Fatal(err)
 				}
-				return harness(cluster.Client).New(tb)
+				return harness.New(tb)
 			}, c.fault)
 		})
 	}
@@ -116,29 +101,22 @@ var wantError = calls.WantError("etcdstore: ", "secret")
 // With the least rights that the documentation requires, and with none.
 func TestRights(t *testing.T) {
 	cluster := etcd.ForTest(t, 1)
-	client := cluster.Client
 	ctx := context.Background()
-	end := clientv3.GetPrefixRangeEnd("/fleet/")
-	steps := []func() error{
-		func() error { _, err := client.RoleAdd(ctx, "fleet"); return err },
-		func() error {
-			_, err := client.RoleGrantPermission(ctx, "fleet", "/fleet/", end, clientv3.PermissionType(clientv3.PermReadWrite))
-			return err
-		},
-		func() error { _, err := client.UserAdd(ctx, "user", "secret"); return err },
-		func() error { _, err := client.UserGrantRole(ctx, "user", "fleet"); return err },
-		func() error { _, err := client.UserAdd(ctx, "root", "secret"); return err },
-		func() error { _, err := client.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := client.AuthEnable(ctx); return err },
-	}
-	for _, step := range steps {
-		if err := step(); err != nil {
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	try := func(url string) error {
-		return calls.Everything(ctx, func() (driver.Store, error) { return driver.Open(url) }, nil)
-	}
+	must(cluster.RoleAdd(ctx, "fleet"))
+	end := clientv3.GetPrefixRangeEnd("/fleet/")
+	must(cluster.RoleGrantPermission(ctx, "fleet", "/fleet/", end, clientv3.PermissionType(clientv3.PermReadWrite)))
+	must(cluster.UserAdd(ctx, "user", "secret"))
+	must(cluster.UserGrantRole(ctx, "user", "fleet"))
+	must(cluster.UserAdd(ctx, "root", "secret"))
+	must(cluster.UserGrantRole(ctx, "root", "root"))
+	must(cluster.AuthEnable(ctx))
+	try := func(url string) error { return calls.Everything(ctx, processes.Store(url).Open, nil) }
 	host := cluster.Endpoints()[0]
 	if err := try("etcd://user:secret@" + host + "/fleet/"); err != nil {
 		t.Errorf("with the rights it needs: %v", err)

@@ -3,13 +3,10 @@
 package k8sstore_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,59 +25,21 @@ func TestMain(m *testing.M) {
 	kubernetes.Main(m)
 }
 
-// namespace has the stores of the tests, each with a name of its own.
-const namespace = "fleet"
-
-var (
-	names atomic.Int64
-	setUp sync.Once
-)
-
-func newName() string { return fmt.Sprintf("store-%d", names.Add(1)) }
-
-// server returns the server of all tests that leave it alone, with a namespace.
-func server(tb testing.TB) *kubernetes.Server {
-	tb.Helper()
-	s := kubernetes.Shared(tb)
-	setUp.Do(func() { apply(tb, s, namespaceObject) })
-	return s
-}
-
-const namespaceObject = "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + "}\n"
-
-func apply(tb testing.TB, s *kubernetes.Server, objects string) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	if err := s.Apply(ctx, objects); err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// harness makes each storage a name of its own.
-func harness(client *http.Client, server string) leasetest.Harness {
-	return leasetest.Harness{KnowsTime: true, New: func(testing.TB) leasetest.Storage {
-		return storage(client, server, namespace, newName())
-	}}
-}
-
-func storage(client *http.Client, server, namespace, name string) leasetest.Storage {
-	return leasetest.Storage{Open: func() (driver.Store, error) {
-		return k8sstore.New(client, server, namespace, name)
-	}}
+// storeURL is the URL of a store in a namespace, for a user.
+func storeURL(s *kubernetes.Server, user, namespace, name string) string {
+	return "k8s://" + namespace + "/" + name + "?server=" + s.Proxy(kubernetes.Token(user))
 }
 
 func TestConformance(t *testing.T) {
-	s := server(t)
-	leasetest.Run(t, harness(s.Client(kubernetes.Admin), s.URL()))
+	at := storeURL(kubernetes.Shared(t), kubernetes.Admin, "default", "store-%d")
+	leasetest.Run(t, processes.Stores(true, func(number int64) string { return fmt.Sprintf(at, number) }))
 }
 
 // Processes reach the API server through a bad network. The server is killed.
 func TestProcesses(t *testing.T) {
 	s := kubernetes.ForTest(t)
-	apply(t, s, namespaceObject)
 	proxy := faults.HTTP(t, s.Client(kubernetes.Admin).Transport, s.URL())
-	processes.Run(t, "k8s://"+namespace+"/processes?server="+proxy.Endpoint(), processes.Outage(s))
+	processes.Run(t, "k8s://default/processes?server="+proxy.Endpoint(), processes.Outage(s))
 	proxy.Check(t)
 }
 
@@ -89,9 +48,9 @@ var wantError = calls.WantError("k8sstore: ", "secret-of-")
 // The four verbs are enough, and each is needed: without it the error contains which. So it does if the
 // user or the namespace does not exist.
 func TestRights(t *testing.T) {
-	s := server(t)
+	s := kubernetes.Shared(t)
 	try := func(user, namespace string) error {
-		return calls.Everything(t.Context(), storage(s.Client(user), s.URL(), namespace, newName()).Open, nil)
+		return calls.Everything(t.Context(), processes.Store(storeURL(s, user, namespace, "rights")).Open, nil)
 	}
 	verbs := []string{"get", "list", "create", "update"}
 	for _, missing := range verbs {
@@ -104,15 +63,15 @@ func TestRights(t *testing.T) {
 	if err := try(kubernetes.Limited, "with-all"); err != nil {
 		t.Errorf("with all four verbs: %v", err)
 	}
-	wantError(t, "no role", try(kubernetes.Limited, namespace), lease.ErrMisconfigured, "get, list, create and update")
+	wantError(t, "no role", try(kubernetes.Limited, "default"), lease.ErrMisconfigured, "get, list, create and update")
 	wantError(t, "no namespace", try(kubernetes.Admin, "nowhere"), lease.ErrMisconfigured, `there is no namespace "nowhere": create it`)
-	wantError(t, "no user", try("nobody", namespace), lease.ErrMisconfigured, "credentials")
+	wantError(t, "no user", try("nobody", "default"), lease.ErrMisconfigured, "credentials")
 }
 
 // grantRights creates a namespace in which the limited user has rights to Leases.
 func grantRights(t *testing.T, s *kubernetes.Server, namespace string, verbs []string) {
 	t.Helper()
-	apply(t, s, fmt.Sprintf(`
+	if err := s.Apply(t.Context(), fmt.Sprintf(`
 apiVersion: v1
 kind: Namespace
 metadata: {name: %[1]s}
@@ -129,7 +88,9 @@ metadata: {name: leases, namespace: %[1]s}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: leases}
 subjects:
 - {kind: User, apiGroup: rbac.authorization.k8s.io, name: %[3]s}
-`, namespace, strings.Join(verbs, ", "), kubernetes.Limited))
+`, namespace, strings.Join(verbs, ", "), kubernetes.Limited)); err != nil {
+		t.Fatal(err)
+	}
 	// The server takes up a role after a moment.
 	body := fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": %q, "resourceAttributes":
 		{"verb": %q, "group": "coordination.k8s.io", "resource": "leases", "namespace": %q}}}`, kubernetes.Limited, verbs[0], namespace)
@@ -148,9 +109,11 @@ subjects:
 
 // Those of a process and of a fleet are in docs/operating.md.
 func TestRequests(t *testing.T) {
-	s := server(t)
-	c := &calls.Transport{RoundTripper: s.Client(kubernetes.Admin).Transport}
-	calls.Costs(t, storage(&http.Client{Transport: c}, s.URL(), namespace, newName()).Open, &c.N, map[string]int64{
+	s, c := kubernetes.Shared(t), &calls.Transport{RoundTripper: http.DefaultTransport}
+	open := func() (driver.Store, error) {
+		return k8sstore.New(&http.Client{Transport: c}, s.Proxy(kubernetes.Token(kubernetes.Admin)), "default", "requests")
+	}
+	calls.Costs(t, open, &c.N, map[string]int64{
 		"start": 1, "acquire": 2, "acquire again": 1, "renew": 2, "get": 1, "release": 2, "list": 1,
 	})
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package processes runs leasetest.Processes on a store, while its server fails.
+// Package processes runs package leasetest on stores at URLs, and its processes while a server fails.
 package processes
 
 import (
@@ -8,11 +8,24 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
+
+// Stores returns a harness in which each storage has the URL for another number.
+func Stores(knowsTime bool, url func(number int64) string) leasetest.Harness {
+	var number atomic.Int64
+	return leasetest.Harness{KnowsTime: knowsTime, New: func(testing.TB) leasetest.Storage { return Store(url(number.Add(1))) }}
+}
+
+// Store returns the storage at a URL.
+func Store(url string) leasetest.Storage {
+	return leasetest.Storage{Open: func() (driver.Store, error) { return driver.Open(url) }}
+}
 
 // Run runs processes on the store at a URL for one round, or until they have generated
 // TRACEFLAKE_SOAK_IDS IDs.

@@ -4,13 +4,11 @@ package s3store_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,30 +31,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const bucket = s3.Bucket
-
-func config(endpoint string, keys s3.Keys) aws.Config {
-	provider := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: keys.AccessKey, SecretAccessKey: keys.SecretKey}, nil
-	})
-	return aws.Config{Region: s3.Region, BaseEndpoint: aws.String(endpoint), Credentials: provider}
-}
-
-var prefixes atomic.Int64
-
-// harness makes each storage a prefix of its own.
-func harness(c aws.Config) leasetest.Harness {
-	return leasetest.Harness{KnowsTime: true, New: func(testing.TB) leasetest.Storage {
-		return storage(c, fmt.Sprintf("storage/%d/", prefixes.Add(1)))
-	}}
-}
-
-func storage(c aws.Config, prefix string) leasetest.Storage {
-	return leasetest.Storage{Open: func() (driver.Store, error) { return s3store.New(c, bucket, prefix) }}
+// storeURL is the URL of a store with a prefix.
+func storeURL(endpoint, prefix string) string {
+	return "s3://" + s3.Bucket + "/" + prefix + "?endpoint=" + endpoint
 }
 
 func TestConformance(t *testing.T) {
-	leasetest.Run(t, harness(config(s3.ForTest(t).Endpoint(), s3.Root)))
+	s := s3.ForTest(t)
+	s3.Root.Setenv(t)
+	leasetest.Run(t, processes.Stores(true, func(number int64) string { return storeURL(s.Endpoint(), fmt.Sprint("storage/", number)) }))
 }
 
 // Processes reach the server through a bad network. The server is killed.
@@ -64,22 +47,24 @@ func TestProcesses(t *testing.T) {
 	s := s3.ForTest(t)
 	s3.Root.Setenv(t)
 	proxy := faults.HTTP(t, http.DefaultTransport, s.Endpoint())
-	processes.Run(t, "s3://"+bucket+"/processes?endpoint="+proxy.Endpoint(), processes.Outage(s))
+	processes.Run(t, storeURL(proxy.Endpoint(), "processes"), processes.Outage(s))
 	proxy.Check(t)
 }
 
-// counted returns a configuration whose requests are counted.
-func counted(tb testing.TB, transport http.RoundTripper) (aws.Config, *calls.Transport) {
+// through returns a storage whose clients use a transport.
+func through(tb testing.TB, transport http.RoundTripper) leasetest.Storage {
 	tb.Helper()
-	cfg, c := config(s3.ForTest(tb).Endpoint(), s3.Root), &calls.Transport{RoundTripper: transport}
-	cfg.HTTPClient = &http.Client{Transport: c}
-	return cfg, c
+	credentials := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: s3.Root.AccessKey, SecretAccessKey: s3.Root.SecretKey}, nil
+	})
+	cfg := aws.Config{BaseEndpoint: aws.String(s3.ForTest(tb).Endpoint()), Credentials: credentials, HTTPClient: &http.Client{Transport: transport}}
+	return leasetest.Storage{Open: func() (driver.Store, error) { return s3store.New(cfg, s3.Bucket, "") }}
 }
 
 // Those of a process and of a fleet are in docs/operating.md.
 func TestRequests(t *testing.T) {
-	cfg, c := counted(t, http.DefaultTransport)
-	calls.Costs(t, storage(cfg, "requests").Open, &c.N, map[string]int64{
+	c := &calls.Transport{RoundTripper: http.DefaultTransport}
+	calls.Costs(t, through(t, c).Open, &c.N, map[string]int64{
 		"start": 1, "acquire": 2, "acquire again": 1, "renew": 2, "get": 1, "release": 2,
 	})
 }
@@ -94,8 +79,7 @@ func (slow) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A process has its first lease within a second.
 func TestFirstLeaseOverASlowNetwork(t *testing.T) {
-	cfg, _ := counted(t, slow{})
-	stored := storage(cfg, "slow")
+	stored := through(t, slow{})
 	stored.Create(t, lease.Description{})
 	secret, err := randflake.NewCodec(make([]byte, 16))
 	if err != nil {
@@ -126,51 +110,28 @@ func TestRights(t *testing.T) {
 	}
 	text := regexp.MustCompile(`(?m)^//\s*`).ReplaceAllString(string(doc), "")
 	policies := regexp.MustCompile(`(?s)\{"Version".*?\n\]\}`).FindAllString(text, -1)
-	if len(policies) != 2 {
-		t.Fatalf("the documentation has %d policies", len(policies))
-	}
-	var policy struct {
-		Version   string
-		Statement []map[string]any
-	}
-	if err := json.Unmarshal([]byte(strings.NewReplacer("BUCKET", bucket, "PREFIX", "fleet").Replace(policies[0])), &policy); err != nil {
-		t.Fatal(err)
-	}
 	// There it is a policy of the user, here one of the bucket.
-	allow := func(without string) {
+	policy := strings.NewReplacer("BUCKET", s3.Bucket, "PREFIX", "fleet",
+		`"Effect": "Allow"`, `"Effect": "Allow", "Principal": {"AWS": ["`+s3.User.AccessKey+`"]}`).Replace(policies[0])
+	allow := func(right, instead string) {
 		t.Helper()
-		p := policy
-		p.Statement = nil
-		for _, s := range policy.Statement {
-			actions, several := s["Action"].([]any)
-			if !several {
-				actions = []any{s["Action"]}
-			}
-			for _, action := range actions {
-				if action != any(without) {
-					p.Statement = append(p.Statement, map[string]any{
-						"Effect": s["Effect"], "Resource": s["Resource"], "Action": action,
-						"Principal": map[string]any{"AWS": []string{s3.User.AccessKey}},
-					})
-				}
-			}
-		}
-		data, err := json.Marshal(p)
-		if err == nil {
-			_, err = server.Client().PutBucketPolicy(t.Context(), &sdk.PutBucketPolicyInput{Bucket: aws.String(bucket), Policy: aws.String(string(data))})
-		}
+		_, err := server.Client().PutBucketPolicy(t.Context(), &sdk.PutBucketPolicyInput{Bucket: aws.String(s3.Bucket),
+			Policy: aws.String(strings.Replace(policy, `"`+right+`"`, `"`+instead+`"`, 1))})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	s3.User.Setenv(t)
 	try := func() error {
-		return calls.Everything(t.Context(), storage(config(server.Endpoint(), s3.User), "fleet").Open, nil)
+		return calls.Everything(t.Context(), processes.Store(storeURL(server.Endpoint(), "fleet")).Open, nil)
 	}
-	for _, right := range []string{"s3:GetObject", "s3:PutObject", "s3:ListBucket"} {
-		allow(right)
-		wantError(t, "without "+right, try(), lease.ErrMisconfigured, right+" on s3://"+bucket, "AccessDenied")
+	for right, another := range map[string]string{
+		"s3:GetObject": "s3:GetObjectAcl", "s3:PutObject": "s3:PutObjectAcl", "s3:ListBucket": "s3:GetBucketAcl",
+	} {
+		allow(right, another)
+		wantError(t, "without "+right, try(), lease.ErrMisconfigured, right+" on s3://"+s3.Bucket, "AccessDenied")
 	}
-	allow("")
+	allow("", "")
 	if err := try(); err != nil {
 		t.Errorf("with all rights: %v", err)
 	}
