@@ -10,9 +10,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/proto"
 )
 
-// The engine writes the Native format as of revision 0. A client reads it as of
-// the revision that it asked for: with a block header, and with one more byte a
-// column from this revision on.
+// The engine writes the Native format as of revision 0. A client reads it as of the revision that
+// it asked for: with a block header, and with one more byte a column from this revision on.
 const revisionWithCustomSerialization = 54454
 
 // recodeNative turns blocks of revision 0 into blocks of the client's revision.

@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 // Processes reach the API server through a bad network. The server is killed.
 func TestProcesses(t *testing.T) {
 	s := kubernetes.ForTest(t)
-	proxy := faults.HTTP(t, s.Client(kubernetes.Admin).Transport, s.URL())
+	proxy := faults.HTTP(t, http.DefaultTransport, s.Proxy(kubernetes.Token(kubernetes.Admin)))
 	processes.Run(t, "k8s://default/processes?server="+proxy.Endpoint(), processes.Outage(s))
 	proxy.Check(t)
 }

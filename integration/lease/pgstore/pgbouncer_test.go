@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/calls"
@@ -48,7 +49,7 @@ func TestSettingsOfOtherClients(t *testing.T) {
 		"SET search_path = missing",
 	}
 	leave(leftovers[0]) // before the store is created, too
-	d := storage(front).Create(t, leasetest.Nodes(few))
+	d := processes.Store(front).Create(t, leasetest.Nodes(few))
 	if n := value[int](t, admin, "SELECT count(*) FROM public.traceflake_leases"); n != few.Blocks() {
 		t.Errorf("%d rows, want %d", n, few.Blocks())
 	}
@@ -59,7 +60,7 @@ func TestSettingsOfOtherClients(t *testing.T) {
 		if i == 0 {
 			schema = "&search_path=public" // which pgbouncer would refuse
 		}
-		s := storage(front + schema).Client(t)
+		s := processes.Store(front + schema).Client(t)
 		if got, err := s.Describe(ctx); err != nil || got.ID != d.ID {
 			t.Errorf("after %q: the store %q, %v; want %s", sql, got.ID, err, d.ID)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
@@ -45,8 +46,8 @@ func cancelledWait(t *testing.T, setting, severity string) {
 		return bytes.ReplaceAll(b, []byte("SWARNING\x00"), []byte("S"+severity+"\x00"))
 	}
 	dsn += "&application_name=waits"
-	storage(dsn).Create(t, leasetest.Nodes(few))
-	s := storage(dsn).Client(t)
+	processes.Store(dsn).Create(t, leasetest.Nodes(few))
+	s := processes.Store(dsn).Client(t)
 	acquire := func() (lease.Grant, error) {
 		return s.Acquire(ctx, calls.Request(time.Now()))
 	}
@@ -102,7 +103,7 @@ func cancelledWait(t *testing.T, setting, severity string) {
 		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
 		"create": func() error {
 			d, err := driver.NewDescription(leasetest.Nodes(few))
-			return errors.Join(err, storage(dsn+"&search_path=another").Client(t).Create(ctx, d))
+			return errors.Join(err, processes.Store(dsn+"&search_path=another").Client(t).Create(ctx, d))
 		},
 	} {
 		wantError(t, what, cancelled(call), nil, "unknown")

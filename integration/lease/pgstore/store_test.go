@@ -40,10 +40,6 @@ var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
 
 var wantError = calls.WantError("pgstore: ")
 
-func storage(dsn string) leasetest.Storage {
-	return leasetest.Storage{Open: func() (driver.Store, error) { return driver.Open(dsn) }}
-}
-
 var schemas atomic.Int64
 
 // harness has each store in a schema of its own, which admin creates.
@@ -51,7 +47,7 @@ func harness(dsn string, admin *pgx.Conn) leasetest.Harness {
 	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Storage {
 		schema := fmt.Sprintf("leases_%d", schemas.Add(1))
 		execute(tb, admin, "CREATE SCHEMA "+schema)
-		s := storage(dsn + "&search_path=" + schema)
+		s := processes.Store(dsn + "&search_path=" + schema)
 		s.Delete = func() error {
 			_, err := admin.Exec(context.Background(), fmt.Sprintf("DROP TABLE %s.traceflake_leases, %[1]s.traceflake_leases_store", schema))
 			return err
@@ -156,38 +152,4 @@ func ping(ctx context.Context, dsn string) error {
 		return err
 	}
 	return conn.Close(ctx)
-}
-
-// Close obeys its context although the server does not respond, with a call that was cancelled and
-// one that is still waiting.
-func TestCloseWithoutAResponse(t *testing.T) {
-	relay, dsn := relayed(t, servers.PostgresForTest(t).DSN())
-	storage(dsn).Create(t, leasetest.Nodes(few))
-	s := servers.OpenStore(t, dsn)
-	ctx := context.Background()
-	g, err := s.Acquire(ctx, calls.Request(time.Now()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	relay.Stall()
-	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-	defer cancel()
-	_, err = s.Get(short, g.Node)
-	wantError(t, "get", err, context.DeadlineExceeded)
-	waiting := make(chan struct{})
-	go func() {
-		long, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		_, _ = s.Get(long, g.Node)
-		close(waiting)
-	}()
-	time.Sleep(200 * time.Millisecond)
-	end, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	began := time.Now()
-	wantError(t, "close", s.Close(end), context.DeadlineExceeded)
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("close took %s, want at most 2 s", took)
-	}
-	<-waiting
 }

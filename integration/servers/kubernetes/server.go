@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -45,6 +46,7 @@ type Server struct {
 	etcd      *etcd.Cluster
 	transport *http.Transport // trusts the server's certificate
 	proxies   []*httptest.Server
+	admin     string // the URL of the admin's proxy
 }
 
 // ForTest starts a server for a test: see [child.ForTest].
@@ -103,6 +105,7 @@ func Start(ctx context.Context) (_ *Server, err error) {
 	if s.etcd, err = etcd.Start(ctx, 1); err != nil {
 		return nil, err
 	}
+	s.admin = s.Proxy(Token(Admin))
 	s.Command = func() *exec.Cmd { return s.command(binary) }
 	s.Answers = func(ctx context.Context) error {
 		_, err := s.Do(ctx, http.MethodGet, "/readyz", "", nil)
@@ -162,31 +165,32 @@ func (s *Server) Close() error {
 	return err
 }
 
-// URL is that of the server.
-func (s *Server) URL() string { return "https://" + s.Address }
-
 // Proxy starts a proxy in front of the server that authenticates with a token, as kubectl proxy does
 // with a kubeconfig, and returns its URL. It ends with the server.
 func (s *Server) Proxy(token string) (url string) {
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", s.Address, "" },
-		Transport: authorized{s.transport, "Bearer " + token},
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", s.Address, ""
+			r.Out.Header.Set("Authorization", "Bearer "+token)
+		},
+		Transport: s.transport,
+		ErrorLog:  log.New(io.Discard, "", 0), // the client has the status 502
 	})
 	s.proxies = append(s.proxies, proxy)
 	return proxy.URL
 }
 
-// Do sends a request of the admin's and returns the body of the answer. An answer that is not 2xx is
+// Do sends a request of the admin's and returns the body of the response. A response that is not 2xx is
 // an error, which begins with the status.
 func (s *Server) Do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, s.URL()+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, s.admin+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	answer, err := s.Client(Admin).Do(r)
+	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -196,21 +200,4 @@ func (s *Server) Do(ctx context.Context, method, path, contentType string, body 
 		err = fmt.Errorf("%s: %s", answer.Status, data)
 	}
 	return data, err
-}
-
-// Client returns a client that authenticates as a user, Admin or Limited.
-func (s *Server) Client(user string) *http.Client {
-	return &http.Client{Transport: authorized{s.transport, "Bearer " + Token(user)}}
-}
-
-// authorized adds a token to each request.
-type authorized struct {
-	http.RoundTripper
-	header string
-}
-
-func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", a.header)
-	return a.RoundTripper.RoundTrip(r)
 }

@@ -6,8 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"os/signal"
 	"reflect"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,20 +37,14 @@ func connect(t *testing.T, e *servers.Engine, change func(*clickhouse.Options)) 
 	return conn
 }
 
-func query(t *testing.T, e *servers.Engine, sql string) servers.Result {
-	t.Helper()
-	r, err := e.Query(t.Context(), sql)
-	if err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
-	return r
-}
-
 func TestQueryCounts(t *testing.T) {
 	e := servers.ClickHouseForTest(t)
-	query(t, e, "CREATE TABLE t (a UInt64, b Nullable(String)) ENGINE = MergeTree ORDER BY a")
-	query(t, e, "INSERT INTO t SELECT number, if(number = 5, NULL, 'x') FROM numbers(100000)")
-	r := query(t, e, "SELECT a, b, 'it''s' AS c FROM t WHERE a BETWEEN 4 AND 5 ORDER BY a")
+	e.Rows(t, "CREATE TABLE t (a UInt64, b Nullable(String)) ENGINE = MergeTree ORDER BY a")
+	e.Rows(t, "INSERT INTO t SELECT number, if(number = 5, NULL, 'x') FROM numbers(100000)")
+	r, err := e.Query(t.Context(), "SELECT a, b, 'it''s' AS c FROM t WHERE a BETWEEN 4 AND 5 ORDER BY a")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if want := [][]string{{"4", "x", "it's"}, {"5", "ᴺᵁᴸᴸ", "it's"}}; !reflect.DeepEqual(r.Rows, want) {
 		t.Errorf("rows %q, want %q", r.Rows, want)
 	}
@@ -132,8 +130,8 @@ func TestParametersAndSettings(t *testing.T) {
 	if gotText != text || n != 42 || threads != 3 || comment != `a 'b' \` {
 		t.Errorf("got %q, %d, %d, %q", gotText, n, threads, comment)
 	}
-	if r := query(t, e, "SELECT getSetting('log_comment')"); r.Rows[0][0] != "" {
-		t.Errorf("leaked into the next request: %q", r.Rows[0])
+	if rows := e.Rows(t, "SELECT getSetting('log_comment')"); rows[0][0] != "" {
+		t.Errorf("leaked into the next request: %q", rows[0])
 	}
 }
 
@@ -161,7 +159,7 @@ func TestErrors(t *testing.T) {
 func TestBrokenOffInsert(t *testing.T) {
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "")
 	e := servers.ClickHouseForTest(t)
-	query(t, e, "CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a")
+	e.Rows(t, "CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a")
 	u, err := url.Parse(e.DSN())
 	if err != nil {
 		t.Fatal(err)
@@ -190,19 +188,22 @@ func TestBrokenOffInsert(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := query(t, e, "SELECT count() FROM t").Rows[0][0]; got != "100000" {
+	if got := e.Rows(t, "SELECT count() FROM t")[0][0]; got != "100000" {
 		t.Errorf("%s rows, want those of the whole INSERT", got)
 	}
 }
 
+// The error contains the address, but no password, or says which address is needed.
 func TestUnreachable(t *testing.T) {
-	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "http://127.0.0.1:1")
-	if _, err := servers.ClickHouse(t.Context()); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
-		t.Errorf("got %v, want an error with the address", err)
+	for dsn, want := range map[string]string{"http://u:secret@127.0.0.1:1": "127.0.0.1:1", "clickhouse://127.0.0.1:9000": "HTTP interface"} {
+		t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", dsn)
+		if _, err := servers.ClickHouse(t.Context()); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got %v, want %s", dsn, err, want)
+		}
 	}
-	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "clickhouse://127.0.0.1:9000")
-	if _, err := servers.ClickHouse(t.Context()); err == nil || !strings.Contains(err.Error(), "HTTP interface") {
-		t.Errorf("got %v, want an error that asks for the HTTP interface", err)
+	t.Setenv("TRACEFLAKE_POSTGRES_DSN", "postgres://u:secret@127.0.0.1:1/db")
+	if _, err := servers.Postgres(t.Context()); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("PostgreSQL: got %v", err)
 	}
 }
 
@@ -223,12 +224,58 @@ func TestForeignServer(t *testing.T) {
 	if e.Database() == server.Database() {
 		t.Error("no database of its own")
 	}
-	query(t, e, "CREATE TABLE t (a UInt8) ENGINE = Memory")
+	e.Rows(t, "CREATE TABLE t (a UInt8) ENGINE = Memory")
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	left := query(t, server, "SELECT count() FROM system.databases WHERE name = '"+e.Database()+"'")
-	if left.Rows[0][0] != "0" {
+	left := server.Rows(t, "SELECT count() FROM system.databases WHERE name = '"+e.Database()+"'")
+	if left[0][0] != "0" {
 		t.Error("Close left the database behind")
 	}
+}
+
+func TestPostgresGivenByItsDSN(t *testing.T) {
+	server := servers.PostgresForTest(t)
+	t.Setenv("TRACEFLAKE_POSTGRES_DSN", server.DSN())
+	other := servers.PostgresForTest(t)
+	if _, err := other.Connect(t).Exec(t.Context(), "CREATE TABLE t (a int)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	err := server.Connect(t).QueryRow(t.Context(), "SELECT count(*) FROM pg_database WHERE datname LIKE 'traceflake%'").Scan(&left)
+	if err != nil || left != 1 {
+		t.Errorf("%d databases after Close, want the server's one: %v", left, err)
+	}
+}
+
+var nothing *servers.Result
+
+// TestGoKeepsItsSignals: left to itself, libchdb takes SIGSEGV and others for its own, and this test
+// ends the process.
+func TestGoKeepsItsSignals(t *testing.T) {
+	e := servers.ClickHouseForTest(t)
+	e.Rows(t, "SELECT sum(sipHash64(number)) FROM numbers_mt(1000000)")
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGTERM)
+	defer signal.Stop(got)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-got:
+	case <-time.After(10 * time.Second):
+		t.Error("SIGTERM did not arrive")
+	}
+	var panicked any
+	func() {
+		defer func() { panicked = recover() }()
+		runtime.KeepAlive(nothing.RowsRead)
+	}()
+	if _, ok := panicked.(runtime.Error); !ok {
+		t.Errorf("a nil dereference gave %v, want a runtime error", panicked)
+	}
+	e.Rows(t, "SELECT 1") // the engine works on
 }
