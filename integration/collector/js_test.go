@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,44 +16,40 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/rs/cors"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/idgen"
-	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// openBrowser starts a headless Chromium and returns its tab.
-func openBrowser(t *testing.T) context.Context {
+// openBrowser starts a headless Chromium and returns its tab, at a page.
+func openBrowser(t *testing.T, page string) context.Context {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "google-chrome", "google-chrome-stable", "chromium-browser"} {
-		if found, err := exec.LookPath(name); err == nil && path == "" {
-			path = found
-		}
-	}
-	if path == "" {
-		const missing = "Chromium is not on the PATH (Debian: apt-get install chromium)"
-		if os.Getenv("CI") != "" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
+	err := chromedp.Do(ctx, chromedp.Navigate(page))
+	if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") == "" {
+		t.Skip("Chromium is not on the PATH (Debian: apt-get install chromium)")
+	} else if err != nil {
+		t.Fatal(err)
+	}
 	return ctx
 }
 
@@ -78,6 +75,24 @@ func inNode(t *testing.T, name string, args ...string) string {
 		t.Fatalf("%s: %v (`make js` installs what it needs)\n%s", cmd, err, problems.String())
 	}
 	return string(out)
+}
+
+// wire is an OTLP client that passes spans to the Collector's exporter.
+type wire struct{ exporter.Traces }
+
+func (wire) Start(context.Context) error { return nil }
+func (wire) Stop(context.Context) error  { return nil }
+
+func (w wire) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+	message, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
+	if err != nil {
+		return err
+	}
+	traces, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces(message)
+	if err != nil {
+		return err
+	}
+	return w.ConsumeTraces(ctx, traces)
 }
 
 // startEdge starts a service that scripts of any origin may call, whose spans are stored when it
@@ -109,17 +124,12 @@ type request struct {
 // The JavaScript client works with OpenTelemetry's SDKs in Chromium and in Node: its vectors hold, its
 // IDs are in order, and traces that begin there are found in ClickHouse.
 func TestBrowser(t *testing.T) {
-	e, tab := servers.ClickHouseForTest(t), openBrowser(t)
-	t.Setenv("CLICKHOUSE_ENDPOINT", e.DSN())
-	t.Setenv("CLICKHOUSE_DATABASE", e.Database())
+	page := httptest.NewServer(http.NotFoundHandler()) // of another origin than the service
+	defer page.Close()
+	e, tab := database(t), openBrowser(t, page.URL)
 	statements, err := clickhouse.Schema{}.Statements()
 	e.Run(t, statements, err)
 	edge := startEdge(t)
-	page := httptest.NewServer(http.NotFoundHandler()) // of another origin
-	defer page.Close()
-	if err := chromedp.Do(tab, chromedp.Navigate(page.URL)); err != nil {
-		t.Fatal(err)
-	}
 	value[bool](t, tab, inNode(t, "node_modules/.bin/esbuild", "test/browser.js", "--bundle", "--format=iife")+"; true")
 
 	vectors, err := os.ReadFile("../../testdata/format.json")
