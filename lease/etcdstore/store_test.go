@@ -2,68 +2,132 @@ package etcdstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 )
 
-// counted counts round trips.
-type counted struct {
+var wantError = calls.WantError("etcdstore: ", "hunter2")
+
+// variable has the address of an etcd, as host:port, in which the tests may write.
+const variable = "TEST_ETCD"
+
+// address returns it.
+func address(tb testing.TB) string {
+	tb.Helper()
+	a := os.Getenv(variable)
+	if a == "" {
+		const why = "no etcd: run this in the repository, `go run ./integration/servers/with go test ./lease/etcdstore`, or set " +
+			variable + " to host:port"
+		if os.Getenv("CI") != "" {
+			tb.Fatal(why)
+		}
+		tb.Skip(why)
+	}
+	return a
+}
+
+func newClient(tb testing.TB, address string) *clientv3.Client {
+	tb.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// newPrefix returns a prefix whose keys are deleted when the test ends.
+func newPrefix(tb testing.TB) string {
+	tb.Helper()
+	prefix := "/traceflake-test/" + rand.Text() + "/"
+	c := newClient(tb, address(tb))
+	tb.Cleanup(func() {
+		if _, err := c.Delete(context.Background(), prefix, clientv3.WithPrefix()); err != nil {
+			tb.Error(err)
+		}
+	})
+	return prefix
+}
+
+// What a Server must do, on a real etcd.
+func TestServer(t *testing.T) {
+	pagestest.Run(t, func(tb testing.TB) pagestest.Storage {
+		prefix, proxy := newPrefix(tb), pagestest.NewProxy(tb, address(tb))
+		return pagestest.Storage{
+			Open: func() (pages.Server, error) {
+				return &server{client: newClient(tb, proxy.Address()), prefix: prefix}, nil
+			},
+			Delete: func(name string) error {
+				_, err := newClient(tb, address(tb)).Delete(tb.Context(), prefix+name)
+				return err
+			},
+			Stall: proxy.Stall,
+		}
+	})
+}
+
+// spy is a client that counts round trips, and may change values on their way to etcd. Without a client
+// below it, it sends nothing and keeps the key that was asked for.
+type spy struct {
 	clientv3.KV
-	n atomic.Int64
+	n      atomic.Int64
+	key    string
+	alters bool
 }
 
-func (c *counted) Txn(ctx context.Context) clientv3.Txn {
-	c.n.Add(1)
-	return c.KV.Txn(ctx)
+func (s *spy) Get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	s.n.Add(1)
+	if s.KV == nil {
+		s.key = key
+		return nil, errors.New("nothing is sent")
+	}
+	return s.KV.Get(ctx, key, options...)
 }
 
-func (c *counted) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
-	c.n.Add(1)
-	return c.KV.Do(ctx, op)
+func (s *spy) Txn(ctx context.Context) clientv3.Txn {
+	s.n.Add(1)
+	return txn{s.KV.Txn(ctx), s.alters}
 }
 
-func (c *counted) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	c.n.Add(1)
-	return c.KV.Get(ctx, key, opts...)
+type txn struct {
+	clientv3.Txn
+	alters bool
+}
+
+func (t txn) If(conditions ...clientv3.Cmp) clientv3.Txn {
+	return txn{t.Txn.If(conditions...), t.alters}
+}
+
+func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
+	for i, op := range ops {
+		if op.IsPut() && t.alters {
+			ops[i] = clientv3.OpPut(string(op.KeyBytes()), strings.ToUpper(string(op.ValueBytes())))
+		}
+	}
+	return t.Txn.Then(ops...)
 }
 
 // Those of a process and of a fleet are in docs/operating.md.
 func TestRequests(t *testing.T) {
-	kv, prefix := &counted{KV: newClient(t, address(t))}, newPrefix(t)
+	kv, prefix := &spy{KV: newClient(t, address(t))}, newPrefix(t)
 	calls.Costs(t, func() (driver.Store, error) { return New(kv, prefix) }, &kv.n, map[string]int64{
 		"start": 1, "acquire": 2, "acquire again": 1, "renew": 2, "get": 1, "release": 2, "list": 1,
 	})
-}
-
-// altering is a proxy that changes values on their way to etcd.
-type altering struct{ clientv3.KV }
-
-func (a altering) Txn(ctx context.Context) clientv3.Txn { return alteringTxn{a.KV.Txn(ctx)} }
-
-type alteringTxn struct{ clientv3.Txn }
-
-func (a alteringTxn) If(conditions ...clientv3.Cmp) clientv3.Txn {
-	return alteringTxn{a.Txn.If(conditions...)}
-}
-
-func (a alteringTxn) Then(ops ...clientv3.Op) clientv3.Txn {
-	for i, op := range ops {
-		if op.IsPut() {
-			ops[i] = clientv3.OpPut(string(op.KeyBytes()), strings.ToUpper(string(op.ValueBytes())))
-		}
-	}
-	return alteringTxn{a.Txn.Then(ops...)}
 }
 
 // What etcd has after a write is compared with what was sent.
@@ -72,27 +136,16 @@ func TestAlteredValues(t *testing.T) {
 	opened := 0
 	err := calls.Everything(t.Context(), func() (driver.Store, error) {
 		if opened++; opened > 1 { // the client of the process
-			return New(altering{client}, prefix)
+			return New(&spy{KV: client, alters: true}, prefix)
 		}
 		return New(client, prefix)
 	}, nil)
 	wantError(t, "acquire", err, pages.ErrAltered, "acquire")
 }
 
-// asked is an etcd that is asked for one key.
-type asked struct {
-	clientv3.KV
-	key string
-}
-
-func (a *asked) Get(_ context.Context, key string, _ ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	a.key = key
-	return nil, errors.New("nothing is sent")
-}
-
 func TestPrefix(t *testing.T) {
 	for prefix, want := range map[string]string{"": "/traceflake/leases/config", "/fleet/": "/fleet/config", "/a/b": "/a/b/config"} {
-		kv := &asked{}
+		kv := &spy{}
 		s, err := New(kv, prefix)
 		if err != nil {
 			t.Fatal(err)

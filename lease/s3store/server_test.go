@@ -1,13 +1,23 @@
 package s3store
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
+	"io"
+	"log"
+	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -127,4 +137,158 @@ func TestServer(t *testing.T) {
 			Stall: proxy.Stall,
 		}
 	})
+}
+
+// forward sends a request on to the server, without the headers named. It is
+// signed anew if the proxy is one that has keys of its own.
+func (p place) forward(t *testing.T, w http.ResponseWriter, r *http.Request, sign bool, without ...string) {
+	target, err := url.Parse(p.endpoint)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, name := range without {
+		r.Header.Del(name)
+	}
+	if !sign {
+		proxy := httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(q *httputil.ProxyRequest) {
+			q.SetURL(target)
+			q.Out.Host = q.In.Host
+		}}
+		proxy.ServeHTTP(w, r)
+		return
+	}
+	r.Header.Del("Authorization")
+	body, _ := io.ReadAll(r.Body) // if the client is gone, its request fails at the server
+	a, err := p.server(t, "").ask(r.Context(), r.Method, p.path(r), r.Header, body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	maps.Copy(w.Header(), a.header)
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body)
+}
+
+func (p place) path(r *http.Request) string {
+	return strings.TrimPrefix(r.URL.RequestURI(), "/"+p.bucket+"/")
+}
+
+// The store refuses a server that ignores one of the conditions. A proxy that removes them without
+// knowing the keys is refused by the server.
+func TestConditionsIgnored(t *testing.T) {
+	const ignores = "does not honour conditional writes"
+	server := real(t)
+	for _, c := range []struct {
+		without []string
+		sign    bool
+		texts   []string
+	}{
+		{[]string{"If-Match", "If-None-Match"}, true, []string{ignores}},
+		{[]string{"If-None-Match"}, true, []string{ignores, "on condition that there is no such object"}},
+		{[]string{"If-Match"}, true, []string{ignores, "on condition that the object has the version"}},
+		{[]string{"If-None-Match"}, false, []string{"SignatureDoesNotMatch"}}, // the headers are signed
+	} {
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPut {
+				server.forward(t, w, r, true)
+				return
+			}
+			server.forward(t, w, r, c.sign, c.without...)
+		}))
+		err := create(t, server.open(t, server.behind(proxy.URL).config()), 0)
+		wantError(t, fmt.Sprintf("without %s, signed %t", c.without, c.sign), err, lease.ErrMisconfigured, c.texts...)
+		proxy.Close()
+	}
+}
+
+// A gateway that checks the condition when the headers are there and writes when
+// the body is, as Versity's 1.6.0 and 1.7.0 do. Writes whose body comes with the
+// headers are right: only one that arrives in parts shows the fault.
+func TestConditionsCheckedEarly(t *testing.T) {
+	server := real(t)
+	var mu sync.Mutex
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method == http.MethodPut && r.Header.Get("If-None-Match") != "" {
+			a, err := server.server(t, "").ask(r.Context(), http.MethodGet, server.path(r), nil, nil)
+			if err != nil || a.status == http.StatusOK {
+				w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+				(&stub{status: http.StatusPreconditionFailed, code: "PreconditionFailed"}).ServeHTTP(w, r)
+				return
+			}
+		}
+		whole := make(chan []byte, 1)
+		go func() {
+			body, _ := io.ReadAll(r.Body)
+			whole <- body
+		}()
+		var body []byte
+		select {
+		case body = <-whole:
+		case <-time.After(10 * time.Millisecond):
+			mu.Unlock()
+			body = <-whole
+			mu.Lock()
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		server.forward(t, w, r, true, "If-Match", "If-None-Match")
+	}))
+	defer gateway.Close()
+	err := create(t, server.open(t, server.behind(gateway.URL).config()), 0)
+	wantError(t, "create", err, lease.ErrMisconfigured, "of 8 writes at once, each on condition that there is no such object")
+}
+
+// A gateway that changes what it stores. Without the server's keys it is refused by the server; with
+// keys of its own, the server's answer shows it.
+func TestAlteredBodies(t *testing.T) {
+	server := real(t)
+	for _, c := range []struct {
+		name string
+		sign bool
+		do   func(w http.ResponseWriter, r *http.Request)
+		want error
+		text string
+	}{
+		{"refused", false, nil, lease.ErrMisconfigured, "XAmzContentSHA256Mismatch"},
+		{"signed", true, nil, pages.ErrAltered, "did not store what was sent"},
+		{"not stored", true, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("ETag", r.Header.Get("If-Match"))
+		}, pages.ErrAltered, "did not store what was sent"},
+	} {
+		var alters atomic.Bool
+		gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case !alters.Load() || r.Method != http.MethodPut:
+				server.forward(t, w, r, false)
+			case c.do != nil:
+				c.do(w, r)
+			default:
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(bytes.ToUpper(body)))
+				server.forward(t, w, r, c.sign)
+			}
+		}))
+		s := server.open(t, server.behind(gateway.URL).config())
+		if err := create(t, s, 8); err != nil {
+			t.Fatal(err)
+		}
+		alters.Store(true)
+		_, err := s.Acquire(t.Context(), calls.Request(time.Now()))
+		wantError(t, c.name, err, c.want, c.text)
+		gateway.Close()
+	}
+}
+
+// A bucket that is not there, and keys that the server does not know.
+func TestWrongBucketOrKeys(t *testing.T) {
+	server := real(t)
+	try := func(bucket, key, secret string) error {
+		p := place{server.endpoint, bucket, aws.Credentials{AccessKeyID: key, SecretAccessKey: secret}}
+		_, err := p.open(t, p.config()).Describe(t.Context())
+		return err
+	}
+	key, secret := server.keys.AccessKeyID, server.keys.SecretAccessKey
+	wantError(t, "no bucket", try("nowhere", key, secret), lease.ErrMisconfigured, "s3://nowhere/", "create the bucket")
+	wantError(t, "a wrong key", try(server.bucket, "nobody00000000000000", "x"), lease.ErrMisconfigured, "InvalidAccessKeyId")
+	wantError(t, "a wrong secret", try(server.bucket, key, "x"), lease.ErrMisconfigured, "SignatureDoesNotMatch")
 }
