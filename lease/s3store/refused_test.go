@@ -69,7 +69,9 @@ func TestRequestURL(t *testing.T) {
 	} {
 		var got string
 		cfg := played(c.endpoint).config()
-		cfg.Region = c.region
+		if cfg.Region = c.region; c.endpoint == "" {
+			cfg.BaseEndpoint = nil
+		}
 		cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
 			got = r.URL.String()
 			return nil, errors.New("nothing is sent")
@@ -125,11 +127,7 @@ func (s *stub) store(t *testing.T) driver.Store {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	store, err := New(played(server.URL).config(), bucket, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
+	return played(server.URL).open(t)
 }
 
 // What a server responds with, and what the error contains.
@@ -145,8 +143,8 @@ func TestRefusals(t *testing.T) {
 		want  error
 		texts []string
 	}{
-		{&stub{status: 403, code: "AccessDenied", after: reads}, lease.ErrMisconfigured, []string{"s3:GetObject on s3://leases/traceflake/leases/config", "s3:ListBucket on s3://leases", "a message"}},
-		{&stub{status: 403, code: "AccessDenied", after: writes}, lease.ErrMisconfigured, []string{"s3:PutObject on s3://leases/traceflake/leases/"}},
+		{&stub{status: 403, code: "AccessDenied", after: reads}, lease.ErrMisconfigured, []string{"s3:GetObject on s3://leases/traceflake-test/", "s3:ListBucket on s3://leases", "a message"}},
+		{&stub{status: 403, code: "AccessDenied", after: writes}, lease.ErrMisconfigured, []string{"s3:PutObject on s3://leases/traceflake-test/"}},
 		{&stub{status: 404}, nil, []string{"404"}},
 		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(-90 * time.Minute)}, lease.ErrClockAhead, []string{"set this machine's clock"}},
 		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(90 * time.Minute)}, lease.ErrMisconfigured, []string{"set this machine's clock"}},
@@ -273,19 +271,23 @@ func TestNoWriteIsRepeated(t *testing.T) {
 
 // Credentials that were expired are retrieved again.
 func TestExpiredCredentials(t *testing.T) {
+	server := httptest.NewServer(&stub{status: 400, code: "ExpiredToken"})
+	t.Cleanup(server.Close)
 	var retrieved atomic.Int64
-	cfg := played("").config()
+	cfg := played(server.URL).config()
 	cfg.Credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		retrieved.Add(1)
 		return aws.Credentials{AccessKeyID: root.AccessKeyID, SecretAccessKey: root.SecretAccessKey, SessionToken: "sessiontoken"}, nil
 	}))
-	server := httptest.NewServer(&stub{status: 400, code: "ExpiredToken"})
-	t.Cleanup(server.Close)
-	cfg.BaseEndpoint = aws.String(server.URL)
-	s := played("").open(t, cfg)
+	acquire := func() error {
+		s, err := New(cfg, bucket, "")
+		if err == nil {
+			_, err = s.Acquire(t.Context(), calls.Request(time.Now()))
+		}
+		return err
+	}
 	for want := range int64(3) {
-		_, err := s.Acquire(t.Context(), calls.Request(time.Now()))
-		wantError(t, "expired", err, lease.ErrMisconfigured, "expired")
+		wantError(t, "expired", acquire(), lease.ErrMisconfigured, "expired")
 		if n := retrieved.Load(); n != want+1 {
 			t.Errorf("retrieved %d times, want %d", n, want+1)
 		}
@@ -293,9 +295,7 @@ func TestExpiredCredentials(t *testing.T) {
 	cfg.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, errors.New("the source is away")
 	})
-	_, err := played("").open(t, cfg).Acquire(t.Context(), calls.Request(time.Now()))
-	wantError(t, "no credentials", err, nil, "no credentials", "the source is away")
+	wantError(t, "no credentials", acquire(), nil, "no credentials", "the source is away")
 	cfg.Credentials = nil
-	_, err = New(cfg, bucket, "")
-	wantError(t, "nil credentials", err, lease.ErrInvalidRequest, "no credentials")
+	wantError(t, "nil credentials", acquire(), lease.ErrInvalidRequest, "no credentials")
 }

@@ -28,10 +28,6 @@ import (
 	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 )
 
-// variable has the URL of a bucket in which the tests may write, with keys:
-// http://KEY:SECRET@host:port/bucket.
-const variable = "TEST_S3"
-
 // bucket, region and root are those of servers that a test plays itself.
 const (
 	bucket = "leases"
@@ -48,16 +44,13 @@ type place struct {
 	keys             aws.Credentials
 }
 
-// real returns the bucket in the environment.
+// real returns the bucket of TEST_S3, in which the tests may write.
 func real(tb testing.TB) place {
 	tb.Helper()
-	u, err := url.Parse(os.Getenv(variable))
-	if err != nil {
-		tb.Fatalf("%s is no URL", variable)
-	}
-	if u.Host == "" {
-		const why = "no S3: run this in the repository, `go run ./integration/servers/with go test ./lease/s3store`, or set " +
-			variable + " to http://KEY:SECRET@host:port/bucket"
+	u, err := url.Parse(os.Getenv("TEST_S3"))
+	if err != nil || u.Host == "" {
+		const why = "no S3: run this in the repository, `go run ./integration/servers/with go test ./lease/s3store`, " +
+			"or set TEST_S3 to http://KEY:SECRET@host:port/bucket"
 		if os.Getenv("CI") != "" {
 			tb.Fatal(why)
 		}
@@ -80,20 +73,16 @@ func (p place) behind(proxy string) place {
 
 func (p place) config() aws.Config {
 	provider := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return p.keys, nil })
-	c := aws.Config{Region: region, Credentials: provider}
-	if p.endpoint != "" {
-		c.BaseEndpoint = aws.String(p.endpoint)
-	}
-	return c
+	return aws.Config{Region: region, Credentials: provider, BaseEndpoint: aws.String(p.endpoint)}
 }
 
 // newPrefix returns a prefix of a storage's own.
 func newPrefix() string { return "traceflake-test/" + rand.Text() + "/" }
 
 // open opens a store, under a prefix of its own.
-func (p place) open(tb testing.TB, c aws.Config) driver.Store {
+func (p place) open(tb testing.TB) driver.Store {
 	tb.Helper()
-	s, err := New(c, p.bucket, newPrefix())
+	s, err := New(p.config(), p.bucket, newPrefix())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -194,7 +183,7 @@ func TestConditionsIgnored(t *testing.T) {
 			}
 			server.forward(t, w, r, c.sign, c.without...)
 		}))
-		err := create(t, server.open(t, server.behind(proxy.URL).config()), 0)
+		err := create(t, server.behind(proxy.URL).open(t), 0)
 		wantError(t, fmt.Sprintf("without %s, signed %t", c.without, c.sign), err, lease.ErrMisconfigured, c.texts...)
 		proxy.Close()
 	}
@@ -234,7 +223,7 @@ func TestConditionsCheckedEarly(t *testing.T) {
 		server.forward(t, w, r, true, "If-Match", "If-None-Match")
 	}))
 	defer gateway.Close()
-	err := create(t, server.open(t, server.behind(gateway.URL).config()), 0)
+	err := create(t, server.behind(gateway.URL).open(t), 0)
 	wantError(t, "create", err, lease.ErrMisconfigured, "of 8 writes at once, each on condition that there is no such object")
 }
 
@@ -268,7 +257,7 @@ func TestAlteredBodies(t *testing.T) {
 				server.forward(t, w, r, c.sign)
 			}
 		}))
-		s := server.open(t, server.behind(gateway.URL).config())
+		s := server.behind(gateway.URL).open(t)
 		if err := create(t, s, 8); err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +273,7 @@ func TestWrongBucketOrKeys(t *testing.T) {
 	server := real(t)
 	try := func(bucket, key, secret string) error {
 		p := place{server.endpoint, bucket, aws.Credentials{AccessKeyID: key, SecretAccessKey: secret}}
-		_, err := p.open(t, p.config()).Describe(t.Context())
+		_, err := p.open(t).Describe(t.Context())
 		return err
 	}
 	key, secret := server.keys.AccessKeyID, server.keys.SecretAccessKey
