@@ -1,6 +1,5 @@
-// Package faults puts a [pagestest.BadNetwork] between the processes of a test and servers of HTTP: those
-// of S3, Kubernetes and etcd, whose messages share connections or are encrypted on their way to the
-// server. Others have a [pagestest.Proxy].
+// Package faults puts a [pagestest.BadNetwork] between the processes of a test and HTTP servers: those
+// of S3, Kubernetes and etcd, whose messages share connections. Others have a [pagestest.Proxy].
 package faults
 
 import (
@@ -69,34 +68,28 @@ func (p *HTTPProxy) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	if err != nil {
 		return nil, err
 	}
-	forward := func(ctx context.Context) (*http.Response, error) {
+	forward := func(ctx context.Context, answered bool) (*http.Response, error) {
 		out := r.Clone(ctx)
 		out.Body = io.NopCloser(bytes.NewReader(body))
-		return p.transport.RoundTrip(out)
-	}
-	err = p.Send(func(answered bool) error {
-		got, err := forward(r.Context())
+		res, err := p.transport.RoundTrip(out)
 		if err == nil && !answered {
-			drain(got)
+			_, _ = io.Copy(io.Discard, res.Body)
+			_ = res.Body.Close()
 		}
-		res = got
+		return res, err
+	}
+	err = p.Send(func(answered bool) (err error) {
+		res, err = forward(r.Context(), answered)
 		return err
 	}, func() { // if the server is down, it is lost
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		if res, err := forward(ctx); err == nil {
-			drain(res)
-		}
+		_, _ = forward(ctx, false)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return res, nil
-}
-
-func drain(res *http.Response) {
-	_, _ = io.Copy(io.Discard, res.Body)
-	_ = res.Body.Close()
 }
 
 // hangUp lets a client see what it sees when its connection breaks. In HTTP/2 a connection carries

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/subtle"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/ClickHouse/ch-go/compress"
 	ch "github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/proto"
 )
 
 // gateway answers ClickHouse's HTTP interface, with a connection to the engine for each statement.
@@ -167,6 +169,30 @@ func compressBlocks(data []byte) ([]byte, error) {
 		out.Buf = append(out.Buf, w.Data...)
 	}
 	return out.Buf, nil
+}
+
+// recodeNative turns blocks of revision 0, in which the engine writes the Native format, into blocks of
+// the client's revision. It leaves out blocks without rows: clickhouse-go's Encode writes a column's state
+// prefix also for them, but its Decode, like ClickHouse, then expects none.
+func recodeNative(native []byte, revision uint64) ([]byte, error) {
+	if revision == 0 || len(native) == 0 {
+		return native, nil
+	}
+	reader := ch.NewReader(bytes.NewReader(native))
+	out := ch.Buffer{Buf: make([]byte, 0, len(native)+64)}
+	for {
+		block := proto.NewBlock()
+		err := block.Decode(reader, 0)
+		if errors.Is(err, io.EOF) {
+			return out.Buf, nil
+		}
+		if err == nil && block.Rows() > 0 {
+			err = block.Encode(&out, revision)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the gateway cannot pass this result on in the Native format: %w", err)
+		}
+	}
 }
 
 func quoteName(s string) string { return "`" + escape(s, '`') + "`" }
