@@ -59,7 +59,8 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// The URLs that requests have, by the settings.
+// The URLs that requests have, by the settings. No transport can send the body of a write again, as it
+// would after some errors.
 func TestRequestURL(t *testing.T) {
 	for _, c := range []struct{ bucket, region, endpoint, want string }{
 		{"bucket", "eu-west-1", "", "https://bucket.s3.eu-west-1.amazonaws.com/p/config"},
@@ -73,17 +74,17 @@ func TestRequestURL(t *testing.T) {
 			cfg.BaseEndpoint = nil
 		}
 		cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
-			got = r.URL.String()
+			if got = r.URL.String(); r.GetBody != nil {
+				t.Errorf("%s can be sent again", r.Method)
+			}
 			return nil, errors.New("nothing is sent")
 		})
-		s, err := New(cfg, c.bucket, "p")
+		s, err := newServer(cfg, c.bucket, "p")
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.List(t.Context())
-		wantError(t, c.want, err, nil, "nothing is sent")
-		if got != c.want {
-			t.Errorf("%+v: %s", c, got)
+		if _, err = s.Write(t.Context(), "config", []byte("data"), ""); got != c.want {
+			t.Errorf("%+v: %s, %v", c, got, err)
 		}
 	}
 }
@@ -116,6 +117,10 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header()[name] = values
 		}
 	}
+	if status == 0 {
+		_, _ = io.Copy(io.Discard, r.Body) // a connection that is closed with unread bytes is reset
+		panic(http.ErrAbortHandler)
+	}
 	w.WriteHeader(status)
 	if code != "" {
 		_, _ = fmt.Fprintf(w, `<?xml version="1.0"?><Error><Code>%s</Code><Message>a message</Message>`+
@@ -130,7 +135,8 @@ func (s *stub) store(t *testing.T) driver.Store {
 	return played(server.URL).open(t)
 }
 
-// What a server responds with, and what the error contains.
+// What a server responds with, and what the error contains. No request is repeated, not even one whose
+// connection breaks.
 func TestRefusals(t *testing.T) {
 	date := func(d time.Duration) http.Header {
 		return http.Header{"Date": {time.Now().Add(d).UTC().Format(http.TimeFormat)}}
@@ -154,6 +160,7 @@ func TestRefusals(t *testing.T) {
 		{&stub{status: 501, code: "NotImplemented", after: writes}, lease.ErrMisconfigured, []string{"does not support conditional writes"}},
 		{&stub{status: 500, code: "InternalError", header: http.Header{"X-Amz-Bucket-Region": {"mars-1"}}, after: writes}, nil, []string{"500", "s3:PutObject"}},
 		{&stub{status: 503, code: "ServiceUnavailable", after: writes}, nil, []string{"503", "s3:PutObject"}},
+		{&stub{after: writes}, nil, []string{"/probe"}},
 		{&stub{status: 409, code: "InvalidBucketState", after: writes}, nil, []string{"409"}},
 		{&stub{status: 200}, nil, []string{"no ETag"}},
 		{&stub{status: 200, after: writes}, nil, []string{"no ETag"}},
@@ -227,44 +234,6 @@ func TestConflictsAndThrottling(t *testing.T) {
 		if busy != (c.busy != "") || errors.Is(err, pages.ErrChanged) == busy || !strings.Contains(err.Error(), c.busy) {
 			t.Errorf("%s, version %q: %v", c.code, c.version, err)
 		}
-		server.Close()
-	}
-}
-
-// A write whose connection breaks before the response is not repeated, whether the connection is new or
-// was used before. No transport can send its body again, as one of HTTP/2 would after some errors.
-func TestNoWriteIsRepeated(t *testing.T) {
-	for _, fresh := range []bool{true, false} {
-		var puts atomic.Int64
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("ETag", `"old"`)
-			if r.Method == http.MethodPut {
-				puts.Add(1)
-				_, _ = io.Copy(io.Discard, r.Body) // a connection that is closed with unread bytes is reset
-				panic(http.ErrAbortHandler)
-			}
-		}))
-		cfg := played(server.URL).config()
-		transport := &http.Transport{DisableKeepAlives: fresh}
-		cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodPut && r.GetBody != nil {
-				t.Errorf("PUT %s can be sent again", r.URL.Path)
-			}
-			return transport.RoundTrip(r)
-		})
-		s, err := newServer(cfg, bucket, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := s.Read(t.Context(), "page-0000")
-		if err != nil || o.Version != "old" {
-			t.Fatalf("read: %+v, %v", o, err)
-		}
-		_, err = s.Write(t.Context(), "page-0000", []byte("data"), o.Version)
-		if n := puts.Load(); n != 1 || err == nil || errors.Is(err, pages.ErrChanged) {
-			t.Errorf("a broken connection: %v, after %d writes, want 1", err, n)
-		}
-		transport.CloseIdleConnections()
 		server.Close()
 	}
 }
