@@ -5,7 +5,6 @@ package etcdstore_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -30,9 +29,7 @@ func TestMain(m *testing.M) {
 
 // harness makes each storage a prefix of its own.
 func harness(c *etcd.Cluster) leasetest.Harness {
-	return processes.Stores(false, func(number int64) string {
-		return fmt.Sprintf("etcd://%s/storage/%d", strings.Join(c.Endpoints(), ","), number)
-	})
+	return processes.Stores(false, "etcd://"+strings.Join(c.Endpoints(), ",")+"/", "")
 }
 
 func TestConformance(t *testing.T) { leasetest.Run(t, harness(etcd.ForTest(t, 1))) }

@@ -3,6 +3,7 @@
 package k8sstore_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"slices"
@@ -25,14 +26,8 @@ func TestMain(m *testing.M) {
 	kubernetes.Main(m)
 }
 
-// storeURL is the URL of a store in a namespace, for a user.
-func storeURL(s *kubernetes.Server, user, namespace, name string) string {
-	return "k8s://" + namespace + "/" + name + "?server=" + s.Proxy(kubernetes.Token(user))
-}
-
 func TestConformance(t *testing.T) {
-	at := storeURL(kubernetes.Shared(t), kubernetes.Admin, "default", "store-%d")
-	leasetest.Run(t, processes.Stores(true, func(number int64) string { return fmt.Sprintf(at, number) }))
+	leasetest.Run(t, processes.Stores(true, "k8s://default/", "?server="+kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))))
 }
 
 // Processes reach the API server through a bad network. The server is killed.
@@ -50,7 +45,8 @@ var wantError = calls.WantError("k8sstore: ", "secret-of-")
 func TestRights(t *testing.T) {
 	s := kubernetes.Shared(t)
 	try := func(user, namespace string) error {
-		return calls.Everything(t.Context(), processes.Store(storeURL(s, user, namespace, "rights")).Open, nil)
+		stores := processes.Stores(true, "k8s://"+namespace+"/", "?server="+s.Proxy(kubernetes.Token(user)))
+		return calls.Everything(t.Context(), stores.New(t).Open, nil)
 	}
 	verbs := []string{"get", "list", "create", "update"}
 	for _, missing := range verbs {
@@ -109,9 +105,10 @@ subjects:
 
 // Those of a process and of a fleet are in docs/operating.md.
 func TestRequests(t *testing.T) {
-	s, c := kubernetes.Shared(t), &calls.Transport{RoundTripper: http.DefaultTransport}
+	c, name := &calls.Transport{RoundTripper: http.DefaultTransport}, strings.ToLower(rand.Text())
+	proxy := kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))
 	open := func() (driver.Store, error) {
-		return k8sstore.New(&http.Client{Transport: c}, s.Proxy(kubernetes.Token(kubernetes.Admin)), "default", "requests")
+		return k8sstore.New(&http.Client{Transport: c}, proxy, "default", name)
 	}
 	calls.Costs(t, open, &c.N, map[string]int64{
 		"start": 1, "acquire": 2, "acquire again": 1, "renew": 2, "get": 1, "release": 2, "list": 1,

@@ -5,10 +5,11 @@ package processes
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"strconv"
-	"sync/atomic"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,10 +17,11 @@ import (
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-// Stores returns a harness in which each storage has the URL for another number.
-func Stores(knowsTime bool, url func(number int64) string) leasetest.Harness {
-	var number atomic.Int64
-	return leasetest.Harness{KnowsTime: knowsTime, New: func(testing.TB) leasetest.Storage { return Store(url(number.Add(1))) }}
+// Stores returns a harness whose storages are at the URLs that begin and end so, with names between them.
+func Stores(knowsTime bool, begin, end string) leasetest.Harness {
+	return leasetest.Harness{KnowsTime: knowsTime, New: func(testing.TB) leasetest.Storage {
+		return Store(begin + strings.ToLower(rand.Text()) + end)
+	}}
 }
 
 // Store returns the storage at a URL.

@@ -4,7 +4,6 @@ package s3store_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"regexp"
@@ -31,15 +30,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// storeURL is the URL of a store with a prefix.
-func storeURL(endpoint, prefix string) string {
-	return "s3://" + s3.Bucket + "/" + prefix + "?endpoint=" + endpoint
-}
+// leases begins the URLs of stores.
+const leases = "s3://" + s3.Bucket + "/"
 
 func TestConformance(t *testing.T) {
 	s := s3.ForTest(t)
 	s3.Root.Setenv(t)
-	leasetest.Run(t, processes.Stores(true, func(number int64) string { return storeURL(s.Endpoint(), fmt.Sprint("storage/", number)) }))
+	leasetest.Run(t, processes.Stores(true, leases, "?endpoint="+s.Endpoint()))
 }
 
 // Processes reach the server through a bad network. The server is killed.
@@ -47,7 +44,7 @@ func TestProcesses(t *testing.T) {
 	s := s3.ForTest(t)
 	s3.Root.Setenv(t)
 	proxy := faults.HTTP(t, http.DefaultTransport, s.Endpoint())
-	processes.Run(t, storeURL(proxy.Endpoint(), "processes"), processes.Outage(s))
+	processes.Run(t, leases+"processes?endpoint="+proxy.Endpoint(), processes.Outage(s))
 	proxy.Check(t)
 }
 
@@ -123,7 +120,7 @@ func TestRights(t *testing.T) {
 	}
 	s3.User.Setenv(t)
 	try := func() error {
-		return calls.Everything(t.Context(), processes.Store(storeURL(server.Endpoint(), "fleet")).Open, nil)
+		return calls.Everything(t.Context(), processes.Store(leases+"fleet?endpoint="+server.Endpoint()).Open, nil)
 	}
 	for right, another := range map[string]string{
 		"s3:GetObject": "s3:GetObjectAcl", "s3:PutObject": "s3:PutObjectAcl", "s3:ListBucket": "s3:GetBucketAcl",
