@@ -330,19 +330,29 @@ func TestSimulation(t *testing.T) {
 		last = min(last, 10)
 	}
 	var made, fills, lives atomic.Int64
-	eachSeed(first, last, func(seed uint64) bool {
-		w := simulate(seed, variant{})
-		made.Add(int64(w.ledger.made))
-		fills.Add(int64(w.ledger.fills))
-		lives.Add(int64(len(w.processes)))
-		if *simSeed != 0 {
-			t.Log(strings.Join(w.log, "\n"))
-		}
-		if w.failed != "" {
-			t.Errorf("seed %d: %s\nreplay: go test ./lease -run '^TestSimulation$' -v -seed %d", seed, w.failed, seed)
-		}
-		return w.failed == ""
-	})
+	queue := make(chan uint64)
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for seed := range queue {
+				w := simulate(seed, variant{})
+				made.Add(int64(w.ledger.made))
+				fills.Add(int64(w.ledger.fills))
+				lives.Add(int64(len(w.processes)))
+				if *simSeed != 0 {
+					t.Log(strings.Join(w.log, "\n"))
+				}
+				if w.failed != "" {
+					t.Errorf("seed %d: %s\nreplay: go test ./lease -run '^TestSimulation$' -v -seed %d", seed, w.failed, seed)
+				}
+			}
+		})
+	}
+	for seed := first; seed <= last && !t.Failed(); seed++ {
+		queue <- seed
+	}
+	close(queue)
+	all.Wait()
 	seeds := int64(last - first + 1)
 	t.Logf("%d seeds, %d processes, %d reservations, %d IDs", seeds, lives.Load(), fills.Load(), made.Load())
 	if least := 5_000 * seeds; made.Load() < least && !t.Failed() {
@@ -377,21 +387,4 @@ func TestSimulationReplays(t *testing.T) {
 			t.Errorf("seed %d: %d events and %d IDs, then %d and %d", seed+1, len(a.log), a.ledger.made, len(b.log), b.ledger.made)
 		}
 	}
-}
-
-// eachSeed runs f with each seed, on every CPU, until f returns false.
-func eachSeed(first, last uint64, f func(seed uint64) bool) {
-	next := atomic.Uint64{}
-	next.Store(first - 1)
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for seed := next.Add(1); seed <= last; seed = next.Add(1) {
-				if !f(seed) {
-					next.Store(last)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
