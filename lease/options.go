@@ -68,14 +68,11 @@ func WithErrorHandler(handle func(error)) Option {
 
 func newConfig(opts []Option) (config, error) {
 	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: systemClock{}, report: otel.Handle,
-		machine: vmclock.System().Generation}
+		meters: otel.GetMeterProvider(), machine: vmclock.System().Generation}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&c)
 		}
-	}
-	if c.meters == nil {
-		c.meters = otel.GetMeterProvider()
 	}
 	var errs []error
 	if c.ttl < minKeeperTTL || c.ttl > MaxTTL {

@@ -126,10 +126,9 @@ func (p Processes) round(f *fleet, n int) {
 	}()
 	for begin := time.Now(); time.Since(begin) < workerTTL+time.Second; {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
-		if i := rand.IntN(workers); !slices.Contains(stopped, i) {
-			f.lives[i].end([]syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM}[rand.IntN(3)])
-			f.start(i)
-		}
+		i := (n + len(stopped) + rand.IntN(workers-len(stopped))) % workers // one that was not stopped
+		f.lives[i].end([]syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM}[rand.IntN(3)])
+		f.start(i)
 	}
 	for _, i := range stopped {
 		f.lives[i].signal(syscall.SIGCONT)
