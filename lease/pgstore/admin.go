@@ -79,10 +79,16 @@ func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := query(ctx, s, d.scan, s.sql(listSQL))
-	for _, r := range found {
-		blocks = append(blocks, lease.Grant(r.Block))
-	}
+	err = s.session(ctx, func(c *pgx.Conn) error {
+		rows, err := c.Query(ctx, s.sql(listSQL))
+		if err == nil {
+			blocks, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (lease.Grant, error) {
+				found, err := d.scan(r)
+				return lease.Grant(found.Block), err
+			})
+		}
+		return err
+	})
 	return blocks, err
 }
 

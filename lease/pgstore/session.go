@@ -64,34 +64,21 @@ func (s *store) session(ctx context.Context, f func(*pgx.Conn) error) (err error
 	return err
 }
 
-// query runs one statement, which is a transaction of its own, and returns its rows.
-func query[T any](ctx context.Context, s *store, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
+// one runs one statement, which is a transaction of its own, and returns its first row. Without one the
+// error is [pgx.ErrNoRows].
+func one[T any](ctx context.Context, s *store, scan pgx.RowToFunc[T], sql string, args ...any) (row T, err error) {
+	var read T
 	err = s.session(ctx, func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, sql, args...)
 		if err == nil {
-			all, err = pgx.CollectRows(rows, scan)
+			read, err = pgx.CollectOneRow(rows, scan)
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err // what was read may not have been committed
+	if err == nil { // otherwise what was read may not have been committed
+		row = read
 	}
-	return all, nil
-}
-
-// one is query for a statement with one row. Without it the error is [pgx.ErrNoRows].
-func one[T any](ctx context.Context, s *store, scan pgx.RowToFunc[T], sql string, args ...any) (row T, err error) {
-	all, err := query(ctx, s, scan, sql, args...)
-	if err != nil {
-		return row, err
-	}
-	switch len(all) {
-	case 0:
-		return row, pgx.ErrNoRows
-	case 1:
-		return all[0], nil
-	}
-	return row, pgx.ErrTooManyRows // a table that was restored without its key
+	return row, err
 }
 
 // transaction runs an operator's statements, after those of other operators.
