@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -180,37 +179,4 @@ func TestProcessorsAddedLater(t *testing.T) {
 	if fills := s.fills.Load(); fills > 4*workers*each/256 && !RaceEnabled {
 		t.Errorf("%d fills for %d IDs", fills, workers*each)
 	}
-}
-
-// While a batch is being filled it has no other user: neither another goroutine that runs on the
-// processor in the meantime nor one that calls from within the source.
-func TestOneOwnerWhileFilling(t *testing.T) {
-	c := newClock(noon)
-	s := &tagged{clock: c}
-	g := New(WithSource(s))
-	var seen sync.Map
-	span := func() {
-		if id, twice := seen.Swap(spanOf(g), true); twice {
-			t.Errorf("%v: an ID is a duplicate", id)
-		}
-	}
-	var depth atomic.Int64
-	s.filled = func() {
-		if depth.Add(1) == 1 {
-			span() // from within the source
-			var wg sync.WaitGroup
-			wg.Go(span)
-			wg.Wait()
-		}
-		depth.Add(-1)
-	}
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 4 * maxBatch {
-				span()
-			}
-		})
-	}
-	wg.Wait()
 }

@@ -64,20 +64,6 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// A run survives a refill: as many clear halves are used as trace IDs are made.
-func TestRunSurvivesARefill(t *testing.T) {
-	c := newClock(noon)
-	g, _ := c.learned(t)
-	first, _ := g.NewIDs(t.Context())
-	const n = 2000
-	for range n - 1 {
-		g.NewIDs(t.Context())
-	}
-	if last, _ := g.NewIDs(t.Context()); half(last)-half(first) != n {
-		t.Errorf("%d trace IDs took %d clear halves", n, half(last)-half(first))
-	}
-}
-
 // If a goroutine is stopped each time that it reads the clock, the progress of others is not
 // mistaken for a step of the clock.
 func TestStoppedAtEachReading(t *testing.T) {
