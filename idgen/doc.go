@@ -37,8 +37,8 @@
 // counter is invariant, the clock is read together with the counter, which is then trusted for up
 // to 250 ms of its own time: a step of the clock, or an error of the counter, goes unnoticed for
 // that long at most. A counter that disagrees with the clock is never used again; one that has
-// stopped is noticed within a second. In the first 16 ms of a generator, on other architectures, and
-// under the build tag purego, the clock is read for each trace ID.
+// stopped is noticed within a second. In the first 16 ms of a generator, on other architectures,
+// and under the build tag purego, the clock is read for each trace ID.
 //
 // A generator has one timer, which runs once a second while it is used, and a goroutine only while
 // it reports an error. [Generator.Close] stops the timer.
@@ -78,9 +78,9 @@
 //
 // If the source refuses, the ID consists of random bits (after the clear half, which continues as
 // usual) and is counted. The beginning and the end of such an outage are each reported once to
-// [otel.Handle], in a goroutine of their own, so that an error handler may block. While the clock is
-// outside the range of trace IDs, 2020 to 2089, trace IDs are entirely random, which is counted and
-// reported in the same way.
+// [otel.Handle], in a goroutine of their own, so that an error handler may block. While the clock
+// is outside the range of trace IDs, 2020 to 2089, trace IDs are entirely random, which is counted
+// and reported in the same way.
 //
 // # Time in tests
 //

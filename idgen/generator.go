@@ -19,8 +19,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// Generator generates trace and span IDs; it is an IDGenerator of OpenTelemetry's SDK. It is safe for
-// concurrent use, never waits and never fails. Create one per process with [New]: order holds only
+// Generator generates trace and span IDs: it is an IDGenerator of OpenTelemetry's SDK. It is safe
+// for concurrent use, never waits and never fails. Create one per process with [New]: order holds only
 // among the trace IDs of one generator. A zero Generator generates random IDs.
 type Generator struct {
 	slots  []slot // by processor; these and the first fields of eras share a cache line

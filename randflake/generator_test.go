@@ -56,7 +56,8 @@ type checker struct {
 	n     int
 }
 
-// Of testSecret, the tuple that encrypts to zero is early in a sequence and in a second: see TestZeroIsSkipped.
+// testSecret's tuple that encrypts to zero is early in a sequence and in a second: see
+// TestZeroIsSkipped.
 const testSecret = "test secret 2539"
 
 func newChecker(t testing.TB, l Lease, opts ...Option) *checker {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// EpochMillis is the first millisecond of the clear half, in Unix milliseconds: 2020-01-01T00:00:00Z.
+	// EpochMillis is the first millisecond of the clear half, in Unix time: 2020-01-01T00:00:00Z.
 	EpochMillis = 1_577_836_800_000
 	// SequenceBits is the width of the sequence.
 	SequenceBits = 23
@@ -26,7 +26,7 @@ var (
 	// ErrBeforeEpoch is returned for a time before 2020-01-01T00:00:00Z, which no trace ID can carry.
 	// Keep such a record's ID as it is.
 	ErrBeforeEpoch = errors.New("traceid: the time is before 2020-01-01T00:00:00Z")
-	// ErrAfterEnd is returned for a time past 2089-09-06T15:47:35.551Z, the last that an ID can carry.
+	// ErrAfterEnd is returned for a time past 2089-09-06T15:47:35.551Z, the last of an ID.
 	ErrAfterEnd = errors.New("traceid: the time is past 2089-09-06T15:47:35.551Z")
 	// ErrInvalidParts is returned by [New] for a sequence past [MaxSequence] and for a zero half.
 	ErrInvalidParts = errors.New("traceid: invalid parts")

@@ -4,10 +4,10 @@
 // A virtual machine that is restored from a snapshot continues with the snapshot's random numbers
 // until its kernel learns of the restore, some milliseconds later or never. Until then every copy
 // reads the same bytes. So each draw hashes the kernel's bytes together with all that may differ
-// between copies: the processor's random words (amd64 with RDRAND), the vmclock page, the wall clock
-// and the monotonic clock to the nanosecond, the time-stamp counter (amd64), the process ID, and how
-// often the process has drawn before. Two copies draw the same bytes only if all of these are equal:
-// never with RDRAND. The result is at least as hard to guess as the kernel's bytes.
+// between copies: the processor's random words (amd64 with RDRAND), the vmclock page, the wall and
+// the monotonic clock to the nanosecond, the time-stamp counter (amd64), the process ID, and how
+// often the process has drawn before. Two copies draw the same bytes only if all of these are
+// equal: never with RDRAND. The result is at least as hard to guess as the kernel's bytes.
 package entropy
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/traceflake/traceflake/internal/vmclock"
 )
 
-// Source is what a draw depends on. Tests may replace fields before the first draw. A Source is safe
-// for concurrent use.
+// Source is what a draw depends on. Tests may replace fields before the first draw. A Source is
+// safe for concurrent use.
 type Source struct {
 	Kernel    func(b []byte)           // fills b
 	Processor func() (words [4]uint64) // random words, 0 if there are none
@@ -56,8 +56,8 @@ var system = sync.OnceValue(NewSource)
 // Read fills b, of at most 8160 bytes, with this machine's random bytes.
 func Read(b []byte) { system().Read(b) }
 
-// Read fills b, of at most 8160 bytes. Every call reads every input again, so a draw after a restore
-// cannot be predicted or repeated from what was known before.
+// Read fills b, of at most 8160 bytes. Every call reads every input again, so a draw after a
+// restore cannot be predicted or repeated from what was known before.
 func (s *Source) Read(b []byte) {
 	var kernel [32]byte
 	s.Kernel(kernel[:])

@@ -21,8 +21,8 @@ func mapPage(path string) (*page, error) {
 		return nil, err
 	}
 	// Memory past the end of a regular file cannot be read.
-	if least := int64(unsafe.Sizeof(page{})); info.Mode().IsRegular() && info.Size() < least {
-		return nil, fmt.Errorf("%s is too short: %d bytes, need at least %d", path, info.Size(), least)
+	if info.Mode().IsRegular() && info.Size() < sizeGeneration {
+		return nil, fmt.Errorf("%s is too short: %d bytes, need at least %d", path, info.Size(), sizeGeneration)
 	}
 	b, err := syscall.Mmap(int(f.Fd()), 0, os.Getpagesize(), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {

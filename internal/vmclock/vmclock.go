@@ -28,7 +28,7 @@ const (
 	Off Source = iota
 	// GenerationCounter changes when the machine is restored from a snapshot.
 	GenerationCounter
-	// DisruptionMarker also changes on a live migration. It is read if there is no generation counter.
+	// DisruptionMarker also changes on a live migration. It is read if there is no counter.
 	DisruptionMarker
 )
 
