@@ -25,14 +25,13 @@ type hop struct {
 
 	// of edge
 	propagator propagation.TextMapPropagator // default: xtraceid.New()
-	sampler    sdktrace.Sampler              // default: ParentBased(AlwaysSample())
+	sampler    sdktrace.Sampler              // default: that of the SDK, ParentBased(AlwaysSample())
 	verify     func(trace.TraceID) bool      // of [xtraceid.Untrusted], if there is one
 
 	trace   string            // "" is a new one
 	parent  string            // of edge's span; "" is none
 	link    bool              // edge's span has a link to that of the headers
 	dropped bool              // not sampled
-	root    bool              // the root sampler was asked
 	sends   map[string]string // ends of what orders receives, or all after =
 }
 
@@ -61,13 +60,13 @@ func TestHops(t *testing.T) {
 	open := b3(lowT, "", alone...)
 	propagator := xtraceid.New(xtraceid.WithDeferredSampled())
 	cases := []hop{
-		{name: "nothing", root: true},
+		{name: "nothing"},
 		{name: "64-bit B3, sampled", headers: b3(lowT, "1", alone...), trace: traceT, parent: spanS},
 		{name: "64-bit B3, not sampled", headers: b3(lowT, "0", alone...), trace: traceT, parent: spanS, dropped: true},
-		{name: "other B3, not sampled", headers: b3(traceU, "0", alone...), trace: traceT, root: true},
-		{name: "x-trace-id alone", headers: alone, trace: traceT, root: true},
+		{name: "other B3, not sampled", headers: b3(traceU, "0", alone...), trace: traceT},
+		{name: "x-trace-id alone", headers: alone, trace: traceT},
 		{name: "B3 alone, 64-bit", headers: b3(low64, "1"), trace: low, parent: spanS},
-		{name: "refused", headers: b3(lowT, "0", alone...), propagator: xtraceid.New(refuse), root: true},
+		{name: "refused", headers: b3(lowT, "0", alone...), propagator: xtraceid.New(refuse)},
 		// If the caller leaves the sampling decision open, ParentBased drops the trace, unless
 		// WithDeferredSampled is set: then the services behind follow.
 		{name: "open, treated as sampled", headers: open, propagator: propagator,
@@ -85,9 +84,9 @@ func TestHops(t *testing.T) {
 	parent := "00-" + traceT + "-" + spanS
 	flags := func(f string) map[string]string { return map[string]string{"Traceparent": "-" + f} }
 	cases = append(cases,
-		hop{name: "random flag, a trace begins", propagator: random, root: true, sends: flags("03")},
+		hop{name: "random flag, a trace begins", propagator: random, sends: flags("03")},
 		hop{name: "random flag, not sampled", propagator: random, sampler: sdktrace.NeverSample(), dropped: true, sends: flags("02")},
-		hop{name: "random flag, x-trace-id", headers: alone, propagator: random, trace: traceT, root: true, sends: flags("01")},
+		hop{name: "random flag, x-trace-id", headers: alone, propagator: random, trace: traceT, sends: flags("01")},
 		hop{name: "no random flag", headers: []string{"traceparent", parent + "-01"}, propagator: random, trace: traceT, parent: spanS, sends: flags("01")},
 		hop{name: "random flag came", headers: []string{"traceparent", parent + "-03"}, propagator: random, trace: traceT, parent: spanS, sends: flags("03")},
 	)
@@ -98,9 +97,9 @@ func TestHops(t *testing.T) {
 	debug := map[string]string{"X-B3-Flags": ""}
 	cases = append(cases,
 		hop{name: "ours", headers: b3(traceT, "1"), verify: ours, trace: traceT, parent: spanS},
-		hop{name: "another's", headers: b3(traceU, "0"), verify: ours, link: true, root: true},
-		hop{name: "debug without an ID", headers: []string{"X-B3-Flags", "1"}, verify: ours, root: true, sends: debug},
-		hop{name: "debug with malformed IDs", headers: b3("xyz", "", "X-B3-Flags", "1"), verify: ours, root: true, sends: debug},
+		hop{name: "another's", headers: b3(traceU, "0"), verify: ours, link: true},
+		hop{name: "debug without an ID", headers: []string{"X-B3-Flags", "1"}, verify: ours, sends: debug},
+		hop{name: "debug with malformed IDs", headers: b3("xyz", "", "X-B3-Flags", "1"), verify: ours, sends: debug},
 	)
 
 	// How the edge treats each kind of client during a migration.
@@ -114,11 +113,11 @@ func TestHops(t *testing.T) {
 	for _, c := range []hop{
 		{name: "old app, 64-bit B3", headers: b3(low64, "1"), trace: low, parent: spanS},
 		{name: "old app, 64-bit B3 and x-trace-id", headers: b3(low64, "1", "x-trace-id", now), trace: now, parent: spanS},
-		{name: "new app", headers: []string{"x-trace-id", now}, trace: now, root: true},
-		{name: "new app, a slow request", headers: []string{"x-trace-id", slow}, trace: slow, root: true},
-		{name: "new app, an ID made an hour ago", headers: []string{"x-trace-id", client(-time.Hour)}, root: true},
-		{name: "UUID of version 7", headers: []string{"x-trace-id", v7.String()}, root: true},
-		{name: "random", headers: []string{"x-trace-id", "f" + now[1:]}, root: true},
+		{name: "new app", headers: []string{"x-trace-id", now}, trace: now},
+		{name: "new app, a slow request", headers: []string{"x-trace-id", slow}, trace: slow},
+		{name: "new app, an ID made an hour ago", headers: []string{"x-trace-id", client(-time.Hour)}},
+		{name: "UUID of version 7", headers: []string{"x-trace-id", v7.String()}},
+		{name: "random", headers: []string{"x-trace-id", "f" + now[1:]}},
 	} {
 		c.name, c.verify = "migrating, "+c.name, whileMigrating(keyring)
 		cases = append(cases, c)
@@ -162,9 +161,6 @@ func (c hop) run(t *testing.T) {
 	isNew := !slices.Contains(c.headers, id.String()) && traceid.Plausible(id, time.Now(), time.Minute, time.Minute)
 	if isNew != (c.trace == "") || !isNew && id.String() != c.trace {
 		t.Errorf("trace %s, want %q", id, c.trace)
-	}
-	if asked := edge.root.asked.Load() == 1; asked != c.root || orders.root.asked.Load() > 0 {
-		t.Errorf("edge's root sampler was asked: %v, want %v; that of orders %d times", asked, c.root, orders.root.asked.Load())
 	}
 	for name, end := range c.sends {
 		if got := received.Get(name); !strings.HasSuffix("="+got, end) || end == "" && got != "" {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
@@ -27,32 +26,21 @@ const (
 	spanS  = "53995c3f42cd8ad8"
 )
 
-// rootSampler samples all roots and counts its calls.
-type rootSampler struct{ asked atomic.Int64 }
-
-func (s *rootSampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
-	s.asked.Add(1)
-	return sdktrace.AlwaysSample().ShouldSample(p)
-}
-
-func (s *rootSampler) Description() string { return "root" }
-
 // service is a server with its own SDK.
 type service struct {
 	*httptest.Server
 	telemetry []otelhttp.Option
 	spans     *tracetest.SpanRecorder
-	root      rootSampler
 }
 
-// startService starts a server until the test ends. The default sampler is ParentBased(rootSampler).
+// startService starts a server until the test ends.
 func startService(t *testing.T, propagator propagation.TextMapPropagator, sampler sdktrace.Sampler,
 	verify func(trace.TraceID) bool, h http.HandlerFunc,
 ) *service {
 	t.Helper()
 	s := &service{spans: tracetest.NewSpanRecorder()}
 	if sampler == nil {
-		sampler = sdktrace.ParentBased(&s.root)
+		sampler = sdktrace.ParentBased(sdktrace.AlwaysSample())
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans),
 		sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(idgen.New()))
