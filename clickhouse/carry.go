@@ -17,14 +17,11 @@ func (o *adoption) carried() (c carried, err error) {
 		}
 		return c, fmt.Errorf("clickhouse: the table %s cannot be adopted: column %s %s; %s", o.named(""), name, why, hint)
 	}
-	exporters := func(name string) bool {
-		return slices.ContainsFunc(columns, func(column []string) bool { return column[1] == name })
-	}
 	for _, column := range t.columns {
 		if column.kind != "EPHEMERAL" {
 			c.readable = append(c.readable, column.name)
 		}
-		if column.kind != "" && exporters(column.name) {
+		if column.kind != "" && slices.ContainsFunc(columns, func(of []string) bool { return of[1] == column.name }) {
 			c.notes = append(c.notes, "the column "+column.name+" of the exporter has no "+column.kind+" in the new table")
 		}
 	}
@@ -32,11 +29,8 @@ func (o *adoption) carried() (c carried, err error) {
 	for _, e := range elements(t.create) {
 		word, rest, _ := strings.Cut(e, " ")
 		index, _, _ := strings.Cut(rest, " ")
-		i := slices.IndexFunc(t.columns, func(c column) bool { return strings.HasPrefix(e, strings.ReplaceAll(quoteName(c.name), "'", `\'`)+" ") })
-		switch {
-		case i >= 0 && !exporters(t.columns[i].name):
-			c.columns = append(c.columns, e)
-		case i < 0 && (word != "INDEX" || !strings.Contains(layout, "INDEX "+index+" ")):
+		exporters := slices.ContainsFunc(columns, func(of []string) bool { return quoteName(of[1]) == word })
+		if !exporters && (word != "INDEX" || !strings.Contains(layout, "INDEX "+index+" ")) {
 			c.elements = append(c.elements, e)
 		}
 	}

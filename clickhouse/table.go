@@ -5,7 +5,6 @@ import (
 	_ "embed" // the SQL
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -51,8 +50,7 @@ const serviceKey = "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), Serv
 // carried is what a new table takes over from the one whose place it takes.
 type carried struct {
 	engine   string   // "" is MergeTree, on a cluster ReplicatedMergeTree
-	columns  []string // definitions of the columns that are not the exporter's
-	elements []string // indexes, constraints and projections other than the layout's own
+	elements []string // columns other than the exporter's; indexes, constraints and projections other than the layout's
 	ttl      string   // expressions; "" is by Schema.TTL
 	settings []string // each as in storage_policy = 'cold'
 	comment  string
@@ -84,7 +82,7 @@ func (s Schema) createRows(suffix string, c carried) string {
 		layout = strings.Replace(layout, resources, resources+" SETTINGS (min_compress_block_size = 262144, max_compress_block_size = 1048576)", 1)
 	}
 	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s (\n%s\n) ENGINE = %s\nPARTITION BY toDate(Timestamp)%s\nORDER BY (%s)%s\nSETTINGS %s%s",
-		s.quoted(suffix), s.onCluster(), strings.Join(slices.Concat([]string{layout}, c.columns, c.elements), ",\n    "), cmp.Or(c.engine, s.engine()),
+		s.quoted(suffix), s.onCluster(), strings.Join(append([]string{layout}, c.elements...), ",\n    "), cmp.Or(c.engine, s.engine()),
 		primary, s.sortingKey(), ttl, strings.Join(append([]string{settings}, c.settings...), ", "), c.comment)
 }
 

@@ -52,7 +52,7 @@ func TestChangesShowAtOnce(t *testing.T) {
 			e.run(s.Statements())
 			spans := few()
 			late := spans[1]
-			late.id, late.start, late.parent = 99, late.start.Add(150*time.Hour), late.id
+			late.id, late.start, late.parent = 99, late.start.Add(150*time.Hour), hex(late.id)
 			gone, keep := spans[0].trace, func(*span) bool { return true }
 			spans = append(spans, late)
 			e.insert(s.Table, spans[:150])
@@ -70,7 +70,7 @@ func TestChangesShowAtOnce(t *testing.T) {
 				{"OPTIMIZE TABLE spans FINAL", keep},
 				{"ALTER TABLE spans UPDATE Duration = 7, StatusCode = 'Error' WHERE ServiceName = 'service-2' SETTINGS mutations_sync = 1", func(s *span) bool {
 					if s.service == "service-2" {
-						s.duration, s.failed = 7, true
+						s.duration, s.status = 7, "Error"
 					}
 					return true
 				}},

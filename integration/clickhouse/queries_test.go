@@ -41,24 +41,19 @@ func world() []span {
 		root := r.Uint64() | 1
 		for k := range n {
 			s := span{trace: id, id: root + uint64(k), service: fmt.Sprintf("service-%d", r.IntN(5)), name: fmt.Sprintf("GET /%d", r.IntN(4)),
-				start: at.Add(time.Duration(r.IntN(500_000_000))), duration: time.Duration(r.IntN(1_000_000_000)), failed: r.IntN(20) == 0,
+				start: at.Add(time.Duration(r.IntN(500_000_000))), duration: time.Duration(r.IntN(1_000_000_000)), status: map[bool]string{true: "Error", false: "Unset"}[r.IntN(20) == 0],
 				user: fmt.Sprint("u", r.IntN(40)), host: fmt.Sprint("h", r.IntN(3))}
-			if k > 0 {
-				s.parent = root
-			} else {
-				s.start = at
-			}
-			switch {
-			case k == 1 && i%100 == 10: // late: the root lasts that long
-				s.start = at.Add(3 * time.Hour)
-				spans[len(spans)-1].duration = 4 * time.Hour
-			case k == n-1 && k > 1 && i%100 == 20: // late, and its own child later still
-				s.start, s.parent = at.Add(30*time.Minute), 0
-				s.duration = 2 * time.Hour
+			switch s.parent = hex(root); {
 			case k == 0 && i%100 == 30: // the root is not stored
-				s.parent = 7
+				s.parent = hex(7)
 			case k == 0 && i%100 == 40: // a clock two minutes behind
-				s.start = at.Add(-2 * time.Minute)
+				s.start, s.parent = at.Add(-2*time.Minute), ""
+			case k == 0:
+				s.start, s.parent = at, ""
+			case k == 1 && i%100 == 10: // late
+				s.start = at.Add(3 * time.Hour)
+			case k == n-1 && k > 1 && i%100 == 20: // late, and no child
+				s.start, s.parent = at.Add(30*time.Minute), ""
 			}
 			spans = append(spans, s)
 		}
@@ -66,7 +61,7 @@ func world() []span {
 	for i := range 60 { // a service with an odd name and a clock of 100 ms
 		s := spans[10*i]
 		s.id, s.service, s.start = uint64(1+i), oddService, noon.Add(2*time.Hour+time.Duration(i/11)*100*time.Millisecond)
-		s.trace, s.parent = fmt.Sprintf("%032x", 1+i), 0
+		s.trace, s.parent = fmt.Sprintf("%032x", 1+i), ""
 		spans = append(spans, s)
 	}
 	return spans
@@ -77,7 +72,7 @@ const oddService = `it's "a" \n {x:String} ${y} --`
 
 func ids(spans []span) (all []string) {
 	for _, s := range spans {
-		all = append(all, fmt.Sprintf("%016x", s.id))
+		all = append(all, hex(s.id))
 	}
 	return sorted(all)
 }
@@ -88,7 +83,7 @@ const listed = "TraceId || ' ' || toString(toUnixTimestamp64Nano(Timestamp)) || 
 func list(spans []span) []string {
 	var all []string
 	for _, s := range spans {
-		all = append(all, fmt.Sprintf("%s %d %s %s %d %s", s.trace, s.start.UnixNano(), s.service, s.name, s.duration.Nanoseconds(), s.status()))
+		all = append(all, fmt.Sprintf("%s %d %s %s %d %s", s.trace, s.start.UnixNano(), s.service, s.name, s.duration.Nanoseconds(), s.status))
 	}
 	return all
 }
@@ -105,17 +100,8 @@ func TestQueriesFindWhatWasStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			s.Database, s.Table = e.Database(), "spans"
-			switch {
-			case s.Cluster != "":
-				e.creates2(s)
-				e.insert2("spans", spans)
-			case s.Layout == clickhouse.Overlay:
-				e.run(collectorTable("spans")[:1], nil)
-				fallthrough
-			default:
-				e.run(s.Statements())
-				e.insert("spans", spans)
-			}
+			e.tables(s)
+			e.insert2(s, spans)
 			testTraces(t, e, s, spans)
 			if s.KeepLookup { // the other queries are those of the default
 				return
@@ -232,7 +218,7 @@ func testSearch(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		"service":   {clickhouse.Search{Service: "service-2"}, func(s span) bool { return s.service == "service-2" }},
 		"name":      {clickhouse.Search{Name: "GET /1"}, func(s span) bool { return s.name == "GET /1" }},
 		"both":      {clickhouse.Search{Service: "service-2", Name: "GET /1"}, func(s span) bool { return s.service == "service-2" && s.name == "GET /1" }},
-		"errors":    {clickhouse.Search{Service: "service-2", Errors: true}, func(s span) bool { return s.service == "service-2" && s.failed }},
+		"errors":    {clickhouse.Search{Service: "service-2", Errors: true}, func(s span) bool { return s.service == "service-2" && s.status == "Error" }},
 		"slow":      {clickhouse.Search{MinDuration: 900 * time.Millisecond}, func(s span) bool { return s.duration >= 900*time.Millisecond }},
 		"fast":      {clickhouse.Search{MaxDuration: 10 * time.Millisecond}, func(s span) bool { return s.duration <= 10*time.Millisecond }},
 		"attribute": {clickhouse.Search{Attributes: map[string]string{"user.id": "u7"}}, func(s span) bool { return s.user == "u7" }},

@@ -17,18 +17,15 @@ import (
 
 var granted = regexp.MustCompile(`(?m)^GRANT (.*) ON (\S+) TO operator;(?: -- (.*))?$`)
 
-// right is one that docs/clickhouse.md lists.
-type right struct{ what, on string }
-
 // commands are those that need the rights.
 var commands = []string{"create", "adopt"}
 
-// of returns the rights that a command needs: those that the page lists for it, or for both.
-func of(command string) (all []right) {
+// of returns a statement for each right that a command needs: those that the page lists for it, or for both.
+func of(command string) (all []string) {
 	for _, m := range granted.FindAllStringSubmatch(read("../../docs/clickhouse.md"), -1) {
 		for what := range strings.SplitSeq(m[1], ", ") {
 			if strings.Contains(command, m[3]) {
-				all = append(all, right{what, m[2]})
+				all = append(all, "GRANT "+what+" ON "+strings.Replace(m[2], "otel.", "traceflake_*.", 1))
 			}
 		}
 	}
@@ -43,9 +40,9 @@ func users() []byte {
 		for i := range len(of(command)) + 1 {
 			role := fmt.Sprint(command, i)
 			roles += "<" + role + "><grants>"
-			for k, r := range of(command) {
+			for k, grant := range of(command) {
 				if k != i {
-					roles += "<query>GRANT " + r.what + " ON " + strings.Replace(r.on, "otel.", "traceflake_*.", 1) + "</query>"
+					roles += "<query>" + grant + "</query>"
 				}
 			}
 			roles, taken = roles+"</grants></"+role+">", taken+"<query>GRANT "+role+"</query>"
@@ -63,7 +60,7 @@ func TestRights(t *testing.T) {
 	}
 	for _, command := range commands {
 		all := of(command)
-		for i, missing := range append(all, right{}) {
+		for i, missing := range append(all, "") {
 			e := newEngine(t)
 			e.run(collectorTable("spans"), nil)
 			e.run(collectorTable("overlay")[:1], nil)
@@ -74,18 +71,18 @@ func TestRights(t *testing.T) {
 				}))
 			}
 			want := "necessary to have the grant "
-			if strings.HasPrefix(missing.what, "SHOW") {
+			if strings.HasPrefix(missing, "GRANT SHOW") {
 				want = "may not see"
 			}
 			err := as(i)
-			if missing.what != "" {
+			if missing != "" {
 				if err == nil || !strings.HasPrefix(err.Error(), "clickhouse: ") || strings.Contains(err.Error(), "HTTP") || !strings.Contains(err.Error(), want) {
-					t.Errorf("%s without %s: %v", command, missing.what, err)
+					t.Errorf("%s without %s: %v", command, missing, err)
 				}
 				err = as(len(all))
 			}
 			if err != nil {
-				t.Errorf("%s after %q was granted: %v", command, missing.what, err)
+				t.Errorf("%s after %q was granted: %v", command, missing, err)
 			}
 		}
 	}

@@ -20,9 +20,16 @@ var (
 	onCluster = regexp.MustCompile(" ON CLUSTER [`'][a-z{}]+[`']")
 )
 
-// creates2 runs the statements of a schema with a cluster on two shards.
-func (e *engine) creates2(s clickhouse.Schema) {
+// tables runs the statements of a schema: for an Overlay on the exporter's table, with a cluster on two shards.
+func (e *engine) tables(s clickhouse.Schema) {
 	e.t.Helper()
+	if s.Layout == clickhouse.Overlay {
+		e.run(collectorTable(s.Table)[:1], nil)
+	}
+	if s.Cluster == "" {
+		e.run(s.Statements())
+		return
+	}
 	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
 		e.t.Skip("for the embedded engine only")
 	}
@@ -57,32 +64,26 @@ func (e *engine) creates2(s clickhouse.Schema) {
 	}
 }
 
-// insert2 stores spans in the tables in which the Distributed table looks for their traces, and returns them by table.
-func (e *engine) insert2(table string, spans []span) map[string][]span {
+// insert2 stores spans, with a cluster in the tables in which the Distributed table looks for their traces.
+func (e *engine) insert2(s clickhouse.Schema, spans []span) {
 	e.t.Helper()
-	shards := map[string][]span{}
-	for _, span := range spans {
-		name := fmt.Sprintf("%s_%d", table, 1+parse(span.trace)[15]%2)
-		shards[name] = append(shards[name], span)
+	if s.Cluster == "" {
+		e.insert(s.Table, spans)
+		return
 	}
-	for name, spans := range shards {
-		e.insert(name, spans)
+	for shard := range 2 {
+		own := slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return int(parse(s.trace)[15])%2 != shard })
+		e.insert(fmt.Sprint(s.Table, "_", 1+shard), own)
 	}
-	return shards
 }
 
 // TestUnusedShardsAreNotAsked: with a known ID the Distributed table asks the shard that has the trace, and no other.
 func TestUnusedShardsAreNotAsked(t *testing.T) {
 	e := newEngine(t)
 	schema := clickhouse.Schema{Table: "spans", Cluster: "two"}
-	e.creates2(schema)
-	shards := e.insert2("spans", world()[:100])
-	var ids []trace.TraceID
-	for _, s := range shards["spans_2"] {
-		if id := parse(s.trace); !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
+	e.tables(schema)
+	e.insert2(schema, world()[:100])
+	ids := e.traceIDs("SELECT DISTINCT TraceId FROM spans_2")
 	e.exec("DROP VIEW spans_local")
 	e.exec("CREATE VIEW spans_local AS SELECT * FROM spans_2 WHERE throwIf(shardNum() = 1, 'this shard was asked') = 0")
 	e.fails("SELECT count() FROM spans", "this shard was asked")

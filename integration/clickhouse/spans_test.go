@@ -32,37 +32,27 @@ func read(file string) string {
 type span struct {
 	trace    string
 	id       uint64
-	parent   uint64
+	parent   string
 	service  string
 	name     string
 	start    time.Time
 	duration time.Duration
-	failed   bool
+	status   string
 	user     string
 	host     string
 }
 
-func (s span) status() string {
-	if s.failed {
-		return "Error"
-	}
-	return "Unset"
-}
+// hex is a span's ID as text.
+func hex(id uint64) string { return fmt.Sprintf("%016x", id) }
 
 func (s span) values() string {
-	hex := func(n uint64) string {
-		if n == 0 {
-			return ""
-		}
-		return fmt.Sprintf("%016x", n)
-	}
 	service := strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s.service)
 	start := "'" + s.start.UTC().Format("2006-01-02 15:04:05.000000000") + "'"
 	if s.start.Year() > 2261 { // as clickhouse-go sends it: its nanoseconds overflow
 		start = fmt.Sprintf("fromUnixTimestamp64Nano(toInt64('%d'))", s.start.UnixNano())
 	}
 	return fmt.Sprintf("(%s,'%s','%s','%s','%s','%s','Server',{'service.name':'%s','host.name':'%s'},{'user.id':'%s'},%d,'%s')",
-		start, s.trace, hex(s.id), hex(s.parent), service, s.name, service, s.host, s.user, s.duration.Nanoseconds(), s.status())
+		start, s.trace, hex(s.id), s.parent, service, s.name, service, s.host, s.user, s.duration.Nanoseconds(), s.status)
 }
 
 func (e *engine) insert(table string, spans []span) {

@@ -108,11 +108,10 @@ func (e *engine) store4tools(random int) []string {
 	tables := append([]string{"exporter"}, slices.Sorted(maps.Keys(schemas))...)
 	for table, s := range schemas {
 		s.Table = table
+		e.tables(s)
 		if table == "overlay" {
-			e.run(collectorTable("overlay")[:1], nil)
 			e.run(s.DropLookup())
 		}
-		e.run(s.Statements())
 	}
 	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage, Events.Timestamp, Events.Name, Events.Attributes"
 	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(leftPad(hex(h1), 16, '0') || leftPad(hex(h2), 16, '0')), assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2)))", random)
@@ -131,7 +130,7 @@ func (e *engine) store4tools(random int) []string {
 		insert(table, "1")
 	}
 	if random == 0 {
-		e.creates2(clickhouse.Schema{Table: "shards", Cluster: "two"})
+		e.tables(clickhouse.Schema{Table: "shards", Cluster: "two"})
 		for i, table := range []string{"shards_1", "shards_2"} {
 			insert(table, fmt.Sprintf("reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16)))) %% 2 = %d", i))
 		}
