@@ -68,28 +68,34 @@ func (p *HTTPProxy) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	if err != nil {
 		return nil, err
 	}
-	forward := func(ctx context.Context, answered bool) (*http.Response, error) {
+	forward := func(ctx context.Context) (*http.Response, error) {
 		out := r.Clone(ctx)
 		out.Body = io.NopCloser(bytes.NewReader(body))
-		res, err := p.transport.RoundTrip(out)
-		if err == nil && !answered {
-			_, _ = io.Copy(io.Discard, res.Body)
-			_ = res.Body.Close()
-		}
-		return res, err
+		return p.transport.RoundTrip(out)
 	}
-	err = p.Send(func(answered bool) (err error) {
-		res, err = forward(r.Context(), answered)
+	err = p.Send(func(answered bool) error {
+		got, err := forward(r.Context())
+		if err == nil && !answered {
+			drain(got)
+		}
+		res = got
 		return err
 	}, func() { // if the server is down, it is lost
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_, _ = forward(ctx, false)
+		if res, err := forward(ctx); err == nil {
+			drain(res)
+		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	return res, nil
+}
+
+func drain(res *http.Response) {
+	_, _ = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close()
 }
 
 // hangUp lets a client see what it sees when its connection breaks. In HTTP/2 a connection carries
