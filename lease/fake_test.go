@@ -169,7 +169,8 @@ func newBench(t *testing.T, opts ...lease.Option) *bench {
 		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
 		lease.WithMachine(func() uint64 { return *b.life }),
 	}, opts...)
-	k := must(lease.NewKeeper(b.store, testCodec, append(opts, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))...)) // nil changes nothing
+	opts = append(opts, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil)) // which change nothing
+	k := must(lease.NewKeeper(b.store, testCodec, opts...))
 	k.SetJitter(func() float64 { return 0.5 })
 	k.ReportAtOnce()
 	b.Keeper = k

@@ -124,9 +124,12 @@ func (l *loader) spoil(g *lease.Grant, r *lease.Request, unused *time.Time) {
 		if g.Nodes == 0 {
 			return // of two mistakes the store may report either
 		}
-		r.Now = pick(*l, time.Time{}, time.Unix(randflake.Epoch, -1), time.Unix(randflake.EndOfLife, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC),
-			time.Unix(randflake.Epoch, 0), time.Unix(randflake.EndOfLife-1, 0), // valid, like those below if the store has no clock
-			time.Now().Add(lease.MaxClockAhead-20*time.Second), time.Now().Add(lease.MaxClockAhead+20*time.Second), time.Now().Add(23*time.Hour))
+		now := time.Now()
+		r.Now = pick(*l, time.Time{}, time.Unix(randflake.Epoch, -1), time.Unix(randflake.EndOfLife, 0),
+			time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC),
+			// These are valid, at least if the store has no clock.
+			time.Unix(randflake.Epoch, 0), time.Unix(randflake.EndOfLife-1, 0), now.Add(23*time.Hour),
+			now.Add(lease.MaxClockAhead-20*time.Second), now.Add(lease.MaxClockAhead+20*time.Second))
 	case 7:
 		r.Now = r.Now.In(time.FixedZone("", 5*3600))
 	case 8:
@@ -138,7 +141,7 @@ func (l *loader) spoil(g *lease.Grant, r *lease.Request, unused *time.Time) {
 	case 11:
 		g.Nodes /= 2
 	case 12:
-		*g = lease.Grant{Lease: randflake.Lease{Node: g.Node, Nodes: g.Nodes}, Nonce: g.Nonce, Version: g.Version} // all that counts
+		g.Start, g.End, g.Owner = time.Time{}, time.Time{}, "" // which do not count
 	case 13:
 		*unused = pick(*l, time.Time{}, g.Start, g.End.Add(time.Hour))
 	case 14, 15:
