@@ -16,8 +16,7 @@ import (
 // ends. The source and the clock are reported separately: otherwise each call in which one of them
 // works would end the outage of the other.
 type refusals struct {
-	reasons [len(reasons)]atomic.Int64
-
+	reasons             [len(reasons)]atomic.Int64
 	fromSource, inRange outage
 }
 
