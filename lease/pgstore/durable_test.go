@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,15 +12,14 @@ import (
 
 // Where the database commits without waiting for the disk, the store waits.
 func TestSynchronousCommitIsForcedOn(t *testing.T) {
-	dsn := database(t)
 	for _, c := range []struct{ byDefault, want string }{
 		{"off", "on"},
 		{"local", "on"},
 		{"remote_apply", "remote_apply"},
 	} {
 		t.Run(c.byDefault, func(t *testing.T) {
+			dsn := database(t)
 			setup := connect(t, dsn, nil)
-			execute(t, setup, "DROP TABLE IF EXISTS traceflake_leases, traceflake_leases_store, commits CASCADE")
 			execute(t, setup, "ALTER DATABASE "+value[string](t, setup, "SELECT quote_ident(current_database())")+" SET synchronous_commit = "+c.byDefault)
 			pool := connect(t, dsn, nil) // new sessions
 			if got := value[string](t, pool, "SHOW synchronous_commit"); got != c.byDefault {
@@ -37,7 +37,6 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 			execute(t, pool, "CREATE TABLE commits (setting text)")
 			execute(t, pool, `CREATE FUNCTION log_commit() RETURNS trigger LANGUAGE plpgsql AS
 				$$ BEGIN INSERT INTO commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$`)
-			defer execute(t, pool, "DROP FUNCTION log_commit CASCADE")
 			execute(t, pool, `CREATE CONSTRAINT TRIGGER log_commit AFTER UPDATE ON traceflake_leases
 				DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION log_commit()`)
 			logged := func(what, want string, write func() error) {
@@ -88,23 +87,11 @@ func TestAnswersAreFlushed(t *testing.T) {
 	// leaves a commit unflushed and returns its end in the log.
 	unflushed := func() string {
 		for range 100 {
-			tx, err := pool.Begin(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = tx.Exec(ctx, "SET LOCAL synchronous_commit = off")
-			if err == nil {
-				_, err = tx.Exec(ctx, "UPDATE traceflake_leases SET version = version + 1 WHERE node = $1", int64(g.Node))
-			}
-			if err == nil {
-				err = tx.Commit(ctx)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			execute(t, pool, fmt.Sprintf("BEGIN; SET LOCAL synchronous_commit = off; "+
+				"UPDATE traceflake_leases SET version = version + 1 WHERE node = %d; COMMIT", g.Node))
 			var lsn string
 			var flushed bool
-			err = pool.QueryRow(ctx, "SELECT lsn::text, pg_current_wal_flush_lsn() >= lsn FROM pg_current_wal_insert_lsn() AS lsn").Scan(&lsn, &flushed)
+			err := pool.QueryRow(ctx, "SELECT lsn::text, pg_current_wal_flush_lsn() >= lsn FROM pg_current_wal_insert_lsn() AS lsn").Scan(&lsn, &flushed)
 			if err != nil {
 				t.Fatal(err)
 			}
