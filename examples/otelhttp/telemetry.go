@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -54,12 +55,9 @@ func startTelemetry(ctx context.Context, service string) (
 
 // newExporter prints spans, unless a variable says where they go.
 func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
-	for _, name := range []string{
-		"OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-	} {
-		if os.Getenv(name) != "" {
-			return autoexport.NewSpanExporter(ctx)
-		}
+	if cmp.Or(os.Getenv("OTEL_TRACES_EXPORTER"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"),
+		os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")) != "" {
+		return autoexport.NewSpanExporter(ctx)
 	}
 	return stdouttrace.New()
 }
