@@ -285,7 +285,7 @@ func TestCounterIsForTheSystemClock(t *testing.T) {
 		opts []Option
 		used bool
 	}{
-		"default":          {[]Option{WithSource(nil), WithClock(nil), WithMeterProvider(nil)}, true},
+		"default":          {[]Option{nil, WithSource(nil), WithClock(nil), WithMeterProvider(nil)}, true},
 		"set again":        {[]Option{WithClock(newClock(noon)), WithClock(randflake.SystemClock{})}, true},
 		"a test's clock":   {[]Option{WithClock(newClock(noon))}, false},
 		"a clock function": {[]Option{WithClock(randflake.ClockFunc(time.Now))}, false},

@@ -169,7 +169,7 @@ func newBench(t *testing.T, opts ...lease.Option) *bench {
 		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
 		lease.WithMachine(func() uint64 { return *b.life }),
 	}, opts...)
-	opts = append(opts, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil)) // which change nothing
+	opts = append(opts, nil, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil)) // which change nothing
 	k := must(lease.NewKeeper(b.store, testCodec, opts...))
 	k.SetJitter(func() float64 { return 0.5 })
 	k.ReportAtOnce()

@@ -61,7 +61,7 @@ func server(t *testing.T, bounded, plain answer) (address string, queries *[]str
 func client(t *testing.T, b Backend, opts ...Option) *http.Client {
 	t.Helper()
 	verify := WithVerifier(func(id trace.TraceID) bool { return traceid.Low(id) == low })
-	tr, err := New(b, append([]Option{verify}, opts...)...)
+	tr, err := New(b, append([]Option{verify, nil, WithTransport(nil), WithMeterProvider(nil)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,17 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/k8sstore"
 	"github.com/traceflake/traceflake/lookup"
-	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/sparx64"
@@ -87,30 +81,6 @@ func TestZeroValues(t *testing.T) {
 			}
 		}
 	}
-}
-
-// A nil option changes nothing, in any package.
-func TestNilOptions(t *testing.T) {
-	codec, err := randflake.NewCodec(make([]byte, sparx64.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
-	idgen.New(nil)
-	traceid.NewVerifier(nil, nil)
-	xtraceid.New(nil)
-	request := httptest.NewRequest("GET", "/", http.NoBody)
-	inTrace := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}})
-	request = request.WithContext(trace.ContextWithSpanContext(t.Context(), inTrace))
-	xtraceid.ResponseHandler(http.NotFoundHandler(), nil).ServeHTTP(httptest.NewRecorder(), request)
-	_, generator := randflake.NewGenerator(codec, randflake.Lease{Nodes: 1, Start: time.Now(), End: time.Now().Add(time.Hour)}, nil)
-	keeper, started := lease.Start(t.Context(), driver.NewMemory(driver.AllNodes), codec, nil)
-	_, transport := lookup.New(lookup.Tempo, nil, lookup.WithTransport(nil), lookup.WithMeterProvider(nil))
-	_, bolt := boltstore.New("leases.db")
-	_, k8s := k8sstore.New(http.DefaultClient, "https://127.0.0.1", "default", "")
-	if err := errors.Join(generator, started, transport, bolt, k8s); err != nil {
-		t.Fatal(err)
-	}
-	_ = keeper.Close(t.Context())
 }
 
 // noServer is a database that cannot be reached.

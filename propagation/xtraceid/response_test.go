@@ -47,7 +47,7 @@ func TestResponseHandler(t *testing.T) {
 		})
 	}
 	end := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	plain := func(h http.Handler) http.Handler { return xtraceid.ResponseHandler(h) }
+	plain := func(h http.Handler) http.Handler { return xtraceid.ResponseHandler(h, nil) }
 	timed := func(h http.Handler) http.Handler { return xtraceid.ResponseHandler(h, xtraceid.WithServerTiming()) }
 	ids, exposed := []string{traceT}, []string{"x-trace-id"}
 	for _, c := range []struct {
