@@ -48,11 +48,9 @@ func newWorld(seed uint64, v variant) *world {
 	w.servers = append(w.servers, w.newServer(first, w.nodes))
 	if w.twoStores {
 		with, nodes := first, w.nodes
-		switch {
-		case w.wrong("two stores with one secret"):
-		case w.rng.IntN(2) == 0 || w.wrong("secrets are not compared"):
+		if w.rng.IntN(2) == 0 || w.wrong("secrets are not compared") {
 			with = w.newSecret()
-		default:
+		} else {
 			nodes.First += nodes.Nodes
 		}
 		w.servers = append(w.servers, w.newServer(with, nodes))
@@ -105,12 +103,8 @@ func (w *world) chaos() {
 		case 0, 1, 2, 3:
 			p.kill()
 			w.after(pick(w, 0, 0, w.between(0, time.Second), w.between(0, w.ttl)), func() {
-				again := ""
-				if last := len(p.asked) - 1; last >= 0 && w.wrong("resuming a grant after a crash") {
-					again = p.asked[last]
-				}
 				if w.room() {
-					w.startWith(p.host, p.host.server.secret, again)
+					w.start(p.host)
 				}
 			})
 		case 4, 5:
@@ -179,7 +173,7 @@ func (w *world) chaos() {
 		case otherSecret:
 			// A process gets the secret of another store, until that is noticed.
 			if other := pick(w, w.servers...); other.secret != h.server.secret && w.room() {
-				p := w.startWith(h, other.secret, "")
+				p := w.startWith(h, other.secret)
 				w.logf("process %d has another store's secret", p.id)
 				w.after(w.between(0, 4*w.ttl), p.kill)
 			}
