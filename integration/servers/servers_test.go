@@ -1,6 +1,7 @@
 package servers_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 func connect(t *testing.T, e *servers.Engine, change func(*clickhouse.Options)) clickhouse.Conn {
@@ -35,22 +37,6 @@ func connect(t *testing.T, e *servers.Engine, change func(*clickhouse.Options)) 
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
-}
-
-func TestQueryCounts(t *testing.T) {
-	e := servers.ClickHouseForTest(t)
-	e.Rows(t, "CREATE TABLE t (a UInt64, b Nullable(String)) ENGINE = MergeTree ORDER BY a")
-	e.Rows(t, "INSERT INTO t SELECT number, if(number = 5, NULL, 'x') FROM numbers(100000)")
-	r, err := e.Query(t.Context(), "SELECT a, b, 'it''s' AS c FROM t WHERE a BETWEEN 4 AND 5 ORDER BY a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := [][]string{{"4", "x", "it's"}, {"5", "ᴺᵁᴸᴸ", "it's"}}; !reflect.DeepEqual(r.Rows, want) {
-		t.Errorf("rows %q, want %q", r.Rows, want)
-	}
-	if r.RowsRead != 8192 || r.BytesRead == 0 {
-		t.Errorf("counts: %d rows, %d bytes", r.RowsRead, r.BytesRead)
-	}
 }
 
 // TestClickHouseGo is what the Collector's exporter needs, and more types.
@@ -109,29 +95,6 @@ func TestClickHouseGo(t *testing.T) {
 				t.Errorf("got %+v\nwant %+v", got, want)
 			}
 		})
-	}
-}
-
-func TestParametersAndSettings(t *testing.T) {
-	e := servers.ClickHouseForTest(t)
-	conn := connect(t, e, nil)
-	text := "tab\t'quote' \\back\\ \n{name:String}"
-	ctx := clickhouse.Context(t.Context(),
-		clickhouse.WithParameters(clickhouse.Parameters{"text": strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`).Replace(text), "n": "42"}),
-		clickhouse.WithSettings(clickhouse.Settings{"max_threads": 3, "log_comment": "a 'b' \\"}))
-	var (
-		gotText, comment string
-		n, threads       uint64
-	)
-	const sql = "SELECT {text:String}, {n:UInt64}, toUInt64(getSetting('max_threads')), getSetting('log_comment')"
-	if err := conn.QueryRow(ctx, sql).Scan(&gotText, &n, &threads, &comment); err != nil {
-		t.Fatal(err)
-	}
-	if gotText != text || n != 42 || threads != 3 || comment != `a 'b' \` {
-		t.Errorf("got %q, %d, %d, %q", gotText, n, threads, comment)
-	}
-	if rows := e.Rows(t, "SELECT getSetting('log_comment')"); rows[0][0] != "" {
-		t.Errorf("leaked into the next request: %q", rows[0])
 	}
 }
 
@@ -207,8 +170,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestForeignServer runs an Engine against a server given by its DSN. The
-// gateway of another Engine stands in for that server.
+// TestForeignServer runs an Engine, which counts what a query reads, against a server given by its
+// DSN. The gateway of another Engine stands in for that server.
 func TestForeignServer(t *testing.T) {
 	server := servers.ClickHouseForTest(t)
 	dsn, err := url.Parse(server.DSN())
@@ -224,7 +187,12 @@ func TestForeignServer(t *testing.T) {
 	if e.Database() == server.Database() {
 		t.Error("no database of its own")
 	}
-	e.Rows(t, "CREATE TABLE t (a UInt8) ENGINE = Memory")
+	e.Rows(t, "CREATE TABLE t (a UInt64, b Nullable(String)) ENGINE = MergeTree ORDER BY a")
+	e.Rows(t, "INSERT INTO t SELECT number, if(number = 5, NULL, 'x') FROM numbers(100000)")
+	r, err := e.Query(t.Context(), "SELECT a, b, 'it''s' AS c FROM t WHERE a BETWEEN 4 AND 5 ORDER BY a")
+	if want := [][]string{{"4", "x", "it's"}, {"5", "ᴺᵁᴸᴸ", "it's"}}; err != nil || !reflect.DeepEqual(r.Rows, want) || r.RowsRead != 8192 || r.BytesRead == 0 {
+		t.Errorf("%+v, %v; want the rows %q of 8192", r, err, want)
+	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -278,4 +246,41 @@ func TestGoKeepsItsSignals(t *testing.T) {
 		t.Errorf("a nil dereference gave %v, want a runtime error", panicked)
 	}
 	e.Rows(t, "SELECT 1") // the engine works on
+}
+
+// outcome records what happens to a test.
+type outcome struct {
+	testing.TB
+	skipped, failed bool
+}
+
+func (o *outcome) Helper()      {}
+func (o *outcome) Skip(...any)  { o.skipped = true }
+func (o *outcome) Fatal(...any) { o.failed = true }
+
+// A test without its engine is skipped, but never in CI.
+func TestNotInstalled(t *testing.T) {
+	t.Setenv("TRACEFLAKE_POSTGRES_DSN", "")
+	t.Setenv("TRACEFLAKE_ENGINES", t.TempDir())
+	_, err := servers.Postgres(t.Context())
+	if !errors.Is(err, child.ErrNotInstalled) || !strings.Contains(err.Error(), "make engines") {
+		t.Fatalf("got %v, want ErrNotInstalled and what to run", err)
+	}
+	for _, c := range []struct {
+		ci   string
+		err  error
+		want outcome
+	}{
+		{"", nil, outcome{}},
+		{"", err, outcome{skipped: true}},
+		{"", errors.New("does not start"), outcome{failed: true}},
+		{"true", err, outcome{failed: true}},
+	} {
+		t.Setenv("CI", c.ci)
+		var got outcome
+		child.Started(&got, func(context.Context) (*servers.PostgresServer, error) { return nil, c.err })
+		if got != c.want {
+			t.Errorf("CI=%q, error %v: %+v, want %+v", c.ci, c.err, got, c.want)
+		}
+	}
 }

@@ -94,10 +94,8 @@ var rows = append(malformed(), []extractCase{
 
 	{"x-trace-id, B3 with the same ID", with(multi(traceT, spanS, "1"), "x-trace-id", traceT), traceT, spanS, "1"},
 	{"x-trace-id, single B3 with the same ID", []string{"x-trace-id", traceT, "b3", traceT + "-" + spanS + "-d"}, traceT, spanS, "d"},
-	{"x-trace-id in upper case, B3 with the same ID", with(multi(traceT, spanS, "1"), "x-trace-id", strings.ToUpper(traceT)), traceT, spanS, "1"},
 
 	{"x-trace-id, B3 with another ID", with(multi(traceU, spanS, "1"), "x-trace-id", traceT), traceT, "", "0"},
-	{"x-trace-id, B3 with another ID, open", with(multi(traceU, spanS, ""), "x-trace-id", traceT), traceT, "", "0"},
 	{"x-trace-id, B3 with another ID, debug", with(multi(traceU, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), traceT, "", "0"},
 	{"x-trace-id, B3 with another ID of the same low half", with(multi("1"+traceT[1:], spanS, "1"), "x-trace-id", traceT), traceT, "", "0"},
 	{"x-trace-id, B3 with another ID of the same high half", with(multi(traceT[:31]+"9", spanS, "1"), "x-trace-id", traceT), traceT, "", "0"},
@@ -225,7 +223,8 @@ func TestExtractVerifier(t *testing.T) {
 						asked = append(asked, id)
 						return accept
 					})))
-				ctx := p.Extract(context.Background(), propagation.HeaderCarrier(h))
+				type carrier struct{ propagation.HeaderCarrier } // of another type, but with several values of a key, too
+				ctx := p.Extract(context.Background(), carrier{propagation.HeaderCarrier(h)})
 				if want != "" && (len(asked) != 1 || asked[0] != traceID(t, want)) || want == "" && len(asked) > 0 {
 					t.Errorf("%s, %s: the verifier was called with %v, want one call with %q", c.name, parent, asked, want)
 				}
@@ -238,20 +237,10 @@ func TestExtractVerifier(t *testing.T) {
 				}
 				out := propagation.MapCarrier{}
 				p.Inject(ctx, out)
-				if !got.Equal(trace.SpanContext{}) || len(out) > 0 {
-					t.Errorf("%s, %s: got %s and forwards %v, want nothing", c.name, parent, show(got), out)
+				if !got.Equal(trace.SpanContext{}) || len(out) > 0 || kept(t, ctx, 0) != "0" {
+					t.Errorf("%s, %s: got %s, forwards %v and keeps %q of B3, want nothing", c.name, parent, show(got), out, kept(t, ctx, 0))
 				}
 			}
-		}
-	}
-}
-
-// A refused request leaves no debug flag, and a verifier that somebody forgot to set refuses.
-func TestRefused(t *testing.T) {
-	for _, verify := range []func(trace.TraceID) bool{nil, func(trace.TraceID) bool { return false }} {
-		ctx := extract(headers("x-trace-id", traceT, "b3", traceT+"-"+spanS+"-d"), xtraceid.WithVerifier(verify))
-		if got := trace.SpanContextFromContext(ctx); !got.Equal(trace.SpanContext{}) || kept(t, ctx, 0) != "0" {
-			t.Errorf("got %s and %q, want nothing", show(got), kept(t, ctx, 0))
 		}
 	}
 }
@@ -303,15 +292,6 @@ func TestExtractIntoSpan(t *testing.T) {
 	}
 }
 
-// Carriers of other types may have several values of a key, too.
-func TestExtractValues(t *testing.T) {
-	type other struct{ propagation.HeaderCarrier }
-	c := other{propagation.HeaderCarrier(headers("x-trace-id", traceT, "x-trace-id", traceU))}
-	if got := trace.SpanContextFromContext(xtraceid.New().Extract(t.Context(), c)); got.HasTraceID() {
-		t.Errorf("got %s, want nothing: the header has two IDs", show(got))
-	}
-}
-
 func TestUntrusted(t *testing.T) {
 	ours := traceID(t, traceT)
 	verify := func(id trace.TraceID) bool {
@@ -333,7 +313,6 @@ func TestUntrusted(t *testing.T) {
 		{"no trace ID, remote", trace.SpanContext{}.WithRemote(true), verify, false},
 		{"span of this process", spanContext(t, traceU, spanS, true).WithRemote(false), verify, false},
 		{"no verifier", spanContext(t, traceT, spanS, true), nil, true},
-		{"no verifier, no trace ID", trace.SpanContext{}, nil, false},
 	}
 	for _, c := range cases {
 		r := new(http.Request).WithContext(trace.ContextWithSpanContext(t.Context(), c.sc))
@@ -355,7 +334,7 @@ func FuzzExtract(f *testing.F) {
 	for _, v := range []string{strings.Repeat("-", 33), strings.Repeat("0", 49), traceT + "-" + spanS + "-"} {
 		add(headers("x-trace-id", traceT, "b3", v))
 	}
-	refuse := xtraceid.WithVerifier(func(trace.TraceID) bool { return false })
+	refuse := xtraceid.WithVerifier(nil)
 	f.Fuzz(func(t *testing.T, x1, x2, single, id, span, parent, sampled, flags string) {
 		in := propagation.HeaderCarrier{}
 		for _, field := range [][2]string{

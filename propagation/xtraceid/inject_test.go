@@ -86,26 +86,6 @@ func span(ctx context.Context, tb testing.TB, sampled bool) context.Context {
 		WithTraceFlags(sc.TraceFlags().WithSampled(sampled)).WithRemote(false))
 }
 
-// Inject followed by Extract returns the same span context, whatever the options and the halves of
-// the trace ID.
-func TestRoundTrip(t *testing.T) {
-	accept := xtraceid.WithVerifier(func(trace.TraceID) bool { return true })
-	for _, opts := range [][]xtraceid.Option{nil, {xtraceid.WithB3TraceID64()}, {xtraceid.WithHeader("X-Other"), xtraceid.WithDeferredSampled(), accept}} {
-		p := xtraceid.New(opts...)
-		for _, id := range []string{traceT, zeroLow, "0000000000000000" + low64, "00000000000000010000000000000000"} {
-			for _, sampled := range []bool{false, true} {
-				for _, carrier := range []propagation.TextMapCarrier{propagation.MapCarrier{}, propagation.HeaderCarrier{}} {
-					p.Inject(local(t, id, spanS, sampled), carrier)
-					got := trace.SpanContextFromContext(p.Extract(context.Background(), carrier))
-					if want := spanContext(t, id, spanS, sampled); !got.Equal(want) {
-						t.Errorf("%v: got %s, want %s", carrier, show(got), show(want))
-					}
-				}
-			}
-		}
-	}
-}
-
 // The characters of a token in RFC 9110, and the names of B3. A valid name is used as given;
 // another one is reported, and the default is used.
 func TestHeaderNames(t *testing.T) {
