@@ -369,58 +369,6 @@ func TestAdoptTwoAtOnce(t *testing.T) {
 	}
 }
 
-// TestAdoptRefuses what cannot be adopted, and changes nothing.
-func TestAdoptRefuses(t *testing.T) {
-	e := newEngine(t)
-	create, _, _ := strings.Cut(collectorTable("spans")[0], ",\n    INDEX")
-	exporter := collectorTable("spans")
-	notAtomic := e.Database() + "_memory"
-	e.exec("CREATE DATABASE " + notAtomic + " ENGINE = Memory")
-	defer e.exec("DROP DATABASE " + notAtomic)
-	for name, c := range map[string]struct {
-		adoption clickhouse.Adoption
-		make     []string
-		want     string
-	}{
-		"a typo":             {clickhouse.Adoption{}, nil, "there is no table spans in database " + e.Database()},
-		"no database":        {clickhouse.Adoption{Database: "nothere"}, nil, "there is no database nothere"},
-		"a bad name":         {clickhouse.Adoption{Database: "a.b"}, nil, "database \"a.b\": a name has"},
-		"an overlay":         {clickhouse.Adoption{Layout: clickhouse.Overlay}, exporter, "layout other than Overlay"},
-		"a TTL":              {clickhouse.Adoption{TTL: time.Hour}, exporter, "carries over the TTL"},
-		"other columns":      {clickhouse.Adoption{}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp has the type \"\""},
-		"another type":       {clickhouse.Adoption{}, []string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)}, "column Duration has the type \"Int64\", not UInt64; it is not the Collector's"},
-		"JSON":               {clickhouse.Adoption{}, []string{jsonTable()}, "tables with json: true can be used with create --overlay only"},
-		"other database":     {clickhouse.Adoption{Database: notAtomic}, []string{strings.Replace(create, "spans", notAtomic+".spans", 1) + ") ENGINE = MergeTree ORDER BY TraceId"}, "has the engine Memory, which cannot exchange tables"},
-		"ReplacingMergeTree": {clickhouse.Adoption{}, []string{create + ") ENGINE = ReplacingMergeTree ORDER BY TraceState"}, "engine ReplacingMergeTree"},
-		"a view":             {clickhouse.Adoption{}, []string{"CREATE VIEW spans AS SELECT 1 AS x"}, "engine View"},
-		"an own table":       {clickhouse.Adoption{}, append(exporter, "CREATE TABLE spans_other AS spans"), "there is a table spans_other, which does not belong"},
-		"an own view":        {clickhouse.Adoption{}, append(exporter, "CREATE VIEW spans_all AS SELECT 1 AS x"), "there is a table or view spans_all, which does not belong"},
-		"different servers":  {clickhouse.Adoption{Cluster: "c"}, exporter, "spans is the old table on a and the new one on b: run EXCHANGE TABLES there by hand"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := &engine{e.Engine, t, e.db}
-			defer e.empty()
-			e.run(c.make, nil)
-			c.adoption.Table = "spans"
-			db := e.rewriting("", func(query string) string {
-				if name == "different servers" && strings.Contains(query, "GROUP BY 1") {
-					return "SELECT x.1, x.2 FROM (SELECT arrayJoin([('0', 'a'), ('1', 'b')]) AS x)"
-				}
-				return oneServer(query)
-			})
-			for _, operation := range operations {
-				e.refuses(c.want, func() error {
-					_, err := operation(c.adoption, t.Context(), db)
-					if name == "other columns" || name == "another type" || name == "JSON" { // swap says what comes first
-						_, err = c.adoption.Prepare(t.Context(), db)
-					}
-					return err
-				})
-			}
-		})
-	}
-}
-
 // TestAdoptOnCluster checks the text of what the engine of the tests cannot run: every change reaches
 // the cluster, and row policies and grants get the other names. ClickHouse parses all of it.
 func TestAdoptOnCluster(t *testing.T) {

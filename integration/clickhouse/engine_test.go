@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	chgo "github.com/ClickHouse/clickhouse-go/v2"
+	_ "github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/integration/servers"
@@ -58,14 +58,13 @@ func newEngine(t *testing.T) *engine {
 	return e
 }
 
-// openAt returns database/sql.
+// openAt returns database/sql at a DSN.
 func (e *engine) openAt(dsn string) *sql.DB {
 	e.t.Helper()
-	options, err := chgo.ParseDSN(dsn)
+	db, err := sql.Open("clickhouse", dsn)
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	db := chgo.OpenDB(options)
 	e.t.Cleanup(func() { _ = db.Close() })
 	return db
 }

@@ -114,6 +114,9 @@ func TestQueriesFindWhatWasStored(t *testing.T) {
 			}
 			testSearch(t, e, s, spans)
 			testPages(t, e, s, spans)
+			if s.Cluster != "" {
+				testUnusedShards(t, e, s)
+			}
 		})
 	}
 }

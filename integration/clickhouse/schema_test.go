@@ -45,58 +45,90 @@ func TestTTL(t *testing.T) {
 	})
 }
 
-// jsonTable is the exporter's with json: true.
-func jsonTable() string {
-	return strings.NewReplacer("Map(LowCardinality(String), String)", "JSON", "mapKeys(ResourceAttributes)", "ServiceName", "mapValues(ResourceAttributes)", "ServiceName",
-		"mapKeys(SpanAttributes)", "ServiceName", "mapValues(SpanAttributes)", "ServiceName").Replace(collectorTable("spans")[0])
-}
-
-// TestOtherShape: a table that is not the schema's is refused before anything is changed.
-func TestOtherShape(t *testing.T) {
+// TestRefused: a table that is not the schema's, or that cannot be adopted, is refused before anything is changed.
+func TestRefused(t *testing.T) {
 	e := newEngine(t)
-	owned := createTable(clickhouse.Schema{Table: "spans"})
-	exporter := collectorTable("spans")[0]
+	owned, traceFirst := createTable(clickhouse.Schema{Table: "spans"}), createTable(clickhouse.Schema{Table: "spans", Layout: clickhouse.TraceFirst})
+	exporter := collectorTable("spans")
+	json := strings.NewReplacer("Map(LowCardinality(String), String)", "JSON", "mapKeys(ResourceAttributes)", "ServiceName", "mapValues(ResourceAttributes)", "ServiceName",
+		"mapKeys(SpanAttributes)", "ServiceName", "mapValues(SpanAttributes)", "ServiceName").Replace(exporter[0]) // json: true
+	columns, _, _ := strings.Cut(exporter[0], ",\n    INDEX")
 	local := strings.Replace(owned, "`spans`", "`spans_local`", 1)
 	const front = "CREATE TABLE spans AS spans_local ENGINE = Distributed(two, currentDatabase(), "
+	notAtomic := e.Database() + "_memory"
+	e.exec("CREATE DATABASE " + notAtomic + " ENGINE = Memory")
+	defer e.exec("DROP DATABASE " + notAtomic)
 	for name, c := range map[string]struct {
-		schema clickhouse.Schema
-		make   []string
-		want   string // "" if it is right
+		of   any // the Schema to create, or the Adoption
+		make []string
+		want string // "" if it is right
 	}{
-		"exporter's":                      {clickhouse.Schema{}, []string{exporter}, "spans has another shape"},
+		"exporter's":                      {clickhouse.Schema{}, exporter[:1], "spans has another shape"},
 		"logs, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "there is no table spans with the exporter's column TraceId"},
-		"JSON, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{jsonTable()}, ""}, // the index needs the column TraceId alone
+		"JSON, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{json}, ""}, // the index needs the column TraceId alone
 		"no table of logs":                {clickhouse.Schema{LogsTable: "nothere"}, nil, "there is no table nothere with the exporter's column TraceId"},
 		"owned, a column of another type": {clickhouse.Schema{}, []string{strings.Replace(owned, "Duration UInt64", "Duration Int64", 1)}, "spans has another shape"},
 		"empty, lookup to be kept":        {clickhouse.Schema{KeepLookup: true}, []string{owned}, ""},
 		"owned, lookup to be kept":        {clickhouse.Schema{KeepLookup: true}, []string{owned, "INSERT INTO spans (SpanId) VALUES ('1')"}, "spans has no lookup table"},
 		"owned, views, lookup to be kept": {clickhouse.Schema{KeepLookup: true}, []string{owned, "CREATE VIEW spans_trace_id_ts AS SELECT '' AS TraceId, 1 AS Start, 2 AS End"}, "spans has no lookup table"},
 		"owned, other indexes":            {clickhouse.Schema{}, []string{owned, "ALTER TABLE spans DROP INDEX idx_span_attr_value, ADD INDEX idx_kind SpanKind TYPE set(10)"}, ""},
-		"lookup in the way":               {clickhouse.Schema{}, collectorTable("spans")[1:2], "spans_trace_id_ts is in the way"},
+		"lookup in the way":               {clickhouse.Schema{}, exporter[1:2], "spans_trace_id_ts is in the way"},
 		"another view in the way":         {clickhouse.Schema{}, []string{"CREATE VIEW spans_trace_id_ts AS SELECT 1 AS id"}, "spans_trace_id_ts is in the way"},
-		"trace first for service first":   {clickhouse.Schema{}, []string{createTable(clickhouse.Schema{Table: "spans", Layout: clickhouse.TraceFirst})}, "spans has another shape"},
-		"trace first":                     {clickhouse.Schema{Layout: clickhouse.TraceFirst}, []string{createTable(clickhouse.Schema{Table: "spans", Layout: clickhouse.TraceFirst})}, ""},
-		"exporter's, cluster":             {clickhouse.Schema{Cluster: "two"}, []string{exporter}, "spans is not Distributed over spans_local"},
-		"Distributed over something else": {clickhouse.Schema{Cluster: "two"}, []string{local, front + "spans_locally)"}, "spans is not Distributed over spans_local"},
-		"rows of exporter's, cluster":     {clickhouse.Schema{Cluster: "two"}, []string{strings.Replace(exporter, "spans", "spans_local", 1)}, "spans_local has another shape"},
+		"trace first for service first":   {clickhouse.Schema{}, []string{traceFirst}, "spans has another shape"},
+		"trace first":                     {clickhouse.Schema{Layout: clickhouse.TraceFirst}, []string{traceFirst}, ""},
+		"exporter's, cluster":             {clickhouse.Schema{Cluster: "two"}, exporter[:1], "spans is not Distributed over spans_local"},
+		"Distributed over something else": {clickhouse.Schema{Cluster: "two"}, []string{local, strings.Replace(local, "spans_local", "spans_locally", 1), front + "spans_locally)"}, "spans is not Distributed over spans_local"},
+		"rows of exporter's, cluster":     {clickhouse.Schema{Cluster: "two"}, []string{strings.Replace(exporter[0], "spans", "spans_local", 1)}, "spans_local has another shape"},
 		"cluster":                         {clickhouse.Schema{Cluster: "two"}, []string{local, front + "spans_local)"}, ""},
+		"no such database":                {clickhouse.Schema{Database: "not_there"}, nil, "not_there"},
+
+		"a typo":             {clickhouse.Adoption{}, nil, "there is no table spans in database " + e.Database()},
+		"no database":        {clickhouse.Adoption{Database: "nothere"}, nil, "there is no database nothere"},
+		"a bad name":         {clickhouse.Adoption{Database: "a.b"}, nil, "database \"a.b\": a name has"},
+		"an overlay":         {clickhouse.Adoption{Layout: clickhouse.Overlay}, exporter, "layout other than Overlay"},
+		"a TTL":              {clickhouse.Adoption{TTL: time.Hour}, exporter, "carries over the TTL"},
+		"other columns":      {clickhouse.Adoption{}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp has the type \"\""},
+		"another type":       {clickhouse.Adoption{}, []string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)}, "column Duration has the type \"Int64\", not UInt64; it is not the Collector's"},
+		"JSON":               {clickhouse.Adoption{}, []string{json}, "tables with json: true can be used with create --overlay only"},
+		"other database":     {clickhouse.Adoption{Database: notAtomic}, []string{strings.Replace(columns, "spans", notAtomic+".spans", 1) + ") ENGINE = MergeTree ORDER BY TraceId"}, "has the engine Memory, which cannot exchange tables"},
+		"ReplacingMergeTree": {clickhouse.Adoption{}, []string{columns + ") ENGINE = ReplacingMergeTree ORDER BY TraceState"}, "engine ReplacingMergeTree"},
+		"a view":             {clickhouse.Adoption{}, []string{"CREATE VIEW spans AS SELECT 1 AS x"}, "engine View"},
+		"an own table":       {clickhouse.Adoption{}, append(exporter, "CREATE TABLE spans_other AS spans"), "there is a table spans_other, which does not belong"},
+		"an own view":        {clickhouse.Adoption{}, append(exporter, "CREATE VIEW spans_all AS SELECT 1 AS x"), "there is a table or view spans_all, which does not belong"},
+		"different servers":  {clickhouse.Adoption{Cluster: "c"}, exporter, "spans is the old table on a and the new one on b: run EXCHANGE TABLES there by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &engine{e.Engine, t, e.db}
-			e.exec(strings.Replace(local, "spans_local", "spans_locally", 1))
+			defer e.empty()
 			e.run(c.make, nil)
-			c.schema.Table = "spans"
-			create := func() error { return c.schema.Create(t.Context(), e.rewriting("", oneServer)) }
-			if c.want != "" {
-				e.refuses(c.want, create)
-			} else if err := create(); err != nil {
-				t.Error(err)
+			db := e.rewriting("", func(query string) string {
+				if name == "different servers" && strings.Contains(query, "GROUP BY 1") {
+					return "SELECT x.1, x.2 FROM (SELECT arrayJoin([('0', 'a'), ('1', 'b')]) AS x)"
+				}
+				return oneServer(query)
+			})
+			switch s := c.of.(type) {
+			case clickhouse.Schema:
+				s.Table = "spans"
+				create := func() error { return s.Create(t.Context(), db) }
+				if c.want != "" {
+					e.refuses(c.want, create)
+				} else if err := create(); err != nil {
+					t.Error(err)
+				}
+			case clickhouse.Adoption:
+				s.Table = "spans"
+				for _, operation := range operations {
+					if name == "other columns" || name == "another type" || name == "JSON" { // swap says what comes first
+						operation = clickhouse.Adoption.Prepare
+					}
+					e.refuses(c.want, func() error {
+						_, err := operation(s, t.Context(), db)
+						return err
+					})
+				}
 			}
-			e.empty()
 		})
-	}
-	if err := (clickhouse.Schema{Database: "not_there"}).Create(t.Context(), e.db); err == nil || !strings.Contains(err.Error(), "not_there") {
-		t.Errorf("no such database: %v", err)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	chgo "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/clickhouseexporter"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -209,11 +208,10 @@ func TestWriter(t *testing.T) {
 // finishes, many times over, while three exporters store spans and restart: each span is stored once.
 func TestAdoptUnderInserts(t *testing.T) {
 	e := database(t)
-	options, err := chgo.ParseDSN(e.DSN())
+	db, err := sql.Open("clickhouse", e.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := chgo.OpenDB(options)
 	defer func() { _ = db.Close() }()
 	exporters := make([]exporter.Traces, 3)
 	exporters[0] = collector(t, examples+"overlay.yaml") // creates the tables
