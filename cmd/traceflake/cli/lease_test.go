@@ -138,34 +138,6 @@ func init() {
 	})
 }
 
-// down is a store that does not answer, opened as test-down:.
-type down struct{ driver.Store }
-
-var asked int
-
-func init() { driver.Register("test-down", func(string) (driver.Store, error) { return down{}, nil }) }
-
-func (down) Describe(context.Context) (lease.Description, error) {
-	asked++
-	return lease.Description{}, errors.New("it does not answer")
-}
-
-func (down) Close(context.Context) error { return nil }
-
-// kept is a store that takes no leases back, opened as test-kept:URL.
-type kept struct{ driver.Store }
-
-func init() {
-	driver.Register("test-kept", func(url string) (driver.Store, error) {
-		s, err := driver.Open(strings.TrimPrefix(url, "test-kept:"))
-		return kept{s}, err
-	})
-}
-
-func (kept) Release(context.Context, lease.Grant, string, time.Time) error {
-	return errors.New("the release failed")
-}
-
 // newServer begins a server without a store.
 func newServer(t *testing.T, clock func() time.Time) (url string, s *pagestest.Server) {
 	t.Helper()
@@ -395,19 +367,17 @@ func TestStoreSecret(t *testing.T) {
 }
 
 func TestDeadStore(t *testing.T) {
-	asked = 0
+	server, none := newServer(t, time.Now) // without a store
 	secret, store := write(t, "secret", secretA), "postgres://user:hunter2@127.0.0.1:1/db"
 	ids := made(t, secret, 3)
-	command(t, strings.Join(ids, "\n"), "inspect", "--store", "test-down:", "--secret-file", secret).want(t, 1, "halves agree", "leases are not shown: it does not answer")
-	if asked != 1 {
-		t.Errorf("inspect asked a store that does not answer %d times", asked)
+	command(t, strings.Join(ids, "\n"), "inspect", "--store", server, "--secret-file", secret).want(t, 1, "halves agree", "leases are not shown: ")
+	if none.Reads != 1 {
+		t.Errorf("inspect asked a store that does not answer %d times", none.Reads)
 	}
 	command(t, "", "lease", "list", "--store", store).want(t, 2, "", "pgstore: ")
 	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 0, "128 bits", "") // has no node
 	command(t, "", "inspect", ids[0], "--store", store, "--secret-file", secret).want(t, 1, "halves agree", "leases are not shown: pgstore")
 	command(t, "", "new", "--store", store, "--secret-file", secret).want(t, 2, "", "no leased node")
-	command(t, "", "new", "--store", store).want(t, 2, "", "set TRACEFLAKE_SECRET_FILE")
 	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store: its URL must begin with one of: bolt:, etcd://, etcds://, k8s://, postgres://")
 	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "the URL: ")
-	command(t, "", "lease", "list").want(t, 2, "", "no store")
 }
