@@ -59,7 +59,11 @@ func TestSourceRefuses(t *testing.T) {
 // is the return, whatever other calls succeed in between.
 func TestClockOutOfRange(t *testing.T) {
 	const calls = 100
-	for _, at := range []time.Time{time.Unix(0, 0), epoch.Add(-1), last.Add(time.Millisecond), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)} {
+	// The zero-configuration source works from Randflake's first second to its last but one.
+	start, end := time.Unix(randflake.Epoch, 0), time.UnixMilli(randflake.EndOfLife*1000-1001)
+	for at, corrected := range map[time.Time]time.Time{
+		time.Unix(0, 0): noon, epoch.Add(-1): start, last.Add(time.Millisecond): end, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC): noon,
+	} {
 		clock := newClock(noon)
 		for name, tt := range map[string]struct {
 			source    Source
@@ -67,7 +71,7 @@ func TestClockOutOfRange(t *testing.T) {
 			fallbacks int64
 		}{
 			"the source's clock too": {newPrivate(clock, entropy.Read), nil, 2 * calls},
-			"the source works":       {&tagged{clock: newClock(noon)}, errClock, calls},
+			"the source works":       {&tagged{clock: newClock(corrected)}, errClock, calls},
 		} {
 			errs := collectErrors(t)
 			clock.set(at)
@@ -85,9 +89,9 @@ func TestClockOutOfRange(t *testing.T) {
 				tt.refused == nil && !errors.Is(got[0], randflake.ErrBeforeEpoch) && !errors.Is(got[0], randflake.ErrEndOfLife) {
 				t.Errorf("%s, at %v: %d times, %d fallbacks, want %d: %v", name, at, len(highs), n, tt.fallbacks, got)
 			}
-			clock.set(noon)
+			clock.set(corrected)
 			for c := newChecker(t, g); len(c.highs) < calls; {
-				if id := c.trace(); !traceid.Time(id).Equal(noon) {
+				if id := c.trace(); !traceid.Time(id).Equal(corrected) {
 					t.Fatalf("%s, corrected: the ID's time is %v", name, traceid.Time(id))
 				}
 			}

@@ -48,7 +48,7 @@ func vectors(t *testing.T) (f struct {
 	Stopped struct {
 		UnixMS      int64 `json:"unix_ms"`
 		MeanwhileMS int64 `json:"meanwhile_ms"`
-		Clears      [2]number
+		Clears      []number
 	}
 	Random struct{ Draws, Halves []number }
 }) {
@@ -145,20 +145,31 @@ func TestFormatThreads(t *testing.T) {
 	}
 }
 
+// If a goroutine is stopped each time that it reads the clock, the progress of others is not
+// mistaken for a step of the clock.
 func TestFormatStopped(t *testing.T) {
 	v := vectors(t).Stopped
-	clock := newClock(time.UnixMilli(v.UnixMS))
-	g := New(WithClock(clock), WithSource(&tagged{clock: clock}))
-	var meanwhile uint64
-	clock.hook = func() {
-		clock.hook = nil
-		clock.pass(time.Duration(v.MeanwhileMS-v.UnixMS) * time.Millisecond)
-		id, _ := g.NewIDs(t.Context())
-		meanwhile = half(id)
-	}
-	stopped, _ := g.NewIDs(t.Context())
-	if got := [2]number{number(meanwhile), number(half(stopped))}; got != v.Clears {
-		t.Errorf("%016x, want %016x", got, v.Clears)
+	for _, stops := range []int{1, 4} {
+		c := newClock(time.UnixMilli(v.UnixMS))
+		g := New(WithClock(c), WithSource(&tagged{clock: unread{c}}))
+		var made []number
+		var stop func()
+		generate := func() {
+			id, _ := g.NewIDs(t.Context())
+			if made = append(made, number(half(id))); len(made) < stops {
+				c.hook = stop
+			}
+		}
+		stop = func() {
+			c.hook = nil
+			c.pass(time.Duration(v.MeanwhileMS-v.UnixMS) * time.Millisecond) // the reading is old when it returns
+			generate()
+		}
+		c.hook = stop
+		generate()
+		if len(made) != stops+1 || !slices.IsSorted(made) || g.steps.Load() != 0 || stops == 1 && !slices.Equal(made, v.Clears) {
+			t.Errorf("stopped %d times: %016x, %d steps; want %016x for one", stops, made, g.steps.Load(), v.Clears)
+		}
 	}
 }
 

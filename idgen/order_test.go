@@ -3,7 +3,6 @@ package idgen
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -61,27 +60,5 @@ func TestRuns(t *testing.T) {
 		if want := []uint32{1, 1, 2, 4, 8, 16, 32, 64, 128, 128, 128}; !slices.Equal(got, want) {
 			t.Errorf("the runs have lengths %d, want %d", got, want)
 		}
-	}
-}
-
-// If a goroutine is stopped each time that it reads the clock, the progress of others is not
-// mistaken for a step of the clock.
-func TestStoppedAtEachReading(t *testing.T) {
-	c := newClock(noon)
-	g := New(WithClock(c), WithSource(&tagged{clock: unread{c}}))
-	var made []uint64
-	var stop func()
-	stop = func() {
-		c.hook = nil
-		c.pass(time.Minute) // the reading is a minute old when it returns
-		id, _ := g.NewIDs(t.Context())
-		if made = append(made, half(id)); len(made) < 4 {
-			c.hook = stop
-		}
-	}
-	c.hook = stop
-	id, _ := g.NewIDs(t.Context())
-	if made = append(made, half(id)); len(made) != 5 || !slices.IsSorted(made) || g.steps.Load() != 0 {
-		t.Errorf("%016x, %d steps; want five that increase, and none", made, g.steps.Load())
 	}
 }

@@ -78,16 +78,6 @@ func TestPrivateSourceTakesANewSecret(t *testing.T) {
 	}
 }
 
-// The zero-configuration source works from Randflake's first second to its last but one.
-func TestPrivateSourceHasAllTime(t *testing.T) {
-	for _, at := range []time.Time{time.Unix(randflake.Epoch, 0), time.UnixMilli(randflake.EndOfLife*1000 - 1001)} {
-		n, second, err := newPrivate(newClock(at), entropy.Read).Fill(make([]randflake.ID, 10))
-		if n != 10 || !second.Equal(at.Truncate(time.Second)) {
-			t.Errorf("at %v: %d IDs of %v, %v", at.UTC(), n, second.UTC(), err)
-		}
-	}
-}
-
 // Copies of a process whose kernels differ after the copy generate different IDs from the next
 // second on, without any sign that they were copied. In the second of the copy all IDs are equal,
 // as the documentation says, and if nothing ever differs they never part.
