@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -39,16 +40,6 @@ func secretFile(t testing.TB, secret string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// codec returns the first secret of the settings.
-func codec(t *testing.T, c setup.Config) *randflake.Codec {
-	t.Helper()
-	k, err := setup.LoadKeyring(c.SecretFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k.Codec()
 }
 
 // opens opens the settings and fails the test if that is an error.
@@ -98,13 +89,18 @@ func TestStrictOnEveryStore(t *testing.T) {
 			if b.wrong != "" {
 				refused(t, fleet(t, b.wrong), lease.ErrMisconfigured, "TRACEFLAKE_STORE=", b.why)
 			}
-			store := servers.CreateStore(t, c.Store, codec(t, c))
+			keyring, err := setup.LoadKeyring(c.SecretFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			store := servers.CreateStore(t, c.Store, keyring.Codec())
 			foreign := c
 			foreign.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
 			refused(t, foreign, lease.ErrWrongSecret, "TRACEFLAKE_SECRET_FILE="+foreign.SecretFile, "belongs to another secret")
 			if err := opens(t, c).Ready(canceled()); err != nil {
 				t.Error(err)
 			}
+			shutsDown(t, b, c)
 
 			if _, err := store.Raise(t.Context(), time.Now().Add(time.Hour)); err != nil {
 				t.Fatal(err)
@@ -133,4 +129,36 @@ func waits(t *testing.T, c setup.Config, text string) {
 	if ids.NewIDs(t.Context()); ids.Fallbacks() != 1 {
 		t.Error("the process has a lease")
 	}
+}
+
+// shutsDown checks that Shutdown ends within its two seconds although the store does not respond and
+// the context is over: of a process that waits, of one that is renewing its lease, and of one that is
+// connecting.
+func shutsDown(t *testing.T, b backend, c setup.Config) {
+	t.Helper()
+	relay := pagestest.NewProxy(t, b.address)
+	c.Store = b.url(relay.Address())
+	renewing := c
+	renewing.TTL = 2 * time.Second
+	processes := map[string]*setup.IDs{"waiting": opens(t, c), "renewing": opens(t, renewing)}
+	for name, ids := range processes {
+		if err := ids.Ready(canceled()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	relay.Stall()
+	c.Strict = false // which waits for the store longer
+	processes["connecting"] = opens(t, c)
+	time.Sleep(500 * time.Millisecond)
+	var all sync.WaitGroup
+	for name, ids := range processes {
+		all.Go(func() {
+			began := time.Now()
+			err := ids.Shutdown(canceled())
+			if took := time.Since(began); took > 3*time.Second || name == "waiting" && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: Shutdown took %s, want at most 3 s: %v", name, took, err)
+			}
+		})
+	}
+	all.Wait()
 }
