@@ -42,13 +42,7 @@ func start(t *testing.T, command string, env []string, args ...string) *child.Se
 		cmd.Env = append(os.Environ(), env...)
 		return cmd
 	}
-	p.Answers = func(context.Context) error {
-		conn, err := net.Dial("tcp", p.Address)
-		if err == nil {
-			err = conn.Close()
-		}
-		return err
-	}
+	p.Answers = p.Listens
 	t.Cleanup(func() { _ = p.Kill() })
 	if err := p.Start(t.Context()); err != nil {
 		t.Fatal(err)
