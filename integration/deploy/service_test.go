@@ -177,7 +177,7 @@ func onPostgres(t *testing.T, _ resmap.ResMap) surroundings {
 
 // onS3 starts Versity's gateway.
 func onS3(t *testing.T, _ resmap.ResMap) surroundings {
-	server := s3.ForTest(t)
+	server := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
 	around := onPage(t, "s3://bucket/leases?region=",
 		"s3://"+s3.Bucket+"/leases?region="+s3.Region+"&endpoint="+url.QueryEscape(server.Endpoint()))

@@ -21,14 +21,12 @@ import (
 type HTTPProxy struct {
 	pagestest.BadNetwork
 	Addresses []string // host:port of each server through the proxy
-	transport http.RoundTripper
 }
 
-// HTTP returns a proxy for the servers at some endpoints, to which it connects with a transport. Its
-// clients use no TLS.
-func HTTP(tb testing.TB, transport http.RoundTripper, endpoints ...string) *HTTPProxy {
+// HTTP returns a proxy for the servers at some endpoints. Neither they nor its clients use TLS.
+func HTTP(tb testing.TB, endpoints ...string) *HTTPProxy {
 	tb.Helper()
-	p := &HTTPProxy{transport: transport}
+	p := new(HTTPProxy)
 	for _, endpoint := range endpoints {
 		target, err := url.Parse(endpoint)
 		if err != nil {
@@ -42,9 +40,7 @@ func HTTP(tb testing.TB, transport http.RoundTripper, endpoints ...string) *HTTP
 			Transport:    p,
 			ErrorHandler: hangUp,
 		})
-		server.Config.Protocols = new(http.Protocols)
-		server.Config.Protocols.SetHTTP1(true)
-		server.Config.Protocols.SetUnencryptedHTTP2(true)
+		server.Config.Protocols = unencrypted(true)
 		server.Start()
 		tb.Cleanup(server.Close)
 		p.Addresses = append(p.Addresses, server.Listener.Addr().String())
@@ -52,12 +48,15 @@ func HTTP(tb testing.TB, transport http.RoundTripper, endpoints ...string) *HTTP
 	return p
 }
 
-// GRPC is a transport to servers of gRPC without TLS.
-func GRPC() http.RoundTripper {
-	t := &http.Transport{Protocols: new(http.Protocols)}
-	t.Protocols.SetUnencryptedHTTP2(true)
-	return t
+func unencrypted(http1 bool) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(http1)
+	p.SetUnencryptedHTTP2(true)
+	return p
 }
+
+// transports are those to servers of HTTP/1 and of gRPC, by the version of a request.
+var transports = map[int]http.RoundTripper{1: http.DefaultTransport, 2: &http.Transport{Protocols: unencrypted(false)}}
 
 // Endpoint is that of the first server through the proxy.
 func (p *HTTPProxy) Endpoint() string { return "http://" + p.Addresses[0] }
@@ -71,7 +70,7 @@ func (p *HTTPProxy) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	forward := func(ctx context.Context) (*http.Response, error) {
 		out := r.Clone(ctx)
 		out.Body = io.NopCloser(bytes.NewReader(body))
-		return p.transport.RoundTrip(out)
+		return transports[r.ProtoMajor].RoundTrip(out)
 	}
 	err = p.Send(func(answered bool) error {
 		got, err := forward(r.Context())

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
@@ -54,7 +55,7 @@ var backends = map[string]func(t *testing.T, store string) backend{
 	},
 	"S3": func(t *testing.T, store string) backend {
 		s3.Root.Setenv(t)
-		server := s3.ForTest(t)
+		server := child.ForTest(t, s3.Start)
 		at := func(address string) string { return "s3://leases/" + store + "?endpoint=http://" + address }
 		nowhere := "s3://nowhere?endpoint=" + server.Endpoint()
 		return backend{strings.TrimPrefix(server.Endpoint(), "http://"), at, nowhere, "create the bucket"}

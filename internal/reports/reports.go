@@ -43,13 +43,6 @@ func (q *Queue) Add(err error) {
 	}
 }
 
-// Waiting returns how many reports the handler has not been given yet.
-func (q *Queue) Waiting() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.waiting)
-}
-
 // Last is how long Flush waits: a handler may block for ever.
 const Last = 100 * time.Millisecond
 

@@ -28,7 +28,8 @@ func TestOrder(t *testing.T) {
 				}
 				q.Add(errRecovered)
 			}
-			if n := q.Waiting(); n > Most {
+			synctest.Wait()
+			if n := len(q.waiting); n > Most {
 				t.Errorf("%d reports wait, want at most %d", n, Most)
 			}
 			close(release)
@@ -41,8 +42,8 @@ func TestOrder(t *testing.T) {
 					t.Errorf("report %d: %v, want %v", i, err, want)
 				}
 			}
-			if n := len(got) - 2; n < c.least || n > c.most || n%2 != 0 || q.Waiting() != 0 {
-				t.Errorf("%d pairs: %d reports were delivered and %d wait, want %d to %d and 0", c.pairs, n, q.Waiting(), c.least, c.most)
+			if n := len(got) - 2; n < c.least || n > c.most || n%2 != 0 || len(q.waiting) != 0 {
+				t.Errorf("%d pairs: %d reports were delivered and %d wait, want %d to %d and 0", c.pairs, n, len(q.waiting), c.least, c.most)
 			}
 		})
 	}

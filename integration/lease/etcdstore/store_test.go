@@ -41,7 +41,7 @@ func TestProcesses(t *testing.T) {
 	for _, address := range cluster.Endpoints() {
 		endpoints = append(endpoints, "http://"+address)
 	}
-	proxy := faults.HTTP(t, faults.GRPC(), endpoints...)
+	proxy := faults.HTTP(t, endpoints...)
 	processes.Run(t, "etcd://"+strings.Join(proxy.Addresses, ","), processes.Outage(cluster))
 	proxy.Check(t)
 }
@@ -55,13 +55,20 @@ func TestFaults(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	// member returns the one that leads, or the nth after it.
-	member := func(n int) *child.Server {
+	member := func(n int) (m *child.Server) {
 		t.Helper()
-		i, err := cluster.Leader(ctx)
-		if err != nil {
+		if err := child.Ready(ctx, func(ctx context.Context) error {
+			for i, endpoint := range cluster.Endpoints() {
+				if s, err := cluster.Status(ctx, endpoint); err == nil && s.Leader == s.Header.MemberId {
+					m = cluster.Members[(i+n)%members]
+					return nil
+				}
+			}
+			return errors.New("no member leads")
+		}); err != nil {
 			t.Fatal(err)
 		}
-		return cluster.Member((i + n) % members)
+		return m
 	}
 	sleep := func() error { time.Sleep(700 * time.Millisecond); return nil }
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
@@ -32,8 +33,8 @@ func TestConformance(t *testing.T) {
 
 // Processes reach the API server through a bad network. The server is killed.
 func TestProcesses(t *testing.T) {
-	s := kubernetes.ForTest(t)
-	proxy := faults.HTTP(t, http.DefaultTransport, s.Proxy(kubernetes.Token(kubernetes.Admin)))
+	s := child.ForTest(t, kubernetes.Start)
+	proxy := faults.HTTP(t, s.Proxy(kubernetes.Token(kubernetes.Admin)))
 	processes.Run(t, "k8s://default/processes?server="+proxy.Endpoint(), processes.Outage(s))
 	proxy.Check(t)
 }

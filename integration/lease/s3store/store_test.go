@@ -16,6 +16,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
@@ -34,16 +35,16 @@ func TestMain(m *testing.M) {
 const leases = "s3://" + s3.Bucket + "/"
 
 func TestConformance(t *testing.T) {
-	s := s3.ForTest(t)
+	s := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
 	leasetest.Run(t, processes.Stores(true, leases, "?endpoint="+s.Endpoint()))
 }
 
 // Processes reach the server through a bad network. The server is killed.
 func TestProcesses(t *testing.T) {
-	s := s3.ForTest(t)
+	s := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
-	proxy := faults.HTTP(t, http.DefaultTransport, s.Endpoint())
+	proxy := faults.HTTP(t, s.Endpoint())
 	processes.Run(t, leases+"processes?endpoint="+proxy.Endpoint(), processes.Outage(s))
 	proxy.Check(t)
 }
@@ -54,7 +55,7 @@ func through(tb testing.TB, transport http.RoundTripper) leasetest.Storage {
 	credentials := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: s3.Root.AccessKey, SecretAccessKey: s3.Root.SecretKey}, nil
 	})
-	cfg := aws.Config{BaseEndpoint: aws.String(s3.ForTest(tb).Endpoint()), Credentials: credentials, HTTPClient: &http.Client{Transport: transport}}
+	cfg := aws.Config{BaseEndpoint: aws.String(child.ForTest(tb, s3.Start).Endpoint()), Credentials: credentials, HTTPClient: &http.Client{Transport: transport}}
 	return leasetest.Storage{Open: func() (driver.Store, error) { return s3store.New(cfg, s3.Bucket, "") }}
 }
 
@@ -100,7 +101,7 @@ var wantError = calls.WantError("s3store: ", s3.Root.SecretKey, s3.User.SecretKe
 
 // With the rights that the documentation lists, and with each of them missing.
 func TestRights(t *testing.T) {
-	server := s3.ForTest(t)
+	server := child.ForTest(t, s3.Start)
 	doc, err := os.ReadFile("../../../lease/s3store/doc.go")
 	if err != nil {
 		t.Fatal(err)

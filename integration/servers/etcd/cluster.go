@@ -32,8 +32,8 @@ func init() {
 // Cluster is an etcd.
 type Cluster struct {
 	*clientv3.Client // of all members, running or not
+	Members          []*child.Server
 	dir              string
-	members          []*child.Server
 }
 
 // Start starts an etcd of n members, and returns when it answers. Its data is in a folder that Close
@@ -64,7 +64,7 @@ func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 	}
 	for i := range n {
 		name, client, peer := fmt.Sprint("member", i), urls[i], urls[n+i]
-		c.members = append(c.members, child.New("etcd "+name, func() *exec.Cmd {
+		c.Members = append(c.Members, child.New("etcd "+name, func() *exec.Cmd {
 			return child.Self(kind, "--name", name, "--data-dir", filepath.Join(c.dir, name),
 				"--listen-client-urls", client, "--advertise-client-urls", client,
 				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
@@ -85,9 +85,6 @@ func ForTest(tb testing.TB, n int) *Cluster {
 	return child.ForTest(tb, func(ctx context.Context) (*Cluster, error) { return Start(ctx, n) })
 }
 
-// Member returns a member, to end and start it alone.
-func (c *Cluster) Member(i int) *child.Server { return c.members[i] }
-
 // Run starts all members, with the data they had.
 func (c *Cluster) Run() error { return c.each((*child.Server).Run) }
 
@@ -96,7 +93,7 @@ func (c *Cluster) Kill() error { return c.each((*child.Server).Kill) }
 
 func (c *Cluster) each(call func(*child.Server) error) error {
 	var errs []error
-	for _, m := range c.members {
+	for _, m := range c.Members {
 		errs = append(errs, call(m))
 	}
 	return errors.Join(errs...)
@@ -107,22 +104,7 @@ func (c *Cluster) Wait(ctx context.Context) error {
 	return child.Ready(ctx, func(ctx context.Context) error {
 		_, err := c.Get(ctx, "is anybody there") // linearizable
 		return err
-	}, c.members...)
-}
-
-// Leader returns the member that leads.
-func (c *Cluster) Leader(ctx context.Context) (leader int, err error) {
-	err = child.Ready(ctx, func(ctx context.Context) error {
-		for i, endpoint := range c.Endpoints() {
-			status, err := c.Status(ctx, endpoint)
-			if err == nil && status.Leader == status.Header.MemberId {
-				leader = i
-				return nil
-			}
-		}
-		return errors.New("no member leads")
-	})
-	return leader, err
+	}, c.Members...)
 }
 
 // Close kills every member and removes the data.

@@ -49,15 +49,9 @@ type Server struct {
 	admin     string // the URL of the admin's proxy
 }
 
-// ForTest starts a server for a test: see [child.ForTest].
-func ForTest(tb testing.TB) *Server {
-	tb.Helper()
-	return child.ForTest(tb, Start)
-}
-
 var shared *Server
 
-// Shared is ForTest for tests, one at a time, that can use one server, which [Main] ends.
+// Shared returns a server for tests, one at a time, that can use the same one, which [Main] ends.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	if shared == nil {

@@ -103,12 +103,6 @@ func Start(ctx context.Context) (_ *Server, err error) {
 	return s, nil
 }
 
-// ForTest is Start for a test, and Close when it ends.
-func ForTest(tb testing.TB) *Server {
-	tb.Helper()
-	return child.ForTest(tb, Start)
-}
-
 // Endpoint is the server's address, as a URL.
 func (s *Server) Endpoint() string { return "http://" + s.Address }
 
