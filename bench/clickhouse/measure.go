@@ -66,11 +66,11 @@ func (d *dataset) measure(ctx context.Context, l layout) (m measured, err error)
 	for _, q := range questions {
 		c := cost{Name: q.name}
 		for _, sql := range q.sql {
-			_, read, err := d.Reads(ctx, sql)
+			r, err := d.Reads(ctx, sql)
 			if err != nil {
 				return m, fmt.Errorf("%s: %w", q.name, err)
 			}
-			c.Rows, c.Disk = c.Rows+read.Rows, c.Disk+read.Disk
+			c.Rows, c.Disk = c.Rows+r.Read.Rows, c.Disk+r.Read.Disk
 		}
 		c.Rows, c.Disk = c.Rows/uint64(len(q.sql)), c.Disk/uint64(len(q.sql))
 		m.Costs = append(m.Costs, c)

@@ -96,11 +96,11 @@ func (e *engine) is(want, query string) {
 // reads returns what a query reads with empty caches.
 func (e *engine) reads(query string) servers.Reads {
 	e.t.Helper()
-	_, reads, err := e.Reads(e.t.Context(), query)
+	r, err := e.Reads(e.t.Context(), query)
 	if err != nil {
 		e.t.Fatalf("%s: %v", query, err)
 	}
-	return reads
+	return r.Read
 }
 
 // creates does what must not fail.

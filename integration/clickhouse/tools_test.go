@@ -182,18 +182,16 @@ func (e *engine) tools(tables []string, day float64) {
 	t.Helper()
 	one := e.exec("SELECT TraceId, SpanId FROM exporter WHERE Timestamp >= '2026-10-14 12:30:00' AND ParentSpanId = '' ORDER BY Timestamp LIMIT 1")[0]
 	for _, q := range tools(t) {
-		var want [][]string
-		var base servers.Reads
+		var exporter servers.Result
 		for _, table := range tables {
 			var result servers.Result
-			var read servers.Reads
 			var err error
 			ours := table == "service" || table == "lookup"
 			switch sql := q.on(table, one); {
 			case (table == "lookup" || table == "overlay") && !strings.Contains(q.sql, "_trace_id_ts"):
 				continue // without it, lookup is like service, and overlay like the exporter's
 			case ours || table == "exporter":
-				result, read, err = e.Reads(t.Context(), sql)
+				result, err = e.Reads(t.Context(), sql)
 			default:
 				result, err = e.Query(t.Context(), sql)
 			}
@@ -207,9 +205,10 @@ func (e *engine) tools(tables []string, day float64) {
 				t.Fatalf("%s on %s: %v", q.name, table, err)
 			}
 			if table == "exporter" {
-				want, base = result.Rows, read
+				exporter = result
 				continue
 			}
+			want, read, base := exporter.Rows, result.Read, exporter.Read
 			if table == "adopted_all" { // SELECT * has _part and _part_offset, too
 				for i := range result.Rows {
 					result.Rows[i] = result.Rows[i][:min(len(result.Rows[i]), len(want[0]))]

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
@@ -86,7 +87,7 @@ func operate(t *testing.T, store string) {
 		t.Errorf("lease after the raise:\n%s", out)
 	}
 	run(2, "new")
-	_, err = servers.OpenStore(t, store).Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+	_, err = processes.Store(store).Client(t).Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	if !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Errorf("a raised store grants a lease: %v", err)
 	}

@@ -106,7 +106,7 @@ func throughServices(ctx context.Context, out io.Writer, dsn string, requests in
 	}
 	var calls string // the address that shop calls
 	for _, name := range []string{"orders", "shop"} {
-		s := child.New(name, nil)
+		s := &child.Server{Name: name}
 		s.Command = func() *exec.Cmd {
 			cmd := child.Foreign(program, name, s.Address)
 			cmd.Env = append(slices.Clone(env), "ORDERS_URL=http://"+calls)
@@ -147,7 +147,7 @@ func find(ctx context.Context, out io.Writer, engine *servers.Engine, r request)
 	for _, span := range found.Rows {
 		fmt.Fprintf(out, "            %-8s %-8s %-12s %s ms\n", span[0], span[1], span[2], span[3])
 	}
-	fmt.Fprintf(out, "Read        %8d rows, %9d bytes: by the ID alone, without indexes of IDs\n", found.RowsRead, found.BytesRead)
-	fmt.Fprintf(out, "Read        %8d rows, %9d bytes: by the ID and the time in it\n", bounded.RowsRead, bounded.BytesRead)
+	fmt.Fprintf(out, "Read        %8d rows, %9d bytes: by the ID alone, without indexes of IDs\n", found.Read.Rows, found.Read.Bytes)
+	fmt.Fprintf(out, "Read        %8d rows, %9d bytes: by the ID and the time in it\n", bounded.Read.Rows, bounded.Read.Bytes)
 	return nil
 }

@@ -56,7 +56,7 @@ func get(t *testing.T, url string, headers ...string) (header http.Header, text 
 // start starts a program, which is killed when the test ends.
 func start(t *testing.T, cmd *exec.Cmd) *child.Server {
 	t.Helper()
-	p := child.New(cmd.Path, func() *exec.Cmd { return cmd })
+	p := &child.Server{Name: cmd.Path, Command: func() *exec.Cmd { return cmd }}
 	if err := p.Run(); err != nil {
 		t.Fatal(err)
 	}

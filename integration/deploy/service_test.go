@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"sigs.k8s.io/kustomize/api/resmap"
 
+	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
@@ -69,7 +70,7 @@ func TestServiceRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			opened := servers.CreateStore(t, around.store, keyring.Codec())
+			opened := processes.Create(t, around.store, keyring.Codec())
 			block := func() lease.Grant {
 				t.Helper()
 				blocks, err := opened.List(t.Context())

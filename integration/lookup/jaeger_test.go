@@ -61,7 +61,7 @@ func jaeger(t *testing.T) (queries, otlp string) {
 	if binary == "" {
 		t.Fatal("TRACEFLAKE_JAEGER is not set: run make jaeger")
 	}
-	server := child.New("jaeger", func() *exec.Cmd { return exec.Command(binary, "--config", file) })
+	server := &child.Server{Name: "jaeger", Command: func() *exec.Cmd { return exec.Command(binary, "--config", file) }}
 	server.Answers = func(context.Context) error {
 		_, err := fetch(queries + "/api/services")
 		return err

@@ -36,7 +36,7 @@ import (
 // start runs the proxy until the test ends.
 func start(t *testing.T, command string, env []string, args ...string) *child.Server {
 	t.Helper()
-	p := child.New("proxy", nil)
+	p := &child.Server{Name: "proxy"}
 	p.Command = func() *exec.Cmd {
 		cmd := exec.Command(command, append([]string{"proxy", "--listen", p.Address}, args...)...)
 		cmd.Env = append(os.Environ(), env...)

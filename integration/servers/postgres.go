@@ -117,7 +117,7 @@ func startPostgres(ctx context.Context) (_ *child.Server, dsn string, err error)
 	if err != nil {
 		return nil, "", err
 	}
-	p := child.New("PostgreSQL", nil)
+	p := &child.Server{Name: "PostgreSQL"}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("servers: PostgreSQL: %w", err), p.Close())

@@ -16,29 +16,28 @@ import (
 
 // Result is a statement's result and ClickHouse's own counts of its cost.
 type Result struct {
-	Rows      [][]string // as text; NULL is "ᴺᵁᴸᴸ"
-	RowsRead  uint64     // from tables, not in the result
-	BytesRead uint64     // uncompressed
+	Rows [][]string `json:"data"` // as text; NULL is "ᴺᵁᴸᴸ"
+	Read Reads      `json:"statistics"`
+}
+
+// Reads is what a statement read.
+type Reads struct {
+	Rows  uint64 `json:"rows_read"`  // taken from tables
+	Bytes uint64 `json:"bytes_read"` // of these rows, uncompressed
+	Disk  uint64 // bytes from files, compressed: columns, marks and indexes; counted only by [Engine.Reads]
 }
 
 // Query runs one statement without a FORMAT clause and holds the whole result.
 // Use clickhouse-go with DSN for typed values and parameters.
-func (e *Engine) Query(ctx context.Context, sql string) (Result, error) {
+func (e *Engine) Query(ctx context.Context, sql string) (r Result, err error) {
 	body, err := post(ctx, &e.dsn, sql)
 	if err != nil || len(body) == 0 {
-		return Result{}, err
+		return r, err
 	}
-	var table struct {
-		Data       [][]string
-		Statistics struct {
-			RowsRead  uint64 `json:"rows_read"`
-			BytesRead uint64 `json:"bytes_read"`
-		}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, fmt.Errorf("servers: read ClickHouse's response: %w", err)
 	}
-	if err := json.Unmarshal(body, &table); err != nil {
-		return Result{}, fmt.Errorf("servers: read ClickHouse's response: %w", err)
-	}
-	return Result{table.Data, table.Statistics.RowsRead, table.Statistics.BytesRead}, nil
+	return r, nil
 }
 
 // Rows runs a statement for a test, which fails if the statement does, and returns its rows.
@@ -96,45 +95,28 @@ func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
 	return body, nil
 }
 
-// Reads is what ClickHouse counted in system.events while a statement ran. Any
-// concurrent statement counts, too.
-type Reads struct {
-	Rows  uint64 // taken from tables
-	Bytes uint64 // of these rows, uncompressed
-	Disk  uint64 // bytes read from files, compressed: columns, marks and indexes
-}
-
-const readEvents = `SELECT sumIf(value, event = 'SelectedRows'), sumIf(value, event = 'SelectedBytes'),
-	sumIf(value, event = 'ReadBufferFromFileDescriptorReadBytes') FROM system.events`
-
-// Reads runs one statement without a FORMAT clause, holds its result and counts
-// what it read with ClickHouse's caches empty. The cost of reading the counts is subtracted.
-func (e *Engine) Reads(ctx context.Context, statement string) (Result, Reads, error) {
+// Reads runs a statement as [Engine.Query] does, with ClickHouse's caches empty, and counts the bytes from
+// files, too: also those of any concurrent statement, but not those of reading the count.
+func (e *Engine) Reads(ctx context.Context, statement string) (Result, error) {
 	for _, cache := range []string{"MARK", "UNCOMPRESSED", "INDEX MARK", "INDEX UNCOMPRESSED", "QUERY CONDITION"} {
 		if _, err := e.Query(ctx, "SYSTEM DROP "+cache+" CACHE"); err != nil {
-			return Result{}, Reads{}, err
+			return Result{}, err
 		}
 	}
-	before, err1 := e.events(ctx)
-	again, err2 := e.events(ctx)
+	before, err1 := e.fileBytes(ctx)
+	again, err2 := e.fileBytes(ctx)
 	result, err3 := e.Query(ctx, statement)
-	after, err4 := e.events(ctx)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return Result{}, Reads{}, err
-	}
-	for i := range after {
-		all, own := after[i]-again[i], again[i]-before[i]
-		after[i] = all - min(own, all)
-	}
-	return result, Reads{after[0], after[1], after[2]}, nil
+	after, err4 := e.fileBytes(ctx)
+	all, own := after-again, again-before
+	result.Read.Disk = all - min(own, all)
+	return result, errors.Join(err1, err2, err3, err4)
 }
 
-func (e *Engine) events(ctx context.Context) (n [3]uint64, err error) {
-	r, err := e.Query(ctx, readEvents)
-	for i := range n {
-		if err == nil {
-			n[i], err = strconv.ParseUint(r.Rows[0][i], 10, 64)
-		}
+// fileBytes returns how many bytes ClickHouse has read from files.
+func (e *Engine) fileBytes(ctx context.Context) (n uint64, err error) {
+	r, err := e.Query(ctx, "SELECT sum(value) FROM system.events WHERE event = 'ReadBufferFromFileDescriptorReadBytes'")
+	if err != nil {
+		return 0, err
 	}
-	return n, err
+	return strconv.ParseUint(r.Rows[0][0], 10, 64)
 }

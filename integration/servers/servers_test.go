@@ -240,7 +240,7 @@ func TestGoKeepsItsSignals(t *testing.T) {
 	var panicked any
 	func() {
 		defer func() { panicked = recover() }()
-		runtime.KeepAlive(nothing.RowsRead)
+		runtime.KeepAlive(nothing.Read.Rows)
 	}()
 	if _, ok := panicked.(runtime.Error); !ok {
 		t.Errorf("a nil dereference gave %v, want a runtime error", panicked)

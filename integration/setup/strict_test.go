@@ -14,7 +14,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 
-	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/lease"
@@ -93,7 +93,7 @@ func TestStrictOnEveryStore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			store := servers.CreateStore(t, c.Store, keyring.Codec())
+			store := processes.Create(t, c.Store, keyring.Codec())
 			foreign := c
 			foreign.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
 			refused(t, foreign, lease.ErrWrongSecret, "TRACEFLAKE_SECRET_FILE="+foreign.SecretFile, "belongs to another secret")

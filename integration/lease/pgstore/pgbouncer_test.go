@@ -97,7 +97,7 @@ func pgbouncer(t *testing.T, dsn string) string {
 		t.Fatal(err)
 	}
 	password, _ := backend.User.Password()
-	bouncer := child.New("pgbouncer", nil)
+	bouncer := &child.Server{Name: "pgbouncer"}
 	if bouncer.Dir, err = os.MkdirTemp("", "pgbouncer-"); err != nil { //nolint:usetesting // t.TempDir is for this user only
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package processes runs package leasetest on stores at URLs, and its processes while a server fails.
+// Package processes creates stores at URLs, and runs package leasetest on them while a server fails.
 package processes
 
 import (
@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // Stores returns a harness whose storages are at the URLs that begin and end so, with names between them.
@@ -27,6 +29,18 @@ func Stores(knowsTime bool, begin, end string) leasetest.Harness {
 // Store returns the storage at a URL.
 func Store(url string) leasetest.Storage {
 	return leasetest.Storage{Open: func() (driver.Store, error) { return driver.Open(url) }}
+}
+
+// Create creates the store at a URL for a secret, as `traceflake lease create` does, and returns a client.
+func Create(tb testing.TB, url string, secret *randflake.Codec) driver.Store {
+	tb.Helper()
+	storage := Store(url)
+	d := storage.Create(tb, lease.Description{})
+	client := storage.Client(tb)
+	if err := client.AddSecret(tb.Context(), lease.Fingerprint(secret, d.ID)); err != nil {
+		tb.Fatal(err)
+	}
+	return client
 }
 
 // Run runs processes on the store at a URL for one round, or until they have generated

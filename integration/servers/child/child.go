@@ -25,23 +25,18 @@ import (
 // Server is a server that can be killed and started again with the data it had. Its methods are safe for
 // concurrent use.
 type Server struct {
+	Name    string
 	Dir     string                      // its folder, if Close shall remove one
 	Address string                      // host:port on loopback, which Start chooses
 	Command func() *exec.Cmd            // of each start
 	Answers func(context.Context) error // nil once it is ready, for Wait
 
-	name  string
 	mu    sync.Mutex
 	cmd   *exec.Cmd // nil if it does not run
 	stdin io.Closer
 	log   *os.File // without a name
 	ended chan struct{}
 	exit  error // of the last process, once it has ended
-}
-
-// New returns a server that is not running yet.
-func New(name string, command func() *exec.Cmd) *Server {
-	return &Server{name: name, Command: command}
 }
 
 // Start starts the server on a free port, and returns when it answers. Another process may take the port
@@ -109,7 +104,7 @@ func (s *Server) Run() (err error) {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("%s: %w", s.name, err)
+		return fmt.Errorf("%s: %w", s.Name, err)
 	}
 	go func() {
 		s.exit = cmd.Wait()
@@ -151,7 +146,7 @@ func (s *Server) failure() error {
 	}
 	select {
 	case <-s.ended:
-		return fmt.Errorf("%s ended by itself: %s", s.name, s.written())
+		return fmt.Errorf("%s ended by itself: %s", s.Name, s.written())
 	default:
 		return nil
 	}
@@ -203,7 +198,7 @@ func (s *Server) end(how func() error) error {
 	err := how()
 	<-s.ended
 	if errors.Is(err, os.ErrProcessDone) || errors.Is(err, os.ErrClosed) {
-		err = fmt.Errorf("%s ended by itself: %s", s.name, s.written())
+		err = fmt.Errorf("%s ended by itself: %s", s.Name, s.written())
 	}
 	s.cmd = nil
 	return err
@@ -214,7 +209,7 @@ func (s *Server) Signal(signal syscall.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cmd == nil {
-		return fmt.Errorf("%s is not running", s.name)
+		return fmt.Errorf("%s is not running", s.Name)
 	}
 	return s.cmd.Process.Signal(signal)
 }

@@ -64,14 +64,14 @@ func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 	}
 	for i := range n {
 		name, client, peer := fmt.Sprint("member", i), urls[i], urls[n+i]
-		c.Members = append(c.Members, child.New("etcd "+name, func() *exec.Cmd {
+		c.Members = append(c.Members, &child.Server{Name: "etcd " + name, Command: func() *exec.Cmd {
 			return child.Self(kind, "--name", name, "--data-dir", filepath.Join(c.dir, name),
 				"--listen-client-urls", client, "--advertise-client-urls", client,
 				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 				"--initial-cluster", strings.Join(initial, ","), "--log-level", "error", "--unsafe-no-fsync",
 				"--heartbeat-interval", "50", "--election-timeout", "500",
 				"--bcrypt-cost", "4") // a login in milliseconds, even under the race detector
-		}))
+		}})
 	}
 	if err := c.Run(); err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func Start(ctx context.Context) (_ *Server, err error) {
 	if _, err := os.Stat(binary); err != nil {
 		return nil, fmt.Errorf("%w: run make kubernetes: %w", child.ErrNotInstalled, err)
 	}
-	s := &Server{Server: child.New("kube-apiserver", nil)}
+	s := &Server{Server: &child.Server{Name: "kube-apiserver"}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())

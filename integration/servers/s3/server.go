@@ -85,7 +85,7 @@ type Server struct{ *child.Server }
 
 // Start starts a server that has a [Bucket], and returns when it answers. Close removes its data.
 func Start(ctx context.Context) (_ *Server, err error) {
-	s := &Server{child.New(kind, nil)}
+	s := &Server{&child.Server{Name: kind}}
 	if s.Dir, err = os.MkdirTemp("", "traceflake-s3-"); err != nil {
 		return nil, err
 	}
