@@ -70,11 +70,10 @@ func linearizable(tb testing.TB, h Harness) {
 // Faults checks what clients see while fault happens, such as a server that is killed and started
 // again: with those calls carried out or not that had no answer, it must be linearizable. It tries
 // up to four times, since on a busy machine so many calls may have no answer that it cannot be
-// decided of one try; so fault is called as often, with a new storage each time. Few clients are
-// enough, and many make the check slow.
-func Faults(tb testing.TB, clients int, newStorage func(testing.TB) Storage, fault func() error) {
+// decided of one try; so fault is called as often, with a new storage each time.
+func Faults(tb testing.TB, newStorage func(testing.TB) Storage, fault func() error) {
 	tb.Helper()
-	const tries, timeout = 4, 20 * time.Second
+	const tries, timeout, clients = 4, 20 * time.Second, 5 // more make the check slow
 	for range tries {
 		done, l := make(chan *history), load{calls: 50, seed: 1, timeout: time.Second, pause: 60 * time.Millisecond}
 		stores := Harness{New: newStorage}.clients(tb, few, clients)

@@ -55,7 +55,15 @@ func (p Processes) Run(tb testing.TB) {
 		fmt.Fprintln(os.Stderr, "TestMain must begin with leasetest.Worker()")
 		os.Exit(1)
 	}
-	store, codec := p.create(tb)
+	store := Storage{Open: func() (driver.Store, error) { return driver.Open(p.URL) }}.Client(tb)
+	d := filled(tb, lease.Description{Nodes: blocks * driver.DefaultBlockSize})
+	if err := again(func() error { return store.Create(tb.Context(), d) }); err != nil {
+		tb.Fatalf("create: %v", err)
+	}
+	codec, err := codecOf(tb.Context(), store)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	f := &fleet{tb: tb, url: p.URL, dir: tb.TempDir(), codec: codec, pages: map[second]*page{}}
 	defer func() {
 		for _, l := range f.all {
@@ -82,21 +90,6 @@ func (p Processes) Run(tb testing.TB) {
 		tb.Fatalf("after all processes ended: %v", err)
 	}
 	f.judge(stored)
-}
-
-// create creates the store, and returns a client and the codec.
-func (p Processes) create(tb testing.TB) (store driver.Store, codec *randflake.Codec) {
-	tb.Helper()
-	store = Storage{Open: func() (driver.Store, error) { return driver.Open(p.URL) }}.Client(tb)
-	d := filled(tb, lease.Description{Nodes: blocks * driver.DefaultBlockSize})
-	if err := again(func() error { return store.Create(tb.Context(), d) }); err != nil {
-		tb.Fatalf("create: %v", err)
-	}
-	codec, err := codecOf(tb.Context(), store)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return store, codec
 }
 
 // again calls f until it succeeds, for some time: the network may be bad, and an outage may have cut

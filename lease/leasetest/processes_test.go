@@ -35,7 +35,7 @@ func TestJudgeOfProcesses(t *testing.T) {
 		{"one after the other", [2]string{grant, strings.ReplaceAll(longer, "08:00:00", "08:01:00")}, start, ""},
 	} {
 		dir := t.TempDir()
-		v := judged(t, check{run: func(tb testing.TB, _ Harness) {
+		v := judged(t, func(tb testing.TB) {
 			f := &fleet{tb: tb, pages: map[second]*page{}}
 			for i, text := range c.grants {
 				l := &life{name: filepath.Join(dir, string(rune('a'+i))), seen: map[second]bool{}}
@@ -47,7 +47,7 @@ func TestJudgeOfProcesses(t *testing.T) {
 			}
 			f.all[0].seen[second{9, c.second}] = true
 			f.judge(nil)
-		}}, Harness{})
+		})
 		if v.Failed() != (c.say != "") || !strings.Contains(v.said, c.say) {
 			t.Errorf("%s: the judge reports %q, want %q", c.name, v.said, c.say)
 		}

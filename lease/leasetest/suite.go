@@ -81,30 +81,26 @@ type Harness struct {
 
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
-	for _, c := range h.checks() {
+	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) { c.run(t, h) })
 	}
 }
 
-type check struct {
+var checks = []struct {
 	name string
 	run  func(tb testing.TB, h Harness)
-}
-
-func (h Harness) checks() []check {
-	return []check{
-		{"create", create},
-		{"bad descriptions", badDescriptions},
-		{"no store", noStore},
-		{"replaced store", replaced},
-		{"secrets", secrets},
-		{"calls", calls},
-		{"raise again", raiseAgain},
-		{"cancelled context", cancelled},
-		{"close", closed},
-		{"every block at once", everyBlockAtOnce},
-		{"linearizable", linearizable},
-	}
+}{
+	{"create", create},
+	{"bad descriptions", badDescriptions},
+	{"no store", noStore},
+	{"replaced store", replaced},
+	{"secrets", secrets},
+	{"calls", calls},
+	{"raise again", raiseAgain},
+	{"cancelled context", cancelled},
+	{"close", closed},
+	{"every block at once", everyBlockAtOnce},
+	{"linearizable", linearizable},
 }
 
 // few describes a store of four blocks, which are soon used up.

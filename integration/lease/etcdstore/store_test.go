@@ -90,7 +90,7 @@ func TestFaults(t *testing.T) {
 		{"all down and back", func() error { return processes.Outage(cluster)(func() {}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			leasetest.Faults(t, 5, func(tb testing.TB) leasetest.Storage {
+			leasetest.Faults(t, func(tb testing.TB) leasetest.Storage {
 				if err := cluster.Wait(ctx); err != nil {
 					tb.Fatal(err)
 				}
