@@ -11,6 +11,7 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 var rows = flag.Int("rows", 20_000, "rows in each table of BenchmarkBTree")
@@ -63,7 +64,7 @@ func BenchmarkBTree(b *testing.B) {
 // same rows for every key.
 func newBTree(tb testing.TB) *pgx.Conn {
 	tb.Helper()
-	conn := servers.PostgresForTest(tb).Connect(tb)
+	conn := child.ForTest(tb, servers.Postgres).Connect(tb)
 	execute(tb, conn, "CREATE EXTENSION pg_walinspect",
 		// pg_walinspect reads WAL that a checkpoint would remove.
 		"ALTER SYSTEM SET wal_keep_size = '8GB'", "ALTER SYSTEM SET max_wal_size = '64GB'", "ALTER SYSTEM SET checkpoint_timeout = '1d'",

@@ -53,7 +53,7 @@ type engine struct {
 
 func newEngine(t *testing.T) *engine {
 	t.Helper()
-	e := &engine{servers.ClickHouseForTest(t), t, nil}
+	e := &engine{child.ForTest(t, servers.ClickHouse), t, nil}
 	e.db = e.openAt(e.DSN())
 	return e
 }

@@ -99,7 +99,7 @@ func TestEtcd(t *testing.T) {
 
 // No command but create makes tables. PostgreSQL accepts what `traceflake postgres` prints.
 func TestPostgres(t *testing.T) {
-	dsn := servers.PostgresForTest(t).DSN()
+	dsn := child.ForTest(t, servers.Postgres).DSN()
 	path := child.Build(t, child.Traceflake)
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {

@@ -35,6 +35,7 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // examples is the folder of the configurations.
@@ -74,7 +75,7 @@ func exporterConfig(t *testing.T, file string) *clickhouseexporter.Config {
 // database returns a fresh database, which the configurations name.
 func database(t *testing.T) *servers.Engine {
 	t.Helper()
-	e := servers.ClickHouseForTest(t)
+	e := child.ForTest(t, servers.ClickHouse)
 	t.Setenv("CLICKHOUSE_ENDPOINT", e.DSN())
 	t.Setenv("CLICKHOUSE_DATABASE", e.Database())
 	return e

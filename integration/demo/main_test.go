@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 func TestRun(t *testing.T) {
-	servers.ClickHouseForTest(t) // or the test is skipped
+	child.ForTest(t, servers.ClickHouse) // or the test is skipped
 	var out strings.Builder
 	if err := run(t.Context(), &out, 64, 400_000); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
@@ -35,7 +36,7 @@ func TestRun(t *testing.T) {
 
 // Spans that do not arrive make the demo fail.
 func TestLostSpans(t *testing.T) {
-	servers.ClickHouseForTest(t)
+	child.ForTest(t, servers.ClickHouse)
 	t.Setenv("TRACEFLAKE_STORE", "")
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
 	var out strings.Builder

@@ -80,7 +80,7 @@ func TestQuickStart(t *testing.T) {
 	if !ok || !strings.HasPrefix(install, "go install ") || strings.Count(commands, shown) != 1 {
 		t.Fatalf("unexpected commands:\n%s\n%s", install, commands)
 	}
-	store, traceflake := servers.PostgresForTest(t).DSN(), child.Build(t, child.Traceflake)
+	store, traceflake := child.ForTest(t, servers.Postgres).DSN(), child.Build(t, child.Traceflake)
 	_, service = run(t, program, "traceflake() { "+traceflake+" \"$@\"; }\n"+strings.Replace(commands, shown, "'"+store+"'", 1))
 	held := func(want int) {
 		t.Helper()

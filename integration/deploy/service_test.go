@@ -155,7 +155,7 @@ func onKubernetes(t *testing.T, objects resmap.ResMap) surroundings {
 
 // onPostgres makes the role of role.sql. The service has its rights and the URL of the page.
 func onPostgres(t *testing.T, _ resmap.ResMap) surroundings {
-	server := servers.PostgresForTest(t)
+	server := child.ForTest(t, servers.Postgres)
 	admin := server.Connect(t)
 	execute := func(sql string) {
 		if _, err := admin.Exec(context.Background(), sql); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // The replacements that Grafana's ClickHouse plugin makes for its macros and our variables.
@@ -30,7 +31,7 @@ FROM (SELECT number, toDateTime64(1791972600, 9, 'UTC') + INTERVAL number - numb
 
 // Every query of the dashboard runs on the table of clickhouse.Schema and returns rows.
 func TestTracesDashboard(t *testing.T) {
-	e := servers.ClickHouseForTest(t)
+	e := child.ForTest(t, servers.ClickHouse)
 	e.Run(t, []string{"DROP DATABASE IF EXISTS otel SYNC", "CREATE DATABASE otel"}, nil)
 	t.Cleanup(func() {
 		if _, err := e.Query(context.Background(), "DROP DATABASE otel SYNC"); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/postgres"
 )
 
@@ -25,7 +26,7 @@ type database struct {
 // empty returns a database without our functions; functions returns one with them.
 func empty(t *testing.T) database {
 	t.Helper()
-	d := database{t, servers.PostgresForTest(t).Connect(t)}
+	d := database{t, child.ForTest(t, servers.Postgres).Connect(t)}
 	d.exec("SET synchronous_commit = off")
 	return d
 }

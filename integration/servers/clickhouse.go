@@ -9,10 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"testing"
 	"time"
-
-	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // Engine is a fresh database on a ClickHouse. It is safe for concurrent use.
@@ -46,12 +43,6 @@ func ClickHouse(ctx context.Context) (*Engine, error) {
 	e.dsn = *u
 	e.dsn.Path = "/" + name
 	return e, nil
-}
-
-// ClickHouseForTest returns an Engine for a test: see [child.ForTest].
-func ClickHouseForTest(tb testing.TB) *Engine {
-	tb.Helper()
-	return child.ForTest(tb, ClickHouse)
 }
 
 // DSN is the address of the database, http://user:password@host:port/database,

@@ -43,10 +43,6 @@ var (
 )
 
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/ping" {
-		_, _ = io.WriteString(w, "Ok.\n")
-		return
-	}
 	result, err := g.answer(r)
 	if err == nil {
 		_, _ = w.Write(result) // if the client is gone, nothing is left to do

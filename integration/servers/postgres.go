@@ -54,13 +54,7 @@ func Postgres(ctx context.Context) (_ *PostgresServer, err error) {
 	return s, nil
 }
 
-// PostgresForTest returns a PostgresServer for a test: see [child.ForTest].
-func PostgresForTest(tb testing.TB) *PostgresServer {
-	tb.Helper()
-	return child.ForTest(tb, Postgres)
-}
-
-// OnePostgres runs tests with one PostgreSQL, in which each [PostgresForTest] is a database. It returns
+// OnePostgres runs tests with one PostgreSQL, in which each [Postgres] is a database. It returns
 // the status for os.Exit.
 func OnePostgres(m *testing.M) int {
 	server, err := Postgres(context.Background())

@@ -41,7 +41,7 @@ func connect(t *testing.T, e *servers.Engine, change func(*clickhouse.Options)) 
 
 // TestClickHouseGo is what the Collector's exporter needs, and more types.
 func TestClickHouseGo(t *testing.T) {
-	e := servers.ClickHouseForTest(t)
+	e := child.ForTest(t, servers.ClickHouse)
 	for name, method := range map[string]clickhouse.CompressionMethod{
 		"none": clickhouse.CompressionNone, "lz4": clickhouse.CompressionLZ4, "zstd": clickhouse.CompressionZSTD,
 	} {
@@ -99,7 +99,7 @@ func TestClickHouseGo(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	e := servers.ClickHouseForTest(t)
+	e := child.ForTest(t, servers.ClickHouse)
 	conn := connect(t, e, nil)
 	for sql, code := range map[string]int32{
 		"SELECT * FROM nope":                          60,
@@ -121,7 +121,7 @@ func TestErrors(t *testing.T) {
 // TestBrokenOffInsert: nothing of an INSERT whose client disconnects is stored.
 func TestBrokenOffInsert(t *testing.T) {
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "")
-	e := servers.ClickHouseForTest(t)
+	e := child.ForTest(t, servers.ClickHouse)
 	e.Rows(t, "CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a")
 	u, err := url.Parse(e.DSN())
 	if err != nil {
@@ -173,7 +173,7 @@ func TestUnreachable(t *testing.T) {
 // TestForeignServer runs an Engine, which counts what a query reads, against a server given by its
 // DSN. The gateway of another Engine stands in for that server.
 func TestForeignServer(t *testing.T) {
-	server := servers.ClickHouseForTest(t)
+	server := child.ForTest(t, servers.ClickHouse)
 	dsn, err := url.Parse(server.DSN())
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestForeignServer(t *testing.T) {
 	e.Rows(t, "CREATE TABLE t (a UInt64, b Nullable(String)) ENGINE = MergeTree ORDER BY a")
 	e.Rows(t, "INSERT INTO t SELECT number, if(number = 5, NULL, 'x') FROM numbers(100000)")
 	r, err := e.Query(t.Context(), "SELECT a, b, 'it''s' AS c FROM t WHERE a BETWEEN 4 AND 5 ORDER BY a")
-	if want := [][]string{{"4", "x", "it's"}, {"5", "ᴺᵁᴸᴸ", "it's"}}; err != nil || !reflect.DeepEqual(r.Rows, want) || r.RowsRead != 8192 || r.BytesRead == 0 {
+	if want := [][]string{{"4", "x", "it's"}, {"5", "ᴺᵁᴸᴸ", "it's"}}; err != nil || !reflect.DeepEqual(r.Rows, want) || r.Read.Rows != 8192 || r.Read.Bytes == 0 {
 		t.Errorf("%+v, %v; want the rows %q of 8192", r, err, want)
 	}
 	if err := e.Close(); err != nil {
@@ -203,9 +203,9 @@ func TestForeignServer(t *testing.T) {
 }
 
 func TestPostgresGivenByItsDSN(t *testing.T) {
-	server := servers.PostgresForTest(t)
+	server := child.ForTest(t, servers.Postgres)
 	t.Setenv("TRACEFLAKE_POSTGRES_DSN", server.DSN())
-	other := servers.PostgresForTest(t)
+	other := child.ForTest(t, servers.Postgres)
 	if _, err := other.Connect(t).Exec(t.Context(), "CREATE TABLE t (a int)"); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ var nothing *servers.Result
 // TestGoKeepsItsSignals: left to itself, libchdb takes SIGSEGV and others for its own, and this test
 // ends the process.
 func TestGoKeepsItsSignals(t *testing.T) {
-	e := servers.ClickHouseForTest(t)
+	e := child.ForTest(t, servers.ClickHouse)
 	e.Rows(t, "SELECT sum(sipHash64(number)) FROM numbers_mt(1000000)")
 	got := make(chan os.Signal, 1)
 	signal.Notify(got, syscall.SIGTERM)

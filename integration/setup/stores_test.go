@@ -27,7 +27,7 @@ type backend struct {
 // backends start a server, on which the store with a name was not created.
 var backends = map[string]func(t *testing.T, store string) backend{
 	"PostgreSQL": func(t *testing.T, _ string) backend {
-		server := servers.PostgresForTest(t)
+		server := child.ForTest(t, servers.Postgres)
 		u, err := url.Parse(server.DSN())
 		if err != nil {
 			t.Fatal(err)

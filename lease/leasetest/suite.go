@@ -113,7 +113,6 @@ func start() time.Time { return time.Now().Add(-6 * time.Hour).UTC().Truncate(ti
 // open returns a caller of a new store.
 func (h Harness) open(tb testing.TB, d lease.Description) *caller {
 	tb.Helper()
-	d = filled(tb, d)
 	return h.caller(tb, d, h.clients(tb, d, 3)...)
 }
 

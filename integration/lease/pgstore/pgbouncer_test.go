@@ -26,7 +26,7 @@ import (
 // Behind pgbouncer in transaction mode, a session has what other clients left in it. All
 // clients of one URL have one store.
 func TestSettingsOfOtherClients(t *testing.T) {
-	server := servers.PostgresForTest(t)
+	server := child.ForTest(t, servers.Postgres)
 	admin := server.Connect(t)
 	execute(t, admin, "CREATE SCHEMA other")
 	front := pgbouncer(t, server.DSN())
@@ -74,7 +74,7 @@ func TestSettingsOfOtherClients(t *testing.T) {
 
 // Through pgbouncer in transaction mode, with fewer sessions than clients.
 func TestConformanceThroughPgbouncer(t *testing.T) {
-	server := servers.PostgresForTest(t)
+	server := child.ForTest(t, servers.Postgres)
 	leasetest.Run(t, harness(pgbouncer(t, server.DSN()), server.Connect(t)))
 }
 

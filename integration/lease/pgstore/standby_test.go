@@ -10,6 +10,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -35,7 +36,7 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 }
 
 func cancelledWait(t *testing.T, setting, severity string) {
-	server := servers.PostgresForTest(t)
+	server := child.ForTest(t, servers.Postgres)
 	ctx, admin := context.Background(), server.Connect(t)
 	execute(t, admin, "ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET "+setting)
 	execute(t, admin, "CREATE SCHEMA another")

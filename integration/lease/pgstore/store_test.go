@@ -85,13 +85,13 @@ func relayed(tb testing.TB, dsn string) (*pagestest.Proxy, string) {
 }
 
 func TestConformance(t *testing.T) {
-	server := servers.PostgresForTest(t)
+	server := child.ForTest(t, servers.Postgres)
 	leasetest.Run(t, harness(server.DSN(), server.Connect(t)))
 }
 
 // Settings of a database or role that change how things look or work.
 func TestConformanceUnderOtherSettings(t *testing.T) {
-	server := servers.PostgresForTest(t)
+	server := child.ForTest(t, servers.Postgres)
 	settings := url.Values{
 		"default_transaction_isolation": {"serializable"},
 		"datestyle":                     {"German"},
@@ -106,7 +106,7 @@ func TestConformanceUnderOtherSettings(t *testing.T) {
 // Processes reach the server through a bad network. While it is cut the server crashes, and
 // forgets each commit that did not wait for the disk: as is the default in this database.
 func TestProcesses(t *testing.T) {
-	server := servers.PostgresForTest(t)
+	server := child.ForTest(t, servers.Postgres)
 	admin := server.Connect(t)
 	execute(t, admin, "ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET synchronous_commit = off")
 	proxy, dsn := relayed(t, server.DSN())
