@@ -56,22 +56,13 @@ func newDataset(ctx context.Context, spans int) (*dataset, error) {
 				"{traces}", fmt.Sprint(traces), "{from}", fmt.Sprint(from), "{count}", fmt.Sprint(min(block/8, traces-from))).Replace(generate))
 		}
 	}
-	if err := d.exec(ctx, slices.Insert(statements, 0, createSource)...); err != nil {
+	if err := d.Exec(ctx, slices.Insert(statements, 0, createSource)...); err != nil {
 		return nil, err
 	}
 	if err := d.scan(ctx, "SELECT count() FROM source", &d.spans); err != nil {
 		return nil, err
 	}
 	return d, d.scan(ctx, fmt.Sprintf("SELECT count() FROM source WHERE toDate(Timestamp, 'UTC') = '%s'", day.Format(time.DateOnly)), &d.day)
-}
-
-func (d *dataset) exec(ctx context.Context, statements ...string) error {
-	for _, s := range statements {
-		if _, err := d.Query(ctx, s); err != nil {
-			return fmt.Errorf("%.200s: %w", s, err)
-		}
-	}
-	return nil
 }
 
 // scan reads the only value of a query.
@@ -90,9 +81,9 @@ func (d *dataset) create(ctx context.Context, l layout) error {
 	exporters := strings.Split(strings.ReplaceAll(collectorTable+";\n"+lookupTable, "{table}", table), ";\n")
 	switch l.Name {
 	case "null":
-		return d.exec(ctx, append(statements, "CREATE TABLE spans AS source ENGINE = Null", "ALTER TABLE spans ADD COLUMN TraceId String")...)
+		return d.Exec(ctx, append(statements, "CREATE TABLE spans AS source ENGINE = Null", "ALTER TABLE spans ADD COLUMN TraceId String")...)
 	case exporter.Name:
-		return d.exec(ctx, append(statements, exporters...)...)
+		return d.Exec(ctx, append(statements, exporters...)...)
 	case "overlay":
 		views, err := schemas[l.Name].DropLookup()
 		if err != nil {
@@ -104,7 +95,7 @@ func (d *dataset) create(ctx context.Context, l layout) error {
 	if err != nil {
 		return err
 	}
-	return d.exec(ctx, append(statements, all...)...)
+	return d.Exec(ctx, append(statements, all...)...)
 }
 
 // load stores all spans block by block, merges them, and returns the CPU seconds
@@ -118,7 +109,7 @@ func (d *dataset) load(ctx context.Context, l layout, block int) (seconds float6
 	}
 	start := used()
 	for from := 0; from < d.spans; from += block {
-		if err := d.exec(ctx, fmt.Sprintf(`INSERT INTO spans (Timestamp, TraceId, %[1]s) SELECT Timestamp, %[2]s, %[1]s FROM source
+		if err := d.Exec(ctx, fmt.Sprintf(`INSERT INTO spans (Timestamp, TraceId, %[1]s) SELECT Timestamp, %[2]s, %[1]s FROM source
 			WHERE _part_starting_offset + _part_offset >= %[3]d AND _part_starting_offset + _part_offset < %[4]d SETTINGS max_threads = 1, max_insert_threads = 1`,
 			columns, id, from, from+block)); err != nil {
 			return 0, 0, err
@@ -134,7 +125,7 @@ func (d *dataset) load(ctx context.Context, l layout, block int) (seconds float6
 	if schemas[l.Name].KeepLookup {
 		merge = append(merge, "OPTIMIZE TABLE spans_trace_id_ts FINAL")
 	}
-	err = d.exec(ctx, merge...)
+	err = d.Exec(ctx, merge...)
 	return used() - start, parts, err
 }
 

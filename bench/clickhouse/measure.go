@@ -83,12 +83,12 @@ func (d *dataset) measure(ctx context.Context, l layout) (m measured, err error)
 func (d *dataset) memory(ctx context.Context, m *measured) error {
 	const tables = " FROM system.parts WHERE active AND database = currentDatabase() AND startsWith(table, 'spans')"
 	cached := func(on string) error {
-		return d.exec(ctx, "ALTER TABLE spans MODIFY SETTING use_primary_key_cache = "+on, "DETACH TABLE spans SYNC", "ATTACH TABLE spans")
+		return d.Exec(ctx, "ALTER TABLE spans MODIFY SETTING use_primary_key_cache = "+on, "DETACH TABLE spans SYNC", "ATTACH TABLE spans")
 	}
 	if err := cached("0"); err != nil {
 		return err
 	}
-	if err := d.exec(ctx, "SYSTEM DROP MARK CACHE", "SELECT * FROM spans WHERE Timestamp > '2000-01-01' AND ServiceName != '' AND NOT ignore(*) FORMAT Null"); err != nil {
+	if err := d.Exec(ctx, "SYSTEM DROP MARK CACHE", "SELECT * FROM spans WHERE Timestamp > '2000-01-01' AND ServiceName != '' AND NOT ignore(*) FORMAT Null"); err != nil {
 		return err
 	}
 	for query, into := range map[string]any{

@@ -53,11 +53,7 @@ func run(ctx context.Context, out io.Writer, requests, history int) (err error) 
 	if err != nil {
 		return err
 	}
-	stored, err := summaries(ctx, engine)
-	if err == nil {
-		err = check(sent, stored)
-	}
-	if err != nil {
+	if err := check(ctx, engine, sent); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "Stored      all %d spans of %d traces; none was lost\n", len(sent)*spansOfRequest, len(sent))
@@ -71,15 +67,10 @@ func createTable(ctx context.Context, engine *servers.Engine, history int) error
 	if err != nil {
 		return err
 	}
-	for _, sql := range append(statements, fmt.Sprintf(`INSERT INTO otel_traces (Timestamp, TraceId, SpanId, ServiceName, SpanName, Duration)
+	return engine.Exec(ctx, append(statements, fmt.Sprintf(`INSERT INTO otel_traces (Timestamp, TraceId, SpanId, ServiceName, SpanName, Duration)
 		SELECT start + INTERVAL number %% 8 MILLISECOND, traceIDAt(start, 0, sipHash64(intDiv(number, 8))),
 			leftPad(lower(hex(sipHash64(number))), 16, '0'), concat('service-', toString(number %% 50)), 'GET /', 1000000
-		FROM (SELECT number, now64(3) - INTERVAL 1 MINUTE - INTERVAL intDiv(number, 8) * 8 * 86400000 / %d MILLISECOND AS start FROM numbers(%[1]d))`, history)) {
-		if _, err := engine.Query(ctx, sql); err != nil {
-			return err
-		}
-	}
-	return nil
+		FROM (SELECT number, now64(3) - INTERVAL 1 MINUTE - INTERVAL intDiv(number, 8) * 8 * 86400000 / %d MILLISECOND AS start FROM numbers(%[1]d))`, history))...)
 }
 
 // throughServices runs orders, shop and the Collector's exporter while it sends requests, and returns

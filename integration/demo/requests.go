@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -86,34 +85,24 @@ func (r *request) send(ctx context.Context, url string, app *idgen.Generator) er
 	return nil
 }
 
-// summary is what ClickHouse stores of one trace.
-type summary struct {
-	spans  int
-	parent string // of shop's first span
-}
-
-// summaries returns what is stored of each trace of the services.
-func summaries(ctx context.Context, engine *servers.Engine) (map[string]summary, error) {
-	r, err := engine.Query(ctx, `SELECT TraceId, uniqExact(SpanId), argMin(ParentSpanId, (ServiceName != 'shop', Timestamp))
+// check compares what was sent with what ClickHouse stores.
+func check(ctx context.Context, engine *servers.Engine, sent []request) error {
+	rows, err := engine.Query(ctx, `SELECT TraceId, uniqExact(SpanId), argMin(ParentSpanId, (ServiceName != 'shop', Timestamp))
 		FROM otel_traces WHERE ServiceName IN ('shop', 'orders') GROUP BY TraceId`)
-	all := make(map[string]summary, len(r.Rows))
-	for _, row := range r.Rows {
-		spans, failed := strconv.Atoi(row[1])
-		err = errors.Join(err, failed)
-		all[row[0]] = summary{spans, row[2]}
+	if err != nil {
+		return err
 	}
-	return all, err
-}
-
-// check compares what was sent with what is stored.
-func check(sent []request, stored map[string]summary) error {
+	stored := make(map[string]string, len(rows.Rows))
+	for _, row := range rows.Rows {
+		stored[row[0]] = fmt.Sprintf("%s spans under %q", row[1], row[2])
+	}
 	for _, r := range sent {
-		want := summary{spans: spansOfRequest}
+		var parent string
 		if r.parent.IsValid() {
-			want.parent = r.parent.String()
+			parent = r.parent.String()
 		}
-		if got := stored[r.id.String()]; got != want {
-			return fmt.Errorf("of trace %s is stored %+v, want %+v", r.id, got, want)
+		if got, want := stored[r.id.String()], fmt.Sprintf("%d spans under %q", spansOfRequest, parent); got != want {
+			return fmt.Errorf("of trace %s ClickHouse has stored %q, want %q", r.id, got, want)
 		}
 	}
 	return nil

@@ -40,6 +40,16 @@ func (e *Engine) Query(ctx context.Context, sql string) (r Result, err error) {
 	return r, nil
 }
 
+// Exec runs statements in turn, up to the first that fails.
+func (e *Engine) Exec(ctx context.Context, statements ...string) error {
+	for _, s := range statements {
+		if _, err := e.Query(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
 // Rows runs a statement for a test, which fails if the statement does, and returns its rows.
 func (e *Engine) Rows(tb testing.TB, statement string) [][]string {
 	tb.Helper()
@@ -53,18 +63,17 @@ func (e *Engine) Rows(tb testing.TB, statement string) [][]string {
 // Run runs the statements that a function returned.
 func (e *Engine) Run(tb testing.TB, statements []string, err error) {
 	tb.Helper()
+	if err == nil {
+		err = e.Exec(tb.Context(), statements...)
+	}
 	if err != nil {
 		tb.Fatal(err)
-	}
-	for _, statement := range statements {
-		e.Rows(tb, statement)
 	}
 }
 
 // post runs one statement over HTTP. The answer is in the format
 // JSONCompactStrings, or empty if the statement has no result.
 func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
-	at := url.URL{Scheme: dsn.Scheme, Host: dsn.Host, Path: "/"}
 	in := url.Values{
 		"default_format":    {"JSONCompactStrings"},
 		"wait_end_of_query": {"1"}, // so that a late error has its status
@@ -72,13 +81,10 @@ func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
 	if database := strings.TrimPrefix(dsn.Path, "/"); database != "" {
 		in.Set("database", database)
 	}
-	at.RawQuery = in.Encode()
+	at := url.URL{Scheme: dsn.Scheme, User: dsn.User, Host: dsn.Host, Path: "/", RawQuery: in.Encode()}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), strings.NewReader(sql))
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
-	}
-	if password, ok := dsn.User.Password(); ok || dsn.User.Username() != "" {
-		r.SetBasicAuth(dsn.User.Username(), password)
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {

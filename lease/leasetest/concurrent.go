@@ -41,9 +41,7 @@ func (l load) run(clients ...driver.Store) *history {
 				ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
 				c.call(ctx, at)
 				cancel()
-				if l.pause > 0 {
-					time.Sleep(time.Duration(c.Int64N(int64(l.pause))))
-				}
+				time.Sleep(time.Duration(c.Int64N(int64(l.pause) + 1)))
 			}
 		})
 	}
