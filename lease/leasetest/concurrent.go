@@ -110,7 +110,7 @@ func atOnce(n int, f func(i int) error) []error {
 
 func everyBlockAtOnce(tb testing.TB, h Harness) {
 	nodes := driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 64}
-	clients, t0 := h.clients(tb, Nodes(nodes), 16), start()
+	clients, t0 := h.clients(tb, Nodes(nodes), 8), start()
 	for _, now := range []time.Time{t0, t0.Add(time.Minute)} {
 		var taken sync.Map
 		errs := atOnce(len(clients), func(i int) error {

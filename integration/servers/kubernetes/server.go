@@ -46,7 +46,6 @@ type Server struct {
 	etcd      *etcd.Cluster
 	transport *http.Transport // trusts the server's certificate
 	proxies   []*httptest.Server
-	admin     string // the URL of the admin's proxy
 }
 
 var shared *Server
@@ -99,7 +98,6 @@ func Start(ctx context.Context) (_ *Server, err error) {
 	if s.etcd, err = etcd.Start(ctx, 1); err != nil {
 		return nil, err
 	}
-	s.admin = s.Proxy(Token(Admin))
 	s.Command = func() *exec.Cmd { return s.command(binary) }
 	s.Answers = func(ctx context.Context) error {
 		_, err := s.Do(ctx, http.MethodGet, "/readyz", "", nil)
@@ -177,14 +175,15 @@ func (s *Server) Proxy(token string) (url string) {
 // Do sends a request of the admin's and returns the body of the response. A response that is not 2xx is
 // an error, which begins with the status.
 func (s *Server) Do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, s.admin+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, "https://"+s.Address+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	r.Header.Set("Authorization", "Bearer "+Token(Admin))
+	answer, err := (&http.Client{Transport: s.transport}).Do(r)
 	if err != nil {
 		return nil, err
 	}
