@@ -40,7 +40,7 @@ func TestBusyForASecond(t *testing.T) {
 	}
 }
 
-// Borrowing wakes the Keeper once a second; other errors do not wake it.
+// Borrowing wakes the Keeper once a second, and a drop wakes it at once; other errors do not.
 func TestWokenOnceASecond(t *testing.T) {
 	b := newHeld(t, lease.WithMaxBlocks(1))
 	b.second()
@@ -59,6 +59,10 @@ func TestWokenOnceASecond(t *testing.T) {
 	b.wantError(randflake.ErrLeaseExpired)
 	if len(b.Kick()) != 0 {
 		t.Error("the end of the lease wakes the Keeper as if it were busy")
+	}
+	b.Drop(b.Terms()[0])
+	if len(b.Kick()) != 1 {
+		t.Error("a drop does not wake the Keeper")
 	}
 }
 
@@ -124,21 +128,6 @@ func TestRenewsOnlyRemainingGrants(t *testing.T) {
 			b.wantBlock(second)
 		})
 	}
-}
-
-// A drop counts once and wakes the Keeper once, however many goroutines report it.
-func TestDropCountsOnce(t *testing.T) {
-	b := newBusy(t, 2)
-	for len(b.Kick()) > 0 {
-		<-b.Kick()
-	}
-	for _, term := range []*lease.Term{b.Terms()[0], b.Terms()[0], b.Terms()[1]} {
-		b.Drop(term)
-		if got := len(b.Kick()); got != 1 {
-			t.Errorf("the Keeper was woken %d times, want 1", got)
-		}
-	}
-	b.wantDrops(map[string]int64{"restored": 2})
 }
 
 // A grant that is dropped during its renewal is not a failure of the store.

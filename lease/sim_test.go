@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -313,6 +314,12 @@ func simulate(seed uint64, v variant) *world {
 	return w
 }
 
+// raced reports whether the race detector is on.
+func raced() bool {
+	info, _ := debug.ReadBuildInfo()
+	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
 // TestSimulation runs the production code under many seeds. With -seed, one seed is replayed and its
 // whole history is logged.
 func TestSimulation(t *testing.T) {
@@ -320,7 +327,7 @@ func TestSimulation(t *testing.T) {
 	switch {
 	case *simSeed != 0:
 		first, last = *simSeed, *simSeed
-	case raceEnabled, testing.Short():
+	case raced(), testing.Short():
 		last = min(last, 10)
 	}
 	var made, fills, lives atomic.Int64
@@ -356,7 +363,7 @@ func TestSimulation(t *testing.T) {
 
 // TestSimulationCatches proves that the simulator finds each wrong variant.
 func TestSimulationCatches(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || raced() {
 		t.Skip("it tests the simulator, whose coroutines run one at a time")
 	}
 	for _, v := range wrongVariants {

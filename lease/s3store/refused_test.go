@@ -155,6 +155,8 @@ func TestRefusals(t *testing.T) {
 		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(-90 * time.Minute)}, lease.ErrClockAhead, []string{"set this machine's clock"}},
 		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(90 * time.Minute)}, lease.ErrMisconfigured, []string{"set this machine's clock"}},
 		{&stub{status: 400, code: "ExpiredToken"}, lease.ErrMisconfigured, []string{"credentials are expired"}},
+		{&stub{status: 403, code: "InvalidAccessKeyId"}, lease.ErrMisconfigured, []string{"InvalidAccessKeyId", "credentials"}},
+		{&stub{status: 404, code: "NoSuchBucket"}, lease.ErrMisconfigured, []string{"s3://leases/", "create the bucket"}},
 		{&stub{status: 301, code: "PermanentRedirect", header: http.Header{"X-Amz-Bucket-Region": {"eu-west-3"}}}, lease.ErrMisconfigured, []string{"eu-west-3", "us-east-1"}},
 		{&stub{status: 307, code: "TemporaryRedirect", header: http.Header{"Location": {"http://127.0.0.1:1/"}}}, nil, []string{"307"}},
 		{&stub{status: 501, code: "NotImplemented", after: writes}, lease.ErrMisconfigured, []string{"does not support conditional writes"}},

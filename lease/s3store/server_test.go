@@ -267,17 +267,3 @@ func TestAlteredBodies(t *testing.T) {
 		gateway.Close()
 	}
 }
-
-// A bucket that is not there, and keys that the server does not know.
-func TestWrongBucketOrKeys(t *testing.T) {
-	server := real(t)
-	try := func(bucket, key, secret string) error {
-		p := place{server.endpoint, bucket, aws.Credentials{AccessKeyID: key, SecretAccessKey: secret}}
-		_, err := p.open(t).Describe(t.Context())
-		return err
-	}
-	key, secret := server.keys.AccessKeyID, server.keys.SecretAccessKey
-	wantError(t, "no bucket", try("nowhere", key, secret), lease.ErrMisconfigured, "s3://nowhere/", "create the bucket")
-	wantError(t, "a wrong key", try(server.bucket, "nobody00000000000000", "x"), lease.ErrMisconfigured, "InvalidAccessKeyId")
-	wantError(t, "a wrong secret", try(server.bucket, key, "x"), lease.ErrMisconfigured, "SignatureDoesNotMatch")
-}
