@@ -23,19 +23,13 @@ type database struct {
 	conn *pgx.Conn
 }
 
-// empty returns a database without our functions; functions returns one with them.
-func empty(t *testing.T) database {
+// functions returns a database with our functions.
+func functions(t *testing.T) database {
 	t.Helper()
 	d := database{t, child.ForTest(t, servers.Postgres).Connect(t)}
 	d.exec("SET synchronous_commit = off")
+	d.create("")
 	return d
-}
-
-func functions(t *testing.T) database {
-	t.Helper()
-	db := empty(t)
-	db.create("")
-	return db
 }
 
 func (d database) create(schema string) {
