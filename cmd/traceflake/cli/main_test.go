@@ -158,9 +158,11 @@ func TestVerifyInspect(t *testing.T) {
 	command(t, "traceparent: 00-"+ids[0]+"-00f067aa0ba902b7-01\n", "verify", "-").want(t, 0, ids[0]+"\tverified\n", "")
 	// Truncated, foreign and mixed input.
 	command(t, ids[0]+"\n"+ids[1][:31]+"\nb3: 0\n\n"+random+"\n", "verify").want(t, 1, random+"\tnot verified\tfuture: its time is ", "line 2: ")
-	command(t, "", "verify", "--max-age", "1ms", "1950fb0f8880000086cdcca4ab608495").want(t, 1, "not verified\tage: its time is ", "")
+	r := command(t, "", "verify", "--max-age", "720h", "0eb4dcf8440000000000000000000001")
+	r.want(t, 1, "not verified\tage: its time is ", "")
+	r.want(t, 1, "more than 30d ago (--max-age)", "") // not 720h0m0s
 	at := traceid.Time(traceID(t, ids[0])).Format("2006-01-02T15:04:05")
-	r := command(t, "", "inspect", ids[0], ids[1])
+	r = command(t, "", "inspect", ids[0], ids[1])
 	r.want(t, 0, "traceflake trace ID  "+at, "")
 	r.want(t, 0, ", node 42, node sequence 0, secret 1, halves agree\n", "")
 	if rows := lines(r.out); len(rows) != 3 || !strings.HasPrefix(rows[0], "ID ") || strings.Index(rows[0], "KIND") != strings.Index(rows[1], "traceflake") {
