@@ -105,7 +105,7 @@ var refusing = sourceFunc(func([]randflake.ID) (int, time.Time, error) { return 
 
 // Neither IDs nor batches nor fallbacks allocate.
 func TestNoAllocations(t *testing.T) {
-	if RaceEnabled {
+	if raceEnabled {
 		t.Skip("the race detector makes sync.Pool drop batches")
 	}
 	collectErrors(t)

@@ -17,7 +17,7 @@ import (
 // With more processors each has its own run and its own batch: the cost stays the same. A write
 // that changes nothing is not seen.
 func TestSharedWritesAreFew(t *testing.T) {
-	if RaceEnabled {
+	if raceEnabled {
 		t.Skip("it compares memory without synchronization")
 	}
 	c := newClock(noon)
@@ -176,7 +176,7 @@ func TestProcessorsAddedLater(t *testing.T) {
 		t.Error("processors without a slot of their own share one")
 	}
 	// The pool drops batches at a collection, and at random under the race detector.
-	if fills := s.fills.Load(); fills > 4*workers*each/256 && !RaceEnabled {
+	if fills := s.fills.Load(); fills > 4*workers*each/256 && !raceEnabled {
 		t.Errorf("%d fills for %d IDs", fills, workers*each)
 	}
 }
