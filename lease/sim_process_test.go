@@ -56,7 +56,8 @@ func (p *process) runs() bool { return !p.dead && !p.closing }
 type plan struct {
 	maxBlocks, workers int
 	ahead              time.Duration
-	mixed              bool // its nonces depend on more than the kernel
+	mixed              bool   // its nonces depend on more than the kernel
+	again              string // its first nonce, in a wrong variant
 }
 
 // step is a task that runs until its next sleep, or an action on the process.
@@ -83,13 +84,14 @@ func (p *process) do(f func(*process)) {
 	f(p)
 }
 
-func (w *world) start(h *host) *process { return w.startWith(h, h.server.secret) }
+func (w *world) start(h *host) *process { return w.startWith(h, h.server.secret, "") }
 
-func (w *world) startWith(h *host, with *randflake.Codec) *process {
+// startWith starts a process with a secret, and a first nonce if it is not empty.
+func (w *world) startWith(h *host, with *randflake.Codec, again string) *process {
 	// A Keeper made before the kernel learns of a restore cannot know of it.
 	restored := h.kernel.reseeds > w.now && !w.wrong("nonces of the kernel alone")
 	p := w.newProcess(h, h.server, with, plan{
-		maxBlocks: 1 + w.rng.IntN(3), workers: 1 + w.rng.IntN(3), mixed: w.mixed || restored,
+		maxBlocks: 1 + w.rng.IntN(3), workers: 1 + w.rng.IntN(3), mixed: w.mixed || restored, again: again,
 	})
 	p.build()
 	for _, t := range p.tasks {
@@ -100,7 +102,7 @@ func (w *world) startWith(h *host, with *randflake.Codec) *process {
 }
 
 func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan) *process {
-	p := &process{w: w, id: len(w.processes), host: h, server: s, secret: with, plan: made, ahead: made.ahead}
+	p := &process{w: w, id: len(w.processes), host: h, server: s, secret: with, plan: made, again: made.again, ahead: made.ahead}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.life = newLife(p, nil)
 	w.processes = append(w.processes, p)

@@ -49,9 +49,11 @@ func newWorld(seed uint64, v variant) *world {
 	w.servers = append(w.servers, w.newServer(first, w.nodes))
 	if w.twoStores {
 		with, nodes := first, w.nodes
-		if w.rng.IntN(2) == 0 || w.wrong("secrets are not compared") {
+		switch {
+		case w.wrong("two stores with one secret"):
+		case w.rng.IntN(2) == 0 || w.wrong("secrets are not compared"):
 			with = w.newSecret()
-		} else {
+		default:
 			nodes.First += nodes.Nodes
 		}
 		w.servers = append(w.servers, w.newServer(with, nodes))
@@ -104,8 +106,12 @@ func (w *world) chaos() {
 		case 0, 1, 2, 3:
 			p.kill()
 			w.after(pick(w, 0, 0, w.between(0, time.Second), w.between(0, w.ttl)), func() {
+				again := ""
+				if last := len(p.asked) - 1; last >= 0 && w.wrong("resuming a grant after a crash") {
+					again = p.asked[last]
+				}
 				if w.room() {
-					w.start(p.host)
+					w.startWith(p.host, p.host.server.secret, again)
 				}
 			})
 		case 4, 5:
@@ -174,7 +180,7 @@ func (w *world) chaos() {
 		case otherSecret:
 			// A process gets the secret of another store, until that is noticed.
 			if other := pick(w, w.servers...); other.secret != h.server.secret && w.room() {
-				p := w.startWith(h, other.secret)
+				p := w.startWith(h, other.secret, "")
 				w.logf("process %d has another store's secret", p.id)
 				w.after(w.between(0, 4*w.ttl), p.kill)
 			}

@@ -22,11 +22,16 @@ func (w *world) wrong(name string) bool { return w.variant.name == name }
 // versions: no nonce is ever written twice, so that is harmless here. The conformance suite
 // refuses it, and a store that does not compare renewals with its clock.
 var wrongVariants = []variant{
+	{name: "grants count from the last start"},
 	{name: "grants include the last end"},
+	{name: "inclusive end"},
+	{name: "resuming a grant after a crash"},
+	{name: "state in three words"},
 	{"no hold when the clock steps back", func(w *world) { w.often = clockStep }},
 	{"borrowing past the end", bursts},
 	{name: "a store that forgets acknowledged grants"},
 	{name: "renewal checks neither nonce nor version"},
+	{name: "renewal writes nothing if the end stays"},
 	{name: "renewal idempotent by its nonce"},
 	{"release leaves no nonce", func(w *world) { w.bursts, w.vmclock, w.often = true, false, returnByACopy }},
 	{name: "assuming the requested end"},
@@ -42,6 +47,7 @@ var wrongVariants = []variant{
 	{"a raise by a clock that is behind", operators},
 	{"an interrupted raise that is not repeated", operators},
 	{"each repeated raise has a new time", operators},
+	{"two stores with one secret", twoStores},
 	{"an existing secret without the wait", losses},
 	{"a store that creates itself", losses},
 	{"continuing with a replaced store", losses},
@@ -51,20 +57,27 @@ var wrongVariants = []variant{
 func bursts(w *world)    { w.bursts = true }
 func restores(w *world)  { w.vmclock = true }
 func operators(w *world) { w.operators = 2 }
+func twoStores(w *world) { w.twoStores = true }
 func losses(w *world)    { w.losses = true }
 
 // A wrong generator changes what the right one made, and when it ends.
 func (p *process) generate(dst []randflake.ID) (n int, second time.Time, err error) {
 	switch w := p.w; {
+	case w.wrong("state in three words"):
+		// The word of the second is read, then another goroutine may enter the next second.
+		var one [1]randflake.ID
+		if _, second, err = p.keeper.Fill(one[:]); err != nil {
+			return 0, second, err
+		}
+		p.sleep(p.between(0, time.Millisecond))
+		n, _, err = p.keeper.Fill(dst)
+		p.relabel(dst[:n], second)
+		return n, second, err
 	case w.wrong("no hold when the clock steps back"):
 		n, second, err = p.keeper.Fill(dst)
 		if now := (clock{w, p}).Now().Truncate(time.Second); n > 0 && now.Before(second) {
+			p.relabel(dst[:n], now)
 			second = now
-			for i, id := range dst[:n] {
-				parts := p.secret.Decode(id)
-				parts.Time = second
-				dst[i] = must(p.secret.Encode(parts))
-			}
 		}
 		return n, second, err
 	case w.wrong("borrowing past the end"):
@@ -73,6 +86,15 @@ func (p *process) generate(dst []randflake.ID) (n int, second time.Time, err err
 		}
 	}
 	return p.keeper.Fill(dst)
+}
+
+// relabel moves IDs to another second.
+func (p *process) relabel(ids []randflake.ID, second time.Time) {
+	for i, id := range ids {
+		parts := p.secret.Decode(id)
+		parts.Time = second
+		ids[i] = must(p.secret.Encode(parts))
+	}
 }
 
 // reads returns how a process interprets its block, as it is stored.
@@ -109,10 +131,10 @@ func (s *server) edit(change func(b *lease.Grant) bool) {
 }
 
 func (s *server) acquire(r lease.Request) (lease.Grant, error) {
-	repeated := slices.ContainsFunc(s.list(), func(b lease.Grant) bool { return b.Nonce == r.Nonce })
-	if s.w.wrong("grants include the last end") && !repeated {
+	start, end := s.w.wrong("grants count from the last start"), s.w.wrong("grants include the last end")
+	if repeated := slices.ContainsFunc(s.list(), func(b lease.Grant) bool { return b.Nonce == r.Nonce }); !repeated && (start || end) {
 		s.edit(func(b *lease.Grant) bool {
-			free := b.End.Unix()-1 <= r.Now.Unix()
+			free := start && !b.Start.After(r.Now) || end && b.End.Unix()-1 <= r.Now.Unix()
 			if free {
 				b.End = time.Time{}
 			}
@@ -126,7 +148,9 @@ func (s *server) renew(g, stored lease.Grant, r lease.Request) (lease.Grant, err
 	if s.w.wrong("renewal checks neither nonce nor version") {
 		g.Nonce, g.Version = stored.Nonce, stored.Version
 	}
-	if s.w.wrong("renewal idempotent by its nonce") && stored.Nonce == r.Nonce {
+	longer := r.Now.Add(r.TTL).Truncate(time.Second).After(stored.End)
+	if s.w.wrong("renewal idempotent by its nonce") && stored.Nonce == r.Nonce ||
+		s.w.wrong("renewal writes nothing if the end stays") && stored == g && !longer {
 		return stored, nil
 	}
 	return s.store.Renew(context.Background(), g, r)

@@ -32,6 +32,7 @@ type wrong struct {
 	about          lease.Description
 	blocks         []driver.Block
 	old            []driver.Block // the state before the last write
+	writes         int
 	acquiring      atomic.Bool
 }
 
@@ -113,10 +114,18 @@ type flaw struct {
 
 // The flaws without functions are where the store looks for their names.
 var flaws = map[string]flaw{
+	"frees blocks at their start": {[]string{"calls", "linearizable"}, opAcquire, func(b *driver.Block, in *input) {
+		if b.Start.Unix() < in.request.Now.Unix() {
+			b.End = time.Time{}
+		}
+	}, nil},
 	"inclusive end": {nil, opAcquire, func(b *driver.Block, _ *input) {
 		if !b.End.IsZero() {
 			b.End = b.End.Add(time.Second)
 		}
+	}, nil},
+	"free one second early": {nil, opAcquire, func(b *driver.Block, _ *input) {
+		b.End = b.End.Add(-time.Second)
 	}, nil},
 	"rounds the clock up": {nil, opAcquire, func(_ *driver.Block, in *input) {
 		in.request.Now = in.request.Now.Add(time.Second - 1)
@@ -137,9 +146,16 @@ var flaws = map[string]flaw{
 		}
 	}, nil},
 	"renewal keeps the version": {nil, opRenew, nil, func(was, next *driver.Block, _ time.Time) { next.Version = was.Version }},
+	"renewal keeps the nonce":   {nil, opRenew, nil, func(was, next *driver.Block, _ time.Time) { next.Nonce = was.Nonce }},
+	"renewal loses the owner":   {nil, opRenew, nil, func(_, next *driver.Block, _ time.Time) { next.Owner = "" }},
 	"renewal writes only if the end grows": {nil, opRenew, nil, func(was, next *driver.Block, _ time.Time) {
 		if next.End.Equal(was.End) {
 			*next = *was
+		}
+	}},
+	"renewal writes the nonce but no unchanged end": {nil, opRenew, nil, func(was, next *driver.Block, _ time.Time) {
+		if next.End.Equal(was.End) {
+			next.Version = was.Version
 		}
 	}},
 
@@ -148,9 +164,10 @@ var flaws = map[string]flaw{
 	"release rounds down": {nil, opRelease, func(_ *driver.Block, in *input) {
 		in.unused = in.unused.Truncate(time.Second)
 	}, nil},
-	"release keeps the nonce":   {nil, opRelease, nil, func(was, next *driver.Block, _ time.Time) { next.Nonce = was.Nonce }},
-	"release empties the nonce": {nil, opRelease, nil, func(_, next *driver.Block, _ time.Time) { next.Nonce = "" }},
-	"release keeps the owner":   {nil, opRelease, nil, func(was, next *driver.Block, _ time.Time) { next.Owner = was.Owner }},
+	"release returns used seconds": {nil, opRelease, nil, func(was, next *driver.Block, _ time.Time) { next.End = was.Start }},
+	"release keeps the nonce":      {nil, opRelease, nil, func(was, next *driver.Block, _ time.Time) { next.Nonce = was.Nonce }},
+	"release empties the nonce":    {nil, opRelease, nil, func(_, next *driver.Block, _ time.Time) { next.Nonce = "" }},
+	"release keeps the owner":      {nil, opRelease, nil, func(was, next *driver.Block, _ time.Time) { next.Owner = was.Owner }},
 	"release deletes the block": {nil, opRelease, nil, func(was, next *driver.Block, _ time.Time) {
 		*next = driver.RangeOf(few).Block(int(was.Node / few.BlockSize)) // as a lock does that is deleted, and then begins at generation 1
 	}},
@@ -160,11 +177,13 @@ var flaws = map[string]flaw{
 			*next = *was
 		}
 	}},
-	"raise leaves a nonce": {nil, opRaise, nil, func(_, next *driver.Block, _ time.Time) { next.Nonce = lease.NewNonce() }},
-	"raise lowers":         {nil, opRaise, nil, func(_, next *driver.Block, until time.Time) { next.End = until.UTC().Truncate(time.Second) }},
+	"raise keeps the nonces": {nil, opRaise, nil, func(was, next *driver.Block, _ time.Time) { next.Nonce = was.Nonce }},
+	"raise leaves a nonce":   {nil, opRaise, nil, func(_, next *driver.Block, _ time.Time) { next.Nonce = lease.NewNonce() }},
+	"raise lowers":           {nil, opRaise, nil, func(_, next *driver.Block, until time.Time) { next.End = until.UTC().Truncate(time.Second) }},
 
 	"renewal idempotent by its nonce": {},
 	"keeps a replaced nonce":          {},
+	"loses every seventh write":       {checks: []string{"linearizable"}},
 	"returns stale reads":             {checks: []string{"linearizable"}},
 	"acquires are not atomic":         {checks: []string{"every block at once", "linearizable"}},
 	"renewals are not atomic":         {checks: []string{"linearizable"}},
@@ -355,6 +374,9 @@ func (w *wrong) change(ctx context.Context, racy string, f func([]driver.Block) 
 		return lease.Grant{}, err
 	}
 	if b == w.blocks[i] {
+		return lease.Grant(b), nil
+	}
+	if w.writes++; w.flaw == "loses every seventh write" && w.writes%7 == 0 {
 		return lease.Grant(b), nil
 	}
 	copy(w.old, w.blocks)
