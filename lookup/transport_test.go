@@ -102,8 +102,6 @@ func TestRoundTrip(t *testing.T) {
 		"404, then 500":     {ours, missing, failed, 2, "failed 500"},
 		"found":             {ours, found, whole, 1, "bounded 200"},
 		"500":               {ours, failed, whole, 1, "failed 500"},
-		"429":               {ours, answer{status: 429}, whole, 1, "failed 429"},
-		"401":               {ours, answer{status: 401}, whole, 1, "failed 401"},
 		"own times":         {ours + "?start=1", found, whole, 1, "own_times 200"},
 		"foreign":           {foreign, found, whole, 1, "foreign 200"},
 		"foreign, 404":      {foreign, found, missing, 1, "foreign 404"},

@@ -58,7 +58,7 @@ func random(n int) []trace.TraceID {
 	return ids
 }
 
-// TestFunctionsAgreeWithGo compares each function with idgen's, value by value.
+// TestFunctionsAgreeWithGo compares each function with its twin in Go, value by value, and the documented condition of sampling.
 func TestFunctionsAgreeWithGo(t *testing.T) {
 	e := newEngine(t)
 	ids := append(edges(), random(50_000)...)
@@ -87,6 +87,20 @@ func TestFunctionsAgreeWithGo(t *testing.T) {
 			if got[i][column] != value {
 				t.Fatalf("%s: column %d is %s, in Go %s", id, column, got[i][column], value)
 			}
+		}
+	}
+	// The documented condition keeps the traces that the sampler keeps.
+	for _, ratio := range []float64{0, 1e-18, 0.001, 0.1, 0.25, 1. / 3, 0.5, 0.999999} {
+		sampler := sdktrace.TraceIDRatioBased(ratio)
+		var kept []string
+		for _, id := range ids {
+			if sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: t.Context(), TraceID: id}).Decision == sdktrace.RecordAndSample {
+				kept = append(kept, id.String())
+			}
+		}
+		condition := fmt.Sprintf("bitShiftRight(traceIDLow(TraceId), 1) < toUInt64(%g * 9223372036854775808)", ratio)
+		if got := e.column("SELECT TraceId FROM ids WHERE " + condition + " ORDER BY n"); !slices.Equal(got, kept) {
+			t.Errorf("ratio %v: %d traces, the sampler keeps %d, or others", ratio, len(got), len(kept))
 		}
 	}
 }
@@ -142,24 +156,4 @@ func TestFunctionsOnOtherTexts(t *testing.T) {
 	}
 	// A 64-bit ID, padded as B3 pads it, is valid but not ours.
 	e.is("2020-01-01 00:00:00.000 0", "SELECT traceIDTime(x) || ' ' || traceIDIsOurs(x, toDateTime('2020-01-01 00:00:01', 'UTC'), 60, 60) FROM (SELECT '000000000000000000000000000000ff' AS x)")
-}
-
-// TestSampling: the documented condition keeps the traces that the sampler keeps.
-func TestSampling(t *testing.T) {
-	e := newEngine(t)
-	ids := append(edges(), random(20_000)...)
-	store(e, ids)
-	for _, ratio := range []float64{0, 1e-18, 0.001, 0.1, 0.25, 1. / 3, 0.5, 0.999999} {
-		sampler := sdktrace.TraceIDRatioBased(ratio)
-		var kept []string
-		for _, id := range ids {
-			if sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: t.Context(), TraceID: id}).Decision == sdktrace.RecordAndSample {
-				kept = append(kept, id.String())
-			}
-		}
-		condition := fmt.Sprintf("bitShiftRight(traceIDLow(TraceId), 1) < toUInt64(%g * 9223372036854775808)", ratio)
-		if got := e.column("SELECT TraceId FROM ids WHERE " + condition + " ORDER BY n"); !slices.Equal(got, kept) {
-			t.Errorf("ratio %v: %d traces, the sampler keeps %d, or others", ratio, len(got), len(kept))
-		}
-	}
 }
