@@ -44,7 +44,7 @@ func run(ctx context.Context, out io.Writer, requests, history int) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	if err := createTable(ctx, engine, history); err != nil {
+	if err := createTables(ctx, engine, history); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "ClickHouse  %d spans of the last day, generated, in %s.otel_traces\n", history, engine.Database())
@@ -60,9 +60,19 @@ func run(ctx context.Context, out io.Writer, requests, history int) (err error) 
 	return find(ctx, out, engine, sent[0])
 }
 
-// createTable creates the default table with a history, which ClickHouse generates: traces of eight
-// spans, the last of them a minute ago.
-func createTable(ctx context.Context, engine *servers.Engine, history int) error {
+// The spans are also in a table as the Collector's exporter creates it, to compare with.
+const (
+	exporters      = "exporter_traces"
+	exportersTable = `CREATE TABLE exporter_traces (Timestamp DateTime64(9), TraceId String, ServiceName LowCardinality(String),
+		SpanKind LowCardinality(String), SpanName LowCardinality(String), Duration UInt64,
+		INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1)
+		ENGINE = MergeTree PARTITION BY toDate(Timestamp) ORDER BY (ServiceName, SpanName, toDateTime(Timestamp))`
+	copyTo = "INSERT INTO exporter_traces SELECT Timestamp, TraceId, ServiceName, SpanKind, SpanName, Duration FROM otel_traces"
+)
+
+// createTables creates the default table with a history, which ClickHouse generates: traces of eight
+// spans, the last of them a minute ago. The exporter's has the same.
+func createTables(ctx context.Context, engine *servers.Engine, history int) error {
 	statements, err := clickhouse.Schema{Table: "otel_traces"}.Statements()
 	if err != nil {
 		return err
@@ -70,7 +80,8 @@ func createTable(ctx context.Context, engine *servers.Engine, history int) error
 	return engine.Exec(ctx, append(statements, fmt.Sprintf(`INSERT INTO otel_traces (Timestamp, TraceId, SpanId, ServiceName, SpanName, Duration)
 		SELECT start + INTERVAL number %% 8 MILLISECOND, traceIDAt(start, 0, sipHash64(intDiv(number, 8))),
 			leftPad(lower(hex(sipHash64(number))), 16, '0'), concat('service-', toString(number %% 50)), 'GET /', 1000000
-		FROM (SELECT number, now64(3) - INTERVAL 1 MINUTE - INTERVAL intDiv(number, 8) * 8 * 86400000 / %d MILLISECOND AS start FROM numbers(%[1]d))`, history))...)
+		FROM (SELECT number, now64(3) - INTERVAL 1 MINUTE - INTERVAL intDiv(number, 8) * 8 * 86400000 / %d MILLISECOND AS start FROM numbers(%[1]d))`, history),
+		exportersTable, copyTo)...)
 }
 
 // throughServices runs orders, shop and the Collector's exporter while it sends requests, and returns
@@ -119,26 +130,31 @@ func throughServices(ctx context.Context, out io.Writer, dsn string, requests in
 	return send(ctx, "http://"+calls+"/checkout", requests)
 }
 
-// find finds a trace by its ID, and prints it and what ClickHouse read: with nothing but the ID, and
-// with the time in it and the table's indexes of IDs.
+// find finds a trace by its ID, and prints it and what ClickHouse reads for that in both tables, while
+// the new spans are in parts of their own and when ClickHouse has merged the parts.
 func find(ctx context.Context, out io.Writer, engine *servers.Engine, r request) error {
-	if _, err := engine.Query(ctx, "OPTIMIZE TABLE otel_traces FINAL"); err != nil { // as ClickHouse merges parts in time
+	if err := engine.Exec(ctx, copyTo+" WHERE ServiceName IN ('shop', 'orders')"); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "Found       trace %s of %s, from %s:\n", r.id, traceid.Time(r.id).Format(time.RFC3339Nano), r.client.name)
-	find := fmt.Sprintf("SELECT ServiceName, SpanKind, SpanName, Duration / 1000000 FROM otel_traces WHERE TraceId = '%s'", r.id)
-	found, err := engine.Query(ctx, find+" ORDER BY Timestamp SETTINGS ignore_data_skipping_indices = 'idx_trace_id,idx_trace_id_range'")
-	if err != nil {
-		return err
+	const fresh = "in a new part of its own, so it costs the same"
+	for _, parts := range []string{fresh, "merged"} {
+		for _, table := range []string{"otel_traces", exporters} {
+			found, err := engine.Query(ctx, fmt.Sprintf(`SELECT ServiceName, SpanKind, SpanName, Duration / 1000000
+				FROM %s WHERE TraceId = '%s' ORDER BY Timestamp`, table, r.id))
+			if err != nil {
+				return err
+			}
+			for _, span := range found.Rows {
+				if parts == fresh && table != exporters {
+					fmt.Fprintf(out, "            %-8s %-8s %-12s %s ms\n", span[0], span[1], span[2], span[3])
+				}
+			}
+			fmt.Fprintf(out, "Read        %8d rows, %9d bytes: %-15s  %s\n", found.Read.Rows, found.Read.Bytes, table, parts)
+			if err := engine.Exec(ctx, "OPTIMIZE TABLE "+table+" FINAL"); err != nil {
+				return err
+			}
+		}
 	}
-	bounded, err := engine.Query(ctx, fmt.Sprintf("%s AND Timestamp >= traceIDNotBefore('%s', INTERVAL 1 HOUR)", find, r.id))
-	if err != nil {
-		return err
-	}
-	for _, span := range found.Rows {
-		fmt.Fprintf(out, "            %-8s %-8s %-12s %s ms\n", span[0], span[1], span[2], span[3])
-	}
-	fmt.Fprintf(out, "Read        %8d rows, %9d bytes: by the ID alone, without indexes of IDs\n", found.Read.Rows, found.Read.Bytes)
-	fmt.Fprintf(out, "Read        %8d rows, %9d bytes: by the ID and the time in it\n", bounded.Read.Rows, bounded.Read.Bytes)
 	return nil
 }
