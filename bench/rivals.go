@@ -1,3 +1,19 @@
+// Package bench measures IDs. Everything is a benchmark of Go whose sub-benchmarks benchstat
+// compares:
+//
+//	go test -bench 'NewIDs/rate=flat' -cpu 1,2,4,8,16 -count 10 | tee ids.txt
+//	benchstat -col /gen ids.txt
+//
+// On a machine with other load, compare what ran in turns: ./run starts the benchmarks again and
+// again, each time for some milliseconds, and report compares the generators within each turn.
+//
+//	make bench            # everything, in about 15 minutes: runs.txt, RESULTS.md
+//	make bench-check      # only what has a target, in about 3 minutes; fails if one is missed
+//	bench/run cpus        # NewIDs and NewSpanID on 1, 2, 4, 8, 16 CPUs, to standard output
+//
+// NewIDs and NewSpanID measure the cost of an ID at the rates of real services, Span that of a
+// root span, Rival that of other kinds of IDs. BTree counts what the order of IDs saves in a
+// primary key of PostgreSQL. The folder clickhouse has its own program.
 package bench
 
 // Rival is another way to generate IDs, and its properties. A test compares Bits with its IDs.

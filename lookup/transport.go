@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -176,4 +177,37 @@ func (t *Transport) bounded(req *http.Request, form api, id trace.TraceID) (boun
 	}
 	bounded.URL.RawQuery += form.bound(start).Encode()
 	return bounded, outcomeBounded
+}
+
+// emptyLen is more than any server needs to say that it found nothing, in JSON, protobuf or
+// compressed: Tempo takes 25 bytes. Hardly any trace is shorter.
+const emptyLen = 256
+
+// missed reports whether the server may have found nothing because of the bound. If it cannot tell,
+// it returns true, which costs a request. It leaves the body of a response that it does not count as
+// missed complete.
+func missed(resp *http.Response) bool {
+	switch {
+	case notFound(resp):
+		return true
+	case resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest:
+		return true // the location may contain the added time
+	case resp.StatusCode != http.StatusOK: // an error is not an answer
+		return false
+	}
+	body := resp.Body
+	start, _ := io.ReadAll(io.LimitReader(body, emptyLen+1))
+	if len(start) <= emptyLen { // or a broken connection
+		return true
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(start), body), body}
+	return false
+}
+
+// notFound reports whether the server has no such trace, or refuses the parameters.
+func notFound(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest
 }

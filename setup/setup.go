@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/boltstore" // registers bolt:PATH
 	"github.com/traceflake/traceflake/lease/driver"
@@ -261,4 +263,18 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 		ids.shutdownErr = errors.Join(errs...)
 	})
 	return ids.shutdownErr
+}
+
+// Level returns the level at which to log an error that an OpenTelemetry error handler gets: Info if
+// something has recovered, Error if an operator has to change something ([lease.Permanent],
+// [ErrConfig]), and otherwise Warn.
+func Level(err error) slog.Level {
+	var recovered reports.Recovered
+	switch {
+	case errors.As(err, &recovered):
+		return slog.LevelInfo
+	case lease.Permanent(err), errors.Is(err, ErrConfig):
+		return slog.LevelError
+	}
+	return slog.LevelWarn
 }
