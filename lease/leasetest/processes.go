@@ -231,7 +231,7 @@ func (f *fleet) wait(what string) {
 	for i, l := range f.lives {
 		before[i] = l.count.Load()
 	}
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(90 * time.Second) // on a busy machine, over a bad network, it takes many tries
 	for i, l := range f.lives {
 		for l.count.Load() <= before[i] {
 			select {
