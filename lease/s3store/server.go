@@ -188,7 +188,7 @@ func (s *server) ask(ctx context.Context, method, path string, header http.Heade
 		return answer{}, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	if res.Request != nil && res.Request.URL.String() != req.URL.String() {
+	if res.Request != nil && res.Request.Response != nil { // that of a redirect
 		return answer{}, fmt.Errorf("%s %s: the HTTP client followed a redirect to %s, whose response is not the bucket's",
 			method, req.URL.Redacted(), res.Request.URL.Redacted())
 	}

@@ -93,7 +93,7 @@ func TestHelp(t *testing.T) {
 func TestExamples(t *testing.T) {
 	for _, cmd := range commands(newRoot()) {
 		if cmd.Example == "" || strings.Contains(cmd.UsageString(), "(default 0") {
-			t.Errorf("%s has no example, or a default that is none", cmd.CommandPath())
+			t.Errorf("%s: no example, or a zero default in its help", cmd.CommandPath())
 		}
 		for line := range strings.Lines(cmd.Example) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), " | ")
