@@ -65,7 +65,6 @@ replace (
 	github.com/traceflake/traceflake => ..
 	github.com/traceflake/traceflake/integration => ../integration
 	github.com/traceflake/traceflake/lease/etcdstore => ../lease/etcdstore
-	github.com/traceflake/traceflake/lease/leasetest => ../lease/leasetest
 	github.com/traceflake/traceflake/lease/pgstore => ../lease/pgstore
 	github.com/traceflake/traceflake/lease/s3store => ../lease/s3store
 	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc => ../propagation/xtraceid/xtraceidgrpc

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/ClickHouse/ch-go v0.74.0
 	github.com/ClickHouse/clickhouse-go/v2 v2.50.0
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/aws/aws-sdk-go-v2 v1.47.7
 	github.com/aws/aws-sdk-go-v2/service/s3 v1.109.1
 	github.com/chromedp/chromedp v0.23.0
@@ -17,7 +18,6 @@ require (
 	github.com/rs/cors v1.11.1
 	github.com/traceflake/traceflake v0.1.0
 	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
-	github.com/traceflake/traceflake/lease/leasetest v0.1.0
 	github.com/traceflake/traceflake/lease/pgstore v0.1.0
 	github.com/traceflake/traceflake/lease/s3store v0.1.0
 	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc v0.1.0
@@ -71,7 +71,6 @@ require (
 	github.com/DataDog/datadog-go/v5 v5.9.1 // indirect
 	github.com/Microsoft/go-winio v0.6.2 // indirect
 	github.com/andybalholm/brotli v1.2.6 // indirect
-	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.20 // indirect
 	github.com/aws/aws-sdk-go-v2/config v1.33.15 // indirect
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15 // indirect
@@ -286,7 +285,6 @@ require (
 replace (
 	github.com/traceflake/traceflake => ..
 	github.com/traceflake/traceflake/lease/etcdstore => ../lease/etcdstore
-	github.com/traceflake/traceflake/lease/leasetest => ../lease/leasetest
 	github.com/traceflake/traceflake/lease/pgstore => ../lease/pgstore
 	github.com/traceflake/traceflake/lease/s3store => ../lease/s3store
 	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc => ../propagation/xtraceid/xtraceidgrpc

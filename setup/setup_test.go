@@ -30,7 +30,6 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/lookup"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
@@ -531,7 +530,7 @@ func TestZeroValues(t *testing.T) {
 		new(sparx64.Cipher), new(sparx64.KeySizeError),
 		new(randflake.Codec), new(randflake.Generator), new(randflake.ID), new(randflake.Keyring), new(randflake.SystemClock), new(randflake.ClockFunc),
 		new(idgen.Generator), new(traceid.Verifier), new(setup.IDs), new(setup.Config),
-		new(lease.Keeper), new(driver.Memory), new(driver.Block), new(driver.NodeRange), new(pages.Busy),
+		new(lease.Keeper), new(driver.Memory), new(driver.Block), new(driver.NodeRange), new(driver.Busy),
 		new(lookup.Transport), new(lookup.Backend),
 		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan), new(clickhouse.Adoption),
 	}

@@ -1,5 +1,5 @@
-// Package faults puts a [pagestest.BadNetwork] between the processes of a test and HTTP servers: those
-// of S3, Kubernetes and etcd, whose messages share connections. Others have a [pagestest.Proxy].
+// Package faults puts a [leasetest.BadNetwork] between the processes of a test and HTTP servers: those
+// of S3, Kubernetes and etcd, whose messages share connections. Others have a [leasetest.Proxy].
 package faults
 
 import (
@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // HTTPProxy is a proxy for servers of HTTP, among them those of gRPC without TLS and streams.
 type HTTPProxy struct {
-	pagestest.BadNetwork
+	leasetest.BadNetwork
 	Addresses []string // host:port of each server through the proxy
 }
 

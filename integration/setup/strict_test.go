@@ -23,9 +23,9 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	_ "github.com/traceflake/traceflake/lease/k8sstore"
+	"github.com/traceflake/traceflake/lease/leasetest"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
 	_ "github.com/traceflake/traceflake/lease/s3store"
 	"github.com/traceflake/traceflake/setup"
@@ -145,7 +145,7 @@ func waits(t *testing.T, c setup.Config, text string) {
 // connecting.
 func shutsDown(t *testing.T, b backend, c setup.Config) {
 	t.Helper()
-	relay := pagestest.NewProxy(t, b.address)
+	relay := leasetest.NewProxy(t, b.address)
 	c.Store = b.url(relay.Address())
 	renewing := c
 	renewing.TTL = 2 * time.Second

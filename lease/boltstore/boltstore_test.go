@@ -20,7 +20,6 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -154,7 +153,7 @@ func TestMissingFile(t *testing.T) {
 		}
 		_ = os.Remove(path)
 	}
-	if _, err := open(t, path).file.Write(t.Context(), "note", nil, "1"); !errors.Is(err, pages.ErrChanged) {
+	if _, err := open(t, path).file.Write(t.Context(), "note", nil, "1"); !errors.Is(err, driver.ErrChanged) {
 		t.Errorf("write with a version that is not the object's: got %v", err)
 	}
 	_ = os.Remove(path)
@@ -163,7 +162,7 @@ func TestMissingFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.(*store).file.Write(t.Context(), "note", nil, "")
-	if _, missing := os.Stat(path); !errors.Is(err, pages.ErrChanged) || !errors.Is(missing, fs.ErrNotExist) {
+	if _, missing := os.Stat(path); !errors.Is(err, driver.ErrChanged) || !errors.Is(missing, fs.ErrNotExist) {
 		t.Errorf("write without a file: got %v and %v", err, missing)
 	}
 }
@@ -272,7 +271,7 @@ func TestBadFiles(t *testing.T) {
 			return b.ForEach(func(name, data []byte) error {
 				return b.Put(name, bytes.Replace(data, []byte(`"Version":1`), []byte(`"Version":2`), 1))
 			})
-		}), pages.ErrEdited},
+		}), driver.ErrEdited},
 		{"text", rewrite(func([]byte) []byte { return bytes.Repeat([]byte("no database\n"), 4000) }), ErrCorrupt},
 		{"cut off", rewrite(func(b []byte) []byte { return b[:2*os.Getpagesize()] }), ErrCorrupt},
 		{"pages overwritten", rewrite(func(b []byte) []byte {

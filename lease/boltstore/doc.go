@@ -30,7 +30,7 @@
 // It has mode 0600: anyone who can read the secret can decode the IDs, and
 // anyone who can write the file can break their uniqueness. It has one bucket,
 // traceflake, with 16 random bytes under the key secret, and the objects of package
-// driver/pages. Use List to read the blocks; `bbolt` of go.etcd.io/bbolt/cmd reads
+// package driver. Use List to read the blocks; `bbolt` of go.etcd.io/bbolt/cmd reads
 // and checks the file itself.
 //
 // # Durability

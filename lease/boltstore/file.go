@@ -18,7 +18,7 @@ import (
 	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -47,7 +47,7 @@ var (
 	secretKey = []byte("secret")
 )
 
-// file is a [pages.Server] on a bbolt file, which is open and locked only during
+// file is a [driver.Objects] on a bbolt file, which is open and locked only during
 // a call. The version of a page is its data, which never recurs.
 type file struct {
 	path    string
@@ -69,48 +69,48 @@ func restores() uint64 {
 	return generation
 }
 
-// Read implements [pages.Server].
-func (f *file) Read(ctx context.Context, name string) (o pages.Object, err error) {
+// Read implements [driver.Objects].
+func (f *file) Read(ctx context.Context, name string) (o driver.Object, err error) {
 	err = f.use(ctx, read, func(b *objects) (err error) { o, err = b.Read(ctx, name); return err })
 	o.Time = time.Now().Truncate(time.Second)
 	return o, err
 }
 
-// Write implements [pages.Server].
-func (f *file) Write(ctx context.Context, name string, data []byte, version string) (o pages.Object, err error) {
+// Write implements [driver.Objects].
+func (f *file) Write(ctx context.Context, name string, data []byte, version string) (o driver.Object, err error) {
 	err = f.use(ctx, write, func(b *objects) (err error) { o, err = b.Write(ctx, name, data, version); return err })
 	return o, err
 }
 
-// List implements [pages.Server].
-func (f *file) List(ctx context.Context) (all map[string]pages.Object, err error) {
+// List implements [driver.Objects].
+func (f *file) List(ctx context.Context) (all map[string]driver.Object, err error) {
 	err = f.use(ctx, read, func(b *objects) (err error) { all, err = b.List(ctx); return err })
 	return all, err
 }
 
-// objects is a [pages.Server] in one transaction, which serves one request at a time.
+// objects is a [driver.Objects] in one transaction, which serves one request at a time.
 type objects struct {
 	*bbolt.Bucket
 	mu sync.Mutex
 }
 
-func (b *objects) Read(_ context.Context, name string) (pages.Object, error) {
+func (b *objects) Read(_ context.Context, name string) (driver.Object, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return object(b.Get([]byte(name))), nil
 }
 
-func (b *objects) Write(_ context.Context, name string, data []byte, version string) (pages.Object, error) {
+func (b *objects) Write(_ context.Context, name string, data []byte, version string) (driver.Object, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if o := object(b.Get([]byte(name))); o.Version != version {
-		return o, pages.ErrChanged
+		return o, driver.ErrChanged
 	}
-	return pages.Object{Version: string(data)}, b.Put([]byte(name), data)
+	return driver.Object{Version: string(data)}, b.Put([]byte(name), data)
 }
 
-func (b *objects) List(context.Context) (map[string]pages.Object, error) {
-	all := map[string]pages.Object{}
+func (b *objects) List(context.Context) (map[string]driver.Object, error) {
+	all := map[string]driver.Object{}
 	return all, b.ForEach(func(name, data []byte) error {
 		all[string(name)] = object(data)
 		return nil
@@ -118,8 +118,8 @@ func (b *objects) List(context.Context) (map[string]pages.Object, error) {
 }
 
 // object copies data, which is valid during a transaction only.
-func object(data []byte) pages.Object {
-	return pages.Object{Data: []byte(string(data)), Version: string(data)}
+func object(data []byte) driver.Object {
+	return driver.Object{Data: []byte(string(data)), Version: string(data)}
 }
 
 // errEmpty is returned if nothing was written to the file yet.
@@ -160,7 +160,7 @@ func (f *file) fill(ctx context.Context, d lease.Description) error {
 			return err
 		}
 		d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
-		s, err := pages.New(&objects{Bucket: tx.Bucket(bucket)}, pages.Layout{Name: "file", BlocksPerPage: blocksPerPage})
+		s, err := driver.New(&objects{Bucket: tx.Bucket(bucket)}, driver.Layout{Name: "file", BlocksPerPage: blocksPerPage})
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (f *file) use(ctx context.Context, how access, do func(*objects) error) err
 	})
 	switch {
 	case missing(err) && how == write:
-		return pages.ErrChanged
+		return driver.ErrChanged
 	case missing(err):
 		return nil
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -39,7 +38,7 @@ func New(path string) (driver.Embedded, error) {
 		return nil, fmt.Errorf("boltstore: %w: the path is empty", lease.ErrInvalidRequest)
 	}
 	f := &file{path: path, timeout: lockTimeout, machine: restores, life: restores(), turn: make(chan struct{}, 1)}
-	blocks, err := pages.New(f, pages.Layout{Name: "boltstore: " + path, BlocksPerPage: blocksPerPage})
+	blocks, err := driver.New(f, driver.Layout{Name: "boltstore: " + path, BlocksPerPage: blocksPerPage})
 	if err != nil {
 		return nil, err
 	}

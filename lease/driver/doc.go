@@ -1,32 +1,43 @@
-// Package driver is for authors of stores: it has the rules for granting, the
-// checks that precede them, and the registry of stores by URL. Services need
-// package lease and the package of their store.
+// Package driver is for authors of stores: it has the engine that grants blocks of nodes, and the
+// registry of stores by URL. Services need package lease and the package of their store.
 //
-// An operator creates a store once: it records the [lease.Description], with the
-// identity of the store, and keeps it for ever. It then keeps one [Block] for each block
-// of its [NodeRange] and answers a call of [lease.Store] in one atomic step: it
-// compares the identity with the one that this client has used before, reads the
-// block, applies the method of the same name and writes the result.
+// A backend brings [Objects]: three methods over small objects, of which one is replaced only if
+// nobody else has written it since it was read. [New] does the rest: the rule of granting, the
+// store's identity, raises, retries. [Memory] is such a store within one process.
 //
-//	lease.Store, Admin  checks before it     the rule
-//	Create              [CheckDescription]   -
-//	Acquire             [CheckRequest]       [Block.Acquire], after [Shorten]
-//	Renew               [CheckRequest]       [Block.Renew], after [Shorten]
-//	Release             -                    [Block.Release]
-//	Raise               [CheckRaise]         [RaiseTo], [Block.Raise]
-//	AddSecret           [CheckFingerprint]   -
+// # Objects of a store
 //
-// Only Create creates anything. Every other call returns [lease.ErrNoStore] if there is no store, and
-// [lease.ErrReplaced] if the store that this client has used, or a part of it, is gone or was replaced.
-// A store that keeps a secret of its own is [Embedded]: a process creates it with [Ensure].
+// Blocks are kept on pages, a fixed number of blocks on each, and every page is one object:
 //
-// Most servers can keep small objects and replace one only if nobody else has
-// written it: for them package pages has everything but three methods. PostgreSQL
-// keeps a row for each block, which it replaces under the same condition.
+//	config     {"Format":3,"ID":"…","Created":"…","First":0,"Nodes":131072,"BlockSize":8,…,"Complete":true,"Writes":2}
+//	           {"CRC32C":"…"}
+//	page-0000  {"Format":3,"Store":"…","Number":0,"Writes":3,"Recent":[…]}
+//	           {"Node":0,"Nodes":8,"Start":"…","End":"…","Nonce":"…","Version":1,"Owner":"…"}
+//	           …
+//	           {"CRC32C":"…"}
 //
-// A store that registers its scheme with [Register] can also be used from the command line: package
+// [lease.Admin.Create] writes all of them: first config, then every page, and then config again,
+// with "Complete":true. Nobody uses the store before, and afterwards no object is created any more:
+// a page that is missing, or that has the ID of another store, is [lease.ErrReplaced]. Every change
+// is one conditional write of one page. If the page has changed meanwhile, it is read again. A
+// write whose outcome is unknown is never repeated: its error is returned, and the caller has the
+// nonce by which to find out.
+//
+// # Writing a store
+//
+//  1. Implement [Objects]. Package leasetest has one in memory; leasetest.Run checks yours in some
+//     seconds.
+//  2. Return [New] of it from a function New of your package, and from the [Opener] that you
+//     register with [Register]. The error of a bad URL wraps [lease.ErrInvalidRequest] and does
+//     not repeat the URL, which may contain a password.
+//  3. Choose [Layout.BlocksPerPage]: few processes should write the same page, a page must stay
+//     below the largest object (a block takes up to 450 bytes), and all pages are read when blocks
+//     run out. If the server has several implementations, or may sit behind a proxy, set
+//     [Layout.Probe].
+//  4. Run leasetest.Run against it and, with a real server, leasetest.Processes.
+//  5. Document what makes the server forget acknowledged writes: a failover, a restored backup, a
+//     cache, a disk that is not synced.
+//
+// A store that registers its scheme can also be used from the command line: package
 // cmd/traceflake/cli is the command, for a main function that imports the store.
-//
-// Package leasetest checks that a store follows these rules. [Memory] is the
-// smallest store that does.
 package driver

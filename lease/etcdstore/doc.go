@@ -31,7 +31,7 @@
 // # The keys
 //
 //	config      the description of the store
-//	page-0000   the blocks of nodes 0 to 511, as package driver/pages describes them
+//	page-0000   the blocks of nodes 0 to 511, as package driver describes them
 //	page-0001   …
 //
 // All of them are created with the store. There are 256 pages for all nodes, of up to 12 kB. Never

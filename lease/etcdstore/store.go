@@ -19,7 +19,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 func init() {
@@ -101,7 +100,7 @@ func bad(text string) error {
 	return fmt.Errorf("etcdstore: %w: the URL: %s", lease.ErrInvalidRequest, text)
 }
 
-// server is a [pages.Server] on the keys below a prefix. The version of a page is its value, which never
+// server is a [driver.Objects] on the keys below a prefix. The version of a page is its value, which never
 // recurs; etcd's revisions may, after a restore.
 type server struct {
 	prefix string
@@ -115,7 +114,7 @@ type server struct {
 
 func (s *server) store(prefix string) (driver.Store, error) {
 	s.prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/" // or it might be a prefix of another
-	return pages.New(s, pages.Layout{Name: "etcdstore", BlocksPerPage: blocksPerPage})
+	return driver.New(s, driver.Layout{Name: "etcdstore", BlocksPerPage: blocksPerPage})
 }
 
 // kv returns the client. To create one with a password contacts the server, until the context is over.
@@ -144,7 +143,7 @@ func (s *server) kv(ctx context.Context) (clientv3.KV, error) {
 	return client, nil
 }
 
-// Close implements [pages.Server].
+// Close implements [driver.Objects].
 func (s *server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,16 +155,16 @@ func (s *server) Close() error {
 	return s.close()
 }
 
-// Read implements [pages.Server].
-func (s *server) Read(ctx context.Context, name string) (pages.Object, error) {
+// Read implements [driver.Objects].
+func (s *server) Read(ctx context.Context, name string) (driver.Object, error) {
 	kvs, err := s.get(ctx, s.prefix+name)
 	return object(kvs), err
 }
 
-// List implements [pages.Server]. It lists the data too, all of one moment.
-func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
+// List implements [driver.Objects]. It lists the data too, all of one moment.
+func (s *server) List(ctx context.Context) (map[string]driver.Object, error) {
 	kvs, err := s.get(ctx, s.prefix, clientv3.WithPrefix())
-	all := make(map[string]pages.Object, len(kvs))
+	all := make(map[string]driver.Object, len(kvs))
 	for i, kv := range kvs {
 		all[strings.TrimPrefix(string(kv.Key), s.prefix)] = object(kvs[i:])
 	}
@@ -184,11 +183,11 @@ func (s *server) get(ctx context.Context, key string, options ...clientv3.OpOpti
 	return got.Kvs, nil
 }
 
-// Write implements [pages.Server].
-func (s *server) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+// Write implements [driver.Objects].
+func (s *server) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
 	kv, err := s.kv(ctx)
 	if err != nil {
-		return pages.Object{}, s.failed(err)
+		return driver.Object{}, s.failed(err)
 	}
 	key := s.prefix + name
 	unchanged := clientv3.Compare(clientv3.Value(key), "=", version)
@@ -200,24 +199,24 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 		Else(clientv3.OpGet(key)).
 		Commit()
 	if err != nil {
-		return pages.Object{}, s.failed(err)
+		return driver.Object{}, s.failed(err)
 	}
-	var now pages.Object // the Store compares it with what was sent
+	var now driver.Object // the Store compares it with what was sent
 	for _, r := range answer.Responses {
 		now = object(r.GetResponseRange().GetKvs()) // the last one is of the OpGet
 	}
 	if !answer.Succeeded {
-		return now, pages.ErrChanged
+		return now, driver.ErrChanged
 	}
 	return now, nil
 }
 
 // object is the value of the first key, or of none.
-func object(kvs []*mvccpb.KeyValue) pages.Object {
+func object(kvs []*mvccpb.KeyValue) driver.Object {
 	if len(kvs) == 0 {
-		return pages.Object{}
+		return driver.Object{}
 	}
-	return pages.Object{Data: kvs[0].Value, Version: string(kvs[0].Value)}
+	return driver.Object{Data: kvs[0].Value, Version: string(kvs[0].Value)}
 }
 
 // failed adds to err how an operator can fix the cause.

@@ -17,8 +17,7 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 var wantError = calls.WantError("etcdstore: ", "hunter2")
@@ -66,10 +65,10 @@ func newPrefix(tb testing.TB) string {
 
 // What a Server must do, on a real etcd.
 func TestServer(t *testing.T) {
-	pagestest.Run(t, func(tb testing.TB) pagestest.Storage {
-		prefix, proxy := newPrefix(tb), pagestest.NewProxy(tb, address(tb))
-		return pagestest.Storage{
-			Open: func() (pages.Server, error) {
+	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
+		prefix, proxy := newPrefix(tb), leasetest.NewProxy(tb, address(tb))
+		return leasetest.Storage{
+			Open: func() (driver.Objects, error) {
 				return &server{client: newClient(tb, proxy.Address()), prefix: prefix}, nil
 			},
 			Delete: func(name string) error {
@@ -140,7 +139,7 @@ func TestAlteredValues(t *testing.T) {
 		}
 		return New(client, prefix)
 	}, nil)
-	wantError(t, "acquire", err, pages.ErrAltered, "acquire")
+	wantError(t, "acquire", err, driver.ErrAltered, "acquire")
 }
 
 func TestPrefix(t *testing.T) {

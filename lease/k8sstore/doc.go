@@ -36,7 +36,7 @@
 //
 // # The objects
 //
-// Each Lease is a page of 128 blocks, as package driver/pages describes it, in the annotation
+// Each Lease is a page of 128 blocks, as package driver describes it, in the annotation
 // traceflake.github.io/page. It has the label traceflake.github.io/leases=NAME; its spec is empty.
 //
 //	traceflake.config      the description of the store

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 	pageAnnotation = "traceflake.github.io/page"
 )
 
-// objects is the Leases of one store, a [pages.Server].
+// objects is the Leases of one store, a [driver.Objects].
 type objects struct {
 	client    *http.Client
 	server    string                 // the URL of the API server, without a slash at the end
@@ -69,25 +69,25 @@ func (o *objects) path() string {
 // an object can belong to two stores.
 func (o *objects) nameOf(page string) string { return o.name + "." + page }
 
-// Read implements [pages.Server].
-func (o *objects) Read(ctx context.Context, name string) (pages.Object, error) {
+// Read implements [driver.Objects].
+func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
 	r := request{verb: "get", method: http.MethodGet, path: o.path() + "/" + o.nameOf(name)}
 	var found object
 	at, err := o.do(ctx, r, &found)
 	if s, ok := errors.AsType[*status](err); ok && s.missing() {
-		return pages.Object{Time: at}, nil
+		return driver.Object{Time: at}, nil
 	}
 	if err == nil {
 		err = o.check(found, name)
 	}
 	if err != nil {
-		return pages.Object{}, o.failed(r, err)
+		return driver.Object{}, o.failed(r, err)
 	}
-	return pages.Object{Data: []byte(found.Metadata.Annotations[pageAnnotation]), Version: found.Metadata.version(), Time: at}, nil
+	return driver.Object{Data: []byte(found.Metadata.Annotations[pageAnnotation]), Version: found.Metadata.version(), Time: at}, nil
 }
 
-// Write implements [pages.Server].
-func (o *objects) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+// Write implements [driver.Objects].
+func (o *objects) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
 	next := object{APIVersion: apiVersion, Kind: "Lease", Metadata: metadata{
 		Name:        o.nameOf(name),
 		Namespace:   o.namespace,
@@ -101,20 +101,20 @@ func (o *objects) Write(ctx context.Context, name string, data []byte, version s
 	}
 	var err error
 	if r.body, err = json.Marshal(next); err != nil {
-		return pages.Object{}, err
+		return driver.Object{}, err
 	}
 	var written object
 	_, err = o.do(ctx, r, &written)
 	if s, ok := errors.AsType[*status](err); ok && (s.Code == http.StatusConflict || s.missing()) {
-		return pages.Object{}, pages.ErrChanged
+		return driver.Object{}, driver.ErrChanged
 	}
 	if err == nil {
 		err = o.check(written, name)
 	}
 	if err != nil {
-		return pages.Object{}, o.failed(r, err)
+		return driver.Object{}, o.failed(r, err)
 	}
-	return pages.Object{Data: []byte(written.Metadata.Annotations[pageAnnotation]), Version: written.Metadata.version()}, nil
+	return driver.Object{Data: []byte(written.Metadata.Annotations[pageAnnotation]), Version: written.Metadata.version()}, nil
 }
 
 // check refuses a Lease that is not a page of this store, and a response that is not a Lease.
@@ -134,9 +134,9 @@ func (o *objects) check(l object, page string) error {
 	return nil
 }
 
-// List implements [pages.Server]. It lists the data too, all of one moment, in one response: a store
-// has at most 1024 pages.
-func (o *objects) List(ctx context.Context) (map[string]pages.Object, error) {
+// List implements [driver.Objects]. It lists the data too, all of one moment, in one response: a store
+// has at most 1024 driver.
+func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	r := request{verb: "list", method: http.MethodGet, path: o.path(), query: "labelSelector=" + fleetLabel + "%3D" + o.name}
 	var list struct {
 		Kind  string
@@ -149,10 +149,10 @@ func (o *objects) List(ctx context.Context) (map[string]pages.Object, error) {
 	if err != nil {
 		return nil, o.failed(r, err)
 	}
-	all := map[string]pages.Object{}
+	all := map[string]driver.Object{}
 	for _, l := range list.Items {
 		if page, ok := strings.CutPrefix(l.Metadata.Name, o.nameOf("")); ok {
-			found := pages.Object{Version: l.Metadata.version()}
+			found := driver.Object{Version: l.Metadata.version()}
 			if text, ok := l.Metadata.Annotations[pageAnnotation]; ok && l.Metadata.DeletionTimestamp == "" {
 				found.Data = []byte(text) // otherwise Read returns what is wrong
 			}
@@ -223,7 +223,7 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 	switch code := response.StatusCode; {
 	case code == http.StatusTooManyRequests:
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-		return at, &pages.Busy{Err: errors.New("the server throttles"), After: time.Duration(min(max(seconds, 1), 3600)) * time.Second}
+		return at, &driver.Busy{Err: errors.New("the server throttles"), After: time.Duration(min(max(seconds, 1), 3600)) * time.Second}
 	case code/100 == 2 && json.Unmarshal(data, v) == nil:
 		return at, nil
 	case code/100 != 2 && json.Unmarshal(data, s) == nil && s.Kind == "Status":

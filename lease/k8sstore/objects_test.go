@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // at returns the objects of a server that answers with h.
@@ -55,8 +55,8 @@ func TestResponses(t *testing.T) {
 		text        string
 	}{
 		{"a page", 200, aLease, nil, nil, ""},
-		{"no page", 404, failure(404, `{"kind": "leases"}`, "not found"), nil, pages.ErrChanged, ""},
-		{"written meanwhile", 409, failure(409, `{"kind": "leases"}`, "conflict"), none, pages.ErrChanged, "conflict"},
+		{"no page", 404, failure(404, `{"kind": "leases"}`, "not found"), nil, driver.ErrChanged, ""},
+		{"written meanwhile", 409, failure(409, `{"kind": "leases"}`, "conflict"), none, driver.ErrChanged, "conflict"},
 		{"no namespace", 404, failure(404, `{"kind": "namespaces"}`, "not found"), lease.ErrMisconfigured, lease.ErrMisconfigured, `no namespace "shop"`},
 		{"no rights", 403, failure(403, `{}`, `User "x" cannot VERB resource "leases"`), lease.ErrMisconfigured, lease.ErrMisconfigured, "Role needs get, list, create and update"},
 		{"a quota", 403, failure(403, `{}`, "exceeded quota"), lease.ErrMisconfigured, lease.ErrMisconfigured, "exceeded quota"},
@@ -90,32 +90,32 @@ func TestResponses(t *testing.T) {
 			w.WriteHeader(c.code)
 			_, _ = io.WriteString(w, strings.ReplaceAll(c.body, "VERB", asked))
 		})
-		ctx, page := t.Context(), pages.Object{Data: []byte("data"), Version: "u/7"} // its data is compared with what was sent
+		ctx, page := t.Context(), driver.Object{Data: []byte("data"), Version: "u/7"} // its data is compared with what was sent
 		read := page
 		read.Time = time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC)
 		for _, try := range []struct {
 			verb   string
 			want   error
-			object pages.Object
-			call   func() (pages.Object, error)
+			object driver.Object
+			call   func() (driver.Object, error)
 		}{
-			{"get", c.read, read, func() (pages.Object, error) { return o.Read(ctx, "page-0001") }},
-			{"create", c.write, page, func() (pages.Object, error) { return o.Write(ctx, "page-0001", []byte("data"), "") }},
-			{"update", c.write, page, func() (pages.Object, error) { return o.Write(ctx, "page-0001", []byte("data"), "u/7") }},
+			{"get", c.read, read, func() (driver.Object, error) { return o.Read(ctx, "page-0001") }},
+			{"create", c.write, page, func() (driver.Object, error) { return o.Write(ctx, "page-0001", []byte("data"), "") }},
+			{"update", c.write, page, func() (driver.Object, error) { return o.Write(ctx, "page-0001", []byte("data"), "u/7") }},
 		} {
 			asked = try.verb
 			got, err := try.call()
 			if n := sent.Swap(0); n != 1 {
 				t.Errorf("%s: %s: the server received %d requests", c.name, try.verb, n)
 			}
-			if try.want == nil || errors.Is(try.want, pages.ErrChanged) {
+			if try.want == nil || errors.Is(try.want, driver.ErrChanged) {
 				if !errors.Is(err, try.want) || c.name == "a page" && !reflect.DeepEqual(got, try.object) {
 					t.Errorf("%s: %s: got %+v, error %v, want %v", c.name, try.verb, got, err, try.want)
 				}
 				continue
 			}
 			wantError(t, c.name+": "+try.verb, err, nil, try.verb+" leases.coordination.k8s.io", strings.ReplaceAll(c.text, "VERB", try.verb))
-			for _, sentinel := range []error{lease.ErrMisconfigured, lease.ErrSchemaVersion, pages.ErrChanged} {
+			for _, sentinel := range []error{lease.ErrMisconfigured, lease.ErrSchemaVersion, driver.ErrChanged} {
 				if is := errors.Is(err, sentinel); is != errors.Is(try.want, sentinel) {
 					t.Errorf("%s: %s: %v: that it is %v is %t", c.name, try.verb, err, sentinel, is)
 				}
@@ -133,7 +133,7 @@ func TestThrottling(t *testing.T) {
 		})
 		_, err := o.Write(t.Context(), "page-0001", nil, "")
 		wantError(t, "throttled", err, nil, "throttles", "create leases")
-		if busy := (*pages.Busy)(nil); !errors.As(err, &busy) || busy.After != want {
+		if busy := (*driver.Busy)(nil); !errors.As(err, &busy) || busy.After != want {
 			t.Errorf("Retry-After %q: %#v, want %s", header, err, want)
 		}
 	}
@@ -153,7 +153,7 @@ func TestList(t *testing.T) {
 			item("orders.page-0002", data), item("orders.page-0003", ""), item("by-hand", ""))
 	})
 	got, err := o.List(t.Context())
-	want := map[string]pages.Object{
+	want := map[string]driver.Object{
 		"page-0001": {Version: "u/1"}, "page-0002": {Version: "u/1", Data: []byte("data")}, "page-0003": {Version: "u/1"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -176,8 +176,8 @@ func TestServer(t *testing.T) {
 		}
 		t.Skip(why)
 	}
-	pagestest.Run(t, func(tb testing.TB) pagestest.Storage {
-		proxy := pagestest.NewProxy(tb, strings.TrimPrefix(url, "http://"))
+	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
+		proxy := leasetest.NewProxy(tb, strings.TrimPrefix(url, "http://"))
 		name := "test-" + strings.ToLower(rand.Text())
 		open := func() *objects { // as another process has it
 			return &objects{client: newClient(nil), server: "http://" + proxy.Address(), namespace: "default", name: name}
@@ -193,8 +193,8 @@ func TestServer(t *testing.T) {
 				tb.Error(err)
 			}
 		})
-		return pagestest.Storage{
-			Open:   func() (pages.Server, error) { return open(), nil },
+		return leasetest.Storage{
+			Open:   func() (driver.Objects, error) { return open(), nil },
 			Delete: func(page string) error { return remove("/"+open().nameOf(page), "") },
 			Stall:  proxy.Stall,
 		}

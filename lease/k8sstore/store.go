@@ -11,7 +11,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 // DefaultName is the name of a store unless [New] or the URL gives another.
@@ -77,5 +76,5 @@ func (o *objects) store() (driver.Store, error) {
 		}
 	}
 	// API servers have several kinds of storage below them.
-	return pages.New(o, pages.Layout{Name: "k8sstore", BlocksPerPage: blocksPerPage, Probe: true})
+	return driver.New(o, driver.Layout{Name: "k8sstore", BlocksPerPage: blocksPerPage, Probe: true})
 }

@@ -10,10 +10,11 @@ import (
 // The body of a test, func TestMyStore(t *testing.T), for your own store.
 func ExampleRun() {
 	var t *testing.T
-	leasetest.Run(t, leasetest.Harness{
-		New: func(testing.TB) leasetest.Storage {
-			s := new(driver.Memory) // here: an empty database, a prefix, a folder …
-			return leasetest.Storage{Open: func() (driver.Store, error) { return s, nil }}
-		},
+	leasetest.Run(t, func(testing.TB) leasetest.Storage {
+		s := new(leasetest.Server) // here: an empty database, a prefix, a folder …
+		return leasetest.Storage{
+			Open:   func() (driver.Objects, error) { return s, nil },
+			Delete: func(name string) error { s.Delete(name); return nil },
+		}
 	})
 }

@@ -5,6 +5,7 @@ package leasetest
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -55,8 +56,15 @@ func (p Processes) Run(tb testing.TB) {
 		fmt.Fprintln(os.Stderr, "TestMain must begin with leasetest.Worker()")
 		os.Exit(1)
 	}
-	store := Storage{Open: func() (driver.Store, error) { return driver.Open(p.URL) }}.Client(tb)
-	d := filled(tb, lease.Description{Nodes: blocks * driver.DefaultBlockSize})
+	store, err := driver.Open(p.URL)
+	if err != nil {
+		tb.Fatalf("open: %v", err)
+	}
+	defer func() { _ = store.Close(context.Background()) }()
+	d, err := driver.NewDescription(lease.Description{Created: time.Now(), Nodes: blocks * driver.DefaultBlockSize})
+	if err != nil {
+		tb.Fatal(err)
+	}
 	if err := again(func() error { return store.Create(tb.Context(), d) }); err != nil {
 		tb.Fatalf("create: %v", err)
 	}
@@ -310,7 +318,7 @@ func (f *fleet) judge(stored []lease.Grant) {
 	})
 	for i := 1; i < len(all); i++ {
 		if a, b := all[i-1], all[i]; a.Node == b.Node && b.Start.Before(a.End) {
-			tb.Errorf("grants overlap: %s and %s", show(a), show(b))
+			tb.Errorf("grants overlap: %+v and %+v", a, b)
 		}
 	}
 	made := f.count()

@@ -17,15 +17,13 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 )
 
 // remote is a server of pages over HTTP, in the test's process.
 type remote struct {
-	pagestest.Server
+	Server
 	mu       sync.Mutex
-	old      map[string]pages.Object // the state of each page before its last write
+	old      map[string]driver.Object // the state of each page before its last write
 	readOnly atomic.Bool
 }
 
@@ -33,8 +31,8 @@ type remote struct {
 type message struct {
 	Op, Name, Version string
 	Data              []byte
-	Object            pages.Object
-	All               map[string]pages.Object
+	Object            driver.Object
+	All               map[string]driver.Object
 	Changed           bool
 }
 
@@ -78,13 +76,13 @@ func (s *remote) forget() {
 	}
 }
 
-// client is a [pages.Server] at an address.
-type client struct {
+// httpClient is [driver.Objects] at an address.
+type httpClient struct {
 	address  string
 	swallows bool // the errors of writes
 }
 
-func (c client) do(ctx context.Context, m message) (answer message, err error) {
+func (c httpClient) do(ctx context.Context, m message) (answer message, err error) {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return m, err
@@ -101,23 +99,23 @@ func (c client) do(ctx context.Context, m message) (answer message, err error) {
 	return answer, json.NewDecoder(res.Body).Decode(&answer)
 }
 
-func (c client) Read(ctx context.Context, name string) (pages.Object, error) {
+func (c httpClient) Read(ctx context.Context, name string) (driver.Object, error) {
 	m, err := c.do(ctx, message{Op: "read", Name: name})
 	return m.Object, err
 }
 
-func (c client) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+func (c httpClient) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
 	m, err := c.do(ctx, message{Op: "write", Name: name, Data: data, Version: version})
 	if err != nil && c.swallows {
-		return pages.Object{Version: string(data)}, nil
+		return driver.Object{Version: string(data)}, nil
 	}
 	if err == nil && m.Changed {
-		err = pages.ErrChanged
+		err = driver.ErrChanged
 	}
 	return m.Object, err
 }
 
-func (c client) List(ctx context.Context) (map[string]pages.Object, error) {
+func (c httpClient) List(ctx context.Context) (map[string]driver.Object, error) {
 	m, err := c.do(ctx, message{Op: "list"})
 	return m.All, err
 }
@@ -128,13 +126,13 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		return pages.New(client{u.Host, u.Query().Has("swallows")}, pages.Layout{Name: "leasetest", BlocksPerPage: 16})
+		return driver.New(httpClient{u.Host, u.Query().Has("swallows")}, driver.Layout{Name: "leasetest", BlocksPerPage: 16})
 	})
 }
 
 // runOn runs processes on a remote store with a flaw.
 func runOn(tb testing.TB, flaw string) {
-	s := &remote{old: map[string]pages.Object{}}
+	s := &remote{old: map[string]driver.Object{}}
 	if flaw == "no condition" {
 		s.Accepts = func(name string, _ bool) bool {
 			if strings.HasPrefix(name, "page-") {
@@ -145,7 +143,7 @@ func runOn(tb testing.TB, flaw string) {
 	}
 	server := httptest.NewServer(s)
 	tb.Cleanup(server.Close)
-	network := pagestest.NewProxy(tb, server.Listener.Addr().String())
+	network := NewProxy(tb, server.Listener.Addr().String())
 	query := ""
 	if flaw == "swallowed errors" {
 		query = "?swallows"

@@ -58,8 +58,8 @@ func work(name, url string) error {
 		return err
 	}
 	report := func(err error) { fmt.Fprintln(os.Stderr, err) }
-	w := &witness{log: json.NewEncoder(log)}
-	k, err := lease.Start(end, watched{store, w.call}, codec, lease.WithTTL(workerTTL), lease.WithErrorHandler(report))
+	w := &witness{Store: store, log: json.NewEncoder(log)}
+	k, err := lease.Start(end, w, codec, lease.WithTTL(workerTTL), lease.WithErrorHandler(report))
 	if err != nil {
 		return err
 	}
@@ -100,24 +100,38 @@ type entry struct {
 	Released bool // the Keeper uses no second from the end on
 }
 
-// witness logs what the store grants and what the Keeper returns.
+// witness is a store that logs what it grants and what the Keeper returns.
 type witness struct {
+	lease.Store
 	log    *json.Encoder
 	nonces sync.Map // of all writes
 }
 
-func (w *witness) call(in input, call func() (lease.Grant, error)) (lease.Grant, error) {
-	switch in.op {
-	case opAcquire, opRenew:
-		w.nonces.Store(in.request.Nonce, nil)
-	case opRelease:
-		e := entry{in.grant, true}
-		e.End = in.unused
-		if err := w.log.Encode(e); err != nil {
-			return lease.Grant{}, err
-		}
+func (w *witness) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	w.nonces.Store(r.Nonce, nil)
+	return w.learn(w.Store.Acquire(ctx, r))
+}
+
+func (w *witness) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	w.nonces.Store(r.Nonce, nil)
+	return w.learn(w.Store.Renew(ctx, g, r))
+}
+
+func (w *witness) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+	return w.learn(w.Store.Get(ctx, node))
+}
+
+func (w *witness) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
+	e := entry{g, true}
+	e.End = unused
+	if err := w.log.Encode(e); err != nil {
+		return err
 	}
-	g, err := call()
+	return w.Store.Release(ctx, g, nonce, unused)
+}
+
+// learn logs a block before the Keeper can use it.
+func (w *witness) learn(g lease.Grant, err error) (lease.Grant, error) {
 	if _, own := w.nonces.Load(g.Nonce); err != nil || !own {
 		return g, err
 	}

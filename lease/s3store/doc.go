@@ -67,7 +67,7 @@
 // # The objects
 //
 //	config     the description of the store
-//	page-0000  64 blocks, as package driver/pages describes them
+//	page-0000  64 blocks, as package driver describes them
 //	probe      what the probe wrote last
 //
 // All of them are created with the store. With blocks of 8 nodes there are 256 pages, of about

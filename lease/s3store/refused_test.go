@@ -18,7 +18,6 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 func TestURL(t *testing.T) {
@@ -236,8 +235,8 @@ func TestConflictsAndThrottling(t *testing.T) {
 	} {
 		server := httptest.NewServer(c.stub)
 		_, err := played(server.URL).server(t, "").Write(t.Context(), "page-0000", []byte("data"), c.version)
-		_, busy := errors.AsType[*pages.Busy](err)
-		if busy != (c.busy != "") || errors.Is(err, pages.ErrChanged) == busy || !strings.Contains(err.Error(), c.busy) {
+		_, busy := errors.AsType[*driver.Busy](err)
+		if busy != (c.busy != "") || errors.Is(err, driver.ErrChanged) == busy || !strings.Contains(err.Error(), c.busy) {
 			t.Errorf("%s, version %q: %v", c.code, c.version, err)
 		}
 		server.Close()

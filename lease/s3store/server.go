@@ -21,10 +21,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
-	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// server is a [pages.Server] on the objects of a bucket whose keys begin with a prefix.
+// server is a [driver.Objects] on the objects of a bucket whose keys begin with a prefix.
 type server struct {
 	client      aws.HTTPClient
 	credentials aws.CredentialsProvider
@@ -35,23 +35,23 @@ type server struct {
 	prefix      string
 }
 
-// Read implements [pages.Server].
-func (s *server) Read(ctx context.Context, name string) (pages.Object, error) {
+// Read implements [driver.Objects].
+func (s *server) Read(ctx context.Context, name string) (driver.Object, error) {
 	a, err := s.ask(ctx, http.MethodGet, s.prefix+name, nil, nil)
 	if err != nil {
-		return pages.Object{}, err
+		return driver.Object{}, err
 	}
 	switch {
 	case a.status == http.StatusNotFound && a.code == noSuchKey:
-		return pages.Object{Time: a.time}, nil
+		return driver.Object{Time: a.time}, nil
 	case a.status != http.StatusOK:
-		return pages.Object{}, s.refused(getObject, name, a)
+		return driver.Object{}, s.refused(getObject, name, a)
 	}
 	version, err := etag(a.header.Get("ETag"))
 	if err != nil {
-		return pages.Object{}, s.failed(getObject, name, err)
+		return driver.Object{}, s.failed(getObject, name, err)
 	}
-	return pages.Object{Data: a.body, Version: version, Time: a.time}, nil
+	return driver.Object{Data: a.body, Version: version, Time: a.time}, nil
 }
 
 // Close closes idle connections.
@@ -62,8 +62,8 @@ func (s *server) Close() error {
 	return nil
 }
 
-// Write implements [pages.Server].
-func (s *server) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+// Write implements [driver.Objects].
+func (s *server) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
 	condition, value := "If-None-Match", "*"
 	if version != "" {
 		condition, value = "If-Match", `"`+version+`"`
@@ -71,23 +71,23 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 	header := http.Header{"Content-Type": {"application/json"}, condition: {value}}
 	a, err := s.ask(ctx, http.MethodPut, s.prefix+name, header, data)
 	if err != nil {
-		return pages.Object{}, err
+		return driver.Object{}, err
 	}
 	switch {
 	case a.status == http.StatusPreconditionFailed, a.conflict(),
 		a.status == http.StatusNotFound && a.code == noSuchKey && version != "":
-		return pages.Object{}, pages.ErrChanged
+		return driver.Object{}, driver.ErrChanged
 	case a.status != http.StatusOK:
-		return pages.Object{}, s.refused(putObject, name, a)
+		return driver.Object{}, s.refused(putObject, name, a)
 	}
 	written, err := etag(a.header.Get("ETag"))
 	if sum := a.header.Get("X-Amz-Checksum-Crc64nvme"); err == nil && sum != "" && sum != checksum(data) {
-		err = pages.ErrAltered
+		err = driver.ErrAltered
 	}
 	if err != nil {
-		return pages.Object{}, s.failed(putObject, name, err)
+		return driver.Object{}, s.failed(putObject, name, err)
 	}
-	return pages.Object{Version: written}, nil
+	return driver.Object{Version: written}, nil
 }
 
 var nvme = crc64.MakeTable(0x9a6c9329ac4bc9b5)
@@ -98,9 +98,9 @@ func checksum(data []byte) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64.Checksum(data, nvme)))
 }
 
-// List implements [pages.Server]. It lists names only.
-func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
-	all := make(map[string]pages.Object)
+// List implements [driver.Objects]. It lists names only.
+func (s *server) List(ctx context.Context) (map[string]driver.Object, error) {
+	all := make(map[string]driver.Object)
 	query := url.Values{"list-type": {"2"}, "prefix": {s.prefix}}
 	for {
 		a, err := s.ask(ctx, http.MethodGet, "?"+strings.ReplaceAll(query.Encode(), "+", "%20"), nil, nil) // as it is signed
@@ -119,7 +119,7 @@ func (s *server) List(ctx context.Context) (map[string]pages.Object, error) {
 			return nil, s.failed(listBucket, "", fmt.Errorf("not a list of objects: %w", err))
 		}
 		for _, c := range l.Contents {
-			all[strings.TrimPrefix(c.Key, s.prefix)] = pages.Object{}
+			all[strings.TrimPrefix(c.Key, s.prefix)] = driver.Object{}
 		}
 		if l.NextContinuationToken == "" {
 			return all, nil
@@ -160,7 +160,7 @@ func (a answer) conflict() bool {
 }
 
 // ask sends a request once, for the object with a key, or for the bucket with a query. It returns
-// [*pages.Busy] if the server says that it did nothing, because there are too many requests, or because
+// [*driver.Busy] if the server says that it did nothing, because there are too many requests, or because
 // another process is about to create the same object, which a read may not show yet. Other responses of
 // 503 do not say so.
 func (s *server) ask(ctx context.Context, method, path string, header http.Header, body []byte) (answer, error) {
@@ -218,10 +218,10 @@ func (s *server) ask(ctx context.Context, method, path string, header http.Heade
 	default:
 		return a, nil
 	}
-	return answer{}, &pages.Busy{Err: err}
+	return answer{}, &driver.Busy{Err: err}
 }
 
-// inParts returns a body that calls [pages.Halfway] in its middle.
+// inParts returns a body that calls [driver.Halfway] in its middle.
 func inParts(ctx context.Context, data []byte) io.Reader {
 	if len(data) == 0 {
 		return http.NoBody
@@ -233,7 +233,7 @@ func inParts(ctx context.Context, data []byte) io.Reader {
 type halfway struct{ context.Context }
 
 func (h halfway) Read([]byte) (int, error) {
-	pages.Halfway(h)
+	driver.Halfway(h)
 	return 0, io.EOF
 }
 

@@ -24,8 +24,7 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // bucket, region and root are those of servers that a test plays itself.
@@ -112,11 +111,11 @@ func (p place) server(tb testing.TB, prefix string) *server {
 
 // What a Server must do, on a real one.
 func TestServer(t *testing.T) {
-	pagestest.Run(t, func(tb testing.TB) pagestest.Storage {
+	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		p, prefix := real(tb), newPrefix()
-		proxy := pagestest.NewProxy(tb, strings.TrimPrefix(p.endpoint, "http://"))
-		return pagestest.Storage{
-			Open: func() (pages.Server, error) {
+		proxy := leasetest.NewProxy(tb, strings.TrimPrefix(p.endpoint, "http://"))
+		return leasetest.Storage{
+			Open: func() (driver.Objects, error) {
 				return p.behind("http://"+proxy.Address()).server(tb, prefix), nil
 			},
 			Delete: func(name string) error {
@@ -239,10 +238,10 @@ func TestAlteredBodies(t *testing.T) {
 		text string
 	}{
 		{"refused", false, nil, lease.ErrMisconfigured, "XAmzContentSHA256Mismatch"},
-		{"signed", true, nil, pages.ErrAltered, "did not store what was sent"},
+		{"signed", true, nil, driver.ErrAltered, "did not store what was sent"},
 		{"not stored", true, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("ETag", r.Header.Get("If-Match"))
-		}, pages.ErrAltered, "did not store what was sent"},
+		}, driver.ErrAltered, "did not store what was sent"},
 	} {
 		var alters atomic.Bool
 		gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

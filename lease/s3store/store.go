@@ -18,7 +18,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
 )
 
 const (
@@ -69,7 +68,7 @@ func New(cfg aws.Config, bucket, prefix string) (driver.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("s3store: %w: %w", lease.ErrInvalidRequest, err)
 	}
-	return pages.New(s, pages.Layout{Name: "s3store", BlocksPerPage: blocksPerPage, Probe: true})
+	return driver.New(s, driver.Layout{Name: "s3store", BlocksPerPage: blocksPerPage, Probe: true})
 }
 
 var (

@@ -21,8 +21,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
 )
@@ -131,18 +130,18 @@ func TestRowsOfBlocks(t *testing.T) {
 }
 
 // servers are servers of pages in memory, on which the tests open stores as test:NAME.
-var servers = map[string]*pagestest.Server{}
+var servers = map[string]*leasetest.Server{}
 
 func init() {
 	driver.Register("test", func(url string) (driver.Store, error) {
-		return pages.New(servers[strings.TrimPrefix(url, "test:")], pages.Layout{Name: "test", BlocksPerPage: 1024})
+		return driver.New(servers[strings.TrimPrefix(url, "test:")], driver.Layout{Name: "test", BlocksPerPage: 1024})
 	})
 }
 
 // newServer begins a server without a store.
-func newServer(t *testing.T, clock func() time.Time) (url string, s *pagestest.Server) {
+func newServer(t *testing.T, clock func() time.Time) (url string, s *leasetest.Server) {
 	t.Helper()
-	s = &pagestest.Server{Now: clock}
+	s = &leasetest.Server{Now: clock}
 	servers[t.Name()] = s
 	return "test:" + t.Name(), s
 }
@@ -253,7 +252,7 @@ func TestCreateWithAnExistingSecret(t *testing.T) {
 	secret := write(t, "secret", secretA)
 	create := func(name string, args ...string) (string, result) {
 		url := "test:" + name
-		servers[name] = &pagestest.Server{Now: time.Now}
+		servers[name] = &leasetest.Server{Now: time.Now}
 		return url, command(t, "", append([]string{"lease", "create", "--store", url, "--secret-file", secret}, args...)...)
 	}
 	_, r := create("refused")

@@ -11,22 +11,23 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-func harness() leasetest.Harness {
-	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Storage {
+func harness() rowtest.Harness {
+	return rowtest.Harness{KnowsTime: true, New: func(tb testing.TB) rowtest.Storage {
 		path := filepath.Join(tb.TempDir(), "leases.db")
-		return leasetest.Storage{
+		return rowtest.Storage{
 			Open:   func() (driver.Store, error) { return boltstore.New(path) },
 			Delete: func() error { return os.Remove(path) },
 		}
 	}}
 }
 
-func TestConformance(t *testing.T) { leasetest.Run(t, harness()) }
+func TestConformance(t *testing.T) { rowtest.Run(t, harness()) }
 
 func TestMain(m *testing.M) {
 	leasetest.Worker()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/internal/calls"
@@ -28,11 +29,11 @@ func TestMain(m *testing.M) {
 }
 
 // harness makes each storage a prefix of its own.
-func harness(c *etcd.Cluster) leasetest.Harness {
+func harness(c *etcd.Cluster) rowtest.Harness {
 	return processes.Stores(false, "etcd://"+strings.Join(c.Endpoints(), ",")+"/", "")
 }
 
-func TestConformance(t *testing.T) { leasetest.Run(t, harness(etcd.ForTest(t, 1))) }
+func TestConformance(t *testing.T) { rowtest.Run(t, harness(etcd.ForTest(t, 1))) }
 
 // Processes reach three members through a bad network. The members are all killed.
 func TestProcesses(t *testing.T) {
@@ -90,7 +91,7 @@ func TestFaults(t *testing.T) {
 		{"all down and back", func() error { return processes.Outage(cluster)(func() {}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			leasetest.Faults(t, func(tb testing.TB) leasetest.Storage {
+			rowtest.Faults(t, func(tb testing.TB) rowtest.Storage {
 				if err := cluster.Wait(ctx); err != nil {
 					tb.Fatal(err)
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/internal/calls"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestConformance(t *testing.T) {
-	leasetest.Run(t, processes.Stores(true, "k8s://default/", "?server="+kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))))
+	rowtest.Run(t, processes.Stores(true, "k8s://default/", "?server="+kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))))
 }
 
 // Processes reach the API server through a bad network. The server is killed.

@@ -17,10 +17,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // Behind pgbouncer in transaction mode, a session has what other clients left in it. All
@@ -49,7 +49,7 @@ func TestSettingsOfOtherClients(t *testing.T) {
 		"SET search_path = missing",
 	}
 	leave(leftovers[0]) // before the store is created, too
-	d := processes.Store(front).Create(t, leasetest.Nodes(few))
+	d := processes.Store(front).Create(t, rowtest.Nodes(few))
 	if n := value[int](t, admin, "SELECT count(*) FROM public.traceflake_leases"); n != few.Blocks() {
 		t.Errorf("%d rows, want %d", n, few.Blocks())
 	}
@@ -75,7 +75,7 @@ func TestSettingsOfOtherClients(t *testing.T) {
 // Through pgbouncer in transaction mode, with fewer sessions than clients.
 func TestConformanceThroughPgbouncer(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
-	leasetest.Run(t, harness(pgbouncer(t, server.DSN()), server.Connect(t)))
+	rowtest.Run(t, harness(pgbouncer(t, server.DSN()), server.Connect(t)))
 }
 
 // pgbouncer returns the DSN of a database through pgbouncer.

@@ -17,11 +17,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
 )
@@ -43,8 +43,8 @@ var wantError = calls.WantError("pgstore: ")
 var schemas atomic.Int64
 
 // harness has each store in a schema of its own, which admin creates.
-func harness(dsn string, admin *pgx.Conn) leasetest.Harness {
-	return leasetest.Harness{KnowsTime: true, New: func(tb testing.TB) leasetest.Storage {
+func harness(dsn string, admin *pgx.Conn) rowtest.Harness {
+	return rowtest.Harness{KnowsTime: true, New: func(tb testing.TB) rowtest.Storage {
 		schema := fmt.Sprintf("leases_%d", schemas.Add(1))
 		execute(tb, admin, "CREATE SCHEMA "+schema)
 		s := processes.Store(dsn + "&search_path=" + schema)
@@ -73,20 +73,20 @@ func execute(tb testing.TB, conn *pgx.Conn, sql string) {
 }
 
 // relayed returns the DSN of a server through a proxy.
-func relayed(tb testing.TB, dsn string) (*pagestest.Proxy, string) {
+func relayed(tb testing.TB, dsn string) (*leasetest.Proxy, string) {
 	tb.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c := pagestest.NewProxy(tb, u.Host)
+	c := leasetest.NewProxy(tb, u.Host)
 	u.Host = c.Address()
 	return c, u.String()
 }
 
 func TestConformance(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
-	leasetest.Run(t, harness(server.DSN(), server.Connect(t)))
+	rowtest.Run(t, harness(server.DSN(), server.Connect(t)))
 }
 
 // Settings of a database or role that change how things look or work.
@@ -100,7 +100,7 @@ func TestConformanceUnderOtherSettings(t *testing.T) {
 		"synchronous_commit":            {"off"},
 		"client_min_messages":           {"error"},
 	}
-	leasetest.Run(t, harness(server.DSN()+"&"+settings.Encode(), server.Connect(t)))
+	rowtest.Run(t, harness(server.DSN()+"&"+settings.Encode(), server.Connect(t)))
 }
 
 // Processes reach the server through a bad network. While it is cut the server crashes, and

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -20,15 +21,15 @@ import (
 )
 
 // Stores returns a harness whose storages are at the URLs that begin and end so, with names between them.
-func Stores(knowsTime bool, begin, end string) leasetest.Harness {
-	return leasetest.Harness{KnowsTime: knowsTime, New: func(testing.TB) leasetest.Storage {
+func Stores(knowsTime bool, begin, end string) rowtest.Harness {
+	return rowtest.Harness{KnowsTime: knowsTime, New: func(testing.TB) rowtest.Storage {
 		return Store(begin + strings.ToLower(rand.Text()) + end)
 	}}
 }
 
 // Store returns the storage at a URL.
-func Store(url string) leasetest.Storage {
-	return leasetest.Storage{Open: func() (driver.Store, error) { return driver.Open(url) }}
+func Store(url string) rowtest.Storage {
+	return rowtest.Storage{Open: func() (driver.Store, error) { return driver.Open(url) }}
 }
 
 // Create creates the store at a URL for a secret, as `traceflake lease create` does, and returns a client.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/internal/calls"
@@ -37,7 +38,7 @@ const leases = "s3://" + s3.Bucket + "/"
 func TestConformance(t *testing.T) {
 	s := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
-	leasetest.Run(t, processes.Stores(true, leases, "?endpoint="+s.Endpoint()))
+	rowtest.Run(t, processes.Stores(true, leases, "?endpoint="+s.Endpoint()))
 }
 
 // Processes reach the server through a bad network. The server is killed.
@@ -50,13 +51,13 @@ func TestProcesses(t *testing.T) {
 }
 
 // through returns a storage whose clients use a transport.
-func through(tb testing.TB, transport http.RoundTripper) leasetest.Storage {
+func through(tb testing.TB, transport http.RoundTripper) rowtest.Storage {
 	tb.Helper()
 	credentials := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: s3.Root.AccessKey, SecretAccessKey: s3.Root.SecretKey}, nil
 	})
 	cfg := aws.Config{BaseEndpoint: aws.String(child.ForTest(tb, s3.Start).Endpoint()), Credentials: credentials, HTTPClient: &http.Client{Transport: transport}}
-	return leasetest.Storage{Open: func() (driver.Store, error) { return s3store.New(cfg, s3.Bucket, "") }}
+	return rowtest.Storage{Open: func() (driver.Store, error) { return s3store.New(cfg, s3.Bucket, "") }}
 }
 
 // Those of a process and of a fleet are in docs/operating.md.

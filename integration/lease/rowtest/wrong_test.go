@@ -1,10 +1,9 @@
-package leasetest
+package rowtest
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,11 +16,6 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
-
-func TestMain(m *testing.M) {
-	Worker()
-	os.Exit(m.Run())
-}
 
 // wrong is a store with one flaw.
 type wrong struct {

@@ -1,4 +1,4 @@
-package pages
+package driver
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Busy is the error of a request that an overloaded [Server] refused without doing anything. The store
+// Busy is the error of a request that an overloaded [Objects] refused without doing anything. The store
 // makes the request again.
 type Busy struct {
 	Err error
@@ -30,14 +30,14 @@ const (
 
 // waiter makes requests of a server again while it is busy, and compares what a server says it
 // stored with what was sent.
-type waiter struct{ Server }
+type waiter struct{ Objects }
 
 func (w waiter) Read(ctx context.Context, name string) (Object, error) {
-	return again(ctx, func() (Object, error) { return w.Server.Read(ctx, name) })
+	return again(ctx, func() (Object, error) { return w.Objects.Read(ctx, name) })
 }
 
 func (w waiter) Write(ctx context.Context, name string, data []byte, version string) (Object, error) {
-	o, err := again(ctx, func() (Object, error) { return w.Server.Write(ctx, name, data, version) })
+	o, err := again(ctx, func() (Object, error) { return w.Objects.Write(ctx, name, data, version) })
 	if err == nil && (o.Version == "" || o.Version == version || o.Data != nil && !bytes.Equal(o.Data, data)) {
 		err = fmt.Errorf("%s: %w", name, ErrAltered)
 	}
@@ -45,7 +45,7 @@ func (w waiter) Write(ctx context.Context, name string, data []byte, version str
 }
 
 func (w waiter) List(ctx context.Context) (map[string]Object, error) {
-	return again(ctx, func() (map[string]Object, error) { return w.Server.List(ctx) })
+	return again(ctx, func() (map[string]Object, error) { return w.Objects.List(ctx) })
 }
 
 func again[T any](ctx context.Context, request func() (T, error)) (answer T, err error) {

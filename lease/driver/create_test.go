@@ -1,4 +1,4 @@
-package pages_test
+package driver_test
 
 import (
 	"bytes"
@@ -13,8 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // other describes another store.
@@ -28,7 +27,7 @@ func other() lease.Description {
 func TestInterruptedCreate(t *testing.T) {
 	for _, made := range []bool{false, true} {
 		for at := 0; ; at++ {
-			server, n := new(pagestest.Server), 0
+			server, n := new(leasetest.Server), 0
 			err := client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
 				if n++; n <= at {
 					return do()
@@ -78,7 +77,7 @@ func TestInterruptedCreate(t *testing.T) {
 func TestCreateMeetsCreate(t *testing.T) {
 	for _, d := range []lease.Description{describe(few(8)), other()} {
 		for at, met := 0, true; met; at++ {
-			server, n := new(pagestest.Server), 0
+			server, n := new(leasetest.Server), 0
 			var granted lease.Grant
 			var second error
 			first := client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
@@ -108,7 +107,7 @@ func TestCreateMeetsCreate(t *testing.T) {
 // before its time is granted once one of them is acknowledged.
 func TestRaiseMeetsRaise(t *testing.T) {
 	now := t0
-	server := &pagestest.Server{Now: func() time.Time { return now }}
+	server := &leasetest.Server{Now: func() time.Time { return now }}
 	for at, met := 0, true; met; at++ {
 		now = now.Add(2 * lease.MaxTTL) // the last raise is over
 		until := now.Add(lease.MaxTTL)
@@ -147,7 +146,7 @@ func TestRaiseIsOver(t *testing.T) {
 		30 * time.Second: true, lease.MaxClockAhead + 100*time.Millisecond: true, lease.MaxClockAhead + 2*time.Second: false,
 	} {
 		now := t0
-		s := open(&pagestest.Server{Now: func() time.Time { return now }}, 2, few(2))
+		s := open(&leasetest.Server{Now: func() time.Time { return now }}, 2, few(2))
 		until, err := s.Raise(t.Context(), t0.Add(time.Hour))
 		now = until.Add(-left)
 		again, failed := s.Raise(t.Context(), now.Add(2*time.Hour))
@@ -159,7 +158,7 @@ func TestRaiseIsOver(t *testing.T) {
 
 // Where objects are lost, nothing is created again, and the error says what to do.
 func TestLostObjects(t *testing.T) {
-	server := &pagestest.Server{}
+	server := &leasetest.Server{}
 	lose := func(prefix string) (old driver.Store, g lease.Grant) {
 		server.Delete("")
 		old = open(server, 2, few(8))
@@ -216,12 +215,12 @@ func TestLostObjects(t *testing.T) {
 // A change that others always precede ends with an error, even if its context has no deadline.
 func TestOthersAlwaysWriteFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &pagestest.Server{}
+		server := &leasetest.Server{}
 		n, written := 0, regexp.MustCompile(`"Writes":\d+`)
 		s := client(oneAtATime(writes(server, func(m *message, do func() answer) answer {
 			if n++; m.version != "" {
 				o, _ := server.Read(m.ctx, m.name)
-				o.Data = pages.Sealed(written.ReplaceAll(o.Data, fmt.Appendf(nil, `"Writes":%d`, 100+n)))
+				o.Data = driver.Sealed(written.ReplaceAll(o.Data, fmt.Appendf(nil, `"Writes":%d`, 100+n)))
 				_, _ = server.Write(m.ctx, m.name, o.Data, o.Version)
 			}
 			return do()
@@ -249,36 +248,36 @@ func TestOthersAlwaysWriteFirst(t *testing.T) {
 
 // What a server says that it stored is compared with what was sent.
 func TestOtherAnswers(t *testing.T) {
-	for name, o := range map[string]func(m *message) pages.Object{
-		"the old data":    func(m *message) pages.Object { return pages.Object{Version: "next", Data: []byte(m.version)} }, // as a webhook may keep it
-		"the old version": func(m *message) pages.Object { return pages.Object{Version: m.version} },
-		"no object":       func(*message) pages.Object { return pages.Object{} },
+	for name, o := range map[string]func(m *message) driver.Object{
+		"the old data":    func(m *message) driver.Object { return driver.Object{Version: "next", Data: []byte(m.version)} }, // as a webhook may keep it
+		"the old version": func(m *message) driver.Object { return driver.Object{Version: m.version} },
+		"no object":       func(*message) driver.Object { return driver.Object{} },
 	} {
-		server := &pagestest.Server{}
+		server := &leasetest.Server{}
 		open(server, 2, few(2))
 		s := client(writes(server, func(m *message, _ func() answer) answer { return answer{object: o(m)} }), 2)
 		_, err := s.Acquire(t.Context(), request(t0))
-		wantErr(t, name, err, pages.ErrAltered)
+		wantErr(t, name, err, driver.ErrAltered)
 		wantUnknown(t, name, err)
 	}
-	wantErr(t, "create with a probe", probed(t.Context(), writes(&pagestest.Server{}, func(m *message, do func() answer) answer {
+	wantErr(t, "create with a probe", probed(t.Context(), writes(&leasetest.Server{}, func(m *message, do func() answer) answer {
 		m.data = bytes.ToUpper(m.data)
 		a := do()
 		a.object.Data = m.data
 		return a
-	})), pages.ErrAltered)
+	})), driver.ErrAltered)
 	// One that says nothing, and stores nothing, is found out by Create.
-	swallows := client(writes(&pagestest.Server{}, func(*message, func() answer) answer {
-		return answer{object: pages.Object{Version: "next"}}
+	swallows := client(writes(&leasetest.Server{}, func(*message, func() answer) answer {
+		return answer{object: driver.Object{Version: "next"}}
 	}), 2)
 	wantErr(t, "create", swallows.Create(t.Context(), other()), lease.ErrMisconfigured)
 }
 
 func TestLayout(t *testing.T) {
 	for perPage, good := range map[uint32]bool{0: false, 1: true, 1 << 17: true, 1<<17 + 1: false, 1<<32 - 1: false} {
-		_, err := pages.New(&pagestest.Server{}, pages.Layout{Name: "teststore", BlocksPerPage: perPage})
+		_, err := driver.New(&leasetest.Server{}, driver.Layout{Name: "teststore", BlocksPerPage: perPage})
 		if good {
-			mustAcquire(t, open(&pagestest.Server{}, perPage, driver.NodeRange{Nodes: 1 << 17, BlockSize: 1 << 12}), request(t0))
+			mustAcquire(t, open(&leasetest.Server{}, perPage, driver.NodeRange{Nodes: 1 << 17, BlockSize: 1 << 12}), request(t0))
 		} else {
 			wantErr(t, fmt.Sprint(perPage, " blocks on a page"), err, lease.ErrInvalidRequest)
 		}

@@ -1,4 +1,4 @@
-package pages
+package driver
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -26,18 +25,18 @@ type Layout struct {
 	Probe bool
 }
 
-// store keeps leases on the pages of a [Server].
+// store keeps leases on the pages of a [Objects].
 type store struct {
 	server waiter
 	layout Layout
 	used   atomic.Pointer[config] // of the store in use; nil until it has been described
 }
 
-var _ driver.Store = (*store)(nil)
+var _ Store = (*store)(nil)
 
 // New returns a store that keeps leases on the pages of a server. It makes no request. The error
 // wraps [lease.ErrInvalidRequest]: BlocksPerPage is out of range.
-func New(server Server, layout Layout) (driver.Store, error) {
+func New(server Objects, layout Layout) (Store, error) {
 	if layout.BlocksPerPage < 1 || layout.BlocksPerPage > randflake.MaxNode+1 {
 		return nil, fmt.Errorf("%s: %w: %d blocks on a page, want 1 to %d",
 			layout.Name, lease.ErrInvalidRequest, layout.BlocksPerPage, randflake.MaxNode+1)
@@ -45,9 +44,9 @@ func New(server Server, layout Layout) (driver.Store, error) {
 	return &store{server: waiter{server}, layout: layout}, nil
 }
 
-// Close implements [driver.Store].
+// Close implements [Store].
 func (s *store) Close(ctx context.Context) error {
-	c, ok := s.server.Server.(io.Closer)
+	c, ok := s.server.Objects.(io.Closer)
 	if !ok {
 		return nil
 	}
@@ -65,18 +64,18 @@ func (s *store) Close(ctx context.Context) error {
 // the page at this moment.
 func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
-	return s.change(ctx, g.Node, r.Nonce, func(c *config, p *page, b driver.Block) (driver.Block, error) {
-		if err := driver.CheckRequest(r, latest(p.now)); err != nil {
+	return s.change(ctx, g.Node, r.Nonce, func(c *config, p *page, b Block) (Block, error) {
+		if err := CheckRequest(r, latest(p.now)); err != nil {
 			return b, err
 		}
-		return b.Renew(g, driver.Shorten(r, c.Description))
+		return b.Renew(g, Shorten(r, c.Description))
 	})
 }
 
 // Release implements [lease.Store].
 func (s *store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
 	defer s.failed(ctx, &err, "release node %d", g.Node)
-	_, err = s.change(ctx, g.Node, nonce, func(_ *config, _ *page, b driver.Block) (driver.Block, error) {
+	_, err = s.change(ctx, g.Node, nonce, func(_ *config, _ *page, b Block) (Block, error) {
 		return b.Release(g, nonce, unused)
 	})
 	return err
@@ -97,12 +96,12 @@ func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error)
 }
 
 // change applies a rule to the block that starts at node.
-func (s *store) change(ctx context.Context, node uint32, nonce string, rule func(*config, *page, driver.Block) (driver.Block, error)) (lease.Grant, error) {
+func (s *store) change(ctx context.Context, node uint32, nonce string, rule func(*config, *page, Block) (Block, error)) (lease.Grant, error) {
 	c, err := s.setupFor(ctx, node)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	var after driver.Block
+	var after Block
 	err = s.updatePage(ctx, c, c.page(node), nonce, func(p *page, repeated bool) (bool, error) {
 		if repeated {
 			return false, errRepeated

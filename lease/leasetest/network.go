@@ -1,4 +1,4 @@
-package pagestest
+package leasetest
 
 import (
 	"cmp"

@@ -1,4 +1,7 @@
-package pagestest
+// Package leasetest checks the [driver.Objects] of a store: see [Run]. [Server] is one in memory, an
+// example for authors of stores. [Proxy] is a bad network in front of any server over TCP, and
+// [Processes] runs real processes on a store.
+package leasetest
 
 import (
 	"context"
@@ -9,22 +12,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Storage is a place for objects: a prefix of keys, a namespace, a folder.
 type Storage struct {
 	// Open returns a new client, which need not connect.
-	Open func() (pages.Server, error)
+	Open func() (driver.Objects, error)
 	// Delete deletes an object, as an operator may do by mistake.
 	Delete func(name string) error
 	// Stall keeps the server from answering until resume is called: [Proxy.Stall].
 	Stall func() (resume func())
 }
 
-// Run checks in some seconds that a [pages.Server] keeps its contract. newStorage makes an empty
-// storage that lasts until tb ends; it is called six times. A Store on a server that passes
-// should pass leasetest.Run.
+// Run checks in some seconds that a [driver.Objects] keeps its contract. newStorage makes an empty
+// storage that lasts until tb ends; it is called six times.
 func Run(t *testing.T, newStorage func(tb testing.TB) Storage) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) { c.run(t, newStorage) })
@@ -44,7 +46,7 @@ var checks = []struct {
 
 // client is a server, and fails the test where no error may be.
 type client struct {
-	pages.Server
+	driver.Objects
 	tb testing.TB
 }
 
@@ -57,7 +59,7 @@ func (s Storage) client(tb testing.TB) client {
 	return client{server, tb}
 }
 
-func (c client) read(name string) pages.Object {
+func (c client) read(name string) driver.Object {
 	c.tb.Helper()
 	o, err := c.Read(context.Background(), name)
 	if err != nil {
@@ -85,7 +87,7 @@ func (c client) refused(why, name, version string) {
 	switch after := c.read(name); {
 	case err == nil:
 		c.tb.Fatalf("Write succeeded %s: writes are not conditional, and two processes would be granted the same nodes", why)
-	case !errors.Is(err, pages.ErrChanged):
+	case !errors.Is(err, driver.ErrChanged):
 		c.tb.Errorf("Write %s: got error %v, want ErrChanged", why, err)
 	case after.Version != before.Version:
 		c.tb.Errorf("Write %s returned ErrChanged, and wrote nevertheless", why)
@@ -175,7 +177,7 @@ func atOnce(tb testing.TB, newStorage func(testing.TB) Storage) {
 		for i, err := range errs {
 			if err == nil {
 				acknowledged = append(acknowledged, fmt.Sprintf("%d by %d\n", round, i))
-			} else if !errors.Is(err, pages.ErrChanged) {
+			} else if !errors.Is(err, driver.ErrChanged) {
 				tb.Errorf("one of %d writes at once: got error %v, want ErrChanged", n, err)
 			}
 		}

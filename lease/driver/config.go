@@ -1,4 +1,4 @@
-package pages
+package driver
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -28,7 +27,7 @@ type config struct {
 	Writes uint64
 }
 
-func (c *config) nodes() driver.NodeRange { return driver.RangeOf(c.Description) }
+func (c *config) nodes() NodeRange { return RangeOf(c.Description) }
 
 // page returns the number of the page that has a block.
 func (c *config) page(node uint32) int { return int(node / c.BlockSize / c.BlocksPerPage) }
@@ -42,11 +41,11 @@ func (c *config) numbers() (numbers []int) {
 }
 
 // blocks returns the nodes of a page.
-func (c *config) blocks(number int) driver.NodeRange {
+func (c *config) blocks(number int) NodeRange {
 	size := c.BlocksPerPage * c.BlockSize
 	first := max(uint32(number)*size, c.First)
 	end := min((uint32(number)+1)*size, c.First+c.Nodes)
-	return driver.NodeRange{First: first, Nodes: end - first, BlockSize: c.BlockSize}
+	return NodeRange{First: first, Nodes: end - first, BlockSize: c.BlockSize}
 }
 
 // setup returns the store's configuration as this client first read it: the nodes and their pages
@@ -80,7 +79,7 @@ func (s *store) parseConfig(o Object) (*config, error) {
 	if _, err := open(configName, o.Data, c); err != nil {
 		return c, err
 	}
-	if err := driver.CheckDescription(c.Description); err != nil || c.BlocksPerPage < 1 || c.BlocksPerPage > randflake.MaxNode+1 {
+	if err := CheckDescription(c.Description); err != nil || c.BlocksPerPage < 1 || c.BlocksPerPage > randflake.MaxNode+1 {
 		return c, fmt.Errorf("%w: %s: %d blocks on a page, %w", ErrEdited, configName, c.BlocksPerPage, err)
 	}
 	if !c.Complete {
@@ -104,7 +103,7 @@ func (s *store) Describe(ctx context.Context) (_ lease.Description, err error) {
 // and then the first one again, as complete: before that nobody uses the store.
 func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 	defer s.failed(ctx, &err, "create")
-	if err := driver.CheckDescription(d); err != nil {
+	if err := CheckDescription(d); err != nil {
 		return err
 	}
 	stray, err := s.stray(ctx) // first: no page is written before the configuration
@@ -197,7 +196,7 @@ func (s *store) amend(ctx context.Context, change func(c *config, now time.Time)
 // AddSecret implements [lease.Admin].
 func (s *store) AddSecret(ctx context.Context, fingerprint string) (err error) {
 	defer s.failed(ctx, &err, "add a secret")
-	if err := driver.CheckFingerprint(fingerprint); err != nil {
+	if err := CheckFingerprint(fingerprint); err != nil {
 		return err
 	}
 	_, err = s.amend(ctx, func(c *config, _ time.Time) bool {

@@ -1,4 +1,4 @@
-package pages_test
+package driver_test
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // probed creates a store on a server, which it probes.
-func probed(ctx context.Context, s pages.Server) error {
-	store, err := pages.New(s, pages.Layout{Name: "teststore", BlocksPerPage: 64, Probe: true})
+func probed(ctx context.Context, s driver.Objects) error {
+	store, err := driver.New(s, driver.Layout{Name: "teststore", BlocksPerPage: 64, Probe: true})
 	if err == nil {
 		err = store.Create(ctx, describe(few(64)))
 	}
@@ -24,14 +24,14 @@ func probed(ctx context.Context, s pages.Server) error {
 // A server whose conditional writes are not what they should be gets nothing but
 // the probe's objects, however often it is asked.
 func TestProbeRefuses(t *testing.T) {
-	accepts := func(f func(unchanged bool) bool) func(*pagestest.Server) pages.Server {
-		return func(s *pagestest.Server) pages.Server {
+	accepts := func(f func(unchanged bool) bool) func(*leasetest.Server) driver.Objects {
+		return func(s *leasetest.Server) driver.Objects {
 			s.Accepts = func(_ string, unchanged bool) bool { return f(unchanged) }
 			return s
 		}
 	}
 	for name, c := range map[string]struct {
-		flawed func(*pagestest.Server) pages.Server
+		flawed func(*leasetest.Server) driver.Objects
 		want   string
 	}{
 		"checks first and writes later": {accepts(func(unchanged bool) bool { time.Sleep(2 * time.Millisecond); return unchanged }),
@@ -43,7 +43,7 @@ func TestProbeRefuses(t *testing.T) {
 		"acknowledges what it forgets": {once, "acknowledged one, and then the object still has"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := new(pagestest.Server)
+			server := new(leasetest.Server)
 			for range 2 {
 				err := probed(t.Context(), c.flawed(server))
 				wantErr(t, "create", err, lease.ErrMisconfigured)
@@ -61,48 +61,48 @@ func TestProbeRefuses(t *testing.T) {
 
 // early is a server that checks conditions when the first data arrives, and is
 // too quick to be caught by writes that are not held up.
-func early(s *pagestest.Server) pages.Server {
+func early(s *leasetest.Server) driver.Objects {
 	s.Accepts = func(string, bool) bool { return true }
 	return writes(s, func(m *message, do func() answer) answer {
 		if o, _ := s.Read(m.ctx, m.name); o.Version != m.version {
-			return answer{err: pages.ErrChanged}
+			return answer{err: driver.ErrChanged}
 		}
-		pages.Halfway(m.ctx)
+		driver.Halfway(m.ctx)
 		return do()
 	})
 }
 
 // alone is a server that honours conditions only while another write is in
 // progress.
-func alone(s *pagestest.Server) pages.Server {
+func alone(s *leasetest.Server) driver.Objects {
 	s.Accepts = func(string, bool) bool { return true }
 	seen := map[string]int{} // by condition
 	return oneAtATime(writes(s, func(m *message, do func() answer) answer {
 		o, _ := s.Read(m.ctx, m.name)
 		if seen[m.version]++; seen[m.version] <= 8 && o.Version != m.version {
-			return answer{err: pages.ErrChanged}
+			return answer{err: driver.ErrChanged}
 		}
 		return do()
 	}))
 }
 
 // once is a server that acknowledges the first write of several, and makes none.
-func once(s *pagestest.Server) pages.Server {
+func once(s *leasetest.Server) driver.Objects {
 	seen := map[string]int{}
 	return oneAtATime(writes(s, func(m *message, do func() answer) answer {
 		switch seen[m.version]++; {
 		case m.version == "":
 			return do()
 		case seen[m.version]%8 != 1:
-			return answer{err: pages.ErrChanged}
+			return answer{err: driver.ErrChanged}
 		}
-		return answer{object: pages.Object{Version: "another"}}
+		return answer{object: driver.Object{Version: "another"}}
 	}))
 }
 
 // Probes by many operators at once do not mislead each other.
 func TestProbeAtOnce(t *testing.T) {
-	server := &pagestest.Server{Now: time.Now}
+	server := &leasetest.Server{Now: time.Now}
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {
@@ -118,7 +118,7 @@ func TestProbeAtOnce(t *testing.T) {
 func TestProbeIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	wantErr(t, "create", probed(ctx, writes(&pagestest.Server{}, func(m *message, _ func() answer) answer {
+	wantErr(t, "create", probed(ctx, writes(&leasetest.Server{}, func(m *message, _ func() answer) answer {
 		<-m.ctx.Done()
 		return answer{err: m.ctx.Err()}
 	})), context.DeadlineExceeded)

@@ -1,14 +1,12 @@
-package pages
+package driver
 
 import (
 	"bytes"
 	"encoding/json"
-
-	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Order returns the order in which an Acquire with a nonce tries the pages.
-func Order(s driver.Store, nonce string) []int { return s.(*store).used.Load().order(nonce) }
+// Order returns the order in which an Acquire with a nonce tries the driver.
+func Order(s Store, nonce string) []int { return s.(*store).used.Load().order(nonce) }
 
 // Sealed returns an object that was edited, with the right checksum.
 func Sealed(data []byte) []byte {

@@ -1,4 +1,4 @@
-package leasetest
+package rowtest
 
 import (
 	"cmp"
@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -21,10 +20,10 @@ func onPages(perPage uint32, now func() time.Time) Harness {
 	return Harness{
 		KnowsTime: now != nil,
 		New: func(testing.TB) Storage {
-			server := &pagestest.Server{Now: now}
+			server := &leasetest.Server{Now: now}
 			return Storage{
 				Open: func() (driver.Store, error) {
-					return pages.New(server, pages.Layout{Name: "pages", BlocksPerPage: perPage})
+					return driver.New(server, driver.Layout{Name: "pages", BlocksPerPage: perPage})
 				},
 				Delete: func() error { server.Delete(""); return nil },
 			}
@@ -50,8 +49,8 @@ func TestPages(t *testing.T) {
 // distant is a server of pages on the other side of a bad network. A write may arrive long after its
 // client gave up.
 type distant struct {
-	pages.Server
-	network pagestest.BadNetwork
+	driver.Objects
+	network leasetest.BadNetwork
 }
 
 // send takes the time of a request.
@@ -60,13 +59,13 @@ func (d *distant) send(request, again func()) error {
 	return d.network.Send(func(bool) error { request(); return nil }, again)
 }
 
-func (d *distant) Read(ctx context.Context, name string) (o pages.Object, err error) {
-	lost := d.send(func() { o, err = d.Server.Read(ctx, name) }, func() {})
+func (d *distant) Read(ctx context.Context, name string) (o driver.Object, err error) {
+	lost := d.send(func() { o, err = d.Objects.Read(ctx, name) }, func() {})
 	return o, cmp.Or(lost, err)
 }
 
-func (d *distant) Write(_ context.Context, name string, data []byte, version string) (o pages.Object, err error) {
-	write := func() (pages.Object, error) { return d.Server.Write(context.Background(), name, data, version) }
+func (d *distant) Write(_ context.Context, name string, data []byte, version string) (o driver.Object, err error) {
+	write := func() (driver.Object, error) { return d.Objects.Write(context.Background(), name, data, version) }
 	again := func() { _, _ = write() }
 	if rand.IntN(20) == 0 { // repeated before it is answered, and others write in between
 		again()
@@ -98,19 +97,19 @@ var seeds = flag.Int("seeds", 400, "how many histories of pages over a bad netwo
 
 func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *history) {
 	t.Helper()
-	server := new(pagestest.Server)
+	server := new(leasetest.Server)
 	if ignoresVersions {
 		server.Accepts = func(string, bool) bool { return true }
 	}
 	if seed%4 > 0 {
 		server.Now = time.Now
 	}
-	network := &distant{Server: server, network: pagestest.BadNetwork{Every: 20}}
+	network := &distant{Objects: server, network: leasetest.BadNetwork{Every: 20}}
 	synctest.Test(t, func(t *testing.T) { // so that every goroutine has its time
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-		open := func(s pages.Server) Storage {
-			layout := pages.Layout{Name: "pages", BlocksPerPage: uint32(1 + seed%3)}
-			return Storage{Open: func() (driver.Store, error) { return pages.New(s, layout) }}
+		open := func(s driver.Objects) Storage {
+			layout := driver.Layout{Name: "pages", BlocksPerPage: uint32(1 + seed%3)}
+			return Storage{Open: func() (driver.Store, error) { return driver.New(s, layout) }}
 		}
 		open(server).Create(t, few)
 		var clients []driver.Store

@@ -1,4 +1,4 @@
-package pages
+package driver
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // List implements [lease.Admin]. It lists the objects, reads every page whose
@@ -37,7 +36,7 @@ func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 // Raise implements [lease.Admin]. It reads and writes every page.
 func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "raise")
-	if err := driver.CheckRaise(until); err != nil {
+	if err := CheckRaise(until); err != nil {
 		return time.Time{}, err
 	}
 	c, err := s.amend(ctx, func(c *config, now time.Time) bool {
@@ -45,7 +44,7 @@ func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err er
 			now = time.Now()
 		}
 		was := c.Raised
-		c.Raised = driver.RaiseTo(c.Description, until, now)
+		c.Raised = RaiseTo(c.Description, until, now)
 		return !c.Raised.Equal(was)
 	})
 	if err != nil {

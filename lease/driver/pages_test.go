@@ -1,4 +1,4 @@
-package pages_test
+package driver_test
 
 import (
 	"bytes"
@@ -13,13 +13,12 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // The bytes are read by other versions of the library.
 func TestFormat(t *testing.T) {
-	server := &pagestest.Server{}
+	server := &leasetest.Server{}
 	s := open(server, 2, few(4))
 	r := request(t0)
 	for i, nonce := range []string{"00", "01", "02", "04"} {
@@ -48,7 +47,7 @@ func TestFormat(t *testing.T) {
 
 // The longest owner takes two bytes for each of its own.
 func TestSize(t *testing.T) {
-	server := &pagestest.Server{}
+	server := &leasetest.Server{}
 	s := open(server, 64, few(64))
 	for range 64 {
 		r := request(t0)
@@ -67,32 +66,32 @@ func TestEdited(t *testing.T) {
 		edit         func([]byte) []byte
 		want         error
 	}{
-		{"an end", "page-0000", replace("03:03:01Z", "03:02:01Z"), pages.ErrEdited},
-		{"cut off", "page-0000", func(b []byte) []byte { return b[:len(b)/2] }, pages.ErrEdited},
-		{"empty", "page-0000", text("\n"), pages.ErrEdited},
-		{"no checksum", "page-0000", text(`{"Format":3,"Number":0}`), pages.ErrEdited},
+		{"an end", "page-0000", replace("03:03:01Z", "03:02:01Z"), driver.ErrEdited},
+		{"cut off", "page-0000", func(b []byte) []byte { return b[:len(b)/2] }, driver.ErrEdited},
+		{"empty", "page-0000", text("\n"), driver.ErrEdited},
+		{"no checksum", "page-0000", text(`{"Format":3,"Number":0}`), driver.ErrEdited},
 		{"not ours", "page-0000", text(`{"kind":"Lease"}`), lease.ErrSchemaVersion},
-		{"not JSON", "page-0000", text("<html>"), pages.ErrEdited},
+		{"not JSON", "page-0000", text("<html>"), driver.ErrEdited},
 		{"newer, with other members", "page-0000", text(`{"Format":4,"Number":"a"}`), lease.ErrSchemaVersion},
-		{"config", "config", replace(`"BlockSize":8`, `"BlockSize":16`), pages.ErrEdited},
-		{"config without pages", "config", sealed(`"BlocksPerPage":64`, `"BlocksPerPage":0`), pages.ErrEdited},
-		{"another page", "page-0000", sealed(`"Number":0`, `"Number":3`), pages.ErrEdited},
-		{"config with blocks of 3 nodes", "config", sealed(`"BlockSize":8`, `"BlockSize":3`), pages.ErrEdited},
-		{"config without an ID", "config", sealed(storeID, ""), pages.ErrEdited},
+		{"config", "config", replace(`"BlockSize":8`, `"BlockSize":16`), driver.ErrEdited},
+		{"config without pages", "config", sealed(`"BlocksPerPage":64`, `"BlocksPerPage":0`), driver.ErrEdited},
+		{"another page", "page-0000", sealed(`"Number":0`, `"Number":3`), driver.ErrEdited},
+		{"config with blocks of 3 nodes", "config", sealed(`"BlockSize":8`, `"BlockSize":3`), driver.ErrEdited},
+		{"config without an ID", "config", sealed(storeID, ""), driver.ErrEdited},
 		{"another store's", "page-0000", sealed(storeID, strings.Repeat("a", 32)), lease.ErrReplaced},
-		{"a block of another page", "page-0000", sealed(`"Node":0`, `"Node":512`), pages.ErrEdited},
-		{"another size", "page-0000", sealed(`"Nodes":8`, `"Nodes":16`), pages.ErrEdited},
-		{"no version", "page-0000", sealed(`"Version":1`, `"Version":0`), pages.ErrEdited},
-		{"no end", "page-0000", sealed("2026-05-04T03:03:01Z", "0001-01-01T00:00:00Z"), pages.ErrEdited},
-		{"an end before the start", "page-0000", sealed("2026-05-04T03:03:01Z", "2026-01-01T00:00:00Z"), pages.ErrEdited},
-		{"half a second", "page-0000", sealed("03:03:01Z", "03:03:01.5Z"), pages.ErrEdited},
+		{"a block of another page", "page-0000", sealed(`"Node":0`, `"Node":512`), driver.ErrEdited},
+		{"another size", "page-0000", sealed(`"Nodes":8`, `"Nodes":16`), driver.ErrEdited},
+		{"no version", "page-0000", sealed(`"Version":1`, `"Version":0`), driver.ErrEdited},
+		{"no end", "page-0000", sealed("2026-05-04T03:03:01Z", "0001-01-01T00:00:00Z"), driver.ErrEdited},
+		{"an end before the start", "page-0000", sealed("2026-05-04T03:03:01Z", "2026-01-01T00:00:00Z"), driver.ErrEdited},
+		{"half a second", "page-0000", sealed("03:03:01Z", "03:03:01.5Z"), driver.ErrEdited},
 		{"a block twice", "page-0000", func(b []byte) []byte {
 			lines := bytes.SplitAfter(b, []byte("\n"))
-			return pages.Sealed(bytes.Join(slices.Insert(lines, 1, lines[1]), nil))
-		}, pages.ErrEdited},
+			return driver.Sealed(bytes.Join(slices.Insert(lines, 1, lines[1]), nil))
+		}, driver.ErrEdited},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			server := &pagestest.Server{}
+			server := &leasetest.Server{}
 			g := mustAcquire(t, open(server, 64, few(64)), request(t0))
 			o, err := server.Read(t.Context(), c.object)
 			if err != nil {
@@ -123,12 +122,12 @@ func replace(old, with string) func([]byte) []byte {
 }
 
 func sealed(old, with string) func([]byte) []byte {
-	return func(b []byte) []byte { return pages.Sealed(replace(old, with)(b)) }
+	return func(b []byte) []byte { return driver.Sealed(replace(old, with)(b)) }
 }
 
 // A store that is not nearly full takes two requests for each call.
 func TestRequests(t *testing.T) {
-	server := &pagestest.Server{Now: func() time.Time { return t0 }}
+	server := &leasetest.Server{Now: func() time.Time { return t0 }}
 	s := open(server, 64, driver.AllNodes)
 	count := func(what string, reads, writes, lists int, f func() error) {
 		t.Helper()
@@ -192,7 +191,7 @@ func TestRequests(t *testing.T) {
 // and 16000 are of 16384, in a quarter of them.
 func TestRequestsOfAFleet(t *testing.T) {
 	for _, perPage := range []uint32{16, 64} {
-		server := &pagestest.Server{}
+		server := &leasetest.Server{}
 		s := open(server, perPage, driver.NodeRange{Nodes: driver.AllNodes.Nodes, BlockSize: 4 * driver.DefaultBlockSize})
 		n := 0
 		for _, c := range []struct {
@@ -216,7 +215,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 // says that it was not: then the call must not say either. The block may be
 // granted again before the page is read.
 func TestRepeatedWrite(t *testing.T) {
-	server := &pagestest.Server{}
+	server := &leasetest.Server{}
 	good := open(server, 1, few(1))
 	then := func() {}
 	twice := open(writes(server, func(_ *message, do func() answer) answer {
@@ -262,7 +261,7 @@ func TestRepeatedWrite(t *testing.T) {
 
 // A page remembers few writes, but a block's nonce stays.
 func TestRepeatedWriteAmongMany(t *testing.T) {
-	server := &pagestest.Server{}
+	server := &leasetest.Server{}
 	good := open(server, 64, few(64))
 	g, other := mustAcquire(t, good, request(t0)), mustAcquire(t, good, request(t0))
 	bad := open(writes(server, func(_ *message, do func() answer) answer {
@@ -278,7 +277,7 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 
 // A write without an answer is not made again.
 func TestUnknownWritesAreNotRepeated(t *testing.T) {
-	server := &pagestest.Server{}
+	server := &leasetest.Server{}
 	good := open(server, 64, few(64))
 	for _, made := range []bool{true, false} {
 		g := mustAcquire(t, good, request(t0))
@@ -305,7 +304,7 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 
 // The server sends whole seconds: the last one may be nearly over.
 func TestClock(t *testing.T) {
-	server := &pagestest.Server{Now: func() time.Time { return t0.Add(900 * time.Millisecond) }}
+	server := &leasetest.Server{Now: func() time.Time { return t0.Add(900 * time.Millisecond) }}
 	s := open(server, 64, few(64))
 	g := mustAcquire(t, s, request(t0.Add(lease.MaxClockAhead+900*time.Millisecond)))
 	_, err := s.Acquire(t.Context(), request(t0.Add(lease.MaxClockAhead+1001*time.Millisecond)))
@@ -336,9 +335,9 @@ func TestBusyServer(t *testing.T) {
 			{1, time.Minute, 10 * time.Second, 0, 0, context.DeadlineExceeded},
 		} {
 			requests := 0
-			s := open(writes(&pagestest.Server{}, func(_ *message, do func() answer) answer {
+			s := open(writes(&leasetest.Server{}, func(_ *message, do func() answer) answer {
 				if requests++; requests <= c.busy {
-					return answer{err: fmt.Errorf("busy: %w", &pages.Busy{Err: errLost, After: c.after})}
+					return answer{err: fmt.Errorf("busy: %w", &driver.Busy{Err: errLost, After: c.after})}
 				}
 				return do()
 			}), 1, few(1))
@@ -353,8 +352,8 @@ func TestBusyServer(t *testing.T) {
 		// It ends with its context.
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		_, err := open(wire{&pagestest.Server{}, func(*message, func() answer) answer {
-			return answer{err: &pages.Busy{Err: errLost, After: time.Hour}}
+		_, err := open(wire{&leasetest.Server{}, func(*message, func() answer) answer {
+			return answer{err: &driver.Busy{Err: errLost, After: time.Hour}}
 		}}, 1, few(1)).Acquire(ctx, request(t0))
 		wantErr(t, "cancelled", err, context.Canceled)
 	})

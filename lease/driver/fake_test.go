@@ -1,4 +1,4 @@
-package pages_test
+package driver_test
 
 import (
 	"context"
@@ -9,8 +9,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/driver/pages"
-	"github.com/traceflake/traceflake/lease/driver/pages/pagestest"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
@@ -26,19 +25,19 @@ type message struct {
 }
 
 type answer struct {
-	object pages.Object
-	listed map[string]pages.Object
+	object driver.Object
+	listed map[string]driver.Object
 	err    error
 }
 
 // wire is between a client and its server. It calls on with each request and a function that makes
 // it, as often as it is called.
 type wire struct {
-	server *pagestest.Server
+	server *leasetest.Server
 	on     func(m *message, do func() answer) answer
 }
 
-func (w wire) Read(ctx context.Context, name string) (pages.Object, error) {
+func (w wire) Read(ctx context.Context, name string) (driver.Object, error) {
 	m := &message{ctx: ctx, op: "read", name: name}
 	a := w.on(m, func() (a answer) {
 		a.object, a.err = w.server.Read(m.ctx, name)
@@ -47,7 +46,7 @@ func (w wire) Read(ctx context.Context, name string) (pages.Object, error) {
 	return a.object, a.err
 }
 
-func (w wire) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+func (w wire) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
 	m := &message{ctx: ctx, op: "write", name: name, version: version, data: data}
 	a := w.on(m, func() (a answer) {
 		a.object, a.err = w.server.Write(m.ctx, name, m.data, m.version)
@@ -56,7 +55,7 @@ func (w wire) Write(ctx context.Context, name string, data []byte, version strin
 	return a.object, a.err
 }
 
-func (w wire) List(ctx context.Context) (map[string]pages.Object, error) {
+func (w wire) List(ctx context.Context) (map[string]driver.Object, error) {
 	m := &message{ctx: ctx, op: "list"}
 	a := w.on(m, func() (a answer) {
 		a.listed, a.err = w.server.List(m.ctx)
@@ -66,7 +65,7 @@ func (w wire) List(ctx context.Context) (map[string]pages.Object, error) {
 }
 
 // writes returns a wire that calls on with each write only.
-func writes(server *pagestest.Server, on func(m *message, do func() answer) answer) wire {
+func writes(server *leasetest.Server, on func(m *message, do func() answer) answer) wire {
 	return wire{server, func(m *message, do func() answer) answer {
 		if m.op != "write" {
 			return do()
@@ -86,9 +85,9 @@ func oneAtATime(w wire) wire {
 }
 
 // bare is what a server lists that lists versions only.
-func bare(all map[string]pages.Object) map[string]pages.Object {
+func bare(all map[string]driver.Object) map[string]driver.Object {
 	for name, o := range all {
-		all[name] = pages.Object{Version: o.Version}
+		all[name] = driver.Object{Version: o.Version}
 	}
 	return all
 }
@@ -108,7 +107,7 @@ func describe(nodes driver.NodeRange) lease.Description {
 
 // open returns a client of the store on a server. If there is none yet, it creates it, and not over
 // the wire.
-func open(s pages.Server, perPage uint32, nodes driver.NodeRange) driver.Store {
+func open(s driver.Objects, perPage uint32, nodes driver.NodeRange) driver.Store {
 	bare := s
 	if w, ok := s.(wire); ok {
 		bare = w.server
@@ -124,8 +123,8 @@ func open(s pages.Server, perPage uint32, nodes driver.NodeRange) driver.Store {
 }
 
 // client returns a client of a server that may have no store.
-func client(s pages.Server, perPage uint32) driver.Store {
-	store, err := pages.New(s, pages.Layout{Name: "teststore", BlocksPerPage: perPage})
+func client(s driver.Objects, perPage uint32) driver.Store {
+	store, err := driver.New(s, driver.Layout{Name: "teststore", BlocksPerPage: perPage})
 	if err != nil {
 		panic(err)
 	}
@@ -163,7 +162,7 @@ func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 // sameHome returns a fresh nonce that tries the same page first.
 func sameHome(s driver.Store, nonce string) string {
 	for {
-		if other := lease.NewNonce(); pages.Order(s, other)[0] == pages.Order(s, nonce)[0] {
+		if other := lease.NewNonce(); driver.Order(s, other)[0] == driver.Order(s, nonce)[0] {
 			return other
 		}
 	}
@@ -204,7 +203,7 @@ func wantUnknown(t *testing.T, what string, err error) {
 }
 
 // wantWrites checks how many writes f makes.
-func wantWrites(t *testing.T, what string, server *pagestest.Server, want int, f func()) {
+func wantWrites(t *testing.T, what string, server *leasetest.Server, want int, f func()) {
 	t.Helper()
 	before := server.Writes
 	if f(); server.Writes-before != want {

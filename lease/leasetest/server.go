@@ -1,6 +1,4 @@
-// Package pagestest checks a [pages.Server]: see [Run]. [Server] is one in memory, an example for
-// authors of stores. [Proxy] is a bad network in front of any server over TCP.
-package pagestest
+package leasetest
 
 import (
 	"context"
@@ -9,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Server is a [pages.Server] in memory. The version of an object is its data. It
+// Server is [driver.Objects] in memory. The version of an object is its data. It
 // is safe for concurrent use.
 type Server struct {
 	// Now is the server's clock. Without one it has none.
@@ -28,10 +26,10 @@ type Server struct {
 	objects map[string]string
 }
 
-var _ pages.Server = (*Server)(nil)
+var _ driver.Objects = (*Server)(nil)
 
-// Read implements [pages.Server].
-func (s *Server) Read(ctx context.Context, name string) (pages.Object, error) {
+// Read implements [driver.Objects].
+func (s *Server) Read(ctx context.Context, name string) (driver.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Reads++
@@ -42,15 +40,15 @@ func (s *Server) Read(ctx context.Context, name string) (pages.Object, error) {
 	return o, ctx.Err()
 }
 
-func (s *Server) object(name string) pages.Object {
+func (s *Server) object(name string) driver.Object {
 	data := s.objects[name]
-	return pages.Object{Data: []byte(data), Version: data}
+	return driver.Object{Data: []byte(data), Version: data}
 }
 
-// Write implements [pages.Server].
-func (s *Server) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+// Write implements [driver.Objects].
+func (s *Server) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
 	if err := ctx.Err(); err != nil {
-		return pages.Object{}, err
+		return driver.Object{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,21 +60,21 @@ func (s *Server) Write(ctx context.Context, name string, data []byte, version st
 		s.mu.Lock()
 	}
 	if !ok {
-		return s.object(name), pages.ErrChanged
+		return s.object(name), driver.ErrChanged
 	}
 	if s.objects == nil {
 		s.objects = map[string]string{}
 	}
 	s.objects[name] = string(data)
-	return pages.Object{Version: string(data)}, nil
+	return driver.Object{Version: string(data)}, nil
 }
 
-// List implements [pages.Server].
-func (s *Server) List(ctx context.Context) (map[string]pages.Object, error) {
+// List implements [driver.Objects].
+func (s *Server) List(ctx context.Context) (map[string]driver.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Lists++
-	all := map[string]pages.Object{}
+	all := map[string]driver.Object{}
 	for name := range s.objects {
 		all[name] = s.object(name)
 	}

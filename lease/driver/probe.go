@@ -1,4 +1,4 @@
-package pages
+package driver
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const (
 	halfwayPause = 50 * time.Millisecond
 )
 
-// Halfway is for a [Server] that sends data over a network. Write calls it after it has sent a part of
+// Halfway is for a [Objects] that sends data over a network. Write calls it after it has sent a part of
 // the data. During a probe it returns when all concurrent writes have reached it, otherwise at once. A
 // server that checks the condition when a write begins, not when it ends, then accepts all of them.
 // Without it Versity's gateway 1.6.0, whose window is a millisecond or two, passed half of the probes.
@@ -61,7 +61,7 @@ func meeting(ctx context.Context, writers int64) context.Context {
 // that ignores conditions, or that checks them before it writes without excluding others in between,
 // would grant leases twice. Another operator's probe of the same object can only make this one try
 // more often.
-func probe(ctx context.Context, server Server) (err error) {
+func probe(ctx context.Context, server Objects) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("trying out the server with the object %q: %w", probeName, err)
@@ -111,7 +111,7 @@ func probe(ctx context.Context, server Server) (err error) {
 // writeAtOnce makes several writes that require the same version, and returns
 // how many the server acknowledged. It fails if more than half have no answer:
 // fewer show little.
-func writeAtOnce(ctx context.Context, server Server, version string) (acknowledged int, err error) {
+func writeAtOnce(ctx context.Context, server Objects, version string) (acknowledged int, err error) {
 	var errs [probeWriters]error
 	var all sync.WaitGroup
 	ctx = meeting(ctx, probeWriters)

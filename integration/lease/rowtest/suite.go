@@ -1,12 +1,8 @@
-// Package leasetest is the conformance suite for stores of leases: authors of a
-// [lease.Store] run [Run] against it, and [Processes] against real processes.
-//
-// The suite checks a store against the rule of [driver.Block]: in random calls, good and bad, by
-// several clients in turn, and in calls of many clients at once, whose history must be linearizable
-// (github.com/anishathalye/porcupine). [Faults] checks such a history of calls while a server fails.
-//
-// Its own tests prove that it detects wrong stores.
-package leasetest
+// Package rowtest checks that a store follows the rule of [driver.Block]: in random calls, good and
+// bad, by several clients in turn, and in calls of many clients at once, whose history must be
+// linearizable (github.com/anishathalye/porcupine). [Faults] checks such a history of calls while a
+// server fails. Its own tests prove that it detects wrong stores.
+package rowtest
 
 import (
 	"context"

@@ -1,23 +1,29 @@
-package pagestest
+package leasetest
 
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/lease/driver/pages"
+	"github.com/traceflake/traceflake/lease/driver"
 )
+
+func TestMain(m *testing.M) {
+	Worker()
+	os.Exit(m.Run())
+}
 
 // flawed is a client of a server in memory.
 type flawed struct {
 	*Server
 	flaw string
 	gate chan struct{} // has an element while the server answers
-	old  map[string]pages.Object
+	old  map[string]driver.Object
 }
 
 // pass waits for the server.
@@ -34,9 +40,9 @@ func (f flawed) pass(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (f flawed) Read(ctx context.Context, name string) (pages.Object, error) {
+func (f flawed) Read(ctx context.Context, name string) (driver.Object, error) {
 	if err := f.pass(ctx); err != nil {
-		return pages.Object{}, err
+		return driver.Object{}, err
 	}
 	o, err := f.Server.Read(ctx, name)
 	switch f.flaw {
@@ -61,12 +67,12 @@ func (f flawed) Read(ctx context.Context, name string) (pages.Object, error) {
 	return o, err
 }
 
-func (f flawed) Write(ctx context.Context, name string, data []byte, version string) (pages.Object, error) {
+func (f flawed) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
 	if err := f.pass(ctx); err != nil {
 		if f.flaw == "swallowed errors" {
 			err = nil
 		}
-		return pages.Object{}, err
+		return driver.Object{}, err
 	}
 	o, _ := f.Server.Read(ctx, name)
 	if f.flaw == "no condition" || f.flaw == "no condition for a new object" && version == "" ||
@@ -76,7 +82,7 @@ func (f flawed) Write(ctx context.Context, name string, data []byte, version str
 	return f.Server.Write(ctx, name, data, version)
 }
 
-func (f flawed) List(ctx context.Context) (map[string]pages.Object, error) {
+func (f flawed) List(ctx context.Context) (map[string]driver.Object, error) {
 	if err := f.pass(ctx); err != nil {
 		return nil, err
 	}
@@ -102,11 +108,11 @@ func storages(flaw string) func(testing.TB) Storage {
 		gate := make(chan struct{}, 1)
 		gate <- struct{}{}
 		return Storage{
-			Open: func() (pages.Server, error) {
+			Open: func() (driver.Objects, error) {
 				if flaw == "memory of its own" {
 					server = &Server{}
 				}
-				return flawed{server, flaw, gate, map[string]pages.Object{}}, nil
+				return flawed{server, flaw, gate, map[string]driver.Object{}}, nil
 			},
 			Delete: func(name string) error {
 				if flaw == "deleted object" {
@@ -147,31 +153,51 @@ func TestRunCatchesWrongServers(t *testing.T) {
 	} {
 		t.Run(flaw, func(t *testing.T) {
 			t.Parallel()
-			f := &failing{TB: t}
+			said := ""
 			for _, c := range checks {
-				var done sync.WaitGroup
-				done.Go(func() { c.run(f, storages(flaw)) })
-				done.Wait()
+				said += judged(t, func(tb testing.TB) { c.run(tb, storages(flaw)) }).said
 			}
-			if !strings.Contains(f.said, want) {
-				t.Errorf("the checks say %q, want %q", f.said, want)
+			if !strings.Contains(said, want) {
+				t.Errorf("the checks say %q, want %q", said, want)
 			}
 		})
 	}
 }
 
-// failing is a test that is expected to fail.
-type failing struct {
+// verdicts is a test that is expected to fail.
+type verdicts struct {
 	testing.TB
-	mu   sync.Mutex
-	said string
+	mu     sync.Mutex
+	failed bool
+	said   string
 }
 
-func (f *failing) Errorf(format string, args ...any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.said += fmt.Sprintf(format, args...) + "\n"
+// judged runs a test that may end its goroutine.
+func judged(tb testing.TB, run func(tb testing.TB)) *verdicts {
+	v := &verdicts{TB: tb}
+	var done sync.WaitGroup
+	done.Go(func() { run(v) })
+	done.Wait()
+	return v
 }
-func (f *failing) Fatalf(format string, args ...any) { f.Errorf(format, args...); runtime.Goexit() }
-func (f *failing) Error(args ...any)                 { f.Errorf("%s", fmt.Sprint(args...)) }
-func (f *failing) Helper()                           {}
+
+func (v *verdicts) Errorf(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.failed = true
+	if len(v.said) < 10_000 {
+		v.said += fmt.Sprintf(format, args...) + "\n"
+	}
+}
+
+func (v *verdicts) Failed() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.failed
+}
+
+func (v *verdicts) Helper()                           {}
+func (v *verdicts) Logf(string, ...any)               {}
+func (v *verdicts) Error(args ...any)                 { v.Errorf("%s", fmt.Sprint(args...)) }
+func (v *verdicts) Fatal(args ...any)                 { v.Error(args...); runtime.Goexit() }
+func (v *verdicts) Fatalf(format string, args ...any) { v.Errorf(format, args...); runtime.Goexit() }

@@ -1,4 +1,4 @@
-package pages
+package driver
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Acquire implements [lease.Store]. It is two requests if the first page in the
@@ -21,17 +20,17 @@ import (
 // too, and the other is unused until its grant's end.
 func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "acquire")
-	if err := driver.CheckRequest(r, time.Time{}); err != nil {
+	if err := CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, err
 	}
 	c, err := s.setup(ctx)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	r = driver.Shorten(r, c.Description)
+	r = Shorten(r, c.Description)
 	order := c.order(r.Nonce)
 	for number := order[0]; ; {
-		var b driver.Block
+		var b Block
 		full := false
 		err := s.updatePage(ctx, c, number, r.Nonce, func(p *page, repeated bool) (bool, error) {
 			var ok bool
@@ -44,7 +43,7 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 			case full:
 				return false, nil
 			}
-			if err := driver.CheckRequest(r, latest(p.now)); err != nil {
+			if err := CheckRequest(r, latest(p.now)); err != nil {
 				return false, err
 			}
 			if b, err = b.Acquire(r); err != nil {
@@ -81,7 +80,7 @@ func (c *config) order(nonce string) []int {
 
 // offer returns the block of the page that has the request's nonce, or
 // otherwise the one that has been free longest.
-func (p *page) offer(r lease.Request) (best driver.Block, ok bool) {
+func (p *page) offer(r lease.Request) (best Block, ok bool) {
 	for i := range p.nodes.Blocks() {
 		b := p.get(p.nodes.Block(i).Node)
 		if b.Nonce == r.Nonce {

@@ -1,4 +1,4 @@
-package pages
+package driver
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -26,11 +25,11 @@ var ErrEdited = errors.New("the object was edited or damaged")
 // page is a page as it is stored, with what the server said of it.
 type page struct {
 	pageHeader
-	Blocks []driver.Block // those that were written, in order
+	Blocks []Block // those that were written, in order
 
 	version string
 	now     time.Time // the server's
-	nodes   driver.NodeRange
+	nodes   NodeRange
 }
 
 // pageHeader is the first line of a page.
@@ -64,7 +63,7 @@ func parse(c *config, number int, o Object) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Blocks = make([]driver.Block, len(lines))
+	p.Blocks = make([]Block, len(lines))
 	for i, line := range lines {
 		if err := json.Unmarshal(line, &p.Blocks[i]); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrEdited, name, err)
@@ -94,20 +93,20 @@ func (p *page) check(c *config, number int) error {
 }
 
 // get returns a block of the page.
-func (p *page) get(node uint32) driver.Block {
+func (p *page) get(node uint32) Block {
 	if i, found := p.find(node); found {
 		return p.Blocks[i]
 	}
-	return driver.Block{Lease: randflake.Lease{Node: node, Nodes: p.nodes.BlockSize}}
+	return Block{Lease: randflake.Lease{Node: node, Nodes: p.nodes.BlockSize}}
 }
 
 // has reports whether a block of the page has this nonce.
 func (p *page) has(nonce string) bool {
-	return slices.ContainsFunc(p.Blocks, func(b driver.Block) bool { return b.Nonce == nonce })
+	return slices.ContainsFunc(p.Blocks, func(b Block) bool { return b.Nonce == nonce })
 }
 
 // put replaces a block of the page.
-func (p *page) put(b driver.Block) {
+func (p *page) put(b Block) {
 	i, found := p.find(b.Node)
 	if !found {
 		p.Blocks = slices.Insert(p.Blocks, i, b)
@@ -116,7 +115,7 @@ func (p *page) put(b driver.Block) {
 }
 
 func (p *page) find(node uint32) (i int, found bool) {
-	return slices.BinarySearchFunc(p.Blocks, node, func(b driver.Block, node uint32) int {
+	return slices.BinarySearchFunc(p.Blocks, node, func(b Block, node uint32) int {
 		return cmp.Compare(b.Node, node)
 	})
 }
@@ -142,7 +141,7 @@ func sumOf(lines []byte) sum {
 
 // seal returns an object's data: a line of JSON for the header, one for each
 // block, and one for the checksum.
-func seal(header any, blocks ...driver.Block) ([]byte, error) {
+func seal(header any, blocks ...Block) ([]byte, error) {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	encoder.SetEscapeHTML(false)

@@ -1,4 +1,4 @@
-package leasetest
+package rowtest
 
 import (
 	"context"

@@ -1,0 +1,60 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrChanged is returned by [Objects.Write] if the object no longer has the
+// given version. Nothing was written.
+var ErrChanged = errors.New("the object has changed")
+
+// ErrAltered is returned if a server acknowledged a write, and its response shows that it did not store
+// what was sent.
+var ErrAltered = errors.New("the server acknowledged a write, but did not store what was sent: " +
+	"does something between here and it, such as a webhook or a gateway, change objects?")
+
+// Objects is what a backend brings: objects of some kilobytes under names of lower-case letters,
+// digits and "-". It is linearizable and durable: an acknowledged write is never forgotten, and every
+// call sees all writes acknowledged before it began, by any client. A read from a replica or a cache
+// does not. It is safe for concurrent use. If it is an io.Closer, the store's Close closes it.
+//
+// Each method obeys its context, also while a request is in flight: it returns soon after the
+// context is over, with an error that wraps the context's. Many clients obey it before a request
+// only, unless they are told otherwise. A context may have no deadline: set a time limit for
+// connecting.
+//
+// It tries each request once; if the server says that it did nothing (throttling),
+// the error wraps [*Busy], and the store makes the request again. A write whose
+// outcome is unknown is never repeated. Errors say what was being done, and contain no
+// secret. They wrap lease.ErrMisconfigured if an operator must change something.
+type Objects interface {
+	// Read returns an object. The object of a name that was never written, or that was deleted, has
+	// the version "" and is no error. An error is never taken for a missing object.
+	Read(ctx context.Context, name string) (Object, error)
+
+	// Write replaces the data of an object if it still has this version, or
+	// creates it if the version is "" and there is no such object; the server compares and writes
+	// in one step. It returns the new version and, if the server answers with it, the data that was
+	// stored. The Store returns [ErrAltered] if that is not what was sent, or if the version is the
+	// old one; Write does if it can tell from a checksum. After any error other than ErrChanged
+	// and lease.ErrMisconfigured it is unknown whether it was written.
+	Write(ctx context.Context, name string, data []byte, version string) (Object, error)
+
+	// List returns every object by name, however many there are: no page of a longer answer may be
+	// left out. It has each write that was acknowledged before it was called, and may have later
+	// ones; it need not be of one moment. Data may be nil if the server lists names only.
+	List(ctx context.Context) (map[string]Object, error)
+}
+
+// Object is what a [Objects] returns of an object. Its data belongs to the caller.
+type Object struct {
+	Data []byte
+	// Version changes with every write. It says nothing else, and may be the
+	// data itself, which never recurs. It is "" if the object does not exist.
+	Version string
+	// Time is the server's at the response, in whole seconds, or zero if the
+	// server has no clock. Only Read sets it.
+	Time time.Time
+}
