@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 func inspectCommand(f *flags) *cobra.Command {
@@ -20,11 +20,13 @@ func inspectCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
 		Short: "Decode trace and span IDs",
-		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32 or decimal, the
-headers traceparent, b3, X-B3-…, x-trace-id and X-Amzn-Trace-Id, and JSON log records
-with fields such as trace_id. Without arguments it reads standard input, one per line;
-gzip is decompressed. Only a secret, of the file or the store, decodes the second half.
-With a store, the lease that an ID's node is in now is shown.
+		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32 or decimal, ULIDs,
+the headers traceparent, b3, X-B3-…, x-trace-id, uber-trace-id and X-Amzn-Trace-Id, and
+log records with fields such as trace_id, in JSON or logfmt. Without arguments it reads
+standard input, one per line; gzip is decompressed. Only a secret, of the file or the
+store, decodes the second half. With a store, the lease that an ID's node is in now is
+shown; a store that does not answer within a second is reported, and the IDs are shown
+without it.
 
 A trace ID may also be a UUID v7, a ULID, X-Ray's or Datadog's: each kind whose time is
 plausible is shown, the likeliest first.
@@ -51,18 +53,16 @@ role in a header or a record:
 			if s != nil {
 				defer closeStore(s)
 			}
-			in := inspection{output: *output, now: time.Now(), store: s, blocks: map[uint32]lease.Grant{}}
-			keyring, err := f.decoding(cmd.Context(), s)
+			keyring, err := f.keyring()
 			if err != nil {
 				return err
 			}
-			in.identifier = identify.Identifier{Keyring: keyring, Now: in.now}
-			err = in.all(cmd, args)
-			if in.storeErr != nil {
-				fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: leases are not shown:", in.storeErr)
-				err = cmp.Or(err, errReported)
+			in := inspection{output: *output, now: time.Now(), store: s, blocks: map[uint32]lease.Grant{}}
+			if keyring == nil && s != nil {
+				keyring = in.ownKeyring(cmd, f)
 			}
-			return err
+			in.identifier = identify.Identifier{Keyring: keyring, Now: in.now}
+			return in.all(cmd, args)
 		},
 	}
 	f.addStore(cmd.Flags(), "store that shows the leases of nodes")
@@ -77,7 +77,6 @@ type inspection struct {
 	output     string
 	now        time.Time
 	store      driver.Store           // nil: leases are not shown
-	storeErr   error                  // the store does not answer
 	blocks     map[uint32]lease.Grant // that were read, by node
 	named      bool                   // the names of the columns were printed
 }
@@ -90,7 +89,7 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 		}
 		found, problem := in.identifier.Line(text)
 		for _, id := range found {
-			in.addLease(cmd.Context(), id.Decoded)
+			in.addLease(cmd, id.Decoded)
 			err = errors.Join(err, show(cmd, in.output, func() string { return in.row(id) }, struct {
 				Line int `json:"line,omitempty"`
 				identify.Found
@@ -100,15 +99,32 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// addLease adds the lease that the ID's node is in now. If the store does not answer once, it is not
-// asked again.
-func (in *inspection) addLease(ctx context.Context, d *identify.Decoded) {
-	if in.store == nil || in.storeErr != nil || d == nil {
+// answerTimeout is how long IDs wait for a store.
+const answerTimeout = time.Second
+
+// ownKeyring returns the secret that the store keeps, or nil.
+func (in *inspection) ownKeyring(cmd *cobra.Command, f *flags) *randflake.Keyring {
+	ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
+	defer cancel()
+	keyring, err := f.decoding(ctx, in.store)
+	if err != nil {
+		in.giveUp(cmd, err)
+	}
+	return keyring
+}
+
+// addLease adds the lease that the ID's node is in now.
+func (in *inspection) addLease(cmd *cobra.Command, d *identify.Decoded) {
+	if in.store == nil || d == nil {
 		return
 	}
 	b, known := in.blocks[d.Node]
 	if !known {
-		if b, in.storeErr = blockOf(ctx, in.store, d.Node); in.storeErr != nil {
+		ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
+		defer cancel()
+		var err error
+		if b, err = blockOf(ctx, in.store, d.Node); err != nil {
+			in.giveUp(cmd, err)
 			return
 		}
 		in.blocks[d.Node] = b
@@ -117,6 +133,12 @@ func (in *inspection) addLease(ctx context.Context, d *identify.Decoded) {
 	if b.Version > 0 {
 		d.LeaseNow = fmt.Sprintf("block %d+%d, %s", b.Node, b.Nodes, d.LeaseNow)
 	}
+}
+
+// giveUp reports the store's error. The store is not asked again.
+func (in *inspection) giveUp(cmd *cobra.Command, err error) {
+	fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: leases are not shown:", err)
+	in.store = nil
 }
 
 // row returns a row for an ID, the first one below the names of the columns.
@@ -154,5 +176,6 @@ func (in *inspection) row(id identify.Found) string {
 	if id.Note != "" {
 		parts = append(parts, "("+id.Note+")")
 	}
-	return names + fmt.Sprintf(columns, strings.TrimSpace(id.Role+" "+id.ID), id.Kind, at, strings.Join(parts, ", "))
+	return names + fmt.Sprintf(columns,
+		strings.TrimSpace(id.Role+" "+id.ID), id.Kind, at, strings.Join(parts, ", "))
 }

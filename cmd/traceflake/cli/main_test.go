@@ -173,7 +173,7 @@ func TestVerifyInspect(t *testing.T) {
 	command(t, "", "verify", "-o", "json", ids[0]).want(t, 0, `{"id":"`+ids[0]+`","verified":true}`+"\n", "")
 	r = command(t, "\nb3: 0\ntraceparent: 00-"+random+"-00f067aa0ba902b7-01\n", "verify", "-o", "json")
 	r.want(t, 1, `{"line":3,"id":"`+random+`","verified":false,"reason":"future: its time is `, "line 2: ")
-	r.want(t, 1, `{"line":2,"id":"0","verified":false,"error":"\"b3: 0\" has no trace ID`, "line 2: ")
+	r.want(t, 1, `{"line":2,"id":"b3: 0","verified":false,"error":"not an ID: \"0\" is all zeros`, "line 2: ")
 	r = command(t, "traceparent: 00-"+ids[0]+"-"+random[:16]+"-01\nnonsense\n", "inspect", "-o", "json")
 	r.want(t, 1, `{"line":1,"role":"trace","id":"`+ids[0]+`","kind":"traceflake trace ID","time":"`+at, `line 2: not an ID: "nonsense"`)
 	r.want(t, 1, `{"line":1,"role":"span","id":"`+random[:16]+`","kind":"`, "line 2: ")

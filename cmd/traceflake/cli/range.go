@@ -97,9 +97,9 @@ func ofPeriod(from, to, column string) (map[string]string, error) {
 
 // ofTrace returns the earliest time at which a trace can have spans, in each form of the output.
 func ofTrace(digits string, slack time.Duration, column string) (map[string]string, error) {
-	id, err := identify.TraceID(digits)
+	id, err := identify.TraceIDIn(digits)
 	if err != nil {
-		return nil, fmt.Errorf("--trace: %q is not a trace ID of 32 hex digits", digits)
+		return nil, fmt.Errorf("--trace: %w", err)
 	}
 	t := traceid.NotBefore(id, slack).UTC()
 	if t.IsZero() {

@@ -44,7 +44,7 @@ func TestBadUsage(t *testing.T) {
 		{"range now-1h now --slack 1h", "--slack needs --trace ID"},
 		{"range --trace 1950fb0f8880000086cdcca4ab608495 now-1h now", "unexpected or missing arguments; usage: traceflake range"},
 		{"range --trace 1950fb0f8880000086cdcca4ab608495 --slack -1s", `--slack: "-1s" is not a duration`},
-		{"range --trace xyz", "not a trace ID of 32 hex digits"},
+		{"range --trace xyz", `--trace: not an ID: "xyz" does not look like`},
 		{"range --trace 000000000000000086cdcca4ab608495", "contains no time"},
 		{"range now-1h now --secret-file x", "unknown flag: --secret-file; see traceflake range --help"},
 		{"proxy", "unexpected or missing arguments; usage: traceflake proxy URL"},

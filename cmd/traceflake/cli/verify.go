@@ -89,13 +89,11 @@ func (v verdict) text() string {
 // verify verifies the trace ID in a line. If it is not verified there is an error: the problem to
 // report, or errReported.
 func (c checker) verify(line string) (verdict, error) {
-	v := verdict{ID: identify.TraceIDOf(line)}
-	id, err := identify.TraceID(v.ID)
+	id, err := identify.TraceIDIn(line)
 	if err != nil {
-		err = fmt.Errorf("%.60q has no trace ID of 32 hex digits that are not all zero", line)
-		v.Error = err.Error()
-		return v, err
+		return verdict{ID: line, Error: err.Error()}, err
 	}
+	v := verdict{ID: id.String()}
 	if c.verifier.Verify(id) {
 		v.Verified = true
 		return v, nil

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +24,7 @@ type Identity struct {
 	Sequence *uint32   `json:"sequence,omitempty"`
 	Halves   string    `json:"halves,omitempty"` // of a trace ID: agree or disagree
 	*Decoded
-	Text string `json:"text,omitempty"` // a Randflake ID in base 32
+	Text string `json:"text,omitempty"` // a Randflake ID in base 32, a ULID in hex
 	Note string `json:"note,omitempty"`
 }
 
@@ -67,53 +66,57 @@ type Identifier struct {
 // ErrUnknown is returned for text that does not have the form of an ID.
 var ErrUnknown = errors.New("not an ID")
 
-// ID returns what s may be: a trace ID in the forms of [TraceID]; 64 bits, as 16 hex digits or as a
-// decimal number of 14 digits or more; or a Randflake ID in base 32. A trace ID may be of several
-// kinds, and several secrets may decode 64 bits. The error wraps [ErrUnknown].
+// ID returns what s may be: a trace ID in the forms of [TraceID], or a Randflake ID in base 32. A
+// trace ID may be of several kinds, and several secrets may decode 64 bits. The error wraps
+// [ErrUnknown].
 func (x Identifier) ID(s string) ([]Identity, error) {
-	if id, err := TraceID(s); err == nil {
-		if [8]byte(id[:8]) != [8]byte{} {
-			all := x.traceID(id)
-			if isUUIDv4(s) && all[0].Halves != "agree" {
-				all = append(all, Identity{Kind: kindUUIDv4, Note: "random, but for the version and variant"})
-			}
-			return all, nil
-		}
-		all := x.bits(id[8:])
-		for i := range all {
-			all[i].Note += "; padded to 128 bits with zeros"
-		}
-		return all, nil
+	if id, ok := hex128(s); ok {
+		return x.bits128(s, id), nil
 	}
-	if id, err := trace.SpanIDFromHex(strings.ToLower(s)); err == nil {
-		return x.bits(id[:]), nil
+	if id, ok := ulid(s); ok {
+		high := binary.BigEndian.Uint64(id[:8])
+		return []Identity{{Kind: kindULID, Time: time.UnixMilli(int64(high >> 16)).UTC(), Text: id.String()}}, nil
 	}
-	if n, err := strconv.ParseUint(s, 10, 64); err == nil && n > 0 && len(s) > 13 {
-		return x.bits(binary.BigEndian.AppendUint64(nil, n)), nil
+	if id, ok := bits64(s); ok {
+		return x.bits64(id), nil
 	}
-	// One ID in 500 000 has fewer than 10 digits, and so have most words; 64 bits have at most 13.
-	if id, err := randflake.Parse(s); err == nil && len(s) >= 10 && len(s) <= 13 {
-		if all := x.randflake(id); len(all) > 0 {
-			return all, nil
-		}
-		why := "no secret decodes it to a time in the past"
-		if x.Keyring == nil {
-			why = "a secret would decide"
-		}
-		return []Identity{{Kind: kindRandflake, Note: fmt.Sprintf("by its form only, in hex %016x; %s", uint64(id), why)}}, nil
+	if id, ok := base32Text(s); ok {
+		return x.base32(id), nil
 	}
 	return nil, fmt.Errorf("%w: %s", ErrUnknown, complaint(s))
 }
 
-func isUUIDv4(s string) bool {
-	return len(s) == 36 && s[8] == '-' && s[14] == '4' && strings.ContainsRune("89abAB", rune(s[19]))
+// bits128 identifies an ID that is written as s.
+func (x Identifier) bits128(s string, id trace.TraceID) []Identity {
+	if [8]byte(id[:8]) == [8]byte{} {
+		all := x.bits64(uint64(traceid.Low(id)))
+		for i := range all {
+			all[i].Note += "; padded to 128 bits with zeros"
+		}
+		return all
+	}
+	all := x.traceID(id)
+	if isUUIDv4(s) && all[0].Halves != "agree" {
+		all = append(all, Identity{Kind: kindUUIDv4, Note: "random, but for the version and variant"})
+	}
+	return all
 }
 
-// TraceID reads 32 hex digits, also with dashes as in a UUID, in which PostgreSQL prints 128 bits, or
-// in X-Ray's form 1-5e8e3a01-000102030405060708090a0b.
-func TraceID(s string) (trace.TraceID, error) {
-	s = strings.TrimPrefix(s, "1-")
-	return trace.TraceIDFromHex(strings.ToLower(strings.ReplaceAll(s, "-", "")))
+// base32 identifies a Randflake ID in base 32.
+func (x Identifier) base32(id randflake.ID) []Identity {
+	if all := x.randflake(id); len(all) > 0 {
+		return all
+	}
+	why := "no secret decodes it to a time in the past"
+	if x.Keyring == nil {
+		why = "a secret would decide"
+	}
+	note := fmt.Sprintf("by its form only, in hex %016x; %s", uint64(id), why)
+	return []Identity{{Kind: kindRandflake, Note: note}}
+}
+
+func isUUIDv4(s string) bool {
+	return len(s) == 36 && s[8] == '-' && s[14] == '4' && strings.ContainsRune("89abAB", rune(s[19]))
 }
 
 // traceID returns the kinds that an ID whose high half is not zero may be, the likeliest first.
@@ -178,9 +181,9 @@ func (x Identifier) ours(id trace.TraceID) Identity {
 	return found
 }
 
-// bits identifies 64 bits.
-func (x Identifier) bits(id []byte) []Identity {
-	if all := x.randflake(randflake.ID(binary.BigEndian.Uint64(id))); len(all) > 0 {
+// bits64 identifies 64 bits.
+func (x Identifier) bits64(id uint64) []Identity {
+	if all := x.randflake(randflake.ID(id)); len(all) > 0 {
 		return all
 	}
 	note := "a B3 trace ID or a span ID from any tracer"
@@ -208,21 +211,4 @@ func (x Identifier) plausible(t time.Time) bool { return !t.After(x.Now.Add(ahea
 
 func decoded(p randflake.Parts, secret int) *Decoded {
 	return &Decoded{Second: p.Time, Node: p.Node, NodeSequence: p.Sequence, Secret: secret + 1}
-}
-
-// complaint returns why s is not an ID.
-func complaint(s string) string {
-	switch {
-	case s == "":
-		return "it is empty"
-	case strings.Trim(s, "0-") == "":
-		return fmt.Sprintf("%.60q is all zeros, which is not a valid ID", s)
-	case isHex(s):
-		return fmt.Sprintf("%.60q has %d hex digits; a trace ID has 32, a span ID or a short trace ID 16", s, len(s))
-	}
-	return fmt.Sprintf("%.60q does not look like an ID", s)
-}
-
-func isHex(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }

@@ -140,6 +140,8 @@ func TestForeign(t *testing.T) {
 		{"4bf92f3577b34da6a3ce929d0e0e4736", "128 bits 0001"},
 		{"4bf92f35-77b3-4da6-a3ce-929d0e0e4736", "128 bits 0001, UUID v4 0001"},
 		{"4bf92f35-77b3-4da6-73ce-929d0e0e4736", "128 bits 0001"},
+		{"01ARZ3NDEKTSV4RRFFQ69G5FAV", "ULID 2016"},
+		{"7zzzzzzzzzzzzzzzzzzzzzzzzz", "ULID 10889"},
 	} {
 		all, err := Identifier{Now: now}.ID(c.id)
 		var got []string
@@ -177,6 +179,17 @@ func TestLine(t *testing.T) {
 		{`{"dd.trace_id":"` + spanS + `","trace":{"id":"` + traceT + `","n":1}}`, "trace " + spanS + ", trace " + traceT},
 		{`{"ctx":{"traceId":"` + traceT + `","parentSpanId":"` + spanS + `"}}`, "parent " + spanS + ", trace " + traceT},
 		{"trace_id: " + traceT, "trace " + traceT},
+		{"uber-trace-id: " + traceT + ":" + spanS + ":0:1", "trace " + traceT + ", span " + spanS},
+		{"uber-trace-id: " + traceT + "%3Af067aa0ba902b7%3A5e3ac9a4f6e3b90%3A01", "trace " + traceT + ", span " + spanS + ", parent " + spanP},
+		{"f067aa0ba902b7:f067aa0ba902b7:0:1", "trace " + spanS + ", span " + spanS}, // without leading zeros
+		{traceT[1:] + ":" + spanS + ":0000000000000000:1", "trace 0" + traceT[1:] + ", span " + spanS},
+		{"time=2026-01-02T03:04:05Z level=INFO msg=\"span_id=x y\" trace_id=" + traceT + " span_id=" + spanS, "trace " + traceT + ", span " + spanS},
+		{`msg="a: \"b" traceID="` + traceT + `" spanID="" n=1`, "trace " + traceT},
+		{"12:30 INFO done [trace_id=" + traceT + ", span_id=" + spanS + "]", "trace " + traceT + ", span " + spanS},
+		{"level=info traceparent=00-" + traceT + "-" + spanS + "-01", "trace " + traceT + ", span " + spanS},
+		{`{"headers":{"traceparent":"00-` + traceT + "-" + spanS + `-01"}}`, "trace " + traceT + ", span " + spanS},
+		{"12:30:45 INFO [shop," + traceT + "," + spanS + "] done", "trace " + traceT + ", span " + spanS},
+		{"01ARZ3NDEKTSV4RRFFQ69G5FAV", " 01ARZ3NDEKTSV4RRFFQ69G5FAV"},
 	} {
 		found, err := Identifier{Now: now}.Line(c.line)
 		var got []string
@@ -198,6 +211,11 @@ func TestLine(t *testing.T) {
 		{strings.Repeat("0", 16), "all zeros"},
 		{"hello world", "does not look like an ID"},
 		{strings.Repeat("x", 10_000), "xx\" does not look like"},
+		{"8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "does not look like"}, // past 128 bits
+		{"01ARZ3NDEKTSV4RRFFQ69G5FAI", "does not look like"}, // ULIDs have no I
+		{"uber-trace-id: 0:0:0:0", "\"0000000000000000\" is all zeros"},
+		{"12:30:45:01", "does not look like"},
+		{"level=INFO msg=x trace_id=x", "trace: not an ID: \"x\" does not look like"},
 		{`{"msg":"x"}`, "the JSON object has no field such as trace_id"},
 		{`{"trace_id":null}`, "the JSON object has no field"},
 		{`{"trace_id":"` + traceT, "does not end as one"},
@@ -232,4 +250,32 @@ func FuzzLine(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The trace ID is found in every form of a line.
+func TestTraceIDIn(t *testing.T) {
+	const traceT, spanS = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	const padded = "0000000000000000" + spanS
+	for line, want := range map[string]string{
+		traceT: traceT, "0X" + strings.ToUpper(traceT): traceT,
+		"traceparent: 00-" + traceT + "-" + spanS + "-01":         traceT,
+		"b3: " + traceT + "-" + spanS + "-1":                      traceT,
+		"uber-trace-id: " + traceT + ":" + spanS + ":0:1":         traceT,
+		"level=info span_id=" + spanS + " trace_id=" + traceT:     traceT,
+		`{"span_id":"` + spanS + `","trace_id":"` + traceT + `"}`: traceT,
+		"done " + spanS + " " + traceT:                            traceT,
+		"1-5759e988-bd862e3fe1be46a994272793":                     "5759e988bd862e3fe1be46a994272793",
+		"4bf92f35-77b3-4da6-a3ce-929d0e0e4736":                    traceT,
+		"01ARZ3NDEKTSV4RRFFQ69G5FAV":                              "01563e3ab5d3d6764c61efb99302bd5b",
+		spanS:                                                     padded, "67667974448284343": padded,
+	} {
+		if id, err := TraceIDIn(line); err != nil || id.String() != want {
+			t.Errorf("%q: %s, %v, want %s", line, id, err, want)
+		}
+	}
+	for _, line := range []string{"", "x", "span_id=" + spanS, `{"span_id":"` + spanS + `"}`, "trace_id=" + traceT[1:], "3vgoe12ccb8gh"} {
+		if id, err := TraceIDIn(line); !errors.Is(err, ErrUnknown) || id.IsValid() {
+			t.Errorf("%q: %s, %v, want an error", line, id, err)
+		}
+	}
 }
