@@ -15,6 +15,7 @@ import (
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/traceflake/traceflake/clickhouse"
 )
@@ -31,11 +32,8 @@ func clickhouseCommand() *cobra.Command {
   traceflake clickhouse adopt prepare --dry-run`,
 	}, clickhouseCreateCommand(&s), clickhouseAdoptCommand(&s), clickhouseStatusCommand(&s))
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&s.dsn, "dsn", "", "clickhouse://user:password@host:9000/database or http://…:8123/database (default $"+clickhouseVar+")")
+	s.addFlags(flags)
 	flags.BoolVar(&s.dryRun, "dry-run", false, "print the SQL and change nothing")
-	flags.StringVar(&s.schema.Database, "database", "", "database (default the connection's)")
-	flags.StringVar(&s.schema.Table, "table", "", "table (default otel_traces)")
-	flags.StringVar(&s.schema.Cluster, "cluster", "", "cluster (default one server)")
 	return cmd
 }
 
@@ -44,6 +42,15 @@ type server struct {
 	dsn    string
 	dryRun bool
 	schema clickhouse.Schema
+}
+
+// addFlags adds the flags that name a server and its table of spans.
+func (s *server) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.dsn, "dsn", "", "clickhouse://user:password@host:9000/database or "+
+		"http://…:8123/database (default $"+clickhouseVar+")")
+	flags.StringVar(&s.schema.Database, "database", "", "database (default the connection's)")
+	flags.StringVar(&s.schema.Table, "table", "", "table (default otel_traces)")
+	flags.StringVar(&s.schema.Cluster, "cluster", "", "cluster (default one server)")
 }
 
 func traceFirstFlag(cmd *cobra.Command, s *clickhouse.Schema) {

@@ -67,7 +67,8 @@ func (f interruptible) Read(p []byte) (int, error) {
 // goroutines.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(stderr, "traceflake:", err) }))
-	root := newRoot()
+	terminal, _ := stdout.(*os.File)
+	root := newRoot(terminal)
 	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetIn(stdin)
 	root.SetOut(bufio.NewWriterSize(stdout, 1<<16))
@@ -97,7 +98,8 @@ func flush(cmd *cobra.Command) error {
 // errReported sets the exit code to 1: some input was wrong, and that has been reported.
 var errReported = errors.New("reported")
 
-func newRoot() *cobra.Command {
+// newRoot returns the command. The terminal is the file that the output goes to, or nil.
+func newRoot(terminal *os.File) *cobra.Command {
 	f := flags{env: sync.OnceValues(setup.Env)}
 	root := group(&cobra.Command{
 		Use:   "traceflake",
@@ -114,7 +116,7 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	},
-		inspectCommand(&f), newCommand(&f), rangeCommand(), verifyCommand(&f),
+		inspectCommand(&f), traceCommand(terminal), newCommand(&f), rangeCommand(), verifyCommand(&f),
 		leaseCommand(&f), proxyCommand(&f), doctorCommand(&f), postgresCommand(), clickhouseCommand(), versionCommand(),
 	)
 	root.SetFlagErrorFunc(explainFlag)

@@ -91,7 +91,7 @@ func TestHelp(t *testing.T) {
 // Each command has examples in its help. The commands, flags and numbers of arguments in the
 // examples are right.
 func TestExamples(t *testing.T) {
-	for _, cmd := range commands(newRoot()) {
+	for _, cmd := range commands(newRoot(nil)) {
 		if cmd.Example == "" || strings.Contains(cmd.UsageString(), "(default 0") {
 			t.Errorf("%s: no example, or a zero default in its help", cmd.CommandPath())
 		}
@@ -104,7 +104,7 @@ func TestExamples(t *testing.T) {
 				t.Errorf("%s: example %q", cmd.CommandPath(), line)
 				continue
 			}
-			sub, args, err := newRoot().Find(words[1:])
+			sub, args, err := newRoot(nil).Find(words[1:])
 			if err == nil {
 				err = sub.ParseFlags(args)
 			}
@@ -164,7 +164,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"", "lease", "list", "--store", bolt}, {"", "doctor", "--store", none, "--secret-file", "/nonexistent"},
 	} {
 		args := slices.Concat(c[1:], []string{"-o", "json"})
-		cmd, _, err := newRoot().Find(args)
+		cmd, _, err := newRoot(nil).Find(args)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,8 @@ func TestJSONIsDocumented(t *testing.T) {
 		}
 	}
 	documented["traceflake lease show"] = true // that of list
-	for _, cmd := range commands(newRoot()) {
+	documented["traceflake trace"] = true      // OTLP's: integration/collector
+	for _, cmd := range commands(newRoot(nil)) {
 		if cmd.Flags().Lookup("output") != nil && !documented[cmd.CommandPath()] {
 			t.Errorf("%s: its JSON is not tested", cmd.CommandPath())
 		}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/term"
+
+	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
+	"github.com/traceflake/traceflake/cmd/traceflake/internal/spans"
+	"github.com/traceflake/traceflake/cmd/traceflake/internal/waterfall"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// finder is the command trace.
+type finder struct {
+	clickhouse    server
+	tempo, jaeger string
+	headers       []string
+	logs          bool
+	shown, width  int
+	output        *string
+	terminal      *os.File // where the output goes, or nil
+}
+
+func traceCommand(terminal *os.File) *cobra.Command {
+	f := finder{terminal: terminal}
+	cmd := &cobra.Command{
+		Use:   "trace [ID…]",
+		Short: "Find traces by their IDs alone, and draw their spans",
+		Long: `trace finds traces by nothing but their IDs and draws their spans as a tree with a bar
+for the time of each. It reads ClickHouse, in the exporter's tables, or with --tempo
+or --jaeger another server. IDs come in all forms that inspect reads; without
+arguments it reads standard input, such as log lines, one per line.
+
+A line begins with "!" if its span failed, and with "~" if the span is late: it starts
+more than an hour before or after the time in the trace ID.
+
+With -o json each trace is a line of OTLP JSON, and with --logs its logs are another.`,
+		Example: `  traceflake trace 1950fb0f8880000086cdcca4ab608495 --dsn clickhouse://localhost:9000/otel
+  traceflake trace "traceparent: 00-1950fb0f8880000086cdcca4ab608495-00f067aa0ba902b7-01" --logs
+  traceflake trace --tempo http://localhost:3200 <error.log`,
+		Args: cobra.ArbitraryArgs,
+		RunE: f.run,
+	}
+	flags := cmd.Flags()
+	f.clickhouse.addFlags(flags)
+	flags.StringVar(&f.tempo, "tempo", "", "address of a Tempo, as in http://localhost:3200")
+	flags.StringVar(&f.jaeger, "jaeger", "", "address of a Jaeger, as in http://localhost:16686")
+	flags.StringArrayVar(&f.headers, "header", nil, `header for Tempo or Jaeger, as in "X-Scope-OrgID: 1"`)
+	flags.BoolVar(&f.logs, "logs", false, "also print the logs of the trace, which ClickHouse stores")
+	flags.StringVar(&f.clickhouse.schema.LogsTable, "logs-table", "", "table of logs (default otel_logs)")
+	const shown = 1000
+	flags.IntVar(&f.shown, "spans", shown, "how many spans are drawn at most; 0 draws all")
+	flags.IntVar(&f.width, "width", 0, "columns (default the terminal's, or 100)")
+	f.output = choiceFlag(cmd, "output", "o", "form of the output, json with OTLP JSON", "text", "json")
+	return cmd
+}
+
+func (f *finder) run(cmd *cobra.Command, args []string) error {
+	switch {
+	case f.shown < 0:
+		return fmt.Errorf("--spans: %d is negative; 0 draws all", f.shown)
+	case f.width < 0:
+		return fmt.Errorf("--width: %d is negative", f.width)
+	case f.width == 0:
+		f.width = f.columns()
+	}
+	return f.from(func(source spans.Source) error {
+		return eachID(cmd, args, func(_ int, text string, problem error) (_, err error) {
+			if problem != nil {
+				return problem, nil
+			}
+			ids, problem := traceIDs(text)
+			for _, id := range ids {
+				missing, err := f.one(cmd.Context(), cmd.OutOrStdout(), source, id)
+				if err != nil {
+					return nil, err
+				}
+				problem = errors.Join(problem, missing)
+			}
+			return problem, nil
+		})
+	})
+}
+
+// columns is the width of the terminal.
+func (f *finder) columns() int {
+	const unknown = 100
+	if f.terminal != nil {
+		if width, _, err := term.GetSize(int(f.terminal.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return unknown
+}
+
+// from calls call with the source that the flags name.
+func (f *finder) from(call func(spans.Source) error) error {
+	other := spans.NewTempo
+	address := f.tempo
+	switch {
+	case f.tempo != "" && f.jaeger != "":
+		return errors.New("--tempo and --jaeger: give one of them")
+	case f.jaeger != "":
+		other, address = spans.NewJaeger, f.jaeger
+	case f.tempo == "" && len(f.headers) > 0:
+		return errors.New("--header needs --tempo or --jaeger")
+	case f.tempo == "":
+		return f.clickhouse.with(func(db *sql.DB) error {
+			return call(spans.ClickHouse{DB: db, Schema: f.clickhouse.schema})
+		})
+	}
+	if f.logs {
+		return errors.New("--logs: only ClickHouse stores logs")
+	}
+	if f.clickhouse.dsn != "" {
+		return errors.New("--dsn is the address of ClickHouse: leave it out with --tempo or --jaeger")
+	}
+	header := make(http.Header)
+	for _, line := range f.headers {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok || strings.TrimSpace(name) == "" {
+			return fmt.Errorf(`--header: want "Name: value"`)
+		}
+		header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	source, err := other(address, header)
+	if err != nil {
+		return err
+	}
+	return call(source)
+}
+
+// traceIDs returns the trace IDs in a line of text, each once.
+func traceIDs(text string) (ids []trace.TraceID, err error) {
+	found, err := identify.Identifier{Now: time.Now()}.Line(text)
+	seen := make(map[trace.TraceID]bool)
+	for _, f := range found {
+		id, err := identify.TraceID(f.ID)
+		if err == nil && !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	switch {
+	case len(ids) > 0:
+		return ids, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, fmt.Errorf("%.60q contains no trace ID", text)
+}
+
+// one prints a trace. If there is none, missing says where it was looked for.
+func (f *finder) one(
+	ctx context.Context, out io.Writer, source spans.Source, id trace.TraceID,
+) (missing, err error) {
+	var found bool
+	if *f.output == "json" {
+		found, err = f.json(ctx, out, source, id)
+	} else {
+		found, err = f.text(ctx, out, source, id)
+	}
+	if err != nil || found {
+		return nil, err
+	}
+	return fmt.Errorf("trace %s is not in %s; if the ID is traceflake's, its time is %s",
+		id, source, traceid.Time(id).UTC().Format(time.RFC3339Nano)), nil
+}
+
+// text draws a trace, and prints its logs below.
+func (f *finder) text(
+	ctx context.Context, out io.Writer, source spans.Source, id trace.TraceID,
+) (found bool, err error) {
+	t := waterfall.New(id)
+	err = source.Trace(ctx, id, func(td ptrace.Traces) error {
+		t.Add(td)
+		return nil
+	})
+	if err != nil || t.Len() == 0 {
+		return false, err
+	}
+	color := f.terminal != nil && term.IsTerminal(int(f.terminal.Fd())) &&
+		os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if err := t.Draw(out, waterfall.Options{Width: f.width, Color: color, Spans: f.shown}); err != nil {
+		return true, err
+	}
+	if source, ok := source.(spans.LogSource); ok && f.logs {
+		fmt.Fprintln(out, "\n   LOGS")
+		err = source.Logs(ctx, id, func(logs plog.Logs) error { return t.DrawLogs(out, logs) })
+	}
+	fmt.Fprintln(out)
+	return true, err
+}
+
+// json prints a trace as a line of OTLP JSON, and its logs as another.
+func (f *finder) json(
+	ctx context.Context, out io.Writer, source spans.Source, id trace.TraceID,
+) (found bool, err error) {
+	line := spans.NewLine(out, "resourceSpans")
+	var traces ptrace.JSONMarshaler
+	err = source.Trace(ctx, id, func(td ptrace.Traces) error {
+		body, err := traces.MarshalTraces(td)
+		return errors.Join(err, line.Add(body))
+	})
+	if err != nil || !line.Begun() {
+		return false, err
+	}
+	if err := line.End(); err != nil {
+		return true, err
+	}
+	if source, ok := source.(spans.LogSource); ok && f.logs {
+		line := spans.NewLine(out, "resourceLogs")
+		var marshaler plog.JSONMarshaler
+		err = source.Logs(ctx, id, func(logs plog.Logs) error {
+			body, err := marshaler.MarshalLogs(logs)
+			return errors.Join(err, line.Add(body))
+		})
+		err = errors.Join(err, line.End())
+	}
+	return true, err
+}

@@ -1,0 +1,282 @@
+package spans
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/clickhouse"
+)
+
+// part is how many spans or log records of ClickHouse are handed on at once.
+const part = 1000
+
+// ClickHouse is the exporter's tables on a server.
+type ClickHouse struct {
+	DB     *sql.DB
+	Schema clickhouse.Schema
+}
+
+func (c ClickHouse) String() string {
+	return "ClickHouse's table " + cmp.Or(c.Schema.Table, "otel_traces")
+}
+
+// spanRow is a row of the exporter's table of spans.
+type spanRow struct {
+	Timestamp                                                time.Time
+	TraceID, SpanID, ParentSpanID, TraceState                string
+	SpanName, SpanKind, ServiceName, ScopeName, ScopeVersion string
+	ResourceAttributes, SpanAttributes                       map[string]string
+	Duration                                                 uint64
+	StatusCode, StatusMessage                                string
+	EventsTimestamp                                          []time.Time
+	EventsName                                               []string
+	EventsAttributes                                         []map[string]string
+	LinksTraceID, LinksSpanID, LinksTraceState               []string
+	LinksAttributes                                          []map[string]string
+}
+
+// columns returns where the value of each column goes.
+func (r *spanRow) columns() map[string]any {
+	return map[string]any{
+		"Timestamp": &r.Timestamp, "TraceId": &r.TraceID, "SpanId": &r.SpanID,
+		"ParentSpanId": &r.ParentSpanID, "TraceState": &r.TraceState, "SpanName": &r.SpanName,
+		"SpanKind": &r.SpanKind, "ServiceName": &r.ServiceName, "ScopeName": &r.ScopeName,
+		"ScopeVersion": &r.ScopeVersion, "ResourceAttributes": &r.ResourceAttributes,
+		"SpanAttributes": &r.SpanAttributes, "Duration": &r.Duration, "StatusCode": &r.StatusCode,
+		"StatusMessage": &r.StatusMessage, "Events.Timestamp": &r.EventsTimestamp,
+		"Events.Name": &r.EventsName, "Events.Attributes": &r.EventsAttributes,
+		"Links.TraceId": &r.LinksTraceID, "Links.SpanId": &r.LinksSpanID,
+		"Links.TraceState": &r.LinksTraceState, "Links.Attributes": &r.LinksAttributes,
+	}
+}
+
+// Trace implements [Source] with one query.
+func (c ClickHouse) Trace(
+	ctx context.Context, id trace.TraceID, each func(ptrace.Traces) error,
+) error {
+	q, err := c.Schema.Trace(id)
+	if err != nil {
+		return err
+	}
+	td, n := ptrace.NewTraces(), 0
+	var row spanRow
+	err = c.rows(ctx, q, row.columns(), func() error {
+		row.addTo(td)
+		if n++; n%part != 0 {
+			return nil
+		}
+		full := td
+		td = ptrace.NewTraces()
+		return each(full)
+	})
+	if err == nil && td.ResourceSpans().Len() > 0 {
+		err = each(td)
+	}
+	return err
+}
+
+// rows runs a query and calls each after every row that was scanned into the columns.
+func (c ClickHouse) rows(
+	ctx context.Context, q clickhouse.Query, columns map[string]any, each func() error,
+) error {
+	rows, err := c.DB.QueryContext(ctx, q.SQL, q.Args()...)
+	if err != nil {
+		return fmt.Errorf("ClickHouse: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	names, err := rows.Columns()
+	if err != nil {
+		return fmt.Errorf("ClickHouse: %w", err)
+	}
+	into := make([]any, len(names))
+	for i, name := range names {
+		if into[i] = columns[name]; into[i] == nil {
+			into[i] = new(any)
+		}
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return fmt.Errorf("ClickHouse: %w", err)
+		}
+		if err := each(); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("ClickHouse: %w", err)
+	}
+	return nil
+}
+
+// addTo adds the span, in the last resource and scope of td if they are the span's.
+func (r *spanRow) addTo(td ptrace.Traces) {
+	resources := td.ResourceSpans()
+	if n := resources.Len(); n == 0 || !equal(resources.At(n-1).Resource().Attributes(), r.resource()) {
+		put(resources.AppendEmpty().Resource().Attributes(), r.resource())
+	}
+	scopes := resources.At(resources.Len() - 1).ScopeSpans()
+	if n := scopes.Len(); n == 0 || scopes.At(n-1).Scope().Name() != r.ScopeName ||
+		scopes.At(n-1).Scope().Version() != r.ScopeVersion {
+		scope := scopes.AppendEmpty().Scope()
+		scope.SetName(r.ScopeName)
+		scope.SetVersion(r.ScopeVersion)
+	}
+	s := scopes.At(scopes.Len() - 1).Spans().AppendEmpty()
+	s.SetTraceID(pcommon.TraceID(octets[[16]byte](r.TraceID)))
+	s.SetSpanID(pcommon.SpanID(octets[[8]byte](r.SpanID)))
+	s.SetParentSpanID(pcommon.SpanID(octets[[8]byte](r.ParentSpanID)))
+	s.TraceState().FromRaw(r.TraceState)
+	s.SetName(r.SpanName)
+	s.SetKind(kindOf(r.SpanKind))
+	s.SetStartTimestamp(pcommon.NewTimestampFromTime(r.Timestamp))
+	s.SetEndTimestamp(pcommon.NewTimestampFromTime(r.Timestamp) + pcommon.Timestamp(r.Duration))
+	put(s.Attributes(), r.SpanAttributes)
+	s.Status().SetCode(statusOf(r.StatusCode))
+	s.Status().SetMessage(r.StatusMessage)
+	for i, at := range r.EventsTimestamp {
+		e := s.Events().AppendEmpty()
+		e.SetTimestamp(pcommon.NewTimestampFromTime(at))
+		e.SetName(r.EventsName[i])
+		put(e.Attributes(), r.EventsAttributes[i])
+	}
+	for i, id := range r.LinksTraceID {
+		l := s.Links().AppendEmpty()
+		l.SetTraceID(pcommon.TraceID(octets[[16]byte](id)))
+		l.SetSpanID(pcommon.SpanID(octets[[8]byte](r.LinksSpanID[i])))
+		l.TraceState().FromRaw(r.LinksTraceState[i])
+		put(l.Attributes(), r.LinksAttributes[i])
+	}
+}
+
+// resource returns the attributes of the resource, with the service's name.
+func (r *spanRow) resource() map[string]string {
+	const key = "service.name"
+	if _, ok := r.ResourceAttributes[key]; !ok && r.ServiceName != "" {
+		if r.ResourceAttributes == nil {
+			r.ResourceAttributes = make(map[string]string)
+		}
+		r.ResourceAttributes[key] = r.ServiceName
+	}
+	return r.ResourceAttributes
+}
+
+// octets returns the bytes in hex digits, or zeros if they are not as many as the ID has.
+func octets[ID [8]byte | [16]byte](digits string) (id ID) {
+	if b, err := hex.DecodeString(digits); err == nil && len(b) == len(id) {
+		for i, octet := range b {
+			id[i] = octet
+		}
+	}
+	return id
+}
+
+// kindOf reads the exporter's names for kinds: Server, and SPAN_KIND_SERVER of older versions.
+func kindOf(name string) ptrace.SpanKind {
+	name = strings.ToLower(strings.TrimPrefix(name, "SPAN_KIND_"))
+	for kind := ptrace.SpanKindUnspecified; kind <= ptrace.SpanKindConsumer; kind++ {
+		if strings.ToLower(kind.String()) == name {
+			return kind
+		}
+	}
+	return ptrace.SpanKindUnspecified
+}
+
+// statusOf reads the exporter's names for codes: Error, and STATUS_CODE_ERROR of older versions.
+func statusOf(name string) ptrace.StatusCode {
+	switch strings.ToUpper(strings.TrimPrefix(name, "STATUS_CODE_")) {
+	case "ERROR":
+		return ptrace.StatusCodeError
+	case "OK":
+		return ptrace.StatusCodeOk
+	}
+	return ptrace.StatusCodeUnset
+}
+
+func equal(m pcommon.Map, with map[string]string) bool {
+	if m.Len() != len(with) {
+		return false
+	}
+	for key, value := range m.All() {
+		if text, ok := with[key]; !ok || text != value.Str() {
+			return false
+		}
+	}
+	return true
+}
+
+// put adds attributes in the order of their keys.
+func put(m pcommon.Map, attributes map[string]string) {
+	m.EnsureCapacity(len(attributes))
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
+		m.PutStr(key, attributes[key])
+	}
+}
+
+// logRow is a row of the exporter's table of logs.
+type logRow struct {
+	Timestamp                                                  time.Time
+	TraceID, SpanID, SeverityText, ServiceName, Body           string
+	TraceFlags, SeverityNumber                                 uint8
+	ResourceSchemaURL, ScopeSchemaURL, ScopeName, ScopeVersion string
+	ResourceAttributes, ScopeAttributes, LogAttributes         map[string]string
+}
+
+func (r *logRow) columns() map[string]any {
+	return map[string]any{
+		"Timestamp": &r.Timestamp, "TraceId": &r.TraceID, "SpanId": &r.SpanID,
+		"TraceFlags": &r.TraceFlags, "SeverityText": &r.SeverityText,
+		"SeverityNumber": &r.SeverityNumber, "ServiceName": &r.ServiceName, "Body": &r.Body,
+		"ResourceSchemaUrl": &r.ResourceSchemaURL, "ResourceAttributes": &r.ResourceAttributes,
+		"ScopeSchemaUrl": &r.ScopeSchemaURL, "ScopeName": &r.ScopeName,
+		"ScopeVersion": &r.ScopeVersion, "ScopeAttributes": &r.ScopeAttributes,
+		"LogAttributes": &r.LogAttributes,
+	}
+}
+
+// Logs implements [LogSource] with one query.
+func (c ClickHouse) Logs(
+	ctx context.Context, id trace.TraceID, each func(plog.Logs) error,
+) error {
+	q, err := clickhouse.Logs(c.Schema, [][16]byte{id})
+	if err != nil {
+		return err
+	}
+	var row logRow
+	return c.rows(ctx, q, row.columns(), func() error {
+		logs := plog.NewLogs()
+		row.addTo(logs)
+		return each(logs)
+	})
+}
+
+func (r *logRow) addTo(logs plog.Logs) {
+	resource := logs.ResourceLogs().AppendEmpty()
+	resource.SetSchemaUrl(r.ResourceSchemaURL)
+	put(resource.Resource().Attributes(), r.ResourceAttributes)
+	scope := resource.ScopeLogs().AppendEmpty()
+	scope.SetSchemaUrl(r.ScopeSchemaURL)
+	scope.Scope().SetName(r.ScopeName)
+	scope.Scope().SetVersion(r.ScopeVersion)
+	put(scope.Scope().Attributes(), r.ScopeAttributes)
+	l := scope.LogRecords().AppendEmpty()
+	l.SetTimestamp(pcommon.NewTimestampFromTime(r.Timestamp))
+	l.SetTraceID(pcommon.TraceID(octets[[16]byte](r.TraceID)))
+	l.SetSpanID(pcommon.SpanID(octets[[8]byte](r.SpanID)))
+	l.SetFlags(plog.LogRecordFlags(r.TraceFlags))
+	l.SetSeverityText(r.SeverityText)
+	l.SetSeverityNumber(plog.SeverityNumber(r.SeverityNumber))
+	l.Body().SetStr(r.Body)
+	put(l.Attributes(), r.LogAttributes)
+}

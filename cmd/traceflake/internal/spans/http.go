@@ -1,0 +1,187 @@
+package spans
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/traceflake/traceflake/lookup"
+)
+
+// maxBody is the largest answer of Tempo or Jaeger that is read.
+const maxBody = 512 << 20
+
+// server is a server with an HTTP API that returns a trace by its ID.
+type server struct {
+	client *http.Client
+	base   *url.URL
+	header http.Header
+	api    api
+}
+
+// api is how a kind of server is asked.
+type api struct {
+	name    string
+	backend lookup.Backend
+	accept  string
+	routes  []route // the next one is tried if there is no such path or trace
+}
+
+// route is one form of request.
+type route struct {
+	path   string // in front of the ID
+	decode func(body []byte) ([]ptrace.Traces, error)
+}
+
+// NewTempo returns the source at the address of a Tempo, with what precedes /api in its path.
+// The header is sent with each request.
+func NewTempo(address string, header http.Header) (Source, error) {
+	return newServer(address, header, api{
+		name: "Tempo", backend: lookup.Tempo, accept: "application/protobuf",
+		routes: []route{{"api/v2/traces", tempoV2}, {"api/traces", tempoV1}},
+	})
+}
+
+// NewJaeger returns the source at the address of a Jaeger's query service, like NewTempo.
+func NewJaeger(address string, header http.Header) (Source, error) {
+	return newServer(address, header, api{
+		name: "Jaeger", backend: lookup.Jaeger, accept: "application/json",
+		routes: []route{{"api/v3/traces", jaegerV3}},
+	})
+}
+
+func newServer(address string, header http.Header, api api) (Source, error) {
+	base, err := url.Parse(address)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("%s: the address is invalid: want http://host:port", api.name)
+	}
+	bounded, err := lookup.New(api.backend)
+	if err != nil {
+		return nil, err
+	}
+	return &server{&http.Client{Transport: bounded}, base, header, api}, nil
+}
+
+func (s *server) String() string { return s.api.name + " at " + s.base.Redacted() }
+
+// Trace implements [Source]. The request has a lower bound of time from the ID, and is repeated
+// without it if nothing was found.
+func (s *server) Trace(
+	ctx context.Context, id trace.TraceID, each func(ptrace.Traces) error,
+) error {
+	for _, r := range s.api.routes {
+		body, err := s.get(ctx, s.base.JoinPath(r.path, id.String()))
+		if err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+		parts, err := r.decode(body)
+		if err != nil {
+			return fmt.Errorf("%s: its answer is not a trace: %w", s, err)
+		}
+		found := false
+		for _, td := range parts {
+			found = found || td.SpanCount() > 0
+			if err := each(td); err != nil {
+				return err
+			}
+		}
+		if found {
+			return nil
+		}
+	}
+	return nil
+}
+
+// get returns the body of an answer, or none if there is no such trace.
+func (s *server) get(ctx context.Context, u *url.URL) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = s.header.Clone()
+	if req.Header == nil {
+		req.Header = make(http.Header)
+	}
+	req.Header.Set("Accept", s.api.accept)
+	resp, err := s.client.Do(req)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) { // its text repeats the address
+			err = failed.Err
+		}
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(body) > maxBody:
+		return nil, fmt.Errorf("the trace is larger than %d MiB", maxBody>>20)
+	case resp.StatusCode == http.StatusNotFound:
+		return nil, nil
+	case resp.StatusCode != http.StatusOK:
+		const shown = 200
+		text := strings.TrimSpace(string(body[:min(len(body), shown)]))
+		return nil, fmt.Errorf("%s: %.200q", resp.Status, text)
+	}
+	return body, nil
+}
+
+// tempoV1 decodes OTLP's TracesData.
+func tempoV1(body []byte) ([]ptrace.Traces, error) {
+	var decoder ptrace.ProtoUnmarshaler
+	td, err := decoder.UnmarshalTraces(body)
+	return []ptrace.Traces{td}, err
+}
+
+// tempoV2 decodes a message that has OTLP's TracesData in its field 1.
+func tempoV2(body []byte) ([]ptrace.Traces, error) {
+	for len(body) > 0 {
+		number, kind, tag := protowire.ConsumeTag(body)
+		if tag < 0 {
+			return nil, protowire.ParseError(tag)
+		}
+		length := protowire.ConsumeFieldValue(number, kind, body[tag:])
+		if length < 0 {
+			return nil, protowire.ParseError(length)
+		}
+		if number == 1 && kind == protowire.BytesType {
+			data, _ := protowire.ConsumeBytes(body[tag:])
+			return tempoV1(data)
+		}
+		body = body[tag+length:]
+	}
+	return nil, nil
+}
+
+// jaegerV3 decodes one or more of {"result": OTLP}.
+func jaegerV3(body []byte) (parts []ptrace.Traces, err error) {
+	var decoder ptrace.JSONUnmarshaler
+	for stream := json.NewDecoder(bytes.NewReader(body)); ; {
+		var answer struct{ Result json.RawMessage }
+		switch err := stream.Decode(&answer); {
+		case errors.Is(err, io.EOF):
+			return parts, nil
+		case err != nil:
+			return nil, err
+		case answer.Result == nil:
+			continue
+		}
+		td, err := decoder.UnmarshalTraces(answer.Result)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, td)
+	}
+}

@@ -1,0 +1,26 @@
+// Package spans reads the spans of a trace by its ID from where they are stored, in OTLP's terms.
+package spans
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Source is a place where spans are stored.
+type Source interface {
+	// Trace calls each for all spans of a trace, in parts that are valid during the call. It calls
+	// it never if there is no such trace, which is no error.
+	Trace(ctx context.Context, id trace.TraceID, each func(ptrace.Traces) error) error
+	// String says which place it is, without a password.
+	String() string
+}
+
+// LogSource is a Source that stores logs, too.
+type LogSource interface {
+	Source
+	// Logs is Trace for the log records of a trace.
+	Logs(ctx context.Context, id trace.TraceID, each func(plog.Logs) error) error
+}

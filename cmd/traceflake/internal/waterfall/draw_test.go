@@ -1,0 +1,187 @@
+package waterfall_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/cmd/traceflake/internal/waterfall"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+var (
+	began = time.Date(2026, 11, 23, 6, 3, 9, 0, time.UTC)
+	id    = trace.TraceID(traceid.Min(began))
+)
+
+// span is a span of a test. Its times are milliseconds after the trace began.
+type span struct {
+	id, parent    byte
+	service, name string
+	start, end    int
+	failed        bool
+}
+
+func traces(spans ...span) ptrace.Traces {
+	td := ptrace.NewTraces()
+	for _, s := range spans {
+		rs := td.ResourceSpans().AppendEmpty()
+		rs.Resource().Attributes().PutStr("service.name", s.service)
+		to := rs.ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+		to.SetSpanID(pcommon.SpanID{s.id})
+		to.SetParentSpanID(pcommon.SpanID{s.parent})
+		to.SetName(s.name)
+		at := func(ms int) pcommon.Timestamp {
+			return pcommon.NewTimestampFromTime(began.Add(time.Duration(ms) * time.Millisecond))
+		}
+		to.SetStartTimestamp(at(s.start))
+		to.SetEndTimestamp(at(s.end))
+		if s.failed {
+			to.Status().SetCode(ptrace.StatusCodeError)
+		}
+	}
+	return td
+}
+
+func draw(t *testing.T, o waterfall.Options, spans ...span) string {
+	t.Helper()
+	w := waterfall.New(id)
+	w.Add(traces(spans...))
+	var b strings.Builder
+	if err := w.Draw(&b, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+const hour = 3600 * 1000
+
+func TestDraw(t *testing.T) {
+	shop := []span{
+		{4, 2, "stock", "SELECT", 500, 750, true},
+		{2, 1, "cart", "GET /cart", 250, 1000, false},
+		{1, 0, "gateway", "GET /", 0, 1000, false},
+		{3, 2, "prices", "GET /prices", 250, 500, false},
+	}
+	for _, c := range []struct {
+		name  string
+		spans []span
+		o     waterfall.Options
+		want  string
+	}{
+		{"tree", shop, waterfall.Options{Width: 70}, `trace 19544cb0a40000000000000000000000
+  4 spans in 4 services, 1s
+  ! 1 span failed
+  ID's time   2026-11-23T06:03:09.000Z
+  first span  2026-11-23T06:03:09.000Z, 0s after it
+
+   SERVICE SPAN          0s                                1s DURATION
+   gateway GET /         ████████████████████████████████████       1s
+   cart     GET /cart             ███████████████████████████    750ms
+   prices    GET /prices          █████████                      250ms
+!  stock     SELECT                        █████████             250ms
+`},
+		{"some", shop, waterfall.Options{Width: 60, Spans: 1, Color: true}, "   … and 3 more spans\n"},
+		{"red", shop, waterfall.Options{Width: 60, Color: true}, "\x1b[31m!  stock "},
+		{"missing parent", []span{{2, 9, "a", "b", 5, 6, false}}, waterfall.Options{}, "\n   a       b "},
+		{
+			"its own parent", []span{{2, 2, "a", "b", 5, 6, false}}, waterfall.Options{},
+			"\n   a       b ",
+		},
+		{
+			"cycle", []span{{1, 2, "a", "one", 5, 6, false}, {2, 1, "a", "two", 4, 6, false}},
+			waterfall.Options{}, "\n   a       two  ",
+		},
+		{
+			"the same span twice", []span{
+				{1, 0, "a", "root", 0, 6, false}, {1, 0, "a", "root", 0, 6, false},
+				{2, 1, "a", "child", 1, 6, false},
+			}, waterfall.Options{}, "6ms\n   a        child  ",
+		},
+		{
+			"late", []span{{1, 0, "a", "b", 1, 2, false}, {2, 1, "a", "c", 26 * hour, 27 * hour, false}},
+			waterfall.Options{}, "\n ~ a        c ",
+		},
+		{
+			"foreign", []span{{1, 0, "a", "b", 26 * hour, 27 * hour, false}}, waterfall.Options{},
+			"first span  2026-11-24T08:03:09.000Z, 26h0m0s after it\n" +
+				"  the time in the ID is not that of the spans",
+		},
+		{
+			"ends before it starts", []span{{1, 0, "a", "b", 9, 2, false}}, waterfall.Options{}, " 0s\n",
+		},
+		{
+			"escape codes", []span{{1, 0, "a\x1b[2J", "b\nc\xff", 1, 2, false}}, waterfall.Options{},
+			"a\ufffd[2J   b\ufffdc\ufffd ",
+		},
+		{"wide characters", []span{{1, 0, "注文", "買い物", 1, 2, false}}, waterfall.Options{}, "   注文    買い物 "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := draw(t, c.o, c.spans...)
+			if !strings.Contains(got, c.want) {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestWidth: whatever the spans are, each line of the tree is as wide as the terminal.
+func TestWidth(t *testing.T) {
+	var spans []span
+	for i := range 120 { // a chain
+		spans = append(spans, span{byte(i + 1), byte(i), strings.Repeat("s", i), strings.Repeat("n", i), i, i + 100, false})
+	}
+	for _, width := range []int{0, 60, 80, 133} {
+		_, tree, _ := strings.Cut(draw(t, waterfall.Options{Width: width}, spans...), "\n\n")
+		for line := range strings.Lines(tree) {
+			if got := runewidth.StringWidth(strings.TrimSuffix(line, "\n")); got != max(width, waterfall.MinWidth) {
+				t.Fatalf("a line has %d columns, want %d:\n%s", got, width, tree)
+			}
+		}
+	}
+}
+
+// TestManySpans: 100 000 spans, each with a name of its own and the child of the one before, are
+// drawn within 100 MB.
+func TestManySpans(t *testing.T) {
+	const n = 100_000
+	w := waterfall.New(id)
+	for i := range n {
+		td := traces(span{0, 0, "service", fmt.Sprintf("name %d", i), i, i + 1, false})
+		s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+		s.SetSpanID(pcommon.SpanID{1, byte(i >> 16), byte(i >> 8), byte(i)})
+		if i > 0 {
+			s.SetParentSpanID(pcommon.SpanID{1, byte((i - 1) >> 16), byte((i - 1) >> 8), byte(i - 1)})
+		}
+		w.Add(td)
+	}
+	var lines counter
+	if err := w.Draw(&lines, waterfall.Options{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.HeapAlloc > 100<<20 {
+		t.Errorf("%d MB are in use", m.HeapAlloc>>20)
+	}
+	if lines < n {
+		t.Errorf("%d lines", lines)
+	}
+	runtime.KeepAlive(w)
+}
+
+// counter counts lines.
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(strings.Count(string(p), "\n"))
+	return len(p), nil
+}

@@ -1,0 +1,137 @@
+// Package waterfall draws the spans of a trace as lines of text: their tree, and a bar for the
+// time of each.
+package waterfall
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// late is how far a span may start from the time of its trace ID before it is marked as late.
+const late = time.Hour
+
+// Trace collects the spans of a trace. It keeps about 100 bytes for each.
+type Trace struct {
+	id    trace.TraceID
+	spans []span
+	texts map[string]string // each service and name once
+}
+
+// span is what a line shows of a span. Times are Unix nanoseconds.
+type span struct {
+	id, parent    pcommon.SpanID
+	service, name string
+	start, end    int64
+	failed        bool
+	depth         int
+}
+
+// New returns a trace without spans.
+func New(id trace.TraceID) *Trace {
+	return &Trace{id: id, texts: make(map[string]string)}
+}
+
+// Len returns the number of spans.
+func (t *Trace) Len() int { return len(t.spans) }
+
+// Add adds the spans of td. It keeps no reference to td.
+func (t *Trace) Add(td ptrace.Traces) {
+	for _, rs := range td.ResourceSpans().All() {
+		service := "unknown_service"
+		if v, ok := rs.Resource().Attributes().Get("service.name"); ok {
+			service = v.AsString()
+		}
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				t.spans = append(t.spans, span{
+					id: s.SpanID(), parent: s.ParentSpanID(),
+					service: t.once(service), name: t.once(s.Name()),
+					start: int64(s.StartTimestamp()), end: int64(max(s.StartTimestamp(), s.EndTimestamp())),
+					failed: s.Status().Code() == ptrace.StatusCodeError,
+				})
+			}
+		}
+	}
+}
+
+// once returns a printable copy of text, the same one for equal texts.
+func (t *Trace) once(text string) string {
+	if known, ok := t.texts[text]; ok {
+		return known
+	}
+	shown := printable(text)
+	t.texts[text] = shown
+	return shown
+}
+
+// late reports whether s starts too far from the time of the trace's ID.
+func (t *Trace) late(s span) bool {
+	return time.Unix(0, s.start).Sub(traceid.Time(t.id)).Abs() > late
+}
+
+// ordered sorts the spans as the tree is read, parents before their children and siblings by
+// time, and sets their depths. Spans whose parent is missing are roots, and so is the earliest span
+// of a cycle.
+func (t *Trace) ordered() []span {
+	slices.SortStableFunc(t.spans, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+	})
+	const none = -1
+	byID := make(map[pcommon.SpanID]int, len(t.spans))
+	for i, s := range slices.Backward(t.spans) { // of equal IDs, the first one has the children
+		byID[s.id] = i
+	}
+	child := make([]int, len(t.spans))   // the first child of each
+	sibling := make([]int, len(t.spans)) // the next child of the same parent
+	var roots []int
+	for i := range child {
+		child[i], sibling[i] = none, none
+	}
+	for i, s := range slices.Backward(t.spans) {
+		parent, ok := byID[s.parent]
+		if s.parent.IsEmpty() || !ok || parent == i {
+			roots = append(roots, i)
+			continue
+		}
+		sibling[i], child[parent] = child[parent], i
+	}
+	slices.Reverse(roots)
+
+	sorted := make([]span, 0, len(t.spans))
+	seen := make([]bool, len(t.spans))
+	walk := func(root int) {
+		stack := []int{root}
+		t.spans[root].depth = 0
+		for len(stack) > 0 {
+			i := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			if seen[i] {
+				continue
+			}
+			seen[i] = true
+			sorted = append(sorted, t.spans[i])
+			first := len(stack)
+			for c := child[i]; c != none; c = sibling[c] {
+				t.spans[c].depth = t.spans[i].depth + 1
+				stack = append(stack, c)
+			}
+			slices.Reverse(stack[first:])
+		}
+	}
+	for _, root := range roots {
+		walk(root)
+	}
+	for i := range t.spans { // what is left are cycles
+		if !seen[i] {
+			walk(i)
+		}
+	}
+	return sorted
+}

@@ -1,0 +1,174 @@
+package collector
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/clickhouseexporter"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/integration/servers/child"
+)
+
+// TestTraceCommand: `traceflake trace ID` finds what the Collector's exporter stored, all of it, by
+// nothing but the ID.
+func TestTraceCommand(t *testing.T) {
+	e := database(t)
+	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", e.DSN())
+	sent := spans(idgen.New(), 1)
+	id := sent.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).TraceID()
+	exporter := collector(t, examples+"overlay.yaml")
+	storeLog(t, id)
+	copied := ptrace.NewTraces()
+	sent.CopyTo(copied)
+	if err := exporter.ConsumeTraces(t.Context(), copied); err != nil {
+		t.Fatal(err)
+	}
+	statements, err := clickhouse.Schema{Layout: clickhouse.Overlay}.Statements()
+	e.Run(t, statements, err)
+
+	path := child.Build(t, child.Traceflake)
+	run := func(code int, stdin string, args ...string) (string, string) {
+		t.Helper()
+		cmd := exec.Command(path, append([]string{"trace"}, args...)...)
+		cmd.Env = append(os.Environ(), "NO_COLOR=1")
+		cmd.Stdin = strings.NewReader(stdin)
+		var out, errOut bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errOut
+		_ = cmd.Run() // its exit code is checked
+		if got := cmd.ProcessState.ExitCode(); got != code {
+			t.Fatalf("%q: code %d, want %d\n%s%s", args, got, code, out.String(), errOut.String())
+		}
+		return out.String(), errOut.String()
+	}
+
+	want := lines(t, sent, id)
+	if len(want) != 2 || !strings.Contains(want[0]+want[1], "out of stock") {
+		t.Fatalf("the test sent %q", want)
+	}
+	out, _ := run(0, "", id.String(), "-o", "json", "--logs")
+	traces, logs, _ := strings.Cut(out, "\n")
+	var decoder ptrace.JSONUnmarshaler
+	stored, err := decoder.UnmarshalTraces([]byte(traces))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(t, stored, id); !slices.Equal(got, want) {
+		t.Errorf("the command prints\n%q\nwhat was sent is\n%q", got, want)
+	}
+	var logDecoder plog.JSONUnmarshaler
+	records, err := logDecoder.UnmarshalLogs([]byte(logs))
+	if err != nil || records.LogRecordCount() != 1 {
+		t.Errorf("logs %s, %v", logs, err)
+	}
+
+	// The waterfall, of a log line on standard input.
+	line := `{"level":"error","msg":"failed","trace_id":"` + id.String() + `"}` + "\n"
+	drawn, _ := run(0, line, "--width", "80", "--logs")
+	for _, part := range []string{
+		"trace " + id.String() + "\n  2 spans in 1 service, 1h30m", "  ! 1 span failed\n",
+		"  ~ 1 span over an hour from the ID's time\n", "\n!~ writer  work", "\n   writer  work",
+		"  LOGS\n", "ERROR  writer       it failed\n",
+	} {
+		if !strings.Contains(drawn, part) {
+			t.Errorf("the waterfall lacks %q:\n%s", part, drawn)
+		}
+	}
+
+	missing := "1950fb0f8880000086cdcca4ab608495"
+	if _, problem := run(1, "", missing); !strings.Contains(problem, "trace "+missing+
+		" is not in ClickHouse's table otel_traces; if the ID is traceflake's, its time is 2026-") {
+		t.Errorf("a missing trace: %q", problem)
+	}
+	if _, problem := run(2, "", id.String(), "--table", "nothere"); !strings.Contains(problem, "nothere") {
+		t.Errorf("a missing table: %q", problem)
+	}
+}
+
+// lines returns each span of a trace in a line of JSON with its resource and scope, sorted. Values
+// of attributes are text, as the exporter stores them.
+func lines(t *testing.T, td ptrace.Traces, id pcommon.TraceID) (all []string) {
+	t.Helper()
+	var m ptrace.JSONMarshaler
+	text := func(attributes pcommon.Map) {
+		sorted := map[string]any{}
+		for key, value := range attributes.All() {
+			sorted[key] = value.AsString()
+		}
+		attributes.Clear()
+		for _, key := range slices.Sorted(maps.Keys(sorted)) {
+			attributes.PutStr(key, sorted[key].(string))
+		}
+	}
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				if s.TraceID() != id {
+					continue
+				}
+				one := ptrace.NewTraces()
+				resource := one.ResourceSpans().AppendEmpty()
+				rs.Resource().CopyTo(resource.Resource())
+				text(resource.Resource().Attributes())
+				scope := resource.ScopeSpans().AppendEmpty()
+				ss.Scope().CopyTo(scope.Scope())
+				span := scope.Spans().AppendEmpty()
+				s.CopyTo(span)
+				text(span.Attributes())
+				for _, event := range span.Events().All() {
+					text(event.Attributes())
+				}
+				for _, link := range span.Links().All() {
+					text(link.Attributes())
+				}
+				body, err := m.MarshalTraces(one)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, string(body))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// storeLog stores a log record of a trace with the Collector's exporter.
+func storeLog(t *testing.T, id pcommon.TraceID) {
+	t.Helper()
+	config := exporterConfig(t, examples+"overlay.yaml")
+	factory := clickhouseexporter.NewFactory()
+	e, err := factory.CreateLogs(t.Context(), exportertest.NewNopSettings(factory.Type()), config)
+	if err == nil {
+		err = e.Start(t.Context(), componenttest.NewNopHost())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs := plog.NewLogs()
+	resource := logs.ResourceLogs().AppendEmpty()
+	resource.Resource().Attributes().PutStr("service.name", "writer")
+	record := resource.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+	record.SetTraceID(id)
+	record.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+	record.SetSeverityText("ERROR")
+	record.Body().SetStr("it failed")
+	if err := e.ConsumeLogs(t.Context(), logs); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
