@@ -4,8 +4,6 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
-
-	"github.com/traceflake/traceflake/randflake"
 )
 
 const (
@@ -32,14 +30,14 @@ type counter struct {
 // clock once is never used again.
 type clock struct {
 	counter counter
-	randflake.Clock
-	born  moment        // when the generator was created
-	rate  atomic.Uint64 // ticks a millisecond; 0 until it was measured for as long as it is trusted
-	wrong atomic.Bool   // the counter disagreed with the clock, or there is none
+	now     func() time.Time
+	born    moment        // when the generator was created
+	rate    atomic.Uint64 // ticks a millisecond; 0 until it was measured for as long as it is trusted
+	wrong   atomic.Bool   // the counter disagreed with the clock, or there is none
 }
 
-func (k *clock) start(c randflake.Clock, n counter) {
-	k.Clock, k.counter = c, n
+func (k *clock) start(now func() time.Time, n counter) {
+	k.now, k.counter = now, n
 	if n.read == nil {
 		k.counter.read = func() uint64 { return 0 }
 	}
@@ -62,7 +60,7 @@ type moment struct {
 // readings.
 func (k *clock) moment() (now moment, ok bool) {
 	now.count = k.counter.read()
-	now.at = k.Now()
+	now.at = k.now()
 	return now, float64(k.counter.read()-now.count) <= maxPause*k.counter.slowest
 }
 

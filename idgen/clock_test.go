@@ -53,7 +53,7 @@ func TestTimeByTheCounter(t *testing.T) {
 // Ready IDs end with their second by the counter, without the timer and without the clock.
 func TestSecondEndsByTheCounter(t *testing.T) {
 	c := newClock(noon)
-	s := &tagged{clock: unread{c}}
+	s := &tagged{clock: c.time}
 	g, _ := c.learned(t, WithSource(s))
 	c.pass(time.Second - c.time().Sub(c.time().Truncate(time.Second)) - 3*time.Millisecond)
 	c.late(t, g)
@@ -110,9 +110,9 @@ func TestStepsOfTheClock(t *testing.T) {
 func TestStepBackToAnotherLease(t *testing.T) {
 	collectErrors(t)
 	c, codec := newClock(noon), newCodec(t, fleetSecret)
-	one := newSource(t, unread{c})
+	one := newSource(t, c.time)
 	two, err := randflake.NewGenerator(codec, randflake.Lease{Node: 72, Nodes: 8, Start: noon.Add(-time.Hour), End: noon.Add(time.Hour)},
-		randflake.WithClock(unread{c}))
+		randflake.WithClock(c.time))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestStepBackToAnotherLease(t *testing.T) {
 	c.pass(time.Millisecond)
 	g.NewIDs(t.Context())
 	c.add(-time.Minute)
-	v := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(c), traceid.WithSkew(2*time.Minute))
+	v := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(c.Now), traceid.WithSkew(2*time.Minute))
 	for range 3000 {
 		if id, _ := g.NewIDs(t.Context()); !v.Verify(id) {
 			t.Fatalf("the halves of %s disagree", id)
@@ -199,7 +199,7 @@ func TestLimitsOfTheCounter(t *testing.T) {
 		count := uint64(1e15)
 		c := newClock(noon.Add(-time.Duration(tt.age) * time.Millisecond).Add(750 * time.Microsecond))
 		var k clock
-		k.start(c, counter{read: func() uint64 { return count }, slowest: 1e6, fastest: 2e6})
+		k.start(c.Now, counter{read: func() uint64 { return count }, slowest: 1e6, fastest: 2e6})
 		var r local
 		pass := func(d time.Duration, ticks uint64) bool {
 			c.pass(d)
@@ -286,9 +286,9 @@ func TestCounterIsForTheSystemClock(t *testing.T) {
 		used bool
 	}{
 		"default":          {[]Option{nil, WithSource(nil), WithClock(nil), WithMeterProvider(nil)}, true},
-		"set again":        {[]Option{WithClock(newClock(noon)), WithClock(randflake.SystemClock{})}, true},
-		"a test's clock":   {[]Option{WithClock(newClock(noon))}, false},
-		"a clock function": {[]Option{WithClock(randflake.ClockFunc(time.Now))}, false},
+		"set again":        {[]Option{WithClock(newClock(noon).Now), WithClock(nil)}, true},
+		"a test's clock":   {[]Option{WithClock(newClock(noon).Now)}, false},
+		"a clock function": {[]Option{WithClock(time.Now)}, false},
 	} {
 		used := systemCounter().read != nil && tt.used
 		if g := New(tt.opts...); (g.clock.counter.read() != 0) != used || g.clock.wrong.Load() == used || g.eras.untimed.Load() == tt.used {

@@ -1,15 +1,16 @@
 package idgen
 
 import (
+	"time"
+
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/traceflake/traceflake/internal/vmclock"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 type config struct {
 	source  Source
-	clock   randflake.Clock
+	now     func() time.Time
 	counter counter // of the clock's time
 	timed   bool    // timers run by the clock's time
 	machine *vmclock.Machine
@@ -35,15 +36,12 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 
 // WithClock sets the clock, for tests. It is read for every ID, and the zero-configuration source
 // uses it too; a source given by WithSource has its own clock. With it all trace IDs are strictly
-// ordered. The default, and nil, is [randflake.SystemClock].
-func WithClock(clock randflake.Clock) Option {
+// ordered. The default, and nil, is the machine's clock.
+func WithClock(now func() time.Time) Option {
 	return func(c *config) {
-		switch clock {
-		case nil:
-		case randflake.SystemClock{}:
-			c.clock, c.counter, c.timed = clock, systemCounter(), true
-		default:
-			c.clock, c.counter, c.timed = clock, counter{}, false
+		c.now, c.counter, c.timed = now, counter{}, false
+		if now == nil {
+			c.now, c.counter, c.timed = time.Now, systemCounter(), true
 		}
 	}
 }

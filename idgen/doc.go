@@ -88,7 +88,7 @@
 // the generator inside the bubble, where its timer belongs, and give it the bubble's clock; the
 // processor's counter does not follow it:
 //
-//	idgen.New(idgen.WithClock(randflake.ClockFunc(time.Now)))
+//	idgen.New(idgen.WithClock(time.Now))
 //
 // # Metrics
 //

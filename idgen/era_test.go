@@ -66,7 +66,7 @@ func TestTimer(t *testing.T) {
 // no timer.
 func TestIDsHaveTheCurrentSecond(t *testing.T) {
 	in2026(t, func(t *testing.T) {
-		codec, g := newCodec(t, fleetSecret), New(WithSource(newSource(t, randflake.SystemClock{})), noCounter)
+		codec, g := newCodec(t, fleetSecret), New(WithSource(newSource(t, time.Now)), noCounter)
 		span := func() {
 			t.Helper()
 			if got, want := codec.Decode(spanOf(g)).Time, time.Now().Truncate(time.Second); !got.Equal(want) {
@@ -102,7 +102,7 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 // 1024.
 func TestBatchesGrow(t *testing.T) {
 	c := newClock(noon.Truncate(time.Second))
-	source := newPrivate(unread{c}, entropy.Read)
+	source := newPrivate(c.time, entropy.Read)
 	var sizes []int
 	g, _ := c.learned(t, WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
 		sizes = append(sizes, len(dst))
@@ -130,7 +130,7 @@ func TestGeneration(t *testing.T) {
 	} {
 		errs := collectErrors(t)
 		c := newClock(noon.Truncate(time.Second))
-		s := &tagged{clock: c}
+		s := &tagged{clock: c.Now}
 		s.generation.Store(7)
 		g, other := c.learned(t, WithSource(s))
 		for generation := uint64(8); generation < 12; generation++ {
@@ -154,8 +154,8 @@ func TestGeneration(t *testing.T) {
 func TestGenerationChangesDuringTheFill(t *testing.T) {
 	collectErrors(t)
 	c := newClock(noon)
-	s := &tagged{clock: c}
-	g := New(WithSource(s), WithClock(c))
+	s := &tagged{clock: c.Now}
+	g := New(WithSource(s), WithClock(c.Now))
 	s.filled = func() {
 		if s.fills.Load() == 1 {
 			s.generation.Add(1)
@@ -171,7 +171,7 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 		t.Errorf("%v, %d fallbacks, %d fills; want 1 and %d", id, g.Fallbacks(), s.fills.Load(), attempts)
 	}
 	// The clear half that was taken meanwhile is as old as those IDs.
-	s = &tagged{clock: c}
+	s = &tagged{clock: c.Now}
 	s.asked = func() {
 		if s.fills.Load() == 1 {
 			s.asked = nil
@@ -179,7 +179,7 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 			s.generation.Add(1)
 		}
 	}
-	if late := c.late(t, New(WithSource(s), WithClock(c))); late != 0 || s.asked != nil {
+	if late := c.late(t, New(WithSource(s), WithClock(c.Now))); late != 0 || s.asked != nil {
 		t.Errorf("late by %v", late)
 	}
 }
@@ -193,8 +193,8 @@ func TestStoppedAroundAFill(t *testing.T) {
 		for _, after := range stops {
 			for _, again := range stops[:2] {
 				c := newClock(noon)
-				leased, fills := newSource(t, unread{c}), 0
-				g := New(WithClock(c), WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
+				leased, fills := newSource(t, c.time), 0
+				g := New(WithClock(c.Now), WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
 					fills++
 					if fills > 1 {
 						defer c.add(again)
@@ -206,7 +206,7 @@ func TestStoppedAroundAFill(t *testing.T) {
 				})))
 				errs := collectErrors(t)
 				id, _ := g.NewIDs(t.Context())
-				v := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(c), traceid.WithSkew(2*time.Minute))
+				v := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(c.Now), traceid.WithSkew(2*time.Minute))
 				if !v.Verify(id) && len(errs()) == 0 {
 					t.Errorf("stopped for %v and %v, then %v: refused: %+v", before, after, again,
 						traceid.Inspect(randflake.NewKeyring(codec), id))
@@ -224,7 +224,7 @@ func TestStoppedAroundAFill(t *testing.T) {
 func TestRestored(t *testing.T) {
 	errs := collectErrors(t)
 	c := newClock(noon)
-	s := &tagged{clock: unread{c}}
+	s := &tagged{clock: c.time}
 	g, other := c.learned(t, WithSource(s))
 	s.restored = func() {
 		for range 2 * maxBatch { // with a batch of the old lease, on two processors
@@ -262,7 +262,7 @@ func TestRestoredWithoutConfiguration(t *testing.T) {
 	g := c.counting(WithSource(nil), func(cfg *config) { cfg.entropy = draw })
 	onOne(t, g)
 	originals := map[randflake.ID]bool{}
-	for _, id := range fill(t, newPrivate(c, draw), 16*maxBatch) {
+	for _, id := range fill(t, newPrivate(c.Now, draw), 16*maxBatch) {
 		originals[id] = true
 	}
 	spanOf(g) // draws the place of this second

@@ -55,6 +55,7 @@ func (c *fakeClock) add(d time.Duration) {
 
 func (c *fakeClock) set(t time.Time) { c.add(t.Sub(c.time())) }
 
+// time is the wall clock's time. A reading of it, unlike one by Now, is not counted.
 func (c *fakeClock) time() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,15 +93,10 @@ func (c *fakeClock) Now() time.Time {
 
 var monotonic = time.Now()
 
-// unread is the clock for a source: its readings are not counted.
-type unread struct{ *fakeClock }
-
-func (u unread) Now() time.Time { return u.time() }
-
 // counting returns a generator that trusts the fake clock's counter, as it trusts the system's.
 func (c *fakeClock) counting(opts ...Option) *Generator {
-	return New(append([]Option{WithSource(newPrivate(unread{c}, entropy.Read)), func(cfg *config) {
-		cfg.clock, cfg.counter, cfg.timed = c, counter{read: c.count, slowest: 0.5e6, fastest: 10e6}, true
+	return New(append([]Option{WithSource(newPrivate(c.time, entropy.Read)), func(cfg *config) {
+		cfg.now, cfg.counter, cfg.timed = c.Now, counter{read: c.count, slowest: 0.5e6, fastest: 10e6}, true
 	}}, opts...)...)
 }
 
@@ -175,11 +171,11 @@ func newCodec(t testing.TB, secret string) *randflake.Codec {
 const fleetSecret = "the fleet secret"
 
 // newSource returns a leased generator: eight nodes for a day around noon.
-func newSource(t testing.TB, clock randflake.Clock) *randflake.Generator {
+func newSource(t testing.TB, now func() time.Time) *randflake.Generator {
 	t.Helper()
 	g, err := randflake.NewGenerator(newCodec(t, fleetSecret),
 		randflake.Lease{Node: 64, Nodes: 8, Start: noon.Add(-12 * time.Hour), End: noon.Add(12 * time.Hour)},
-		randflake.WithClock(clock))
+		randflake.WithClock(now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +204,7 @@ func (f sourceFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(
 
 // tagged is a source whose IDs are numbered; the upper half is its generation. Tests set the functions.
 type tagged struct {
-	clock      randflake.Clock
+	clock      func() time.Time
 	generation atomic.Uint64
 	n          atomic.Uint64
 	fills      atomic.Int64
@@ -230,7 +226,7 @@ func (s *tagged) Restored() {
 }
 
 func (s *tagged) Fill(dst []randflake.ID) (int, time.Time, error) {
-	generation, now := s.generation.Load(), s.clock.Now()
+	generation, now := s.generation.Load(), s.clock()
 	for i := range dst {
 		dst[i] = randflake.ID(generation<<32 | s.n.Add(1))
 	}

@@ -20,10 +20,10 @@ import (
 func TestSourceRefuses(t *testing.T) {
 	errs := collectErrors(t)
 	clock := newClock(noon)
-	source := &switched{Source: newSource(t, clock)}
+	source := &switched{Source: newSource(t, clock.Now)}
 	keyring := randflake.NewKeyring(newCodec(t, fleetSecret))
-	g := New(WithClock(clock), WithSource(source))
-	verifier := traceid.NewVerifier(keyring, traceid.WithClock(clock))
+	g := New(WithClock(clock.Now), WithSource(source))
+	verifier := traceid.NewVerifier(keyring, traceid.WithClock(clock.Now))
 	c := newChecker(t, g)
 	const calls = 500
 	for round := range int64(3) {
@@ -71,12 +71,12 @@ func TestClockOutOfRange(t *testing.T) {
 			refused   error
 			fallbacks int64
 		}{
-			"the source's clock too": {newPrivate(clock, entropy.Read), nil, 2 * calls},
-			"the source works":       {&tagged{clock: newClock(corrected)}, errClock, calls},
+			"the source's clock too": {newPrivate(clock.Now, entropy.Read), nil, 2 * calls},
+			"the source works":       {&tagged{clock: newClock(corrected).Now}, errClock, calls},
 		} {
 			errs := collectErrors(t)
 			clock.set(at)
-			g := New(WithClock(clock), WithSource(tt.source))
+			g := New(WithClock(clock.Now), WithSource(tt.source))
 			highs := map[time.Time]bool{}
 			for range calls {
 				id, low, span := idsOf(g)
@@ -116,8 +116,8 @@ func TestOddSources(t *testing.T) {
 		"no second":           {func(dst []randflake.ID) (int, time.Time, error) { return len(dst), time.Time{}, nil }, false},
 	} {
 		collectErrors(t)
-		numbered := &tagged{clock: newClock(noon)}
-		g := New(WithClock(newClock(noon)), WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
+		numbered := &tagged{clock: newClock(noon).Now}
+		g := New(WithClock(newClock(noon).Now), WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
 			_, _, _ = numbered.Fill(dst)
 			return tt.source(dst)
 		})))
@@ -202,7 +202,7 @@ func TestSecretIsDrawnWhole(t *testing.T) {
 	seen := map[randflake.ID]bool{}
 	for flip := range 128 {
 		draws := 0
-		p := newPrivate(newClock(noon), func(b []byte) {
+		p := newPrivate(newClock(noon).Now, func(b []byte) {
 			clear(b)
 			if draws++; draws == 1 { // the secret; the rest are places
 				b[flip/8] = 1 << (flip % 8)
@@ -220,7 +220,7 @@ func TestSecretIsDrawnWhole(t *testing.T) {
 // goroutines notice it; a smaller one causes none.
 func TestPrivateSourceTakesANewSecret(t *testing.T) {
 	c := newClock(noon.Truncate(time.Second))
-	p := newPrivate(c, entropy.Read)
+	p := newPrivate(c.Now, entropy.Read)
 	fill(t, p, 1)
 	first := p.generator.Load()
 	c.add(-1900 * time.Millisecond)
@@ -249,7 +249,7 @@ func TestPrivateSourceTakesANewSecret(t *testing.T) {
 func TestCopiesPart(t *testing.T) {
 	const each, seconds = 2000, 100 // IDs in a second
 	c := newClock(noon)
-	a, b := newPrivate(c, repeating()), newPrivate(c, repeating())
+	a, b := newPrivate(c.Now, repeating()), newPrivate(c.Now, repeating())
 	// It asks the sources themselves: a generator that moves to another processor leaves some of
 	// its IDs on the first.
 	equal := func() (count int) {

@@ -74,7 +74,7 @@ func TestFormat(t *testing.T) {
 	collectErrors(t)
 	for _, v := range vectors(t).Generator {
 		clock := newClock(noon)
-		g := New(WithClock(clock))
+		g := New(WithClock(clock.Now))
 		if v.Last != 0 {
 			g.order.next.Store(uint64(v.Last) + 1)
 		}
@@ -126,7 +126,7 @@ func uniform(ids []trace.TraceID) bool {
 
 func TestFormatThreads(t *testing.T) {
 	v := vectors(t).Threads
-	g := New(WithClock(newClock(time.UnixMilli(v.UnixMS))))
+	g := New(WithClock(newClock(time.UnixMilli(v.UnixMS)).Now))
 	seen := make([][]uint64, v.Threads)
 	var group sync.WaitGroup
 	for i := range seen {
@@ -151,7 +151,7 @@ func TestFormatStopped(t *testing.T) {
 	v := vectors(t).Stopped
 	for _, stops := range []int{1, 4} {
 		c := newClock(time.UnixMilli(v.UnixMS))
-		g := New(WithClock(c), WithSource(&tagged{clock: unread{c}}))
+		g := New(WithClock(c.Now), WithSource(&tagged{clock: c.time}))
 		var made []number
 		var stop func()
 		generate := func() {
@@ -232,9 +232,9 @@ func TestLowBitsAreRandom(t *testing.T) {
 	clock := newClock(noon)
 	collectErrors(t)
 	for name, g := range map[string]*Generator{
-		"leased":   New(WithClock(clock), WithSource(newSource(t, clock))),
-		"private":  New(WithClock(clock)),
-		"refusing": New(WithClock(clock), WithSource(refusing)),
+		"leased":   New(WithClock(clock.Now), WithSource(newSource(t, clock.Now))),
+		"private":  New(WithClock(clock.Now)),
+		"refusing": New(WithClock(clock.Now), WithSource(refusing)),
 	} {
 		worst := worstBit(n, func() trace.TraceID {
 			id, _ := g.NewIDs(t.Context())

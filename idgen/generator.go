@@ -42,19 +42,19 @@ type Generator struct {
 // documentation for what that guarantees.
 func New(opts ...Option) *Generator {
 	cfg := config{machine: vmclock.System(), entropy: entropy.Read, kernel: kernelBits}
-	WithClock(randflake.SystemClock{})(&cfg)
+	WithClock(nil)(&cfg)
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&cfg)
 		}
 	}
 	g := &Generator{source: cfg.source, slots: make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))}
-	g.clock.start(cfg.clock, cfg.counter)
+	g.clock.start(cfg.now, cfg.counter)
 	g.eras.start(cfg.machine, cfg.source, cfg.timed) // before a secret is drawn
 	g.random.kernel = cfg.kernel
 	g.random.renew(cfg.entropy)
 	if g.source == nil {
-		g.source = newPrivate(cfg.clock, cfg.entropy)
+		g.source = newPrivate(cfg.now, cfg.entropy)
 	}
 	g.eras.renew = func() {
 		if own, ok := g.source.(*private); ok {

@@ -63,8 +63,8 @@ func (c *checker) unique(id randflake.ID) {
 func TestConcurrentUse(t *testing.T) {
 	clock := newClock(noon)
 	for name, g := range map[string]*Generator{
-		"zero configuration": New(WithClock(clock)),
-		"leased":             New(WithClock(clock), WithSource(newSource(t, clock))),
+		"zero configuration": New(WithClock(clock.Now)),
+		"leased":             New(WithClock(clock.Now), WithSource(newSource(t, clock.Now))),
 		"system clock":       New(),
 	} {
 		const each = 3000
@@ -112,8 +112,8 @@ func TestNoAllocations(t *testing.T) {
 	clock := newClock(noon)
 	for name, g := range map[string]*Generator{
 		"private":                   New(),
-		"leased":                    New(WithSource(newSource(t, clock)), WithClock(clock)),
-		"reads the clock each time": New(WithClock(clock)),
+		"leased":                    New(WithSource(newSource(t, clock.Now)), WithClock(clock.Now)),
+		"reads the clock each time": New(WithClock(clock.Now)),
 		"refused":                   New(WithSource(refusing)),
 	} {
 		if n := testing.AllocsPerRun(100, func() {
@@ -135,9 +135,9 @@ var (
 
 func TestNewTraceIDAt(t *testing.T) {
 	clock := newClock(noon)
-	g := New(WithSource(newSource(t, clock)), WithClock(clock))
+	g := New(WithSource(newSource(t, clock.Now)), WithClock(clock.Now))
 	keyring := randflake.NewKeyring(newCodec(t, fleetSecret))
-	verifier := traceid.NewVerifier(keyring, traceid.WithClock(clock), traceid.WithMaxAge(100*365*24*time.Hour))
+	verifier := traceid.NewVerifier(keyring, traceid.WithClock(clock.Now), traceid.WithMaxAge(100*365*24*time.Hour))
 	live, _ := g.NewIDs(t.Context())
 	for _, at := range []time.Time{
 		epoch, epoch.Add(time.Millisecond), time.Date(2021, 5, 6, 7, 8, 9, 123_456_789, time.UTC),

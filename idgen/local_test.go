@@ -23,7 +23,7 @@ func TestSharedWritesAreFew(t *testing.T) {
 		t.Skip("it compares memory without synchronization")
 	}
 	c := newClock(noon)
-	s := &tagged{clock: unread{c}}
+	s := &tagged{clock: c.time}
 	g, _ := c.learned(t, WithSource(s))
 	shared := unsafe.Slice((*byte)(unsafe.Pointer(g)), unsafe.Sizeof(*g))
 	const calls = 200_000
@@ -158,7 +158,7 @@ func TestRunEndsWithTheOrder(t *testing.T) {
 // Processors added later have nothing of their own, share what is spare, and waste few IDs of a lease.
 func TestProcessorsAddedLater(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	s := &tagged{clock: randflake.SystemClock{}}
+	s := &tagged{clock: time.Now}
 	g := New(WithSource(s))
 	runtime.GOMAXPROCS(4 * max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
 	const workers, each = 16, 20_000

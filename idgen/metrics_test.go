@@ -46,9 +46,9 @@ func TestMetrics(t *testing.T) {
 	collectErrors(t)
 	reader := metric.NewManualReader()
 	clock := newClock(noon)
-	source := &switched{Source: newSource(t, clock)}
+	source := &switched{Source: newSource(t, clock.Now)}
 	provider := WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
-	closed, g := New(provider), New(WithClock(clock), WithSource(source), provider)
+	closed, g := New(provider), New(WithClock(clock.Now), WithSource(source), provider)
 	for range 2 {
 		if err := closed.Close(); err != nil {
 			t.Error(err)
@@ -91,7 +91,7 @@ func TestMetrics(t *testing.T) {
 	check(1, 0)
 
 	clock.add(time.Second) // half a second has passed in each
-	source.Source = &tagged{clock: newClock(clock.time().Add(2 * time.Second))}
+	source.Source = &tagged{clock: newClock(clock.time().Add(2 * time.Second)).Now}
 	spanOf(g)
 	check(1, 1.5)
 	if err := g.Close(); err != nil || len(collected(t, reader)) != 0 {
@@ -104,7 +104,7 @@ func TestMeterRefuses(t *testing.T) {
 	errs := collectErrors(t)
 	sums := metric.NewView(metric.Instrument{Name: "*"}, metric.Stream{Aggregation: metric.AggregationSum{}}) // a gauge has none
 	provider := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()), metric.WithView(sums))
-	g := New(WithClock(newClock(noon)), WithMeterProvider(provider))
+	g := New(WithClock(newClock(noon).Now), WithMeterProvider(provider))
 	id, span := g.NewIDs(t.Context())
 	if got := errs(); len(got) != 1 || !strings.Contains(got[0].Error(), "idgen: metrics: ") || !id.IsValid() || !span.IsValid() || g.Close() != nil {
 		t.Errorf("%s, %s; reported %v", id, span, got)

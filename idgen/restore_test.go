@@ -74,7 +74,7 @@ func TestRestoredMachine(t *testing.T) {
 	reader := metric.NewManualReader()
 	m, onMachine := newMachine(t)
 	c := newClock(noon)
-	s := &tagged{clock: unread{c}}
+	s := &tagged{clock: c.time}
 	g := c.counting(onMachine, WithSource(sourceFunc(s.Fill)), // the generator does not see the generation
 		WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
 	other := onOne(t, g)
@@ -133,7 +133,7 @@ func TestRestoredMachine(t *testing.T) {
 func TestRestoresAndManyGoroutines(t *testing.T) {
 	collectErrors(t)
 	m, onMachine := newMachine(t)
-	s := &tagged{clock: randflake.SystemClock{}}
+	s := &tagged{clock: time.Now}
 	g := New(onMachine, WithSource(sourceFunc(s.Fill))) // the generator does not see the generation
 	var restored atomic.Uint64                          // the life that every goroutine must have noticed
 	var stop atomic.Bool

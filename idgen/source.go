@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/start"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -40,13 +41,13 @@ type Generational interface {
 // is drawn when the clock reaches the second: the IDs of a second are an arc of its 2^34 words,
 // and two copies make the same ID only if their arcs overlap.
 type private struct {
-	clock     randflake.Clock
+	now       func() time.Time
 	draw      func([]byte) // fills it with bytes that differ between copies of a machine
 	generator atomic.Pointer[randflake.Generator]
 }
 
-func newPrivate(c randflake.Clock, draw func([]byte)) *private {
-	p := &private{clock: c, draw: draw}
+func newPrivate(now func() time.Time, draw func([]byte)) *private {
+	p := &private{now: now, draw: draw}
 	p.renew()
 	return p
 }
@@ -71,11 +72,11 @@ func (p *private) fresh() *randflake.Generator {
 	var secret [16]byte
 	p.draw(secret[:])
 	codec, err1 := randflake.NewCodec(secret[:])
-	g, err2 := randflake.NewGenerator(codec, everything,
-		randflake.WithClock(p.clock), randflake.WithStart(func() uint64 { return drawn(p.draw) }))
+	g, err2 := randflake.NewGenerator(codec, everything, randflake.WithClock(p.now))
 	if err := errors.Join(err1, err2); err != nil {
 		panic(err) // the secret has the right length, and the lease is a constant
 	}
+	start.Draw(g, func() uint64 { return drawn(p.draw) })
 	return g
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/lease/internal/owner"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // Option configures a [Keeper].
@@ -87,11 +86,13 @@ func newConfig(opts []Option) (config, error) {
 // clock is what a Keeper reads: Now is the wall clock, Elapsed the time since some moment on a
 // clock that is never stepped.
 type clock interface {
-	randflake.Clock
+	Now() time.Time
 	Elapsed() time.Duration
 }
 
-type systemClock struct{ randflake.SystemClock }
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
 
 var processStart = time.Now()
 

@@ -60,7 +60,7 @@ func (s *server) create(nodes driver.NodeRange, raised time.Time) {
 func (s *server) restore(blocks []lease.Grant, raised time.Time) {
 	s.about.Raised = raised
 	d := must(driver.NewDescription(s.about))
-	s.store = &driver.Memory{Clock: s}
+	s.store = &driver.Memory{Clock: s.Now}
 	if err := s.store.Create(context.Background(), d); err != nil {
 		panic(err)
 	}

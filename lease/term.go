@@ -55,12 +55,21 @@ func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
 	t := &term{k: k, node: g.Node, life: life, confirmed: confirmed{grant: g}}
 	t.offset.Store(before.offset())
 	var err error
-	t.gen, err = randflake.NewGenerator(k.store.codec, g.Lease, randflake.WithClock(k.cfg.clock), randflake.WithGuard(t.guard))
+	t.gen, err = randflake.NewGenerator(k.store.codec, g.Lease, randflake.WithClock(t.now))
 	return t, err
 }
 
-// guard is the generator's guard. In each new second it checks that the two clocks have not
-// diverged. Last, and each time, it checks the machine: every ID is generated in the life in
+// now is the generator's clock. It seals the generator if the grant must not be used at that time.
+func (t *term) now() time.Time {
+	now := t.k.cfg.clock.Now()
+	if !t.guard(now) {
+		t.gen.Seal()
+	}
+	return now
+}
+
+// guard decides whether the grant may be used. In each new second it checks that the two clocks have
+// not diverged. Last, and each time, it checks the machine: every ID is generated in the life in
 // which its grant was requested.
 func (t *term) guard(now time.Time) bool {
 	second := now.Unix()

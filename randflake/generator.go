@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/traceflake/traceflake/internal/start"
 )
 
 // Errors with which a [Generator] refuses. All are temporary except ErrSealed, ErrEndOfLife, and
@@ -23,7 +25,7 @@ var (
 	// ErrClockBehind is returned if the clock was stepped back by more than [Borrow]. Wait until it
 	// has caught up, or use another lease.
 	ErrClockBehind = errors.New("randflake: the clock was stepped back")
-	// ErrSealed is returned after Seal, and after a guard has returned false.
+	// ErrSealed is returned after Seal.
 	ErrSealed = errors.New("randflake: the generator is sealed")
 	// ErrNoLease is returned by sources of IDs that hold no lease at the moment, such as a
 	// lease.Keeper, and by a zero [Generator].
@@ -39,13 +41,12 @@ const Borrow = 2 * time.Second
 // no lease and refuses with [ErrNoLease].
 //
 // Its whole state is one word of its space, which only grows. When the clock has moved on it jumps
-// to the clock's second, see [WithStart]; when a second is used up the carry runs into the next
+// to the clock's second; when a second is used up the carry runs into the next
 // one, which is borrowed; when the clock steps back the word stays, which holds the second.
 type Generator struct {
 	codec *Codec
-	clock Clock
-	guard func(now time.Time) bool // nil: none
-	draw  func() uint64            // of the place in a new second; nil: the first
+	now   func() time.Time
+	draw  func() uint64 // of the place in a new second; nil: the first
 	space space
 	first uint64 // the first word of the lease
 	zero  uint64 // the word that encrypts to zero, or sealed
@@ -62,35 +63,19 @@ type Generator struct {
 // Option configures a [Generator].
 type Option func(*Generator)
 
-// WithClock sets the clock; the default, and nil, is [SystemClock]. It must be safe for concurrent
-// use.
-func WithClock(clock Clock) Option {
+// WithClock sets the clock; the default, and nil, is time.Now. It is read for every reservation, and
+// by [Generator.Check], and must be safe for concurrent use. It may call [Generator.Seal]: no ID is
+// generated from a reading during which the generator was sealed.
+func WithClock(now func() time.Time) Option {
 	return func(g *Generator) {
-		if clock != nil {
-			g.clock = clock
+		if now != nil {
+			g.now = now
 		}
 	}
 }
 
-// WithGuard sets a function that decides whether the lease may still be used; by default, and with
-// nil, it may. guard is called for every reservation, and by [Generator.Check], after the clock is
-// read and before a word is taken, with that reading: no ID is generated from a reading that guard
-// has not accepted. If guard returns false the generator is sealed, as by [Generator.Seal]. It is
-// called by many goroutines at once and may use the generator only to seal it.
-func WithGuard(guard func(now time.Time) bool) Option {
-	return func(g *Generator) { g.guard = guard }
-}
-
-// WithStart sets where in a second's space the generator begins when its clock reaches the second;
-// the default, and nil, is the first sequence number of the first node. The place is draw() modulo
-// seven eighths of the space, which is 131072 times the lease's nodes: so at least an eighth is
-// left before the next second is borrowed. draw is called by many goroutines at once, more than
-// once for some seconds.
-//
-// If draw returns random numbers, copies of a generator diverge when the next second begins.
-// Otherwise they repeat each other's IDs forever.
-func WithStart(draw func() uint64) Option {
-	return func(g *Generator) { g.draw = draw }
+func init() {
+	start.Draw = func(g any, draw func() uint64) { g.(*Generator).draw = draw }
 }
 
 // NewGenerator returns the generator of a lease. It returns [ErrInvalidLease] for an invalid one.
@@ -103,7 +88,7 @@ func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 		return nil, err
 	}
 	shift := sequenceBits + uint(bits.TrailingZeros32(l.Nodes))
-	g := &Generator{codec: c, clock: SystemClock{}, space: space{shift, 1 << shift, uint64(l.Node) << sequenceBits}}
+	g := &Generator{codec: c, now: time.Now, space: space{shift, 1 << shift, uint64(l.Node) << sequenceBits}}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(g)
@@ -211,9 +196,8 @@ func (g *Generator) look(n uint64) (old, word uint64, err error) {
 	if old == sealed {
 		return 0, 0, ErrSealed
 	}
-	now := g.clock.Now()
-	if g.guard != nil && !g.guard(now) {
-		g.Seal()
+	now := g.now()
+	if g.next.Load() == sealed { // by the clock: a reservation would fail, but Check makes none
 		return 0, 0, ErrSealed
 	}
 	second, err := secondOf(now)

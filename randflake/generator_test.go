@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/traceflake/traceflake/internal/start"
 )
 
 // base is a second of Randflake time.
@@ -33,7 +35,7 @@ func newClock(t time.Time) *fakeClock {
 
 func (c *fakeClock) add(d time.Duration) { c.nanos.Add(int64(d)) }
 
-func (c *fakeClock) Now() time.Time {
+func (c *fakeClock) now() time.Time {
 	now := time.Unix(0, c.nanos.Load())
 	if f := c.meanwhile; f != nil {
 		c.meanwhile = nil
@@ -59,6 +61,11 @@ type checker struct {
 // testSecret's tuple that encrypts to zero is early in a sequence and in a second: see
 // TestZeroIsSkipped.
 const testSecret = "test secret 2539"
+
+// withStart sets the start as package idgen does it.
+func withStart(draw func() uint64) Option {
+	return func(g *Generator) { start.Draw(g, draw) }
+}
 
 func newChecker(t testing.TB, l Lease, opts ...Option) *checker {
 	t.Helper()
@@ -136,7 +143,7 @@ func TestLeaseIsCheckedFirst(t *testing.T) {
 func TestZeroValues(t *testing.T) {
 	now := time.Now()
 	newChecker(t, Lease{Nodes: 1, Start: now.Add(-time.Second), End: now.Add(time.Hour)},
-		nil, WithClock(nil), WithClock(ClockFunc(nil)), WithGuard(nil), WithStart(nil)).one()
+		nil, WithClock(nil)).one()
 	if n, _, err := new(Generator).Fill(make([]ID, 3)); n != 0 || !errors.Is(err, ErrNoLease) {
 		t.Errorf("a zero Generator: %d, %v", n, err)
 	}
@@ -172,7 +179,7 @@ func TestEveryRefusalHasItsError(t *testing.T) {
 		{"past the end of life", time.Unix(EndOfLife, 0), ErrEndOfLife},
 		{"2^30 s after the lease", base.Add(1 << 30 * time.Second), ErrEndOfLife},
 	} {
-		g := newChecker(t, l, WithClock(newClock(tt.at)))
+		g := newChecker(t, l, WithClock(newClock(tt.at).now))
 		id, err := g.Next()
 		n, second, err2 := g.Fill(make([]ID, 3))
 		if refused := tt.want != nil; !errors.Is(err, tt.want) || !errors.Is(err2, tt.want) ||
@@ -198,7 +205,7 @@ func TestBorrow(t *testing.T) {
 		{1, 1, 0, 1, ErrLeaseExpired},
 	} {
 		l := lease(uint32(tt.nodes), time.Duration(tt.length)*time.Second)
-		g := newChecker(t, l, WithClock(newClock(base.Add(tt.at))))
+		g := newChecker(t, l, WithClock(newClock(base.Add(tt.at)).now))
 		err := g.rest()
 		if !errors.Is(err, tt.want) || !errors.Is(g.Check(), tt.want) || g.n != tt.seconds*tt.nodes*perNode {
 			t.Errorf("%+v: %d IDs, then %v", tt, g.n, err)
@@ -208,7 +215,7 @@ func TestBorrow(t *testing.T) {
 
 func TestFill(t *testing.T) {
 	clock := newClock(base.Add(time.Second))
-	g := newChecker(t, lease(1, time.Minute), WithClock(clock))
+	g := newChecker(t, lease(1, time.Minute), WithClock(clock.now))
 	fill := func(size int, wantErr error, after time.Duration) {
 		t.Helper()
 		ids := make([]ID, size)
@@ -244,7 +251,7 @@ func TestBusySecondsAndAStepBack(t *testing.T) {
 		2*time.Second + 1: ErrClockBehind, 30 * time.Second: ErrClockBehind,
 	} {
 		clock := newClock(base)
-		g := newChecker(t, lease(1, time.Minute), WithClock(clock))
+		g := newChecker(t, lease(1, time.Minute), WithClock(clock.now))
 		for _, busy := range []int{1000, perNode + 1, 0} { // the last ID is the first of the borrowed second
 			for range busy {
 				g.one()
@@ -265,7 +272,7 @@ func TestBusySecondsAndAStepBack(t *testing.T) {
 // taking a sequence number repeats an ID.
 func TestStallBetweenClockAndSequence(t *testing.T) {
 	clock := newClock(base)
-	g := newChecker(t, lease(1, time.Minute), WithClock(clock))
+	g := newChecker(t, lease(1, time.Minute), WithClock(clock.now))
 	g.one()
 	clock.meanwhile = func() { // others continue for longer than may be borrowed
 		for range 3 {
@@ -289,7 +296,7 @@ func TestSeal(t *testing.T) {
 		{0, 0, 0}, {1, 0, time.Second}, {1, 5500 * time.Millisecond, 6 * time.Second},
 		{perNode, 0, time.Second}, {perNode + 1, 0, 2 * time.Second},
 	} {
-		g := newChecker(t, lease(1, time.Minute), WithClock(newClock(base.Add(tt.at))))
+		g := newChecker(t, lease(1, time.Minute), WithClock(newClock(base.Add(tt.at)).now))
 		for range tt.ids {
 			g.one()
 		}
@@ -304,7 +311,7 @@ func TestSeal(t *testing.T) {
 
 func TestExtendOnlyGrows(t *testing.T) {
 	clock := newClock(base.Add(time.Minute))
-	g := newChecker(t, lease(1, time.Minute), WithClock(clock))
+	g := newChecker(t, lease(1, time.Minute), WithClock(clock.now))
 	for _, tt := range []struct {
 		name string
 		to   time.Time
@@ -350,8 +357,8 @@ func TestEndOfLife(t *testing.T) {
 	for nodes, last := range map[uint32]time.Time{1: end.Add(-time.Second), MaxNode + 1: end.Add(-2 * time.Second)} {
 		l := Lease{Node: MaxNode + 1 - nodes, Nodes: nodes, Start: end.Add(-10 * time.Second), End: end}
 		clock := newClock(l.Start)
-		g := newChecker(t, l, WithClock(clock))
-		for ; !clock.Now().After(last); clock.add(100 * time.Millisecond) {
+		g := newChecker(t, l, WithClock(clock.now))
+		for ; !clock.now().After(last); clock.add(100 * time.Millisecond) {
 			g.one()
 		}
 		if got := timeOf(g.last >> secondShift); !got.Equal(last) {
@@ -362,7 +369,7 @@ func TestEndOfLife(t *testing.T) {
 		for range 3 {
 			g.one()
 		}
-		for ; clock.Now().Before(end.Add(3 * time.Second)); clock.add(time.Second) {
+		for ; clock.now().Before(end.Add(3 * time.Second)); clock.add(time.Second) {
 			if id, err := g.Next(); err == nil {
 				t.Errorf("%d nodes, past the last word: %v", nodes, id)
 			}
@@ -373,26 +380,22 @@ func TestEndOfLife(t *testing.T) {
 	}
 }
 
-// No ID is generated from a clock reading that the guard has not accepted, and none after the guard
-// has refused.
-func TestGuard(t *testing.T) {
-	clock := newClock(base)
-	good, seen := true, time.Time{}
-	g := newChecker(t, lease(1, time.Minute), WithClock(clock), WithGuard(func(now time.Time) bool {
-		seen = now
-		return good
-	}))
-	for range 4 {
-		if g.one(); !seen.Equal(clock.Now()) {
-			t.Fatalf("the guard saw %v, the clock shows %v", seen, clock.Now())
-		}
+// A clock may decide that the lease must not be used any more: no ID is generated from a reading
+// during which the generator was sealed, and Check reports that.
+func TestClockSeals(t *testing.T) {
+	for name, use := range map[string]func(g *Generator) error{
+		"Next":  func(g *Generator) error { _, err := g.Next(); return err },
+		"Fill":  func(g *Generator) error { _, _, err := g.Fill(make([]ID, 3)); return err },
+		"Check": (*Generator).Check,
+	} {
+		clock := newClock(base)
+		g := newChecker(t, lease(1, time.Minute), WithClock(clock.now))
+		g.one()
 		clock.add(700 * time.Millisecond)
-	}
-	good = false
-	_, _, refused := g.Fill(make([]ID, 3))
-	good = true
-	if _, err := g.Next(); !errors.Is(refused, ErrSealed) || !errors.Is(err, ErrSealed) || !g.Seal().Equal(base.Add(3*time.Second)) {
-		t.Errorf("the guard refused: %v, then %v; unused from %s", refused, err, g.Seal())
+		clock.meanwhile = func() { g.Seal() }
+		if err := use(g.Generator); !errors.Is(err, ErrSealed) || !g.Seal().Equal(base.Add(time.Second)) {
+			t.Errorf("%s: %v, unused from %s", name, err, g.Seal())
+		}
 	}
 }
 
@@ -408,7 +411,7 @@ func TestZeroIsSkipped(t *testing.T) {
 		// must be in the first seven eighths of the second's space.
 		begin := func(node uint32) *checker {
 			return newChecker(t, Lease{Node: node % (MaxNode + 1), Nodes: nodes, Start: p.Time, End: p.Time.Add(2 * time.Second)},
-				WithClock(clock), WithStart(func() uint64 {
+				WithClock(clock.now), withStart(func() uint64 {
 					return uint64(p.Node-first)<<sequenceBits | uint64(p.Sequence-before)
 				}))
 		}
@@ -452,7 +455,7 @@ func TestRandomClockWalks(t *testing.T) {
 		nodes := uint32(1) << r.IntN(4)
 		clock := newClock(base.Add(time.Duration(r.IntN(4000)-2000) * time.Millisecond))
 		g := newChecker(t, Lease{Node: nodes * uint32(r.IntN(1000)), Nodes: nodes, Start: base,
-			End: base.Add(time.Duration(1+r.IntN(60)) * time.Second)}, WithClock(clock))
+			End: base.Add(time.Duration(1+r.IntN(60)) * time.Second)}, WithClock(clock.now))
 		for range 200 {
 			switch r.IntN(7) {
 			case 0:
@@ -483,7 +486,7 @@ func TestRandomClockWalks(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	l := lease(2, 20*time.Second)
 	clock := newClock(base)
-	g := newChecker(t, l, WithClock(clock))
+	g := newChecker(t, l, WithClock(clock.now))
 	got := make([][]ID, 2*runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
 	for w := range got {
@@ -521,18 +524,18 @@ func TestConcurrentUse(t *testing.T) {
 
 // With a start, the IDs of each second are one arc, which begins at the place that is drawn when
 // the clock reaches the second, and has an eighth of the space; words grow all the same.
-func TestWithStart(t *testing.T) {
+func TestStart(t *testing.T) {
 	const room = 2 * perNode
 	l := lease(2, time.Minute)
 	for _, drawn := range []uint64{0, 1, room / 2, room*7/8 - 1, room * 7 / 8, math.MaxUint64} {
 		clock := newClock(base)
 		draws := 0
-		g := newChecker(t, l, WithClock(clock), WithStart(func() uint64 { draws++; return drawn }))
+		g := newChecker(t, l, WithClock(clock.now), withStart(func() uint64 { draws++; return drawn }))
 		for second := range 3 {
 			want := drawn % (room * 7 / 8)
 			for n := range uint64(room / 8) {
 				id := g.one()
-				if p := g.codec.Decode(id); uint64(p.Node)<<17|uint64(p.Sequence) != want+n || !p.Time.Equal(clock.Now().UTC()) {
+				if p := g.codec.Decode(id); uint64(p.Node)<<17|uint64(p.Sequence) != want+n || !p.Time.Equal(clock.now().UTC()) {
 					t.Fatalf("second %d, ID %d from %d: %+v", second, n, want, p)
 				}
 			}
@@ -552,7 +555,7 @@ func TestWithStart(t *testing.T) {
 // moment: a lost reservation would be granted to another.
 func TestSealWhileReserving(t *testing.T) {
 	var seconds atomic.Int64
-	clock := ClockFunc(func() time.Time { return base.Add(time.Duration(seconds.Add(1)) * time.Second) })
+	now := func() time.Time { return base.Add(time.Duration(seconds.Add(1)) * time.Second) }
 	tries := 3_000
 	if testing.Short() {
 		tries = 500
@@ -561,7 +564,7 @@ func TestSealWhileReserving(t *testing.T) {
 	}
 	for range tries {
 		seconds.Store(0)
-		g := newChecker(t, lease(1, 20*365*24*time.Hour), WithClock(clock))
+		g := newChecker(t, lease(1, 20*365*24*time.Hour), WithClock(now))
 		last := make(chan ID)
 		go func() {
 			id := g.one()

@@ -25,8 +25,8 @@ const (
 type Verifier struct {
 	codecs       []*randflake.Codec
 	maxAge, skew time.Duration
-	plausible    time.Duration   // the second rule's age; negative without that rule
-	clock        randflake.Clock // nil in the zero Verifier
+	plausible    time.Duration    // the second rule's age; negative without that rule
+	now          func() time.Time // nil in the zero Verifier
 }
 
 // VerifierOption configures a [Verifier].
@@ -55,12 +55,11 @@ func WithPlausible(maxAge time.Duration) VerifierOption {
 	return func(v *Verifier) { v.plausible = max(maxAge, 0) }
 }
 
-// WithClock sets the clock; the default, and nil, is [randflake.SystemClock]. It must be safe for
-// concurrent use.
-func WithClock(clock randflake.Clock) VerifierOption {
+// WithClock sets the clock; the default, and nil, is time.Now. It must be safe for concurrent use.
+func WithClock(now func() time.Time) VerifierOption {
 	return func(v *Verifier) {
-		if clock != nil {
-			v.clock = clock
+		if now != nil {
+			v.now = now
 		}
 	}
 }
@@ -70,7 +69,7 @@ func WithClock(clock randflake.Clock) VerifierOption {
 func NewVerifier(k *randflake.Keyring, opts ...VerifierOption) *Verifier {
 	v := &Verifier{
 		codecs: k.Codecs(), maxAge: defaultMaxAge, skew: defaultSkew,
-		plausible: -1, clock: randflake.SystemClock{},
+		plausible: -1, now: time.Now,
 	}
 	for _, opt := range opts {
 		if opt != nil {
@@ -83,10 +82,10 @@ func NewVerifier(k *randflake.Keyring, opts ...VerifierOption) *Verifier {
 // Verify reports whether id looks genuine: its time is plausible and its halves agree under one of
 // the secrets, or [WithPlausible] accepts it.
 func (v *Verifier) Verify(id trace.TraceID) bool {
-	if v == nil || v.clock == nil {
+	if v == nil || v.now == nil {
 		return false
 	}
-	now := v.clock.Now()
+	now := v.now()
 	if v.plausible >= 0 && Plausible(id, now, v.plausible, v.skew) {
 		return true
 	}

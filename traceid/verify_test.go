@@ -17,10 +17,8 @@ var (
 	epoch = time.UnixMilli(traceid.EpochMillis).UTC()
 )
 
-// fixed is a clock that does not move.
-type fixed time.Time
-
-func (c fixed) Now() time.Time { return time.Time(c) }
+// fixed returns a clock that does not move.
+func fixed(t time.Time) func() time.Time { return func() time.Time { return t } }
 
 // Secrets, in hexadecimal digits.
 const (

@@ -9,15 +9,14 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // Memory is a [Store] within one process, for tests: it forgets everything when the process
 // ends. The zero Memory is an empty storage, for Create. It is safe for concurrent use.
 type Memory struct {
-	// Clock is the store's own, of which only Now is called: with it the store refuses clients whose
-	// clocks are ahead. Without one it trusts every client's. Set it before the store is used.
-	Clock randflake.Clock
+	// Clock is the store's own: with it the store refuses clients whose clocks are ahead. If it is
+	// nil, the store trusts every client's. Set it before the store is used.
+	Clock func() time.Time
 
 	mu     sync.Mutex
 	about  lease.Description // the ID is "" until it is created
@@ -185,7 +184,7 @@ func (m *Memory) now() time.Time {
 	if m.Clock == nil {
 		return time.Time{}
 	}
-	return m.Clock.Now()
+	return m.Clock()
 }
 
 // do is every call of a store that exists.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // onPages is stores on a server in memory, with so many blocks on a page.
@@ -34,7 +33,7 @@ func onPages(perPage uint32, now func() time.Time) Harness {
 func TestMemory(t *testing.T) { Run(t, harness(func() driver.Store { return new(driver.Memory) })) }
 
 func TestMemoryWithClock(t *testing.T) {
-	h := harness(func() driver.Store { return &driver.Memory{Clock: randflake.SystemClock{}} })
+	h := harness(func() driver.Store { return &driver.Memory{Clock: time.Now} })
 	h.KnowsTime = true
 	Run(t, h)
 }

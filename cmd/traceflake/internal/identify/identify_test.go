@@ -16,9 +16,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 123e6, time.UTC)
 
-type clock struct{}
-
-func (clock) Now() time.Time { return now }
+func clock() time.Time { return now }
 
 func keyring(t *testing.T, secrets ...string) *randflake.Keyring {
 	t.Helper()
@@ -35,11 +33,11 @@ const secretA, secretB = "dffd6021bb2bd5b0af676290809ec3a5", "001122334455667788
 func fleet(t *testing.T, k *randflake.Keyring) *idgen.Generator {
 	t.Helper()
 	source, err := randflake.NewGenerator(k.Codec(), randflake.Lease{Node: 42, Nodes: 1, Start: now.Add(-time.Minute), End: now.Add(time.Hour)},
-		randflake.WithClock(clock{}))
+		randflake.WithClock(clock))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return idgen.New(idgen.WithSource(source), idgen.WithClock(clock{}))
+	return idgen.New(idgen.WithSource(source), idgen.WithClock(clock))
 }
 
 // show returns an identity in JSON, without its note.
