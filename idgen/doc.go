@@ -66,7 +66,7 @@
 //
 // If Linux's vmclock reports that this machine was restored from a snapshot, the ready IDs are
 // discarded before another is handed out, a zero-configuration generator draws a new secret, and
-// the restore is counted and reported once to [otel.Handle]. Elsewhere [Generator.Restored] does
+// the restore is counted and reported once to [otel.Handle]. Elsewhere [Generator.OnRestore] does
 // this. A source given by WithSource handles copies itself, as a lease.Keeper does.
 //
 // If nothing reports the restore, two copies without configuration generate the same IDs until the

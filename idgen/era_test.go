@@ -233,7 +233,7 @@ func TestRestored(t *testing.T) {
 		}
 	}
 	for generation := randflake.ID(1); generation < 4; generation++ {
-		g.Restored()
+		g.OnRestore()
 		for range 2 * maxBatch {
 			other()
 			if _, low, span := idsOf(g); low>>32 != generation || span>>32 != generation {
@@ -246,7 +246,7 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// After Restored, a copy without configuration generates none of the original's IDs, not even in
+// After OnRestore, a copy without configuration generates none of the original's IDs, not even in
 // the second of the copy. That includes IDs of the old secret that are made while the new one is
 // drawn: the new life begins after the new secret is in place.
 func TestRestoredWithoutConfiguration(t *testing.T) {
@@ -274,7 +274,7 @@ func TestRestoredWithoutConfiguration(t *testing.T) {
 			}
 		}
 	}
-	g.Restored()
+	g.OnRestore()
 	for i := range 2 * maxBatch {
 		if originals[spanOf(g)] {
 			t.Fatalf("ID %d after the restore is of the old secret", i)
@@ -293,7 +293,7 @@ func TestRandomIDsOfCopies(t *testing.T) {
 			cfg.kernel, cfg.entropy = kernel.Uint64, func(b []byte) { b[0] = bytes }
 		})
 		bytes = copied
-		g.Restored()
+		g.OnRestore()
 		for range 100 {
 			_, low, span := idsOf(g)
 			if seen[low] || seen[span] {

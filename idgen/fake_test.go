@@ -220,7 +220,7 @@ func (s *tagged) Generation() uint64 {
 	return s.generation.Load()
 }
 
-func (s *tagged) Restored() {
+func (s *tagged) OnRestore() {
 	s.restored()
 	s.generation.Add(1)
 }

@@ -143,7 +143,7 @@ func TestZeroGenerator(t *testing.T) {
 			t.Errorf("%s, %v", id, err)
 		}
 	}
-	g.Restored()
+	g.OnRestore()
 	if err := g.Close(); err != nil || g.Fallbacks() != 30 || len(errs()) != 1 || !errors.Is(errs()[0], errZero) {
 		t.Errorf("%d fallbacks, %v, %v", g.Fallbacks(), errs(), err)
 	}

@@ -86,14 +86,14 @@ func (g *Generator) Close() error {
 	return nil
 }
 
-// Restored must be called after this process was restored from a snapshot. When it returns,
+// OnRestore must be called after this process was restored from a snapshot. When it returns,
 // whatever was generated, leased or drawn before is discarded: ready IDs, the secret of zero
 // configuration, and the leases of a [Generational] source, as a lease.Keeper is. Call it in the
 // platform's hook that runs after a restore, before the process serves anything. If Linux's vmclock
 // reports restores, the call is not needed.
-func (g *Generator) Restored() {
+func (g *Generator) OnRestore() {
 	if s := g.eras.source; s != nil {
-		s.Restored() // first: what it generates in the meantime is of the era that ends
+		s.OnRestore() // first: what it generates in the meantime is of the era that ends
 	}
 	if g.source != nil {
 		g.eras.begin(true)
@@ -131,17 +131,13 @@ func (g *Generator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 // the millisecond, and its low half is a current ID. So it sorts among the IDs of its time, is as
 // unique as any other, and decodes to both times; a [traceid.Verifier] refuses it. The IDs of a
 // millisecond follow the order of the calls, except that the sequence, which all milliseconds
-// share, starts again after every 2^23 calls.
+// share, starts again after every 2^23-1 calls.
 //
 // Errors: [traceid.ErrBeforeEpoch], [traceid.ErrAfterEnd].
 func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
-	ms, err := traceid.Millis(t)
-	if err != nil {
-		return trace.TraceID{}, err
-	}
 	_, ids := g.slow(g.here(procPin()), 1)
-	sequence := g.backfilled.Add(1) & traceid.MaxSequence
-	return join(max(ms<<traceid.SequenceBits|sequence, 1), ids[0]), nil
+	sequence := (g.backfilled.Add(1) - 1) % traceid.MaxSequence
+	return traceid.New(t, uint32(sequence)+1, ids[0]) // 0 is no sequence of the first millisecond
 }
 
 // slow returns IDs if nothing is ready here, and unpins the goroutine: two IDs with a clear half

@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -129,8 +130,8 @@ func TestNoAllocations(t *testing.T) {
 
 // The first and the last time that a trace ID can encode.
 var (
-	epoch = time.UnixMilli(traceid.EpochMillis).UTC()
-	last  = time.UnixMilli(traceid.EpochMillis + traceid.MaxMillis).UTC()
+	epoch = time.UnixMilli(layout.EpochMillis).UTC()
+	last  = time.UnixMilli(layout.EpochMillis + layout.MaxMillis).UTC()
 )
 
 func TestNewTraceIDAt(t *testing.T) {
@@ -156,8 +157,8 @@ func TestNewTraceIDAt(t *testing.T) {
 			}
 		}
 	}
-	g.backfilled.Store(traceid.MaxSequence - 1) // the sequence starts again after 2^23 calls, in the same millisecond
-	for _, want := range []uint32{traceid.MaxSequence, 0, 1} {
+	g.backfilled.Store(traceid.MaxSequence - 1) // the sequence starts again, in the same millisecond
+	for _, want := range []uint32{traceid.MaxSequence, 1, 2} {
 		if id, err := g.NewTraceIDAt(noon); err != nil || !traceid.Time(id).Equal(noon) || traceid.Sequence(id) != want {
 			t.Errorf("%s, %v: sequence %d of %v, want %d", id, err, traceid.Sequence(id), traceid.Time(id), want)
 		}

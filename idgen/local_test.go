@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -187,9 +188,9 @@ func TestProcessorsAddedLater(t *testing.T) {
 // used-up sequence runs into the next millisecond, and no word is zero.
 func TestOrder(t *testing.T) {
 	const perMilli = traceid.MaxSequence + 1
-	for _, at := range []int64{traceid.EpochMillis, 1_800_000_000_000} {
+	for _, at := range []int64{layout.EpochMillis, 1_800_000_000_000} {
 		o := new(order)
-		floor := max(uint64(at-traceid.EpochMillis)*perMilli, 1)
+		floor := max(uint64(at-layout.EpochMillis)*perMilli, 1)
 		take := func(ms int64, n, want uint64) {
 			t.Helper()
 			if first, ok := o.take(ms, n); ok != (want != 0) || first != want {
@@ -222,7 +223,7 @@ func TestOrder(t *testing.T) {
 func TestRuns(t *testing.T) {
 	var o order
 	var r run
-	for _, ms := range []int64{traceid.EpochMillis + 10, traceid.EpochMillis + 11} {
+	for _, ms := range []int64{layout.EpochMillis + 10, layout.EpochMillis + 11} {
 		r = run{} // as at the beginning of a millisecond
 		var got []uint32
 		for range 11 {

@@ -4,15 +4,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/traceid"
 )
 
 // hold is how far the clock may step back while trace IDs continue from their position. It is also
 // the bound of randflake's generators, so that the halves of an ID agree.
 const hold = randflake.Borrow
 
-const holdWords = uint64(hold/time.Millisecond) << traceid.SequenceBits
+const holdWords = uint64(hold/time.Millisecond) << layout.SequenceBits
 
 // order hands out clear halves, milliseconds << 23 | sequence, in runs. No word is in two runs,
 // except after the clock has stepped back by more than hold. The state is a single word, so its
@@ -51,11 +51,11 @@ func (o *order) follow(next uint64, ms int64) bool {
 
 // floorOf returns the least word of ms, or 0 if ms is out of range.
 func floorOf(ms int64) uint64 {
-	since := uint64(ms - traceid.EpochMillis)
-	if since > traceid.MaxMillis { // before the epoch or after the end
+	since := uint64(ms - layout.EpochMillis)
+	if since > layout.MaxMillis { // before the epoch or after the end
 		return 0
 	}
-	return max(since<<traceid.SequenceBits, 1)
+	return max(since<<layout.SequenceBits, 1)
 }
 
 // run is one processor's share of the clear halves of a millisecond.

@@ -93,7 +93,7 @@ func TestCloseGivesBackTheBid(t *testing.T) {
 func TestCloseLeavesTheBid(t *testing.T) {
 	for name, happen := range map[string]func(*bench){
 		"restored":  func(b *bench) { *b.life++ },
-		"told":      func(b *bench) { b.Restored() },
+		"told":      func(b *bench) { b.OnRestore() },
 		"suspended": func(b *bench) { b.clock.Step(2 * time.Second) },
 		"set back":  func(b *bench) { b.clock.Step(-2 * time.Second) },
 	} {

@@ -246,10 +246,10 @@ func (k *Keeper) note(t *term, err error) {
 // before and that are not used yet.
 func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 
-// Restored must be called after this process was restored from a snapshot. When it returns, no ID
+// OnRestore must be called after this process was restored from a snapshot. When it returns, no ID
 // is generated with a grant that was requested before, and answers to earlier requests are not
 // used. The next grant follows as after a start.
-func (k *Keeper) Restored() {
+func (k *Keeper) OnRestore() {
 	k.restores.Add(1)
 	for _, t := range k.current().terms {
 		t.alive()

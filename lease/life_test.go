@@ -41,14 +41,14 @@ func TestRestoredMachine(t *testing.T) {
 	}
 }
 
-// A Keeper that is told of a restore makes no ID with an earlier grant once Restored has returned,
+// A Keeper that is told of a restore makes no ID with an earlier grant once OnRestore has returned,
 // does not give the grant back, and takes another.
 func TestRestored(t *testing.T) {
 	b := newHeld(t)
 	b.mustOne()
 	before := b.block(0)
 	for n := range int64(2) {
-		b.Restored()
+		b.OnRestore()
 		b.wantDrops(map[string]int64{"restored": n + 1})
 		b.wantError(lease.ErrNoLease)
 		b.pass(2 * lease.Reseeding)

@@ -17,6 +17,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -124,7 +125,7 @@ func modelID(rng *rand.Rand, at, began, long int64, adversarial bool) (id trace.
 		if n == 4 && adversarial {
 			kind, at = "adversarial", began+rng.Int64N(long+24*hour) // often after its own spans
 		}
-		high = uint64(at-traceid.EpochMillis)<<traceid.SequenceBits | high&traceid.MaxSequence
+		high = uint64(at-layout.EpochMillis)<<layout.SequenceBits | high&traceid.MaxSequence
 	}
 	binary.BigEndian.PutUint64(id[:8], high)
 	return id, kind

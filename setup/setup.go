@@ -92,15 +92,15 @@ func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 	return ids.generator().NewTraceIDAt(t)
 }
 
-// Restored must be called after this process was restored from a snapshot. When it returns,
+// OnRestore must be called after this process was restored from a snapshot. When it returns,
 // everything that was generated, leased or drawn before is discarded; see
-// [idgen.Generator.Restored]. A bolt file is refused from then on, because it may have been copied
+// [idgen.Generator.OnRestore]. A bolt file is refused from then on, because it may have been copied
 // as well.
-func (ids *IDs) Restored() {
+func (ids *IDs) OnRestore() {
 	if store, ok := ids.store.(driver.Embedded); ok {
-		store.Restored()
+		store.OnRestore()
 	}
-	ids.generator().Restored()
+	ids.generator().OnRestore()
 }
 
 // Fallbacks returns how many IDs were generated without a lease; see [idgen.Generator.Fallbacks].

@@ -216,7 +216,7 @@ func TestRestoredWithACopyOfTheFile(t *testing.T) {
 		}
 	}
 	for _, ids := range machines {
-		ids.Restored()
+		ids.OnRestore()
 	}
 	seen := map[[8]byte]bool{}
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {

@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -25,7 +26,7 @@ func (f forger) between(from, to time.Time) time.Time {
 // high returns a clear half with the time of at.
 func (f forger) high(at time.Time) uint64 {
 	least := traceid.Min(at)
-	return binary.BigEndian.Uint64(least[:8]) | f.Uint64N(1<<traceid.SequenceBits)
+	return binary.BigEndian.Uint64(least[:8]) | f.Uint64N(1<<layout.SequenceBits)
 }
 
 // made returns the halves of an ID of codec made at a time in [from, to).

@@ -9,11 +9,11 @@ import (
 	"os"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -45,7 +45,7 @@ func vectors(t *testing.T) (f format) {
 	if err := json.Unmarshal(text, &f); err != nil {
 		t.Fatal(err)
 	}
-	if f.EpochMS != traceid.EpochMillis || len(f.IDs)*len(f.NoID)*len(f.Bounds)*len(f.Order)*len(f.Malformed)*len(f.Kinds)*len(f.Read)*len(f.Halves) == 0 {
+	if f.EpochMS != layout.EpochMillis || len(f.IDs)*len(f.NoID)*len(f.Bounds)*len(f.Order)*len(f.Malformed)*len(f.Kinds)*len(f.Read)*len(f.Halves) == 0 {
 		t.Fatalf("the vectors are incomplete or of another format: %+v", f)
 	}
 	return f
@@ -118,38 +118,4 @@ func TestFormat(t *testing.T) {
 			t.Errorf("%s is not before %s", a, b)
 		}
 	}
-}
-
-// Far years are clamped like near ones, also where their milliseconds overflow and look valid.
-func TestFarYears(t *testing.T) {
-	const wrap = 18_446_744_073_709_552 // seconds: the first one after 2^64 ms
-	last := time.UnixMilli(traceid.EpochMillis + traceid.MaxMillis)
-	for far, want := range map[time.Time]time.Time{
-		{}: epoch, time.Unix(math.MinInt64, 0): epoch, time.Unix(noon.Unix()-wrap, 0): epoch,
-		time.Unix(math.MaxInt64, 0): last, time.Unix(1<<40, 0): last, time.Unix(noon.Unix()+wrap, 0): last,
-	} {
-		ms, err := traceid.Millis(far)
-		if lo, hi := traceid.Min(far), traceid.Max(far); err == nil || lo != traceid.Min(want) || hi != traceid.Max(want) {
-			t.Errorf("the year %d: millisecond %d, %v, bounds %s, %s", far.Year(), ms, err, lo, hi)
-		}
-	}
-}
-
-func TestNotBefore(t *testing.T) {
-	f := vectors(t)
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.UnixMilli(f.KindsNowMS))) // the bubble's clock starts in 2000
-		for _, v := range f.Kinds {
-			got, want := traceid.NotBefore(parse(t, v.ID), time.Hour), time.Time{} // no bound
-			if v.NotBeforeMS != nil {
-				want = time.UnixMilli(*v.NotBeforeMS).UTC()
-			}
-			if got != want {
-				t.Errorf("%s: %s, want %s", v.Name, got, want)
-			}
-		}
-		if got := traceid.NotBefore(traceid.Min(noon), -time.Hour); !got.Equal(noon) {
-			t.Errorf("a negative slack gives %s, want the ID's time", got)
-		}
-	})
 }

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -110,9 +111,9 @@ func TestBoundsAgreeWithGo(t *testing.T) {
 	e.run(clickhouse.Schema{Table: "functions"}.Statements())
 	times := []time.Time{
 		time.Date(1900, 1, 2, 0, 0, 0, 0, time.UTC), time.Unix(-1, 999_999_999), time.Unix(0, 0),
-		time.UnixMilli(traceid.EpochMillis).Add(-1), time.UnixMilli(traceid.EpochMillis), time.UnixMilli(traceid.EpochMillis).Add(time.Millisecond - 1),
-		time.UnixMilli(traceid.EpochMillis + 1), time.Date(2026, 10, 15, 10, 0, 0, 999_999_999, time.UTC),
-		time.UnixMilli(traceid.EpochMillis + 1<<41 - 1), time.UnixMilli(traceid.EpochMillis + 1<<41), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.UnixMilli(layout.EpochMillis).Add(-1), time.UnixMilli(layout.EpochMillis), time.UnixMilli(layout.EpochMillis).Add(time.Millisecond - 1),
+		time.UnixMilli(layout.EpochMillis + 1), time.Date(2026, 10, 15, 10, 0, 0, 999_999_999, time.UTC),
+		time.UnixMilli(layout.EpochMillis + 1<<41 - 1), time.UnixMilli(layout.EpochMillis + 1<<41), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
 	for _, at := range times {
 		literal := "toDateTime64('" + at.UTC().Format("2006-01-02 15:04:05.000000000") + "', 9, 'UTC')"

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -74,7 +75,7 @@ func times() (texts []string, values []time.Time) {
 		values = append(values, t.UTC())
 	}
 	for _, edge := range []time.Time{
-		time.UnixMilli(traceid.EpochMillis), time.UnixMilli(traceid.EpochMillis + 1<<40), time.UnixMilli(traceid.EpochMillis + 1<<41),
+		time.UnixMilli(layout.EpochMillis), time.UnixMilli(layout.EpochMillis + 1<<40), time.UnixMilli(layout.EpochMillis + 1<<41),
 		time.Unix(0, 0), time.Unix(946_684_800, 0), time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC),
 		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 	} {
@@ -90,7 +91,7 @@ func times() (texts []string, values []time.Time) {
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	for range random {
-		add(time.UnixMicro((traceid.EpochMillis - 1<<38) * 1000).Add(time.Duration(r.Int64N(1<<41+1<<39)) * time.Millisecond).
+		add(time.UnixMicro((layout.EpochMillis - 1<<38) * 1000).Add(time.Duration(r.Int64N(1<<41+1<<39)) * time.Millisecond).
 			Add(time.Duration(r.IntN(1000)) * time.Microsecond))
 	}
 	return texts, values
@@ -106,7 +107,7 @@ func TestTraceIDOfTime(t *testing.T) {
 	seen := make(map[string]bool)
 	var ones [128]int
 	for i, text := range db.texts("SELECT trace_id_at(v::timestamptz) FROM unnest($1::text[]) WITH ORDINALITY AS i (v, n) ORDER BY n", texts) {
-		inside := !values[i].Before(time.UnixMilli(traceid.EpochMillis)) && values[i].Before(time.UnixMilli(traceid.EpochMillis+1<<41))
+		inside := !values[i].Before(time.UnixMilli(layout.EpochMillis)) && values[i].Before(time.UnixMilli(layout.EpochMillis+1<<41))
 		if inside != (text != "NULL") {
 			t.Errorf("the ID of %s is %s", texts[i], text)
 		}

@@ -134,7 +134,7 @@ func TestRestoredHook(t *testing.T) {
 	}
 	defer func() { _ = ids.Shutdown(t.Context()) }()
 	mux := http.NewServeMux()
-	restored := func(http.ResponseWriter, *http.Request) { ids.Restored() }
+	restored := func(http.ResponseWriter, *http.Request) { ids.OnRestore() }
 	mux.HandleFunc("POST /aws/lambda-microvms/runtime/v1/run", restored) // Lambda MicroVMs
 	mux.HandleFunc("POST /restored", restored)                           // others
 	server := httptest.NewServer(mux)

@@ -219,8 +219,8 @@ func TestMissingFolder(t *testing.T) {
 // file.
 func TestRestoredMachine(t *testing.T) {
 	for what, restore := range map[string]func(*store){
-		"vmclock":  func(s *store) { s.file.machine = func() uint64 { return s.file.life + 1 } },
-		"Restored": (*store).Restored,
+		"vmclock":   func(s *store) { s.file.machine = func() uint64 { return s.file.life + 1 } },
+		"OnRestore": (*store).OnRestore,
 	} {
 		s := open(t, newPath(t))
 		g := acquire(t, s, calls.Request(start))

@@ -21,7 +21,7 @@
 // A machine that is restored from a snapshot more than once, or while the original still runs, has
 // a copy of the file. So does one that is started from an image that contains a file. The copies
 // have one secret and grant the same nodes. Where Linux's vmclock has a generation counter, and
-// where Restored is called on the store, a process that was running refuses the file after the
+// where OnRestore is called on the store, a process that was running refuses the file after the
 // restore, with [ErrCopied]; one that is started later cannot tell. Before such a machine generates
 // IDs, move the file away; or use a store that the machines share.
 //

@@ -30,7 +30,7 @@ var (
 	// ErrLocked is returned if another process held the file for 2 s.
 	ErrLocked = errors.New("boltstore: the file is locked by another process")
 	// ErrCopied is returned if this machine was restored from a snapshot since
-	// New, or Restored was called: another machine may have a copy of the
+	// New, or OnRestore was called: another machine may have a copy of the
 	// file, and both would grant the same nodes. If one has, move the file away, then
 	// start the process again: the next file has another secret.
 	ErrCopied = errors.New("boltstore: the machine was restored from a snapshot, and may not be the only one with this file")
@@ -54,7 +54,7 @@ type file struct {
 	timeout time.Duration
 	machine func() uint64 // restores
 	life    uint64        // the machine's, when the file was opened
-	copied  atomic.Bool   // Restored was called
+	copied  atomic.Bool   // OnRestore was called
 	turn    chan struct{} // one transaction at a time in this process
 }
 

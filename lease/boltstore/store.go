@@ -100,5 +100,5 @@ func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
 	return codec, nil
 }
 
-// Restored implements [driver.Embedded]: every later call returns [ErrCopied].
-func (s *store) Restored() { s.file.copied.Store(true) }
+// OnRestore implements [driver.Embedded]: every later call returns [ErrCopied].
+func (s *store) OnRestore() { s.file.copied.Store(true) }

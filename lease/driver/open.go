@@ -44,10 +44,10 @@ type Embedded interface {
 	Store
 	// Codec returns the codec of the store's own secret. Errors: [lease.ErrNoStore].
 	Codec(ctx context.Context) (*randflake.Codec, error)
-	// Restored must be called after this process was restored from a snapshot, before
-	// [lease.Keeper.Restored]. The store grants nothing from then on: another machine may have a
+	// OnRestore must be called after this process was restored from a snapshot, before
+	// [lease.Keeper.OnRestore]. The store grants nothing from then on: another machine may have a
 	// copy of it.
-	Restored()
+	OnRestore()
 }
 
 // Ensure returns the codec of an embedded store's own secret. It creates the store if it is missing,

@@ -53,7 +53,7 @@ func (e embedded) Codec(ctx context.Context) (*randflake.Codec, error) {
 	return randflake.NewCodec([]byte(d.ID[:16]))
 }
 
-func (embedded) Restored() {}
+func (embedded) OnRestore() {}
 
 // Processes that start at once, without a store, use one secret.
 func TestEnsure(t *testing.T) {
