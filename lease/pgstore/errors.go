@@ -9,28 +9,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Codes of the server's errors, from appendix A of its manual.
-const (
-	noTable     = "42P01"
-	tableExists = "42P07"
-)
+const noTable = "42P01"
 
 // meanings are what codes mean to a store, and what an operator can do.
 var meanings = map[string]struct {
 	sentinel error
 	hint     string
 }{
-	noTable:     {lease.ErrReplaced, ""}, // it was there when the store was found
-	"42703":     {lease.ErrSchemaVersion, "a column is missing"},
-	tableExists: {lease.ErrExists, "a table with that name exists"},
-	"25006":     {nil, "the server is read-only, a standby perhaps; connect to the primary"},
-	"42501": {lease.ErrMisconfigured, "grant SELECT and UPDATE on traceflake_leases, SELECT on traceflake_leases_store, USAGE on their schema; " +
+	"42703": {lease.ErrSchemaVersion, "the table traceflake_store is another program's"},
+	"42809": {lease.ErrExists, ""}, // a table has the view's name
+	"25006": {nil, "the server is read-only, a standby perhaps; connect to the primary"},
+	"42501": {lease.ErrMisconfigured, "grant SELECT and UPDATE on traceflake_store, and USAGE on its schema; " +
 		"to create the store, the role needs CREATE on the schema"},
 	"42704": {lease.ErrMisconfigured, "the URL has a parameter that the server does not know"},
 	"22023": {lease.ErrMisconfigured, "the URL has a parameter with an invalid value"},
@@ -59,8 +55,6 @@ func cause(err error) (text string, sentinel error) {
 		}
 	} else if e, ok := errors.AsType[*net.OpError](err); ok {
 		text = e.Error()
-	} else if errors.Is(err, pgx.ErrNoRows) {
-		text, sentinel = "the row is gone", lease.ErrReplaced
 	}
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted ||
 		strings.Contains(text, "server refused TLS connection") || // which has no code
@@ -70,21 +64,23 @@ func cause(err error) (text string, sentinel error) {
 	return text, sentinel
 }
 
-// explain adds to an error what was being done, what it means, and what to do. pgx tries each
-// address, with and without TLS, and repeats the role, the database and the host each time: here
-// each cause is reported once.
-func explain(ctx context.Context, what string, failed *error) {
-	if *failed == nil {
-		return
+// explain adds to an error what it means, and what to do. pgx tries each address, with and without
+// TLS, and repeats the role, the database and the host each time: here each cause is reported once.
+func explain(ctx context.Context, failed error) error {
+	if failed == nil {
+		return nil
 	}
-	causes := []error{*failed}
-	if connect, ok := errors.AsType[*pgconn.ConnectError](*failed); ok {
+	if undone(failed) {
+		return &driver.Busy{Err: failed}
+	}
+	causes := []error{failed}
+	if connect, ok := errors.AsType[*pgconn.ConnectError](failed); ok {
 		if attempts, ok := connect.Unwrap().(interface{ Unwrap() []error }); ok {
 			causes = attempts.Unwrap()
 		}
 	}
 	_, meaning := cause(causes[0])
-	b := brief{error: *failed}
+	b := brief{error: failed}
 	for _, err := range causes {
 		text, sentinel := cause(err)
 		if !errors.Is(sentinel, meaning) {
@@ -100,7 +96,7 @@ func explain(ctx context.Context, what string, failed *error) {
 			err = fmt.Errorf("%w: %w", sentinel, err)
 		}
 	}
-	*failed = fmt.Errorf("pgstore: %s: %w", what, err)
+	return err
 }
 
 // brief is an error with a shorter text.

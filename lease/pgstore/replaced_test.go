@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func TestSchemas(t *testing.T) {
 	}
 	shared := create(t, path(""), description(t))
 	own := create(t, path("traceflake_fleet"), description(t))
-	execute(t, admin, "GRANT SELECT ON traceflake_leases, traceflake_leases_store TO traceflake_fleet")
+	execute(t, admin, "GRANT SELECT, UPDATE ON traceflake_store TO traceflake_fleet")
 	u, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func TestSchemas(t *testing.T) {
 			t.Errorf("%s: the store %q, %v; want %s", what, d.ID, err, c.want)
 		}
 	}
-	wantError(t, "create a second store", path("").Create(ctx, description(t)), lease.ErrExists, "schema public", shared.ID)
+	wantError(t, "create a second store", path("").Create(ctx, description(t)), lease.ErrExists, shared.ID)
 	if err := path("").Create(ctx, shared); err != nil {
 		t.Errorf("create the same store again: %v", err)
 	}
@@ -55,42 +56,44 @@ func TestSchemas(t *testing.T) {
 // An operator drops the tables, moves them away, or puts others in their place. A client of the store
 // before uses nothing else, and creates nothing. When the store is back, it goes on.
 func TestReplacedWhileInUse(t *testing.T) {
+	const drop = "DROP TABLE traceflake_store CASCADE"
+	const put = "UPDATE traceflake_store AS s SET data = a.data FROM %s AS a WHERE s.name = a.name AND s.name <> 'config'"
 	for _, c := range []struct {
 		name             string
 		replace, restore []string
-		whole            bool   // store: not only its blocks
 		another          bool   // store is created in between
 		written          string // counts the blocks that were written although they belong to another store
+		kept             bool   // config is the one before
 	}{
 		{
-			name: "dropped", whole: true, replace: []string{"DROP TABLE traceflake_leases, traceflake_leases_store"},
+			name: "dropped", replace: []string{drop},
 		}, {
-			name: "dropped, recreated", whole: true, another: true,
-			replace: []string{"DROP TABLE traceflake_leases, traceflake_leases_store"},
-			written: "SELECT count(*) FROM traceflake_leases WHERE version > 0",
+			name: "dropped, recreated", another: true, replace: []string{drop},
+			written: "SELECT count(*) FROM traceflake_leases",
 		}, {
 			name:    "renamed",
-			replace: []string{"ALTER TABLE traceflake_leases RENAME TO away"},
-			restore: []string{"ALTER TABLE away RENAME TO traceflake_leases"},
+			replace: []string{"ALTER TABLE traceflake_store RENAME TO away"},
+			restore: []string{"ALTER TABLE away RENAME TO traceflake_store"},
 		}, {
-			name: "moved, recreated", whole: true, another: true,
-			replace: []string{"CREATE SCHEMA away", "ALTER TABLE traceflake_leases SET SCHEMA away", "ALTER TABLE traceflake_leases_store SET SCHEMA away"},
-			written: "SELECT count(*) FROM traceflake_leases WHERE version > 0",
-			restore: []string{"DROP TABLE traceflake_leases, traceflake_leases_store", "ALTER TABLE away.traceflake_leases SET SCHEMA public",
-				"ALTER TABLE away.traceflake_leases_store SET SCHEMA public"},
+			name: "moved, recreated", another: true,
+			replace: []string{"CREATE SCHEMA away", "ALTER TABLE traceflake_store SET SCHEMA away"},
+			written: "SELECT count(*) FROM traceflake_leases",
+			restore: []string{drop, "ALTER TABLE away.traceflake_store SET SCHEMA public"},
 		}, {
-			name: "only the blocks, copied",
-			replace: []string{"ALTER TABLE traceflake_leases RENAME TO away", "CREATE TABLE traceflake_leases (LIKE away INCLUDING ALL)",
-				"INSERT INTO traceflake_leases SELECT node, repeat('0', 32), granted_from, granted_until, nonce, owner, version FROM away"},
-			written: "SELECT count(*) FROM traceflake_leases AS a JOIN away AS b USING (node) WHERE a.version <> b.version",
-			restore: []string{"DROP TABLE traceflake_leases", "ALTER TABLE away RENAME TO traceflake_leases"},
+			name: "only the pages, by those of another store", kept: true,
+			replace: []string{"CREATE TABLE away AS SELECT * FROM traceflake_store", fmt.Sprintf(put, "other.traceflake_store")},
+			written: "SELECT count(*) FROM traceflake_leases",
+			restore: []string{fmt.Sprintf(put, "away")},
 		}, {
-			name: "emptied", replace: []string{"TRUNCATE traceflake_leases"},
+			name: "emptied", replace: []string{"TRUNCATE traceflake_store"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, admin := context.Background(), connect(t, database(t), nil)
+			dsn := database(t)
+			ctx, admin := context.Background(), connect(t, dsn, nil)
 			s := created(t, admin)
+			execute(t, admin, "CREATE SCHEMA other")
+			created(t, connect(t, dsn, map[string]string{"search_path": "other"}))
 			g, err := s.Acquire(ctx, calls.Request(time.Now()))
 			if err != nil {
 				t.Fatal(err)
@@ -108,7 +111,7 @@ func TestReplacedWhileInUse(t *testing.T) {
 			for call, err := range map[string]error{"acquire": acquire, "renew": renew, "get": get, "release": release} {
 				wantError(t, call, err, lease.ErrReplaced)
 			}
-			if _, err := s.Describe(ctx); c.whole {
+			if _, err := s.Describe(ctx); !c.kept {
 				wantError(t, "describe", err, lease.ErrReplaced)
 			}
 			if c.written != "" && value[int](t, admin, c.written) > 0 {

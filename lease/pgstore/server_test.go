@@ -16,6 +16,7 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
@@ -131,35 +132,73 @@ func created(tb testing.TB, pool *pgxpool.Pool) driver.Store {
 
 var wantError = calls.WantError("pgstore: ", "hunter2")
 
-// A request that is repeated while the server still commits the first one finds its grant.
-func TestRepeatedAcquire(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+// What an Objects must do, on a real server.
+func TestObjects(t *testing.T) {
+	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
+		dsn := database(tb)
+		admin := connect(tb, dsn, nil)
+		u, err := url.Parse(dsn)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		proxy := leasetest.NewProxy(tb, u.Host)
+		u.Host = proxy.Address()
+		return leasetest.Storage{
+			Open: func() (driver.Objects, error) { return pgstore.Objects(tb, u.String()), nil },
+			Delete: func(name string) error {
+				_, err := admin.Exec(context.Background(), "DELETE FROM traceflake_store WHERE name = $1", name)
+				return err
+			},
+			Stall: proxy.Stall,
+		}
+	})
+}
+
+// While the program's own pool has no free connection, leases are granted and renewed.
+func TestProgramsPoolExhausted(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	pool := connect(t, database(t), nil)
-	s, r := created(t, pool), calls.Request(time.Now())
-	first, err := pool.Begin(ctx)
+	pool := connect(t, database(t)+"&pool_max_conns=1", nil)
+	s := created(t, pool)
+	held, err := pool.Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = first.Rollback(ctx) }()
-	if _, err := first.Exec(ctx, "UPDATE traceflake_leases SET version = 1, nonce = $1 WHERE node = $2", r.Nonce, few.BlockSize); err != nil {
+	defer held.Release()
+	g, err := s.Acquire(ctx, calls.Request(time.Now()))
+	if err == nil {
+		_, err = s.Renew(ctx, g, calls.Renewal(g))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The view shows people what the store says.
+func TestView(t *testing.T) {
+	pool := connect(t, database(t), nil)
+	s := created(t, pool)
+	r := calls.Request(time.Now())
+	r.Owner = `pod "é" \n {"Node":1}`
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
 		t.Fatal(err)
 	}
-	var g lease.Grant
-	answered := make(chan error, 1)
-	go func() {
-		var err error
-		g, err = s.Acquire(ctx, r)
-		answered <- err
-	}()
-	for waiting := 0; waiting == 0 && ctx.Err() == nil; time.Sleep(time.Millisecond) {
-		waiting = value[int](t, pool, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-	}
-	if err := first.Commit(ctx); err != nil {
+	rows, err := pool.Query(t.Context(), `SELECT node, granted_from, granted_until, nonce, owner, version
+		FROM traceflake_leases WHERE granted_until > now()`)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := <-answered; err != nil || g.Node != few.BlockSize {
-		t.Errorf("acquire: got %+v, %v; want the block %d", g, err, few.BlockSize)
+	type block struct {
+		Node                      uint32
+		GrantedFrom, GrantedUntil time.Time
+		Nonce, Owner              string
+		Version                   uint64
+	}
+	got, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[block])
+	got.GrantedFrom, got.GrantedUntil = got.GrantedFrom.UTC(), got.GrantedUntil.UTC()
+	if want := (block{g.Node, g.Start, g.End, g.Nonce, r.Owner, g.Version}); err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 }
 
@@ -179,7 +218,7 @@ func TestRequests(t *testing.T) {
 	config := connect(t, database(t), nil).Config()
 	config.ConnConfig.Tracer = &statements
 	calls.Costs(t, func() (driver.Store, error) { return pgstore.New(config) }, &statements.n, map[string]int64{
-		"start": 1, "acquire": 1, "acquire again": 1, "acquire in vain": 1, "renew": 1, "get": 1, "release": 1, "list": 2,
-		"add secret": 1, "raise": 4, // begin, commit, and two between
+		"start": 1, "acquire": 2, "acquire again": 1, "acquire in vain": 2, "renew": 2, "get": 1, "release": 2, "list": 1,
+		"add secret": 2, "raise": 4,
 	})
 }

@@ -73,8 +73,25 @@ func cancelledWait(t *testing.T, setting, severity string) {
 			}
 		}
 	}
+	// A renewal reads the row before commits wait, and writes it after that.
+	locked, next, renewed := server.Connect(t), calls.Renewal(g), make(chan error, 1)
+	execute(t, locked, "BEGIN; SELECT FROM traceflake_store WHERE name LIKE 'page-%' FOR NO KEY UPDATE")
+	go func() {
+		_, err := s.Renew(ctx, g, next)
+		renewed <- err
+	}()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if value[bool](t, admin, `SELECT count(*) > 0 FROM pg_stat_activity
+			WHERE application_name = 'waits' AND wait_event_type = 'Lock'`) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the renewal does not wait for the locked row")
+		}
+	}
 	standby("absent")
 	defer standby("")
+	execute(t, locked, "ROLLBACK")
 	cancelled := func(call func() error) error {
 		done := make(chan error, 1)
 		go func() { done <- call() }()
@@ -91,15 +108,14 @@ func cancelledWait(t *testing.T, setting, severity string) {
 		}
 	}
 	get := func() error { _, err := s.Get(ctx, g.Node); return err }
+	wantError(t, "renew", cancelled(func() error { return <-renewed }), nil, "unknown")
 	for began := time.Now(); cancelled(get) == nil; { // the server obeys the setting after a moment
 		if time.Since(began) > 10*time.Second {
 			t.Fatal("no commit waits for the standby")
 		}
 	}
-	next := calls.Renewal(g)
 	for what, call := range map[string]func() error{
 		"acquire":    func() error { _, err := acquire(); return err },
-		"renew":      func() error { _, err := s.Renew(ctx, g, next); return err },
 		"get":        get,
 		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
 		"create": func() error {

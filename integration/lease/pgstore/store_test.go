@@ -49,7 +49,7 @@ func harness(dsn string, admin *pgx.Conn) rowtest.Harness {
 		execute(tb, admin, "CREATE SCHEMA "+schema)
 		s := processes.Store(dsn + "&search_path=" + schema)
 		s.Delete = func() error {
-			_, err := admin.Exec(context.Background(), fmt.Sprintf("DROP TABLE %s.traceflake_leases, %[1]s.traceflake_leases_store", schema))
+			_, err := admin.Exec(context.Background(), fmt.Sprintf("DROP TABLE %s.traceflake_store CASCADE", schema))
 			return err
 		}
 		return s

@@ -1,0 +1,172 @@
+package pgstore
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// objects is a [driver.Objects] in one table of a PostgreSQL database. Versions are random: those of a
+// table that was dropped never recur in the one that takes its place.
+type objects struct {
+	pool   *pgxpool.Pool
+	schema string // of the table
+}
+
+// row is an object as a statement read or wrote it.
+type row struct {
+	Name, Version string
+	Data          string // in hex digits
+	Now           int64
+	Place         string
+	Durable       string
+}
+
+func (r row) object() (driver.Object, error) {
+	data, err := hex.DecodeString(r.Data)
+	return driver.Object{Data: data, Version: r.Version, Time: time.Unix(r.Now, 0).UTC()}, err
+}
+
+// Read implements [driver.Objects]. It needs the primary: it waits for what it reads to be durable.
+func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
+	rows, err := o.query(ctx, readSQL, name)
+	if code(err) == noTable {
+		return driver.Object{}, nil
+	}
+	if err != nil || len(rows) == 0 {
+		return driver.Object{}, explain(ctx, err)
+	}
+	return rows[0].object()
+}
+
+// Write implements [driver.Objects]. It is one statement. If it creates an object, it creates the
+// table, too: nothing but the creation of a store does.
+func (o *objects) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+	next := lease.NewNonce()
+	sql, args := replaceSQL, []any{name, version, data, next}
+	if version == "" {
+		sql, args = insertSQL, []any{name, data, next}
+	}
+	rows, err := o.query(ctx, sql, args...)
+	if code(err) == noTable && version == "" {
+		if err = o.create(ctx); err == nil {
+			rows, err = o.query(ctx, sql, args...)
+		}
+	}
+	switch {
+	case code(err) == noTable, undone(err):
+		return driver.Object{}, driver.ErrChanged
+	case err != nil:
+		return driver.Object{}, explain(ctx, err)
+	case len(rows) > 0:
+		return rows[0].object()
+	}
+	if now, err := o.Read(ctx, name); err == nil && now.Version == version { // and had it then
+		return driver.Object{}, errNotWritten
+	}
+	return driver.Object{}, driver.ErrChanged
+}
+
+// errNotWritten is returned if a row that could be written is not.
+var errNotWritten = errors.New("the row was not written; does a rule, trigger or policy of the table interfere?")
+
+// List implements [driver.Objects]. It is one statement, which lists the data too.
+func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
+	rows, err := o.query(ctx, listSQL)
+	if err != nil && code(err) != noTable {
+		return nil, explain(ctx, err)
+	}
+	all := make(map[string]driver.Object, len(rows))
+	for _, r := range rows {
+		if all[r.Name], err = r.object(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Close closes the connections. Those to a server that does not respond are closed within 15 s.
+func (o *objects) Close() error {
+	o.pool.Close()
+	return nil
+}
+
+// warning is the key under which a connection keeps the server's last warning.
+const warning = "traceflake: warning"
+
+// prepare has connections keep the server's warnings. A statement is sent in one round trip and
+// unnamed, so that it leaves nothing behind in a session that pgbouncer gives to another client next.
+func prepare(config *pgx.ConnConfig) {
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+		if n.SeverityUnlocalized == "WARNING" { // Severity is in the server's language
+			c.CustomData()[warning] = n.Message
+		}
+	}
+}
+
+// session calls f with a connection.
+//
+// A warning is an error: if the wait for a synchronous standby is cancelled, the server commits with
+// a warning, and a failover may lose that commit.
+func (o *objects) session(ctx context.Context, f func(*pgx.Conn) error) error {
+	return o.pool.AcquireFunc(ctx, func(pooled *pgxpool.Conn) error {
+		c := pooled.Conn()
+		heard := c.PgConn().CustomData()
+		delete(heard, warning)
+		if err := f(c); err != nil {
+			return err
+		}
+		if text, warned := heard[warning]; warned {
+			return fmt.Errorf("the server warned, and it is unknown whether the commit is durable: %s", text)
+		}
+		return nil
+	})
+}
+
+// query runs one statement, which is a transaction of its own.
+func (o *objects) query(ctx context.Context, sql string, args ...any) (found []row, err error) {
+	var read []row
+	err = o.session(ctx, func(c *pgx.Conn) error {
+		rows, err := c.Query(ctx, o.sql(sql), args...)
+		if err == nil {
+			read, err = pgx.CollectRows(rows, pgx.RowToStructByName[row])
+		}
+		return err
+	})
+	if err == nil { // otherwise what was read may not have been committed
+		found = read
+	}
+	return found, err
+}
+
+// create creates the table and the view, unless another operator has.
+func (o *objects) create(ctx context.Context) error {
+	return o.session(ctx, func(c *pgx.Conn) error {
+		return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{BeginQuery: beginSQL}, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, o.sql(createSQL))
+			return err
+		})
+	})
+}
+
+// sql fills in the full names of the table and the view. No statement relies on the server's search
+// path: behind pgbouncer it may be another client's.
+func (o *objects) sql(statement string) string {
+	return strings.ReplaceAll(statement, "{schema}", pgx.Identifier{o.schema}.Sanitize())
+}
+
+// undone reports whether the server says that it did nothing, because of what another client did at
+// this moment: a serialization failure or a deadlock.
+func undone(err error) bool { return slices.Contains([]string{"40001", "40P01"}, code(err)) }
