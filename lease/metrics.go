@@ -32,6 +32,7 @@ var outcomes = []struct {
 	name string
 }{
 	{nil, ""},
+	{ErrRaised, "raised"}, // before ErrNoFreeNode, which it is too
 	{ErrNoFreeNode, "no_free_node"},
 	{ErrClockAhead, "clock_ahead"},
 	{ErrLost, "lost"},
@@ -84,7 +85,10 @@ type counts struct {
 // misses the first count of a series that begins with it. These are the ones of which a single
 // count matters. Alerts on other requests are about failures that last.
 func newCounts() *counts {
-	c := &counts{of: map[series]int64{{operation: "acquire", outcome: "no_free_node"}: 0}}
+	c := &counts{of: map[series]int64{
+		{operation: "acquire", outcome: "no_free_node"}: 0,
+		{operation: "acquire", outcome: "raised"}:       0,
+	}}
 	for _, why := range []reason{clockGap, clockBehind, contradicted, cloned, restored, raisedAway, taken} {
 		c.of[series{reason: why}] = 0
 	}

@@ -79,7 +79,7 @@ func requests(operation, outcome string) string {
 func TestMetrics(t *testing.T) {
 	option, collect := metered(t)
 	b := newBench(t, option)
-	want := map[string]float64{blocks: 0, remaining: 0, requests("acquire", "no_free_node"): 0}
+	want := map[string]float64{blocks: 0, remaining: 0, requests("acquire", "no_free_node"): 0, requests("acquire", "raised"): 0}
 	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "raised", "taken"} {
 		want[drops+reason] = 0
 	}

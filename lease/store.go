@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/entropy"
@@ -28,6 +29,9 @@ var (
 	// ErrNoFreeNode is returned by Acquire if every block is granted beyond the request's Now. Try
 	// again when a lease has ended, or create a store with more nodes or smaller blocks.
 	ErrNoFreeNode = errors.New("lease: no free block of nodes")
+	// ErrRaised is the ErrNoFreeNode of a store that an operator raised, or created with a secret of
+	// other stores: it grants nothing before a time that the error contains. Processes recover then.
+	ErrRaised = fmt.Errorf("%w: the store was raised", ErrNoFreeNode)
 	// ErrClockAhead is returned by Acquire and Renew if the client's clock is ahead of the
 	// store's, if it has one, by more than MaxClockAhead. Set the client's clock.
 	ErrClockAhead = errors.New("lease: the clock is ahead of the store's")

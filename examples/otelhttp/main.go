@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
 	"github.com/traceflake/traceflake/propagation/xtraceid"
@@ -57,7 +58,10 @@ func run(ctx context.Context, args []string) error {
 	go func() { ended <- server.Serve(listener) }()
 	fmt.Fprintf(os.Stderr, "%s serves http://%s\n", name, listener.Addr())
 	if address := os.Getenv("PROBE_ADDRESS"); address != "" { // not for the outside
-		probes := &http.Server{Handler: ids.ReadyHandler(), ReadHeaderTimeout: 10 * time.Second}
+		mux := http.NewServeMux()
+		mux.Handle("/ready", ids.ReadyHandler())
+		mux.Handle("/metrics", promhttp.Handler())
+		probes := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 		defer probes.Close()
 		listener, err := net.Listen("tcp", address)
 		if err == nil {

@@ -8,8 +8,10 @@ import (
 
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
@@ -19,7 +21,7 @@ import (
 )
 
 // startTelemetry sets OpenTelemetry's globals. Call the function that it returns at the end:
-// it sends the spans that are left and gives the lease back.
+// it sends the spans and counts that are left and gives the lease back.
 func startTelemetry(ctx context.Context, service string) (
 	ids *setup.IDs, stop func(context.Context) error, err error,
 ) {
@@ -32,6 +34,10 @@ func startTelemetry(ctx context.Context, service string) (
 	if err != nil {
 		return nil, nil, err
 	}
+	reader, err := autoexport.NewMetricReader(ctx, autoexport.WithFallbackMetricReader(scraped))
+	if err != nil {
+		return nil, nil, err
+	}
 	ids, err = setup.FromEnv(ctx) // TRACEFLAKE_STORE and others
 	if err != nil {
 		return nil, nil, err
@@ -39,6 +45,8 @@ func startTelemetry(ctx context.Context, service string) (
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithIDGenerator(ids), sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	otel.SetTracerProvider(provider)
+	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
+	otel.SetMeterProvider(metrics) // the alerts of deploy/prometheus need it
 
 	// If headers contradict each other the last propagator decides. x-trace-id names the
 	// trace, so xtraceid is the last: if a gateway has begun its own trace in traceparent,
@@ -48,8 +56,8 @@ func startTelemetry(ctx context.Context, service string) (
 		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New()))
 
 	return ids, func(ctx context.Context) error {
-		// ids gives the lease back even if the exporter has used up ctx.
-		return errors.Join(provider.Shutdown(ctx), ids.Shutdown(ctx))
+		// ids gives the lease back even if the exporters have used up ctx.
+		return errors.Join(provider.Shutdown(ctx), metrics.Shutdown(ctx), ids.Shutdown(ctx))
 	}, nil
 }
 
@@ -61,3 +69,7 @@ func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	}
 	return stdouttrace.New()
 }
+
+// scraped returns the reader behind promhttp.Handler, for Prometheus to scrape. It is used unless
+// OTEL_METRICS_EXPORTER is set: otlp pushes to OTEL_EXPORTER_OTLP_ENDPOINT every minute.
+func scraped(context.Context) (sdkmetric.Reader, error) { return prometheus.New() }

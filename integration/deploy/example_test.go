@@ -67,6 +67,9 @@ func TestHeaders(t *testing.T) {
 	orders, at := serve("orders", "OTEL_SERVICE_NAME=books", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://127.0.0.1:1")
 	shop, urls := serve("shop", "ORDERS_URL="+at[0])
 	// The reason for not being ready is not for the outside.
+	if _, text := get(t, at[1]+"/metrics"); !strings.Contains(text, "\ntraceflake_id_fallbacks_total{") {
+		t.Errorf("metrics:\n%s", text)
+	}
 	for url, want := range map[string]string{at[0] + "/ready": "ordered\n", at[1] + "/ready": "ready\n"} {
 		if _, text := get(t, url); text != want {
 			t.Errorf("%s: %q, want %q", url, text, want)
@@ -116,14 +119,15 @@ func TestHeaders(t *testing.T) {
 }
 
 // run builds the README's program and starts it after some commands.
-func run(t *testing.T, program, commands string) (binary string, p *child.Server) {
+func run(t *testing.T, program, commands string) (binary, metrics string, p *child.Server) {
 	t.Helper()
-	at, err := child.Addresses(1)
+	at, err := child.Addresses(2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	source := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(source, []byte(strings.Replace(program, "127.0.0.1:8080", at[0], 1)), 0o600); err != nil {
+	program = strings.NewReplacer("127.0.0.1:8080", at[0], "127.0.0.1:9464", at[1]).Replace(program)
+	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	binary = child.Build(t, source)
@@ -134,7 +138,7 @@ func run(t *testing.T, program, commands string) (binary string, p *child.Server
 	if err := p.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return binary, p
+	return binary, at[1], p
 }
 
 // The README's program prints the span of a request. If the port is taken, it says so and ends. With
@@ -147,7 +151,7 @@ func TestQuickStart(t *testing.T) {
 	if lines := strings.Count(program, "\n"); !ok || lines > 36 {
 		t.Errorf("the quick start has %d lines, want at most 36:\n%s", lines, program)
 	}
-	binary, service := run(t, program, "")
+	binary, _, service := run(t, program, "")
 	header, _ := get(t, "http://"+service.Address)
 	id := header.Get("x-trace-id")
 	second, err := exec.CommandContext(t.Context(), binary).CombinedOutput()
@@ -184,7 +188,7 @@ func TestQuickStart(t *testing.T) {
 		t.Fatalf("unexpected commands:\n%s\n%s", install, commands)
 	}
 	store, traceflake := child.ForTest(t, servers.Postgres).DSN(), child.Build(t, child.Traceflake)
-	_, service = run(t, program, "traceflake() { "+traceflake+" \"$@\"; }\n"+strings.Replace(commands, shown, "'"+store+"'", 1))
+	_, metrics, service := run(t, program, "traceflake() { "+traceflake+" \"$@\"; }\n"+strings.Replace(commands, shown, "'"+store+"'", 1))
 	held := func(want int) {
 		t.Helper()
 		list, err := exec.CommandContext(t.Context(), traceflake, "lease", "list", "--store", store).CombinedOutput()
@@ -194,6 +198,9 @@ func TestQuickStart(t *testing.T) {
 	}
 	get(t, "http://"+service.Address)
 	held(1)
+	if _, text := get(t, "http://"+metrics+"/metrics"); !regexp.MustCompile(`(?m)^traceflake_lease_blocks\{.*\} 1$`).MatchString(text) {
+		t.Errorf("the metrics do not show the lease:\n%s", text)
+	}
 	end(t, service)
 	held(0)
 }

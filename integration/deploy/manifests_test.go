@@ -16,6 +16,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
@@ -25,8 +26,8 @@ import (
 var stores = []string{"kubernetes", "postgres", "s3"}
 
 // render returns what `kubectl apply -k` applies for a store, in a namespace, with the kustomization
-// that docs/kubernetes.md shows.
-func render(t *testing.T, store, namespace string, components ...string) resmap.ResMap {
+// that docs/kubernetes.md shows. After the store come components, by name, and further objects.
+func render(t *testing.T, store, namespace string, more ...string) resmap.ResMap {
 	t.Helper()
 	documented := regexp.MustCompile("(?s)```yaml\n([^`]*kind: Kustomization[^`]*)```").FindStringSubmatch(read(t, "docs/kubernetes.md"))
 	if documented == nil {
@@ -43,8 +44,16 @@ func render(t *testing.T, store, namespace string, components ...string) resmap.
 	overlay := regexp.MustCompile(`(?m)^namespace: .*$`).ReplaceAllString(documented[1], "namespace: "+namespace)
 	overlay = regexp.MustCompile(`https://\S*//deploy/kubernetes/stores/kubernetes\?ref=\S+`).
 		ReplaceAllString(overlay, manifests+"/stores/"+store)
-	for _, c := range components {
-		overlay += "components: [" + manifests + "/" + c + "]\n"
+	for i, m := range more {
+		if !strings.HasPrefix(m, "{") {
+			overlay += "components: [" + manifests + "/" + m + "]\n"
+			continue
+		}
+		name := fmt.Sprintf("object-%d.yaml", i)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(m), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay = strings.Replace(overlay, "resources:\n", "resources:\n  - "+name+"\n", 1)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
 		t.Fatal(err)
@@ -56,6 +65,17 @@ func render(t *testing.T, store, namespace string, components ...string) resmap.
 	return objects
 }
 
+func decode(t *testing.T, r *resource.Resource, into any) {
+	t.Helper()
+	text, err := r.AsYAML()
+	if err == nil {
+		err = yaml.Unmarshal(text, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // object decodes the only object of a kind.
 func object(t *testing.T, objects resmap.ResMap, kind string, into any) {
 	t.Helper()
@@ -63,13 +83,7 @@ func object(t *testing.T, objects resmap.ResMap, kind string, into any) {
 	for _, r := range objects.Resources() {
 		if r.GetKind() == kind {
 			found++
-			text, err := r.AsYAML()
-			if err == nil {
-				err = yaml.Unmarshal(text, into)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			decode(t, r, into)
 		}
 	}
 	if found != 1 {
@@ -78,7 +92,7 @@ func object(t *testing.T, objects resmap.ResMap, kind string, into any) {
 }
 
 type template struct {
-	Metadata struct{ Labels map[string]string }
+	Metadata struct{ Labels, Annotations map[string]string }
 	Spec     struct {
 		TerminationGracePeriodSeconds int
 		AutomountServiceAccountToken  bool
@@ -130,6 +144,16 @@ func service(t *testing.T, objects resmap.ResMap) (template, container) {
 	return d.Spec.Template, d.Spec.Template.Spec.Containers[0]
 }
 
+// selects reports whether a selector, which is not empty, selects a pod.
+func selects(selector map[string]string, pod template) bool {
+	for name, value := range selector {
+		if pod.Metadata.Labels[name] != value {
+			return false
+		}
+	}
+	return len(selector) > 0
+}
+
 // published returns the Service's port, which must be the first of the pods that it selects.
 func published(t *testing.T, objects resmap.ResMap) (port int) {
 	t.Helper()
@@ -144,7 +168,7 @@ func published(t *testing.T, objects resmap.ResMap) (port int) {
 	}
 	object(t, objects, "Service", &svc)
 	pod, c := service(t, objects)
-	if len(svc.Spec.Ports) != 1 || svc.Spec.Ports[0].TargetPort != c.Ports[0].Name || !maps.Equal(svc.Spec.Selector, pod.Metadata.Labels) {
+	if len(svc.Spec.Ports) != 1 || svc.Spec.Ports[0].TargetPort != c.Ports[0].Name || !selects(svc.Spec.Selector, pod) {
 		t.Fatalf("the Service %+v is not for the pods %+v", svc, pod)
 	}
 	return svc.Spec.Ports[0].Port
@@ -168,7 +192,7 @@ func TestManifests(t *testing.T) {
 				}
 			}
 			object(t, objects, "PodDisruptionBudget", &budget)
-			if selected := budget.Spec.Selector.MatchLabels; len(selected) == 0 || !maps.Equal(selected, pod.Metadata.Labels) {
+			if selected := budget.Spec.Selector.MatchLabels; !selects(selected, pod) {
 				t.Errorf("the pods have %v, the PodDisruptionBudget selects %v", pod.Metadata.Labels, selected)
 			}
 			env := make(map[string]string)
@@ -202,11 +226,77 @@ func TestManifests(t *testing.T) {
 			}
 		})
 	}
-	// The strict variant is a component on top of any store.
-	_, c := service(t, render(t, "postgres", "orders", "strict"))
-	if !slices.Contains(c.Env, variable{Name: setup.StrictVar, Value: "1"}) || c.StartupProbe == nil ||
-		c.StartupProbe.HTTPGet.Path != "/ready" || c.StartupProbe.HTTPGet.Port != c.Ports[1].Name {
-		t.Errorf("strict: %+v, %+v", c.Env, c.StartupProbe)
+}
+
+// The strict variant is a component on top of any store, for every Deployment with its label,
+// whatever its container's name, and for no other.
+func TestStrictManifests(t *testing.T) {
+	deployment := func(name, label string) string {
+		return fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": %q, "labels": {%s}},
+			"spec": {"template": {"spec": {"containers": [{"name": %[1]q, "image": "i", "env": [{"name": "A", "value": "b"}]}]}}}}`, name, label)
+	}
+	objects := render(t, "postgres", "orders", "strict", deployment("shop", `"traceflake": "leases"`), deployment("cache", ""))
+	seen := make(map[string]bool)
+	for _, r := range objects.Resources() {
+		if r.GetKind() != "Deployment" {
+			continue
+		}
+		var d struct{ Spec struct{ Template template } }
+		decode(t, r, &d)
+		containers, name := d.Spec.Template.Spec.Containers, r.GetName()
+		if len(containers) != 1 {
+			t.Errorf("%s has %d containers, want 1", name, len(containers))
+		}
+		c := containers[0]
+		strict := slices.Contains(c.Env, variable{Name: setup.StrictVar, Value: "1"}) &&
+			c.StartupProbe != nil && c.StartupProbe.HTTPGet.Path == "/ready" && c.StartupProbe.HTTPGet.Port == "probes"
+		seen[name] = strict
+	}
+	if want := map[string]bool{"orders": true, "shop": true, "cache": false}; !maps.Equal(seen, want) {
+		t.Errorf("strict are %v, want %v", seen, want)
+	}
+}
+
+// What the operator of Prometheus scrapes is the port of the pods that serves /metrics, and its
+// rules are those of deploy/prometheus. TRACEFLAKE_UPDATE=1 writes them again.
+func TestMonitoring(t *testing.T) {
+	const file, head = "deploy/kubernetes/monitoring/rules.yaml", `# Written from deploy/prometheus/traceflake.rules.yml, whose comments apply.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: traceflake
+spec:
+`
+	want := head
+	for line := range strings.Lines(read(t, "deploy/prometheus/traceflake.rules.yml")) {
+		if !strings.HasPrefix(line, "#") {
+			want += strings.TrimRight("  "+line, " \n") + "\n"
+		}
+	}
+	if os.Getenv("TRACEFLAKE_UPDATE") != "" {
+		if err := os.WriteFile(filepath.Join(root, file), []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read(t, file) != want {
+		t.Errorf("%s differs from the rules", file)
+	}
+	objects := render(t, "s3", "orders", "monitoring")
+	var monitor struct {
+		Spec struct {
+			Selector            struct{ MatchLabels map[string]string }
+			PodMetricsEndpoints []struct{ Port, Interval, Path string }
+		}
+	}
+	object(t, objects, "PodMonitor", &monitor)
+	pod, c := service(t, objects)
+	port := c.Ports[1]
+	if endpoints := monitor.Spec.PodMetricsEndpoints; !selects(monitor.Spec.Selector.MatchLabels, pod) ||
+		len(endpoints) != 1 || endpoints[0].Port != port.Name || endpoints[0].Path != "" {
+		t.Errorf("%+v does not scrape %+v of the pods %+v", monitor, port, pod.Metadata)
+	}
+	if at := pod.Metadata.Annotations; at["prometheus.io/port"] != fmt.Sprint(port.ContainerPort) || at["prometheus.io/scrape"] != "true" {
+		t.Errorf("the annotations %v are not for %+v", at, port)
 	}
 }
 

@@ -90,6 +90,9 @@ func TestServiceRuns(t *testing.T) {
 			running := start(t, cmd)
 			urls := await(t, running, 2, served)
 			get(t, urls[1]+"/ready")
+			if _, text := get(t, urls[1]+"/metrics"); !strings.Contains(text, "\ntraceflake_lease_blocks{") {
+				t.Errorf("metrics:\n%s", text)
+			}
 			header, _ := get(t, urls[0])
 			id, err := trace.TraceIDFromHex(header.Get("x-trace-id"))
 			if err != nil {

@@ -250,13 +250,29 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Alerts use exported series only, and every alert has a test in which it fires and one in which
+// pages is where operators read the pages of this repository.
+const pages = "https://github.com/traceflake/traceflake/blob/main/"
+
+// anchors returns the names that GitHub gives to the sections of a page.
+func anchors(t *testing.T, page string) (names []string) {
+	t.Helper()
+	dropped := regexp.MustCompile(`[^\w\- ]`)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(read(t, page), -1) {
+		names = append(names, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading[1]), ""), " ", "-"))
+	}
+	return names
+}
+
+// Alerts use exported series only, their runbook exists, and every alert has a test in which it fires and one in which
 // it does not.
 func TestAlerts(t *testing.T) {
 	all := exported(t)
 	var rules struct {
 		Groups []struct {
-			Rules []struct{ Alert, Expr string }
+			Rules []struct {
+				Alert, Expr string
+				Annotations map[string]string
+			}
 		}
 	}
 	var tests struct {
@@ -287,6 +303,10 @@ func TestAlerts(t *testing.T) {
 		for _, r := range group.Rules {
 			if _, err := check(r.Expr, all); err != nil {
 				t.Errorf("%s: %v", r.Alert, err)
+			}
+			page, anchor, _ := strings.Cut(strings.TrimPrefix(r.Annotations["runbook_url"], pages), "#")
+			if !slices.Contains(anchors(t, page), anchor) {
+				t.Errorf("%s: there is no section %q", r.Alert, r.Annotations["runbook_url"])
 			}
 			if !fires[r.Alert] || !quiet[r.Alert] {
 				t.Errorf("%s needs a test in which it fires (has one: %t) and one in which it does not (%t)", r.Alert, fires[r.Alert], quiet[r.Alert])
@@ -357,10 +377,12 @@ var macros = strings.NewReplacer(
 	"$__fromTime", "toDateTime(1791972000)",
 	"$__toTime", "toDateTime(1791975600)",
 	"$service", "'shop','orders'",
+	"$database", "telemetry",
+	"$table", "spans",
 )
 
 // spans inserts the traces of an hour, one with an error and one with a foreign ID.
-const spans = `INSERT INTO otel.otel_traces
+const spans = `INSERT INTO telemetry.spans
 	(Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage)
 SELECT begin + INTERVAL number % 2 second AS Timestamp,
 	if(number < 2, '4bf92f3577b34da6a3ce929d0e0e4736', traceIDAt(begin, 0, number - number % 2 + 1)),
@@ -369,18 +391,19 @@ SELECT begin + INTERVAL number % 2 second AS Timestamp,
 	if(number = 3, 'Error', 'Ok'), if(number = 3, 'no stock', '')
 FROM (SELECT number, toDateTime64(1791972600, 9, 'UTC') + INTERVAL number - number % 2 second AS begin FROM numbers(200))`
 
-// Every query of the dashboard runs on the table of clickhouse.Schema and returns rows.
+// Every query of the dashboard runs on the table of clickhouse.Schema, whatever its name, and returns
+// rows.
 func TestTracesDashboard(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
-	e.Run(t, []string{"DROP DATABASE IF EXISTS otel SYNC", "CREATE DATABASE otel"}, nil)
+	e.Run(t, []string{"DROP DATABASE IF EXISTS telemetry SYNC", "CREATE DATABASE telemetry"}, nil)
 	t.Cleanup(func() {
-		if _, err := e.Query(context.Background(), "DROP DATABASE otel SYNC"); err != nil {
+		if _, err := e.Query(context.Background(), "DROP DATABASE telemetry SYNC"); err != nil {
 			t.Error(err)
 		}
 	})
-	statements, err := clickhouse.Schema{Database: "otel"}.Statements()
+	statements, err := clickhouse.Schema{Database: "telemetry", Table: "spans"}.Statements()
 	e.Run(t, append(statements, spans), err)
-	trace := e.Rows(t, "SELECT max(TraceId) FROM otel.otel_traces WHERE ServiceName = 'orders'")[0][0]
+	trace := e.Rows(t, "SELECT max(TraceId) FROM telemetry.spans WHERE ServiceName = 'orders'")[0][0]
 	d := dashboardOf(t, "traces.json")
 	queries := 0
 	for _, p := range d.Panels {
@@ -403,7 +426,7 @@ func TestTracesDashboard(t *testing.T) {
 	}
 	for _, v := range d.Templating.List {
 		if v.Type == "query" {
-			e.Rows(t, v.Query)
+			e.Rows(t, macros.Replace(v.Query))
 		}
 	}
 }

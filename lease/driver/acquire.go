@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -96,6 +95,7 @@ func (p *page) offer(r lease.Request) (best Block, ok bool) {
 // search returns the number of the first page in the order that offers a block. It writes nothing.
 // It may miss a block that is released after its page was read.
 func (s *store) search(ctx context.Context, c *config, r lease.Request, order []int) (int, error) {
+	var taken []driver.Block
 	for size := 1; len(order) > 0; size = min(2*size, atOnce) {
 		size = min(size, len(order))
 		found, err := s.readAll(ctx, c, order[:size], nil)
@@ -106,10 +106,13 @@ func (s *store) search(ctx context.Context, c *config, r lease.Request, order []
 			if _, ok := p.offer(r); ok {
 				return p.Number, nil
 			}
+			for i := range p.nodes.Blocks() {
+				taken = append(taken, p.get(p.nodes.Block(i).Node))
+			}
 		}
 		order = order[size:]
 	}
-	return 0, fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, c.nodes().Blocks())
+	return 0, driver.NoneFree(taken, r.Now)
 }
 
 // readAll returns pages, in the same order. It does not read those whose data

@@ -19,6 +19,21 @@ func (b Block) Free(now time.Time) bool {
 	return b.End.Unix() <= now.Unix()
 }
 
+// NoneFree returns the error of Acquire if none of the blocks is free at now: [lease.ErrRaised] if
+// one of them was raised, otherwise [lease.ErrNoFreeNode]. Only Raise clears a nonce.
+func NoneFree(blocks []Block, now time.Time) error {
+	var until time.Time // the first at which a raised block is free
+	for _, b := range blocks {
+		if b.Nonce == "" && !b.Free(now) && (until.IsZero() || b.End.Before(until)) {
+			until = b.End
+		}
+	}
+	if until.IsZero() {
+		return fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, len(blocks))
+	}
+	return fmt.Errorf("%w, and grants nothing before %s", lease.ErrRaised, text(until))
+}
+
 // Acquire grants the block for [now, now+TTL). The request must have passed
 // [CheckRequest]. Errors: [lease.ErrNoFreeNode] if the block is not free.
 //

@@ -181,6 +181,22 @@ func renewal(nonce string, end time.Time) lease.Request {
 	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }
 
+// A store without a free block says whether it is full or raised, and until when.
+func TestNoneFree(t *testing.T) {
+	held, _ := heldBlock()
+	over := held.Raise(at(10 * time.Second))
+	over.End = at(-time.Minute) // raised, long ago
+	full := NoneFree([]Block{held, over, held}, testStart)
+	if !errors.Is(full, lease.ErrNoFreeNode) || errors.Is(full, lease.ErrRaised) || !strings.Contains(full.Error(), "all 3 are granted") {
+		t.Errorf("full: %v", full)
+	}
+	raised := NoneFree([]Block{held, held.Raise(at(2 * time.Hour)), over.Raise(at(30 * time.Minute))}, testStart)
+	if !errors.Is(raised, lease.ErrNoFreeNode) || !errors.Is(raised, lease.ErrRaised) ||
+		!strings.Contains(raised.Error(), "grants nothing before "+text(at(30*time.Minute))) {
+		t.Errorf("raised: %v", raised)
+	}
+}
+
 func TestCheckRaise(t *testing.T) {
 	epoch, end := time.Unix(randflake.Epoch, 0), time.Unix(randflake.EndOfLife, 0)
 	for until, want := range map[time.Time]error{

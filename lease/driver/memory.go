@@ -114,7 +114,7 @@ func (m *Memory) Acquire(ctx context.Context, r lease.Request) (g lease.Grant, e
 		i := slices.IndexFunc(m.blocks, func(b Block) bool { return b.Nonce == r.Nonce })
 		if i < 0 {
 			if i = slices.IndexFunc(m.blocks, func(b Block) bool { return b.Free(r.Now) }); i < 0 {
-				return fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, len(m.blocks))
+				return NoneFree(m.blocks, r.Now)
 			}
 			m.blocks[i], err = m.blocks[i].Acquire(Shorten(r, m.about))
 		}

@@ -4,7 +4,7 @@
 //	go run ./gateway 127.0.0.1:8080 http://127.0.0.1:8081
 //
 // Spans are printed unless OTEL_EXPORTER_OTLP_ENDPOINT says where they go. TRACEFLAKE_STORE leases
-// the nodes; PROBE_ADDRESS, such as :8081, serves /ready.
+// the nodes; PROBE_ADDRESS, such as :8081, serves /ready and /metrics.
 package main
 
 import (
@@ -20,11 +20,15 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
@@ -74,6 +78,9 @@ func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return stdouttrace.New()
 }
 
+// scraped returns the reader behind promhttp.Handler, unless OTEL_METRICS_EXPORTER says otherwise.
+func scraped(context.Context) (sdkmetric.Reader, error) { return prometheus.New() }
+
 // run serves until ctx ends.
 func run(ctx context.Context, address, backend string) error {
 	target, err := url.Parse(backend)
@@ -83,9 +90,12 @@ func run(ctx context.Context, address, backend string) error {
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(semconv.ServiceName("gateway")), resource.WithFromEnv())
 	exporter, failed := newExporter(ctx)
-	if err = errors.Join(err, failed); err != nil {
+	reader, unread := autoexport.NewMetricReader(ctx, autoexport.WithFallbackMetricReader(scraped))
+	if err = errors.Join(err, failed, unread); err != nil {
 		return err
 	}
+	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
+	otel.SetMeterProvider(metrics)
 	ids, err := setup.FromEnv(ctx)
 	if err != nil {
 		return err
@@ -93,18 +103,21 @@ func run(ctx context.Context, address, backend string) error {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids), sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	// Ordered IDs of clients are kept, and in a fleet those that verify.
 	ours := ids.Verifier(traceid.WithPlausible(5 * time.Minute))
-	err = serve(ctx, address, gateway(target, provider, ours.Verify), ids.ReadyHandler())
+	probes := http.NewServeMux()
+	probes.Handle("/ready", ids.ReadyHandler())
+	probes.Handle("/metrics", promhttp.Handler())
+	err = serve(ctx, address, gateway(target, provider, ours.Verify), probes)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flush)
 	defer cancel()
-	return errors.Join(err, provider.Shutdown(last), ids.Shutdown(last)) // gives the lease back
+	return errors.Join(err, provider.Shutdown(last), metrics.Shutdown(last), ids.Shutdown(last)) // gives the lease back
 }
 
 // serve serves until ctx ends, and ends when the requests have ended or have been cut off.
-func serve(ctx context.Context, address string, handler, ready http.Handler) (err error) {
+func serve(ctx context.Context, address string, handler, internal http.Handler) (err error) {
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{Handler: handler, IdleTimeout: 2 * time.Minute, BaseContext: func(net.Listener) context.Context { return requests }}
-	probes := &http.Server{Handler: ready}
+	probes := &http.Server{Handler: internal}
 	defer probes.Close()
 	ended := make(chan error, 2)
 	listen := func(server *http.Server, address, what string) {
@@ -119,7 +132,7 @@ func serve(ctx context.Context, address string, handler, ready http.Handler) (er
 	}
 	listen(server, address, "requests")
 	if probe := os.Getenv("PROBE_ADDRESS"); probe != "" {
-		listen(probes, probe, "/ready")
+		listen(probes, probe, "/ready and /metrics")
 	}
 	select {
 	case <-ctx.Done():

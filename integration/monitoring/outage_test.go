@@ -1,0 +1,192 @@
+package monitoring_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/integration/servers/s3"
+	"github.com/traceflake/traceflake/setup"
+)
+
+// A Prometheus scrapes the example service, with the rules as they are, while the store is killed.
+// The alerts of an outage fire, and all are over at most a minute after the process has a lease
+// again. It takes about five minutes, most of them asleep.
+func TestOutage(t *testing.T) {
+	prometheus := os.Getenv("TRACEFLAKE_PROMETHEUS")
+	if prometheus == "" {
+		t.Skip("make alerts runs it, with a Prometheus")
+	}
+	store := child.ForTest(t, s3.Start)
+	s3.Root.Setenv(t)
+	t.Setenv(setup.StoreVar, "s3://"+s3.Bucket+"/leases?region="+s3.Region+"&endpoint="+url.QueryEscape(store.Endpoint()))
+	t.Setenv(setup.SecretFileVar, filepath.Join(t.TempDir(), "secret"))
+	t.Setenv(setup.TTLVar, "60s")
+	t.Setenv("PROBE_ADDRESS", "127.0.0.1:0")
+	if out, err := exec.CommandContext(t.Context(), child.Build(t, child.Traceflake), "lease", "create").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	orders := &child.Server{Name: "orders", Command: func() *exec.Cmd {
+		return exec.Command(child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"), "orders", "127.0.0.1:0")
+	}}
+	var at []string
+	orders.Answers = func(context.Context) error {
+		if at = regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(orders.Output(), 2); len(at) < 2 {
+			return fmt.Errorf("no addresses in %s", orders.Output())
+		}
+		return nil
+	}
+	run(t, orders)
+	p := scrape(t, prometheus, at[1])
+
+	// The service has requests all the time.
+	go func() {
+		for t.Context().Err() == nil {
+			if r, err := http.Get("http://" + at[0]); err == nil {
+				_ = r.Body.Close()
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+	}()
+	const wants = "LeaseEndsSoon, NoLease, RandomIDs, StoreFailing"
+	seen := make(map[string]bool)
+	firing := func() (names []string) {
+		var answer struct {
+			Data struct {
+				Alerts []struct {
+					State  string
+					Labels map[string]string
+				}
+			}
+		}
+		if err := json.Unmarshal(ask(t, "http://"+p.Address+"/api/v1/alerts"), &answer); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range answer.Data.Alerts {
+			if name := strings.TrimPrefix(a.Labels["alertname"], "Traceflake"); a.State == "firing" {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	await := func(what string, limit time.Duration, done func() bool) time.Duration {
+		t.Helper()
+		began := time.Now()
+		for !done() {
+			if time.Since(began) > limit {
+				t.Fatalf("after %s: not %s; firing are %q, there were %v", limit, what, firing(), seen)
+			}
+			time.Sleep(time.Second)
+		}
+		took := time.Since(began)
+		t.Logf("%s after %.0f s", what, took.Seconds())
+		return took
+	}
+	held := func() bool {
+		r, err := http.Get("http://" + at[1] + "/ready")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Body.Close() == nil && r.StatusCode == http.StatusOK
+	}
+	await("ready", 30*time.Second, held)
+	await("scraped", 30*time.Second, func() bool {
+		return strings.Contains(string(ask(t, "http://"+p.Address+"/api/v1/query?query=traceflake_lease_blocks")), `"1"`)
+	})
+	time.Sleep(20 * time.Second)
+	if names := firing(); len(names) > 0 {
+		t.Errorf("before the outage %q fire", names)
+	}
+	if err := store.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await("alerted by all", 6*time.Minute, func() bool {
+		firing()
+		for name := range strings.SplitSeq(wants, ", ") {
+			if !seen[name] {
+				return false
+			}
+		}
+		return true
+	})
+	if err := store.Run(); err != nil {
+		t.Fatal(err)
+	}
+	await("recovered", time.Minute, held)
+	await("quiet", time.Minute, func() bool { return len(firing()) == 0 })
+}
+
+// scrape starts a Prometheus with the rules of deploy, which scrapes an address.
+func scrape(t *testing.T, program, target string) *child.Server {
+	t.Helper()
+	rules, err := filepath.Abs(filepath.Join(root, "deploy/prometheus/traceflake.rules.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf(`{global: {scrape_interval: 15s, evaluation_interval: 15s}, rule_files: [%q],
+		scrape_configs: [{job_name: orders, static_configs: [{targets: [%q]}]}]}`, rules, target)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &child.Server{Name: "prometheus"}
+	p.Command = func() *exec.Cmd {
+		return child.Foreign(program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.Address)
+	}
+	p.Answers = func(context.Context) error {
+		r, err := http.Get("http://" + p.Address + "/-/ready")
+		if err == nil && r.StatusCode != http.StatusOK {
+			err = fmt.Errorf("prometheus: %s", r.Status)
+		}
+		if r != nil {
+			_ = r.Body.Close()
+		}
+		return err
+	}
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Stop() })
+	return p
+}
+
+// run starts a server that chooses its addresses.
+func run(t *testing.T, s *child.Server) {
+	t.Helper()
+	if err := s.Run(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Kill() })
+	if err := s.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask returns the answer to a GET.
+func ask(t *testing.T, url string) []byte {
+	t.Helper()
+	r, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	var text json.RawMessage
+	if err := json.NewDecoder(r.Body).Decode(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
