@@ -159,9 +159,9 @@ asm-check: ## prove that the amd64 assembly is what its generator writes
 	diff -u sparx64/batch_amd64.s "$$tmp/batch_amd64.s"
 
 .PHONY: alerts
-alerts: ## check the alert rules with promtool, and play an outage with a Prometheus, in about 5 minutes
+alerts: ## check the alert rules with promtool, and play an outage with a Prometheus, in about 7 minutes
 	prometheus=$$(deploy/prometheus/check)
-	TRACEFLAKE_PROMETHEUS=$$prometheus go test -count=1 -v -run '^TestOutage$$' ./integration/monitoring
+	TRACEFLAKE_PROMETHEUS=$$prometheus go test -count=1 -v -timeout 20m -run '^TestOutage$$' ./integration/monitoring
 
 .PHONY: consumers
 consumers: ## use each package outside of the repository as users do, served as the next version
