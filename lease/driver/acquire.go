@@ -95,7 +95,7 @@ func (p *page) offer(r lease.Request) (best Block, ok bool) {
 // search returns the number of the first page in the order that offers a block. It writes nothing.
 // It may miss a block that is released after its page was read.
 func (s *store) search(ctx context.Context, c *config, r lease.Request, order []int) (int, error) {
-	var taken []driver.Block
+	var taken []Block
 	for size := 1; len(order) > 0; size = min(2*size, atOnce) {
 		size = min(size, len(order))
 		found, err := s.readAll(ctx, c, order[:size], nil)
@@ -112,7 +112,7 @@ func (s *store) search(ctx context.Context, c *config, r lease.Request, order []
 		}
 		order = order[size:]
 	}
-	return 0, driver.NoneFree(taken, r.Now)
+	return 0, NoneFree(taken, r.Now)
 }
 
 // readAll returns pages, in the same order. It does not read those whose data
