@@ -29,8 +29,9 @@ type hop struct {
 
 	// of edge
 	propagator propagation.TextMapPropagator // default: xtraceid.New()
-	sampler    sdktrace.Sampler              // default: that of the SDK, ParentBased(AlwaysSample())
-	verify     func(trace.TraceID) bool      // of [xtraceid.Untrusted], if there is one
+	// default: that of the SDK, ParentBased(AlwaysSample())
+	sampler sdktrace.Sampler
+	verify  func(trace.TraceID) bool // of [xtraceid.Untrusted], if there is one
 
 	trace   string            // "" is a new one
 	parent  string            // of edge's span; "" is none
@@ -41,7 +42,8 @@ type hop struct {
 
 // whileMigrating is the edge's rule in docs/migrating.md, word for word: see TestRecipes.
 func whileMigrating(keyring *randflake.Keyring) func(trace.TraceID) bool {
-	verifier := traceid.NewVerifier(keyring, traceid.WithPlausible(5*time.Minute)) // clients' new IDs
+	// With clients' new IDs.
+	verifier := traceid.NewVerifier(keyring, traceid.WithPlausible(5*time.Minute))
 	accept := func(id trace.TraceID) bool {
 		old := [8]byte(id[:8]) == [8]byte{} // 64-bit
 		return old || verifier.Verify(id)
@@ -65,8 +67,10 @@ func TestHops(t *testing.T) {
 	propagator := xtraceid.New(xtraceid.WithDeferredSampled())
 	cases := []hop{
 		{name: "nothing"},
-		{name: "64-bit B3, sampled", headers: b3(lowT, "1", alone...), trace: traceT, parent: spanS},
-		{name: "64-bit B3, not sampled", headers: b3(lowT, "0", alone...), trace: traceT, parent: spanS, dropped: true},
+		{name: "64-bit B3, sampled", headers: b3(lowT, "1", alone...), trace: traceT,
+			parent: spanS},
+		{name: "64-bit B3, not sampled", headers: b3(lowT, "0", alone...), trace: traceT,
+			parent: spanS, dropped: true},
 		{name: "other B3, not sampled", headers: b3(traceU, "0", alone...), trace: traceT},
 		{name: "x-trace-id alone", headers: alone, trace: traceT},
 		{name: "B3 alone, 64-bit", headers: b3(low64, "1"), trace: low, parent: spanS},
@@ -75,35 +79,47 @@ func TestHops(t *testing.T) {
 		// WithDeferredSampled is set: then the services behind follow.
 		{name: "open, treated as sampled", headers: open, propagator: propagator,
 			sampler: sdktrace.ParentBased(sdktrace.NeverSample()), trace: traceT, parent: spanS},
-		{name: "open, ParentBased drops", headers: open, sampler: sdktrace.ParentBased(sdktrace.AlwaysSample()), trace: traceT, dropped: true},
-		{name: "open, another sampler samples", headers: open, sampler: sdktrace.AlwaysSample(), trace: traceT, parent: spanS},
-		{name: "B3 shortened", headers: b3(traceT, "1"), propagator: xtraceid.New(xtraceid.WithB3TraceID64()), trace: traceT, parent: spanS,
+		{name: "open, ParentBased drops", headers: open,
+			sampler: sdktrace.ParentBased(sdktrace.AlwaysSample()), trace: traceT, dropped: true},
+		{name: "open, another sampler samples", headers: open, sampler: sdktrace.AlwaysSample(),
+			trace: traceT, parent: spanS},
+		{name: "B3 shortened", headers: b3(traceT, "1"),
+			propagator: xtraceid.New(xtraceid.WithB3TraceID64()), trace: traceT, parent: spanS,
 			sends: map[string]string{"X-B3-TraceId": "=" + lowT, "X-Trace-Id": "=" + traceT}},
 	}
 
 	// W3C's random flag: a trace that begins in edge has it; an incoming trace has it only if it
 	// arrived with it.
-	random := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{},
+	random := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{},
+		propagation.Baggage{},
 		xtraceid.New(xtraceid.WithRandomFlag()))
 	parent := "00-" + traceT + "-" + spanS
 	flags := func(f string) map[string]string { return map[string]string{"Traceparent": "-" + f} }
 	cases = append(cases,
 		hop{name: "random flag, a trace begins", propagator: random, sends: flags("03")},
-		hop{name: "random flag, not sampled", propagator: random, sampler: sdktrace.NeverSample(), dropped: true, sends: flags("02")},
-		hop{name: "random flag, x-trace-id", headers: alone, propagator: random, trace: traceT, sends: flags("01")},
-		hop{name: "no random flag", headers: []string{"traceparent", parent + "-01"}, propagator: random, trace: traceT, parent: spanS, sends: flags("01")},
-		hop{name: "random flag came", headers: []string{"traceparent", parent + "-03"}, propagator: random, trace: traceT, parent: spanS, sends: flags("03")},
+		hop{name: "random flag, not sampled", propagator: random, sampler: sdktrace.NeverSample(),
+			dropped: true, sends: flags("02")},
+		hop{name: "random flag, x-trace-id", headers: alone, propagator: random, trace: traceT,
+			sends: flags("01")},
+		hop{name: "no random flag", headers: []string{"traceparent", parent + "-01"},
+			propagator: random, trace: traceT, parent: spanS, sends: flags("01")},
+		hop{name: "random flag came", headers: []string{"traceparent", parent + "-03"},
+			propagator: random, trace: traceT, parent: spanS, sends: flags("03")},
 	)
 
-	// A trace that is verified continues; another does not, and the new one has a link to it. A caller
-	// whose request has no ID, or malformed ones, cannot set B3's debug flag in the fleet.
+	// A trace that is verified continues; another does not, and the new one has a link to it. A
+	// caller whose request has no ID, or malformed ones, cannot set B3's debug flag in the fleet.
 	ours := func(id trace.TraceID) bool { return id.String() == traceT }
 	debug := map[string]string{"X-B3-Flags": ""}
 	cases = append(cases,
 		hop{name: "ours", headers: b3(traceT, "1"), verify: ours, trace: traceT, parent: spanS},
 		hop{name: "another's", headers: b3(traceU, "0"), verify: ours, link: true},
-		hop{name: "debug without an ID", headers: []string{"X-B3-Flags", "1"}, verify: ours, sends: debug},
-		hop{name: "debug with malformed IDs", headers: b3("xyz", "", "X-B3-Flags", "1"), verify: ours, sends: debug},
+		hop{name: "another's, debug", headers: b3(traceU, "", "X-B3-Flags", "1"), verify: ours,
+			link: true, sends: debug},
+		hop{name: "debug without an ID", headers: []string{"X-B3-Flags", "1"}, verify: ours,
+			sends: debug},
+		hop{name: "debug with malformed IDs", headers: b3("xyz", "", "X-B3-Flags", "1"),
+			verify: ours, sends: debug},
 	)
 
 	// How the edge treats each kind of client during a migration.
@@ -116,10 +132,12 @@ func TestHops(t *testing.T) {
 	now, slow := client(0), client(-4*time.Minute)
 	for _, c := range []hop{
 		{name: "old app, 64-bit B3", headers: b3(low64, "1"), trace: low, parent: spanS},
-		{name: "old app, 64-bit B3 and x-trace-id", headers: b3(low64, "1", "x-trace-id", now), trace: now, parent: spanS},
+		{name: "old app, 64-bit B3 and x-trace-id", headers: b3(low64, "1", "x-trace-id", now),
+			trace: now, parent: spanS},
 		{name: "new app", headers: []string{"x-trace-id", now}, trace: now},
 		{name: "new app, a slow request", headers: []string{"x-trace-id", slow}, trace: slow},
-		{name: "new app, an ID made an hour ago", headers: []string{"x-trace-id", client(-time.Hour)}},
+		{name: "new app, an ID made an hour ago",
+			headers: []string{"x-trace-id", client(-time.Hour)}},
 		{name: "UUID of version 7", headers: []string{"x-trace-id", v7.String()}},
 		{name: "random", headers: []string{"x-trace-id", "f" + now[1:]}},
 	} {
@@ -134,26 +152,28 @@ func TestHops(t *testing.T) {
 
 func (c hop) run(t *testing.T) {
 	var received http.Header
-	orders := startService(t, propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New()), nil, nil,
+	all := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New())
+	orders := startService(t, all, nil, nil,
 		func(_ http.ResponseWriter, r *http.Request) { received = r.Header.Clone() })
 	if c.propagator == nil {
 		c.propagator = xtraceid.New()
 	}
 	var edge *service
-	edge = startService(t, c.propagator, c.sampler, c.verify, func(_ http.ResponseWriter, r *http.Request) {
-		request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, orders.URL, http.NoBody)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		client := http.Client{Transport: otelhttp.NewTransport(http.DefaultTransport, edge.telemetry...)}
-		response, err := client.Do(request)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		response.Body.Close()
-	})
+	edge = startService(t, c.propagator, c.sampler, c.verify,
+		func(_ http.ResponseWriter, r *http.Request) {
+			request, err := http.NewRequestWithContext(r.Context(), "GET", orders.URL, http.NoBody)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			transport := otelhttp.NewTransport(http.DefaultTransport, edge.telemetry...)
+			response, err := transport.RoundTrip(request)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			response.Body.Close()
+		})
 	header := get(t, edge.Client(), edge.URL, c.headers...).Header
 	edge.Close()
 	orders.Close()
@@ -162,7 +182,8 @@ func (c hop) run(t *testing.T) {
 	if err != nil || len(header.Values("x-trace-id")) != 1 {
 		t.Fatalf("the response has x-trace-id %q", header.Values("x-trace-id"))
 	}
-	isNew := !slices.Contains(c.headers, id.String()) && traceid.Plausible(id, time.Now(), time.Minute, time.Minute)
+	isNew := !slices.Contains(c.headers, id.String()) &&
+		traceid.Plausible(id, time.Now(), time.Minute, time.Minute)
 	if isNew != (c.trace == "") || !isNew && id.String() != c.trace {
 		t.Errorf("trace %s, want %q", id, c.trace)
 	}
@@ -171,7 +192,8 @@ func (c hop) run(t *testing.T) {
 			t.Errorf("orders receives %s: %q, want …%s", name, got, end)
 		}
 	}
-	spans := append(orders.spans.Ended(), edge.spans.Ended()...) // orders' server, edge's client and server
+	// orders' server, edge's client and server
+	spans := append(orders.spans.Ended(), edge.spans.Ended()...)
 	if c.dropped {
 		if len(spans) > 0 {
 			t.Errorf("%d spans, want none", len(spans))
@@ -181,20 +203,26 @@ func (c hop) run(t *testing.T) {
 	if len(spans) != 3 {
 		t.Fatalf("%d spans, want 3", len(spans))
 	}
-	for i, parent := range []string{spans[1].SpanContext().SpanID().String(), spans[2].SpanContext().SpanID().String(), c.parent} {
+	spanID := func(i int) string { return spans[i].SpanContext().SpanID().String() }
+	for i, parent := range []string{spanID(1), spanID(2), c.parent} {
 		span := spans[i]
-		if got := strings.Trim(span.Parent().SpanID().String(), "0"); got != strings.Trim(parent, "0") || span.SpanContext().TraceID() != id {
-			t.Errorf("%s %s is in trace %s under %q, want %s under %q", span.SpanKind(), span.Name(), span.SpanContext().TraceID(), got, id, parent)
+		got := strings.Trim(span.Parent().SpanID().String(), "0")
+		if got != strings.Trim(parent, "0") || span.SpanContext().TraceID() != id {
+			t.Errorf("%s %s is in trace %s under %q, want %s under %q", span.SpanKind(),
+				span.Name(), span.SpanContext().TraceID(), got, id, parent)
 		}
-		if f, ok := c.sends["Traceparent"]; ok && span.SpanContext().TraceFlags().IsRandom() != (f == "-03") {
-			t.Errorf("%s %s has the flags %s", span.SpanKind(), span.Name(), span.SpanContext().TraceFlags())
+		if f, ok := c.sends["Traceparent"]; ok &&
+			span.SpanContext().TraceFlags().IsRandom() != (f == "-03") {
+			t.Errorf("%s %s has the flags %s", span.SpanKind(), span.Name(),
+				span.SpanContext().TraceFlags())
 		}
 	}
 	var links []string
 	for _, l := range spans[2].Links() {
 		links = append(links, l.SpanContext.TraceID().String(), l.SpanContext.SpanID().String())
 	}
-	if c.link && (len(links) != 2 || !slices.Equal(links, []string{c.headers[1], spanS})) || !c.link && links != nil {
+	if c.link && (len(links) != 2 || !slices.Equal(links, []string{c.headers[1], spanS})) ||
+		!c.link && links != nil {
 		t.Errorf("links %q", links)
 	}
 }

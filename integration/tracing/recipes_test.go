@@ -23,8 +23,8 @@ import (
 	"github.com/traceflake/traceflake/setup"
 )
 
-// TestRecipes checks that the Go code of these pages is compiled and run: here or in the propagator's
-// examples.
+// TestRecipes checks that the Go code of these pages is compiled and run: here or in the
+// propagator's examples.
 func TestRecipes(t *testing.T) {
 	indent := regexp.MustCompile(`(?m)^\s+`)
 	read := func(path string) string {
@@ -35,11 +35,13 @@ func TestRecipes(t *testing.T) {
 		return string(text)
 	}
 	var sources string
-	for _, path := range []string{"recipes_test.go", "grpc_test.go", "hops_test.go", "../../propagation/xtraceid/example_test.go"} {
+	for _, path := range []string{"recipes_test.go", "grpc_test.go", "hops_test.go",
+		"../../propagation/xtraceid/example_test.go"} {
 		sources += indent.ReplaceAllString(read(path), "")
 	}
 	for _, page := range []string{"recipes", "clones", "migrating"} {
-		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read("../../docs/"+page+".md"), -1)
+		text := read("../../docs/" + page + ".md")
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s has no code", page)
 		}
@@ -60,7 +62,9 @@ type traced struct {
 func (h traced) Handle(ctx context.Context, r slog.Record) error {
 	handler := h.Handler
 	if sc := trace.SpanContextFromContext(ctx); sc.HasTraceID() {
-		handler = handler.WithAttrs([]slog.Attr{slog.Any("trace_id", sc.TraceID()), slog.Any("span_id", sc.SpanID())})
+		handler = handler.WithAttrs([]slog.Attr{
+			slog.Any("trace_id", sc.TraceID()), slog.Any("span_id", sc.SpanID()),
+		})
 	}
 	if h.groups != nil {
 		handler = h.groups(handler)
@@ -72,7 +76,9 @@ func (h traced) WithAttrs(attrs []slog.Attr) slog.Handler {
 	if h.groups == nil {
 		return traced{Handler: h.Handler.WithAttrs(attrs)}
 	}
-	return traced{h.Handler, func(to slog.Handler) slog.Handler { return h.groups(to).WithAttrs(attrs) }}
+	return traced{h.Handler, func(to slog.Handler) slog.Handler {
+		return h.groups(to).WithAttrs(attrs)
+	}}
 }
 
 func (h traced) WithGroup(name string) slog.Handler {
@@ -100,19 +106,23 @@ func TestLogs(t *testing.T) {
 	slog.SetDefault(slog.New(traced{Handler: slog.NewJSONHandler(os.Stderr, nil)}))
 	ctx, span := sdktrace.NewTracerProvider().Tracer("test").Start(t.Context(), "request")
 	defer span.End()
-	ids := fmt.Sprintf(`"trace_id":"%s","span_id":"%s"`, span.SpanContext().TraceID(), span.SpanContext().SpanID())
+	ids := fmt.Sprintf(`"trace_id":"%s","span_id":"%s"`, span.SpanContext().TraceID(),
+		span.SpanContext().SpanID())
 	var out bytes.Buffer
 	std := slog.New(traced{Handler: slog.NewJSONHandler(&out, nil)}).With("service", "shop")
 	grouped := std.WithGroup("order").With("id", 7).WithGroup("sum")
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		slog.Log(context.Background(), setup.Level(err), "opentelemetry", "error", err)
 	}))
-	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(&out), zap.InfoLevel))
+	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}),
+		zapcore.AddSync(&out), zap.InfoLevel))
 	for want, write := range map[string]func(){
-		`"service":"shop",` + ids + "}":                                    func() { std.InfoContext(ctx, "order placed") },
-		`"service":"shop",` + ids + `,"order":{"id":7,"sum":{"euros":9}}}`: func() { grouped.InfoContext(ctx, "order placed", "euros", 9) },
-		`"service":"shop"}`:                                                func() { std.Info("order placed") },
-		"{" + ids + "}":                                                    func() { withTrace(ctx, log).Info("") },
+		`"service":"shop",` + ids + "}": func() { std.InfoContext(ctx, "order placed") },
+		`"service":"shop",` + ids + `,"order":{"id":7,"sum":{"euros":9}}}`: func() {
+			grouped.InfoContext(ctx, "order placed", "euros", 9)
+		},
+		`"service":"shop"}`: func() { std.Info("order placed") },
+		"{" + ids + "}":     func() { withTrace(ctx, log).Info("") },
 		`"level":"ERROR","msg":"opentelemetry","error":"` + lease.ErrNoStore.Error() + `"}`: func() {
 			slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
 			otel.Handle(lease.ErrNoStore)
@@ -128,7 +138,8 @@ func TestLogs(t *testing.T) {
 // The hook that a platform calls after a restore discards the lease: the file was copied, too, and
 // is refused from then on.
 func TestRestoredHook(t *testing.T) {
-	ids, err := setup.Config{Store: "bolt:" + filepath.Join(t.TempDir(), "leases.db")}.Open(t.Context())
+	file := filepath.Join(t.TempDir(), "leases.db")
+	ids, err := setup.Config{Store: "bolt:" + file}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

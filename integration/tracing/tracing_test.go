@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/contrib/propagators/autoprop"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -48,11 +49,13 @@ func startService(t *testing.T, propagator propagation.TextMapPropagator, sample
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans),
 		sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(idgen.New()))
-	s.telemetry = []otelhttp.Option{otelhttp.WithTracerProvider(provider), otelhttp.WithPropagators(propagator)}
+	s.telemetry = []otelhttp.Option{otelhttp.WithTracerProvider(provider),
+		otelhttp.WithPropagators(propagator)}
 	if verify != nil {
 		s.telemetry = append(s.telemetry, otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verify)))
 	}
-	s.Server = httptest.NewServer(otelhttp.NewHandler(xtraceid.ResponseHandler(h), "server", s.telemetry...))
+	s.Server = httptest.NewServer(otelhttp.NewHandler(xtraceid.ResponseHandler(h), "server",
+		s.telemetry...))
 	t.Cleanup(s.Close)
 	return s
 }
@@ -86,6 +89,10 @@ func TestResponses(t *testing.T) {
 	content := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "x", modified, strings.NewReader("hello"))
 	})
+	panics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("on purpose") })
+	waits := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	})
 	for _, c := range []struct {
 		handler http.Handler
 		header  []string
@@ -93,20 +100,22 @@ func TestResponses(t *testing.T) {
 	}{
 		{handler: content, status: 200},
 		{handler: content, header: []string{"Range", "bytes=9999999-"}, status: 416}, // http.Error
-		{handler: content, header: []string{"If-Modified-Since", modified.Format(http.TimeFormat)}, status: 304},
-		{handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("on purpose") }), status: 500},
-		{handler: http.TimeoutHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
-			time.Millisecond, ""), status: 503},
+		{handler: content, header: []string{"If-Modified-Since", modified.Format(http.TimeFormat)},
+			status: 304},
+		{handler: panics, status: 500},
+		{handler: http.TimeoutHandler(waits, time.Millisecond, ""), status: 503},
 	} {
-		traced := otelhttp.NewHandler(xtraceid.ResponseHandler(c.handler), "server", otelhttp.WithPropagators(xtraceid.New()))
-		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		traced := otelhttp.NewHandler(xtraceid.ResponseHandler(c.handler), "server",
+			otelhttp.WithPropagators(xtraceid.New()))
+		recovers := func(w http.ResponseWriter, r *http.Request) {
 			defer func() {
 				if recover() != nil {
 					http.Error(w, "sorry", http.StatusInternalServerError)
 				}
 			}()
 			traced.ServeHTTP(w, r)
-		}))
+		}
+		s := httptest.NewUnstartedServer(http.HandlerFunc(recovers))
 		s.Config.ErrorLog = log.New(io.Discard, "", 0) // panics
 		s.EnableHTTP2 = true
 		s.StartTLS()
@@ -115,10 +124,31 @@ func TestResponses(t *testing.T) {
 		if resp.StatusCode != c.status || resp.ProtoMajor != 2 {
 			t.Errorf("%s %s, want %d", resp.Proto, resp.Status, c.status)
 		}
-		for name, want := range map[string]string{"x-trace-id": traceT, "Access-Control-Expose-Headers": "x-trace-id"} {
+		for name, want := range map[string]string{"x-trace-id": traceT,
+			"Access-Control-Expose-Headers": "x-trace-id"} {
 			if got := resp.Header.Values(name); !slices.Equal(got, []string{want}) {
 				t.Errorf("%d: %s %q, want %q", c.status, name, got, want)
 			}
+		}
+	}
+}
+
+// What OpenTelemetry's propagators read is removed at the edge.
+func TestRemoveContext(t *testing.T) {
+	for _, name := range []string{
+		"tracecontext", "baggage", "b3", "b3multi", "jaeger", "xray", "ottrace",
+	} {
+		propagator, err := autoprop.TextMapPropagator(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := propagator.Fields()
+		h := http.Header{"X-Request-Id": {"1"}}
+		for _, field := range fields {
+			h.Set(field, "1")
+		}
+		if xtraceid.RemoveContext(h); len(fields) == 0 || len(h) != 1 {
+			t.Errorf("%s: of %q, %v stay", name, fields, h)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"go.opentelemetry.io/contrib/propagators/b3"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -16,6 +17,7 @@ type Option func(*config)
 
 type config struct {
 	header          string
+	encoding        b3.Encoding
 	b3TraceID64     bool
 	verify          func(trace.TraceID) bool
 	deferredSampled bool
@@ -24,7 +26,7 @@ type config struct {
 }
 
 func newConfig(opts []Option) config {
-	c := config{header: DefaultHeader}
+	c := config{header: DefaultHeader, encoding: b3.B3MultipleHeader}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)
@@ -36,16 +38,37 @@ func newConfig(opts []Option) config {
 // WithHeader sets the name of the header that carries the trace ID, by default [DefaultHeader].
 // The name is used as given; carriers other than HTTP headers may be case-sensitive. A name that
 // is not an HTTP field name (RFC 9110, section 5.6.2), which would make HTTP clients refuse the
-// request, or that is one of B3's, is reported to [otel.Handle], and the default is used.
+// request, or that belongs to another propagation format, such as traceparent or X-B3-TraceId, is
+// reported to [otel.Handle], and the default is used.
 func WithHeader(name string) Option {
 	const token = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
-	lower := strings.ToLower(name)
+	lower, reason := strings.ToLower(name), ""
+	switch {
+	case name == "" || strings.Trim(name, token) != "":
+		reason = "it is not an HTTP field name"
+	case lower != DefaultHeader && isContext(lower):
+		reason = "it belongs to another propagation format"
+	}
 	return func(c *config) {
 		c.header = name
-		if name == "" || strings.Trim(name, token) != "" || lower == b3Header || strings.HasPrefix(lower, "x-b3-") {
-			otel.Handle(fmt.Errorf("xtraceid: cannot use the header name %q: it is not an HTTP field name, or is one of B3's; using %q",
-				name, DefaultHeader))
+		if reason != "" {
 			c.header = DefaultHeader
+			otel.Handle(fmt.Errorf("xtraceid: cannot use the header name %q: %s; using %q",
+				name, reason, DefaultHeader))
+		}
+	}
+}
+
+// WithB3Encoding sets how B3 is written: [b3.B3MultipleHeader] (the default), [b3.B3SingleHeader]
+// for next hops that read only the header b3, or both (combined with |). Both are always read.
+// Any other encoding is reported to [otel.Handle], and the default is used.
+func WithB3Encoding(e b3.Encoding) Option {
+	return func(c *config) {
+		c.encoding = e
+		if e == b3.B3Unspecified || e&^(b3.B3MultipleHeader|b3.B3SingleHeader) != 0 {
+			c.encoding = b3.B3MultipleHeader
+			otel.Handle(fmt.Errorf("xtraceid: unknown B3 encoding %d: "+
+				"want b3.B3MultipleHeader, b3.B3SingleHeader or both; using the first", e))
 		}
 	}
 }

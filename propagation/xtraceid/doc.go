@@ -1,8 +1,8 @@
 // Package xtraceid propagates the trace ID in an x-trace-id header alongside B3
 // (https://github.com/openzipkin/b3-propagation): x-trace-id names the trace, B3 names the parent
-// span and carries the sampling decision. B3 is read in both of its encodings and written as
-// separate X-B3 headers, by go.opentelemetry.io/contrib/propagators/b3; do not list a b3 propagator
-// as well.
+// span and carries the sampling decision. B3 is read in both of its encodings and, unless
+// [WithB3Encoding] is used, written as separate X-B3 headers, by
+// go.opentelemetry.io/contrib/propagators/b3; do not list a b3 propagator as well.
 //
 // # How incoming headers are read
 //
@@ -54,11 +54,14 @@
 //   - [Untrusted], at the edge, with otelhttp's WithPublicEndpointFn: a request with a foreign ID
 //     starts a new trace with a link to the caller's span, which identifies the caller later.
 //     x-trace-id alone names no span to link to: to keep it, record the header as the attribute
-//     http.request.header.x-trace-id.
+//     http.request.header.x-trace-id. B3's debug flag stays with the refused trace.
 //   - [WithVerifier]: Extract ignores the headers of a refused request and removes what the
 //     propagators listed before it have found, so list it last. Use it if refused callers must not
 //     influence the trace at all, or if there is no otelhttp handler, as with message queues.
 //     Baggage is left to its own propagator.
+//
+// A reverse proxy also forwards the headers themselves, to services that may read any of them:
+// [RemoveContext] deletes those of every known format.
 //
 // traceid's verifier always rejects a 64-bit B3 trace ID without x-trace-id.
 //

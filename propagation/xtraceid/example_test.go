@@ -52,7 +52,8 @@ func ExampleResponseHandler() {
 	if err != nil {
 		panic(err)
 	}
-	sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled})
+	sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: trace.SpanID{1},
+		TraceFlags: trace.FlagsSampled})
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r.WithContext(trace.ContextWithSpanContext(r.Context(), sc)))

@@ -26,7 +26,8 @@ func WithServerTiming() ResponseOption {
 	return func(w *responseWriter) {
 		if w.span.IsValid() {
 			flags := w.span.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)
-			w.timing = fmt.Sprintf(`traceparent;desc="00-%s-%s-%s"`, w.span.TraceID(), w.span.SpanID(), flags)
+			w.timing = fmt.Sprintf(`traceparent;desc="00-%s-%s-%s"`,
+				w.span.TraceID(), w.span.SpanID(), flags)
 		}
 	}
 }
@@ -56,7 +57,8 @@ func ResponseHandler(next http.Handler, opts ...ResponseOption) http.Handler {
 					o(response)
 				}
 			}
-			defer response.begin() // a response without a body, or an outer handler's answer to a panic
+			// For a response without a body, or an outer handler's answer to a panic.
+			defer response.begin()
 			w = response
 		}
 		next.ServeHTTP(w, r)
@@ -69,25 +71,48 @@ type responseWriter struct {
 	span            trace.SpanContext
 	timing          string // Server-Timing, if that is wanted
 	begun, hijacked bool
+
+	// The values of headers that only this writer sets.
+	id, exposed [1]string
 }
 
+// Names as keys of an [http.Header].
+const (
+	idKey     = "X-Trace-Id" // of DefaultHeader
+	exposeKey = "Access-Control-Expose-Headers"
+	timingKey = "Server-Timing"
+)
+
 func (w *responseWriter) setHeaders() {
-	const expose, timing = "Access-Control-Expose-Headers", "Server-Timing"
 	h := w.ResponseWriter.Header()
-	h.Set(DefaultHeader, w.span.TraceID().String())
-	h[expose] = replace(h[expose], DefaultHeader, DefaultHeader)
+	w.id[0] = w.span.TraceID().String()
+	h[idKey] = w.id[:]
+	if len(h[exposeKey]) == 0 {
+		w.exposed[0] = DefaultHeader
+		h[exposeKey] = w.exposed[:]
+	} else {
+		expose(h, DefaultHeader)
+	}
 	if w.timing != "" {
-		h[timing] = replace(h[timing], "traceparent;", w.timing)
-		h[expose] = replace(h[expose], timing, timing)
+		h[timingKey] = replace(h[timingKey], w.timing, func(v string) bool {
+			const ours = "traceparent;"
+			return len(v) >= len(ours) && strings.EqualFold(v[:len(ours)], ours) &&
+				!strings.Contains(v, ",")
+		})
+		expose(h, timingKey)
 	}
 }
 
-// replace returns the values of a header with ours instead of those that begin like it. A list of
-// several is kept.
-func replace(values []string, begin, ours string) []string {
-	return append(slices.DeleteFunc(values, func(v string) bool {
-		return len(v) >= len(begin) && strings.EqualFold(v[:len(begin)], begin) && !strings.Contains(v, ",")
-	}), ours)
+func expose(h http.Header, name string) {
+	h[exposeKey] = replace(h[exposeKey], name, func(v string) bool {
+		return strings.EqualFold(v, name)
+	})
+}
+
+// replace returns the values of a header with ours instead of the same ones. It does not change
+// the slice, which handlers for CORS share between responses.
+func replace(values []string, ours string, same func(string) bool) []string {
+	return append(slices.DeleteFunc(slices.Clone(values), same), ours)
 }
 
 // Header also sets the headers for a handler that writes a response to a hijacked connection.
@@ -99,7 +124,11 @@ func (w *responseWriter) Header() http.Header {
 }
 
 func (w *responseWriter) WriteHeader(status int) {
-	w.setHeaders()
+	if !w.begun {
+		w.setHeaders()
+	}
+	// A response follows an informational one, and what is hijacked after a 101.
+	w.begun = w.begun || status >= http.StatusOK
 	w.ResponseWriter.WriteHeader(status)
 }
 
@@ -132,24 +161,3 @@ func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // Unwrap is for an [http.ResponseController].
 func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// Untrusted returns a function for otelhttp's WithPublicEndpointFn. It returns true for requests
-// whose trace ID verify refuses; they start a new trace with a link to the span in the request, if
-// there is one. verify is called on each request with a trace ID and must be safe for concurrent
-// use; a nil verify refuses every ID.
-//
-//	otelhttp.NewHandler(mux, "edge",
-//		otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verifier.Verify)))
-//
-// This is a hint of origin, not authentication. Only the span context is dropped: B3's debug flag
-// of a refused request, and baggage, still reach downstream services. [WithVerifier] drops the flag.
-func Untrusted(verify func(trace.TraceID) bool) func(*http.Request) bool {
-	return func(r *http.Request) bool {
-		// What otelhttp has extracted. A local span belongs to this process.
-		sc := trace.SpanContextFromContext(r.Context())
-		if !sc.IsRemote() || !sc.HasTraceID() {
-			return false
-		}
-		return verify == nil || !verify(sc.TraceID())
-	}
-}

@@ -1,0 +1,52 @@
+package xtraceid_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+)
+
+// A request costs few allocations.
+func TestAllocations(t *testing.T) {
+	p := xtraceid.New()
+	in := propagation.HeaderCarrier(headers(with(multi(traceT, spanS, "1"), "x-trace-id",
+		traceT)...))
+	none := propagation.HeaderCarrier(headers("Accept", "text/html", "User-Agent", "test"))
+	ctx := local(t, traceT, spanS, true)
+	out := propagation.HeaderCarrier{}
+	response := httptest.NewRecorder()
+	handler := xtraceid.ResponseHandler(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody)
+	for _, c := range []struct {
+		name string
+		most float64
+		do   func()
+	}{
+		{"extract", 8, func() { p.Extract(context.Background(), in) }},
+		{"extract without headers", 2, func() { p.Extract(context.Background(), none) }},
+		{"inject", 6, func() { p.Inject(ctx, out) }},
+		{"response", 3, func() {
+			clear(response.Header())
+			handler.ServeHTTP(discard{response}, request)
+		}},
+	} {
+		if got := testing.AllocsPerRun(100, c.do); got > c.most {
+			t.Errorf("%s: %v allocations, want at most %v", c.name, got, c.most)
+		} else {
+			t.Logf("%s: %v allocations", c.name, got)
+		}
+	}
+}
+
+// discard keeps only the headers of a response.
+type discard struct{ http.ResponseWriter }
+
+func (discard) WriteHeader(int) {}

@@ -1,0 +1,3 @@
+package xtraceid
+
+var ContextHeaders = contextHeaders
