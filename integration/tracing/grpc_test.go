@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"net"
 	"regexp"
 	"strings"
@@ -23,17 +24,36 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc"
 )
 
-// healthService answers as the request's service name demands: Check fails for unknown ones.
+// healthService answers as the request's service name demands: Check fails for unknown ones. Like
+// a handler that forwards another server's metadata, it sets IDs of its own.
 type healthService struct{ *health.Server }
 
-func (healthService) Watch(r *grpc_health_v1.HealthCheckRequest, s grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse]) error {
+type (
+	request  = grpc_health_v1.HealthCheckRequest
+	response = grpc_health_v1.HealthCheckResponse
+)
+
+var othersID = metadata.Pairs("X-Trace-ID", traceU, "x-other", "kept")
+
+func (s healthService) Check(ctx context.Context, r *request) (*response, error) {
+	if err := grpc.SetHeader(ctx, othersID); err != nil {
+		return nil, err
+	}
+	return s.Server.Check(ctx, r)
+}
+
+func (healthService) Watch(r *request, s grpc.ServerStreamingServer[response]) error {
+	err := errors.Join(s.SetHeader(othersID), grpc.SetHeader(s.Context(), othersID))
+	if err != nil {
+		return err
+	}
 	switch r.GetService() {
 	case "fails":
 		return status.Error(codes.NotFound, "on purpose")
 	case "empty":
 		return nil
 	}
-	return s.Send(&grpc_health_v1.HealthCheckResponse{})
+	return s.Send(&response{})
 }
 
 // serve runs a server with the health service until the test ends, and returns its address.
@@ -52,11 +72,14 @@ func serve(t *testing.T, server *grpc.Server) (address string) {
 }
 
 // idsOf makes a unary call and a stream, and returns the trace IDs in the header of each response.
-func idsOf(ctx context.Context, t *testing.T, conn *grpc.ClientConn, answer string) (ids [][]string) {
+func idsOf(
+	ctx context.Context, t *testing.T, conn *grpc.ClientConn, answer string,
+) (ids [][]string) {
 	t.Helper()
-	client, request := grpc_health_v1.NewHealthClient(conn), &grpc_health_v1.HealthCheckRequest{Service: answer}
+	client, request := grpc_health_v1.NewHealthClient(conn), &request{Service: answer}
 	var unary metadata.MD
-	if _, err := client.Check(ctx, request, grpc.Header(&unary)); (err != nil) != (answer == "fails") {
+	_, err := client.Check(ctx, request, grpc.Header(&unary))
+	if (err != nil) != (answer == "fails") {
 		t.Errorf("%q: %v", answer, err)
 	}
 	watch, err := client.Watch(ctx, request)
@@ -67,14 +90,19 @@ func idsOf(ctx context.Context, t *testing.T, conn *grpc.ClientConn, answer stri
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(unary.Get("x-other")) != 1 || len(stream.Get("x-other")) != 2 {
+		t.Errorf("%q: of the handler's header %q and %q came", answer, unary, stream)
+	}
 	return [][]string{unary.Get("x-trace-id"), stream.Get("x-trace-id")}
 }
 
 // With the interceptors and OpenTelemetry's globals, a trace continues over gRPC. Each response,
-// even a failed or an empty one, has the trace ID in its header. Without tracing the interceptors
-// add nothing.
+// even a failed or an empty one, has only the trace ID in its header, whatever the handler sets.
+// Without tracing the interceptors add nothing, and the handler's ID stays. Two different incoming
+// IDs are ignored.
 func TestGRPC(t *testing.T) {
-	untraced := serve(t, grpc.NewServer(grpc.UnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
+	untraced := serve(t, grpc.NewServer(
+		grpc.UnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
 		grpc.StreamInterceptor(xtraceidgrpc.StreamServerInterceptor())))
 
 	before, beforeProvider := otel.GetTextMapPropagator(), otel.GetTracerProvider()
@@ -84,8 +112,9 @@ func TestGRPC(t *testing.T) {
 	}()
 	otel.SetTextMapPropagator(xtraceid.New())
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New())))
+	propagator := xtraceidgrpc.Propagator(otel.GetTextMapPropagator())
 	server := grpc.NewServer(
-		grpc.StatsHandler(otelgrpc.NewServerHandler()),
+		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithPropagators(propagator))),
 		grpc.ChainUnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
 		grpc.ChainStreamInterceptor(xtraceidgrpc.StreamServerInterceptor()),
 	)
@@ -97,7 +126,8 @@ func TestGRPC(t *testing.T) {
 	}
 	defer conn.Close()
 	plain := func(address string) *grpc.ClientConn {
-		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(address,
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +137,11 @@ func TestGRPC(t *testing.T) {
 
 	ctx, span := otel.Tracer("test").Start(t.Context(), "call")
 	defer span.End()
-	incoming := metadata.AppendToOutgoingContext(t.Context(), "x-trace-id", traceT, "b3", lowT+"-"+spanS+"-1")
+	incoming := metadata.AppendToOutgoingContext(t.Context(), "x-trace-id", traceT, "b3",
+		lowT+"-"+spanS+"-1")
+	twice := metadata.AppendToOutgoingContext(incoming, "x-trace-id", traceT)
+	contradictory := metadata.AppendToOutgoingContext(t.Context(), "x-trace-id", traceT,
+		"x-trace-id", traceU)
 	for _, c := range []struct {
 		name string
 		conn *grpc.ClientConn
@@ -117,11 +151,14 @@ func TestGRPC(t *testing.T) {
 		{"begins in the client", conn, ctx, span.SpanContext().TraceID().String()},
 		{"begins in the server", plain(address), t.Context(), "[0-9a-f]{32}"},
 		{"comes in", plain(address), incoming, traceT},
-		{"without tracing", plain(untraced), incoming, ""},
+		{"comes in twice", plain(address), twice, traceT},
+		{"two different ones, ignored", plain(address), contradictory, "[^3].*|3[^2].*"},
+		{"without tracing", plain(untraced), incoming, "(" + traceU + " ?)+"},
 	} {
 		for _, answer := range []string{"", "fails", "empty"} {
 			for _, ids := range idsOf(c.ctx, t, c.conn, answer) {
-				if got := strings.Join(ids, " "); !regexp.MustCompile("^" + c.want + "$").MatchString(got) {
+				got := strings.Join(ids, " ")
+				if !regexp.MustCompile("^" + c.want + "$").MatchString(got) {
 					t.Errorf("%s, %q: x-trace-id %q, want %s", c.name, answer, got, c.want)
 				}
 			}

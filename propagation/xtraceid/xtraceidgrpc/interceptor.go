@@ -2,20 +2,20 @@
 // xtraceid.ResponseHandler puts it into the headers of HTTP responses. It is a separate module, so
 // that package xtraceid does not need gRPC.
 //
-// The interceptors read the ID from the call's context. otelgrpc's stats
-// handler sets it, whatever the order of the options:
+// The interceptors read the ID from the call's context. otelgrpc's stats handler sets it, whatever
+// the order of the options:
 //
+//	propagator := xtraceidgrpc.Propagator(xtraceid.New())
 //	grpc.NewServer(
-//		grpc.StatsHandler(otelgrpc.NewServerHandler()),
+//		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithPropagators(propagator))),
 //		grpc.ChainUnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
 //		grpc.ChainStreamInterceptor(xtraceidgrpc.StreamServerInterceptor()),
 //	)
-//
-// For incoming calls, pass xtraceid's propagator to otelgrpc.WithPropagators.
 package xtraceidgrpc
 
 import (
 	"context"
+	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
@@ -25,34 +25,77 @@ import (
 )
 
 // UnaryServerInterceptor returns an interceptor that puts the trace ID into the response's header
-// metadata, under [xtraceid.DefaultHeader], even if the call fails. Without a trace ID in the
-// context it adds nothing. List it before interceptors that may end a call themselves.
+// metadata, under [xtraceid.DefaultHeader], even if the call fails. It wins over an ID that the
+// handler sets. Without a trace ID in the context it adds nothing. List it before interceptors
+// that may end a call themselves.
 func UnaryServerInterceptor() grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		if md := header(ctx); md != nil {
-			// It fails only if the header has already been sent; then only this metadata is lost.
-			_ = grpc.SetHeader(ctx, md)
-		}
-		return handler(ctx, req)
+	return func(
+		ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+	) (any, error) {
+		return handler(withID(ctx), req)
 	}
 }
 
-// StreamServerInterceptor does for streams what [UnaryServerInterceptor] does
-// for unary calls. The client receives the ID with the first message at the
-// latest.
+// StreamServerInterceptor does for streams what [UnaryServerInterceptor] does for unary calls. The
+// client receives the ID with the first message at the latest.
 func StreamServerInterceptor() grpc.StreamServerInterceptor {
-	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		if md := header(stream.Context()); md != nil {
-			_ = stream.SetHeader(md)
+	return func(
+		srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler,
+	) error {
+		ctx := withID(stream.Context())
+		if ctx != stream.Context() {
+			stream = &serverStream{stream, ctx}
 		}
 		return handler(srv, stream)
 	}
 }
 
-func header(ctx context.Context) metadata.MD {
+// withID puts the ID into the header and returns a context in which the handler cannot add
+// another one.
+func withID(ctx context.Context) context.Context {
 	id := trace.SpanContextFromContext(ctx).TraceID()
-	if !id.IsValid() {
-		return nil
+	call := grpc.ServerTransportStreamFromContext(ctx)
+	if !id.IsValid() || call == nil {
+		return ctx
 	}
-	return metadata.Pairs(xtraceid.DefaultHeader, id.String())
+	// It fails only if the header has already been sent; then only this metadata is lost.
+	_ = call.SetHeader(metadata.Pairs(xtraceid.DefaultHeader, id.String()))
+	return grpc.NewContextWithServerTransportStream(ctx, transportStream{call})
+}
+
+// transportStream is how handlers set metadata with grpc.SetHeader and grpc.SendHeader.
+type transportStream struct{ grpc.ServerTransportStream }
+
+func (s transportStream) SetHeader(md metadata.MD) error {
+	return s.ServerTransportStream.SetHeader(others(md))
+}
+
+func (s transportStream) SendHeader(md metadata.MD) error {
+	return s.ServerTransportStream.SendHeader(others(md))
+}
+
+type serverStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *serverStream) Context() context.Context { return s.ctx }
+
+func (s *serverStream) SetHeader(md metadata.MD) error {
+	return s.ServerStream.SetHeader(others(md))
+}
+
+func (s *serverStream) SendHeader(md metadata.MD) error {
+	return s.ServerStream.SendHeader(others(md))
+}
+
+// others returns md without the trace ID.
+func others(md metadata.MD) metadata.MD {
+	kept := metadata.MD{}
+	for name, values := range md {
+		if !strings.EqualFold(name, xtraceid.DefaultHeader) {
+			kept[name] = values
+		}
+	}
+	return kept
 }
