@@ -20,8 +20,8 @@ import (
 // views, grants and row policies follow the name. The old table ends with its TTL, and
 // Finish drops it. The lookup table and the views that read it stay as they are.
 //
-// Table is the one that holds the rows, not a Distributed one. Layout is for Prepare. TTL
-// and KeepLookup are not for adoptions: what the old table has is carried over.
+// Table is the one that holds the rows, not a Distributed one. TTL is not for adoptions: what
+// the old table has is carried over.
 //
 // Each method looks at the server and returns the steps that are left, none if everything is
 // done. They may be interrupted, repeated, and run by several operators at once.
@@ -39,8 +39,6 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	switch {
 	case err != nil:
 		return Plan{}, err
-	case o.newTable && !o.begun && o.tables[""].key != o.sortingKey():
-		return Plan{}, fmt.Errorf("clickhouse: the table %s already has one of the layouts; for another layout, create a new table with create --table", o.named(""))
 	case o.newTable && !o.begun:
 		return Plan{}, nil
 	}
@@ -84,7 +82,7 @@ func (o *adoption) history(columns []string) []Step {
 	sql := "CREATE VIEW IF NOT EXISTS " + o.quoted(both+lookup) + o.onCluster() + " AS\nSELECT TraceId, Start, End FROM " + o.quoted(lookup)
 	if !o.hasLookup() {
 		of := o.Schema
-		of.Table = o.named(both)
+		of.Table, of.Overlay = o.named(both), true
 		sql = of.traceTimes()[0].SQL[0]
 	}
 	return append(steps, view(both+lookup, "shows when the traces of both tables began and ended", sql))
@@ -157,13 +155,17 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error)
 	if toNew {
 		role, until = "new", "1"
 	}
+	outliers := o.outlierSchema()
+	if toNew {
+		p.Steps = append(p.Steps, outliers.outliers(o.quoted(""), o.tables[""].engine, o.outlierTTL())...)
+	}
 	if o.newTable != toNew {
 		p.Steps = append(p.Steps, Step{
 			Does: "the " + role + " table has the name " + o.named("") + ", and the other one is " + o.named(other),
 			SQL:  []string{exchange}, Undo: []string{exchange},
 			until: fmt.Sprintf("SELECT toString(countIf((%s) != %s) = 0) FROM %s WHERE %s", ours, until, o.systemTables(), o.at("name", "")),
 		})
-		fed, err := o.readers(ctx, "", "engine = 'MaterializedView'")
+		fed, err := o.readers(ctx, "", "engine = 'MaterializedView' AND name != "+quoteText(outliers.named(outlierFeed)))
 		if err != nil {
 			return p, err
 		}
@@ -171,21 +173,47 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error)
 			p.Notes = append(p.Notes, "spans of inserts that were running during the exchange may be missing from what these materialized views fill: "+strings.Join(fed, ", "))
 		}
 	}
+	repairs := len(p.Steps)
 	if o.hasLookup() {
 		p.Steps = append(p.Steps, Step{
 			Does: "the lookup table " + o.named(lookup) + " has the traces of the last ten minutes (again)",
-			SQL: []string{"SELECT sleep(1)", // until inserts that were running during the exchange have ended
-				"INSERT INTO " + o.quoted(lookup) + " (TraceId, Start, End)\nSELECT TraceId, min(Timestamp), max(Timestamp) FROM " + o.quoted(both) +
-					"\nWHERE TraceId != '' AND Timestamp > now() - INTERVAL 10 MINUTE GROUP BY TraceId"},
+			SQL: []string{"INSERT INTO " + o.quoted(lookup) + " (TraceId, Start, End)\nSELECT TraceId, min(Timestamp), max(Timestamp) FROM " + o.quoted(both) +
+				"\nWHERE TraceId != '' AND Timestamp > now() - INTERVAL 10 MINUTE GROUP BY TraceId"},
 		})
+	}
+	if toNew {
+		p.Steps = append(p.Steps, outliers.fillOutliers(o.quoted("")))
+	}
+	if len(p.Steps) > repairs {
+		first := &p.Steps[repairs] // waits until inserts that were running during the exchange have ended
+		first.SQL = append([]string{"SELECT sleep(1)"}, first.SQL...)
 		if o.Cluster != "" {
-			p.Notes = append(p.Notes, "the INSERT reached the shard of this server: run it on one server of each other shard")
+			p.Notes = append(p.Notes, "each INSERT reached the shard of this server: run it on one server of each other shard")
 		}
 	}
 	if !toNew {
 		p.Notes = append(p.Notes, o.kept())
 	}
 	return p, nil
+}
+
+// outlierSchema is the schema whose table of outliers' times the queries use after the adoption.
+func (o *adoption) outlierSchema() Schema {
+	s := o.Schema
+	if s.Cluster != "" {
+		s.Table = strings.TrimSuffix(o.named(""), "_local")
+	}
+	return s
+}
+
+// outlierTTL is the clause of the table of outliers' times: after as long as the table drops spans.
+func (o *adoption) outlierTTL() string {
+	for _, part := range split(clause(o.tables[""].full, "TTL")) {
+		if onlyDrops.MatchString(part) {
+			return "\nTTL " + strings.Replace(part, "Timestamp", "End", 1)
+		}
+	}
+	return ""
 }
 
 // kept is the note on the spans in the new table after Undo, with statements for the operator, who decides.
@@ -208,6 +236,15 @@ func (o *adoption) end(ctx context.Context, maxBytes int) (p Plan, err error) {
 	for _, suffix := range []string{both + lookup, both} {
 		if t := o.tables[suffix]; t.exists() {
 			p.Steps = append(p.Steps, Step{Does: "the view " + o.named(suffix) + " is gone", SQL: []string{"DROP VIEW IF EXISTS " + o.quoted(suffix) + o.onCluster() + " SYNC"}, Undo: []string{t.create}})
+		}
+	}
+	if outliers := o.outlierSchema(); !o.newTable {
+		p.Steps = append(p.Steps, Step{Does: "the times of outliers are gone", SQL: []string{
+			"DROP VIEW IF EXISTS " + outliers.quoted(outlierFeed) + o.onCluster() + " SYNC",
+			"DROP TABLE IF EXISTS " + outliers.quoted(outlierTimes+outliers.rows()) + o.onCluster() + " SYNC",
+		}})
+		if o.Cluster != "" {
+			p.Steps[len(p.Steps)-1].SQL = append(p.Steps[len(p.Steps)-1].SQL, "DROP TABLE IF EXISTS "+outliers.quoted(outlierTimes)+o.onCluster()+" SYNC")
 		}
 	}
 	p.Steps = append(p.Steps, Step{

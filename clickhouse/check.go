@@ -31,8 +31,8 @@ func (o *adoption) hasLookup() bool { return o.tables[lookup].mergeTree() }
 
 // state reads what there is, and refuses what cannot be adopted.
 func (a Adoption) state(ctx context.Context, db *sql.DB) (*adoption, error) {
-	if a.Layout == Overlay || a.TTL != 0 || a.KeepLookup {
-		return nil, errors.New("clickhouse: an adoption has a layout other than Overlay, keeps the lookup table, and carries over the TTL of the old table: leave these out")
+	if a.Overlay || a.TTL != 0 {
+		return nil, errors.New("clickhouse: an adoption replaces the exporter's table, and carries over its TTL: leave out Overlay and TTL")
 	}
 	o, err := a.read(ctx, db)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // Create runs [Schema.Statements] on the ClickHouse of db, for example from
 // clickhouse-go's OpenDB. If TTL is set and an existing table has another one, it is
-// changed, also that of the lookup table. Create can be run again at any time.
+// changed. Create can be run again at any time.
 //
 // Errors: a server that is too old, a table of another shape, a TTL that does more
 // than drop old spans, and ClickHouse's own, which name a missing privilege.
@@ -31,16 +31,21 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	steps := s.steps()
+	if !s.Overlay && o.tables[s.rows()].exists() && !o.tables[outlierFeed].exists() {
+		steps = append(steps, s.fillOutliers(s.quoted(s.rows()))) // Create was interrupted
+	}
 	ttl, err := s.changeTTL(o)
-	return Plan{Steps: append(s.steps(), ttl...)}, err
+	return Plan{Steps: append(steps, ttl...)}, err
 }
 
 // onlyDrops is a TTL that drops spans after a time and does nothing else.
-var onlyDrops = regexp.MustCompile(`^(?:toDateTime\()?(?:Timestamp|Start)\)? \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
+var onlyDrops = regexp.MustCompile(`^(?:toDateTime\()?(?:Timestamp|End)\)? \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
 
 // changeTTL returns the steps that give existing tables another TTL.
 func (s Schema) changeTTL(o server) (steps []Step, err error) {
-	for suffix, column := range map[string]string{s.rows(): "Timestamp", lookup + s.rows(): "Start"} {
+	for _, of := range [][2]string{{s.rows(), "Timestamp"}, {outlierTimes + s.rows(), "End"}} {
+		suffix, column := of[0], of[1]
 		t := o.tables[suffix]
 		if s.TTL == 0 || !t.mergeTree() {
 			continue // or it is created with its TTL, or is a view

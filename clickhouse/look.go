@@ -22,12 +22,12 @@ type server struct {
 // facts are about a table, as in system.tables. The zero value is a table that does not exist.
 type facts struct {
 	engine, full, create, key, comment, rows, policy string
-	ours                                             bool // it has the sorting key of a layout, as no exporter's has
+	ours                                             bool // it has the sorting key of the schema, as no exporter's has
 	columns                                          []column
 }
 
-// ours is the condition for tables of a layout.
-var ours = fmt.Sprintf("sorting_key IN (%s, %s)", quoteText(Schema{}.sortingKey()), quoteText(Schema{Layout: TraceFirst}.sortingKey()))
+// ours is the condition for tables of the schema.
+var ours = "sorting_key = " + quoteText(sortingKey)
 
 // column is a column as in system.columns; its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
 type column struct{ name, is, kind string }
@@ -124,29 +124,26 @@ func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
 		}
 	}
 	rows := s.rows()
-	if o, err = s.look(ctx, db, "", rows, lookup, lookup+rows, lookupFeed); err != nil || s.Layout == Overlay {
+	if o, err = s.look(ctx, db, "", rows, outlierTimes+rows, outlierFeed, lookup, lookupFeed); err != nil || s.Overlay {
 		return o, err
 	}
 	left := func(suffix, is string) error {
 		return fmt.Errorf("clickhouse: table %s %s and was left as it is: adopt it or choose another name", s.named(suffix), is)
 	}
 	stored, front := o.tables[rows], o.tables[""]
-	if missing, _ := stored.wrong(); stored.exists() && (stored.key != s.sortingKey() || missing != "") {
+	if missing, _ := stored.wrong(); stored.exists() && (stored.key != sortingKey || missing != "") {
 		return o, left(rows, "has another shape")
 	}
 	if m := distributed.FindStringSubmatch(front.full); s.Cluster != "" && front.exists() && (m == nil || m[2] != s.named(rows)) {
 		return o, left("", "is not Distributed over "+s.named(rows))
 	}
+	if o.tables[lookup].mergeTree() && o.tables[lookupFeed].engine == "MaterializedView" {
+		return o, nil // the exporter's, of an adoption
+	}
 	for _, suffix := range []string{lookup, lookupFeed} {
-		t := o.tables[suffix]
-		switch view := t.engine == "View"; {
-		case !s.KeepLookup && t.exists() && (!view || !timesView.MatchString(t.create)):
+		if t := o.tables[suffix]; t.exists() && (t.engine != "View" || !timesView.MatchString(t.create)) {
 			// The exporter's own lookup table would remain without a view that fills it.
-			return o, fmt.Errorf("clickhouse: table %s is in the way of a view of that name: keep the lookup table, or drop it", s.named(suffix))
-		case s.KeepLookup && (view || !t.exists() && stored.rows != "0" && stored.exists()):
-			// Tools would not find the stored spans by trace ID. An empty table, as an interrupted
-			// Create leaves it, gets its lookup table.
-			return o, fmt.Errorf("clickhouse: table %s has no lookup table %s that a materialized view fills, so it cannot be kept", s.named(""), s.named(lookup))
+			return o, fmt.Errorf("clickhouse: table %s is in the way of a view of that name: drop it", s.named(suffix))
 		}
 	}
 	return o, nil

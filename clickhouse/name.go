@@ -28,7 +28,7 @@ func (s Schema) quoted(suffix string) string {
 
 // rows is the suffix of the table that holds the rows.
 func (s Schema) rows() string {
-	if s.Cluster == "" || s.Layout == Overlay {
+	if s.Cluster == "" || s.Overlay {
 		return ""
 	}
 	return "_local"

@@ -1,11 +1,13 @@
 package clickhouse
 
 import (
-	"cmp"
+	"bytes"
 	"database/sql"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -40,32 +42,30 @@ func (s Schema) Trace(id [16]byte) (Query, error) { return Traces(s, [][16]byte{
 // HTTP (http_max_field_value_size).
 const maxTraces = 3000
 
-// Traces finds the spans of up to 3000 traces, by trace and time, with the columns
-// of the exporter's table. IDs are [16]byte or a type of it, such as trace.TraceID.
+// Traces finds all spans of up to 3000 traces, by trace and time, with the columns of the
+// exporter's table. IDs are [16]byte or a type of it, such as trace.TraceID.
 //
-// Spans that begin more than the schema's Slack before the earliest of the IDs' times
-// are not found, unless that time is in the future, as of most foreign IDs. With
-// KeepLookup the times are those of the lookup table, and no span is missing. If a
-// trace has no spans or no root in the result, query it with [TracesEverywhere].
-func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) { return traces(s, ids, true) }
-
-// TracesEverywhere is Traces without bounds on time.
-func TracesEverywhere[ID ~[16]byte](s Schema, ids []ID) (Query, error) { return traces(s, ids, false) }
-
-func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
+// It reads the hours around the IDs' times, and those in which the traces have spans at other
+// times, as random IDs, long traces and wrong clocks have. On an Overlay it looks at the whole
+// table.
+func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 	params, err := listed(s, ids)
 	if err != nil {
 		return Query{}, err
 	}
 	where := among
-	switch {
-	case bounded && s.KeepLookup:
-		where += fmt.Sprintf(" AND Timestamp >= (SELECT min(Start) FROM %[1]s WHERE %[2]s) AND Timestamp <= (SELECT max(End) + 1 FROM %[1]s WHERE %[2]s)", s.quoted(lookup), among)
-	case bounded:
-		where += s.notBefore()
+	if !s.Overlay {
+		var times []string
+		for i, span := range spans(ids) {
+			first, last := fmt.Sprint("first", i), fmt.Sprint("last", i)
+			times = append(times, s.around("traceIDTime({"+first+":String})", "traceIDTime({"+last+":String})"))
+			params = append(params, Param{first, span.first}, Param{last, span.last})
+		}
+		where += s.within(append(times, s.outlying(among)))
 	}
 	return Query{
-		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp, SpanId%s", columnNames(), s.quoted(""), where, s.settings()),
+		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp, SpanId%s",
+			columnNames(), s.quoted(""), where, s.settings()),
 		Params: params,
 	}, nil
 }
@@ -73,9 +73,43 @@ func traces[ID ~[16]byte](s Schema, ids []ID, bounded bool) (Query, error) {
 // among is the condition for the listed IDs.
 const among = "TraceId IN {ids:Array(String)}"
 
-// notBefore is the condition for spans whose time the earliest of the listed IDs allows.
-func (s Schema) notBefore() string {
-	return fmt.Sprintf(" AND Timestamp >= traceIDNotBefore(arrayMin({ids:Array(String)}), %s)", s.slack())
+// idSpan is the first and the last of some IDs in their order, as text.
+type idSpan struct{ first, last string }
+
+// spans groups IDs whose times are close to each other: into at most 50 groups, because ClickHouse
+// compares each granule with each of them.
+func spans[ID ~[16]byte](ids []ID) (groups []idSpan) {
+	ids = slices.Clone(ids)
+	slices.SortFunc(ids, func(a, b ID) int { return bytes.Compare(a[:], b[:]) })
+	millis := func(id ID) uint64 { return binary.BigEndian.Uint64(id[:8]) >> 23 }
+	for gap := uint64(2 * 3_600_000); len(groups) == 0 || len(groups) > 50; gap *= 2 {
+		groups = groups[:0]
+		for i, id := range ids {
+			text := hex.EncodeToString(id[:])
+			if i == 0 || millis(id)-millis(ids[i-1]) > gap {
+				groups = append(groups, idSpan{first: text})
+			}
+			groups[len(groups)-1].last = text
+		}
+	}
+	return groups
+}
+
+// around is the condition for spans other than outliers, of IDs from one time to another: the hour
+// of the sorting key, and a second for what that rounds off.
+func (s Schema) around(from, to string) string {
+	return fmt.Sprintf("Timestamp BETWEEN %s - INTERVAL 3601 SECOND AND %s + INTERVAL 3601 SECOND", from, to)
+}
+
+// outlying is the condition for the times of outliers whose IDs meet a condition.
+func (s Schema) outlying(ids string) string {
+	return fmt.Sprintf("Timestamp BETWEEN (SELECT min(Start) FROM %[1]s WHERE %[2]s) AND (SELECT max(End) FROM %[1]s WHERE %[2]s)",
+		s.quoted(outlierTimes), ids)
+}
+
+// within adds to a condition that one of others is met.
+func (s Schema) within(conditions []string) string {
+	return "\n    AND (" + strings.Join(conditions, "\n        OR ") + ")"
 }
 
 // listed checks the schema and returns the parameter for IDs.
@@ -99,9 +133,7 @@ func listed[ID ~[16]byte](s Schema, ids []ID) ([]Param, error) {
 const logColumns = "`Timestamp`, `TraceId`, `SpanId`, `TraceFlags`, `SeverityText`, `SeverityNumber`, `ServiceName`, `Body`, " +
 	"`ResourceSchemaUrl`, `ResourceAttributes`, `ScopeSchemaUrl`, `ScopeName`, `ScopeVersion`, `ScopeAttributes`, `LogAttributes`"
 
-// Logs finds the log records of up to 3000 traces in the schema's LogsTable, by
-// trace and time. Records from more than the schema's Slack before the earliest of
-// the IDs' times are not found, unless that time is in the future.
+// Logs finds all log records of up to 3000 traces in the schema's LogsTable, by trace and time.
 //
 // It reads little if the table has the index on ranges of trace IDs: see LogsTable.
 func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
@@ -110,7 +142,7 @@ func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 		return Query{}, err
 	}
 	return Query{
-		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp%s", logColumns, s.logs().quoted(""), among+s.notBefore(), s.settings()),
+		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp%s", logColumns, s.logs().quoted(""), among, s.settings()),
 		Params: params,
 	}, nil
 }
@@ -125,9 +157,8 @@ func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 // has fewer than limit traces, the last four, and so on.
 //
 // Traces with foreign IDs have no place in this order and are left out;
-// [Schema.Spans] and [Schema.Search] find them. Spans that begin more than Slack
-// before from do not count. A trace all of whose spans begin more than Slack outside
-// the range is not listed.
+// [Schema.Spans] and [Schema.Search] find them. A trace all of whose spans begin more than an
+// hour from the time of its ID is not listed.
 func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, error) {
 	if _, err := s.between(from, to); err != nil {
 		return Query{}, err
@@ -138,25 +169,31 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
 	if limit < 1 || limit > 10_000 {
 		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000", limit)
 	}
-	ids := fmt.Sprintf("TraceId >= traceIDMin({from:%[1]s}) AND TraceId < traceIDMin({to:%[1]s})", instant)
+	first, last := "{from:"+instant+"}", "{to:"+instant+"}"
+	ids := fmt.Sprintf("TraceId >= traceIDMin(%s) AND TraceId < traceIDMin(%s)", first, last)
 	if before != ([16]byte{}) {
 		params = append(params, Param{"before", hex.EncodeToString(before[:])})
 		ids += " AND TraceId < {before:String}"
+	}
+	near, all := s.around(first, last), ""
+	if !s.Overlay {
+		all = s.within([]string{near, s.outlying(ids)})
+		near += " AND NOT " + outlier
 	}
 	// GLOBAL, so that on a cluster the limit is that of all shards together.
 	return Query{
 		SQL: fmt.Sprintf(`SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
     count() AS Spans, countIf(StatusCode IN ('STATUS_CODE_ERROR', 'Error')) AS Errors,
-    argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service, argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
+    argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service,
+    argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM %[1]s
 WHERE TraceId GLOBAL IN (
         SELECT DISTINCT TraceId FROM %[1]s
         WHERE %[2]s
-            AND Timestamp >= {from:%[3]s} - %[4]s AND Timestamp < {to:%[3]s} + %[4]s
-        ORDER BY TraceId DESC LIMIT %[5]d)
-    AND Timestamp >= {from:%[3]s} - %[4]s
+            AND %[3]s
+        ORDER BY TraceId DESC LIMIT %[4]d)%[5]s
 GROUP BY TraceId
-ORDER BY TraceId DESC%[6]s`, s.quoted(""), ids, instant, s.slack(), limit, s.settings()),
+ORDER BY TraceId DESC%[6]s`, s.quoted(""), ids, near, limit, all, s.settings()),
 		Params: params,
 	}, nil
 }
@@ -200,9 +237,4 @@ func (s Schema) settings() string {
 		return "\nSETTINGS use_skip_indexes_on_data_read = 0, optimize_skip_unused_shards = 1"
 	}
 	return "\nSETTINGS use_skip_indexes_on_data_read = 0"
-}
-
-// slack is the schema's Slack as an interval.
-func (s Schema) slack() string {
-	return fmt.Sprintf("INTERVAL %d SECOND", int64((cmp.Or(s.Slack, time.Hour)+time.Second-1)/time.Second))
 }

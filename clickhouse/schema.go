@@ -2,54 +2,28 @@ package clickhouse
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Layout is the layout of the table.
-type Layout int
-
-const (
-	// ServiceFirst is sorted by four hours, service, span name, trace and time: the
-	// default. Services, their operations, time ranges and single traces are found by
-	// the sort key.
-	ServiceFirst Layout = iota
-	// TraceFirst is sorted by hour, trace and time: for those who look up traces and
-	// export time ranges. A search by service reads its whole range of time.
-	TraceFirst
-	// Overlay is the table that the Collector's exporter created.
-	Overlay
-)
-
-// Schema is the name and layout of a table of spans. It is a value; all methods
-// are pure except those that take a *sql.DB.
+// Schema is a table of spans. It is a value; all methods are pure except those that take a
+// *sql.DB.
 type Schema struct {
-	Database string // "" is the connection's; it must exist
-	Table    string // "" is otel_traces, as for the exporter
-	Cluster  string // "" is one server; a macro as in {cluster} is allowed
-	Layout   Layout
+	Database string        // "" is the connection's; it must exist
+	Table    string        // "" is otel_traces, as for the exporter
+	Cluster  string        // "" is one server; a macro as in {cluster} is allowed
+	Overlay  bool          // the table is the one that the Collector's exporter created
 	TTL      time.Duration // whole seconds after a span's start; 0 keeps spans forever
 
 	// LogsTable is the exporter's table of logs, for [Logs]; "" is otel_logs. If it is
 	// set, Create adds the index on ranges of trace IDs to it, too.
 	LogsTable string
 
-	// Slack is how long before the time of its trace ID a span may begin: by how much
-	// the clocks of a fleet differ. 0 is an hour. Queries do not read what is older.
-	Slack time.Duration
-
 	// ReadOnly is for users of ClickHouse who may not change settings (readonly = 1):
 	// queries by ID then send none, and read up to three times the bytes from disk.
 	ReadOnly bool
-
-	// KeepLookup keeps the exporter's lookup table of trace times, or creates it with the
-	// table, in place of a view that computes the times. It is for fleets in which many IDs
-	// are random: their time is not in the ID, so tools that look one up read all of the
-	// bloom filters through the view. It takes two bytes a span. An Overlay keeps the lookup
-	// table anyway, until DropLookup.
-	KeepLookup bool
 }
 
 func (s Schema) validate() error {
@@ -65,24 +39,17 @@ func (s Schema) validate() error {
 		return fmt.Errorf("clickhouse: TTL %v: it is a whole number of seconds, or 0 to keep spans forever", s.TTL)
 	case s.TTL > maxTTL:
 		return fmt.Errorf("clickhouse: TTL %v: ClickHouse would count past the year 2106 and drop spans at once; 50 years is the most", s.TTL)
-	case s.Layout < ServiceFirst || s.Layout > Overlay:
-		return fmt.Errorf("clickhouse: layout %d: it is ServiceFirst, TraceFirst or Overlay", s.Layout)
-	case s.Slack < 0 || s.Slack > maxSlack:
-		return fmt.Errorf("clickhouse: slack %v: it is 0, for an hour, to %v", s.Slack, maxSlack)
 	}
 	return nil
 }
 
-const (
-	year     = 365 * 24 * time.Hour
-	maxTTL   = 50 * year // keeps a span's time plus TTL within a DateTime, which wraps around
-	maxSlack = year      // longer than any clock is wrong, and keeps the bound after 1900
-)
+// maxTTL keeps a span's time plus TTL within a DateTime, which wraps around.
+const maxTTL = 50 * 365 * 24 * time.Hour
 
-// Statements returns the statements that create the functions and, for the layouts
-// other than Overlay, the tables and the views named like the exporter's lookup
-// table, in order and to be run one by one. To an Overlay, whose table must exist,
-// they add the index on ranges of trace IDs. They can be run again at any time.
+// Statements returns the statements that create the functions, the tables, and the views
+// named like the exporter's lookup table, in order and to be run one by one. To an Overlay,
+// whose table must exist, they only add the index on ranges of trace IDs. They can be run
+// again at any time.
 //
 // They leave a table that already has the name as it is, whatever its shape and TTL:
 // [Schema.Create] refuses a table of another shape and a server that is too old before
@@ -97,12 +64,12 @@ func (s Schema) Statements() ([]string, error) {
 // steps are what Create does.
 func (s Schema) steps() []Step {
 	steps := []Step{s.functions()}
-	if s.Layout != Overlay {
+	if !s.Overlay {
 		steps = append(steps, s.exists(s.rows(), s.createRows(s.rows(), carried{})))
 		if s.Cluster != "" {
 			steps = append(steps, s.front(""))
 		}
-		steps = append(steps, s.traceTimes()...)
+		steps = slices.Concat(steps, s.outliers(s.quoted(s.rows()), s.engine(), s.ttlClause("End")), s.traceTimes())
 	}
 	for _, t := range s.indexed() {
 		steps = append(steps, Step{Does: "new parts of " + t.named("") + " have the index on ranges of trace IDs", SQL: []string{t.addRangeIndex()}})
@@ -117,7 +84,7 @@ func (s Schema) exists(suffix, sql string) Step {
 
 // indexed are the tables of others that get the index on ranges of trace IDs.
 func (s Schema) indexed() (all []Schema) {
-	if s.Layout == Overlay {
+	if s.Overlay {
 		all = append(all, s)
 	}
 	if s.LogsTable != "" {
@@ -128,7 +95,7 @@ func (s Schema) indexed() (all []Schema) {
 
 // logs is the table of logs.
 func (s Schema) logs() Schema {
-	return Schema{Database: s.Database, Table: cmp.Or(s.LogsTable, "otel_logs"), Cluster: s.Cluster, Layout: Overlay}
+	return Schema{Database: s.Database, Table: cmp.Or(s.LogsTable, "otel_logs"), Cluster: s.Cluster, Overlay: true}
 }
 
 // DropLookup returns the statements that replace the exporter's lookup table of
@@ -139,9 +106,6 @@ func (s Schema) logs() Schema {
 func (s Schema) DropLookup() ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
-	}
-	if s.KeepLookup {
-		return nil, errors.New("clickhouse: DropLookup of a schema with KeepLookup: leave KeepLookup out")
 	}
 	return append([]string{
 		"DROP VIEW IF EXISTS " + s.quoted(lookupFeed) + s.onCluster() + " SYNC",

@@ -10,16 +10,6 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// Sorted by trace, resources take a twelfth of the table more in small blocks.
-func TestLargeBlocksOfTraceFirst(t *testing.T) {
-	for layout, want := range map[clickhouse.Layout]int{clickhouse.ServiceFirst: 0, clickhouse.TraceFirst: 1} {
-		statements, err := clickhouse.Schema{Layout: layout}.Statements()
-		if got := strings.Count(strings.Join(statements, "\n"), "SETTINGS (min_compress_block_size = 262144"); err != nil || got != want {
-			t.Errorf("layout %d: %d columns in large blocks, %v", layout, got, err)
-		}
-	}
-}
-
 func TestBadSchemas(t *testing.T) {
 	for message, s := range map[string]clickhouse.Schema{
 		`database "a.b"`:         {Database: "a.b"},
@@ -30,7 +20,6 @@ func TestBadSchemas(t *testing.T) {
 		"table \"" + long + "\"": {Table: long},
 		`cluster "{a"`:           {Cluster: "{a"},
 		`cluster "a' b"`:         {Cluster: "a' b"},
-		"layout 7":               {Layout: 7},
 		"TTL -1h":                {TTL: -time.Hour},
 	} {
 		all := map[string]func() error{
@@ -77,5 +66,5 @@ func ExampleSchema_Trace() {
 	}
 	// With database/sql: rows, err := db.QueryContext(ctx, q.SQL, q.Args()...)
 	fmt.Println(q.Params)
-	// Output: [{ids ['19500000000000000000000000000001']}]
+	// Output: [{ids ['19500000000000000000000000000001']} {first0 19500000000000000000000000000001} {last0 19500000000000000000000000000001}]
 }

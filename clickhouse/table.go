@@ -12,8 +12,8 @@ import (
 var (
 	//go:embed sql/columns.sql
 	definitions string
-	//go:embed sql/lookup.sql
-	lookupDefinitions string
+	//go:embed sql/outliers.sql
+	outlierDefinitions string
 )
 
 // columns are those that the Collector's exporter writes: what defines each, its name, and its
@@ -33,19 +33,23 @@ func columnNames() string {
 // text. The high half would send all of a minute to one shard.
 const shard = "reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16))))"
 
-// sortingKey is that of the table, as system.tables shows it. Time comes first, in
-// coarse steps, so that traces with random IDs stay among those of their time.
-func (s Schema) sortingKey() string {
-	if s.Layout == TraceFirst {
-		return "toStartOfHour(Timestamp), TraceId, Timestamp"
-	}
-	return serviceKey + ", TraceId, Timestamp"
-}
-
-// serviceKey is the primary key of the table sorted by service, and the beginning of its sorting key.
-// The rest would take 40 of 46 bytes of memory for each granule, permanently; the indexes on
-// ranges of TraceId and Timestamp do the same work from disk.
-const serviceKey = "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), ServiceName, SpanName"
+// Expressions of the keys, as system.tables shows them.
+const (
+	// bucket comes first, so that traces with random IDs stay among those of their time.
+	bucket = "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC')"
+	// outlier is 1 for a span whose trace ID's time is not within an hour of its own: random and
+	// foreign IDs, wrong clocks, late spans of long traces. These spans have granules of their own,
+	// so the IDs of any other granule are in a narrow range, which excludes it from most lookups.
+	// The first 8 digits count units of 512 ms since 2020; outside of the two hours, the difference
+	// is negative, and therefore large, or large.
+	outlier = "toUInt64(((toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, 8))))) * 512)" +
+		" + 1577840400000) - toUnixTimestamp64Milli(Timestamp)) > 7200000"
+	// primaryKey is the beginning of the sorting key. The rest would take 40 of 46 bytes of memory
+	// for each granule, permanently; the indexes on ranges of TraceId and Timestamp do the same
+	// work from disk.
+	primaryKey = bucket + ", " + outlier + ", ServiceName, SpanName"
+	sortingKey = primaryKey + ", TraceId, Timestamp"
+)
 
 // carried is what a new table takes over from the one whose place it takes.
 type carried struct {
@@ -74,16 +78,11 @@ func (s Schema) createRows(suffix string, c carried) string {
 	if c.comment != "" {
 		c.comment = "\nCOMMENT " + quoteText(c.comment)
 	}
-	primary, layout := "\nPRIMARY KEY ("+serviceKey+")", strings.TrimSuffix(definitions, "\n")
-	if s.Layout == TraceFirst {
-		primary = ""
-		// Neighbours have different resources, which repeat over a few thousand spans.
-		const resources = "    ResourceAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1, 20))"
-		layout = strings.Replace(layout, resources, resources+" SETTINGS (min_compress_block_size = 262144, max_compress_block_size = 1048576)", 1)
-	}
-	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s (\n%s\n) ENGINE = %s\nPARTITION BY toDate(Timestamp)%s\nORDER BY (%s)%s\nSETTINGS %s%s",
-		s.quoted(suffix), s.onCluster(), strings.Join(append([]string{layout}, c.elements...), ",\n    "), cmp.Or(c.engine, s.engine()),
-		primary, s.sortingKey(), ttl, strings.Join(append([]string{settings}, c.settings...), ", "), c.comment)
+	elements := append([]string{strings.TrimSuffix(definitions, "\n")}, c.elements...)
+	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s (\n%s\n) ENGINE = %s\nPARTITION BY toDate(Timestamp)\n"+
+		"PRIMARY KEY (%s)\nORDER BY (%s)%s\nSETTINGS %s%s",
+		s.quoted(suffix), s.onCluster(), strings.Join(elements, ",\n    "), cmp.Or(c.engine, s.engine()),
+		primaryKey, sortingKey, ttl, strings.Join(append([]string{settings}, c.settings...), ", "), c.comment)
 }
 
 // front is the step that creates the Distributed table in front of the rows, or of the lookup table's.
@@ -104,35 +103,66 @@ func (s Schema) ttlClause(column string) string {
 	return "\nTTL " + s.ttlOf(column)
 }
 
-// Suffixes of the exporter's lookup table and of the view that fills it.
+// Suffixes; the first two are those of the exporter's lookup table and of the view that fills it.
 const (
-	lookup     = "_trace_id_ts"
-	lookupFeed = "_trace_id_ts_mv"
+	lookup       = "_trace_id_ts"
+	lookupFeed   = "_trace_id_ts_mv"
+	outlierTimes = "_outliers"
+	outlierFeed  = "_outliers_mv"
 )
 
-// traceTimes are the steps that create the exporter's lookup table and the view that fills it, or views in
-// their places. On a cluster the lookup table's rows have a table of their own, as those of spans.
-//
-// The views have the names of the lookup table and of the view that fills it: an exporter that creates its
-// schema at the start then finds everything there and adds nothing. Tools ask the first for the start and
-// then for the end of one trace. With its setting the second question takes the granules from the query
-// condition cache that the first one filled; without it both read the bloom filter.
-func (s Schema) traceTimes() []Step {
-	if !s.KeepLookup {
-		return []Step{
-			s.exists(lookup, fmt.Sprintf("CREATE VIEW IF NOT EXISTS %s%s AS\nSELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End\n"+
-				"FROM %s WHERE TraceId != '' GROUP BY TraceId\nSETTINGS use_skip_indexes_on_data_read = 0", s.quoted(lookup), s.onCluster(), s.quoted(""))),
-			s.exists(lookupFeed, fmt.Sprintf("CREATE VIEW IF NOT EXISTS %s%s AS\nSELECT TraceId, Start, End FROM %s", s.quoted(lookupFeed), s.onCluster(), s.quoted(lookup))),
-		}
-	}
-	rows := lookup + s.rows()
-	steps := []Step{s.exists(rows, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s (\n%s) ENGINE = %s\nPARTITION BY toDate(Start)\nORDER BY (TraceId, Start)%s\nSETTINGS ttl_only_drop_parts = 1",
-		s.quoted(rows), s.onCluster(), lookupDefinitions, s.engine(), s.ttlClause("Start")))}
+// outliers are the steps that create the table of the times of outliers, and the materialized view
+// that fills it from the table that holds the rows. The table has a row for each trace and four
+// hours in which the trace has outliers, and that for each inserted block. Its TTL is for End.
+func (s Schema) outliers(from, engine, ttl string) []Step {
+	rows := outlierTimes + s.rows()
+	steps := []Step{s.exists(rows, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s (\n%s) ENGINE = %s\n"+
+		"PARTITION BY toDate(Start)\nORDER BY (TraceId, Start)%s\n"+
+		"SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1",
+		s.quoted(rows), s.onCluster(), outlierDefinitions, engine, ttl))}
 	if s.Cluster != "" {
-		steps = append(steps, s.front(lookup))
+		steps = append(steps, s.front(outlierTimes))
 	}
-	return append(steps, s.exists(lookupFeed, fmt.Sprintf("CREATE MATERIALIZED VIEW IF NOT EXISTS %s%s TO %s AS\nSELECT TraceId, min(Timestamp) AS Start, max(Timestamp) AS End\nFROM %s WHERE TraceId != '' GROUP BY TraceId",
-		s.quoted(lookupFeed), s.onCluster(), s.quoted(rows), s.quoted(s.rows()))))
+	return append(steps, s.exists(outlierFeed, fmt.Sprintf("CREATE MATERIALIZED VIEW IF NOT EXISTS %s%s TO %s AS\n%s",
+		s.quoted(outlierFeed), s.onCluster(), s.quoted(rows), s.selectOutliers(from))))
+}
+
+// fillOutliers is the step that adds the times of outliers that were stored before the materialized
+// view existed, or during an exchange.
+func (s Schema) fillOutliers(from string) Step {
+	return Step{
+		Does: s.named(outlierTimes) + " has the times of the outliers that are stored",
+		SQL: []string{"INSERT INTO " + s.quoted(outlierTimes+s.rows()) + " (TraceId, Start, End)\n" +
+			s.selectOutliers(from)},
+	}
+}
+
+// selectOutliers returns the query for the rows of the table of outliers' times.
+func (s Schema) selectOutliers(from string) string {
+	return fmt.Sprintf("SELECT TraceId, min(Timestamp) AS Start, max(Timestamp) AS End\nFROM %s\n"+
+		"WHERE TraceId != '' AND %s\nGROUP BY TraceId, %s", from, outlier, bucket)
+}
+
+// traceTimes are the steps that create views with the names of the exporter's lookup table and of
+// the view that fills it: an exporter that creates its schema at the start then finds everything
+// there and adds nothing. If the lookup table exists, nothing changes.
+//
+// The times of outliers are those of their table, so no bloom filter of theirs is read. Tools ask
+// for the start and then for the end of one trace. With its setting the second question takes the
+// granules from the query condition cache that the first one filled.
+func (s Schema) traceTimes() []Step {
+	from := "SELECT TraceId, Timestamp AS Start, Timestamp AS End FROM " + s.quoted("")
+	if !s.Overlay {
+		from += "\n    WHERE NOT " + outlier + "\n    UNION ALL SELECT TraceId, Start, End FROM " + s.quoted(outlierTimes)
+	}
+	return []Step{
+		s.exists(lookup, fmt.Sprintf("CREATE VIEW IF NOT EXISTS %s%s AS\n"+
+			"SELECT TraceId, toDateTime(min(Start)) AS Start, toDateTime(max(End)) AS End\nFROM (\n    %s)\n"+
+			"WHERE TraceId != '' GROUP BY TraceId\nSETTINGS use_skip_indexes_on_data_read = 0",
+			s.quoted(lookup), s.onCluster(), from)),
+		s.exists(lookupFeed, fmt.Sprintf("CREATE VIEW IF NOT EXISTS %s%s AS\nSELECT TraceId, Start, End FROM %s",
+			s.quoted(lookupFeed), s.onCluster(), s.quoted(lookup))),
+	}
 }
 
 func (s Schema) engine() string {

@@ -77,7 +77,8 @@ func (d *dataset) scan(ctx context.Context, query string, into any) error {
 
 // create replaces the table by an empty one of a layout; the one called null stores nothing.
 func (d *dataset) create(ctx context.Context, l layout) error {
-	statements := []string{"DROP VIEW IF EXISTS spans_trace_id_ts_mv SYNC", "DROP TABLE IF EXISTS spans_trace_id_ts SYNC", "DROP TABLE IF EXISTS spans SYNC"}
+	statements := []string{"DROP VIEW IF EXISTS spans_trace_id_ts_mv SYNC", "DROP TABLE IF EXISTS spans_trace_id_ts SYNC",
+		"DROP VIEW IF EXISTS spans_outliers_mv SYNC", "DROP TABLE IF EXISTS spans_outliers SYNC", "DROP TABLE IF EXISTS spans SYNC"}
 	exporters := strings.Split(strings.ReplaceAll(collectorTable+";\n"+lookupTable, "{table}", table), ";\n")
 	switch l.Name {
 	case "null":
@@ -121,11 +122,8 @@ func (d *dataset) load(ctx context.Context, l layout, block int) (seconds float6
 	if l.Name == "null" {
 		return used() - start, 0, nil
 	}
-	merge := []string{"OPTIMIZE TABLE spans FINAL"}
-	if schemas[l.Name].KeepLookup {
-		merge = append(merge, "OPTIMIZE TABLE spans_trace_id_ts FINAL")
-	}
-	err = d.Exec(ctx, merge...)
+	second := map[string]string{"exporter": "spans_trace_id_ts", "ours": "spans_outliers", "overlay": "spans"}[l.Name]
+	err = d.Exec(ctx, "OPTIMIZE TABLE spans FINAL", "OPTIMIZE TABLE "+second+" FINAL")
 	return used() - start, parts, err
 }
 

@@ -47,16 +47,13 @@ func (l layout) String() string { return fmt.Sprintf("%s, %d %% random", l.Name,
 // its lookup table and random IDs.
 var exporter = layout{"exporter", 100}
 
-var layouts = []layout{exporter, {"service", 0}, {"service", 50}, {"lookup", 50}, {"trace", 0}, {"overlay", 0}}
+var layouts = []layout{exporter, {"ours", 0}, {"ours", 1}, {"ours", 50}, {"overlay", 0}}
 
-// schemas have the queries of a layout. Those on the exporter's table find the time in its lookup
-// table first, and send no settings, as its documentation has it.
+// schemas have the queries of a layout; see also exporterTraces.
 var schemas = map[string]clickhouse.Schema{
-	"exporter": {Table: table, Layout: clickhouse.Overlay, KeepLookup: true, ReadOnly: true},
-	"service":  {Table: table},
-	"lookup":   {Table: table, KeepLookup: true},
-	"trace":    {Table: table, Layout: clickhouse.TraceFirst},
-	"overlay":  {Table: table, Layout: clickhouse.Overlay},
+	"exporter": {Table: table, Overlay: true, ReadOnly: true},
+	"ours":     {Table: table},
+	"overlay":  {Table: table, Overlay: true},
 }
 
 // results are everything measured.

@@ -106,7 +106,7 @@ func (d *dataset) memory(ctx context.Context, m *measured) error {
 	for _, bytes := range []*float64{&m.Key, &m.Granularity, &m.Marks} {
 		*bytes /= float64(d.spans) / 1e6
 	}
-	if schemas[m.Name].Layout == clickhouse.Overlay {
+	if schemas[m.Name].Overlay {
 		return nil // which has no such cache
 	}
 	return cached("1")
@@ -120,7 +120,7 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	if err != nil {
 		return nil, err
 	}
-	random, err := d.traces(ctx, "h1 % 100 < 10")
+	random, err := d.traces(ctx, "h1 % 100 = 0")
 	if err != nil {
 		return nil, err
 	}
@@ -141,13 +141,19 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 		}
 		return all
 	}
-	one := func(id [16]byte) string { return bind(s.Trace(id)) }
+	some := func(ids ...[16]byte) string {
+		if l == exporter {
+			return exporterTraces(ids)
+		}
+		return bind(clickhouse.Traces(s, ids))
+	}
+	one := func(id [16]byte) string { return some(id) }
 	bare := func(id [16]byte) string {
 		return "SELECT * FROM spans WHERE TraceId = '" + hex.EncodeToString(id[:]) + "'"
 	}
 	all := []question{
 		{"ours: one trace", each(ordered, one)},
-		{"ours: 100 traces of 5 min", []string{bind(clickhouse.Traces(s, many))}},
+		{"ours: 100 traces of 5 min", []string{some(many...)}},
 		{"ours: newest 100 traces of 4 min", []string{newest}},
 		{"ours: spans of 5 min", []string{bind(s.Spans(noon, noon.Add(5*time.Minute)))}},
 		{"TraceId = …", each(ordered, bare)},
@@ -157,7 +163,7 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	}
 	// A search without a time ends where the span is found: the mean of many tells
 	// the layouts apart, one would be chance.
-	some, err := d.Query(ctx, "SELECT SpanId FROM spans WHERE toDate(Timestamp, 'UTC') = '2026-10-14' ORDER BY cityHash64(SpanId) LIMIT 24")
+	spans, err := d.Query(ctx, "SELECT SpanId FROM spans WHERE toDate(Timestamp, 'UTC') = '2026-10-14' ORDER BY cityHash64(SpanId) LIMIT 24")
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +179,7 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 		q := question{m[1], []string{on(span.Rows[0][0])}}
 		if strings.Contains(m[2], "WHERE SpanId = '{span}'") {
 			q.sql = nil
-			for _, row := range some.Rows {
+			for _, row := range spans.Rows {
 				q.sql = append(q.sql, on(row[0]))
 			}
 		}
@@ -201,6 +207,18 @@ func (d *dataset) ids(ctx context.Context, query string) (ids [][16]byte, err er
 		ids = append(ids, [16]byte(id))
 	}
 	return ids, nil
+}
+
+// exporterTraces finds the time of traces in the lookup table first, as the exporter's documentation
+// has it.
+func exporterTraces(ids [][16]byte) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = "'" + hex.EncodeToString(id[:]) + "'"
+	}
+	return strings.NewReplacer("{ids}", "TraceId IN ("+strings.Join(texts, ", ")+")").Replace("SELECT * FROM spans WHERE {ids}\n" +
+		"AND Timestamp >= (SELECT min(Start) FROM spans_trace_id_ts WHERE {ids})\n" +
+		"AND Timestamp <= (SELECT max(End) + 1 FROM spans_trace_id_ts WHERE {ids})\nORDER BY TraceId, Timestamp, SpanId")
 }
 
 // bind puts the values into the text. The queries here are valid by construction.

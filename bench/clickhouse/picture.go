@@ -40,7 +40,7 @@ func (r *results) svg() ([]byte, error) {
 		fmt.Fprintf(&b, "<text x=\"220\" y=\"%d\" text-anchor=\"end\">%s</text>\n", y+15, p[1])
 		for _, m := range r.Measured {
 			class := map[int]string{0: "ordered", 50: "half"}[m.Random]
-			if m.Name != "service" || class == "" {
+			if m.Name != "ours" || class == "" {
 				continue
 			}
 			c, ok := m.cost(p[0])

@@ -256,5 +256,6 @@ func (e *engine) rewriting(settings string, rewrite func(string) string) *sql.DB
 func oneServer(query string) string {
 	query = strings.ReplaceAll(query, "clusterAllReplicas('c', system.tables)", "system.tables")
 	query = strings.Replace(query, "ENGINE = ReplicatedMergeTree", "ENGINE = MergeTree", 1)
+	query = strings.Replace(query, "ENGINE = Distributed(`c`", "ENGINE = Distributed(two", 1)
 	return onCluster.ReplaceAllString(query, "")
 }

@@ -96,18 +96,14 @@ func sorted(s []string) []string { s = slices.Clone(s); slices.Sort(s); return s
 // shards that have different traces.
 func TestQueriesFindWhatWasStored(t *testing.T) {
 	spans := world()
-	for name, s := range map[string]clickhouse.Schema{"service first": {}, "trace first": {Layout: clickhouse.TraceFirst, ReadOnly: true},
-		"overlay": {Layout: clickhouse.Overlay}, "lookup": {KeepLookup: true, Slack: time.Minute}, "cluster": {Cluster: "two"},
-		"cluster, lookup": {Cluster: "{shards}", KeepLookup: true}} {
+	for name, s := range map[string]clickhouse.Schema{"one server": {}, "read only": {ReadOnly: true}, "overlay": {Overlay: true},
+		"cluster": {Cluster: "two"}, "macro": {Cluster: "{shards}"}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			s.Database, s.Table = e.Database(), "spans"
 			e.tables(s)
 			e.insert2(s, spans)
 			testTraces(t, e, s, spans)
-			if s.KeepLookup { // the other queries are those of the default
-				return
-			}
 			testNewest(t, e, s, spans)
 			from, to := noon.Add(55*time.Minute), noon.Add(65*time.Minute) // across two partitions
 			want := slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return s.start.Before(from) || !s.start.Before(to) })
@@ -133,13 +129,7 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		byTrace[s.trace] = append(byTrace[s.trace], s)
 	}
 	find := e.find("SpanId")
-	// A foreign ID whose time is later than its spans' looks like ours.
-	whole := func(ids ...[16]byte) []string {
-		if found := find(clickhouse.Traces(s, ids)); len(found) > 0 || s.KeepLookup { // which has the times, whatever the slack
-			return found
-		}
-		return find(clickhouse.TracesEverywhere(s, ids))
-	}
+	whole := func(ids ...[16]byte) []string { return find(clickhouse.Traces(s, ids)) }
 	for i := range 500 {
 		if i%10 != 0 && i%100 != 3 { // all kinds stand at multiples of ten, but the foreign IDs
 			continue
@@ -150,7 +140,7 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	}
 	for first, traces := range map[int]func(...[16]byte) []string{
 		1000: func(ids ...[16]byte) []string { return whole(append(ids, ids[0])...) },
-		0:    func(ids ...[16]byte) []string { return find(clickhouse.TracesEverywhere(s, ids)) },
+		0:    whole,
 	} {
 		var some [][16]byte
 		var want []span
@@ -305,7 +295,7 @@ var (
 // tables runs the statements of a schema: for an Overlay on the exporter's table, with a cluster on two shards.
 func (e *engine) tables(s clickhouse.Schema) {
 	e.t.Helper()
-	if s.Layout == clickhouse.Overlay {
+	if s.Overlay {
 		e.run(collectorTable(s.Table)[:1], nil)
 	}
 	if s.Cluster == "" {
@@ -316,7 +306,7 @@ func (e *engine) tables(s clickhouse.Schema) {
 		e.t.Skip("for the embedded engine only")
 	}
 	statements, err := s.Statements()
-	if !s.KeepLookup && err == nil { // DropLookup creates the views again
+	if err == nil { // DropLookup creates the views again
 		var drop []string
 		drop, err = s.DropLookup()
 		statements = append(statements, drop...)

@@ -90,9 +90,9 @@ func TestRights(t *testing.T) {
 
 // createsAll creates what create can.
 func (e *engine) createsAll(ctx context.Context, db *sql.DB) error {
-	overlay := clickhouse.Schema{Table: "overlay", Layout: clickhouse.Overlay, TTL: time.Hour}
+	overlay := clickhouse.Schema{Table: "overlay", Overlay: true, TTL: time.Hour}
 	build, err := overlay.MaterializeIndexes()
-	return errors.Join(err, clickhouse.Schema{Table: "fresh", KeepLookup: true}.Create(ctx, db), overlay.Create(ctx, db), build.Run(ctx, db, nil))
+	return errors.Join(err, clickhouse.Schema{Table: "fresh"}.Create(ctx, db), overlay.Create(ctx, db), build.Run(ctx, db, nil))
 }
 
 // adoptsAll returns a function that does all that adopt can, and goes on where it failed.

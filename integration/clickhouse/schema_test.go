@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// TestTTL: creating a table again changes its TTL and that of its lookup table, or says why it does not.
+// TestTTL: creating a table again changes its TTL and that of the times of outliers, or says why it does not.
 func TestTTL(t *testing.T) {
 	e := newEngine(t)
 	const day = 24 * time.Hour
@@ -21,9 +22,9 @@ func TestTTL(t *testing.T) {
 		t.Helper()
 		e.is(want, "SELECT extract(engine_full, 'TTL (.*) SETTINGS') FROM system.tables WHERE database = currentDatabase() AND name = '"+table+"'")
 	}
-	s := clickhouse.Schema{Database: e.Database(), Table: "odd-name", KeepLookup: true}
+	s := clickhouse.Schema{Database: e.Database(), Table: "odd-name"}
 	e.creates(s)
-	e.is("2", "SELECT countIf(engine_full LIKE '%ttl_only_drop_parts = 1%') FROM system.tables WHERE database = currentDatabase() AND name IN ('odd-name', 'odd-name_trace_id_ts')")
+	e.is("2", "SELECT countIf(engine_full LIKE '%ttl_only_drop_parts = 1%') FROM system.tables WHERE database = currentDatabase() AND name IN ('odd-name', 'odd-name_outliers')")
 	var plan clickhouse.Plan
 	for _, s.TTL = range []time.Duration{2 * day, 3 * day} {
 		var err error
@@ -32,27 +33,28 @@ func TestTTL(t *testing.T) {
 		}
 		e.creates(s)
 		ttl("odd-name", fmt.Sprintf("toDateTime(Timestamp) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
-		ttl("odd-name_trace_id_ts", fmt.Sprintf("toDateTime(Start) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
+		ttl("odd-name_outliers", fmt.Sprintf("toDateTime(End) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
 	}
-	e.run(append(plan.Steps[4].Undo, plan.Steps[5].Undo...), nil)
+	e.run(append(plan.Steps[6].Undo, plan.Steps[7].Undo...), nil)
 	s.TTL = 0 // leaves it as it is
 	e.creates(s)
 	ttl("odd-name", "toDateTime(Timestamp) + toIntervalSecond(172800)")
 	e.run(collectorTable("exporter"), nil)
-	e.creates(clickhouse.Schema{Table: "exporter", Layout: clickhouse.Overlay, TTL: 3650 * day}) // as the exporter wrote it
+	e.creates(clickhouse.Schema{Table: "exporter", Overlay: true, TTL: 3650 * day}) // as the exporter wrote it
 	ttl("exporter", "toDateTime(Timestamp) + toIntervalDay(3650)")
-	e.creates(clickhouse.Schema{Table: "exporter", Layout: clickhouse.Overlay, TTL: day})
+	e.creates(clickhouse.Schema{Table: "exporter", Overlay: true, TTL: day})
 	ttl("exporter", "toDateTime(Timestamp) + toIntervalSecond(86400)")
 	e.exec("CREATE TABLE moves AS exporter ENGINE = MergeTree ORDER BY Timestamp TTL " + moves + " SETTINGS storage_policy = 'tiered'")
 	e.refuses("the TTL of moves is \""+moves+"\", which does more than drop old spans", func() error {
-		return clickhouse.Schema{Table: "moves", Layout: clickhouse.Overlay, TTL: day}.Create(t.Context(), e.db)
+		return clickhouse.Schema{Table: "moves", Overlay: true, TTL: day}.Create(t.Context(), e.db)
 	})
 }
 
 // TestRefused: a table that is not the schema's, or that cannot be adopted, is refused before anything is changed.
 func TestRefused(t *testing.T) {
 	e := newEngine(t)
-	owned, traceFirst := createTable(clickhouse.Schema{Table: "spans"}), createTable(clickhouse.Schema{Table: "spans", Layout: clickhouse.TraceFirst})
+	owned := createTable(clickhouse.Schema{Table: "spans"})
+	otherKey := strings.Replace(owned, ", TraceId, Timestamp)", ", TraceId)", 1)
 	exporter := collectorTable("spans")
 	json := strings.NewReplacer("Map(LowCardinality(String), String)", "JSON", "mapKeys(ResourceAttributes)", "ServiceName", "mapValues(ResourceAttributes)", "ServiceName",
 		"mapKeys(SpanAttributes)", "ServiceName", "mapValues(SpanAttributes)", "ServiceName").Replace(exporter[0]) // json: true
@@ -68,18 +70,15 @@ func TestRefused(t *testing.T) {
 		want string // "" if it is right
 	}{
 		"exporter's":                      {clickhouse.Schema{}, exporter[:1], "spans has another shape"},
-		"logs, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "there is no table spans with the exporter's column TraceId"},
-		"JSON, overlay":                   {clickhouse.Schema{Layout: clickhouse.Overlay}, []string{json}, ""}, // the index needs the column TraceId alone
+		"logs, overlay":                   {clickhouse.Schema{Overlay: true}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "there is no table spans with the exporter's column TraceId"},
+		"JSON, overlay":                   {clickhouse.Schema{Overlay: true}, []string{json}, ""}, // the index needs the column TraceId alone
 		"no table of logs":                {clickhouse.Schema{LogsTable: "nothere"}, nil, "there is no table nothere with the exporter's column TraceId"},
 		"owned, a column of another type": {clickhouse.Schema{}, []string{strings.Replace(owned, "Duration UInt64", "Duration Int64", 1)}, "spans has another shape"},
-		"empty, lookup to be kept":        {clickhouse.Schema{KeepLookup: true}, []string{owned}, ""},
-		"owned, lookup to be kept":        {clickhouse.Schema{KeepLookup: true}, []string{owned, "INSERT INTO spans (SpanId) VALUES ('1')"}, "spans has no lookup table"},
-		"owned, views, lookup to be kept": {clickhouse.Schema{KeepLookup: true}, []string{owned, "CREATE VIEW spans_trace_id_ts AS SELECT '' AS TraceId, 1 AS Start, 2 AS End"}, "spans has no lookup table"},
+		"exporter's lookup table":         {clickhouse.Schema{}, slices.Concat([]string{owned}, exporter[1:]), ""},
 		"owned, other indexes":            {clickhouse.Schema{}, []string{owned, "ALTER TABLE spans DROP INDEX idx_span_attr_value, ADD INDEX idx_kind SpanKind TYPE set(10)"}, ""},
 		"lookup in the way":               {clickhouse.Schema{}, exporter[1:2], "spans_trace_id_ts is in the way"},
 		"another view in the way":         {clickhouse.Schema{}, []string{"CREATE VIEW spans_trace_id_ts AS SELECT 1 AS id"}, "spans_trace_id_ts is in the way"},
-		"trace first for service first":   {clickhouse.Schema{}, []string{traceFirst}, "spans has another shape"},
-		"trace first":                     {clickhouse.Schema{Layout: clickhouse.TraceFirst}, []string{traceFirst}, ""},
+		"another sorting key":             {clickhouse.Schema{}, []string{otherKey}, "spans has another shape"},
 		"exporter's, cluster":             {clickhouse.Schema{Cluster: "two"}, exporter[:1], "spans is not Distributed over spans_local"},
 		"Distributed over something else": {clickhouse.Schema{Cluster: "two"}, []string{local, strings.Replace(local, "spans_local", "spans_locally", 1), front + "spans_locally)"}, "spans is not Distributed over spans_local"},
 		"rows of exporter's, cluster":     {clickhouse.Schema{Cluster: "two"}, []string{strings.Replace(exporter[0], "spans", "spans_local", 1)}, "spans_local has another shape"},
@@ -89,8 +88,8 @@ func TestRefused(t *testing.T) {
 		"a typo":             {clickhouse.Adoption{}, nil, "there is no table spans in database " + e.Database()},
 		"no database":        {clickhouse.Adoption{Database: "nothere"}, nil, "there is no database nothere"},
 		"a bad name":         {clickhouse.Adoption{Database: "a.b"}, nil, "database \"a.b\": a name has"},
-		"an overlay":         {clickhouse.Adoption{Layout: clickhouse.Overlay}, exporter, "layout other than Overlay"},
-		"a TTL":              {clickhouse.Adoption{TTL: time.Hour}, exporter, "carries over the TTL"},
+		"an overlay":         {clickhouse.Adoption{Overlay: true}, exporter, "leave out Overlay and TTL"},
+		"a TTL":              {clickhouse.Adoption{TTL: time.Hour}, exporter, "carries over its TTL"},
 		"other columns":      {clickhouse.Adoption{}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp has the type \"\""},
 		"another type":       {clickhouse.Adoption{}, []string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)}, "column Duration has the type \"Int64\", not UInt64; it is not the Collector's"},
 		"JSON":               {clickhouse.Adoption{}, []string{json}, "tables with json: true can be used with create --overlay only"},
@@ -215,7 +214,7 @@ func TestDocumentedSQL(t *testing.T) {
 	id := random(1)[0].String()
 	params := clickhouse.Query{Params: []clickhouse.Param{{Name: "id", Value: id}, {Name: "ids", Value: "['" + id + "']"}, {Name: "service", Value: "a"},
 		{Name: "name", Value: "b"}, {Name: "from", Value: "2026-10-15 10:00:00"}, {Name: "to", Value: "2026-10-15 11:00:00"}}}
-	for _, s := range []clickhouse.Schema{{}, {Layout: clickhouse.TraceFirst}, {Layout: clickhouse.Overlay, Table: "otel_traces"}, {Cluster: "two"}} {
+	for _, s := range []clickhouse.Schema{{}, {Overlay: true, Table: "otel_traces"}, {Cluster: "two"}} {
 		e := newEngine(t)
 		e.tables(s)
 		queries := 0

@@ -164,13 +164,13 @@ func TestWriter(t *testing.T) {
 	ids := idgen.New()
 	sent := []ptrace.Traces{spans(ids, 1), spans(ids, 101)}
 	var stored [][][]string
-	for file, layout := range map[string]clickhouse.Layout{"owned.yaml": clickhouse.ServiceFirst, "overlay.yaml": clickhouse.Overlay} {
+	for file, overlay := range map[string]bool{"owned.yaml": false, "overlay.yaml": true} {
 		e := database(t)
-		if got := exporterConfig(t, examples+file).CreateSchema; got != (layout == clickhouse.Overlay) {
+		if got := exporterConfig(t, examples+file).CreateSchema; got != overlay {
 			t.Errorf("%s: create_schema is %t", file, got) // false for the table that is ours
 		}
-		s := clickhouse.Schema{Database: e.Database(), Layout: layout}
-		if layout == clickhouse.Overlay {
+		s := clickhouse.Schema{Database: e.Database(), Overlay: overlay}
+		if overlay {
 			collector(t, examples+file) // creates its tables
 			drop, err := s.DropLookup()
 			e.Run(t, drop, err)

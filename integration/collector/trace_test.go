@@ -36,7 +36,7 @@ func TestTraceCommand(t *testing.T) {
 	if err := exporter.ConsumeTraces(t.Context(), copied); err != nil {
 		t.Fatal(err)
 	}
-	statements, err := clickhouse.Schema{Layout: clickhouse.Overlay}.Statements()
+	statements, err := clickhouse.Schema{Overlay: true}.Statements()
 	e.Run(t, statements, err)
 
 	path := child.Build(t, child.Traceflake)

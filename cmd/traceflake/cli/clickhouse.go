@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -53,16 +52,6 @@ func (s *server) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.schema.Cluster, "cluster", "", "cluster (default one server)")
 }
 
-func traceFirstFlag(cmd *cobra.Command, s *clickhouse.Schema) {
-	cmd.Flags().BoolFunc("trace-first", "sort by hour and trace instead of service: for trace lookups and exports of time ranges", func(value string) error {
-		on, err := strconv.ParseBool(value)
-		if on {
-			s.Layout = clickhouse.TraceFirst
-		}
-		return err
-	})
-}
-
 func clickhouseCreateCommand(s *server) *cobra.Command {
 	schema := &s.schema
 	cmd := &cobra.Command{
@@ -82,21 +71,14 @@ looks at the server.`,
   traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 30d
   traceflake clickhouse create --overlay --logs otel_logs --materialize`,
 	}
-	traceFirstFlag(cmd, schema)
-	var overlay, materialize bool
-	cmd.Flags().BoolVar(&schema.KeepLookup, "keep-lookup", false, "keep the exporter's lookup table, for fleets with many random IDs, instead of a view")
+	var materialize bool
 	durationFlag(cmd, &schema.TTL, "ttl", 0, "how long spans are kept, as in 30d (default forever, or as in the table that exists)")
-	cmd.Flags().BoolVar(&overlay, "overlay", false, "keep the exporter's table")
+	cmd.Flags().BoolVar(&schema.Overlay, "overlay", false, "keep the exporter's table")
 	cmd.Flags().StringVar(&schema.LogsTable, "logs", "", "also add the index to this logs table")
 	cmd.Flags().BoolVar(&materialize, "materialize", false, "with --overlay or --logs, build the index for stored rows and wait for it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		switch {
-		case overlay && schema.Layout == clickhouse.TraceFirst:
-			return errors.New("--overlay keeps the exporter's table with its order: leave out --trace-first")
-		case materialize && !overlay && schema.LogsTable == "":
+		if materialize && !schema.Overlay && schema.LogsTable == "" {
 			return errors.New("--materialize needs --overlay or --logs: other tables are created with the index")
-		case overlay:
-			schema.Layout = clickhouse.Overlay
 		}
 		var build clickhouse.Plan
 		if materialize {
@@ -128,7 +110,6 @@ looks at the server.`,
 func clickhouseAdoptCommand(s *server) *cobra.Command {
 	var dropHistory bool
 	prepare := adoptStep(s, "prepare", "Create the new table and the view of both", clickhouse.Adoption.Prepare)
-	traceFirstFlag(prepare, &s.schema)
 	finish := adoptStep(s, "finish", "Drop the old table, when it is empty, and the view of both",
 		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
 			return a.Finish(ctx, db, dropHistory)
