@@ -39,6 +39,17 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
 	return Plan{Steps: append(steps, ttl...)}, err
 }
 
+// Detect returns the schema with Overlay set if the server of db has no table of outliers' times for
+// it: then the table of spans is not one that this package created.
+func (s Schema) Detect(ctx context.Context, db *sql.DB) (Schema, error) {
+	if err := s.validate(); err != nil {
+		return s, err
+	}
+	rows, err := query(ctx, db, "SELECT name FROM system.tables WHERE "+s.at("name", outlierTimes))
+	s.Overlay = len(rows) == 0
+	return s, err
+}
+
 // onlyDrops is a TTL that drops spans after a time and does nothing else.
 var onlyDrops = regexp.MustCompile(`^(?:toDateTime\()?(?:Timestamp|End)\)? \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
 

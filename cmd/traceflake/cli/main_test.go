@@ -331,7 +331,7 @@ func TestOutput(t *testing.T) {
 		"range --trace 1950fb0f8880000086cdcca4ab608495 -o jaeger":  "startTime=2026-11-21T22%3A07%3A06.385Z",
 		"range --trace 1950fb0f8880000086cdcca4ab608495 --slack 0s": "2026-11-21T23:07:06.385Z\n",
 		"clickhouse create --dry-run --table spans --ttl 720h":      "CREATE VIEW IF NOT EXISTS `spans_trace_id_ts`",
-		"clickhouse create --dry-run --trace-first":                 "ORDER BY (toStartOfHour(Timestamp), TraceId, Timestamp)",
+		"clickhouse create --dry-run":                               "'UTC'), toUInt64(((toInt64(",
 		"clickhouse create --dry-run --overlay":                     "ALTER TABLE `otel_traces` ADD INDEX IF NOT EXISTS idx_trace_id_range",
 		"postgres --schema tools":                                   `FUNCTION "tools"`,
 		"help lease raise":                                          "traceflake lease raise [flags]",

@@ -59,7 +59,6 @@ func TestBadUsage(t *testing.T) {
 		{"clickhouse create --dsn clickhouse://u:hunter2@host:9x00/otel", "the address is invalid: want clickhouse://user:password@host:9000/database"},
 		{"clickhouse create --dsn clickhouse://u:hunter2@127.0.0.1:1/otel", "connection refused"},
 		{"clickhouse create --dry-run --table a`b", "table \"a`b\""},
-		{"clickhouse create --dry-run --trace-first --overlay", "leave out --trace-first"},
 		{"clickhouse create --dry-run --materialize", "--materialize needs --overlay or --logs"},
 	} {
 		r := command(t, "", strings.Fields(c.line)...)

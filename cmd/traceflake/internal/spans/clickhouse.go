@@ -62,11 +62,15 @@ func (r *spanRow) columns() map[string]any {
 	}
 }
 
-// Trace implements [Source] with one query.
+// Trace implements [Source] with one query, after one that tells whose table it is.
 func (c ClickHouse) Trace(
 	ctx context.Context, id trace.TraceID, each func(ptrace.Traces) error,
 ) error {
-	q, err := c.Schema.Trace(id)
+	schema, err := c.Schema.Detect(ctx, c.DB)
+	if err != nil {
+		return err
+	}
+	q, err := schema.Trace(id)
 	if err != nil {
 		return err
 	}
