@@ -43,7 +43,7 @@ func operate(t *testing.T, store string) {
 		return out.String()
 	}
 	run(2, "lease", "list")
-	run(2, "lease", "raise")
+	run(2, "lease", "raise", "--yes")
 	run(0, "lease", "create")
 	run(0, "lease", "create")
 	if out := run(0, "lease", "list"); out != "" {
@@ -79,7 +79,7 @@ func operate(t *testing.T, store string) {
 		t.Errorf("leases\n%s", out)
 	}
 
-	raised := strings.Fields(strings.SplitAfter(run(0, "lease", "raise"), "nothing before ")[1])[0]
+	raised := strings.Fields(strings.SplitAfter(run(0, "lease", "raise", "--yes"), "nothing before ")[1])[0]
 	if until, err := time.Parse(time.RFC3339, raised); err != nil || time.Until(until) < lease.DefaultTTL {
 		t.Errorf("raised to %s, %v", raised, err)
 	}

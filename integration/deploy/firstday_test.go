@@ -89,6 +89,8 @@ func TestFirstDay(t *testing.T) {
 	d.title("The store becomes unavailable later")
 	await(t, orders, 1, "503")
 	d.say(orders)
+	d.run(1, "doctor")
+	d.title("It is back: processes renew their leases by themselves")
 	down.Store(false)
 	time.Sleep(2 * time.Second) // it asks again by itself
 	d.run(0, "doctor")

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -228,7 +229,8 @@ func (s *server) with(call func(*sql.DB) error) error {
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}
 	options, err := chgo.ParseDSN(s.address())
-	if err != nil { // its text may contain the password
+	scheme, _, _ := strings.Cut(s.address(), "://")
+	if err != nil || !slices.Contains([]string{"clickhouse", "tcp", "http", "https"}, scheme) { // its text may contain the password
 		return errors.New("clickhouse: the address is invalid: want clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
 	}
 	for i, host := range options.Addr {

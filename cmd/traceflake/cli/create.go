@@ -18,17 +18,23 @@ import (
 	"github.com/traceflake/traceflake/setup"
 )
 
+// creation is the command `lease create` with its flags.
+type creation struct {
+	*flags
+	nodes    string
+	existing bool // secret
+	asked    lease.Description
+}
+
 func leaseCreateCommand(f *flags) *cobra.Command {
-	var nodes string
-	var existing bool
-	var d lease.Description
+	c := &creation{flags: f}
 	cmd := &cobra.Command{
 		Use:   "create --store URL --secret-file FILE",
 		Short: "Create a lease store and its secret, once",
 		Long: `create tests the server, creates a lease store, and writes its new secret to FILE,
 which must not exist, with mode 0600. Give the file and the URL to every process. If
 create is interrupted, run the same command again. If the store exists and FILE has
-its secret, create changes nothing.
+its secret, create changes nothing; flags that differ from the store are refused.
 
 --existing-secret uses the secret in FILE, and grants nothing until every lease of
 another store under that secret is over, which takes 24 hours. With --nodes it grants
@@ -38,60 +44,87 @@ A bolt file has a secret of its own, and the first process that uses it creates 
 create is only needed for another block size or a longer TTL.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease create --store etcd://host:2379 --secret-file secret --existing-secret --nodes 65536+65536`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var rest string
-			if n, _ := fmt.Sscanf(nodes, "%d+%d%s", &d.First, &d.Nodes, &rest); nodes != "" && (n != 2 || d.Nodes == 0) {
-				return fmt.Errorf("--nodes: %q is not FIRST+COUNT, such as 0+1024", nodes)
-			}
-			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
-				return f.create(ctx, cmd, s, d, existing)
-			})
-		},
+		RunE: c.run,
 	}
 	f.addSecret(cmd)
-	cmd.Flags().StringVar(&nodes, "nodes", "", "nodes of the store, FIRST+COUNT (default all, 0+131072)")
-	cmd.Flags().Uint32Var(&d.BlockSize, "block-size", driver.DefaultBlockSize, "nodes in a block, a power of two; a process leases one block at a time")
-	durationFlag(cmd, &d.LongestTTL, "longest-ttl", lease.DefaultTTL, "longest lease; after a restore from a backup nothing is granted for as long")
-	cmd.Flags().BoolVar(&existing, "existing-secret", false, "use the secret in the file, which another store may have")
+	cmd.Flags().StringVar(&c.nodes, "nodes", "", "nodes of the store, FIRST+COUNT (default all, 0+131072)")
+	cmd.Flags().Uint32Var(&c.asked.BlockSize, "block-size", driver.DefaultBlockSize, "nodes in a block, a power of two; a process leases one block at a time")
+	durationFlag(cmd, &c.asked.LongestTTL, "longest-ttl", lease.DefaultTTL, "longest lease; after a restore from a backup nothing is granted for as long")
+	cmd.Flags().BoolVar(&c.existing, "existing-secret", false, "use the secret in the file, which another store may have")
 	return cmd
 }
 
-// create creates the store, or completes it, or finds that it exists.
-func (f *flags) create(ctx context.Context, cmd *cobra.Command, s driver.Store, d lease.Description, existing bool) error {
-	c, err := f.config()
-	_, embedded := s.(driver.Embedded)
+func (c *creation) run(cmd *cobra.Command, _ []string) error {
+	var rest string
+	if n, _ := fmt.Sscanf(c.nodes, "%d+%d%s", &c.asked.First, &c.asked.Nodes, &rest); c.nodes != "" && (n != 2 || c.asked.Nodes == 0) {
+		return fmt.Errorf("--nodes: %q is not FIRST+COUNT, such as 0+1024", c.nodes)
+	}
+	return c.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
+		return c.create(ctx, cmd, s)
+	})
+}
+
+// check refuses settings that contradict the kind of store.
+func (c *creation) check(settings setup.Config, embedded bool) error {
 	switch {
-	case err != nil:
-		return err
-	case embedded && c.SecretFile != "":
-		return fmt.Errorf("%s has a secret of its own: leave out --secret-file and TRACEFLAKE_SECRET_FILE", c.Address())
-	case !embedded && c.SecretFile == "":
+	case embedded && settings.SecretFile != "":
+		return fmt.Errorf("%s has a secret of its own: leave out --secret-file and TRACEFLAKE_SECRET_FILE", settings.Address())
+	case embedded && c.existing:
+		return fmt.Errorf("%s has a secret of its own: leave out --existing-secret", settings.Address())
+	case !embedded && settings.SecretFile == "":
 		return errors.New("no secret file: name the file to which the new secret is written, with --secret-file or TRACEFLAKE_SECRET_FILE")
 	}
-	found, err := s.Describe(ctx)
-	there := err == nil || found.ID != "" // perhaps unfinished
+	return nil
+}
+
+// differs returns an error if flags of the command line say something else than the store.
+func (c *creation) differs(cmd *cobra.Command, d lease.Description) error {
+	for _, flag := range []struct {
+		name string
+		same bool
+	}{
+		{"nodes", c.asked.First == d.First && c.asked.Nodes == d.Nodes},
+		{"block-size", c.asked.BlockSize == d.BlockSize},
+		{"longest-ttl", c.asked.LongestTTL == d.LongestTTL},
+	} {
+		if given := cmd.Flags().Lookup(flag.name); given.Changed && !flag.same {
+			return fmt.Errorf("%w, with %s: --%s=%s cannot change that; leave it out, or create another store elsewhere",
+				lease.ErrExists, summary(d), flag.name, given.Value)
+		}
+	}
+	return nil
+}
+
+// create creates the store, or completes it, or finds that it exists.
+func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Store) error {
+	settings, err := c.config()
+	_, embedded := s.(driver.Embedded)
+	if err == nil {
+		err = c.check(settings, embedded)
+	}
+	if err != nil {
+		return err
+	}
+	d, err := s.Describe(ctx)
+	there := err == nil || d.ID != "" // perhaps unfinished
 	if !there && !errors.Is(err, lease.ErrNoStore) {
 		return err
 	}
 	var secret *secretFile
 	if !embedded {
-		secret, err = openSecret(c.SecretFile, !there)
-		switch missing := errors.Is(err, fs.ErrNotExist); {
-		case err != nil && (!there || !missing):
-			return fmt.Errorf("secret: %w", err)
-		case there && (missing || !slices.Contains(found.Secrets, lease.Fingerprint(secret.codec, found.ID))):
-			return fmt.Errorf("%w, with the ID %s, created at %s; its secret is not in %s: "+
-				"give the secret file of that store, or create another one elsewhere", lease.ErrExists, found.ID, rfc3339(found.Created), c.SecretFile)
+		if secret, err = secretOf(settings.SecretFile, d, there); err != nil {
+			return err
 		}
 	}
 	verb := "the store exists:"
 	if there {
-		d = found
+		err = c.differs(cmd, d)
 	} else {
 		verb = "created"
-		if d, err = describe(ctx, s, d, secret, existing); err != nil {
-			return err
-		}
+		d, err = describe(ctx, s, c.asked, secret, c.existing)
+	}
+	if err != nil {
+		return err
 	}
 	if !there || !embedded { // a bolt file is never unfinished
 		if err := s.Create(ctx, d); err != nil {
@@ -102,14 +135,28 @@ func (f *flags) create(ctx context.Context, cmd *cobra.Command, s driver.Store, 
 		return fmt.Errorf("secret: the store was created, but: %w; run the same command again", err)
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s %s: ID %s, %s\n", verb, c.Address(), d.ID, summary(d))
+	fmt.Fprintf(out, "%s %s: ID %s, %s\n", verb, settings.Address(), d.ID, summary(d))
 	if d.Raised.After(now()) {
 		fmt.Fprintf(out, "it grants nothing before %s, when the leases of other stores under this secret are over\n", rfc3339(d.Raised))
 	}
 	if !embedded {
-		fmt.Fprintf(out, "for every process: TRACEFLAKE_STORE is this URL, TRACEFLAKE_SECRET_FILE a copy of %s\n", c.SecretFile)
+		fmt.Fprintf(out, "for every process: its URL of the store in TRACEFLAKE_STORE, with its own user and password; "+
+			"in TRACEFLAKE_SECRET_FILE a copy of %s\n", settings.SecretFile)
 	}
 	return nil
+}
+
+// secretOf opens the secret file of a store that is there, or of a new one.
+func secretOf(path string, d lease.Description, there bool) (*secretFile, error) {
+	secret, err := openSecret(path, !there)
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case err != nil && (!there || !missing):
+		return nil, fmt.Errorf("secret: %w", err)
+	case there && (missing || !slices.Contains(d.Secrets, lease.Fingerprint(secret.codec, d.ID))):
+		return nil, fmt.Errorf("%w, with the ID %s, created at %s; its secret is not in %s: "+
+			"give the secret file of that store, or create another one elsewhere", lease.ErrExists, d.ID, rfc3339(d.Created), path)
+	}
+	return secret, nil
 }
 
 // summary describes what a store grants.

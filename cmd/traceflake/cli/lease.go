@@ -23,7 +23,7 @@ func leaseCommand(f *flags) *cobra.Command {
 once; no other command creates anything. list and show write nothing.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease list --store bolt:/var/lib/traceflake/leases.db
-  traceflake lease raise --dry-run --store postgres://db/traceflake`,
+  traceflake lease raise --store postgres://db/traceflake`,
 	}, leaseCreateCommand(f), leaseListCommand(f), leaseShowCommand(f), leaseSecretCommand(f), leaseRaiseCommand(f))
 	f.addStore(cmd.PersistentFlags(), "store of the leases")
 	return cmd

@@ -41,7 +41,7 @@ func bolt(t *testing.T) (url string, s driver.Store) {
 func TestCommandsCreateNoStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases.db")
 	for _, args := range [][]string{
-		{"lease", "list"}, {"lease", "show", "8"}, {"lease", "raise"}, {"lease", "raise", "--dry-run"},
+		{"lease", "list"}, {"lease", "show", "8"}, {"lease", "raise", "--yes"}, {"lease", "raise"},
 		{"lease", "secret", "add", filepath.Join(t.TempDir(), "next")},
 		{"verify", "1950fb0f8880000086cdcca4ab608495"}, {"inspect", "1950fb0f8880000086cdcca4ab608495"},
 	} {
@@ -59,6 +59,8 @@ func TestCommandsCreateNoStore(t *testing.T) {
 	for range 2 {
 		command(t, "", create...).want(t, 0, "in blocks of 16", "")
 	}
+	command(t, "", append(create, "--existing-secret")...).want(t, 2, "", "leave out --existing-secret")
+	command(t, "", "lease", "create", "--store", "bolt:"+path, "--block-size", "4").want(t, 2, "", "in blocks of 16, leases of up to 10m: --block-size=4 cannot")
 }
 
 // Commands that read write nothing: the file has the same bytes, and a process that holds a lease
@@ -94,7 +96,7 @@ func TestReadingWritesNothing(t *testing.T) {
 	command(t, "", "lease", "show", fmt.Sprint(g.Node+3)).want(t, 0, held, "")
 	command(t, "", "lease", "show", fmt.Sprint(g.Node^8)).want(t, 1, "", fmt.Sprintf("node %d was never granted", g.Node^8))
 	command(t, "", "lease", "show", "131072").want(t, 2, "", "is not a node from 0 to 131071")
-	command(t, "", "lease", "raise", "--dry-run").want(t, 0, "nothing is written", "")
+	command(t, "", "lease", "raise").want(t, 2, "would be granted", "nothing was written: if this is what you want, run the same command with --yes")
 	command(t, "", "inspect", "--secret-file", secret, spanOn(g.Node+5)).want(t, 0, fmt.Sprintf("lease now block %d+8, held by checkout-7 until ", g.Node), "")
 	command(t, "", "inspect", "--secret-file", secret, spanOn(g.Node^8)).want(t, 0, "lease now never granted", "")
 	command(t, "", "verify", "1950fb0f8880000086cdcca4ab608495").want(t, 1, something, "")
@@ -190,6 +192,11 @@ func TestCreate(t *testing.T) {
 	if again := described(t, url); again.ID != d.ID || len(again.Secrets) != 1 {
 		t.Errorf("created again: %+v", again)
 	}
+	// What the store cannot become is refused.
+	for _, flag := range [][]string{{"--block-size", "4"}, {"--longest-ttl", "2h"}, {"--nodes", "0+1024"}} {
+		command(t, "", append(create[:6:6], flag...)...).want(t, 2, "", flag[0]+"="+flag[1]+" cannot change that")
+	}
+	command(t, "", create[:6]...).want(t, 0, "for every process: its URL of the store in TRACEFLAKE_STORE", "")
 	command(t, "", "lease", "create", "--store", url, "--secret-file", write(t, "other", secretA)).want(t, 2, "", "its secret is not in ")
 	missing := filepath.Join(t.TempDir(), "missing")
 	command(t, "", "lease", "create", "--store", url, "--secret-file", missing).want(t, 2, "", "give the secret file of that store")
@@ -306,16 +313,16 @@ func TestRaise(t *testing.T) {
 		var later time.Duration
 		url, _ := newServer(t, func() time.Time { return time.Now().Add(later) })
 		secret := filepath.Join(t.TempDir(), "secret")
-		command(t, "", "lease", "raise", "--store", url).want(t, 2, "", "no lease store here")
+		command(t, "", "lease", "raise", "--yes", "--store", url).want(t, 2, "", "no lease store here")
 		command(t, "", "lease", "create", "--store", url, "--secret-file", secret, "--longest-ttl", ttl.String()).want(t, 0, something, "")
 		s := opened(t, url)
 		g, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
-		command(t, "", "lease", "raise", "--store", url, "--dry-run").want(t, 0, "current leases that could not be renewed any more: 1", "")
+		command(t, "", "lease", "raise", "--store", url).want(t, 2, "current leases that could not be renewed any more: 1", "--yes")
 		least := time.Now().Add(ttl + lease.MaxClockAhead).Truncate(time.Second)
-		command(t, "", "lease", "raise", "--store", url).want(t, 0, "by the store's clock", "")
+		command(t, "", "lease", "raise", "--yes", "--store", url).want(t, 0, "by the store's clock", "")
 		if _, err := s.Renew(t.Context(), g, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("renewed after the raise: %v", err)
 		}
@@ -330,12 +337,12 @@ func TestRaise(t *testing.T) {
 			}
 		}
 		later = 2 * time.Second
-		command(t, "", "lease", "raise", "--store", url).want(t, 0, rfc3339(end), "")
+		command(t, "", "lease", "raise", "--yes", "--store", url).want(t, 0, rfc3339(end), "")
 		if again, err := s.List(t.Context()); err != nil || !slices.Equal(again, blocks) {
 			t.Errorf("a repeated raise changed the blocks: %v", err)
 		}
 		command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 2, "", "no leased node")
-		command(t, "", "lease", "raise", "--store", url, "--dry-run").want(t, 0, "current leases that could not be renewed any more: 0", "")
+		command(t, "", "lease", "raise", "--store", url).want(t, 2, "current leases that could not be renewed any more: 0", "--yes")
 		list := command(t, "", "lease", "list", "--store", url)
 		list.want(t, 0, "raised, free from "+rfc3339(end), "16384 of 16384 blocks are taken")
 		if n := len(lines(list.out)); n > 4 {
@@ -418,7 +425,7 @@ func TestDoctor(t *testing.T) {
 	doctor("--secret-file", secret).want(t, 1, "this machine is 3h", "")
 	now = time.Now
 
-	command(t, "", "lease", "raise", "--store", url).want(t, 0, something, "")
+	command(t, "", "lease", "raise", "--yes", "--store", url).want(t, 0, something, "")
 	doctor("--secret-file", secret).want(t, 1, "nothing is granted before ", "")
 
 	store, s := bolt(t)

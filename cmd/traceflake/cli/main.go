@@ -119,6 +119,7 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		inspectCommand(&f), traceCommand(terminal), newCommand(&f), rangeCommand(), verifyCommand(&f),
 		leaseCommand(&f), proxyCommand(&f), doctorCommand(&f), postgresCommand(), clickhouseCommand(), versionCommand(),
 	)
+	root.SetHelpCommand(helpCommand())
 	root.SetFlagErrorFunc(explainFlag)
 	explainArgs(root)
 	return root

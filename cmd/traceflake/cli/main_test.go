@@ -257,12 +257,18 @@ func TestTimes(t *testing.T) {
 		"99999999999999": time.UnixMilli(99999999999999), "100000000000000": time.UnixMicro(1e14),
 		"99999999999999999": time.UnixMicro(99999999999999999), "100000000000000000": time.Unix(1e8, 0),
 		"now": nano, "now-90m": nano.Add(-90 * time.Minute), "+24h": nano.Add(24 * time.Hour),
+		"90m ago": nano.Add(-90 * time.Minute), "1h 30m ago": nano.Add(-90 * time.Minute),
+		"today": want.Truncate(24 * time.Hour), "yesterday": want.Truncate(24 * time.Hour).AddDate(0, 0, -1),
+		"2024-03-05 06:07": want.Truncate(time.Minute), "2024-03-05T07:07+01:00": want.Truncate(time.Minute),
+		"2024-03-05 06:07:08 UTC": want, "2024-03-05 07:07:08.123 +0100": milli, "2024-03-05 06:07:08.123456789 +0000 UTC": nano,
+		"2024/03/05 06:07:08": want, "2024-03-05T06:07:08+0000": want,
+		"Tue Mar  5 06:07:08 UTC 2024": want, "Tue, 05 Mar 2024 06:07:08 GMT": want, "Tue, 05 Mar 2024 07:07:08 +0100": want,
 	} {
 		if got, err := parseTime(text, nano); err != nil || !got.Equal(want) {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "yesterday", "2024-13-05T06:07:08Z", "12:30", "1e9", "1.2.3", "1.-2", "1m2", "0x10", "nowish", "now-7x",
+	for _, text := range []string{"", "tomorrow", "Tue Mar  5 06:07:08 CEST 2024", "soon ago", "2024-13-05T06:07:08Z", "12:30", "1e9", "1.2.3", "1.-2", "1m2", "0x10", "nowish", "now-7x",
 		"99999999999999999999", strings.Repeat("x", 1000)} {
 		if got, err := parseTime(text, nano); err == nil || len(err.Error()) > 200 {
 			t.Errorf("%q: %v, %v, want a short error", text, got, err)

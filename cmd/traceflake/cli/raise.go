@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +14,7 @@ import (
 )
 
 func leaseRaiseCommand(f *flags) *cobra.Command {
-	var dryRun bool
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "raise",
 		Short: "After a restore from a backup: grant nothing that may have been granted since",
@@ -24,22 +25,23 @@ the store and three minutes from now, by the store's clock. etcd and bolt have n
 clock of their own: with them, check the clock of this machine, and with etcd also
 those of all clients.
 
-Run it again if it fails. Repeated, or run by two operators at once, it is one raise.`,
-		Example: `  traceflake lease raise --dry-run --store postgres://db/traceflake
-  traceflake lease raise --store postgres://db/traceflake`,
+Without --yes it shows what would be raised, and writes nothing. Run it again if it
+fails. Repeated, or run by two operators at once, it is one raise.`,
+		Example: `  traceflake lease raise --store postgres://db/traceflake
+  traceflake lease raise --store postgres://db/traceflake --yes`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.withDescription(cmd, raiseTimeout, func(ctx context.Context, s driver.Store, d lease.Description) error {
 				at, whose, err := storeTime(ctx, s)
 				if err != nil {
 					return err
 				}
-				until := driver.AfterLeases(at, d.LongestTTL)
-				fmt.Fprintf(cmd.OutOrStdout(), "now is %s, by %s\n", rfc3339(at), whose)
-				if !dryRun {
+				until, out := driver.AfterLeases(at, d.LongestTTL), cmd.OutOrStdout()
+				fmt.Fprintf(out, "now is %s, by %s\n", rfc3339(at), whose)
+				if yes {
 					if until, err = s.Raise(ctx, until); err != nil {
 						return fmt.Errorf("%w; run the same command again", err)
 					}
-					_, err = fmt.Fprintf(cmd.OutOrStdout(), "raised: nothing before %s is granted any more\n", rfc3339(until))
+					_, err = fmt.Fprintf(out, "raised: nothing before %s is granted any more\n", rfc3339(until))
 					return err
 				}
 				blocks, err := s.List(ctx)
@@ -47,15 +49,17 @@ Run it again if it fails. Repeated, or run by two operators at once, it is one r
 					return err
 				}
 				blocks = slices.DeleteFunc(blocks, func(b lease.Grant) bool { return b.Nonce == "" || driver.Block(b).Free(at) })
-				fmt.Fprintf(cmd.OutOrStdout(), "dry run, nothing is written: nothing before %s would be granted any more\n"+
+				fmt.Fprintf(out, "nothing before %s would be granted any more\n"+
 					"current leases that could not be renewed any more: %d\n", rfc3339(driver.RaiseTo(d, until, at)), len(blocks))
-				return writeBlocks(cmd, "text", blocks)
+				return errors.Join(writeBlocks(cmd, "text", blocks), errNotRaised)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "write nothing; show what would be raised")
+	cmd.Flags().BoolVar(&yes, "yes", false, "raise the store; otherwise show what would be raised")
 	return cmd
 }
+
+var errNotRaised = errors.New("nothing was written: if this is what you want, run the same command with --yes")
 
 // raiseTimeout limits how long it may take to write every block of a store.
 const raiseTimeout = 2 * time.Minute

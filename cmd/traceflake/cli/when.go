@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,16 +11,34 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const timeHelp = `A time is RFC 3339 (2026-01-02T03:04:05Z), a date, Unix time in seconds, milli-,
-micro- or nanoseconds, "now", or an offset such as now-90m, now-7d or +24h. A space
-may replace the T, and a time without a zone is UTC.`
+const timeHelp = `A time is RFC 3339 (2026-01-02T03:04:05Z), also with a space for the T and without
+seconds, a date, "today", "yesterday", what date and HTTP headers print, Unix time in
+seconds, milli-, micro- or nanoseconds, "now", or an offset such as now-90m, now-7d,
++24h or "90m ago". A time without a zone is UTC.`
+
+// layouts are the forms of a point in time, each with a fraction of a second, too.
+var layouts = []string{
+	"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05",
+	"2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02T15:04:05 Z0700", "2006-01-02T15:04:05 Z0700 MST",
+	"2006-01-02T15:04:05 UTC", time.DateOnly, "2006/01/02", "2006/01/02T15:04:05",
+	time.RFC1123, time.RFC1123Z, time.UnixDate, time.ANSIC, time.RubyDate,
+}
 
 // parseTime parses a time in the forms of timeHelp.
 func parseTime(s string, now time.Time) (time.Time, error) {
+	s = strings.TrimSpace(s)
+	if ago, ok := strings.CutSuffix(s, " ago"); ok {
+		s = "now-" + strings.ReplaceAll(ago, " ", "")
+	}
 	offset, fromNow := strings.CutPrefix(s, "now")
+	midnight := now.UTC().Truncate(24 * time.Hour)
 	switch {
 	case fromNow && offset == "":
 		return now, nil
+	case s == "today":
+		return midnight, nil
+	case s == "yesterday":
+		return midnight.AddDate(0, 0, -1), nil
 	case strings.HasPrefix(offset, "-"), strings.HasPrefix(offset, "+"):
 		if d, err := model.ParseDurationAllowNegative(strings.TrimPrefix(offset, "+")); err == nil {
 			return now.Add(time.Duration(d)), nil
@@ -28,9 +47,14 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 	if t, ok := unix(s); ok {
 		return t, nil
 	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05", time.DateOnly} { // each with a fraction, too
-		if t, err := time.Parse(layout, strings.Replace(s, " ", "T", 1)); err == nil {
-			return t, nil
+	for _, layout := range layouts {
+		text := s
+		if strings.Contains(layout, "T15") {
+			text = strings.Replace(s, " ", "T", 1)
+		}
+		t, err := time.Parse(layout, text)
+		if name, offset := t.Zone(); err == nil && (offset != 0 || slices.Contains([]string{"", "UTC", "GMT"}, name)) {
+			return t, nil // the offset of another zone's name is not known
 		}
 	}
 	return time.Time{}, fmt.Errorf(`%.60q is not a time: want RFC 3339, a Unix time, "now" or an offset such as now-90m or now-7d`, s)
