@@ -258,7 +258,7 @@ func TestTimes(t *testing.T) {
 		"99999999999999999": time.UnixMicro(99999999999999999), "100000000000000000": time.Unix(1e8, 0),
 		"now": nano, "now-90m": nano.Add(-90 * time.Minute), "+24h": nano.Add(24 * time.Hour),
 		"90m ago": nano.Add(-90 * time.Minute), "1h 30m ago": nano.Add(-90 * time.Minute),
-		"today": want.Truncate(24 * time.Hour), "yesterday": want.Truncate(24 * time.Hour).AddDate(0, 0, -1),
+		"today": want.Truncate(24 * time.Hour), "yesterday": want.Truncate(24*time.Hour).AddDate(0, 0, -1),
 		"2024-03-05 06:07": want.Truncate(time.Minute), "2024-03-05T07:07+01:00": want.Truncate(time.Minute),
 		"2024-03-05 06:07:08 UTC": want, "2024-03-05 07:07:08.123 +0100": milli, "2024-03-05 06:07:08.123456789 +0000 UTC": nano,
 		"2024/03/05 06:07:08": want, "2024-03-05T06:07:08+0000": want,
