@@ -23,10 +23,7 @@ var (
 // Pages name the tests that show what they claim, files to use and other pages. RESULTS.md name the
 // tests of their commit.
 func TestPagesNameWhatExists(t *testing.T) {
-	root := os.DirFS("../..")
-	if _, err := fs.Stat(root, "go.work"); err != nil {
-		t.Skip("the other modules are not here: this is a copy of the root module alone")
-	}
+	root := tree(t)
 	exists := make(map[string]bool)
 	pages := make(map[string]string)
 	comments := make(map[string]string)
@@ -66,6 +63,16 @@ func TestPagesNameWhatExists(t *testing.T) {
 			}
 		}
 	}
+}
+
+// tree is the repository.
+func tree(t *testing.T) fs.FS {
+	t.Helper()
+	root := os.DirFS("../..")
+	if _, err := fs.Stat(root, "go.work"); err != nil {
+		t.Skip("the other modules are not here: this is a copy of the root module alone")
+	}
+	return root
 }
 
 // walk calls f for every file of a tree, except for what tools keep there.

@@ -1,0 +1,159 @@
+package rooms
+
+import (
+	_ "embed" // the table
+	"go/parser"
+	"go/token"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/traceflake/traceflake/"
+
+// The table says which packages each room may import. A room is a folder, with /... all folders
+// below it; a line for a folder replaces those above it. Our packages stand without the module's
+// path. "-os" forbids a package of the standard library, which is allowed otherwise; "*" allows all
+// packages of others. "tests of ROOM" is what tests may import in addition. A word in capitals stands
+// for the words of its own line.
+//
+//go:embed imports.txt
+var table string
+
+// imports is the table: the words of each line, by what precedes the colon.
+type imports map[string][]string
+
+func parseTable(text string) imports {
+	all, name := make(imports), ""
+	for line := range strings.Lines(text) {
+		words, _, _ := strings.Cut(line, "#")
+		if start, rest, ok := strings.Cut(words, ":"); ok { // otherwise the line before it goes on
+			name, words = start, rest
+			all[name] = nil
+		}
+		for _, word := range strings.Fields(words) {
+			if set, ok := all[word]; ok && word == strings.ToUpper(word) {
+				all[name] = append(all[name], set...)
+				continue
+			}
+			all[name] = append(all[name], word)
+		}
+	}
+	return all
+}
+
+// line returns the name of the line for a folder: its own, or that of the nearest folder above it.
+func (all imports) line(prefix, folder string) string {
+	if _, ok := all[prefix+folder]; ok {
+		return prefix + folder
+	}
+	for ; ; folder = path.Dir(folder) {
+		name := prefix + path.Join(folder, "...")
+		if _, ok := all[name]; ok {
+			return name
+		}
+		if folder == "." {
+			return ""
+		}
+	}
+}
+
+// allows reports whether a file may import a package, and notes each word that allowed it.
+func (all imports) allows(file, pkg string, used map[string]bool) bool {
+	folder, test := path.Dir(file), strings.HasSuffix(file, "_test.go")
+	names := []string{all.line("", folder)}
+	if test {
+		names = append(names, all.line("tests of ", folder))
+	}
+	pkg, ours := strings.CutPrefix(pkg, module)
+	first, _, _ := strings.Cut(pkg, "/")
+	standard := !ours && !strings.Contains(first, ".")
+	allowed := names[0] != "" && (standard || test && pkg == folder)
+	for _, name := range names {
+		for _, word := range all[name] {
+			forbidden, no := strings.CutPrefix(word, "-")
+			switch {
+			case no && !test && standard && within(pkg, forbidden+"/..."):
+				return false
+			case !no && (within(pkg, word) || word == "*" && !ours && !standard):
+				allowed = true
+				used[name+" "+word] = true
+			}
+		}
+	}
+	return allowed && pkg != "math/rand" && !strings.HasPrefix(pkg, "github.com/stretchr/testify")
+}
+
+// within reports whether a package is the one of a word, or below it if the word ends in /...
+func within(pkg, word string) bool {
+	above, tree := strings.CutSuffix(word, "/...")
+	return pkg == above || tree && strings.HasPrefix(pkg, above+"/")
+}
+
+// TestImports compares the table with all files, also with those that this system does not build.
+func TestImports(t *testing.T) {
+	all, used := parseTable(table), make(map[string]bool)
+	err := walk(tree(t), func(name string, text []byte) error {
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			pkg, err := strconv.Unquote(spec.Path.Value)
+			if err == nil && !all.allows(name, pkg, used) {
+				t.Errorf("%s may not import %s: see internal/rooms/imports.txt", name, pkg)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, word := range all[name] {
+			if name != strings.ToUpper(name) && word[0] != '-' && !used[name+" "+word] {
+				t.Errorf("imports.txt: %s: nothing imports %s", name, word)
+			}
+		}
+	}
+}
+
+// TestImportsAreRefused plants what the table must refuse. A slash marks our packages.
+func TestImportsAreRefused(t *testing.T) {
+	all := parseTable(table)
+	for planted := range strings.Lines(`sparx64/block.go time os
+sparx64/sparx64_test.go /lease/etcdstore github.com/stretchr/testify/require
+randflake/codec.go context net/http math/rand go.opentelemetry.io/otel /idgen
+traceid/verify.go /idgen go.opentelemetry.io/otel/sdk/trace
+idgen/generator.go /lease os
+lease/keeper.go /lease/driver /idgen database/sql
+lease/driver/block.go /lease/leasetest /setup
+lease/etcdstore/store.go github.com/jackc/pgx/v5
+lease/new/store.go fmt
+propagation/xtraceid/inject.go /traceid google.golang.org/grpc
+clickhouse/query.go github.com/ClickHouse/clickhouse-go/v2
+clickhouse/query_test.go /cmd/traceflake/cli
+setup/setup.go /lease/pgstore
+lookup/transport.go go.opentelemetry.io/otel/sdk/metric
+examples/otelhttp/main.go /internal/version
+cmd/traceflake/main.go /integration/servers
+integration/servers/query.go /clickhouse
+new/file.go fmt
+new/file_test.go fmt`) {
+		words := strings.Fields(planted)
+		for _, pkg := range words[1:] {
+			if ours, ok := strings.CutPrefix(pkg, "/"); ok {
+				pkg = module + ours
+			}
+			if all.allows(words[0], pkg, make(map[string]bool)) {
+				t.Errorf("%s may import %s", words[0], pkg)
+			}
+		}
+	}
+}
