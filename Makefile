@@ -16,6 +16,8 @@ PUBLISH  ?=
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT         := $(CURDIR)/.cache/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
+GOVULNCHECK_VERSION := v1.9.0
+
 # The API server of Kubernetes, built once from a module outside of go.work: its
 # dependencies are Kubernetes' own.
 KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' integration/servers/kubernetes/apiserver/go.mod)
@@ -127,8 +129,10 @@ lint: $(GOLANGCI_LINT) ## golangci-lint in every module
 	$(GOLANGCI_LINT) run --build-tags $(PORTABLE) $(PORTABLE_PACKAGES)
 
 .PHONY: vet-cross
-vet-cross: ## go vet of the root module for 386; for js/wasm a build of what needs no bbolt
+vet-cross: ## go vet for 386, Windows and macOS; for js/wasm a build of what needs no bbolt
 	GOARCH=386 go vet ./...
+	GOOS=windows go vet ./... ./cmd/traceflake/...
+	GOOS=darwin go vet ./... ./cmd/traceflake/...
 	GOOS=js GOARCH=wasm go build $$(go list ./... | grep -vE '/(setup|boltstore|internal/.*)$$')
 
 .PHONY: portable
@@ -177,6 +181,15 @@ release: ## VERSION=v0.1.0: show what a release would do; PUBLISH=yes creates it
 .PHONY: tidy
 tidy: ## go mod tidy in the modules for users and in others that replace none of them
 	.ci/release tidy
+
+.PHONY: commits
+commits: ## check the messages of new commits; as a hook: git config core.hooksPath .ci/hooks
+	.ci/commit-msg
+
+.PHONY: vulnerabilities
+vulnerabilities: ## look up the dependencies in Go's vulnerability database
+	@go list work >/dev/null
+	for dir in $$($(MODULES)); do (cd "$$dir" && go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) ./...); done
 
 .PHONY: clone-check
 clone-check: ## in a fresh clone go list, go vet and go doc change no file
