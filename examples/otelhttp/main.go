@@ -1,11 +1,14 @@
-// Command otelhttp is two HTTP services with OpenTelemetry and traceflake's IDs. Start each
-// in its own terminal, and send the shop a request:
+// Command otelhttp is two HTTP services with OpenTelemetry and traceflake's IDs, and a gateway.
+// Start each in its own terminal, and send the shop a request:
 //
 //	go run . orders 127.0.0.1:8081
 //	ORDERS_URL=http://127.0.0.1:8081 go run . shop 127.0.0.1:8080
 //	curl -i http://127.0.0.1:8080/checkout
 //
-// What to copy is in telemetry.go.
+// What to copy is in telemetry.go. The gateway is a reverse proxy for services that cannot be
+// changed:
+//
+//	BACKEND_URL=http://127.0.0.1:8081 go run . gateway 127.0.0.1:8082
 package main
 
 import (
@@ -24,6 +27,7 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
 	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/setup"
 )
 
 func main() {
@@ -36,12 +40,25 @@ func main() {
 	}
 }
 
-var services = map[string]http.HandlerFunc{"shop": checkout, "orders": order}
+var services = map[string]func(*setup.IDs) (http.Handler, error){
+	"shop":    traced("shop", checkout),
+	"orders":  traced("orders", order),
+	"gateway": newGateway,
+}
+
+func traced(name string, handler http.HandlerFunc) func(*setup.IDs) (http.Handler, error) {
+	return func(*setup.IDs) (http.Handler, error) {
+		return otelhttp.NewHandler(xtraceid.ResponseHandler(handler), name), nil
+	}
+}
+
+// drain is how long requests may take after SIGTERM. Then there is time for their spans.
+var drain = 5 * time.Second
 
 // run serves until ctx ends.
 func run(ctx context.Context, args []string) error {
 	if len(args) != 2 || services[args[0]] == nil {
-		return errors.New("usage: shop ADDRESS or orders ADDRESS")
+		return errors.New("usage: shop ADDRESS, orders ADDRESS or gateway ADDRESS")
 	}
 	name := args[0]
 	listener, err := net.Listen("tcp", args[1])
@@ -52,8 +69,18 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(services[name]), name)
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	handler, err := services[name](ids)
+	if err != nil {
+		return errors.Join(err, listener.Close(), stopTelemetry(ctx))
+	}
+	served, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	server := &http.Server{
+		Handler:           handler,
+		BaseContext:       func(net.Listener) context.Context { return served },
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+	}
 	ended := make(chan error, 2)
 	go func() { ended <- server.Serve(listener) }()
 	fmt.Fprintf(os.Stderr, "%s serves http://%s\n", name, listener.Addr())
@@ -77,9 +104,15 @@ func run(ctx context.Context, args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	requests, cancel := context.WithTimeout(ctx, 5*time.Second) // the rest is for their spans
+	requests, cancel := context.WithTimeout(ctx, drain)
 	defer cancel()
-	return errors.Join(err, server.Shutdown(requests), stopTelemetry(ctx))
+	if server.Shutdown(requests) != nil {
+		cut() // streams that are still open
+		requests, cancel = context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		err = errors.Join(err, server.Shutdown(requests))
+	}
+	return errors.Join(err, stopTelemetry(ctx))
 }
 
 // client starts a span for each request and sends its IDs along.

@@ -51,7 +51,6 @@ func TestFirstDay(t *testing.T) {
 	d := &day{t: t, dir: t.TempDir(), api: api.URL, programs: map[string]string{
 		"traceflake": child.Build(t, child.Traceflake),
 		"service":    child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"),
-		"gateway":    child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp/gateway"),
 	}}
 	_, c := service(t, render(t, "kubernetes", "first-day"))
 	d.env = append(environment(t, c, nil, filepath.Join(d.dir, "secret")), // of two values the last one counts
@@ -68,7 +67,7 @@ func TestFirstDay(t *testing.T) {
 	address := func(p *child.Server) string { return await(t, p, 1, served)[0] }
 	orders := d.start("orders")
 	shop := d.start("shop", "ORDERS_URL="+address(orders))
-	front := start(t, d.command("gateway", "127.0.0.1:0", address(shop)))
+	front := d.start("gateway", "BACKEND_URL="+address(shop))
 	header, _ := get(t, address(front)+"/checkout")
 	d.run(0, "inspect", header.Get("x-trace-id"))
 	d.run(0, "lease", "list", "--held")

@@ -29,7 +29,11 @@ import (
 
 // A service that knows W3C's headers and makes random IDs gets its traces from the gateway.
 func TestGateway(t *testing.T) {
-	const random = "4bf92f3577b34da6a3ce929d0e0e4736"
+	const random, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	others := []string{
+		"uber-trace-id", "x-datadog-trace-id", "x-datadog-sampling-priority",
+		"x-amzn-trace-id", "x-cloud-trace-context", "sw8", "baggage",
+	}
 	var received http.Header
 	unchanged := tracetest.NewSpanRecorder()
 	service := httptest.NewServer(otelhttp.NewHandler(
@@ -37,7 +41,8 @@ func TestGateway(t *testing.T) {
 			received = r.Header.Clone()
 			w.Header().Set("x-trace-id", random) // its own idea of the trace
 		}), "service",
-		otelhttp.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(unchanged))),
+		otelhttp.WithTracerProvider(
+			sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(unchanged))),
 		otelhttp.WithPropagators(propagation.TraceContext{})))
 	defer service.Close()
 	backend, err := url.Parse(service.URL)
@@ -47,7 +52,10 @@ func TestGateway(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	ids := idgen.New()
 	ordered := traceid.NewVerifier(nil, traceid.WithPlausible(5*time.Minute))
-	edge := httptest.NewServer(gateway(backend, sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids), sdktrace.WithSpanProcessor(recorder)), ordered.Verify))
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithIDGenerator(ids), sdktrace.WithSpanProcessor(recorder))
+	edge := httptest.NewServer(
+		gateway(backend, ordered.Verify, otelhttp.WithTracerProvider(provider)))
 	defer edge.Close()
 
 	browser, _ := ids.NewIDs(t.Context())
@@ -60,17 +68,37 @@ func TestGateway(t *testing.T) {
 		linked  string // a new trace has a link to this one
 		kept    string // an attribute has this ID, which names no span
 	}{
-		{"without a trace", nil, "", "", ""},
-		{"an outsider's trace", map[string]string{"traceparent": "00-" + random + "-00f067aa0ba902b7-01", "tracestate": "theirs=1"}, "", random, ""},
-		{"in one b3 header", map[string]string{"b3": random + "-00f067aa0ba902b7-1"}, "", random, ""},
-		{"in several", map[string]string{"X-B3-TraceId": random, "X-B3-SpanId": "00f067aa0ba902b7", "X-B3-Sampled": "1"}, "", random, ""},
-		{"in x-trace-id alone", map[string]string{"x-trace-id": random}, "", "", random},
-		{"an ordered ID", map[string]string{"traceparent": "00-" + browser.String() + "-00f067aa0ba902b7-01", "tracestate": "ours=1"}, browser.String(), "", ""},
-		{"an old ordered ID", map[string]string{"x-trace-id": old}, "", "", old},
+		{name: "without a trace"},
+		{name: "an outsider's trace", linked: random, headers: map[string]string{
+			"traceparent": "00-" + random + "-" + parent + "-01", "tracestate": "theirs=1",
+		}},
+		{name: "in one b3 header", linked: random, headers: map[string]string{
+			"b3": random + "-" + parent + "-0",
+		}},
+		{name: "in several", linked: random, headers: map[string]string{
+			"X-B3-TraceId": random, "X-B3-SpanId": parent, "X-B3-Sampled": "0",
+			"X-B3-ParentSpanId": "e457b5a2e4d86bd1",
+		}},
+		{name: "with the debug flag", linked: random, headers: map[string]string{
+			"X-B3-TraceId": random, "X-B3-SpanId": parent, "X-B3-Flags": "1",
+		}},
+		{name: "with the debug flag in one b3 header", linked: random, headers: map[string]string{
+			"b3": random + "-" + parent + "-d",
+		}},
+		{name: "in x-trace-id alone", kept: random, headers: map[string]string{
+			"x-trace-id": random,
+		}},
+		{name: "an ordered ID", same: browser.String(), headers: map[string]string{
+			"traceparent": "00-" + browser.String() + "-" + parent + "-01", "tracestate": "ours=1",
+		}},
+		{name: "an old ordered ID", kept: old, headers: map[string]string{"x-trace-id": old}},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, edge.URL, nil)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for _, name := range others {
+			r.Header.Set(name, "theirs")
 		}
 		for name, value := range c.headers {
 			r.Header.Set(name, value)
@@ -83,17 +111,32 @@ func TestGateway(t *testing.T) {
 
 		span := unchanged.Ended()[i]
 		id := span.SpanContext().TraceID()
-		if !traceid.Plausible(id, time.Now(), time.Minute, time.Second) || !slices.Equal(response.Header.Values("x-trace-id"), []string{id.String()}) {
-			t.Errorf("%s: the service's trace is %s, of %s; the response has %q", c.name, id, traceid.Time(id), response.Header.Values("x-trace-id"))
+		if !traceid.Plausible(id, time.Now(), time.Minute, time.Second) ||
+			!slices.Equal(response.Header.Values("x-trace-id"), []string{id.String()}) {
+			t.Errorf("%s: the service's trace is %s, of %s; the response has %q", c.name, id,
+				traceid.Time(id), response.Header.Values("x-trace-id"))
 		}
 		spans := recorder.Ended()
 		proxied, root := spans[len(spans)-2], spans[len(spans)-1]
-		if span.Parent().SpanID() != proxied.SpanContext().SpanID() || proxied.Parent().SpanID() != root.SpanContext().SpanID() {
+		if span.Parent().SpanID() != proxied.SpanContext().SpanID() ||
+			proxied.Parent().SpanID() != root.SpanContext().SpanID() {
 			t.Errorf("%s: the spans do not form one trace", c.name)
 		}
+		for name, values := range received {
+			text := strings.Join(values, "")
+			if strings.Contains(text, random) || strings.Contains(text, "theirs") {
+				t.Errorf("%s: the service receives %s: %s", c.name, name, text)
+			}
+		}
+		if received.Get("X-B3-Sampled") != "1" || received.Get("X-B3-Flags") != "" ||
+			received.Get("X-B3-ParentSpanId") != "" {
+			t.Errorf("%s: the gateway's decision is not received: %v", c.name, received)
+		}
 		if c.same != "" {
-			if id.String() != c.same || root.Parent().SpanID().String() != "00f067aa0ba902b7" || received.Get("tracestate") != "ours=1" {
-				t.Errorf("%s: the trace is %s, its root's parent %s, tracestate %q", c.name, id, root.Parent().SpanID(), received.Get("tracestate"))
+			if id.String() != c.same || root.Parent().SpanID().String() != parent ||
+				received.Get("tracestate") != "ours=1" {
+				t.Errorf("%s: the trace is %s, its root's parent %s, tracestate %q", c.name, id,
+					root.Parent().SpanID(), received.Get("tracestate"))
 			}
 			continue
 		}
@@ -109,13 +152,9 @@ func TestGateway(t *testing.T) {
 			t.Errorf("%s: links %v", c.name, root.Links())
 		}
 		attributes := attribute.NewSet(root.Attributes()...)
-		if kept, _ := attributes.Value("http.request.header.x-trace-id"); strings.Join(kept.AsStringSlice(), "") != c.kept {
+		kept, _ := attributes.Value("http.request.header.x-trace-id")
+		if strings.Join(kept.AsStringSlice(), "") != c.kept {
 			t.Errorf("%s: attribute %v, want %q", c.name, kept.AsStringSlice(), c.kept)
-		}
-		for name, values := range received {
-			if text := strings.Join(values, ""); strings.Contains(text, random) || strings.Contains(text, "theirs") {
-				t.Errorf("%s: the service receives %s: %s", c.name, name, text)
-			}
 		}
 	}
 }
@@ -130,7 +169,8 @@ func TestMain(m *testing.M) {
 }
 
 // On SIGTERM the gateway serves the last request, closes a stream that stays open, and sends its
-// spans, with the name of its service. TestFirstDay of integration/deploy shows that its lease ends.
+// spans, with the name of its service. TestFirstDay of integration/deploy shows that its lease
+// ends.
 func TestStop(t *testing.T) {
 	arrived, answer := make(chan string, 2), make(chan struct{})
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -144,8 +184,9 @@ func TestStop(t *testing.T) {
 		fmt.Fprint(w, "at last")
 	}))
 	defer service.Close()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "127.0.0.1:0", service.URL)
-	cmd.Env = append(os.Environ(), "GATEWAY_TEST=yes", "OTEL_SERVICE_NAME=edge", "PROBE_ADDRESS=127.0.0.1:0")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "gateway", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "GATEWAY_TEST=yes", "BACKEND_URL="+service.URL,
+		"OTEL_SERVICE_NAME=edge", "PROBE_ADDRESS=127.0.0.1:0")
 	var spans bytes.Buffer
 	cmd.Stdout = &spans
 	stderr, err := cmd.StderrPipe()
@@ -157,14 +198,14 @@ func TestStop(t *testing.T) {
 	}
 	var urls []string
 	for lines := bufio.NewScanner(stderr); len(urls) < 2 && lines.Scan(); {
-		_, url, _ := strings.Cut(lines.Text(), " at ")
+		_, url, _ := strings.Cut(lines.Text(), " serves ")
 		urls = append(urls, url)
 	}
 	if len(urls) < 2 {
 		t.Fatal("the gateway does not serve")
 	}
 	go func() { _, _ = io.Copy(io.Discard, stderr) }()
-	if text, err := fetch(urls[1] + "/ready"); text != "ready\n" || err != nil {
+	if text, err := fetch(urls[1]); text != "ready\n" || err != nil {
 		t.Errorf("/ready: %q, %v", text, err)
 	}
 
@@ -184,7 +225,7 @@ func TestStop(t *testing.T) {
 	if got := <-texts["/slow"]; got != "at last<nil>" {
 		t.Errorf("the last request got %s", got)
 	}
-	if err := cmd.Wait(); err != nil || time.Since(began) > drain {
+	if err := cmd.Wait(); err != nil || time.Since(began) > 3*time.Second {
 		t.Errorf("the end took %s: %v", time.Since(began), err)
 	}
 	if got := <-texts["/stream"]; !strings.Contains(got, "EOF") {

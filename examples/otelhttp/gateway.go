@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"time"
+
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// newGateway returns a reverse proxy to BACKEND_URL. It keeps the ordered IDs of clients, and in a
+// fleet those that verify.
+func newGateway(ids *setup.IDs) (http.Handler, error) {
+	const variable = "BACKEND_URL"
+	backend, err := url.Parse(os.Getenv(variable))
+	if err != nil || backend.Host == "" {
+		return nil, fmt.Errorf("%s is %q: want a URL such as http://127.0.0.1:8081",
+			variable, os.Getenv(variable))
+	}
+	ours := ids.Verifier(traceid.WithPlausible(5 * time.Minute))
+	return gateway(backend, ours.Verify), nil
+}
+
+// gateway gives ordered trace IDs to a service that cannot be changed: each of its traces begins
+// here. Callers are not trusted.
+func gateway(
+	backend *url.URL, verify func(trace.TraceID) bool, telemetry ...otelhttp.Option,
+) http.Handler {
+	telemetry = append(telemetry, otelhttp.WithPropagators(
+		propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New())))
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = transport.MaxIdleConns // all are to one host
+	proxy := xtraceid.ResponseHandler(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(backend)
+			r.SetXForwarded()
+			xtraceid.RemoveContext(r.Out.Header) // the transport writes ours
+		},
+		Transport: otelhttp.NewTransport(transport, telemetry...),
+	})
+	// For a trace that is not ours a new one begins, with a link, unless x-trace-id came alone.
+	public := otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verify))
+	return otelhttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		span, id := trace.SpanFromContext(r.Context()), r.Header.Get("x-trace-id")
+		theirs, err := trace.TraceIDFromHex(id)
+		if err == nil && theirs != span.SpanContext().TraceID() {
+			span.SetAttributes(
+				attribute.StringSlice("http.request.header.x-trace-id", []string{id}))
+		}
+		proxy.ServeHTTP(w, r)
+	}), "gateway", append(telemetry, public)...)
+}
