@@ -221,8 +221,8 @@ func TestParseKeyringRefuses(t *testing.T) {
 		secretA + " # old":                 "line 1 has 38 characters",
 		strings.Repeat("0", 32):            "line 1 is all zeros",
 		many(2) + strings.ToUpper(many(1)): "line 3 repeats line 1",
-		many(16):                           "",
-		many(17):                           "line 17 is one secret too many",
+		many(64):                           "",
+		many(65):                           "line 65 is one secret too many",
 	} {
 		_, err := ParseKeyring(text)
 		if want == "" && err == nil {

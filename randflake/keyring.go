@@ -31,10 +31,10 @@ func NewKeyring(c *Codec) *Keyring {
 }
 
 // ParseKeyring reads one secret per line, 32 hex digits each. Surrounding space is ignored, as are
-// empty lines and lines that start with #. It takes 1 to 16 secrets, all different: each further
+// empty lines and lines that start with #. It takes 1 to 64 secrets, all different: each further
 // one makes a forged ID more likely to pass. The error wraps [ErrInvalidKeyring].
 func ParseKeyring(text string) (*Keyring, error) {
-	const maxSecrets = 16
+	const maxSecrets = 64 // a region each, of 32, and their rotation
 	k, seen, n := new(Keyring), make(map[string]int), 0
 	for line := range strings.Lines(text) {
 		n++

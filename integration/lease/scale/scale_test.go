@@ -1,0 +1,181 @@
+//go:build unix
+
+// Package scale plays a large fleet on one store of each kind, for docs/scale.md.
+package scale
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/integration/servers/kubernetes"
+	"github.com/traceflake/traceflake/integration/servers/s3"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	_ "github.com/traceflake/traceflake/lease/etcdstore"
+	_ "github.com/traceflake/traceflake/lease/k8sstore"
+	_ "github.com/traceflake/traceflake/lease/pgstore"
+	_ "github.com/traceflake/traceflake/lease/s3store"
+)
+
+func TestMain(m *testing.M) { kubernetes.Main(m) }
+
+// clients is how many processes call the store at the same time.
+const clients = 16
+
+// A fleet of TRACEFLAKE_SCALE processes, by default few, starts on a store with room for 32 768 and
+// renews its leases once. No two have a block in common, and the store renews faster than the fleet
+// needs with the default TTL.
+func TestFleet(t *testing.T) {
+	n := 320
+	if text := os.Getenv("TRACEFLAKE_SCALE"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, start := range map[string]func(*testing.T) (url string, size func() int64){
+		"postgres": onPostgres, "etcd": onEtcd, "kubernetes": onKubernetes, "s3": onS3,
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, size := start(t)
+			storage := processes.Store(at)
+			d := storage.Create(t, lease.Description{BlockSize: 4})
+			f := fleet{stores: make([]driver.Store, clients), grants: make([]lease.Grant, n)}
+			for i := range f.stores {
+				f.stores[i] = storage.Client(t)
+			}
+			before := size()
+			started := f.each(t, func(s driver.Store, i int) (err error) {
+				if _, err = s.Describe(t.Context()); err == nil {
+					f.grants[i], err = s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: lease.DefaultTTL})
+				}
+				return err
+			})
+			seen := make(map[uint32]bool)
+			for _, g := range f.grants {
+				if g.Nodes != d.BlockSize || seen[g.Node] {
+					t.Fatalf("granted twice, or too large: %+v", g)
+				}
+				seen[g.Node] = true
+			}
+			between := size()
+			renewed := f.each(t, func(s driver.Store, i int) (err error) {
+				f.grants[i], err = s.Renew(t.Context(), f.grants[i], lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: lease.DefaultTTL})
+				return err
+			})
+			after := size()
+			if needed := float64(n) / (lease.DefaultTTL / 2).Seconds(); renewed < needed {
+				t.Errorf("%.0f renewals a second, the fleet needs %.0f", renewed, needed)
+			}
+			t.Logf("%d processes: %.0f starts and %.0f renewals a second; %d bytes a start, %d a renewal",
+				n, started, renewed, (between-before)/int64(n), (after-between)/int64(n))
+		})
+	}
+}
+
+// fleet is what all processes hold, and the clients that they share.
+type fleet struct {
+	stores []driver.Store
+	grants []lease.Grant
+}
+
+// each calls for every process, several at a time, and returns how many a second.
+func (f *fleet) each(t *testing.T, call func(s driver.Store, i int) error) float64 {
+	t.Helper()
+	began := time.Now()
+	var all sync.WaitGroup
+	for c, s := range f.stores {
+		all.Go(func() {
+			for i := c; i < len(f.grants) && !t.Failed(); i += len(f.stores) {
+				if err := call(s, i); err != nil {
+					t.Errorf("process %d: %v", i, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return float64(len(f.grants)) / time.Since(began).Seconds()
+}
+
+// onPostgres measures what is written to the log.
+func onPostgres(t *testing.T) (string, func() int64) {
+	server := child.ForTest(t, servers.Postgres)
+	conn := server.Connect(t)
+	return server.DSN(), func() (bytes int64) {
+		if err := conn.QueryRow(context.Background(), "SELECT (pg_current_wal_lsn() - '0/0')::bigint").Scan(&bytes); err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+}
+
+// onEtcd measures the database, which is not compacted.
+func onEtcd(t *testing.T) (string, func() int64) {
+	c := etcd.ForTest(t, 1)
+	return "etcd://" + c.Endpoints()[0] + "/scale", func() int64 {
+		status, err := c.Status(t.Context(), c.Endpoints()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status.DbSizeInUse
+	}
+}
+
+// onKubernetes measures etcd's database as the API server reports it, which takes it every 30 s.
+func onKubernetes(t *testing.T) (string, func() int64) {
+	s := kubernetes.Shared(t)
+	reported := regexp.MustCompile(`(?m)^apiserver_storage_size_bytes\{[^}]*\} (\S+)$`)
+	return "k8s://default/scale?server=" + s.Proxy(kubernetes.Token(kubernetes.Admin)), func() int64 {
+		text, err := s.Do(t.Context(), "GET", "/metrics", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := reported.FindSubmatch(text)
+		if value == nil {
+			return 0
+		}
+		bytes, err := strconv.ParseFloat(string(value[1]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int64(bytes)
+	}
+}
+
+// onS3 measures all objects: they are replaced.
+func onS3(t *testing.T) (string, func() int64) {
+	server := child.ForTest(t, s3.Start)
+	s3.Root.Setenv(t)
+	return "s3://" + s3.Bucket + "/scale?region=" + s3.Region + "&endpoint=" + url.QueryEscape(server.Endpoint()), func() (bytes int64) {
+		pages := sdk.NewListObjectsV2Paginator(server.Client(), &sdk.ListObjectsV2Input{Bucket: aws.String(s3.Bucket)})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range page.Contents {
+				if strings.HasPrefix(*o.Key, "scale/") {
+					bytes += *o.Size
+				}
+			}
+		}
+		return bytes
+	}
+}
