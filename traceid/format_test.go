@@ -31,9 +31,14 @@ type vector struct {
 type format struct {
 	EpochMS                          int64 `json:"epoch_ms"`
 	IDs, Bounds, Kinds, Read, Halves []vector
-	NoID                             []vector `json:"no_id"`
-	Order, Malformed                 []string
-	KindsNowMS                       int64 `json:"kinds_now_ms"`
+	Bound                            []struct {
+		vector
+		SlackMS int64 `json:"slack_ms"`
+		NowMS   int64 `json:"now_ms"`
+	}
+	NoID             []vector `json:"no_id"`
+	Order, Malformed []string
+	KindsNowMS       int64 `json:"kinds_now_ms"`
 }
 
 func vectors(t *testing.T) (f format) {
@@ -72,8 +77,8 @@ func TestFormat(t *testing.T) {
 		}
 	}
 	for _, v := range f.NoID {
-		if v.Sequence < 0 || v.Sequence > math.MaxUint32 {
-			continue // not a uint32
+		if v.Sequence < 0 || v.Sequence > math.MaxUint32 || len(v.Low) > 16 {
+			continue // not a uint32, or not a uint64
 		}
 		want := traceid.ErrInvalidParts
 		if *v.UnixMS < f.EpochMS {

@@ -1,10 +1,12 @@
-// Writes the CommonJS form of the module and its types: npm run build
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+// Writes the CommonJS form of the modules and its types: npm run build
+import { copyFileSync } from 'node:fs';
+import { buildSync } from 'esbuild';
 
-const names = [];
-const code = readFileSync('traceflake.js', 'utf8').replace(/^export (?=(?:class|function) (\w+))/gm, (_, name) => {
-  names.push(name);
-  return '';
+const modules = ['traceflake', 'derive'];
+
+buildSync({
+  entryPoints: modules.map((name) => name + '.js'),
+  bundle: true, outdir: '.', outExtension: { '.js': '.cjs' },
+  format: 'cjs', platform: 'node', target: 'es2020',
 });
-writeFileSync('traceflake.cjs', `'use strict';\n${code}\nmodule.exports = { ${names.join(', ')} };\n`);
-copyFileSync('traceflake.d.ts', 'traceflake.d.cts');
+for (const name of modules) copyFileSync(name + '.d.ts', name + '.d.cts');

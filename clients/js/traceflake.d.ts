@@ -5,6 +5,8 @@
  * millisecond and sequence differ in 64 bits from `crypto.getRandomValues`.
  *
  * With a clock outside of 2020 to 2089, trace IDs are random.
+ *
+ * The constructor of a subclass with methods of these names throws: wrap a generator instead.
  */
 export declare class TraceflakeIdGenerator {
   /** Returns a trace ID of 32 lower-case hex digits. */

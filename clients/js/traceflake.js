@@ -50,6 +50,9 @@ export class TraceflakeIdGenerator {
     if (typeof crypto === 'undefined' || !crypto.getRandomValues) {
       throw new Error('traceflake: no crypto.getRandomValues; in React Native, first import react-native-get-random-values');
     }
+    if (this.generateTraceId || this.generateSpanId) {
+      throw new TypeError('traceflake: a subclass cannot override the methods; wrap a generator instead');
+    }
     // The state is in a closure: bundlers turn private fields into WeakMaps, which are many times
     // slower. SDKs may call the methods detached.
     const random = new Uint32Array(1024);

@@ -11,11 +11,17 @@ export function adapt(client, resume) {
       if (last && !resume) return undefined;
       const { TraceflakeIdGenerator } = last ? resume(last >> 23n, last & 0x7fffffn) : client;
       const g = new TraceflakeIdGenerator();
-      return () => platform(() => Number(clock()), draw, g.generateTraceId);
+      const run = (generate) => () => platform(() => Number(clock()), draw, generate);
+      return { traceID: run(g.generateTraceId), spanID: run(g.generateSpanId) };
     },
+    derive: client.deriveTraceId && (async (secret, unixMs, key) => [
+      await client.deriveTraceId(hex(secret), Number(unixMs), key),
+      await client.deriveSpanId(hex(secret), Number(unixMs), key),
+    ]),
   };
 }
 
+const hex = (bytes) => Array.from(bytes, (b) => b.toString(16).padStart(2, '0')).join('');
 const millis = (date) => (date === null ? null : BigInt(date.getTime()));
 
 // platform runs f with another clock and other random numbers.

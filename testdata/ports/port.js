@@ -18,7 +18,7 @@ function traceID(unixMs, sequence, low) {
   if (ms < 0n || ms > LAST_MS) throw new RangeError('time');
   const clear = (ms << 23n) | sequence;
   if (sequence < 0n || sequence >= 1n << 23n || clear === 0n) throw new RangeError('sequence');
-  if (low === 0n) throw new RangeError('low');
+  if (low <= 0n || low >= 1n << 64n) throw new RangeError('low');
   return hex((clear << 64n) | low, 32);
 }
 
@@ -31,7 +31,7 @@ function timeOf(text) {
 function notBefore(text, slack, now) {
   const time = timeOf(text);
   if (time === null || time > now + 3600000n) return null;
-  return time - slack;
+  return time - (slack < 0n ? 0n : slack);
 }
 
 function bounds(unixMs) {
@@ -49,12 +49,17 @@ function lowHalf(draw) {
   }
 }
 
-// A generator of trace IDs without a secret.
+// A generator of trace and span IDs without a secret.
 function generator(state, clock, draw) {
-  return () => {
-    const clear = nextClear(state, clock);
-    const high = clear === null ? lowHalf(draw) : hex(clear, 16);
-    return high + lowHalf(draw);
+  return {
+    traceID() {
+      const clear = nextClear(state, clock);
+      const high = clear === null ? lowHalf(draw) : hex(clear, 16);
+      return high + lowHalf(draw);
+    },
+    spanID() {
+      return lowHalf(draw);
+    },
   };
 }
 
@@ -78,3 +83,17 @@ function agree(secret, text) {
   const ahead = timeOf(text) - second * 1000n;
   return ahead >= -2000n && ahead < 3000n;
 }
+
+// hkdf and hmac are HKDF-SHA256 without a salt, of 32 bytes, and HMAC-SHA256, of bytes.
+function derive(secret, unixMs, text, { hkdf, hmac }) {
+  if (text === '') throw new TypeError('key');
+  const clear = bytesOf(traceID(unixMs, 1n, 1n).slice(0, 15) + '0'); // with a sequence of 0
+  const message = [...clear, ...new TextEncoder().encode(text)];
+  const trace = hmac(hkdf(secret, 'traceflake backfill'), message);
+  const span = hmac(hkdf(secret, 'traceflake backfill span'), message);
+  const sequence = numberOf(trace.slice(4, 8)) & 0x7fffffn;
+  return [traceID(unixMs, sequence, numberOf(trace.slice(8, 16)) || 1n), hex(numberOf(span.slice(0, 8)) || 1n, 16)];
+}
+
+const bytesOf = (digits) => digits.match(/../g).map((x) => parseInt(x, 16));
+const numberOf = (bytes) => bytes.reduce((n, byte) => (n << 8n) | BigInt(byte), 0n);

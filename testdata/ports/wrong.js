@@ -1,11 +1,31 @@
 // Wrong ports: mistakes in the page's code, in port.js and in the JavaScript client, as
-// [name, text, replacement of all its occurrences]. The vectors catch each of them.
+// [name, text, replacement of all its occurrences, perhaps more of both]. The vectors catch each.
 
 const advance = "if (next < floor || next - floor >= (2000n << 23n)) next = floor;";
 const digits = '/^[0-9a-f]{32}$/.test(text)';
 const time = "if (ms < 0n || ms > LAST_MS) throw new RangeError('time');";
 const none = 'if (ms < 0n || ms > LAST_MS) return null;';
 const bounds = '-2000n && ahead < 3000n';
+const loop = /for \(;;\) \{\n    const last = Atomics[^]*?return next;\n  \}/g;
+const spanID = 'spanID() {\n      return lowHalf(draw);';
+
+// locked is the page's code with a lock in place of the loop. The clock is read before it or in it.
+const locked = (before, within) => `${before} while (Atomics.compareExchange(state, 1, 0n, 1n) !== 0n);
+  try {
+    ${within}
+    const last = state[0];
+    if (ms < 0n || ms > LAST_MS) return null;
+    const floor = (ms << 23n) || 1n;
+    let next = BigInt.asUintN(64, last + 1n);
+    ${advance}
+    return state[0] = next;
+  } finally {
+    Atomics.store(state, 1, 0n);
+  }`;
+const read = 'const ms = clock() - EPOCH;';
+
+// lock is no mistake: the clock is read within the lock.
+export const lock = ['the clock read within a lock', loop, locked('', read)];
 
 export const port = [
   // The layout.
@@ -26,7 +46,7 @@ export const port = [
   ['sequence masked', 'function traceID(unixMs, sequence, low) {', 'function traceID(unixMs, sequence, low) { sequence &= 0x7fffffn;'],
   ['sequence of 32 bits', 'function traceID(unixMs, sequence, low) {', 'function traceID(unixMs, sequence, low) { sequence = BigInt.asUintN(32, sequence);'],
   ['clear half of zero', ' || clear === 0n', ''],
-  ['low half of zero', "  if (low === 0n) throw new RangeError('low');\n", ''],
+  ['low half of zero', 'low <= 0n || ', ''],
   ['low half first', '(clear << 64n) | low', '(low << 64n) | clear'],
   ['upper case', 'number.toString(16).padStart', 'number.toString(16).toUpperCase().padStart'],
   ['no leading zeros', ".padStart(digits, '0')", ''],
@@ -56,16 +76,49 @@ export const port = [
   ['digits of all scripts', digits, String.raw`(/^[0-9a-f\p{Nd}]{32}$/u.test(text) && (text = text.replace(/[^0-9a-f]/gu, '0')))`],
   ['up to NUL', digits, String.raw`/^[0-9a-f]{32}$/.test(text = text.split('\0')[0])`],
   ['byte order mark skipped', digits, String.raw`/^[0-9a-f]{32}$/.test(text = text.replace('\ufeff', ''))`],
+  ['a slash is 0', digits, "(/^[/-9a-f]{32}$/.test(text) && (text = text.replaceAll('/', '0')))"],
+  ['a colon is a', digits, "(/^[0-:a-f]{32}$/.test(text) && (text = text.replaceAll(':', 'a')))"],
+  ['a backquote is 9', digits, "(/^[0-9`-f]{32}$/.test(text) && (text = text.replaceAll('`', '9')))"],
+  ['an at sign is 9', digits, "(/^[0-9a-f@]{32}$/.test(text) && (text = text.replaceAll('@', '9')))"],
+  ['g is 0', digits, "(/^[0-9a-g]{32}$/.test(text) && (text = text.replaceAll('g', '0')))"],
+  ['G is 0', digits, "(/^[0-9a-fG]{32}$/.test(text) && (text = text.replaceAll('G', '0')))"],
+  ['a trailing tab skipped', digits, String.raw`/^[0-9a-f]{32}$/.test(text = text.replace(/\t$/, ''))`],
+  ['trailing ASCII white space skipped', digits, String.raw`/^[0-9a-f]{32}$/.test(text = text.replace(/[\v\f]$/, ''))`],
+  ['0x before 32 digits', digits, "/^[0-9a-f]{32}$/.test(text = text.replace(/^0x/i, ''))"],
+  ['17 to 30 digits', digits, '/^([0-9a-f]{17,30}|[0-9a-f]{32})$/.test(text)'],
+  ['an even number of digits', digits, '(text.length > 16 && /^([0-9a-f]{2}){1,16}$/.test(text))'],
+  ['1 to 15 digits', digits, '/^([0-9a-f]{1,15}|[0-9a-f]{32})$/.test(text)'],
+  ['single quotes removed', digits, `/^[0-9a-f]{32}$/.test(text = text.replaceAll("'", ''))`],
+  ['quotes within 32 characters', digits, String.raw`(/^("[0-9a-f]{30}"|[0-9a-f]{32})$/.test(text) && (text = text.replaceAll('"', '')))`],
+  ['backquotes removed', digits, "/^[0-9a-f]{32}$/.test(text = text.replace(/^`|`$/g, ''))"],
+  ['urn:uuid: accepted', digits, "/^[0-9a-f]{32}$/.test(text = text.replace(/^urn:uuid:/, ''))"],
+  ['a UUID as URN accepted', digits, "/^[0-9a-f]{32}$/.test(text = text.startsWith('urn:uuid:') ? text.slice(9).replaceAll('-', '') : text)"],
+  ['traceparents accepted', digits, "/^[0-9a-f]{32}$/.test(text = text.split('-')[1] ?? text)"],
+  ['b3 headers accepted', digits, "/^[0-9a-f]{32}$/.test(text = text.split('-')[0])"],
+  ['NUL within 32 characters', digits, String.raw`(text.length === 32 && /^[0-9a-f]+$/.test(text = text.split('\0')[0]))`],
+  ['NUL is 0', digits, String.raw`(/^[0-9a-f\0]{32}$/.test(text) && (text = text.replaceAll('\0', '0')))`],
+  ['NUL removed', digits, String.raw`/^[0-9a-f]{32}$/.test(text = text.replace(/(?!\0$)\0/, ''))`],
+  ['brackets accepted', digits, String.raw`/^[0-9a-f]{32}$/.test(text = text.replace(/[[\]()<>]/g, ''))`],
+  ['percent signs decoded', digits, '/^[0-9a-f]{32}$/.test(text = text.replace(/%31/g, "1"))'],
+  ['upper case in agree', 'const id = parse(text);\n  const [second]', 'const id = parse(text = text.toLowerCase());\n  const [second]'],
+  ['any case in not before', 'const time = timeOf(text);', 'const time = timeOf(text.toLowerCase());'],
+  ['agree for any length', 'const id = parse(text);\n  const [second]', "text = text.slice(0, 32); const id = parse(text);\n  const [second]"],
   ['zeros accepted', "  if (id === 0n) throw new TypeError('malformed: all zeros');\n", ''],
   ['64 bits have a time', '  if (clear === 0n) return null;\n', ''],
   ['64 bits told by their value', 'if (clear === 0n)', 'if (clear < 2n)'],
   ['signed time', '(clear >> 23n) + EPOCH', '(BigInt.asIntN(64, clear) >> 23n) + EPOCH'],
   ['time in seconds', '(clear >> 23n) + EPOCH', '((clear >> 23n) / 1000n) * 1000n + EPOCH'],
-  ['not before: slack added', 'return time - slack;', 'return time + slack;'],
-  ['not before: slack ignored', 'return time - slack;', 'return time;'],
+  ['not before: slack added', 'return time - (', 'return time + ('],
+  ['not before: slack ignored', 'return time - (', 'return time - 0n * ('],
   ['not before: in the future', ' || time > now + 3600000n', ''],
   ['not before: an hour ahead refused', 'time > now + 3600000n', 'time >= now + 3600000n'],
   ['not before: ahead of the clock refused', 'time > now + 3600000n', 'time > now'],
+  ['bounds: unsigned time', 'let ms = unixMs - EPOCH;', 'let ms = BigInt.asUintN(64, unixMs) - EPOCH;'],
+  ['bounds: the time masked', 'let ms = unixMs - EPOCH;', 'let ms = unixMs < 0n ? BigInt.asUintN(41, unixMs - EPOCH) : unixMs - EPOCH;'],
+  ['not before: an unsigned bound', 'return time - (slack < 0n ? 0n : slack);', 'return BigInt.asUintN(64, time - (slack < 0n ? 0n : slack));'],
+  ['not before: an unsigned clock', 'now + 3600000n', 'BigInt.asUintN(64, now + 3600000n)'],
+  ['not before: slack may be negative', '(slack < 0n ? 0n : slack)', 'slack'],
+  ['low half cut to 64 bits', 'function traceID(unixMs, sequence, low) {', 'function traceID(unixMs, sequence, low) { low = BigInt.asUintN(64, low);'],
   ['low bound not clamped', '  if (ms < 0n) ms = 0n;\n', '  ms = BigInt.asUintN(41, ms);\n'],
   ['high bound not clamped', '  if (ms > LAST_MS) ms = LAST_MS;\n', ''],
   ['upper bound exclusive', '((ms + 1n) << 87n) - 1n', '(ms + 1n) << 87n'],
@@ -116,6 +169,58 @@ export const port = [
   ['one low half for all', 'return high + lowHalf(draw);', 'return high + (state.low ??= lowHalf(draw));'],
   ['high half of zero out of range', 'clear === null ? lowHalf(draw)', 'clear === null ? hex(0n, 16)'],
   ['one half twice out of range', 'return high + lowHalf(draw);', 'return high + (clear === null ? high : lowHalf(draw));'],
+  ['the second half is the first ^ 1', 'return high + lowHalf(draw);',
+    "return high + (clear === null ? hex(BigInt('0x' + high) ^ 1n, 16) : lowHalf(draw));"],
+  ['the second half is the first, inverted', 'return high + lowHalf(draw);',
+    "return high + (clear === null ? hex(BigInt('0x' + high) ^ (1n << 64n) - 1n, 16) : lowHalf(draw));"],
+  ['low halves from a cycle of 4096', 'const low = draw();',
+    'const cycle = draw.cycle ??= Array.from({ length: 4096 }, draw); const low = cycle[draw.i = ((draw.i ?? 0) + 1) % 4096];'],
+  ['low halves from a seed of 32 bits', 'const low = draw();',
+    'const low = BigInt.asUintN(64, (draw() >> 32n) * 0x9e3779b97f4a7c15n) ^ 0x5851f42d4c957f2dn;'],
+  ['low halves in even steps', 'const low = draw();',
+    'const low = draw.n = BigInt.asUintN(64, (draw.n ?? 0n) + 0x9e3779b97f4a7c15n);'],
+  ['random numbers from a buffer without a lock', 'const low = draw();', `let i = draw.state && Number(draw.state[2]);
+    if (i === 0) for (let j = 0; j < 256; j++) draw.state[j + 4] = draw();
+    if (draw.state) draw.state[2] = BigInt((i + 1) % 256);
+    const low = draw.state ? draw.state[i + 4] : draw();`, 'return {\n    traceID() {', 'draw.state = state.buffer instanceof SharedArrayBuffer && state;\n  return {\n    traceID() {'],
+  ['the clock read before the lock', loop, locked(read, '')],
+  // Span IDs.
+  ['span ID: the low half again', /return high \+ lowHalf\(draw\);|spanID\(\) \{\n {6}return lowHalf\(draw\);/g,
+    (x) => (x.startsWith('span') ? 'spanID() { return draw.low ?? lowHalf(draw);' : 'return high + (draw.low = lowHalf(draw));')],
+  ['span ID: the low half of every second ID', /return high \+ lowHalf\(draw\);|spanID\(\) \{\n {6}return lowHalf\(draw\);/g,
+    (x) => (x.startsWith('span') ? 'spanID() { draw.i = !draw.i; return draw.i && draw.low || lowHalf(draw);'
+      : 'return high + (draw.low = lowHalf(draw));')],
+  ['span ID: zeros not redrawn', spanID, 'spanID() {\n      return hex(draw(), 16);'],
+  ['span ID: zero becomes one', spanID, 'spanID() {\n      return hex(draw() || 1n, 16);'],
+  ['span ID: zero becomes 16 zeros too few', spanID, 'spanID() {\n      return (draw() || 1n).toString(16);'],
+  ['span ID: 63 bits', spanID, 'spanID() {\n      return hex(draw() >> 1n, 16);'],
+  ['span ID: 32 bits', spanID, 'spanID() {\n      return hex(BigInt.asUintN(32, draw()) || 1n, 16);'],
+  ['span ID: upper case', spanID, 'spanID() {\n      return lowHalf(draw).toUpperCase();'],
+  ['span ID: 32 digits', spanID, 'spanID() {\n      return lowHalf(draw).padStart(32, "0");'],
+  ['span ID: a counter', spanID, 'spanID() {\n      return hex(draw.n = (draw.n ?? draw()) + 1n, 16);'],
+  ['span ID: one for all', spanID, 'spanID() {\n      return draw.one ??= lowHalf(draw);'],
+  ['span ID: ordered', spanID, 'spanID() {\n      return hex(nextClear(state, clock) ?? 1n, 16);'],
+  // Derived IDs.
+  ['derived: the time is not mixed in', 'const message = [...clear, ...', 'const message = [...'],
+  ['derived: the key before the time', '[...clear, ...new TextEncoder().encode(text)]', '[...new TextEncoder().encode(text), ...clear]'],
+  ['derived: the key in UTF-16', 'new TextEncoder().encode(text)', '[...text].flatMap((c) => [c.charCodeAt(0) & 255, c.charCodeAt(0) >> 8])'],
+  ['derived: the key in Latin-1', 'new TextEncoder().encode(text)', '[...text].map((c) => c.charCodeAt(0) & 255)'],
+  ['derived: the key normalised', 'encode(text)', 'encode(text.normalize())'],
+  ['derived: the key trimmed', 'encode(text)', 'encode(text.trim())'],
+  ['derived: the key in lower case', 'encode(text)', 'encode(text.toLowerCase())'],
+  ['derived: the key up to NUL', 'encode(text)', String.raw`encode(text.split('\0')[0])`],
+  ['derived: the key cut to a block', 'encode(text)', 'encode(text.slice(0, 64))'],
+  ['derived: no key accepted', "if (text === '') throw new TypeError('key');", ''],
+  ['derived: without HKDF', /hkdf\(secret, 'traceflake backfill( span)?'\)/g, 'Uint8Array.from(secret)'],
+  ['derived: one key for both', "'traceflake backfill span'", "'traceflake backfill'"],
+  ['derived: span ID is the low half', 'hex(numberOf(span.slice(0, 8))', 'hex(numberOf(trace.slice(8, 16))'],
+  ['derived: other bytes of the span', 'span.slice(0, 8)', 'span.slice(8, 16)'],
+  ['derived: sequence of 0', 'traceID(unixMs, sequence, numberOf', 'traceID(unixMs, 0n, numberOf'],
+  ['derived: sequence from the first bytes', 'trace.slice(4, 8)', 'trace.slice(0, 4)'],
+  ['derived: sequence from the highest bits', '& 0x7fffffn;\n  return [traceID', '>> 9n;\n  return [traceID'],
+  ['derived: little-endian', 'reduce((n, byte)', 'reduceRight((n, byte)'],
+  ['derived: in seconds', 'traceID(unixMs, 1n, 1n)', 'traceID(unixMs / 1000n * 1000n, 1n, 1n)'],
+  ['derived: a sequence of 1 is mixed in', ".slice(0, 15) + '0')", '.slice(0, 16))'],
   // The cipher and its bytes.
   ['round: rotation by 7', 'a = (rotl(a, 9)', 'a = (rotl(a, 7)'],
   ['round: rotation by 3', 'return [a, rotl(b, 2) ^ a];', 'return [a, rotl(b, 3) ^ a];'],
@@ -152,6 +257,11 @@ export const port = [
   ['Randflake: node not checked', "  if (node < 0n || node >= 1n << 17n) throw new RangeError('node');\n", ''],
   ['Randflake: highest node refused', 'node >= 1n << 17n', 'node >= (1n << 17n) - 1n'],
   ['Randflake: sequence not checked', "sequence >= 1n << 17n) throw", 'sequence > 1n << 17n) throw'],
+  ['Randflake: sequence -1', 'sequence < 0n || sequence >= 1n << 17n', 'sequence >= 1n << 17n'],
+  ['Randflake: sequence of 32 bits', "if (sequence < 0n || sequence >= 1n << 17n)", "sequence = BigInt.asUintN(32, sequence); if (sequence >= 1n << 17n)"],
+  ['Randflake: node of 32 bits', 'if (node < 0n', 'node = BigInt.asUintN(32, node); if (node < 0n'],
+  ['Randflake: seconds of 32 bits', 'const second = unixSeconds -', 'unixSeconds = BigInt.asUintN(32, unixSeconds); const second = unixSeconds -'],
+  ['Randflake: seconds of 30 bits', 'const second = unixSeconds - 1730000000n;\n  if', 'const second = BigInt.asUintN(30, unixSeconds - 1730000000n);\n  if'],
   ['Randflake: text padded', 'id.toString(32)', "id.toString(32).padStart(13, '0')"],
   ['Randflake: text in upper case', 'id.toString(32)', 'id.toString(32).toUpperCase()'],
   ['Randflake: signed text', 'id.toString(32)', 'BigInt.asIntN(64, id).toString(32)'],
@@ -187,4 +297,15 @@ export const client = [
   ['bound in the future', ' || time > Date.now() + HOUR', ''],
   ['upper case', '/.test(text);', '/i.test(text);'],
   ['any length', ' && text.length === digits', ''],
+  ['span ID: one word', 'return span(random[next - 2], random[next - 1]);', 'return span(0, random[next - 1]);'],
+  ['span ID: the last draw again', /this\.generateSpanId = \(\) => \{\n      draw\(\);/g, 'this.generateSpanId = () => {\n      if (next === random.length) draw();'],
+  ['slack may be negative', 'Math.max(slackMillis, 0)', 'slackMillis'],
+  ['derived: one key for both', "'backfill span'", "'backfill'"],
+  ['derived: other bytes of the span', 'unixMillis, key), 0);', 'unixMillis, key), 8);'],
+  ['derived: a sequence of 1 is mixed in', ".slice(0, 15) + '0'", '.slice(0, 16)'],
+  ['derived: sequence of 22 bits', 'getUint32(4) & 0x7fffff', 'getUint32(4) & 0x3fffff'],
+  ['derived: salt', 'salt: new Uint8Array()', 'salt: new Uint8Array([1])'],
+  ['derived: a key of 512 bits', 'length: 256', 'length: 512'],
+  ['derived: little-endian', 'bytes.getBigUint64(at)', 'bytes.getBigUint64(at, true)'],
+  ['derived: no key accepted', "if (typeof key !== 'string' || !key)", 'if (false)'],
 ];

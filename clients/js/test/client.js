@@ -1,8 +1,10 @@
-// What TestBrowser of integration/collector runs in Chromium (browser.js) and in Node (node.js), with the SDK for each.
+// What TestBrowser of integration/collector runs in Chromium (browser.js) and in Node (node.js),
+// with the SDK for each.
 import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-web';
 import { check } from '../../../testdata/ports/check.js';
 import { adapt } from '../../../testdata/ports/client.js';
+import * as derive from '../derive.js';
 import * as traceflake from '../traceflake.js';
 
 const { TraceflakeIdGenerator, notBefore } = traceflake;
@@ -15,7 +17,7 @@ export function client(TracerProvider) {
   }).getTracer('client');
   return {
     // vectors returns the first vector that does not hold here, if any.
-    vectors: (format) => check(adapt(traceflake), format) ?? '',
+    vectors: async (format) => await check(adapt({ ...traceflake, ...derive }), format) ?? '',
 
     // roots returns the trace IDs of n root spans.
     roots: (n) => Array.from({ length: n }, () => {

@@ -5,8 +5,10 @@ import { describe, it, mock } from 'node:test';
 import * as esm from '@traceflake/otel';
 import { check } from '../../../testdata/ports/check.js';
 import { adapt } from '../../../testdata/ports/client.js';
+import * as derive from '@traceflake/otel/derive';
 
-const cjs = createRequire(import.meta.url)('@traceflake/otel');
+const require = createRequire(import.meta.url);
+const cjs = require('@traceflake/otel');
 const { TraceflakeIdGenerator, notBefore, timeOf, traceIdAt } = esm;
 const format = JSON.parse(readFileSync(new URL('../../../testdata/format.json', import.meta.url)));
 const noon = Date.UTC(2026, 2, 14, 12);
@@ -26,9 +28,11 @@ function at(millis, f) {
 const high = (id) => BigInt('0x' + id.slice(0, 16));
 
 describe('vectors', () => {
-  for (const [form, client] of Object.entries({ 'ES module': esm, CommonJS: cjs })) {
-    it(form, () => {
-      assert.equal(check(adapt(client), format), undefined);
+  const forms = { 'ES module': [esm, derive], CommonJS: [cjs, require('@traceflake/otel/derive')] };
+  for (const [form, [client, derived]] of Object.entries(forms)) {
+    it(form, async () => {
+      assert.equal(await check(adapt({ ...client, ...derived }), format), undefined);
+      assert.deepEqual(Object.keys(derived).sort(), ['deriveSpanId', 'deriveTraceId']);
       assert.deepEqual(Object.keys(client).sort(), ['TraceflakeIdGenerator', 'notBefore', 'timeOf', 'traceIdAt']);
     });
   }
@@ -66,6 +70,18 @@ describe('generator', () => {
     assert.match(generateTraceId(), /^[0-9a-f]{32}$/);
     assert.match(generateSpanId(), /^[0-9a-f]{16}$/);
     assert.match(at(0, generateTraceId), /^[0-9a-f]{32}$/);
+  });
+
+  it('refuses subclasses that override its methods', () => {
+    for (const name of ['generateTraceId', 'generateSpanId']) {
+      class Own extends TraceflakeIdGenerator {}
+      Own.prototype[name] = () => 'own';
+      assert.throws(() => new Own(), /TypeError.*wrap a generator/);
+    }
+    class Named extends TraceflakeIdGenerator {
+      name = 'ours';
+    }
+    assert.match(new Named().generateTraceId(), /^[0-9a-f]{32}$/);
   });
 
   it('needs crypto, and says at once what to do without', () => {

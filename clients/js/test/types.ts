@@ -2,6 +2,7 @@
 import { NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
 import { type IdGenerator, WebTracerProvider } from '@opentelemetry/sdk-trace-web';
 import { TraceflakeIdGenerator, notBefore, timeOf, traceIdAt } from '@traceflake/otel';
+import { deriveSpanId, deriveTraceId } from '@traceflake/otel/derive';
 
 const idGenerator: IdGenerator = new TraceflakeIdGenerator();
 new NodeTracerProvider({ idGenerator });
@@ -10,4 +11,5 @@ const id: string = traceIdAt(Date.now(), 0, '0123456789abcdef');
 const bounds: (Date | null)[] = [timeOf(id), notBefore(id), notBefore(id, 5000)];
 // @ts-expect-error a trace ID is a string
 timeOf(7);
-export { bounds };
+const derived: Promise<string>[] = [deriveTraceId('', 0, ''), deriveSpanId('', 0, '')];
+export { bounds, derived };

@@ -225,11 +225,11 @@ func TestNew(t *testing.T) {
 	if other := command(t, keys, append(deterministic, write(t, "other", secretB))...); lines(other.out)[0] == ids[0] {
 		t.Error("another secret gives the same IDs")
 	}
-	command(t, "2024-01-02\n", append(deterministic, write(t, "first", secretA))...).want(t, 2, "", "line 1: --deterministic needs a tab and the record's key")
+	command(t, "2024-01-02\n", append(deterministic, write(t, "first", secretA))...).want(t, 2, "", "line 1: --deterministic needs a key for each time")
 	if own := command(t, keys, "new", "--at", "-", "--deterministic"); own.code != 0 || own.out == r.out { // under the store's secret
 		t.Errorf("%+v", own)
 	}
-	command(t, "", "new", "--deterministic").want(t, 2, "", "add --at -")
+	command(t, "", "new", "--deterministic").want(t, 2, "", "add --at TIME and --key")
 	// Where a service would use random IDs, it fails (TestDeadStore); so it does if the lease is not taken back.
 	server, s := newServer(t, time.Now)
 	own := filepath.Join(t.TempDir(), "own")

@@ -33,6 +33,8 @@ func TestBadUsage(t *testing.T) {
 		{"new -n 0", "-n: 0 is less than 1"},
 		{"new -n x", `--number: "x" is not a whole number`},
 		{"new --span --at now", "--at is for trace IDs"},
+		{"new --key x", "--key needs --deterministic and --at with a time"},
+		{"new --at - --deterministic --key x", "--key needs --deterministic and --at with a time"},
 		{"new --at - -n 2", "there is one ID for each line"},
 		{"verify --max-age 1day x", `--max-age: "1day" is not a duration such as 90s, 10m, 1h30m or 30d`},
 		{"verify --max-age 0 x", "--max-age must be positive"},
