@@ -9,10 +9,9 @@ import (
 )
 
 type config struct {
-	source  Source
-	now     func() time.Time
-	counter counter // of the clock's time
-	timed   bool    // timers run by the clock's time
+	source Source
+	clock
+	after   func(d time.Duration, f func()) // calls f after d; nil: there are no timers
 	machine *vmclock.Machine
 	entropy func([]byte)  // fills it with bytes that differ between copies
 	kernel  func() uint64 // random, but perhaps equal in copies
@@ -39,9 +38,11 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 // ordered. The default, and nil, is the machine's clock.
 func WithClock(now func() time.Time) Option {
 	return func(c *config) {
-		c.now, c.counter, c.timed = now, counter{}, false
 		if now == nil {
-			c.now, c.counter, c.timed = time.Now, systemCounter(), true
+			c.now, c.gate = time.Now, systemGate()
+			c.after = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
+			return
 		}
+		c.now, c.gate, c.after = now, 0, nil
 	}
 }

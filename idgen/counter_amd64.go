@@ -8,15 +8,15 @@ func readCounter() uint64
 
 func cpuid(leaf uint32) (eax, edx uint32)
 
-// systemCounter is the time-stamp counter, if the processor says that its rate never changes and
-// that it does not stop in any idle state.
-func systemCounter() counter {
+// systemGate returns 2^17 ticks, which are 50 µs at 2.6 GHz and 131 µs at 1 GHz, if the processor
+// reports that the counter's rate never changes and that it does not stop in any idle state.
+func systemGate() uint32 {
 	const features, power, invariant = 0x80000000, 0x80000007, 1 << 8
 	if last, _ := cpuid(features); last < power {
-		return counter{}
+		return 0
 	}
 	if _, edx := cpuid(power); edx&invariant == 0 {
-		return counter{}
+		return 0
 	}
-	return counter{read: readCounter, slowest: 0.5e6, fastest: 10e6} // 0.5 to 10 GHz
+	return 1 << 17
 }

@@ -7,9 +7,3 @@ TEXT ·readCounter(SB), NOSPLIT, $0-8
 	MRS  CNTVCT_EL0, R0
 	MOVD R0, ret+0(FP)
 	RET
-
-// func frequency() uint64
-TEXT ·frequency(SB), NOSPLIT, $0-8
-	MRS  CNTFRQ_EL0, R0
-	MOVD R0, ret+0(FP)
-	RET

@@ -20,7 +20,7 @@ func TestSystemCounterIsFound(t *testing.T) {
 		}
 		want = strings.Contains(string(info), " nonstop_tsc")
 	}
-	if got := systemCounter().read != nil; got != want {
+	if got := systemGate() != 0; got != want {
 		t.Errorf("a counter was found: %v, want %v", got, want)
 	}
 }

@@ -5,12 +5,12 @@
 //	sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
 //
 // The layout is in package traceid. The first 64 bits, the clear half, are for sorting. They show
-// everyone when the trace began, and roughly how many traces this process had begun in that
-// millisecond. The low half is for uniqueness and sampling: without the secret its bits are uniform
-// and random, as W3C Trace Context level 2 requires of the last seven bytes, which the samplers of
-// Go and of the Collector read. The ratio samplers of .NET and C++ read the first eight bytes: they
-// keep all of these traces or none, so sample elsewhere. A span ID is a Randflake ID, as the low
-// half is.
+// everyone when the trace began, and its place in the sequence: about how many traces this process
+// had begun in that millisecond. The low half is for uniqueness and sampling: without the secret
+// its bits are uniform and random, as W3C Trace Context level 2 requires of the last seven bytes,
+// which the samplers of Go and of the Collector read. The ratio samplers of .NET and C++ read the
+// first eight bytes: they keep all of these traces or none, so sample elsewhere. A span ID is a
+// Randflake ID, as the low half is.
 //
 // # Order
 //
@@ -24,7 +24,7 @@
 //     in the order of their runs. So an ID can sort before one that another processor generated up
 //     to a millisecond earlier. A processor's first two IDs of a millisecond are runs of their own
 //     and sort after all runs taken until then.
-//   - Processors may disagree by some microseconds on when a millisecond begins.
+//   - Processors may disagree by a quarter of a millisecond on when a millisecond begins.
 //   - When the 2^23 numbers of a millisecond are used up, the sequence runs into the next one.
 //   - When the clock steps back by less than two seconds, IDs continue from the latest millisecond
 //     until the clock has caught up. After a larger step they follow the clock, and the order
@@ -32,16 +32,30 @@
 //
 // # Time
 //
-// An ID's millisecond differs from the clock's by at most one, or by up to four while the clock is
-// slewed by more than 0.4 %. On arm64, and on amd64 if the processor reports that its time-stamp
-// counter is invariant, the clock is read together with the counter, which is then trusted for up
-// to 250 ms of its own time: a step of the clock, or an error of the counter, goes unnoticed for
-// that long at most. A counter that disagrees with the clock is never used again; one that has
-// stopped is noticed within a second. In the first 16 ms of a generator, on other architectures,
-// and under the build tag purego, the clock is read for each trace ID.
+// An ID's millisecond is that of the wall clock when the call began, or up to a quarter of a
+// millisecond behind it. It is ahead of the clock only while the order is.
 //
-// A generator has one timer, which runs once a second while it is used, and a goroutine only while
-// it reports an error. [Generator.Close] stops the timer.
+//   - Within 2^17 ticks of the processor's counter (50 µs at 2.6 GHz, 131 µs at 1 GHz; on arm64
+//     within 2^10 ticks) the millisecond stays. The counter decides nothing else, and its rate does not
+//     matter. A counter that does not move is not relied on, and no millisecond stays for longer
+//     than its second, whatever the counter does. amd64 processors whose counter is not invariant
+//     have none here, as have other architectures and the build tag purego.
+//   - After that the monotonic clock moves the millisecond on, for up to 250 ms: then the wall clock
+//     is read again. So a step of the wall clock, or a suspend of the machine, goes unnoticed for at
+//     most 250 ms. A slew, if it does not apply to the monotonic clock too, as it does on Linux,
+//     makes IDs wrong by at most the slew of 250 ms: 0.13 ms at NTP's 500 ppm.
+//   - A process that was stopped knows the time when it continues.
+//
+// A span ID has no time of its own except the second in its Randflake ID, which is that of the
+// current second, if a timer that runs once a second is not late. [Generator.Close] ends these
+// timers: from then on the wall clock is read for each ID.
+//
+// # What may wait
+//
+// Generating an ID takes no lock that others hold for long, and never waits for I/O or for an error
+// handler. Two rare events take a mutex: a restore of the machine or a new generation of the
+// source, while a new secret is drawn; and the beginning and the end of an outage, while a report is
+// queued. Calls that notice the same event wait for each other for some microseconds.
 //
 // # Memory
 //
@@ -54,10 +68,15 @@
 //
 // Without configuration, a generator draws a random secret for this process alone and encrypts
 // numbers that only grow. So low halves and span IDs never repeat within the process, and collide
-// with those of other processes only as 64-bit random numbers would. For two trace IDs to be equal,
-// the low halves must collide in the same millisecond at the same place in the sequence. When the
-// clock steps back by more than two seconds, or the machine was restored, the generator draws
-// another secret.
+// with those of other processes only as 64-bit random numbers would. When the clock steps back by
+// more than two seconds, or the machine was restored, the generator draws another secret.
+//
+// Two trace IDs of different processes are equal only if the processes begin the traces in the same
+// millisecond, at the same place in their sequences, and the 64-bit low halves collide. In a fleet
+// in which r traces begin per second, that happens about 8.6e-4 * (r / 1e6)^2 times a year, or less:
+// once in 1,200 years at a million a second, once in 12 years at ten million. By the same arithmetic
+// UUIDv7, with 74 random bits, has an equal pair once in 1.2 million years at a million a second.
+// Use leases if that is too often.
 //
 // With [WithSource] and a source whose nodes are leased under one secret for the whole fleet, no
 // ID of the fleet repeats, and holders of the secret can decode and verify them.

@@ -14,12 +14,17 @@ import (
 // addresses: each is a new one, even if its numbers return. An era ends
 //
 //   - with each second in which IDs are generated, by a timer;
-//   - with a step of the clock or a wrong counter: every processor reads the clock again;
+//   - with a step of the clock back: every processor reads the clock again;
 //   - with a new generation of the machine, which was restored from a snapshot, or of the source:
 //     whoever notices first begins the next era, for all processors.
 type era struct {
+	generations
+	second atomic.Int64 // at the end of which a timer ends the era; 0: none
+}
+
+type generations struct {
 	version         uint32 // of the machine's page, from before its generation was read
-	machine, source uint64 // generations
+	machine, source uint64
 }
 
 // eras is the sequence of eras. The current one and the page's version are all that is checked for
@@ -35,22 +40,16 @@ type eras struct {
 	restores atomic.Int64
 	reports  reports.Queue
 
-	timer   *time.Timer
-	armed   atomic.Bool
-	untimed atomic.Bool // no timer: nothing stays with a processor
+	after   func(d time.Duration, f func()) // starts a timer
+	untimed atomic.Bool                     // no timer: nothing stays with a processor
 }
 
-func (s *eras) start(m *vmclock.Machine, source Source, timed bool) {
+func (s *eras) start(m *vmclock.Machine, source Source, after func(time.Duration, func())) {
 	s.machine, s.page = m, m.Version()
 	s.source, _ = source.(Generational)
-	first := s.present()
-	s.now.Store(&first)
-	s.untimed.Store(!timed)
-	s.timer = time.AfterFunc(time.Hour, func() {
-		s.armed.Store(false) // first: a goroutine that sees the new era must arm it again
-		s.end()
-	})
-	s.timer.Stop()
+	s.now.Store(&era{generations: s.present()})
+	s.after = after
+	s.untimed.Store(after == nil)
 }
 
 // holds reports whether what is ready may be used.
@@ -62,19 +61,19 @@ func (s *eras) holds(r *ready) bool {
 // of the earlier generation are over for all processors, whoever noticed first.
 func (s *eras) current() *era {
 	e := s.now.Load() // before the generations with which it is compared
-	if *e == s.present() {
+	if e.generations == s.present() {
 		return e
 	}
-	return s.begin(false)
+	return s.change(false)
 }
 
-// begin begins an era if a generation has changed, or if it is told of a restore.
-func (s *eras) begin(told bool) *era {
+// change begins an era if a generation has changed, or if it is told of a restore.
+func (s *eras) change(told bool) *era {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	before, next := s.now.Load(), s.present()
 	restored := told || next.machine != before.machine
-	if !restored && next == *before {
+	if !restored && next == before.generations {
 		return before // another goroutine was first
 	}
 	if restored {
@@ -82,39 +81,46 @@ func (s *eras) begin(told bool) *era {
 		s.restores.Add(1)
 		s.reports.Add(errRestored)
 	}
-	s.now.Store(&next)
-	return &next
+	e := &era{generations: next}
+	s.now.Store(e)
+	return e
 }
 
-// end begins an era of the same generations.
-func (s *eras) end() {
-	e := s.now.Load()
-	next := *e
-	s.now.CompareAndSwap(e, &next) // otherwise it has ended meanwhile
+// end begins an era of e's generations, unless e has ended before.
+func (s *eras) end(e *era) bool {
+	return s.now.CompareAndSwap(e, &era{generations: e.generations})
 }
 
-// endWith sets the timer to the end of ms's second.
-func (s *eras) endWith(ms int64) {
-	if s.untimed.Load() || s.armed.Load() || !s.armed.CompareAndSwap(false, true) {
+// endWith sets a timer that ends e at the end of ms's second. The timer is a new one each time,
+// because one of a synctest bubble must not be touched outside of it.
+func (s *eras) endWith(e *era, ms int64) {
+	second := ms / 1000
+	if s.untimed.Load() || e.second.Load() == second || e.second.Swap(second) == second {
 		return
 	}
-	s.timer.Reset(time.Duration(1000-ms%1000) * time.Millisecond)
+	s.after(time.Duration(1000-ms%1000)*time.Millisecond, func() {
+		if !s.untimed.Load() {
+			s.end(e)
+		}
+	})
 }
 
+// close makes every call read the clock. An era that another goroutine begins meanwhile ends too:
+// no processor keeps anything of it.
 func (s *eras) close() {
 	s.untimed.Store(true)
-	s.timer.Stop()
-	s.end()
+	for !s.end(s.now.Load()) {
+	}
 }
 
-// present returns an era of the present generations.
-func (s *eras) present() era {
-	e := era{version: s.page.Load()}
-	e.machine = s.machine.Generation()
+// present returns the present generations.
+func (s *eras) present() generations {
+	g := generations{version: s.page.Load()}
+	g.machine = s.machine.Generation()
 	if s.source != nil {
-		e.source = s.source.Generation()
+		g.source = s.source.Generation()
 	}
-	return e
+	return g
 }
 
 var errRestored = errors.New("idgen: this machine was restored from a snapshot: " +

@@ -73,7 +73,7 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 				t.Fatalf("the ID's second is %v, want %v", got, want)
 			}
 		}
-		for range 1000 {
+		for range 1003 { // which does not end with a second
 			span()
 			time.Sleep(37 * time.Millisecond)
 			synctest.Wait()
@@ -85,17 +85,71 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 		}
 		closed := g.eras.now.Load()
 		for range 10 {
-			time.Sleep(700 * time.Millisecond)
 			span()
 			id, _ := g.NewIDs(t.Context())
 			if late := time.Since(traceid.Time(id)); late < 0 || late > time.Millisecond {
 				t.Errorf("late by %v", late)
 			}
+			time.Sleep(700 * time.Millisecond)
 		}
 		if g.eras.now.Load() != closed {
 			t.Error("the timer ran after Close")
 		}
 	})
+}
+
+// A generator that was made in a bubble of fake time may be used and closed outside of it, and the
+// other way round: a program's own, in its tests. Without a counter, which does not follow fake
+// time, its IDs have the time of wherever it is used.
+func TestBubbles(t *testing.T) {
+	errs := collectErrors(t)
+	use := func(g *Generator) {
+		t.Helper()
+		for range 3 {
+			id, _ := g.NewIDs(t.Context())
+			if late := time.Since(traceid.Time(id)); late < 0 || late > 5*time.Millisecond {
+				t.Errorf("late by %v", late)
+			}
+			spanOf(g)
+		}
+	}
+	outside := New(noCounter)
+	use(outside)
+	var inside *Generator
+	in2026(t, func(*testing.T) {
+		inside = New(noCounter)
+		for range 3 {
+			use(inside)
+			use(outside)
+			time.Sleep(700 * time.Millisecond)
+		}
+	})
+	for _, g := range []*Generator{inside, outside} {
+		use(g)
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		use(g)
+	}
+	if len(errs()) != 0 {
+		t.Error(errs())
+	}
+}
+
+// A timer ends the era that it was set for, and no later one: of a restore, here.
+func TestTimerEndsItsEra(t *testing.T) {
+	collectErrors(t)
+	c := newClock(noon.Truncate(time.Second))
+	g, _ := c.both(t)
+	g.OnRestore()
+	later := g.eras.now.Load()
+	if c.pass(time.Second); g.eras.now.Load() != later {
+		t.Error("an era was ended by the timer of an earlier one")
+	}
+	c.late(t, g)
+	if c.pass(time.Second); g.eras.now.Load() == later {
+		t.Error("an era outlived its second")
+	}
 }
 
 // A batch has 256 IDs, and while a second uses them up each further one has twice as many, up to
@@ -104,13 +158,12 @@ func TestBatchesGrow(t *testing.T) {
 	c := newClock(noon.Truncate(time.Second))
 	source := newPrivate(c.time, entropy.Read)
 	var sizes []int
-	g, _ := c.learned(t, WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
+	g, _ := c.both(t, WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
 		sizes = append(sizes, len(dst))
 		return source.Fill(dst)
 	})))
 	for range 3 {
 		c.pass(time.Second)
-		g.eras.end() // the timer, which runs in real time
 		sizes = nil
 		for range 4000 {
 			spanOf(g)
@@ -125,14 +178,14 @@ func TestBatchesGrow(t *testing.T) {
 // time that one of them reads the clock, or when the timer runs. The generation at the start is no change.
 func TestGeneration(t *testing.T) {
 	for name, read := range map[string]func(c *fakeClock, g *Generator){
-		"by the counter": func(c *fakeClock, g *Generator) { c.pass((trusted + 1) * time.Millisecond); g.NewIDs(t.Context()) },
-		"by the timer":   func(c *fakeClock, g *Generator) { g.eras.end() },
+		"by a reading": func(c *fakeClock, g *Generator) { c.pass(trusted); g.NewIDs(t.Context()) },
+		"by the timer": func(c *fakeClock, _ *Generator) { c.pass(time.Second) },
 	} {
 		errs := collectErrors(t)
 		c := newClock(noon.Truncate(time.Second))
 		s := &tagged{clock: c.Now}
 		s.generation.Store(7)
-		g, other := c.learned(t, WithSource(s))
+		g, other := c.both(t, WithSource(s))
 		for generation := uint64(8); generation < 12; generation++ {
 			s.generation.Store(generation)
 			read(c, g)
@@ -225,7 +278,7 @@ func TestRestored(t *testing.T) {
 	errs := collectErrors(t)
 	c := newClock(noon)
 	s := &tagged{clock: c.time}
-	g, other := c.learned(t, WithSource(s))
+	g, other := c.both(t, WithSource(s))
 	s.restored = func() {
 		for range 2 * maxBatch { // with a batch of the old lease, on two processors
 			spanOf(g)
@@ -259,7 +312,7 @@ func TestRestoredWithoutConfiguration(t *testing.T) {
 			b[i] = bytes
 		}
 	}
-	g := c.counting(WithSource(nil), func(cfg *config) { cfg.entropy = draw })
+	g := c.generator(WithSource(nil), func(cfg *config) { cfg.entropy = draw })
 	onOne(t, g)
 	originals := map[randflake.ID]bool{}
 	for _, id := range fill(t, newPrivate(c.Now, draw), 16*maxBatch) {
@@ -308,12 +361,15 @@ func TestRandomIDsOfCopies(t *testing.T) {
 // clock again.
 func TestEraEndsWhileTheClockIsRead(t *testing.T) {
 	c := newClock(noon)
-	g, _ := c.learned(t)
-	c.pass((trusted + 4) * time.Millisecond)
+	g, _ := c.both(t)
+	c.pass(trusted + 4*time.Millisecond)
 	reads := c.reads
 	c.hook = func() {
+		if c.reads == reads {
+			return // only the monotonic clock was read
+		}
 		c.hook = nil
-		g.eras.end() // another processor has noticed a step of the clock
+		g.eras.end(g.eras.now.Load()) // another processor has noticed a step of the clock
 	}
 	for range 10 {
 		if g.NewIDs(t.Context()); c.reads-reads != 2 {

@@ -1,7 +1,6 @@
 package idgen
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
@@ -25,25 +23,45 @@ import (
 // noon is a time at which everything works.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 500_000_000, time.UTC)
 
-// fakeClock is a wall clock, a monotonic clock and a counter, which tests move by hand.
+// fakeClock is a wall clock, a monotonic clock and timers, which tests move by hand.
 type fakeClock struct {
-	mu    sync.Mutex
-	wall  time.Time
-	mono  time.Duration
-	ticks float64
-	rate  float64 // of the counter, in ticks a nanosecond
-	reads int     // of the clock
-	// called when the clock or the counter is read, once the result is known
-	hook, counted func()
+	mu     sync.Mutex
+	wall   time.Time
+	mono   time.Duration
+	timers []timer
+	reads  int    // of the wall clock
+	hook   func() // called when a clock is read, once the result is known
 }
 
-func newClock(t time.Time) *fakeClock { return &fakeClock{wall: t, ticks: 1e15, rate: 2.5} }
+type timer struct {
+	at   time.Duration // on the monotonic clock
+	call func()
+}
 
-// pass lets time pass.
+func newClock(t time.Time) *fakeClock { return &fakeClock{wall: t} }
+
+// pass lets time pass, and then runs the timers that are due.
 func (c *fakeClock) pass(d time.Duration) {
 	c.mu.Lock()
+	c.wall, c.mono = c.wall.Add(d), c.mono+d
+	var due []timer
+	c.timers = slices.DeleteFunc(c.timers, func(t timer) bool {
+		if t.at > c.mono {
+			return false
+		}
+		due = append(due, t)
+		return true
+	})
+	c.mu.Unlock()
+	for _, t := range due {
+		t.call()
+	}
+}
+
+func (c *fakeClock) after(d time.Duration, f func()) {
+	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wall, c.mono, c.ticks = c.wall.Add(d), c.mono+d, c.ticks+c.rate*float64(d)
+	c.timers = append(c.timers, timer{c.mono + d, f})
 }
 
 // add and set step the wall clock, and nothing else.
@@ -62,46 +80,37 @@ func (c *fakeClock) time() time.Time {
 	return c.wall
 }
 
-func (c *fakeClock) count() uint64 {
-	c.mu.Lock()
-	n, hook := uint64(c.ticks), c.counted
-	c.mu.Unlock()
-	if hook != nil {
-		hook()
-	}
-	return n
-}
-
-// Now returns a time with a monotonic part, in package time's own encoding: package time has no
-// function for a wall clock that is stepped.
 func (c *fakeClock) Now() time.Time {
 	c.mu.Lock()
 	c.reads++
-	t, hook := c.wall, c.hook
-	if year := t.Year(); year > 1885 && year < 2150 {
-		now := monotonic.Add(c.mono)
-		seconds := t.Unix() - time.Date(1885, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-		*(*uint64)(unsafe.Pointer(&now)) = 1<<63 | uint64(seconds)<<30 | uint64(t.Nanosecond())
-		t = now
-	}
+	now, hook := c.wall, c.hook
 	c.mu.Unlock()
 	if hook != nil {
 		hook()
 	}
-	return t
+	return now
 }
 
-var monotonic = time.Now()
+func (c *fakeClock) elapsed() time.Duration {
+	c.mu.Lock()
+	now, hook := c.mono, c.hook
+	c.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	return now
+}
 
-// counting returns a generator that trusts the fake clock's counter, as it trusts the system's.
-func (c *fakeClock) counting(opts ...Option) *Generator {
+// generator returns a generator that uses the fake clocks as it uses the machine's, without a
+// counter.
+func (c *fakeClock) generator(opts ...Option) *Generator {
 	return New(append([]Option{WithSource(newPrivate(c.time, entropy.Read)), func(cfg *config) {
-		cfg.now, cfg.counter, cfg.timed = c.Now, counter{read: c.count, slowest: 0.5e6, fastest: 10e6}, true
+		cfg.clock, cfg.after = clock{now: c.Now, elapsed: c.elapsed}, c.after
 	}}, opts...)...)
 }
 
-// noCounter makes a generator read the clock.
-func noCounter(cfg *config) { cfg.counter = counter{} }
+// noCounter makes a generator read the monotonic clock for each trace ID.
+func noCounter(cfg *config) { cfg.gate = 0 }
 
 // late returns how far the next ID's time is behind c's.
 func (c *fakeClock) late(t *testing.T, g *Generator) time.Duration {
@@ -110,22 +119,14 @@ func (c *fakeClock) late(t *testing.T, g *Generator) time.Duration {
 	return c.time().Truncate(time.Millisecond).Sub(traceid.Time(id))
 }
 
-// learned returns a counting generator that has measured the counter's rate and has IDs ready,
-// here and on another processor.
-func (c *fakeClock) learned(t *testing.T, opts ...Option) (g *Generator, other func()) {
+// both returns a generator that has IDs ready, here and on another processor.
+func (c *fakeClock) both(t *testing.T, opts ...Option) (g *Generator, other func()) {
 	t.Helper()
-	g = c.counting(opts...)
+	g = c.generator(opts...)
 	other = onOne(t, g)
 	for range 2 {
-		for range 2 {
-			c.late(t, g)
-			c.pass(trusted * time.Millisecond)
-		}
 		c.late(t, g)
 		other()
-	}
-	if g.clock.rate.Load() == 0 || g.clock.wrong.Load() {
-		t.Fatal("the counter is not used")
 	}
 	return g, other
 }
@@ -242,7 +243,14 @@ func (s *tagged) Fill(dst []randflake.ID) (int, time.Time, error) {
 func collectErrors(t *testing.T) (all func() []error) {
 	var mu sync.Mutex
 	var errs []error
-	old := otel.GetErrorHandler()
+	old, goroutines := otel.GetErrorHandler(), runtime.NumGoroutine()
+	delivered := func() { // reports are delivered by goroutines that end
+		for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > goroutines; {
+			if runtime.Gosched(); time.Now().After(end) {
+				t.Fatal("a report was not delivered")
+			}
+		}
+	}
 	t.Cleanup(func() { delivered(); otel.SetErrorHandler(old) })
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		mu.Lock()
@@ -254,14 +262,6 @@ func collectErrors(t *testing.T) (all func() []error) {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(errs)
-	}
-}
-
-// delivered waits until no report is on its way.
-func delivered() {
-	stacks := make([]byte, 1<<20)
-	for bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("reports.(*Queue).")) {
-		runtime.Gosched()
 	}
 }
 

@@ -41,16 +41,18 @@ type Generator struct {
 // New returns a generator. Without options it needs no configuration and no store: see the package
 // documentation for what that guarantees.
 func New(opts ...Option) *Generator {
+	born := time.Now()
 	cfg := config{machine: vmclock.System(), entropy: entropy.Read, kernel: kernelBits}
+	cfg.elapsed = func() time.Duration { return time.Since(born) }
 	WithClock(nil)(&cfg)
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&cfg)
 		}
 	}
-	g := &Generator{source: cfg.source, slots: make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))}
-	g.clock.start(cfg.now, cfg.counter)
-	g.eras.start(cfg.machine, cfg.source, cfg.timed) // before a secret is drawn
+	g := &Generator{source: cfg.source, clock: cfg.clock}
+	g.slots = make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+	g.eras.start(cfg.machine, cfg.source, cfg.after) // before a secret is drawn
 	g.random.kernel = cfg.kernel
 	g.random.renew(cfg.entropy)
 	if g.source == nil {
@@ -68,8 +70,8 @@ func New(opts ...Option) *Generator {
 	return g
 }
 
-// Close unregisters the metrics and stops the timer. The generator still generates IDs, but more
-// slowly. Close may be called again.
+// Close unregisters the metrics, and no timer is started any more. The generator still generates
+// IDs, but more slowly: it reads the clock for each. Close may be called again.
 func (g *Generator) Close() error {
 	if g.source != nil {
 		g.eras.close()
@@ -96,7 +98,7 @@ func (g *Generator) OnRestore() {
 		s.OnRestore() // first: what it generates in the meantime is of the era that ends
 	}
 	if g.source != nil {
-		g.eras.begin(true)
+		g.eras.change(true)
 	}
 }
 
@@ -104,8 +106,9 @@ func (g *Generator) OnRestore() {
 func (g *Generator) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
 	here := g.here(procPin())
 	if here.has(2) && g.eras.holds(&here.ready) {
-		count := g.clock.counter.read()
-		if (here.includes(count) || g.advance(here, count)) && (here.run.left > 0 || here.run.extend(&g.order, here.ms)) {
+		count := readCounter()
+		if (here.stays(count) || g.clock.follow(&here.ready, count) && here.covers()) &&
+			(here.run.left > 0 || here.run.extend(&g.order, here.ms)) {
 			high, low, span := here.run.next(), here.id(), here.id()
 			g.unpin(here)
 			return join(high, low), spanID(span)

@@ -25,15 +25,21 @@ type ready struct {
 	run       run    // clear halves of the millisecond
 	version   uint32 // of the machine's page, as in era
 	next, end uint32 // ids[next:end] are ready
-	reading          // the millisecond
+	gate      uint32 // of the clock
+	since     uint64 // the counter when a clock was read
+	last      uint64 // the counter at the last call
+	ms        int64  // Unix milliseconds
 	from      int64  // Unix milliseconds: the IDs may be used in [from, from+usable)
+
+	// On the monotonic clock:
+	begins time.Duration // the millisecond
+	read   time.Duration // when the wall clock was read
 }
 
 // local is a processor's ready and what is rarely needed. It has one owner at a time.
 type local struct {
 	ready
-	compared moment // when the counter was last compared with the clock
-	size     int    // of the next batch
+	size int // of the next batch
 }
 
 // unused returns a local without a processor.
@@ -62,37 +68,20 @@ func (r *ready) id() randflake.ID {
 	return r.ids[(r.next-1)%maxBatch]
 }
 
-// later moves r to the counter's millisecond, which is a later one. It reports false if the clock
-// must be read, or if the ready IDs belong to another second.
-func (r *ready) later(count uint64) bool {
-	if !r.advance(count) {
-		return false
+// set moves r to a millisecond. Another one has a sequence of its own.
+func (r *ready) set(ms int64) {
+	if ms != r.ms {
+		r.ms, r.run = ms, run{}
 	}
-	r.run = run{}
-	return r.covers()
 }
 
-// begin drops whatever is of an earlier era.
-func (l *local) begin(e *era) {
+// enter drops whatever is of an earlier era.
+func (l *local) enter(e *era) {
 	l.version = e.version
 	if l.era != e {
 		l.era, l.size = e, minBatch
 		l.next, l.end, l.run = 0, 0, run{}
 	}
-}
-
-// advance moves what is ready here to the counter's millisecond. If only that is due, it reads the
-// clock. It reports whether the IDs may be used. A source's Generation is somebody else's code,
-// which is not called on a pinned goroutine.
-func (g *Generator) advance(here *slot, count uint64) bool {
-	if here.later(count) {
-		return true
-	}
-	if !here.covers() || g.eras.source != nil {
-		return false
-	}
-	g.read(&here.ready, &here.local.compared)
-	return here.covers() && g.eras.holds(&here.ready)
 }
 
 // attempts is how often a call generates IDs if they are outdated at once: the process was stopped
@@ -107,10 +96,11 @@ func (g *Generator) generate(l *local, n uint32) (high uint64, err error) {
 	}
 	at := int64(0)
 	for range attempts {
-		count := g.clock.counter.read()
-		if !g.eras.holds(&l.ready) || !l.includes(count) && !l.later(count) {
-			l.begin(g.eras.current()) // first: whatever changes from here on ends this era
-			g.read(&l.ready, &l.compared)
+		if g.eras.untimed.Load() || !g.eras.holds(&l.ready) ||
+			!g.clock.follow(&l.ready, readCounter()) || !l.covers() {
+			l.enter(g.eras.current()) // first: whatever changes from here on ends this era
+			g.clock.read(&l.ready)
+			g.eras.endWith(l.era, l.ms)
 		}
 		if !l.has(n) || !l.covers() {
 			err = g.fill(l)
@@ -128,18 +118,6 @@ func (g *Generator) generate(l *local, n uint32) (high uint64, err error) {
 	return high, nil // the source's clock disagrees with ours: its IDs are unique all the same
 }
 
-// read reads the clock.
-func (g *Generator) read(r *ready, last *moment) {
-	before := r.ms
-	if right := g.clock.read(&r.reading, last); !right {
-		g.eras.end() // the others must not use the counter either
-	}
-	if r.ms != before {
-		r.run = run{}
-	}
-	g.eras.endWith(r.ms)
-}
-
 // fill generates new IDs for l, or none if it returns an error.
 func (g *Generator) fill(l *local) error {
 	l.next, l.end = 0, 0
@@ -153,8 +131,9 @@ func (g *Generator) fill(l *local) error {
 	l.end, l.from = uint32(n), second.Add(-hold).UnixMilli()
 	l.size = min(2*l.size, maxBatch)
 	g.refusals.fromSource.set(false, nil)
-	if l.ahead() > 0 || !l.covers() { // borrowed, or the clock was stepped or this process stopped meanwhile
-		g.read(&l.ready, &l.compared)
+	if l.ahead() > 0 || !l.covers() {
+		// It is borrowed, or the clock was stepped or this process was stopped meanwhile.
+		g.clock.read(&l.ready)
 	}
 	g.borrowed.Store(max(l.ahead(), 0))
 	return nil
@@ -164,14 +143,13 @@ func (g *Generator) fill(l *local) error {
 func (g *Generator) high(l *local) uint64 {
 	for l.run.left == 0 && !l.run.extend(&g.order, l.ms) {
 		next := g.order.next.Load()
-		g.read(&l.ready, &l.compared)
+		g.clock.read(&l.ready)
 		if floorOf(l.ms) == 0 {
 			return 0
 		}
 		if g.order.follow(next, l.ms) {
 			g.steps.Add(1)
-			g.eras.end() // the others may still have the old time
-			l.begin(g.eras.current())
+			g.eras.end(l.era) // the others may still have the old time
 		}
 	}
 	g.refusals.inRange.set(false, nil)

@@ -25,7 +25,7 @@ func TestSharedWritesAreFew(t *testing.T) {
 	}
 	c := newClock(noon)
 	s := &tagged{clock: c.time}
-	g, _ := c.learned(t, WithSource(s))
+	g, _ := c.both(t, WithSource(s))
 	shared := unsafe.Slice((*byte)(unsafe.Pointer(g)), unsafe.Sizeof(*g))
 	const calls = 200_000
 	writes, before, fills := 0, bytes.Clone(shared), s.fills.Load()
@@ -57,7 +57,7 @@ func TestCacheLines(t *testing.T) {
 		"the page":  unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.page) + unsafe.Sizeof(g.eras.page),
 		"the batch": unsafe.Offsetof(s.end) + unsafe.Sizeof(s.end),
 		"the run":   unsafe.Offsetof(s.run) + unsafe.Sizeof(s.run),
-		"the ticks": unsafe.Offsetof(s.ticks) + unsafe.Sizeof(s.ticks),
+		"the count": unsafe.Offsetof(s.last) + unsafe.Sizeof(s.last),
 	} {
 		if end > line {
 			t.Errorf("%s: up to byte %d, want at most %d", what, end, line)
@@ -83,7 +83,7 @@ func TestOrderOfAPreemptedGoroutine(t *testing.T) {
 		"the same, while another local is here": {late: true, taken: true},
 	} {
 		c := newClock(noon)
-		g, _ := c.learned(t)
+		g, _ := c.both(t)
 		last, here := uint64(0), func() *local { return g.detach(g.here(procPin())) }
 		take := func() {
 			t.Helper()
@@ -122,7 +122,7 @@ func TestOrderOfAPreemptedGoroutine(t *testing.T) {
 // No clear half repeats when the order starts again. The other processor keeps what it has.
 func TestRunEndsWithTheOrder(t *testing.T) {
 	c := newClock(noon)
-	g, _ := c.learned(t)
+	g, _ := c.both(t)
 	var away attached
 	other := func() {
 		here := g.here(procPin())
@@ -144,13 +144,13 @@ func TestRunEndsWithTheOrder(t *testing.T) {
 	take(100)
 	other()
 	c.add(-time.Hour)
-	c.pass((trusted + 4) * time.Millisecond)
+	c.pass(trusted + 4*time.Millisecond)
 	if c.late(t, g); g.steps.Load() != 1 {
 		t.Fatal("the order did not start again")
 	}
 	clear(seen)
-	c.add(time.Hour - (trusted+4)*time.Millisecond) // the clock is where it was, to the millisecond
-	g.eras.end()                                    // the timer has run
+	c.add(time.Hour - (trusted + 4*time.Millisecond)) // the clock is where it was, to the millisecond
+	g.eras.end(g.eras.now.Load())                     // the timer has run
 	take(500)
 	other()
 	take(100)

@@ -75,7 +75,7 @@ func TestRestoredMachine(t *testing.T) {
 	m, onMachine := newMachine(t)
 	c := newClock(noon)
 	s := &tagged{clock: c.time}
-	g := c.counting(onMachine, WithSource(sourceFunc(s.Fill)), // the generator does not see the generation
+	g := c.generator(onMachine, WithSource(sourceFunc(s.Fill)), // the generator does not see the generation
 		WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
 	other := onOne(t, g)
 	restores := 0
@@ -164,6 +164,9 @@ func TestRestoresAndManyGoroutines(t *testing.T) {
 	}
 	stop.Store(true)
 	wg.Wait()
+	if n := g.eras.restores.Load(); n > 498 {
+		t.Errorf("%d restores are counted, there were 498", n)
+	}
 }
 
 // A restore while New draws its secret is noticed: the secret may be of the original.
