@@ -46,7 +46,8 @@ func (b Backend) lookup(path string) (api, trace.TraceID) {
 	under, digits := path[:max(slash, 0)], path[slash+1:]
 	// The servers read an ID whose leading zeros are missing.
 	const length = 32
-	id, err := trace.TraceIDFromHex(strings.ToLower(strings.Repeat("0", max(0, length-len(digits))) + digits))
+	id, err := trace.TraceIDFromHex(strings.ToLower(strings.Repeat("0",
+		max(0, length-len(digits))) + digits))
 	old := strings.HasSuffix(under, "/api/traces")
 	switch {
 	case err != nil:

@@ -8,8 +8,8 @@
 // would not show it. The bound is the ID's time less a slack, an hour by default, which must
 // exceed twice the error of the worst clock in the fleet.
 //
-// A response of at most 256 bytes counts as "not found", whatever it contains: so a very small trace
-// costs a second request.
+// A response of at most 256 bytes counts as "not found", whatever it contains: so a very small
+// trace costs a second request.
 //
 // What a lookup may miss: spans that were recorded before the bound, if the server found others
 // after it. A lookup of a foreign ID whose bits happen to read as a time in the middle of its own

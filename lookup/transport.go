@@ -1,8 +1,8 @@
 package lookup
 
 import (
-	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +29,7 @@ const DefaultSlack = time.Hour
 type Transport struct {
 	backend  Backend
 	slack    time.Duration
+	timeout  time.Duration // 0: none
 	verify   func(trace.TraceID) bool
 	next     http.RoundTripper
 	meters   metric.MeterProvider
@@ -43,6 +44,13 @@ type Option func(*Transport)
 // negative.
 func WithSlack(d time.Duration) Option {
 	return func(t *Transport) { t.slack = d }
+}
+
+// WithTimeout sets how long a lookup may take, repeated request and body included, like the
+// Timeout of an [http.Client]; the default, 0, is no limit. Other requests are not limited: they
+// may be streams.
+func WithTimeout(d time.Duration) Option {
+	return func(t *Transport) { t.timeout = d }
 }
 
 // WithVerifier uses the time only of IDs for which verify returns true, such as
@@ -65,7 +73,8 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 // New returns a transport for servers of one kind. It returns an error if the backend is unknown
 // or an option is out of its range.
 func New(b Backend, opts ...Option) (*Transport, error) {
-	t := &Transport{backend: b, slack: DefaultSlack, verify: func(trace.TraceID) bool { return true }}
+	t := &Transport{backend: b, slack: DefaultSlack,
+		verify: func(trace.TraceID) bool { return true }}
 	for _, o := range opts {
 		if o != nil {
 			o(t)
@@ -76,15 +85,20 @@ func New(b Backend, opts ...Option) (*Transport, error) {
 		return nil, fmt.Errorf("lookup: unknown backend %q: use Tempo or Jaeger", b)
 	case t.slack < 0:
 		return nil, fmt.Errorf("lookup: the slack is %s, it must not be negative", t.slack)
+	case t.timeout < 0:
+		return nil, fmt.Errorf("lookup: the timeout is %s, it must not be negative", t.timeout)
 	case t.verify == nil:
 		return nil, errors.New("lookup: WithVerifier got no function")
 	}
 	var err error
-	t.duration, err = cmp.Or(t.meters, otel.GetMeterProvider()).Meter("github.com/traceflake/traceflake/lookup",
-		metric.WithInstrumentationVersion(version.Library())).
-		Float64Histogram("traceflake.lookup.duration", metric.WithUnit("s"),
-			metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
-			metric.WithDescription("Time until the response to a request for a trace by its ID, by outcome and status."))
+	meter := cmp.Or(t.meters, otel.GetMeterProvider()).Meter(
+		"github.com/traceflake/traceflake/lookup",
+		metric.WithInstrumentationVersion(version.Library()))
+	t.duration, err = meter.Float64Histogram("traceflake.lookup.duration", metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(
+			0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+		metric.WithDescription("Time until the response to a request for a trace by its ID, "+
+			"by outcome and status."))
 	if err != nil {
 		return nil, fmt.Errorf("lookup: metrics: %w", err)
 	}
@@ -93,12 +107,13 @@ func New(b Backend, opts ...Option) (*Transport, error) {
 
 // What was done with a lookup, or why it has no answer.
 const (
-	outcomeBounded  = "bounded"   // answered with the added time
-	outcomeRepeated = "repeated"  // repeated without it
-	outcomeForeign  = "foreign"   // no plausible time in the ID
-	outcomeOwnTimes = "own_times" // the client sent times
-	outcomeFailed   = "failed"    // no response, or one that is neither the trace nor "not found"
-	outcomeCanceled = "canceled"  // by the client
+	outcomeBounded    = "bounded"    // the trace came with the added time
+	outcomeRepeated   = "repeated"   // repeated without it
+	outcomeForeign    = "foreign"    // no plausible time in the ID
+	outcomeOwnTimes   = "own_times"  // the client sent times
+	outcomeUnparsable = "unparsable" // the query may contain times
+	outcomeFailed     = "failed"     // no response, or neither the trace nor "not found"
+	outcomeCanceled   = "canceled"   // by the client
 )
 
 // RoundTrip sends the request. If it adds a time and the server finds nothing, the response is
@@ -109,7 +124,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.send(req)
 	}
 	began := time.Now()
-	resp, outcome, err := t.find(req, form, id)
+	ctx, end := req.Context(), context.CancelFunc(func() {})
+	if t.timeout > 0 {
+		ctx, end = context.WithTimeout(ctx, t.timeout)
+	}
+	resp, outcome, err := t.find(req.WithContext(ctx), form, id)
 	attrs := []attribute.KeyValue{attribute.String("traceflake.backend", string(t.backend))}
 	switch {
 	case err != nil && req.Context().Err() != nil:
@@ -117,14 +136,19 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case err != nil:
 		outcome = outcomeFailed
 	default:
-		if resp.StatusCode >= http.StatusBadRequest && !notFound(resp) {
+		if resp.StatusCode != http.StatusOK && !notFound(resp) {
 			outcome = outcomeFailed
 		}
 		attrs = append(attrs, attribute.Int("http.response.status_code", resp.StatusCode))
 	}
 	t.duration.Record(req.Context(), time.Since(began).Seconds(),
 		metric.WithAttributes(append(attrs, attribute.String("outcome", outcome))...))
-	return resp, err
+	if err != nil {
+		end()
+		return nil, err
+	}
+	resp.Request, resp.Body = req, &body{resp.Body, end}
+	return resp, nil
 }
 
 // send sends a request as it is.
@@ -133,7 +157,8 @@ func (t *Transport) send(req *http.Request) (*http.Response, error) {
 }
 
 // find sends a lookup, with a time if it has none, and again without.
-func (t *Transport) find(req *http.Request, form api, id trace.TraceID) (resp *http.Response, outcome string, err error) {
+func (t *Transport) find(req *http.Request, form api, id trace.TraceID) (resp *http.Response,
+	outcome string, err error) {
 	bounded, outcome := t.bounded(req, form, id)
 	if bounded == nil {
 		resp, err = t.send(req)
@@ -144,7 +169,6 @@ func (t *Transport) find(req *http.Request, form api, id trace.TraceID) (resp *h
 		return nil, outcome, err
 	}
 	if !missed(resp) {
-		resp.Request = req
 		return resp, outcome, nil
 	}
 	// A connection is used again only if its response was read to the end.
@@ -157,10 +181,11 @@ func (t *Transport) find(req *http.Request, form api, id trace.TraceID) (resp *h
 
 // bounded returns a copy of req with a lower bound of time, or nil and the reason why req must stay
 // as it is.
-func (t *Transport) bounded(req *http.Request, form api, id trace.TraceID) (bounded *http.Request, outcome string) {
+func (t *Transport) bounded(req *http.Request, form api, id trace.TraceID) (bounded *http.Request,
+	outcome string) {
 	query, err := url.ParseQuery(req.URL.RawQuery)
-	if err != nil { // it may contain times
-		return nil, outcomeOwnTimes
+	if err != nil {
+		return nil, outcomeUnparsable
 	}
 	for _, name := range times[form] {
 		if query.Has(name) {
@@ -177,37 +202,4 @@ func (t *Transport) bounded(req *http.Request, form api, id trace.TraceID) (boun
 	}
 	bounded.URL.RawQuery += form.bound(start).Encode()
 	return bounded, outcomeBounded
-}
-
-// emptyLen is more than any server needs to say that it found nothing, in JSON, protobuf or
-// compressed: Tempo takes 25 bytes. Hardly any trace is shorter.
-const emptyLen = 256
-
-// missed reports whether the server may have found nothing because of the bound. If it cannot tell,
-// it returns true, which costs a request. It leaves the body of a response that it does not count as
-// missed complete.
-func missed(resp *http.Response) bool {
-	switch {
-	case notFound(resp):
-		return true
-	case resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest:
-		return true // the location may contain the added time
-	case resp.StatusCode != http.StatusOK: // an error is not an answer
-		return false
-	}
-	body := resp.Body
-	start, _ := io.ReadAll(io.LimitReader(body, emptyLen+1))
-	if len(start) <= emptyLen { // or a broken connection
-		return true
-	}
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(start), body), body}
-	return false
-}
-
-// notFound reports whether the server has no such trace, or refuses the parameters.
-func notFound(resp *http.Response) bool {
-	return resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest
 }

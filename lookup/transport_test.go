@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -35,7 +36,8 @@ var (
 
 // server answers with bounded if the request has a start. It records the queries, and counts the
 // connections.
-func server(t *testing.T, bounded, plain answer) (address string, queries *[]string, opened *atomic.Int32) {
+func server(t *testing.T, bounded, plain answer) (address string, queries *[]string,
+	opened *atomic.Int32) {
 	queries, opened = new([]string), new(atomic.Int32)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*queries = append(*queries, r.URL.RawQuery)
@@ -61,7 +63,8 @@ func server(t *testing.T, bounded, plain answer) (address string, queries *[]str
 func client(t *testing.T, b Backend, opts ...Option) *http.Client {
 	t.Helper()
 	verify := WithVerifier(func(id trace.TraceID) bool { return traceid.Low(id) == low })
-	tr, err := New(b, append([]Option{verify, nil, WithTransport(nil), WithMeterProvider(nil)}, opts...)...)
+	tr, err := New(b, append([]Option{verify, nil, WithTransport(nil), WithMeterProvider(nil)},
+		opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,22 +95,26 @@ func TestRoundTrip(t *testing.T) {
 		requests       int // 0 if there is no response
 		outcome        string
 	}{
-		"404":               {ours, missing, whole, 2, "repeated 200"},
-		"400":               {ours, answer{status: 400, body: strings.Repeat("x", 5000)}, whole, 2, "repeated 200"},
-		"empty":             {ours, empty, whole, 2, "repeated 200"},
-		"no body":           {ours, answer{status: 200}, whole, 2, "repeated 200"},
-		"the longest empty": {ours, answer{status: 200, body: found.body[1:]}, whole, 2, "repeated 200"},
-		"redirect":          {ours, answer{status: 307}, whole, 2, "repeated 200"},
-		"404 twice":         {ours, missing, missing, 2, "repeated 404"},
-		"404, then 500":     {ours, missing, failed, 2, "failed 500"},
-		"found":             {ours, found, whole, 1, "bounded 200"},
-		"500":               {ours, failed, whole, 1, "failed 500"},
-		"own times":         {ours + "?start=1", found, whole, 1, "own_times 200"},
-		"foreign":           {foreign, found, whole, 1, "foreign 200"},
-		"foreign, 404":      {foreign, found, missing, 1, "foreign 404"},
-		"foreign, 500":      {foreign, found, failed, 1, "failed 500"},
-		"refused":           {ours, found, whole, 0, "failed "},
-		"canceled":          {ours, found, whole, 0, "canceled "},
+		"404": {ours, missing, whole, 2, "repeated 200"},
+		"400": {ours, answer{status: 400, body: strings.Repeat("x", 5000)}, whole, 2,
+			"repeated 200"},
+		"empty":   {ours, empty, whole, 2, "repeated 200"},
+		"no body": {ours, answer{status: 200}, whole, 2, "repeated 200"},
+		"the longest empty": {ours, answer{status: 200, body: found.body[1:]}, whole, 2,
+			"repeated 200"},
+		"redirect":      {ours, answer{status: 307}, whole, 2, "repeated 200"},
+		"404 twice":     {ours, missing, missing, 2, "repeated 404"},
+		"404, then 500": {ours, missing, failed, 2, "failed 500"},
+		"found":         {ours, found, whole, 1, "bounded 200"},
+		"500":           {ours, failed, whole, 1, "failed 500"},
+		"204":           {ours, answer{status: 204}, whole, 1, "failed 204"},
+		"unparsable":    {ours + "?a=%zz", found, whole, 1, "unparsable 200"},
+		"own times":     {ours + "?start=1", found, whole, 1, "own_times 200"},
+		"foreign":       {foreign, found, whole, 1, "foreign 200"},
+		"foreign, 404":  {foreign, found, missing, 1, "foreign 404"},
+		"foreign, 500":  {foreign, found, failed, 1, "failed 500"},
+		"refused":       {ours, found, whole, 0, "failed "},
+		"canceled":      {ours, found, whole, 0, "canceled "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, queries, opened := server(t, tt.bounded, tt.plain)
@@ -125,7 +132,8 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			resp, err := client(t, Tempo, WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))).Do(req)
+			resp, err := client(t, Tempo,
+				WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))).Do(req)
 			if len(*queries) != tt.requests || (err == nil) != (tt.requests > 0) {
 				t.Fatalf("requests %q, %v; want %d", *queries, err, tt.requests)
 			}
@@ -136,8 +144,11 @@ func TestRoundTrip(t *testing.T) {
 				}
 				defer resp.Body.Close()
 				body, err := io.ReadAll(resp.Body)
-				if err != nil || string(body) != want.body || resp.StatusCode != want.status || resp.Request.URL.String() != address || opened.Load() != 1 {
-					t.Errorf("got %d %.40q, %v to %s on %d connections; want %d %.40q", resp.StatusCode, body, err, resp.Request.URL, opened.Load(), want.status, want.body)
+				if err != nil || string(body) != want.body || resp.StatusCode != want.status ||
+					resp.Request.URL.String() != address || opened.Load() != 1 {
+					t.Errorf("got %d %.40q, %v to %s on %d connections; want %d %.40q",
+						resp.StatusCode, body, err, resp.Request.URL, opened.Load(), want.status,
+						want.body)
 				}
 			}
 			var all metricdata.ResourceMetrics
@@ -147,7 +158,8 @@ func TestRoundTrip(t *testing.T) {
 			m := all.ScopeMetrics[0].Metrics[0]
 			got := m.Name + " in " + m.Unit
 			for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
-				for _, name := range []string{"traceflake.backend", "outcome", "http.response.status_code"} {
+				for _, name := range []string{"traceflake.backend", "outcome",
+					"http.response.status_code"} {
 					value, _ := p.Attributes.Value(attribute.Key(name))
 					got += " " + value.String()
 				}
@@ -165,9 +177,11 @@ func TestParameters(t *testing.T) {
 	ours := newID(t, time.Date(2024, 1, 2, 4, 4, 5, 6e6, time.UTC)) // begins with a zero
 	later := newID(t, time.Now().Add(48*time.Hour))
 	sent := func(b Backend, req *http.Request) (queries []string) {
-		_, err := client(t, b, WithTransport(roundTrip(func(r *http.Request) (*http.Response, error) {
+		_, err := client(t, b, WithTransport(roundTrip(func(r *http.Request) (*http.Response,
+			error) {
 			queries = append(queries, r.URL.RawQuery)
-			return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody}, nil
+			return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody},
+				nil
 		}))).Transport.RoundTrip(req)
 		if err != nil {
 			t.Error(err)
@@ -182,11 +196,15 @@ func TestParameters(t *testing.T) {
 		{Tempo, "/api/traces/" + ours, bound},
 		{Tempo, "/api/traces/" + ours + "/", bound},
 		{Tempo, "/api/traces/" + strings.TrimLeft(ours, "0"), bound},
-		{Tempo, "/tempo/api/v2/traces/" + ours + "?mode=blocks&x=%20", "mode=blocks&x=%20&" + bound},
-		{Jaeger, "/api/traces/" + ours + "?prettyPrint=true", "prettyPrint=true&start=1704164645006000"},
-		{Jaeger, "/jaeger/api/v3/traces/" + ours, "startTime=2024-01-02T03%3A04%3A05.006Z&start_time=2024-01-02T03%3A04%3A05.006Z"},
+		{Tempo, "/tempo/api/v2/traces/" + ours + "?mode=blocks&x=%20",
+			"mode=blocks&x=%20&" + bound},
+		{Jaeger, "/api/traces/" + ours + "?prettyPrint=true",
+			"prettyPrint=true&start=1704164645006000"},
+		{Jaeger, "/jaeger/api/v3/traces/" + ours,
+			"startTime=2024-01-02T03%3A04%3A05.006Z&start_time=2024-01-02T03%3A04%3A05.006Z"},
 
-		{Tempo, "/api/v2/traces/" + ours + "?start=1&end=2", "start=1&end=2"}, // Grafana with timeShiftEnabled
+		// Grafana with timeShiftEnabled
+		{Tempo, "/api/v2/traces/" + ours + "?start=1&end=2", "start=1&end=2"},
 		{Tempo, "/api/v2/traces/" + ours + "?end=2", "end=2"},
 		{Tempo, "/api/v2/traces/" + ours + "?a=%zz", "a=%zz"},
 		{Tempo, "/api/search?q={}", "q={}"},
@@ -196,24 +214,88 @@ func TestParameters(t *testing.T) {
 		{Tempo, "/api/traces/4bf92f3577b34da6", ""},                  // 64 bits: no time
 		{Tempo, "/api/traces/" + ours[:16] + "0123456789abcdef", ""}, // foreign
 		{Tempo, "/api/traces/" + ours + ours, ""},
-		{Jaeger, "/api/v3/traces/" + ours + "?endTime=2026-01-01T00:00:00Z", "endTime=2026-01-01T00:00:00Z"},
+		{Jaeger, "/api/v3/traces/" + ours + "?endTime=2026-01-01T00:00:00Z",
+			"endTime=2026-01-01T00:00:00Z"},
 		{Jaeger, "/api/v2/traces/" + ours, ""},
 	} {
-		if got := sent(tt.backend, httptest.NewRequest(http.MethodGet, tt.path, nil)); !slices.Equal(got, []string{tt.want}) {
+		if got := sent(tt.backend, httptest.NewRequest(http.MethodGet, tt.path,
+			nil)); !slices.Equal(got, []string{tt.want}) {
 			t.Errorf("%s %s: %q, want %s", tt.backend, tt.path, got, tt.want)
 		}
 	}
-	for method, body := range map[string]io.Reader{http.MethodPost: nil, http.MethodGet: strings.NewReader("body")} {
-		if got := sent(Tempo, httptest.NewRequest(method, "/api/traces/"+ours, body)); !slices.Equal(got, []string{""}) {
+	for method, body := range map[string]io.Reader{http.MethodPost: nil,
+		http.MethodGet: strings.NewReader("body")} {
+		if got := sent(Tempo, httptest.NewRequest(method, "/api/traces/"+ours,
+			body)); !slices.Equal(got, []string{""}) {
 			t.Errorf("%s: %q", method, got)
 		}
 	}
 }
 
 func TestNew(t *testing.T) {
-	for backend, option := range map[Backend]Option{Tempo: WithSlack(-1), Jaeger: WithVerifier(nil), "zipkin": nil} {
-		if _, err := New(backend, option); err == nil {
-			t.Errorf("%s: no error", backend)
+	for _, tt := range []struct {
+		backend Backend
+		option  Option
+	}{{Tempo, WithSlack(-1)}, {Tempo, WithTimeout(-1)}, {Jaeger, WithVerifier(nil)},
+		{"zipkin", nil}} {
+		if _, err := New(tt.backend, tt.option); err == nil {
+			t.Errorf("%s: no error", tt.backend)
 		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// The timeout bounds a lookup as a whole: two requests, and what the server sends slowly or without
+// an end. Afterwards nothing is kept open at the server.
+func TestTimeout(t *testing.T) {
+	const timeout = 300 * time.Millisecond
+	drip := func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "x")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	for name, handler := range map[string]http.HandlerFunc{
+		"no header": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"an endless 404": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			drip(w, r)
+		},
+		"a stalled 200": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "hello")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		},
+		"two slow ones": func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(timeout * 2 / 3)
+			http.NotFound(w, r)
+		},
+		"an endless trace": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, found.body)
+			drip(w, r)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(handler)
+			defer s.Close() // waits for the handlers
+			began := time.Now()
+			c := client(t, Tempo, WithTimeout(timeout))
+			resp, err := c.Get(s.URL + "/api/traces/" + newID(t, time.Now()))
+			if err == nil {
+				_, err = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+			var network net.Error
+			if !errors.As(err, &network) || !network.Timeout() {
+				t.Errorf("got %v, want a timeout", err)
+			}
+			if took := time.Since(began); took > 2*timeout {
+				t.Errorf("it took %s", took)
+			}
+		})
 	}
 }

@@ -1,10 +1,4 @@
-// Package lookup tests the command's proxy with gRPC, TLS and signals, and package lookup on a real
-// Jaeger, with
-//
-//	make jaeger
-//
-// which builds Jaeger first. Those tests have the build tag jaeger: without a Jaeger they do not
-// exist, so that no other run can skip them.
+// Package lookup tests the command's proxy with gRPC, TLS and signals.
 package lookup_test
 
 import (
@@ -78,18 +72,22 @@ func checkGRPC(t *testing.T, p *child.Server) grpc_health_v1.Health_WatchClient 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	client := healthClient(t, p)
-	if got, err := client.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: "search"}); err != nil || got.Status != grpc_health_v1.HealthCheckResponse_SERVING {
+	if got, err := client.Check(ctx,
+		&grpc_health_v1.HealthCheckRequest{Service: "search"}); err != nil ||
+		got.Status != grpc_health_v1.HealthCheckResponse_SERVING {
 		t.Errorf("a call: %v, %v", got, err)
 	}
 	// The status of a call is in its trailers.
-	if _, err := client.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: "nothing"}); status.Code(err) != codes.NotFound {
+	nothing := &grpc_health_v1.HealthCheckRequest{Service: "nothing"}
+	if _, err := client.Check(ctx, nothing); status.Code(err) != codes.NotFound {
 		t.Errorf("a service that is not there: %v", err)
 	}
 	stream, err := client.Watch(ctx, &grpc_health_v1.HealthCheckRequest{Service: "search"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := stream.Recv(); err != nil || got.Status != grpc_health_v1.HealthCheckResponse_SERVING {
+	if got, err := stream.Recv(); err != nil ||
+		got.Status != grpc_health_v1.HealthCheckResponse_SERVING {
 		t.Errorf("a stream: %v, %v", got, err)
 	}
 	return stream
@@ -107,11 +105,12 @@ func TestProxy(t *testing.T) {
 		}
 		server := grpcServer(t)
 		go func() { _ = server.Serve(l) }()
-		p := start(t, command, nil, "http://"+l.Addr().String())
+		p := start(t, command, nil, "--grace", "2s", "http://"+l.Addr().String())
 		stream := checkGRPC(t, p)
 		began := time.Now()
 		err = p.Terminate()
-		if took := time.Since(began); took > 10*time.Second || err != nil { // an open stream delays the end, but not for ever
+		// an open stream delays the end, but not for ever
+		if took := time.Since(began); took > 10*time.Second || err != nil {
 			t.Errorf("the end took %s, %v", took, err)
 		}
 		if _, err := stream.Recv(); err == nil || errors.Is(err, io.EOF) {
@@ -127,23 +126,27 @@ func TestProxy(t *testing.T) {
 		server.StartTLS()
 		t.Cleanup(server.Close)
 		pool := filepath.Join(t.TempDir(), "roots.pem")
-		certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+			Bytes: server.Certificate().Raw})
 		if err := os.WriteFile(pool, certificate, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		checkGRPC(t, start(t, command, []string{"SSL_CERT_FILE=" + pool}, server.URL))
 		unknown := healthClient(t, start(t, command, nil, server.URL))
-		if _, err := unknown.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}); status.Code(err) != codes.Unavailable {
+		if _, err := unknown.Check(t.Context(),
+			&grpc_health_v1.HealthCheckRequest{}); status.Code(err) != codes.Unavailable {
 			t.Errorf("an unknown certificate: %v", err)
 		}
 	})
 
 	t.Run("a proxy on the way", func(t *testing.T) {
 		t.Parallel()
-		way := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "to ", r.URL) }))
+		echo := func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "to ", r.URL) }
+		way := httptest.NewServer(http.HandlerFunc(echo))
 		t.Cleanup(way.Close)
 		p := start(t, command, []string{"HTTP_PROXY=" + way.URL}, "http://tempo.example:3200")
-		if got, err := fetch("http://" + p.Address + "/api/echo"); err != nil || got != "to http://tempo.example:3200/api/echo" {
+		if got, err := fetch("http://" + p.Address + "/api/echo"); err != nil ||
+			got != "to http://tempo.example:3200/api/echo" {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})

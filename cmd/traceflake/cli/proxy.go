@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,17 +24,22 @@ import (
 )
 
 const (
-	proxyGrace      = 5 * time.Second // for requests and streams that are being served at the end
 	readHeaderLimit = 10 * time.Second
+	idleLimit       = 2 * time.Minute      // of a client's connection
 	tracesKept      = 366 * 24 * time.Hour // older IDs do not verify
 	idleConnections = 100                  // to the server
 )
 
+// proxy holds the flags of the command.
+type proxy struct {
+	listen, metrics       string
+	backend               *string
+	slack, timeout, grace time.Duration
+	verify                bool
+}
+
 func proxyCommand(f *flags) *cobra.Command {
-	var listen, metrics string
-	var backend *string
-	var slack, timeout time.Duration
-	var verify bool
+	var p proxy
 	cmd := &cobra.Command{
 		Use:   "proxy URL",
 		Short: "Make lookups of a trace by its ID cheaper in Tempo and Jaeger",
@@ -44,55 +50,84 @@ and lookups with a time range, are forwarded unchanged, gRPC without TLS include
 
 SSL_CERT_FILE names certificates to trust for https, and HTTP_PROXY, HTTPS_PROXY and
 NO_PROXY a proxy on the way to URL. SIGTERM ends the proxy when all requests are
-served, after 5 seconds at the latest.`,
+served, after --grace at the latest.`,
 		Example: `  traceflake proxy --backend tempo http://tempo:3200
   traceflake proxy --backend jaeger --listen :16687 --metrics :9464 http://jaeger:16686`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, err := url.Parse(args[0])
-			if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" ||
-				target.User != nil || target.RawQuery != "" || target.Fragment != "" { // the user's Authorization header is forwarded
-				return errors.New("URL: want the address of the server, http://HOST:PORT or https://HOST:PORT, perhaps with a path, without a user or a query")
-			}
-			registry := prometheus.NewRegistry()
-			exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
+			target, err := serverURL(args[0])
 			if err != nil {
 				return err
 			}
-			opts := []lookup.Option{
-				lookup.WithSlack(slack), lookup.WithTransport(newUpstream(timeout)),
-				lookup.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))),
-			}
-			if verify {
-				keyring, err := f.verifying(cmd)
-				if err != nil {
-					return fmt.Errorf("--verify: %w", err)
-				}
-				opts = append(opts, lookup.WithVerifier(traceid.NewVerifier(keyring, traceid.WithMaxAge(tracesKept)).Verify))
-			}
-			transport, err := lookup.New(lookup.Backend(*backend), opts...)
-			if err != nil {
-				return err
-			}
-			logger := log.New(cmd.ErrOrStderr(), "traceflake: ", 0)
-			servers := []*http.Server{{Addr: listen, Handler: newProxy(target, transport, logger), ErrorLog: logger}}
-			if metrics != "" {
-				mux := http.NewServeMux()
-				mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-				mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-				servers = append(servers, &http.Server{Addr: metrics, Handler: mux, ErrorLog: logger})
-			}
-			return serve(cmd, servers...)
+			return p.run(cmd, f, target)
 		},
 	}
 	f.addSecret(cmd)
-	backend = choiceFlag(cmd, "backend", "b", "kind of server", string(lookup.Tempo), string(lookup.Jaeger))
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:3201", "address to serve on")
-	cmd.Flags().StringVar(&metrics, "metrics", "", "address to serve /metrics and /healthz on")
-	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "how long before the time of its ID a trace may have spans")
-	durationFlag(cmd, &timeout, "timeout", time.Minute, "how long to wait for the server's response; 0 means no limit")
-	cmd.Flags().BoolVar(&verify, "verify", false, "use only the times of IDs that verify")
+	p.backend = choiceFlag(cmd, "backend", "b", "kind of server",
+		string(lookup.Tempo), string(lookup.Jaeger))
+	cmd.Flags().StringVar(&p.listen, "listen", "127.0.0.1:3201", "address to serve on")
+	cmd.Flags().StringVar(&p.metrics, "metrics", "", "address to serve /metrics and /healthz on")
+	durationFlag(cmd, &p.slack, "slack", lookup.DefaultSlack,
+		"how long before the time of its ID a trace may have spans")
+	durationFlag(cmd, &p.timeout, "timeout", time.Minute,
+		"how long a lookup may take, and how long others wait for a response; 0 means no limit")
+	durationFlag(cmd, &p.grace, "grace", 0,
+		"how long requests may take after SIGTERM (default: the timeout, or 1m without one)")
+	cmd.Flags().BoolVar(&p.verify, "verify", false, "use only the times of IDs that verify")
 	return cmd
+}
+
+func serverURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		// The client's Authorization header is forwarded, so there is no user here.
+		return nil, errors.New("URL: want the address of the server, http://HOST:PORT or " +
+			"https://HOST:PORT, perhaps with a path, without a user or a query")
+	}
+	return u, nil
+}
+
+// drain is how long requests and streams may take at the end.
+func (p *proxy) drain() time.Duration { return cmp.Or(p.grace, p.timeout, time.Minute) }
+
+func (p *proxy) run(cmd *cobra.Command, f *flags, target *url.URL) error {
+	registry := prometheus.NewRegistry()
+	exporter, err := otelprom.New(
+		otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
+	if err != nil {
+		return err
+	}
+	opts := []lookup.Option{
+		lookup.WithSlack(p.slack), lookup.WithTimeout(p.timeout),
+		lookup.WithTransport(newUpstream(p.timeout)),
+		lookup.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))),
+	}
+	if p.verify {
+		keyring, err := f.verifying(cmd)
+		if err != nil {
+			return fmt.Errorf("--verify: %w", err)
+		}
+		verifier := traceid.NewVerifier(keyring, traceid.WithMaxAge(tracesKept))
+		opts = append(opts, lookup.WithVerifier(verifier.Verify))
+	}
+	transport, err := lookup.New(lookup.Backend(*p.backend), opts...)
+	if err != nil {
+		return err
+	}
+	logger := log.New(cmd.ErrOrStderr(), "traceflake: ", 0)
+	servers := []*http.Server{
+		{Addr: p.listen, Handler: newProxy(target, transport, logger), ErrorLog: logger},
+	}
+	if p.metrics != "" {
+		mux := http.NewServeMux()
+		mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+		mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintln(w, "ok")
+		})
+		servers = append(servers, &http.Server{Addr: p.metrics, Handler: mux, ErrorLog: logger})
+	}
+	return serve(cmd, p.drain(), servers...)
 }
 
 // upstream sends requests to the server. Those of gRPC need HTTP/2, with TLS or without.
@@ -111,19 +146,22 @@ func newUpstream(timeout time.Duration) upstream {
 }
 
 func (u upstream) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+	// Not application/grpc-web, which is any HTTP.
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+") {
 		return u.grpc.RoundTrip(r)
 	}
 	return u.http.RoundTrip(r)
 }
 
 func newProxy(target *url.URL, transport http.RoundTripper, logger *log.Logger) http.Handler {
-	return &httputil.ReverseProxy{ // it flushes streams at once; FlushInterval would part the status of a gRPC error from its stream's end
+	// It flushes streams at once; FlushInterval would part the status of a gRPC error from its
+	// stream's end.
+	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // with the parameters that Go cannot parse
-			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
-			r.SetXForwarded()
+			forward(r)
 		},
 		Transport: transport,
 		ErrorLog:  logger,
@@ -142,12 +180,25 @@ func newProxy(target *url.URL, transport http.RoundTripper, logger *log.Logger) 
 	}
 }
 
+// forward keeps what proxies before this one have said about the client, and adds this hop. Host
+// and protocol are those of the first hop.
+func forward(r *httputil.ProxyRequest) {
+	names := []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+	r.Out.Header[names[0]] = r.In.Header[names[0]]
+	r.SetXForwarded()
+	for _, name := range append(names[1:], "Forwarded") {
+		if values := r.In.Header[name]; values != nil {
+			r.Out.Header[name] = values
+		}
+	}
+}
+
 // serve runs the servers until the command is interrupted or one of them fails.
-func serve(cmd *cobra.Command, servers ...*http.Server) error {
+func serve(cmd *cobra.Command, grace time.Duration, servers ...*http.Server) error {
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
 	for _, s := range servers {
-		s.ReadHeaderTimeout = readHeaderLimit
+		s.ReadHeaderTimeout, s.IdleTimeout = readHeaderLimit, idleLimit
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
 		s.Protocols.SetUnencryptedHTTP2(true)
@@ -159,11 +210,11 @@ func serve(cmd *cobra.Command, servers ...*http.Server) error {
 		go func() { cancel(s.Serve(listener)) }()
 	}
 	<-ctx.Done()
-	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), proxyGrace)
+	served, stop := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer stop()
 	var errs []error
 	for _, s := range servers {
-		err := s.Shutdown(grace)
+		err := s.Shutdown(served)
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = s.Close()
 		}
