@@ -23,10 +23,6 @@ GOVULNCHECK_VERSION := v1.9.0
 KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' integration/servers/kubernetes/apiserver/go.mod)
 API_SERVER         := $(CURDIR)/.cache/kubernetes/kube-apiserver-$(KUBERNETES_VERSION)
 
-# Jaeger, built once from its module: go install refuses it for its replace lines.
-JAEGER_VERSION := v1.76.0
-JAEGER         := $(CURDIR)/.cache/jaeger/jaeger-$(JAEGER_VERSION)
-
 # The build tag without assembly, and the packages that then have other files.
 PORTABLE          := purego
 PORTABLE_PACKAGES := ./sparx64 ./internal/entropy ./idgen
@@ -60,10 +56,6 @@ api-server: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minut
 .PHONY: kubernetes
 kubernetes: $(API_SERVER) ## the tests that need Kubernetes' API server
 	$(WITH_SERVERS) go test -count=1 ./lease/k8sstore ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy
-
-.PHONY: jaeger
-jaeger: $(JAEGER) ## lookups by ID on a real Jaeger, whose first build takes many minutes
-	TRACEFLAKE_JAEGER=$(JAEGER) go test -count=1 -tags jaeger ./integration/lookup
 
 .PHONY: bench-clickhouse
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
@@ -231,16 +223,6 @@ $(JS): clients/js/package-lock.json
 $(API_SERVER): integration/servers/kubernetes/apiserver/main.go integration/servers/kubernetes/apiserver/go.mod
 	cd integration/servers/kubernetes/apiserver
 	GOWORK=off go build -trimpath -o $@ .
-
-$(JAEGER):
-	tmp=$$(mktemp -d)
-	trap 'chmod -R u+w "$$tmp"; rm -rf "$$tmp"' EXIT
-	cd "$$tmp"
-	module=$$(GOWORK=off go mod download -json github.com/jaegertracing/jaeger@$(JAEGER_VERSION) | sed -n 's/^\t"Dir": "\(.*\)",/\1/p')
-	cp -r "$$module" jaeger
-	chmod -R u+w jaeger
-	cd jaeger
-	GOWORK=off GOFLAGS=-mod=mod nice go build -trimpath -o $@ ./cmd/jaeger
 
 # A recipe is one shell script.
 .ONESHELL:
