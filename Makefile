@@ -146,6 +146,10 @@ arm64: ## the tests of the packages with files of their own for arm64, in an emu
 asm: ## generate the amd64 assembly of the cipher
 	cd sparx64/_asm && GOWORK=off go run . -out ../batch_amd64.s
 
+.PHONY: generate
+generate: asm ## generate what is generated: the assembly, and the picture in ARCHITECTURE.md
+	go test ./internal/rooms -run '^TestPicture$$' -count=1 -args -update
+
 .PHONY: asm-check
 asm-check: ## prove that the amd64 assembly is what its generator writes
 	@tmp=$$(mktemp -d)
