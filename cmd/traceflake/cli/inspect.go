@@ -17,6 +17,7 @@ import (
 
 func inspectCommand(f *flags) *cobra.Command {
 	var output *string
+	var layout snowflake
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
 		Short: "Decode trace and span IDs",
@@ -28,8 +29,11 @@ store, decodes the second half. With a store, the lease that an ID's node is in 
 shown; a store that does not answer within a second is reported, and the IDs are shown
 without it.
 
-A trace ID may also be a UUID v7, a ULID, X-Ray's or Datadog's: each kind whose time is
-plausible is shown, the likeliest first.
+A trace ID may also be a UUID v7, a ULID, X-Ray's, Datadog's, SkyWalking's or
+SOFATracer's, and a decimal number a Snowflake, as of Twitter, Leaf, Sonyflake or
+UidGenerator: each kind whose time is plausible is shown, the likeliest first.
+--snowflake tells the fields of 64-bit IDs, in decimal or hex:
+` + identify.LayoutHelp + `
 
 With -o json each kind that an ID may be is an object on a line of its own, with the ID's
 role in a header or a record:
@@ -39,10 +43,13 @@ role in a header or a record:
 "secret":1,"lease_now":"…"}
 {"line":1,"role":"span","id":"34b38f8cb108e663","kind":"Randflake ID",
 "time":"2026-11-23T06:03:09Z","second":"2026-11-23T06:03:09Z","node":9812,
-"node_sequence":7613,"secret":1,"text":"39csfhioghpj3","note":"by its time only; …"}`,
+"node_sequence":7613,"secret":1,"text":"39csfhioghpj3","note":"by its time only; …"}
+{"line":2,"id":"1750123456789012480","kind":"Snowflake (Twitter)",
+"time":"2024-01-24T11:47:31.421Z","parts":[{"name":"machine","value":"353"},…]}`,
 		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --store bolt:/var/lib/traceflake/leases.db 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --secret-file secret -o json <ids
+  traceflake inspect --snowflake sonyflake 482119834521600123
   traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,15 +68,27 @@ role in a header or a record:
 			if keyring == nil && s != nil {
 				keyring = in.ownKeyring(cmd, f)
 			}
-			in.identifier = identify.Identifier{Keyring: keyring, Now: in.now}
+			in.identifier = identify.Identifier{Keyring: keyring, Now: in.now, Snowflake: layout.Layout}
 			return in.all(cmd, args)
 		},
 	}
 	f.addStore(cmd.Flags(), "store that shows the leases of nodes")
 	f.addSecret(cmd)
+	cmd.Flags().Var(&layout, "snowflake", "fields of 64-bit IDs of another system")
 	output = outputFlag(cmd)
 	return cmd
 }
+
+// snowflake is the value of a flag.
+type snowflake struct{ *identify.Layout }
+
+func (s *snowflake) Set(text string) (err error) {
+	s.Layout, err = identify.ParseLayout(text)
+	return err
+}
+
+func (s *snowflake) String() string { return "" }
+func (s *snowflake) Type() string   { return "layout" }
 
 // inspection is a run of inspect.
 type inspection struct {
@@ -163,6 +182,9 @@ func (in *inspection) row(id identify.Found) string {
 		part("node", d.Node)
 		part("node sequence", d.NodeSequence)
 		part("secret", d.Secret)
+	}
+	for _, p := range id.Parts {
+		part(p.Name, p.Value)
 	}
 	if id.Halves != "" {
 		part("halves", id.Halves)

@@ -82,7 +82,7 @@ func (f *finder) run(cmd *cobra.Command, args []string) error {
 			if problem != nil {
 				return problem, nil
 			}
-			ids, problem := traceIDs(text)
+			ids, problem := identify.TraceIDsIn(text)
 			for _, id := range ids {
 				missing, err := f.one(cmd.Context(), cmd.OutOrStdout(), source, id)
 				if err != nil {
@@ -141,26 +141,6 @@ func (f *finder) from(call func(spans.Source) error) error {
 		return err
 	}
 	return call(source)
-}
-
-// traceIDs returns the trace IDs in a line of text, each once.
-func traceIDs(text string) (ids []trace.TraceID, err error) {
-	found, err := identify.Identifier{Now: time.Now()}.Line(text)
-	seen := make(map[trace.TraceID]bool)
-	for _, f := range found {
-		id, err := identify.TraceID(f.ID)
-		if err == nil && !seen[id] {
-			seen[id] = true
-			ids = append(ids, id)
-		}
-	}
-	switch {
-	case len(ids) > 0:
-		return ids, nil
-	case err != nil:
-		return nil, err
-	}
-	return nil, fmt.Errorf("%.60q contains no trace ID", text)
 }
 
 // one prints a trace. If there is none, missing says where it was looked for.

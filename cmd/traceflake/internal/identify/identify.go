@@ -24,8 +24,9 @@ type Identity struct {
 	Sequence *uint32   `json:"sequence,omitempty"`
 	Halves   string    `json:"halves,omitempty"` // of a trace ID: agree or disagree
 	*Decoded
-	Text string `json:"text,omitempty"` // a Randflake ID in base 32, a ULID in hex
-	Note string `json:"note,omitempty"`
+	Parts []Part `json:"parts,omitempty"` // of foreign IDs
+	Text  string `json:"text,omitempty"`  // a Randflake ID in base 32, a ULID in hex
+	Note  string `json:"note,omitempty"`
 }
 
 // Decoded is what a secret reveals of a Randflake ID; its caller adds the lease.
@@ -61,6 +62,8 @@ type Identifier struct {
 	Keyring *randflake.Keyring
 	// Now limits which times are plausible.
 	Now time.Time
+	// Snowflake is the layout of 64-bit IDs of another system; nil if they may be of any.
+	Snowflake *Layout
 }
 
 // ErrUnknown is returned for text that does not have the form of an ID.
@@ -78,7 +81,11 @@ func (x Identifier) ID(s string) ([]Identity, error) {
 		return []Identity{{Kind: kindULID, Time: time.UnixMilli(int64(high >> 16)).UTC(), Text: id.String()}}, nil
 	}
 	if id, ok := bits64(s); ok {
-		return x.bits64(id), nil
+		_, isDecimal := decimal(s)
+		return x.bits64(id, isDecimal), nil
+	}
+	if all := x.tracers(s); all != nil {
+		return all, nil
 	}
 	if id, ok := base32Text(s); ok {
 		return x.base32(id), nil
@@ -89,13 +96,13 @@ func (x Identifier) ID(s string) ([]Identity, error) {
 // bits128 identifies an ID that is written as s.
 func (x Identifier) bits128(s string, id trace.TraceID) []Identity {
 	if [8]byte(id[:8]) == [8]byte{} {
-		all := x.bits64(uint64(traceid.Low(id)))
+		all := x.bits64(uint64(traceid.Low(id)), false)
 		for i := range all {
 			all[i].Note += "; padded to 128 bits with zeros"
 		}
 		return all
 	}
-	all := x.traceID(id)
+	all := append(x.tracers(s), x.traceID(id)...)
 	if isUUIDv4(s) && all[0].Halves != "agree" {
 		all = append(all, Identity{Kind: kindUUIDv4, Note: "random, but for the version and variant"})
 	}
@@ -182,15 +189,22 @@ func (x Identifier) ours(id trace.TraceID) Identity {
 }
 
 // bits64 identifies 64 bits.
-func (x Identifier) bits64(id uint64) []Identity {
-	if all := x.randflake(randflake.ID(id)); len(all) > 0 {
-		return all
+func (x Identifier) bits64(id uint64, isDecimal bool) []Identity {
+	foreign := x.snowflakes(id, isDecimal)
+	if ours := x.randflake(randflake.ID(id)); len(ours) > 0 {
+		return append(ours, foreign...)
+	}
+	if x.Snowflake != nil && foreign != nil {
+		return foreign
 	}
 	note := "a B3 trace ID or a span ID from any tracer"
+	if isDecimal {
+		note = "an ID from Datadog or from any other system"
+	}
 	if x.Keyring == nil {
 		note += "; a secret would identify ours"
 	}
-	return []Identity{{Kind: kind64, Note: note}}
+	return append(foreign, Identity{Kind: kind64, Note: note})
 }
 
 // randflake returns the content of id under each secret that decodes it to a time in the past.

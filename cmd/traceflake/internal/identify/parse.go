@@ -4,6 +4,7 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,19 +13,38 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// TraceIDIn returns the trace ID in a line of any form that [Identifier.Line] reads. The error
-// wraps [ErrUnknown].
-func TraceIDIn(line string) (trace.TraceID, error) {
+// TraceIDIn returns the first of [TraceIDsIn].
+func TraceIDIn(line string) (id trace.TraceID, err error) {
+	ids, err := TraceIDsIn(line)
+	if err == nil {
+		id = ids[0]
+	}
+	return id, err
+}
+
+// TraceIDsIn returns the trace IDs in a line of any form that [Identifier.Line] reads, each once. If
+// there is none, the error wraps [ErrUnknown].
+func TraceIDsIn(line string) (ids []trace.TraceID, err error) {
 	found, err := split(line)
 	for _, f := range found {
-		if f.Role == roleTrace || f.Role == "" {
-			return TraceID(f.ID)
+		if f.Role != roleTrace && f.Role != "" {
+			continue
+		}
+		id, idErr := TraceID(f.ID)
+		switch {
+		case idErr != nil:
+			err = idErr
+		case !slices.Contains(ids, id):
+			ids = append(ids, id)
 		}
 	}
-	if err == nil {
-		err = fmt.Errorf("%w: %.60q has none of a trace", ErrUnknown, line)
+	switch {
+	case ids != nil:
+		return ids, nil
+	case err != nil:
+		return nil, err
 	}
-	return trace.TraceID{}, err
+	return nil, fmt.Errorf("%w: %.60q contains no trace ID", ErrUnknown, line)
 }
 
 // TraceID reads a trace ID: 32 hex digits, also with dashes as in a UUID, in which PostgreSQL prints

@@ -1,0 +1,182 @@
+package identify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Layout is how a kind of Snowflake ID divides its 64 bits: fields from high to low, of which one
+// is the time. The bits above the first field are zero.
+type Layout struct {
+	Kind   string
+	Epoch  time.Time
+	Unit   time.Duration // of the time
+	Fields []Field
+}
+
+// Field is a field of a [Layout].
+type Field struct {
+	Name string
+	Bits int
+}
+
+// Part is the content of a field.
+type Part struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+const timeField = "time"
+
+// twitter is the layout of the first Snowflakes, which many copied.
+var twitter = Layout{
+	Kind: "Snowflake (Twitter)", Epoch: time.UnixMilli(1288834974657), Unit: time.Millisecond,
+	Fields: []Field{{timeField, 41}, {"machine", 10}, {"sequence", 12}},
+}
+
+// preset is a layout with a name.
+type preset struct {
+	name   string
+	layout Layout
+}
+
+var presets = []preset{
+	{"twitter", twitter},
+	{"leaf", Layout{Kind: "Leaf", Epoch: twitter.Epoch, Unit: twitter.Unit, Fields: twitter.Fields}},
+	{"sonyflake", Layout{
+		Kind: "Sonyflake", Epoch: time.UnixMilli(1409529600000), Unit: 10 * time.Millisecond,
+		Fields: []Field{{timeField, 39}, {"sequence", 8}, {"machine", 16}},
+	}},
+	{"uidgenerator", Layout{
+		// Its epoch is a day of Beijing's time.
+		Kind: "UidGenerator", Epoch: time.UnixMilli(1463673600000), Unit: time.Second,
+		Fields: []Field{{timeField, 28}, {"machine", 22}, {"sequence", 13}},
+	}},
+}
+
+// LayoutHelp describes the text of a layout.
+const LayoutHelp = `twitter, leaf, sonyflake, uidgenerator, or an epoch and fields from high to low:
+2020-01-01,time=41,machine=10,sequence=12 (and unit=10ms, if it is not a millisecond)`
+
+// ParseLayout reads a layout in the form of [LayoutHelp].
+func ParseLayout(s string) (*Layout, error) {
+	for _, p := range presets {
+		if s == p.name {
+			return &p.layout, nil
+		}
+	}
+	parts := strings.Split(s, ",")
+	l := Layout{Kind: "Snowflake", Unit: time.Millisecond}
+	var err error
+	if l.Epoch, err = parseEpoch(parts[0]); err != nil {
+		return nil, fmt.Errorf("%.60q: the epoch is not a date, RFC 3339 or Unix milliseconds", s)
+	}
+	for _, part := range parts[1:] {
+		if err := l.add(part); err != nil {
+			return nil, err
+		}
+	}
+	return &l, l.check()
+}
+
+func parseEpoch(s string) (time.Time, error) {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return time.UnixMilli(n), nil
+	}
+	if t, err := time.Parse(time.DateOnly, s); err == nil {
+		return t, nil
+	}
+	return time.Parse(time.RFC3339, s)
+}
+
+// add adds a field, or sets the unit.
+func (l *Layout) add(part string) (err error) {
+	name, value, _ := strings.Cut(part, "=")
+	if name == "unit" {
+		if l.Unit, err = time.ParseDuration(value); err != nil || l.Unit < time.Microsecond {
+			return fmt.Errorf("%.60q: want a duration such as 10ms", part)
+		}
+		return nil
+	}
+	bits, err := strconv.Atoi(value)
+	if err != nil || bits < 1 || name == "" {
+		return fmt.Errorf("%.60q: want a field and its bits, such as machine=10", part)
+	}
+	l.Fields = append(l.Fields, Field{name, bits})
+	return nil
+}
+
+// check returns an error for fields that cannot be read.
+func (l *Layout) check() error {
+	bits, times := 0, 0
+	for _, f := range l.Fields {
+		bits += f.Bits
+		if f.Name == timeField {
+			times++
+			if f.Bits > 53 {
+				return errors.New("the time has at most 53 bits")
+			}
+		}
+	}
+	switch {
+	case times != 1:
+		return fmt.Errorf("the layout has %d fields named time, want one", times)
+	case bits > 64:
+		return fmt.Errorf("the fields have %d bits, more than 64", bits)
+	}
+	return nil
+}
+
+// read returns the time of an ID and its other fields. It fails if a bit above the fields is set.
+func (l *Layout) read(id uint64) (at time.Time, parts []Part, ok bool) {
+	for _, f := range slices.Backward(l.Fields) {
+		value := id & (1<<f.Bits - 1)
+		if id >>= f.Bits; f.Bits == 64 {
+			id = 0
+		}
+		if f.Name == timeField {
+			at = l.after(value)
+			continue
+		}
+		parts = append(parts, Part{f.Name, strconv.FormatUint(value, 10)})
+	}
+	slices.Reverse(parts)
+	return at, parts, id == 0
+}
+
+// after returns the time of a number of units after the epoch. It does not overflow.
+func (l *Layout) after(units uint64) time.Time {
+	perSecond := max(uint64(time.Second/l.Unit), 1)
+	seconds := units / perSecond * max(uint64(l.Unit/time.Second), 1)
+	rest := time.Duration(units%perSecond) * l.Unit
+	if l.Unit >= time.Second {
+		rest = 0
+	}
+	return time.Unix(l.Epoch.Unix()+int64(seconds), int64(l.Epoch.Nanosecond())).Add(rest).UTC()
+}
+
+// snowflakes returns what id contains as a Snowflake: of the layout that was chosen, otherwise, for
+// an ID in decimal, of each known layout whose time is then plausible.
+func (x Identifier) snowflakes(id uint64, isDecimal bool) (all []Identity) {
+	if x.Snowflake != nil {
+		if at, parts, ok := x.Snowflake.read(id); ok {
+			all = append(all, Identity{Kind: x.Snowflake.Kind, Time: at, Parts: parts})
+		}
+		return all
+	}
+	if !isDecimal {
+		return nil
+	}
+	for _, p := range presets {
+		at, parts, ok := p.layout.read(id)
+		if !ok || !x.plausible(at) || p.name == "leaf" { // whose IDs are as Twitter's
+			continue
+		}
+		all = append(all, Identity{Kind: p.layout.Kind, Time: at, Parts: parts, Note: "by its time only"})
+	}
+	return all
+}
