@@ -18,13 +18,11 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/setup"
-	"github.com/traceflake/traceflake/traceid"
 )
 
 func main() {
@@ -101,10 +99,9 @@ func throughServices(ctx context.Context, out io.Writer, dsn string, requests in
 	if _, set := os.LookupEnv(setup.StoreVar); !set {
 		env = append(env, setup.StoreVar+"=bolt:"+filepath.Join(dir, "leases.db"))
 	}
-	program := filepath.Join(dir, "otelhttp")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/traceflake/traceflake/examples/otelhttp")
-	if text, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", build, err, text)
+	program, err := build(ctx, dir, "examples/otelhttp")
+	if err != nil {
+		return nil, err
 	}
 	var calls string // the address that shop calls
 	for _, name := range []string{"orders", "shop"} {
@@ -128,33 +125,4 @@ func throughServices(ctx context.Context, out io.Writer, dsn string, requests in
 	}
 	fmt.Fprintf(out, "Requests    %d to shop, which calls orders\n", requests)
 	return send(ctx, "http://"+calls+"/checkout", requests)
-}
-
-// find finds a trace by its ID, and prints it and what ClickHouse reads for that in both tables, while
-// the new spans are in parts of their own and when ClickHouse has merged the parts.
-func find(ctx context.Context, out io.Writer, engine *servers.Engine, r request) error {
-	if err := engine.Exec(ctx, copyTo+" WHERE ServiceName IN ('shop', 'orders')"); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "Found       trace %s of %s, from %s:\n", r.id, traceid.Time(r.id).Format(time.RFC3339Nano), r.client.name)
-	const fresh = "in a new part of its own, so it costs the same"
-	for _, parts := range []string{fresh, "merged"} {
-		for _, table := range []string{"otel_traces", exporters} {
-			found, err := engine.Query(ctx, fmt.Sprintf(`SELECT ServiceName, SpanKind, SpanName, Duration / 1000000
-				FROM %s WHERE TraceId = '%s' ORDER BY Timestamp`, table, r.id))
-			if err != nil {
-				return err
-			}
-			for _, span := range found.Rows {
-				if parts == fresh && table != exporters {
-					fmt.Fprintf(out, "            %-8s %-8s %-12s %s ms\n", span[0], span[1], span[2], span[3])
-				}
-			}
-			fmt.Fprintf(out, "Read        %8d rows, %9d bytes: %-15s  %s\n", found.Read.Rows, found.Read.Bytes, table, parts)
-			if err := engine.Exec(ctx, "OPTIMIZE TABLE "+table+" FINAL"); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -17,15 +17,16 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	for _, want := range []string{
-		`all 192 spans of 64 traces; none was lost`, `trace [0-9a-f]{32} of 20.*Z, from a client without headers`,
-		`shop +Server .* ms\n +shop +Client .* ms\n +orders +Server .* ms\nRead`,
+		`all 192 spans of 64 traces; none was lost`,
+		`by its ID, a trace from a client without headers:\n\ntrace [0-9a-f]{32}\n  3 spans in 2 services`,
+		`\n   shop .*ms\n   shop .*ms\n   orders .*s\n\nRead`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("no %q in:\n%s", want, &out)
 		}
 	}
 	var rows []int
-	for _, m := range regexp.MustCompile(`Read +(\d+) rows`).FindAllStringSubmatch(out.String(), -1) {
+	for _, m := range regexp.MustCompile(` (\d+) rows, +\d+ kB`).FindAllStringSubmatch(out.String(), -1) {
 		n, _ := strconv.Atoi(m[1])
 		rows = append(rows, n)
 	}
