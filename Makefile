@@ -144,7 +144,7 @@ arm64: ## the tests of the packages with files of their own for arm64, in an emu
 
 .PHONY: asm
 asm: ## generate the amd64 assembly of the cipher
-	cd sparx64/_asm && GOWORK=off go run . -out ../batch_amd64.s
+	cd sparx64/_asm && GOWORK=off go run . -out ../run_amd64.s
 
 .PHONY: generate
 generate: asm ## generate what is generated: the assembly, and the picture in ARCHITECTURE.md
@@ -155,8 +155,8 @@ asm-check: ## prove that the amd64 assembly is what its generator writes
 	@tmp=$$(mktemp -d)
 	trap 'rm -rf "$$tmp"' EXIT
 	cp -r sparx64/_asm "$$tmp"
-	(cd "$$tmp/_asm" && GOWORK=off go run . -out ../batch_amd64.s)
-	diff -u sparx64/batch_amd64.s "$$tmp/batch_amd64.s"
+	(cd "$$tmp/_asm" && GOWORK=off go run . -out ../run_amd64.s)
+	diff -u sparx64/run_amd64.s "$$tmp/run_amd64.s"
 
 .PHONY: alerts
 alerts: ## check the alert rules with promtool, and play an outage with a Prometheus, in about 7 minutes

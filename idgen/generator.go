@@ -27,9 +27,11 @@ type Generator struct {
 	eras   eras
 	clock  clock
 	source Source // nil in a zero Generator
-	order  order
-	random random
-	spare  sync.Pool // of locals without a processor
+	// nonzero means that the source is one of package randflake's, which skip the ID zero.
+	nonzero bool
+	order   order
+	random  random
+	spare   sync.Pool // of locals without a processor
 
 	refusals   refusals
 	backfilled atomic.Uint64 // IDs for old records
@@ -55,8 +57,9 @@ func New(opts ...Option) *Generator {
 	g.eras.start(cfg.machine, cfg.source, cfg.after) // before a secret is drawn
 	g.random.kernel = cfg.kernel
 	g.random.renew(cfg.entropy)
+	_, g.nonzero = g.source.(*randflake.Generator)
 	if g.source == nil {
-		g.source = newPrivate(cfg.now, cfg.entropy)
+		g.source, g.nonzero = newPrivate(cfg.now, cfg.entropy), true
 	}
 	g.eras.renew = func() {
 		if own, ok := g.source.(*private); ok {

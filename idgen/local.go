@@ -125,7 +125,7 @@ func (g *Generator) fill(l *local) error {
 	switch {
 	case err != nil:
 		return err
-	case n != l.size || slices.Contains(l.ids[:n], 0):
+	case n != l.size || !g.nonzero && slices.Contains(l.ids[:n], 0):
 		return errSource
 	}
 	l.end, l.from = uint32(n), second.Add(-hold).UnixMilli()

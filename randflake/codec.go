@@ -120,16 +120,9 @@ func (c *Codec) decrypt(id ID) uint64 {
 	return bits.ReverseBytes64(c.cipher.DecryptUint64(bits.ReverseBytes64(uint64(id))))
 }
 
-// encryptRun writes the IDs of len(dst) consecutive raw words.
+// encryptRun writes the IDs, which are uint64s, of len(dst) consecutive raw words.
 func (c *Codec) encryptRun(dst []ID, raw uint64) {
-	blocks := unsafe.Slice((*uint64)(unsafe.SliceData(dst)), len(dst)) // an ID is a uint64
-	for i := range blocks {
-		blocks[i] = bits.ReverseBytes64(raw + uint64(i))
-	}
-	c.cipher.EncryptUint64s(blocks, blocks)
-	for i, block := range blocks {
-		blocks[i] = bits.ReverseBytes64(block)
-	}
+	c.cipher.EncryptRun(unsafe.Slice((*uint64)(unsafe.SliceData(dst)), len(dst)), raw)
 }
 
 // secondOf returns the second of t since the epoch. It checks the range before it subtracts: a

@@ -79,11 +79,11 @@ func (s *schedule) decrypt(block uint64) uint64 {
 	return join(x0, x1, x2, x3)
 }
 
-// encryptPortable encrypts src into dst, which has the same length. Like [schedule.encrypt], it is
-// the reference for all faster backends.
-func encryptPortable(s *schedule, dst, src []uint64) {
-	for i, block := range src {
-		dst[i] = s.encrypt(block)
+// encryptPortable encrypts consecutive numbers. Like [schedule.encrypt], it is the reference for all
+// faster backends.
+func encryptPortable(s *schedule, dst []uint64, first uint64) {
+	for i := range dst {
+		dst[i] = bits.ReverseBytes64(s.encrypt(bits.ReverseBytes64(first + uint64(i))))
 	}
 }
 

@@ -3,6 +3,7 @@ package sparx64_test
 import (
 	"encoding/hex"
 	"fmt"
+	"math/bits"
 
 	"github.com/traceflake/traceflake/sparx64"
 )
@@ -22,20 +23,20 @@ func ExampleNewCipher() {
 	// Output: 2bbef15201f55f98 0123456789abcdef
 }
 
-// A batch of blocks costs a fraction of as many single calls.
-func ExampleCipher_EncryptUint64s() {
+// A run of numbers costs a fraction of as many single calls.
+func ExampleCipher_EncryptRun() {
 	c, err := sparx64.NewCipher(make([]byte, 16)) // a real key is random
 	if err != nil {
 		panic(err)
 	}
-	numbers := []uint64{1, 2, 3}
-	hidden := make([]uint64, len(numbers))
-	c.EncryptUint64s(hidden, numbers)
+	hidden := make([]uint64, 3)
+	c.EncryptRun(hidden, 4711)
 	for _, h := range hidden {
-		fmt.Println(c.DecryptUint64(h))
+		number := bits.ReverseBytes64(c.DecryptUint64(bits.ReverseBytes64(h)))
+		fmt.Println(number)
 	}
 	// Output:
-	// 1
-	// 2
-	// 3
+	// 4711
+	// 4712
+	// 4713
 }

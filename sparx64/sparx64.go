@@ -56,9 +56,10 @@ func (c *Cipher) EncryptUint64(block uint64) uint64 { return c.keys.encrypt(bloc
 // DecryptUint64 is the inverse of EncryptUint64.
 func (c *Cipher) DecryptUint64(block uint64) uint64 { return c.keys.decrypt(block) }
 
-// EncryptUint64s encrypts every block of src into dst with the fastest backend. dst must be at least
-// as long as src; the two must be the same slice or share no element. It panics otherwise.
-func (c *Cipher) EncryptUint64s(dst, src []uint64) { encryptBatch(&c.keys, checkBatch(dst, src), src) }
+// EncryptRun encrypts len(dst) consecutive numbers, the first, the first + 1 and so on, modulo 2^64,
+// with the fastest backend. A number is a block in little-endian byte order, and so is its
+// encryption: dst[i] is bits.ReverseBytes64(c.EncryptUint64(bits.ReverseBytes64(first + i))).
+func (c *Cipher) EncryptRun(dst []uint64, first uint64) { encryptRun(&c.keys, dst, first) }
 
 // Format keeps the round keys, which reveal the key, out of logs.
 func (Cipher) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("sparx64.Cipher(hidden)")) }
@@ -70,27 +71,14 @@ func checkBlocks(dst, src []byte) {
 	if len(dst) < BlockSize {
 		panic("sparx64: output not full block")
 	}
-	if inexactOverlap(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), BlockSize) {
+	if inexactOverlap(&dst[0], &src[0]) {
 		panic("sparx64: invalid buffer overlap")
 	}
 }
 
-// checkBatch returns dst cut to the length of src.
-func checkBatch(dst, src []uint64) []uint64 {
-	if len(dst) < len(src) {
-		panic("sparx64: output smaller than input")
-	}
-	if len(src) == 0 {
-		return nil
-	}
-	if inexactOverlap(unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), uintptr(len(src))*BlockSize) {
-		panic("sparx64: invalid buffer overlap")
-	}
-	return dst[:len(src)]
-}
-
-// inexactOverlap reports whether two buffers of n bytes share memory without being the same. It
-// compares addresses only, as crypto/internal/alias does.
-func inexactOverlap(a, b unsafe.Pointer, n uintptr) bool {
-	return a != b && uintptr(a) < uintptr(b)+n && uintptr(b) < uintptr(a)+n
+// inexactOverlap reports whether two blocks share memory without being the same. It compares
+// addresses only, as crypto/internal/alias does.
+func inexactOverlap(a, b *byte) bool {
+	from, to := uintptr(unsafe.Pointer(a)), uintptr(unsafe.Pointer(b))
+	return from != to && from < to+BlockSize && to < from+BlockSize
 }

@@ -45,15 +45,3 @@ func (m avx2) rotateLeft(n int, src, dst reg.Register) {
 	build.VPSRLW(operand.U8(16-n), src, dst)
 	build.VPOR(t, dst, dst)
 }
-
-const oddWords = operand.U8(0xaa)
-
-func (avx2) lows(high, low, dst reg.Register) {
-	build.VPSLLD(operand.U8(16), high, dst)
-	build.VPBLENDW(oddWords, dst, low, dst)
-}
-
-func (avx2) highs(high, low, dst reg.Register) {
-	build.VPSRLD(operand.U8(16), low, dst)
-	build.VPBLENDW(oddWords, high, dst, dst)
-}

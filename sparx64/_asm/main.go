@@ -34,26 +34,25 @@ type isa interface {
 	xor2(a, b, dst reg.Register)
 	// rotateLeft rotates 16-bit words.
 	rotateLeft(n int, src, dst reg.Register)
-	// lows combines the lower halves of two 32-bit words.
-	lows(high, low, dst reg.Register)
-	// highs combines the upper halves of two 32-bit words.
-	highs(high, low, dst reg.Register)
 }
 
 func main() {
 	build.ConstraintExpr("!purego")
 	for _, m := range []isa{newAVX2(), avx512{}} {
-		batch(m)
+		run(m)
 	}
 	build.Generate()
 }
 
-// batch emits a function that encrypts in a loop over the blocks.
-func batch(m isa) {
-	build.TEXT("encrypt"+m.name(), attr.NOSPLIT, "func(keys *[100]uint16, dst, src *uint64, n int)")
+// run emits a function that encrypts consecutive numbers, whose words the first one's are, in a
+// loop. The numbers differ in their low 16 bits only.
+func run(m isa) {
+	table := order(m, m.inFlight()[0])
+	build.TEXT("encrypt"+m.name(), attr.NOSPLIT,
+		"func(keys *[100]uint16, dst *uint64, first *[4]uint16, n int)")
 	keys := build.Load(build.Param("keys"), build.GP64())
 	dst := build.Load(build.Param("dst"), build.GP64())
-	src := build.Load(build.Param("src"), build.GP64())
+	next := startAt(m, build.Load(build.Param("first"), build.GP64()), table)
 	n := build.Load(build.Param("n"), build.GP64())
 
 	groupSize := len(group{}) * m.registerSize()
@@ -66,13 +65,13 @@ func batch(m isa) {
 		build.JB(operand.LabelRef(done))
 		var g []group
 		for i := range groups {
-			g = append(g, load(m, operand.Mem{Base: src, Disp: i * groupSize}))
+			g = append(g, next.group(i))
 		}
+		next.advance(groups)
 		cipher{m, fmt.Sprintf("steps%d", groups)}.encrypt(keys, g)
 		for i := range groups {
 			store(m, operand.Mem{Base: dst, Disp: i * groupSize}, g[i])
 		}
-		build.ADDQ(operand.U32(size), src)
 		build.ADDQ(operand.U32(size), dst)
 		build.SUBQ(operand.U32(size/8), n)
 		build.JMP(operand.LabelRef(again))

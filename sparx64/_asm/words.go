@@ -1,46 +1,77 @@
 package main
 
 import (
+	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// load splits a group's blocks into words. This changes the order of the blocks; store restores
-// it.
-func load(m isa, src operand.Mem) (g group) {
-	var low, high [2]reg.VecVirtual // 32-bit halves, of one half of the blocks each
-	for i := range low {
-		blocks := m.register()
-		low[i], high[i] = m.register(), m.register()
-		m.move(src.Offset(2*i*m.registerSize()), blocks)
-		next := src.Offset((2*i + 1) * m.registerSize())
-		build.VSHUFPS(operand.U8(0x88), next, blocks, low[i])
-		build.VSHUFPS(operand.U8(0xdd), next, blocks, high[i])
+// numbers emits the numbers of a run, as words of blocks. Only the low 16 bits, which are x0 with
+// its bytes swapped, differ within the run.
+type numbers struct {
+	isa
+	first operand.Mem // the words of the first number
+	low   reg.VecVirtual
+	order operand.Mem // what is added to low, by group
+}
+
+// startAt emits code that loads the first number.
+func startAt(m isa, first reg.Register, order operand.Mem) numbers {
+	n := numbers{isa: m, first: operand.Mem{Base: first}, low: m.register(), order: order}
+	build.VPBROADCASTW(n.first, n.low)
+	n.rotateLeft(8, n.low, n.low)
+	return n
+}
+
+// order emits the table of the numbers in some groups. Instructions that interleave words do that
+// within lanes of 16 bytes: the numbers are in the order in which store restores theirs.
+func order(m isa, groups int) operand.Mem {
+	table := build.GLOBL("order"+m.name(), attr.RODATA|attr.NOPTR)
+	words, lanes := m.registerSize()/wordSize, m.registerSize()/16
+	for group := range groups + 1 { // one more, for advance
+		for word := range words {
+			lane, place := word/8, word%8
+			number := place/2*2*lanes + 2*lane + place%2
+			build.DATA((group*words+word)*wordSize, operand.U16(group*words+number))
+		}
 	}
-	g[0], g[1] = exchange(m, high[1], high[0])
-	g[2], g[3] = exchange(m, low[1], low[0])
+	return table
+}
+
+// group emits the numbers of the i-th group.
+func (n numbers) group(i int) (g group) {
+	for word := range g {
+		g[word] = n.register()
+		if word > 0 {
+			build.VPBROADCASTW(n.first.Offset(word*wordSize), g[word])
+		}
+	}
+	build.VPADDW(n.order.Offset(i*n.registerSize()), n.low, g[0])
+	n.rotateLeft(8, g[0], g[0])
 	return g
 }
 
-func store(m isa, dst operand.Mem, g group) {
-	var low, high [2]reg.VecVirtual
-	high[1], high[0] = exchange(m, g[0], g[1])
-	low[1], low[0] = exchange(m, g[2], g[3])
-	for i := range low {
-		blocks := m.register()
-		build.VPUNPCKLDQ(high[i], low[i], blocks)
-		m.move(blocks, dst.Offset(2*i*m.registerSize()))
-		build.VPUNPCKHDQ(high[i], low[i], blocks)
-		m.move(blocks, dst.Offset((2*i+1)*m.registerSize()))
-	}
+// advance emits a step over some groups.
+func (n numbers) advance(groups int) {
+	t := n.register()
+	build.VPBROADCASTW(n.order.Offset(groups*n.registerSize()), t)
+	build.VPADDW(t, n.low, n.low)
 }
 
-// exchange turns each pair of 32-bit words in the same place into their upper halves and their
-// lower halves. Applied twice, it restores the words.
-func exchange(m isa, a, b reg.Register) (upper, lower reg.VecVirtual) {
-	upper, lower = m.register(), m.register()
-	m.highs(a, b, upper)
-	m.lows(a, b, lower)
-	return upper, lower
+// store emits the blocks of a group as numbers, in their order.
+func store(m isa, dst operand.Mem, g group) {
+	for _, word := range g {
+		m.rotateLeft(8, word, word)
+	}
+	for half, words := range []func(...operand.Op){build.VPUNPCKLWD, build.VPUNPCKHWD} {
+		lows, highs := m.register(), m.register()
+		words(g[1], g[0], lows)
+		words(g[3], g[2], highs)
+		blocks := m.register()
+		build.VPUNPCKLDQ(highs, lows, blocks)
+		m.move(blocks, dst.Offset(2*half*m.registerSize()))
+		build.VPUNPCKHDQ(highs, lows, blocks)
+		m.move(blocks, dst.Offset((2*half+1)*m.registerSize()))
+	}
 }

@@ -23,19 +23,20 @@ var (
 // maxWidth is the largest width of a backend.
 const maxWidth = 64
 
-// encryptBlocks encrypts n blocks, a multiple of using.width.
-func encryptBlocks(keys *schedule, dst, src *uint64, n int) {
+// encryptNumbers encrypts n numbers, a multiple of using.width, of which first has the words of the
+// first one. They differ only in their low 16 bits.
+func encryptNumbers(keys *schedule, dst *uint64, first *[4]uint16, n int) {
 	if using == avx512 {
-		encryptAVX512(keys, dst, src, n)
+		encryptAVX512(keys, dst, first, n)
 	} else {
-		encryptAVX2(keys, dst, src, n)
+		encryptAVX2(keys, dst, first, n)
 	}
 }
 
-// batch_amd64.s is generated: see the target asm of the Makefile.
+// run_amd64.s is generated: see the target asm of the Makefile.
 
 //go:noescape
-func encryptAVX512(keys *schedule, dst, src *uint64, n int)
+func encryptAVX512(keys *schedule, dst *uint64, first *[4]uint16, n int)
 
 //go:noescape
-func encryptAVX2(keys *schedule, dst, src *uint64, n int)
+func encryptAVX2(keys *schedule, dst *uint64, first *[4]uint16, n int)

@@ -2,10 +2,10 @@
 
 #include "textflag.h"
 
-// block.go for 32 blocks at a time. A register holds one 16-bit word of each of
-// eight blocks. Group A has the words x0, x1, x2, x3 of its blocks in V3, V2,
-// V1, V0, as LD4 leaves them, group B in V7 … V4, C in V11 … V8, D in V15 … V12.
-// V16 … V19 are scratch; V20 … V31 hold the keys of a step in order.
+// block.go for 32 numbers at a time. A register holds one 16-bit word of each of
+// eight numbers. Group A has the words x0, x1, x2, x3 of its numbers in V0, V1,
+// V2, V3, group B in V4 … V7, C in V8 … V11, D in V12 … V15. V16 … V19 are
+// scratch; V20 … V31 hold the keys of a step in order.
 
 #define KEYS(k) \
 	VLD4R.P 8(k), [V20.H8, V21.H8, V22.H8, V23.H8] \
@@ -72,39 +72,71 @@
 	MIX(V18, c0, c1, c2, c3)                          \
 	MIX(V19, d0, d1, d2, d3)
 
-// func encryptBlocks(keys *schedule, dst, src *uint64, n int)
-TEXT ·encryptBlocks(SB), NOSPLIT, $0-32
-	MOVD keys+0(FP), R4
-	MOVD dst+8(FP), R1
-	MOVD src+16(FP), R2
-	MOVD n+24(FP), R3
+// The first 32 numbers.
+DATA order<>+0(SB)/8, $0x0003000200010000
+DATA order<>+8(SB)/8, $0x0007000600050004
+DATA order<>+16(SB)/8, $0x000b000a00090008
+DATA order<>+24(SB)/8, $0x000f000e000d000c
+DATA order<>+32(SB)/8, $0x0013001200110010
+DATA order<>+40(SB)/8, $0x0017001600150014
+DATA order<>+48(SB)/8, $0x001b001a00190018
+DATA order<>+56(SB)/8, $0x001f001e001d001c
+GLOBL order<>(SB), RODATA|NOPTR, $64
 
-blocks:
+// The words of eight numbers: all but x0 are those of the first one. V16 has the low bits of the
+// first of 32 numbers.
+#define NUMBERS(order, a0, a1, a2, a3) \
+	VLD4R  (R2), [a0.H8, a1.H8, a2.H8, a3.H8] \
+	VADD   order.H8, V16.H8, a0.H8            \
+	VREV16 a0.B16, a0.B16
+
+// A number is stored in little-endian byte order.
+#define STORE(a0, a1, a2, a3) \
+	VREV16 a0.B16, a0.B16 \
+	VREV16 a1.B16, a1.B16 \
+	VREV16 a2.B16, a2.B16 \
+	VREV16 a3.B16, a3.B16 \
+	VST4.P [a0.H8, a1.H8, a2.H8, a3.H8], 64(R1)
+
+// func encryptNumbers(keys *schedule, dst *uint64, first *[4]uint16, n int)
+TEXT ·encryptNumbers(SB), NOSPLIT, $0-32
+	MOVD   keys+0(FP), R4
+	MOVD   dst+8(FP), R1
+	MOVD   first+16(FP), R2
+	MOVD   n+24(FP), R3
+	MOVHU  (R2), R6
+	REV16W R6, R6           // the low bits of the next number
+	MOVD   $order<>(SB), R7
+
+numbers:
 	SUBS $32, R3
 	BLT  done
-	VLD4.P 64(R2), [V0.H8, V1.H8, V2.H8, V3.H8]
-	VLD4.P 64(R2), [V4.H8, V5.H8, V6.H8, V7.H8]
-	VLD4.P 64(R2), [V8.H8, V9.H8, V10.H8, V11.H8]
-	VLD4.P 64(R2), [V12.H8, V13.H8, V14.H8, V15.H8]
+	VDUP R6, V16.H8
+	VLD1 (R7), [V20.H8, V21.H8, V22.H8, V23.H8]
+	NUMBERS(V20, V0, V1, V2, V3)
+	NUMBERS(V21, V4, V5, V6, V7)
+	NUMBERS(V22, V8, V9, V10, V11)
+	NUMBERS(V23, V12, V13, V14, V15)
+	ADD  $32, R6
 	MOVD R4, R0
 	MOVD $4, R5
 
 steps:
-	STEP(V3, V2, V1, V0, V7, V6, V5, V4, V11, V10, V9, V8, V15, V14, V13, V12)
-	STEP(V1, V0, V3, V2, V5, V4, V7, V6, V9, V8, V11, V10, V13, V12, V15, V14)
+	STEP(V0, V1, V2, V3, V4, V5, V6, V7, V8, V9, V10, V11, V12, V13, V14, V15)
+	STEP(V2, V3, V0, V1, V6, V7, V4, V5, V10, V11, V8, V9, V14, V15, V12, V13)
 	SUB  $1, R5
 	CBNZ R5, steps
 
 	VLD4R (R0), [V20.H8, V21.H8, V22.H8, V23.H8]
-	WHITEN(V3, V2, V1, V0)
-	WHITEN(V7, V6, V5, V4)
-	WHITEN(V11, V10, V9, V8)
-	WHITEN(V15, V14, V13, V12)
-	VST4.P [V0.H8, V1.H8, V2.H8, V3.H8], 64(R1)
-	VST4.P [V4.H8, V5.H8, V6.H8, V7.H8], 64(R1)
-	VST4.P [V8.H8, V9.H8, V10.H8, V11.H8], 64(R1)
-	VST4.P [V12.H8, V13.H8, V14.H8, V15.H8], 64(R1)
-	B    blocks
+	WHITEN(V0, V1, V2, V3)
+	WHITEN(V4, V5, V6, V7)
+	WHITEN(V8, V9, V10, V11)
+	WHITEN(V12, V13, V14, V15)
+	STORE(V0, V1, V2, V3)
+	STORE(V4, V5, V6, V7)
+	STORE(V8, V9, V10, V11)
+	STORE(V12, V13, V14, V15)
+	B    numbers
 
 done:
 	RET

@@ -12,7 +12,8 @@ var (
 // maxWidth is the largest width of a backend.
 const maxWidth = 32
 
-// encryptBlocks encrypts n blocks, a multiple of maxWidth.
+// encryptNumbers encrypts n numbers, a multiple of maxWidth, of which first has the words of the
+// first one. They differ only in their low 16 bits.
 //
 //go:noescape
-func encryptBlocks(keys *schedule, dst, src *uint64, n int)
+func encryptNumbers(keys *schedule, dst *uint64, first *[4]uint16, n int)

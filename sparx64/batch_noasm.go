@@ -1,5 +1,0 @@
-//go:build !(amd64 || arm64) || purego
-
-package sparx64
-
-func encryptBatch(s *schedule, dst, src []uint64) { encryptPortable(s, dst, src) }
