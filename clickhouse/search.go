@@ -26,8 +26,7 @@ type Search struct {
 // columns see [Schema.Trace]. For the next page set To to the last Timestamp: all
 // spans of exactly that time are on the previous page, even beyond its limit.
 //
-// With a service, ServiceFirst reads the spans of that service within the time
-// range. With attributes, bloom filters exclude granules without such values.
+// With a service it reads the spans of that service within the time range. With attributes, bloom filters exclude granules without such values.
 func (s Schema) Search(q Search) (Query, error) {
 	params, err := s.between(q.From, q.To)
 	if err != nil {

@@ -143,7 +143,7 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	}
 	some := func(ids ...[16]byte) string {
 		if l == exporter {
-			return exporterTraces(ids)
+			return exporterTraces(table, ids)
 		}
 		return bind(clickhouse.Traces(s, ids))
 	}
@@ -211,14 +211,14 @@ func (d *dataset) ids(ctx context.Context, query string) (ids [][16]byte, err er
 
 // exporterTraces finds the time of traces in the lookup table first, as the exporter's documentation
 // has it.
-func exporterTraces(ids [][16]byte) string {
+func exporterTraces(table string, ids [][16]byte) string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = "'" + hex.EncodeToString(id[:]) + "'"
 	}
-	return strings.NewReplacer("{ids}", "TraceId IN ("+strings.Join(texts, ", ")+")").Replace("SELECT * FROM spans WHERE {ids}\n" +
-		"AND Timestamp >= (SELECT min(Start) FROM spans_trace_id_ts WHERE {ids})\n" +
-		"AND Timestamp <= (SELECT max(End) + 1 FROM spans_trace_id_ts WHERE {ids})\nORDER BY TraceId, Timestamp, SpanId")
+	return strings.NewReplacer("{ids}", "TraceId IN ("+strings.Join(texts, ", ")+")", "{table}", table).Replace("SELECT * FROM {table} WHERE {ids}\n" +
+		"AND Timestamp >= (SELECT min(Start) FROM {table}_trace_id_ts WHERE {ids})\n" +
+		"AND Timestamp <= (SELECT max(End) + 1 FROM {table}_trace_id_ts WHERE {ids})\nORDER BY TraceId, Timestamp, SpanId")
 }
 
 // bind puts the values into the text. The queries here are valid by construction.

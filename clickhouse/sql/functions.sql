@@ -39,11 +39,6 @@ CREATE OR REPLACE FUNCTION traceIDIsOurs AS (id, now, max_age, skew) ->
     ifNull(substring(id, 1, 16) != '0000000000000000' AND traceIDTime(id) >= toDateTime64(now, 9, 'UTC') - max_age
            AND traceIDTime(id) <= toDateTime64(now, 9, 'UTC') + skew, 0);
 
--- traceIDNotBefore: the earliest time of a span of the trace, if clocks differ by at most slack, an interval. It is 1970
--- where the ID has no time or one in the future, as most foreign IDs have.
-CREATE OR REPLACE FUNCTION traceIDNotBefore AS (id, slack) ->
-    if(ifNull(traceIDTime(id) <= now64(3, 'UTC') + slack, 0), assumeNotNull(traceIDTime(id)) - slack, toDateTime64(0, 3, 'UTC'));
-
 -- traceIDAt: an ID for a record that has none in order: its time, a number to distinguish records of one
 -- millisecond (its low 23 bits are used) and a low half, all of the caller's. NULL for a time before 2020 or past 2089.
 CREATE OR REPLACE FUNCTION traceIDAt AS (t, seq, low) ->

@@ -130,10 +130,6 @@ func TestBoundsAgreeWithGo(t *testing.T) {
 		"traceIDAt(NULL, 0, 1)":                                                          null,
 		"traceIDAt(toDateTime64('2020-01-01 00:00:00', 3, 'UTC'), 0, 1)":                 "00000000000000010000000000000001",
 		"traceIDAt(toDateTime64('2020-01-01 00:00:00.001', 3, 'UTC'), 8388608 + 5, 255)": "000000000080000500000000000000ff",
-		// What is in the future, or no ID, has no bound.
-		"traceIDNotBefore('" + traceid.Min(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String() + "', INTERVAL 3600 SECOND)": "2026-10-15 09:00:00.000",
-		"traceIDNotBefore('" + strings.Repeat("f", 32) + "', INTERVAL 3600 SECOND)":                                              "1970-01-01 00:00:00.000",
-		"traceIDNotBefore('abc', INTERVAL 3600 SECOND)":                                                                          "1970-01-01 00:00:00.000",
 	} {
 		e.is(want, "SELECT "+query)
 	}
