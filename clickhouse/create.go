@@ -3,7 +3,6 @@ package clickhouse
 import (
 	"context"
 	"database/sql"
-	_ "embed" // the SQL
 	"fmt"
 	"regexp"
 	"strconv"
@@ -96,15 +95,10 @@ func (s Schema) MaterializeIndexes() (p Plan, err error) {
 	return p, s.validate()
 }
 
-//go:embed sql/functions.sql
-var functions string
-
-var comment = regexp.MustCompile(`(?m)^--.*\n`)
-
 // functions is the step that creates the functions on trace IDs, which belong to the server, not to a database.
 func (s Schema) functions() Step {
 	step := Step{Does: "the functions on trace IDs exist"}
-	for statement := range strings.SplitSeq(comment.ReplaceAllString(functions, ""), ";") {
+	for statement := range strings.SplitSeq(template("functions"), ";") {
 		if statement = strings.TrimSpace(statement); statement != "" {
 			step.SQL = append(step.SQL, strings.Replace(statement, " AS (", s.onCluster()+" AS (", 1))
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -180,20 +181,9 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
 		all = s.within([]string{near, s.outlying(ids)})
 		near += " AND NOT " + outlier
 	}
-	// GLOBAL, so that on a cluster the limit is that of all shards together.
 	return Query{
-		SQL: fmt.Sprintf(`SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
-    count() AS Spans, countIf(StatusCode IN ('STATUS_CODE_ERROR', 'Error')) AS Errors,
-    argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service,
-    argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
-FROM %[1]s
-WHERE TraceId GLOBAL IN (
-        SELECT DISTINCT TraceId FROM %[1]s
-        WHERE %[2]s
-            AND %[3]s
-        ORDER BY TraceId DESC LIMIT %[4]d)%[5]s
-GROUP BY TraceId
-ORDER BY TraceId DESC%[6]s`, s.quoted(""), ids, near, limit, all, s.settings()),
+		SQL: s.render("newest", "{ids}", ids, "{near}", near, "{limit}", strconv.Itoa(limit), "{times}", all,
+			"{settings}", s.settings()),
 		Params: params,
 	}, nil
 }

@@ -2,23 +2,41 @@ package clickhouse
 
 import (
 	"cmp"
-	_ "embed" // the SQL
+	"embed"
 	"fmt"
 	"regexp"
 	"strings"
 	"time"
 )
 
-var (
-	//go:embed sql/columns.sql
-	definitions string
-	//go:embed sql/outliers.sql
-	outlierDefinitions string
-)
+//go:embed sql
+var files embed.FS
+
+var comment = regexp.MustCompile(`(?m)^--.*\n`)
+
+// template returns one of the files of SQL, without comments.
+func template(name string) string {
+	text, err := files.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err) // no such file: a mistake here
+	}
+	return strings.TrimSpace(comment.ReplaceAllString(string(text), ""))
+}
+
+// render fills in a template, in which {spans} stands for the quoted name of that table, and so on.
+func (s Schema) render(name string, more ...string) string {
+	return strings.NewReplacer(append([]string{
+		"{spans}", s.quoted(""),
+		"{outliers}", s.quoted(outlierTimes), "{outlier_rows}", s.quoted(outlierTimes + s.rows()),
+		"{lookup}", s.quoted(lookup),
+		"{on_cluster}", s.onCluster(),
+		"{outlier}", outlier, "{bucket}", bucket,
+	}, more...)...).Replace(template(name))
+}
 
 // columns are those that the Collector's exporter writes: what defines each, its name, and its
 // type as in system.columns.
-var columns = regexp.MustCompile("(?m)^    `?([\\w.]+)`? (.+?) CODEC").FindAllStringSubmatch(definitions, -1)
+var columns = regexp.MustCompile("(?m)^    `?([\\w.]+)`? (.+?) CODEC").FindAllStringSubmatch(template("spans"), -1)
 
 // columnNames is the list of the exporter's columns.
 func columnNames() string {
@@ -78,17 +96,20 @@ func (s Schema) createRows(suffix string, c carried) string {
 	if c.comment != "" {
 		c.comment = "\nCOMMENT " + quoteText(c.comment)
 	}
-	elements := append([]string{strings.TrimSuffix(definitions, "\n")}, c.elements...)
-	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s (\n%s\n) ENGINE = %s\nPARTITION BY toDate(Timestamp)\n"+
-		"PRIMARY KEY (%s)\nORDER BY (%s)%s\nSETTINGS %s%s",
-		s.quoted(suffix), s.onCluster(), strings.Join(elements, ",\n    "), cmp.Or(c.engine, s.engine()),
-		primaryKey, sortingKey, ttl, strings.Join(append([]string{settings}, c.settings...), ", "), c.comment)
+	var elements string
+	for _, element := range c.elements {
+		elements += ",\n    " + element
+	}
+	return s.render("spans", "{table}", s.quoted(suffix), "{elements}", elements,
+		"{engine}", cmp.Or(c.engine, s.engine()), "{primary_key}", primaryKey, "{sorting_key}", sortingKey,
+		"{ttl}", ttl, "{settings}", strings.Join(append([]string{settings}, c.settings...), ", "), "{comment}", c.comment)
 }
 
-// front is the step that creates the Distributed table in front of the rows, or of the lookup table's.
+// front is the step that creates the Distributed table in front of the rows, or of the outliers'.
 func (s Schema) front(suffix string) Step {
-	return s.exists(suffix, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s\nENGINE = Distributed(%s, %s, %s, %s)",
-		s.quoted(suffix), s.onCluster(), s.quoted(suffix+s.rows()), s.quotedCluster(), s.inDatabase(), quoteName(s.named(suffix+s.rows())), shard))
+	local := suffix + s.rows()
+	return s.exists(suffix, s.render("front", "{table}", s.quoted(suffix), "{local}", s.quoted(local),
+		"{cluster}", s.quotedCluster(), "{database}", s.inDatabase(), "{local_name}", quoteName(s.named(local)), "{shard}", shard))
 }
 
 // ttlOf is the expression for a column of times.
@@ -112,19 +133,15 @@ const (
 )
 
 // outliers are the steps that create the table of the times of outliers, and the materialized view
-// that fills it from the table that holds the rows. The table has a row for each trace and four
-// hours in which the trace has outliers, and that for each inserted block. Its TTL is for End.
+// that fills it from the table that holds the rows. The TTL is for End.
 func (s Schema) outliers(from, engine, ttl string) []Step {
 	rows := outlierTimes + s.rows()
-	steps := []Step{s.exists(rows, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s (\n%s) ENGINE = %s\n"+
-		"PARTITION BY toDate(Start)\nORDER BY (TraceId, Start)%s\n"+
-		"SETTINGS index_granularity = 1024, ttl_only_drop_parts = 1",
-		s.quoted(rows), s.onCluster(), outlierDefinitions, engine, ttl))}
+	steps := []Step{s.exists(rows, s.render("outliers", "{engine}", engine, "{ttl}", ttl))}
 	if s.Cluster != "" {
 		steps = append(steps, s.front(outlierTimes))
 	}
-	return append(steps, s.exists(outlierFeed, fmt.Sprintf("CREATE MATERIALIZED VIEW IF NOT EXISTS %s%s TO %s AS\n%s",
-		s.quoted(outlierFeed), s.onCluster(), s.quoted(rows), s.selectOutliers(from))))
+	feed := "CREATE MATERIALIZED VIEW IF NOT EXISTS " + s.quoted(outlierFeed) + s.onCluster() + " TO " + s.quoted(rows) + " AS\n"
+	return append(steps, s.exists(outlierFeed, feed+s.render("outlier_times", "{from}", from)))
 }
 
 // fillOutliers is the step that adds the times of outliers that were stored before the materialized
@@ -133,36 +150,20 @@ func (s Schema) fillOutliers(from string) Step {
 	return Step{
 		Does: s.named(outlierTimes) + " has the times of the outliers that are stored",
 		SQL: []string{"INSERT INTO " + s.quoted(outlierTimes+s.rows()) + " (TraceId, Start, End)\n" +
-			s.selectOutliers(from)},
+			s.render("outlier_times", "{from}", from)},
 	}
-}
-
-// selectOutliers returns the query for the rows of the table of outliers' times.
-func (s Schema) selectOutliers(from string) string {
-	return fmt.Sprintf("SELECT TraceId, min(Timestamp) AS Start, max(Timestamp) AS End\nFROM %s\n"+
-		"WHERE TraceId != '' AND %s\nGROUP BY TraceId, %s", from, outlier, bucket)
 }
 
 // traceTimes are the steps that create views with the names of the exporter's lookup table and of
 // the view that fills it: an exporter that creates its schema at the start then finds everything
 // there and adds nothing. If the lookup table exists, nothing changes.
-//
-// The times of outliers are those of their table, so no bloom filter of theirs is read. Tools ask
-// for the start and then for the end of one trace. With its setting the second question takes the
-// granules from the query condition cache that the first one filled.
 func (s Schema) traceTimes() []Step {
-	from := "SELECT TraceId, Timestamp AS Start, Timestamp AS End FROM " + s.quoted("")
-	if !s.Overlay {
-		from += "\n    WHERE NOT " + outlier + "\n    UNION ALL SELECT TraceId, Start, End FROM " + s.quoted(outlierTimes)
+	view := "lookup"
+	if s.Overlay {
+		view = "lookup_overlay"
 	}
-	return []Step{
-		s.exists(lookup, fmt.Sprintf("CREATE VIEW IF NOT EXISTS %s%s AS\n"+
-			"SELECT TraceId, toDateTime(min(Start)) AS Start, toDateTime(max(End)) AS End\nFROM (\n    %s)\n"+
-			"WHERE TraceId != '' GROUP BY TraceId\nSETTINGS use_skip_indexes_on_data_read = 0",
-			s.quoted(lookup), s.onCluster(), from)),
-		s.exists(lookupFeed, fmt.Sprintf("CREATE VIEW IF NOT EXISTS %s%s AS\nSELECT TraceId, Start, End FROM %s",
-			s.quoted(lookupFeed), s.onCluster(), s.quoted(lookup))),
-	}
+	feed := "CREATE VIEW IF NOT EXISTS " + s.quoted(lookupFeed) + s.onCluster() + " AS\nSELECT TraceId, Start, End FROM " + s.quoted(lookup)
+	return []Step{s.exists(lookup, s.render(view)), s.exists(lookupFeed, feed)}
 }
 
 func (s Schema) engine() string {

@@ -1,3 +1,5 @@
+-- The exporter's columns, and the indexes.
+CREATE TABLE IF NOT EXISTS {table}{on_cluster} (
     Timestamp DateTime64(9) CODEC(T64, ZSTD(1)),
     TraceId String CODEC(ZSTD(1)),
     SpanId String CODEC(ZSTD(1)),
@@ -27,4 +29,9 @@
     INDEX idx_res_attr_value mapValues(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
     INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
     INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 2,
-    INDEX idx_duration Duration TYPE minmax GRANULARITY 8
+    INDEX idx_duration Duration TYPE minmax GRANULARITY 8{elements}
+) ENGINE = {engine}
+PARTITION BY toDate(Timestamp)
+PRIMARY KEY ({primary_key})
+ORDER BY ({sorting_key}){ttl}
+SETTINGS {settings}{comment}
