@@ -3,7 +3,6 @@ module github.com/traceflake/traceflake
 go 1.26.0
 
 require (
-	go.etcd.io/bbolt v1.5.0
 	go.opentelemetry.io/contrib/propagators/b3 v1.47.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/metric v1.47.0

@@ -22,7 +22,7 @@ require (
 	github.com/traceflake/traceflake/lease/s3store v0.1.0
 	github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc v0.1.0
 	github.com/versity/versitygw v1.8.0
-	go.etcd.io/bbolt v1.5.0
+	go.etcd.io/bbolt v1.5.0 // indirect
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.etcd.io/etcd/server/v3 v3.7.3
 	go.opentelemetry.io/collector/component v1.67.0

@@ -14,7 +14,7 @@ const callTimeout = 5 * time.Second
 // calls is the store as a Keeper calls it: each call is bounded and counted.
 type calls struct {
 	Store
-	codec  *randflake.Codec
+	codec  *randflake.Codec // nil until an embedded store's was read
 	counts *counts
 }
 

@@ -3,7 +3,7 @@
 //
 // A [Store] divides the nodes into blocks and grants each to one holder at a time. A [Keeper]
 // holds one or more grants, renews them in the background and generates IDs with them, without
-// I/O. Stores have their own packages: boltstore for the processes of one host; pgstore,
+// I/O. Stores have their own packages: filestore for the processes of one host; pgstore,
 // etcdstore, k8sstore and s3store for a fleet. [Start] starts a Keeper. Package driver is for
 // authors of stores; its Open opens a store by URL. The metrics of a Keeper are listed in
 // docs/metrics.md.
@@ -63,7 +63,7 @@
 // without a random number generator, and clocks equal to the nanosecond.
 //
 // All of this holds if the copies use one store. A store that is copied with the machine, as a
-// bolt file on its disk is, grants the same nodes to both; see package boltstore.
+// lease directory on its disk is, grants the same nodes to both; see package filestore.
 //
 // Detection by clocks is best effort: if the wall clock and the monotonic clock diverge by more
 // than a second between two seconds of use, or between two checks a minute apart, the machine was

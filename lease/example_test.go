@@ -9,7 +9,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// A service leases nodes and makes IDs with them. Its store is one of boltstore, pgstore or
+// A service leases nodes and makes IDs with them. Its store is one of filestore, pgstore or
 // etcdstore; this one is in memory. Package setup does all of this as the environment configures
 // it.
 func ExampleStart() {

@@ -95,12 +95,14 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	if s == nil {
 		return nil, errors.New("lease: no store")
 	}
-	if _, err := c.Encode(randflake.Parts{Time: time.Unix(randflake.Epoch, 0)}); err != nil {
-		return nil, fmt.Errorf("lease: %w", err) // it has no secret
-	}
 	cfg, err := newConfig(opts)
 	if err != nil {
 		return nil, err
+	}
+	if c != nil || cfg.codec == nil {
+		if _, err := c.Encode(randflake.Parts{Time: time.Unix(randflake.Epoch, 0)}); err != nil {
+			return nil, fmt.Errorf("lease: %w", err) // it has no secret
+		}
 	}
 	k := &Keeper{
 		store:     calls{s, c, newCounts()},

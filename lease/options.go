@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/lease/internal/owner"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // Option configures a [Keeper].
@@ -22,7 +24,8 @@ type config struct {
 	clock     clock
 	meters    metric.MeterProvider
 	report    func(error)
-	machine   func() uint64 // changes when this machine is restored from a snapshot
+	codec     func(context.Context) (*randflake.Codec, error) // of the store's own secret
+	machine   func() uint64                                   // changes when this machine is restored from a snapshot
 }
 
 // minKeeperTTL leaves a whole second for a renewal at half the TTL.
@@ -31,11 +34,18 @@ const minKeeperTTL = 2 * time.Second
 // WithTTL sets how long a grant lasts, and thus how long IDs are generated while the store is
 // unreachable. The block of a crashed process stays unused for as long. Copies of a machine that
 // does not report restores share IDs for about half of it, or all of it if the store is
-// unavailable. A grant is renewed at half its TTL, which takes a bolt file some milliseconds and
+// unavailable. A grant is renewed at half its TTL, which takes a directory some milliseconds and
 // a server one or two round trips, so a TTL of a minute burdens neither. The range is 2 s to
 // [MaxTTL], the default [DefaultTTL].
 func WithTTL(d time.Duration) Option {
 	return func(c *config) { c.ttl = d }
+}
+
+// WithOwnSecret is for a store that has a secret of its own, when [Start] is given no codec: read
+// returns it, or why the store is unavailable. The Keeper calls it until it has the codec, which it
+// needs before the first lease.
+func WithOwnSecret(read func(context.Context) (*randflake.Codec, error)) Option {
+	return func(c *config) { c.codec = read }
 }
 
 // WithMaxBlocks sets how many blocks a busy process may hold at once, from 1 on; the default is

@@ -167,7 +167,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 		return
 	}
 	if !k.known {
-		if _, err := k.store.Describe(ctx); err != nil {
+		if err := k.open(ctx); err != nil {
 			k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures, maxBackoff)
 			k.failed(ctx, "open the store", err)
 			return
@@ -210,6 +210,19 @@ func (k *Keeper) acquire(ctx context.Context) {
 		return
 	}
 	k.prove(t)
+}
+
+// open reads the codec, if it is the store's own, and compares it with the store's description.
+func (k *Keeper) open(ctx context.Context) (err error) {
+	if k.store.codec == nil {
+		limited, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		if k.store.codec, err = k.cfg.codec(limited); err != nil {
+			return err
+		}
+	}
+	_, err = k.store.Describe(ctx)
+	return err
 }
 
 // collides reports whether a new grant has seconds that an earlier term used or that belong to

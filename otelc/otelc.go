@@ -6,7 +6,7 @@
 //
 // Every TracerProvider without WithIDGenerator then uses a generator that the environment
 // configures, as [setup.FromEnv] describes. All providers share it; the Shutdown of the last one
-// returns the lease. bolt and Kubernetes stores are included; the service imports any other. The
+// returns the lease. file and Kubernetes stores are included; the service imports any other. The
 // propagator [xtraceid] is registered with autoprop, so OTEL_PROPAGATORS can name it.
 //
 // An invalid setting is reported to [otel.Handle], and IDs are those of zero configuration; with

@@ -9,7 +9,7 @@
 //
 // The variables are
 //
-//	TRACEFLAKE_STORE        where nodes are leased: bolt:PATH, postgres://…, etcd://…,
+//	TRACEFLAKE_STORE        where nodes are leased: file:DIR, postgres://…, etcd://…,
 //	                        k8s://…, s3://…
 //	TRACEFLAKE_SECRET_FILE  the store's secrets, one per line; new IDs use the first
 //	TRACEFLAKE_TTL          how long a lease lasts, such as 10m; default 10m
@@ -20,7 +20,7 @@
 // configuration.
 //
 // An operator creates a store once, with `traceflake lease create`, which writes the secret file. A
-// process never creates one, except for a bolt file, which has a secret of its own. bolt is part of
+// process never creates one, except for a directory, which has a secret of its own. file is part of
 // this package; other stores register themselves when they are imported:
 //
 //	import _ "github.com/traceflake/traceflake/lease/pgstore"

@@ -151,7 +151,7 @@ func (c Config) Address() string {
 	if parts := address.FindStringSubmatch(c.Store); parts != nil {
 		return parts[1] + parts[2]
 	}
-	if c.Store == "" || strings.HasPrefix(c.Store, "bolt:") {
+	if c.Store == "" || strings.HasPrefix(c.Store, "file:") {
 		return c.Store
 	}
 	return "…"

@@ -22,7 +22,7 @@ func ExampleFromEnv() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	os.Setenv(setup.StoreVar, "bolt:"+filepath.Join(dir, "leases.db")) // as the deployment does
+	os.Setenv(setup.StoreVar, "file:"+filepath.Join(dir, "leases")) // as the deployment does
 	defer os.Unsetenv(setup.StoreVar)
 
 	ids, err := setup.FromEnv(ctx)
@@ -44,7 +44,7 @@ func ExampleFromEnv() {
 	// Output: true 0
 }
 
-// With a secret, the fleet's or that of a bolt file, the fleet's own IDs are distinguished from
+// With a secret, the fleet's or that of a directory, the fleet's own IDs are distinguished from
 // others.
 func ExampleIDs_Verifier() {
 	ctx := context.Background()
@@ -53,7 +53,7 @@ func ExampleIDs_Verifier() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	ids, err := setup.Config{Store: "bolt:" + filepath.Join(dir, "leases.db")}.Open(ctx)
+	ids, err := setup.Config{Store: "file:" + filepath.Join(dir, "leases")}.Open(ctx)
 	if err != nil {
 		panic(err)
 	}

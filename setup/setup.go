@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -15,8 +16,8 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/lease"
-	_ "github.com/traceflake/traceflake/lease/boltstore" // registers bolt:PATH
 	"github.com/traceflake/traceflake/lease/driver"
+	_ "github.com/traceflake/traceflake/lease/filestore" // registers file:DIR
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -26,10 +27,10 @@ import (
 //
 // [sdktrace.IDGenerator]: https://pkg.go.dev/go.opentelemetry.io/otel/sdk/trace#IDGenerator
 type IDs struct {
-	gen     *idgen.Generator // nil in a zero IDs, and if Open failed
-	keyring *randflake.Keyring
-	keeper  *lease.Keeper // nil without leases
-	store   driver.Store  // nil without leases
+	gen     *idgen.Generator                  // nil in a zero IDs, and if Open failed
+	keyring atomic.Pointer[randflake.Keyring] // nil until the store's own secret was read
+	keeper  *lease.Keeper                     // nil without leases
+	store   driver.Store                      // nil without leases
 
 	shutdown    sync.Once
 	shutdownErr error
@@ -94,7 +95,7 @@ func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 
 // OnRestore must be called after this process was restored from a snapshot. When it returns,
 // everything that was generated, leased or drawn before is discarded; see
-// [idgen.Generator.OnRestore]. A bolt file is refused from then on, because it may have been copied
+// [idgen.Generator.OnRestore]. A lease directory is refused from then on, because it may have been copied
 // as well.
 func (ids *IDs) OnRestore() {
 	if store, ok := ids.store.(driver.Embedded); ok {
@@ -112,35 +113,49 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 		ids.store = nil
 		return c.explain(err)
 	}
-	if ids.keyring, err = c.secrets(ctx, ids.store); err != nil {
+	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
+	own, err := c.secrets(ctx, ids)
+	if err != nil {
 		return err
 	}
-	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
+	if own != nil {
+		opts = append(opts, lease.WithOwnSecret(own))
+	}
 	if c.TTL != 0 {
 		opts = append(opts, lease.WithTTL(c.TTL))
 	}
 	if c.MaxBlocks != 0 {
 		opts = append(opts, lease.WithMaxBlocks(c.MaxBlocks))
 	}
-	if ids.keeper, err = lease.Start(ctx, ids.store, ids.keyring.Codec(), opts...); err != nil {
+	if ids.keeper, err = lease.Start(ctx, ids.store, ids.Keyring().Codec(), opts...); err != nil {
 		return fmt.Errorf("setup: %w", err)
 	}
 	return c.wait(ctx, ids.keeper)
 }
 
-// secrets returns the secrets with which the store's leases are used: its own or the file's.
-func (c Config) secrets(ctx context.Context, s driver.Store) (*randflake.Keyring, error) {
-	own, embedded := s.(driver.Embedded)
+// secrets reads the secrets with which the store's leases are used: its own or the file's. If its own
+// cannot be read now, it returns what reads them later: a disk that is full, read-only, busy or not
+// mounted yet is a store that is unavailable.
+func (c Config) secrets(ctx context.Context, ids *IDs) (later func(context.Context) (*randflake.Codec, error), err error) {
+	own, embedded := ids.store.(driver.Embedded)
 	switch {
 	case embedded && c.SecretFile != "":
 		return nil, bad(SecretFileVar, c.SecretFile, fmt.Errorf("%s=%s has a secret of its own; "+
 			"unset this variable, or use a store that several hosts can share", StoreVar, c.Address()))
 	case embedded:
-		codec, err := driver.Ensure(ctx, own, cmp.Or(c.TTL, lease.DefaultTTL).Truncate(time.Second))
-		if err != nil {
-			return nil, c.explain(err)
+		read := func(ctx context.Context) (*randflake.Codec, error) {
+			codec, err := driver.Ensure(ctx, own, cmp.Or(c.TTL, lease.DefaultTTL).Truncate(time.Second))
+			if err == nil {
+				ids.keyring.Store(randflake.NewKeyring(codec))
+			}
+			return codec, err
 		}
-		return randflake.NewKeyring(codec), nil
+		first, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if _, err := read(first); err != nil {
+			return read, nil
+		}
+		return nil, nil
 	case c.SecretFile == "":
 		return nil, fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease create` wrote for this store",
 			ErrConfig, StoreVar, c.Address(), SecretFileVar)
@@ -149,7 +164,8 @@ func (c Config) secrets(ctx context.Context, s driver.Store) (*randflake.Keyring
 	if err != nil {
 		return nil, fmt.Errorf("setup: %s: %w", SecretFileVar, err)
 	}
-	return k, nil
+	ids.keyring.Store(k)
+	return nil, nil
 }
 
 // wait waits for the first lease. The Keeper reports why there is none, and keeps trying. Only a
@@ -222,13 +238,14 @@ func (ids *IDs) ReadyHandler() http.Handler {
 }
 
 // Keyring returns the secrets with which IDs are generated and decoded: those of the file, or the
-// store's own. It is nil in zero configuration, whose secret is not available.
-func (ids *IDs) Keyring() *randflake.Keyring { return ids.keyring }
+// store's own. It is nil in zero configuration, whose secret is not available, and while a store that
+// has its own has been unavailable since the start.
+func (ids *IDs) Keyring() *randflake.Keyring { return ids.keyring.Load() }
 
 // Verifier returns a verifier of IDs generated under the secrets of [IDs.Keyring]. In zero
 // configuration it refuses everything except what [traceid.WithPlausible] accepts.
 func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
-	return traceid.NewVerifier(ids.keyring, opts...)
+	return traceid.NewVerifier(ids.Keyring(), opts...)
 }
 
 // Shutdown returns the leases, closes the store and ends the metrics of IDs. Call it after

@@ -28,8 +28,8 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/lookup"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
@@ -167,11 +167,11 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// One host without a secret file: the first process creates the bolt file, which has its own secret.
-func TestBolt(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases.db")
-	g := fromEnv(t, map[string]string{setup.StoreVar: "bolt:" + path, setup.TTLVar: "90s"})
-	own, err := boltstore.New(path)
+// One host without a secret file: the first process creates the directory, which has its own secret.
+func TestOwnSecret(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "leases")
+	g := fromEnv(t, map[string]string{setup.StoreVar: "file:" + path, setup.TTLVar: "90s"})
+	own, err := filestore.New(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,37 +181,42 @@ func TestBolt(t *testing.T) {
 	}
 	id, _ := g.NewIDs(t.Context())
 	if !traceid.Inspect(randflake.NewKeyring(codec), id).Agree || !traceid.Inspect(g.Keyring(), id).Agree {
-		t.Error("the ID, or the keyring, is not of the file's secret")
+		t.Error("the ID, or the keyring, is not of the directory's secret")
 	}
 	if d, err := own.Describe(t.Context()); err != nil || d.LongestTTL != 90*time.Second {
-		t.Errorf("the file is described as %+v, %v", d, err)
+		t.Errorf("the store is described as %+v, %v", d, err)
 	}
 }
 
-// A lease file is copied with its machine. Once they are told of the restore, copies
-// make no IDs with leases of their files, which grant the same nodes under one secret.
-func TestRestoredWithACopyOfTheFile(t *testing.T) {
+// A lease directory is copied with its machine. Once they are told of the restore, copies
+// make no IDs with leases of their directories, which grant the same nodes under one secret.
+func TestRestoredWithACopy(t *testing.T) {
 	quiet(t)
-	paths := [2]string{filepath.Join(t.TempDir(), "leases.db"), filepath.Join(t.TempDir(), "leases.db")}
+	path := filepath.Join(t.TempDir(), "leases")
 	// Few blocks, so that the copies take the same one at once.
 	d, err := driver.NewDescription(lease.Description{BlockSize: 32768})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := boltstore.New(paths[0]); err != nil || s.Create(t.Context(), d) != nil {
+	if s, err := filestore.New(path); err != nil || s.Create(t.Context(), d) != nil {
 		t.Fatal(err)
 	}
 	var machines [2]*setup.IDs
-	for i, path := range paths {
-		machines[i] = fromEnv(t, map[string]string{setup.StoreVar: "bolt:" + path})
+	before := map[string][]byte{}
+	files, err := filepath.Glob(filepath.Join(path, "*"))
+	for _, f := range files {
+		data, readErr := os.ReadFile(f)
+		before[f], err = data, errors.Join(err, readErr)
+	}
+	for i := range machines {
+		machines[i] = fromEnv(t, map[string]string{setup.StoreVar: "file:" + path})
 		if err := machines[i].Ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
+		for f, data := range before { // as if the other machine had not been there
+			err = errors.Join(err, os.WriteFile(f, data, 0o600))
 		}
-		if err := os.WriteFile(paths[1-i], data, 0o600); err != nil { // both have one file in the end
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,9 +234,46 @@ func TestRestoredWithACopyOfTheFile(t *testing.T) {
 			seen[low] = true
 		}
 	}
-	if err := machines[0].Ready(t.Context()); !errors.Is(err, boltstore.ErrCopied) {
-		t.Errorf("ready: %v, want %v", err, boltstore.ErrCopied)
+	if err := machines[0].Ready(t.Context()); !errors.Is(err, filestore.ErrCopied) {
+		t.Errorf("ready: %v, want %v", err, filestore.ErrCopied)
 	}
+}
+
+// A directory that cannot be used now does not stop a start: it is a store that is unavailable, and is
+// used when it is back.
+func TestUnavailableDirectory(t *testing.T) {
+	quiet(t)
+	for what, c := range map[string]struct{ take, giveBack func(path string) error }{
+		"not mounted": {func(string) error { return nil }, func(path string) error { return os.Mkdir(filepath.Dir(path), 0o700) }},
+		"a file": {func(path string) error { return os.WriteFile(filepath.Dir(path), nil, 0o600) },
+			func(path string) error {
+				return errors.Join(os.Remove(filepath.Dir(path)), os.Mkdir(filepath.Dir(path), 0o700))
+			}},
+	} {
+		path := filepath.Join(t.TempDir(), "disk", "leases")
+		if err := c.take(path); err != nil {
+			t.Fatal(err)
+		}
+		ids := fromEnv(t, map[string]string{setup.StoreVar: "file:" + path})
+		id, _ := ids.NewIDs(t.Context())
+		if !id.IsValid() || ids.Fallbacks() == 0 || ids.Keyring() != nil {
+			t.Errorf("%s: the ID %s, %d fallbacks", what, id, ids.Fallbacks())
+		}
+		if err := c.giveBack(path); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		if err := ids.Ready(ctx); err != nil || ids.Keyring() == nil {
+			t.Errorf("%s: when it is back: %v", what, err)
+		}
+		cancel()
+	}
+	env(t, map[string]string{setup.StoreVar: "file:" + filepath.Join(t.TempDir(), "none", "leases"), setup.StrictVar: "1"})
+	ids, err := setup.FromEnv(t.Context()) // it may be mounted later
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = ids.Shutdown(t.Context())
 }
 
 func TestReady(t *testing.T) {
@@ -336,7 +378,7 @@ func TestShutdownAfterTheContextIsOver(t *testing.T) {
 func TestBadValues(t *testing.T) {
 	const store = "setup-test://user:hunter2@host"
 	dir := t.TempDir()
-	bolt := "bolt:" + filepath.Join(dir, "leases.db")
+	own := "file:" + filepath.Join(dir, "leases")
 	opened = &fakeStore{url: "none yet"}
 	fleet := func(vars ...string) map[string]string { return fleet(t, store, vars...) }
 	good, short := fleet()[setup.SecretFileVar], file(t, secret[:30])
@@ -355,7 +397,7 @@ func TestBadValues(t *testing.T) {
 		{"folder for a secret", fleet(setup.SecretFileVar, dir), "TRACEFLAKE_SECRET_FILE: read " + dir},
 		{"bad secret", fleet(setup.SecretFileVar, short), "TRACEFLAKE_SECRET_FILE: " + short + ": randflake: invalid keyring: line 1 has 30 characters"},
 		{"unknown store", fleet(setup.StoreVar, "redis://user:hunter2@host"),
-			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store: its URL must begin with one of: bolt:, "},
+			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store: its URL must begin with one of: file:, "},
 		{"store not imported", fleet(setup.StoreVar, "postgres://user:hunter2@host/db?sslmode=disable"),
 			`TRACEFLAKE_STORE=postgres://host/db: lease: unknown kind of store: postgres: ` +
 				`import _ "github.com/traceflake/traceflake/lease/pgstore"`},
@@ -375,13 +417,9 @@ func TestBadValues(t *testing.T) {
 		{"fewer blocks", fleet(setup.MaxBlocksVar, "-1"), "TRACEFLAKE_MAX_BLOCKS=-1: want a number of at least 1"},
 		{"too many blocks", fleet(setup.MaxBlocksVar, "99999999999999999999"), "want a number of at least 1"},
 		{"undecided", fleet(setup.StrictVar, "perhaps"), `TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
-		{"bolt with a fleet's secret", map[string]string{setup.StoreVar: bolt, setup.SecretFileVar: good},
+		{"a directory with a fleet's secret", map[string]string{setup.StoreVar: own, setup.SecretFileVar: good},
 			"has a secret of its own; unset this variable"},
-		{"bolt without a path", map[string]string{setup.StoreVar: "bolt:"}, "the path is empty"},
-		{"bolt without its folder", map[string]string{setup.StoreVar: "bolt:" + filepath.Join(dir, "missing", "leases.db")},
-			"the directory " + filepath.Join(dir, "missing") + " does not exist; create it"},
-		{"bolt below a file", map[string]string{setup.StoreVar: "bolt:" + filepath.Join(good, "leases.db")},
-			"not a directory"},
+		{"a directory without a path", map[string]string{setup.StoreVar: "file:"}, "the path is empty"},
 	} {
 		env(t, c.vars)
 		g, err := setup.FromEnv(t.Context())
@@ -397,7 +435,7 @@ func TestBadValues(t *testing.T) {
 			t.Errorf("%s: it repeats the path, or shows a secret: %s", c.name, text)
 		}
 	}
-	for _, made := range []string{"leases.db", "missing"} {
+	for _, made := range []string{"leases", "missing"} {
 		if _, err := os.Stat(filepath.Join(dir, made)); err == nil {
 			t.Errorf("a bad configuration created %s", made)
 		}
@@ -407,10 +445,10 @@ func TestBadValues(t *testing.T) {
 // The bounds of each value are valid.
 func TestBounds(t *testing.T) {
 	for want, vars := range map[setup.Config]map[string]string{
-		{Store: "bolt:x", TTL: 2 * time.Second, Strict: true}: {setup.TTLVar: "2s", setup.StrictVar: "true"},
-		{Store: "bolt:x", TTL: lease.MaxTTL, MaxBlocks: 1}:    {setup.TTLVar: "24h", setup.MaxBlocksVar: "1", setup.StrictVar: "0"},
+		{Store: "file:x", TTL: 2 * time.Second, Strict: true}: {setup.TTLVar: "2s", setup.StrictVar: "true"},
+		{Store: "file:x", TTL: lease.MaxTTL, MaxBlocks: 1}:    {setup.TTLVar: "24h", setup.MaxBlocksVar: "1", setup.StrictVar: "0"},
 	} {
-		vars[setup.StoreVar] = "bolt:x"
+		vars[setup.StoreVar] = "file:x"
 		env(t, vars)
 		if got, err := setup.Env(); got != want || errors.Join(err, got.Check()) != nil {
 			t.Errorf("%v: got %+v, %v, %v", vars, got, err, got.Check())

@@ -97,7 +97,7 @@ func throughServices(ctx context.Context, out io.Writer, dsn string, requests in
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	env := append(os.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint)
 	if _, set := os.LookupEnv(setup.StoreVar); !set {
-		env = append(env, setup.StoreVar+"=bolt:"+filepath.Join(dir, "leases.db"))
+		env = append(env, setup.StoreVar+"=file:"+filepath.Join(dir, "leases"))
 	}
 	program, err := build(ctx, dir, "examples/otelhttp")
 	if err != nil {

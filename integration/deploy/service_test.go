@@ -25,7 +25,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease/filestore"
 	_ "github.com/traceflake/traceflake/lease/k8sstore"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
 	_ "github.com/traceflake/traceflake/lease/s3store"
@@ -211,9 +211,9 @@ func TestCollectorIsStuck(t *testing.T) {
 		<-r.Context().Done() // the service has ended
 	}))
 	defer collector.Close()
-	file := filepath.Join(t.TempDir(), "leases.db")
+	file := filepath.Join(t.TempDir(), "leases")
 	cmd := exec.CommandContext(t.Context(), child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"), "orders", "127.0.0.1:0")
-	cmd.Env = []string{"TRACEFLAKE_STORE=bolt:" + file,
+	cmd.Env = []string{"TRACEFLAKE_STORE=file:" + file,
 		"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_EXPORTER_OTLP_TIMEOUT=60000"}
 	orders := start(t, cmd)
 	get(t, await(t, orders, 1, served)[0])
@@ -225,7 +225,7 @@ func TestCollectorIsStuck(t *testing.T) {
 	if len(sent) == 0 || <-sent != "/v1/traces" {
 		t.Error("the collector was not sent the spans")
 	}
-	store, err := boltstore.New(file)
+	store, err := filestore.New(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -84,7 +84,7 @@ func run(program, what string, env ...string) (words []string, logged string, er
 // held reports whether a lease of the store lasts longer than now.
 func held(t *testing.T, file string) bool {
 	t.Helper()
-	store, err := boltstore.Open(file)
+	store, err := filestore.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +99,8 @@ func held(t *testing.T, file string) bool {
 // A service that contains no line of traceflake gets ordered IDs under a lease, which it returns.
 func TestService(t *testing.T) {
 	program := build(t, func(string, string) {})
-	file := filepath.Join(t.TempDir(), "leases.db")
-	store := setup.StoreVar + "=bolt:" + file
+	file := filepath.Join(t.TempDir(), "leases")
+	store := setup.StoreVar + "=file:" + file
 
 	ids, logged, err := run(program, "given", store)
 	if err != nil || logged != "" || len(ids) != 1000 || ids[0] != "01"+strings.Repeat("00", 15) {
@@ -122,7 +122,7 @@ func TestService(t *testing.T) {
 		if got := held(t, file); got != c.held {
 			t.Errorf("%s: lease held: %t", c.what, got)
 		}
-		fleet, err := setup.Config{Store: "bolt:" + file}.Open(t.Context())
+		fleet, err := setup.Config{Store: "file:" + file}.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

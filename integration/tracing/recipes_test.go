@@ -138,8 +138,8 @@ func TestLogs(t *testing.T) {
 // The hook that a platform calls after a restore discards the lease: the file was copied, too, and
 // is refused from then on.
 func TestRestoredHook(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "leases.db")
-	ids, err := setup.Config{Store: "bolt:" + file}.Open(t.Context())
+	file := filepath.Join(t.TempDir(), "leases")
+	ids, err := setup.Config{Store: "file:" + file}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ var ErrUnknownScheme = errors.New("lease: unknown kind of store")
 
 // packages maps the schemes of this project to the packages to import.
 var packages = map[string]string{
-	"bolt":       "boltstore",
+	"file":       "filestore",
 	"postgres":   "pgstore",
 	"postgresql": "pgstore",
 	"etcd":       "etcdstore",
@@ -51,17 +51,26 @@ type Embedded interface {
 }
 
 // Ensure returns the codec of an embedded store's own secret. It creates the store if it is missing,
-// for every node and leases of up to longestTTL. Several processes may do so at once.
-func Ensure(ctx context.Context, s Embedded, longestTTL time.Duration) (*randflake.Codec, error) {
-	codec, err := s.Codec(ctx)
-	if !errors.Is(err, lease.ErrNoStore) {
-		return codec, err
+// for every node and leases of up to longestTTL, or completes it. Several processes may do so at once.
+func Ensure(ctx context.Context, s Embedded, longestTTL time.Duration) (_ *randflake.Codec, err error) {
+	for range 3 { // another process may create it first, and end before it is complete
+		var d lease.Description
+		if d, err = s.Describe(ctx); err == nil {
+			return s.Codec(ctx)
+		}
+		if errors.Is(err, lease.ErrNoStore) {
+			if err = nil; d.ID == "" { // otherwise another process has begun
+				d, err = NewDescription(lease.Description{Created: time.Now(), LongestTTL: longestTTL})
+			}
+			if err == nil {
+				err = s.Create(ctx, d)
+			}
+		}
+		if err != nil && !errors.Is(err, lease.ErrExists) {
+			return nil, err
+		}
 	}
-	d, err := NewDescription(lease.Description{Created: time.Now(), LongestTTL: longestTTL})
-	if err == nil {
-		err = s.Create(ctx, d)
-	}
-	if err != nil && !errors.Is(err, lease.ErrExists) {
+	if err != nil {
 		return nil, err
 	}
 	return s.Codec(ctx)
@@ -89,21 +98,21 @@ func Register(scheme string, open Opener) {
 	openers.byScheme[scheme] = open
 }
 
-// Schemes returns how the URLs of the registered stores begin, sorted: "bolt:", "postgres://".
+// Schemes returns how the URLs of the registered stores begin, sorted: "file:", "postgres://".
 func Schemes() []string {
 	openers.RLock()
 	defer openers.RUnlock()
 	schemes := slices.Sorted(maps.Keys(openers.byScheme))
 	for i, scheme := range schemes {
 		schemes[i] += "://"
-		if scheme == "bolt" {
-			schemes[i] = "bolt:" // and a path
+		if scheme == "file" {
+			schemes[i] = "file:" // and a path
 		}
 	}
 	return schemes
 }
 
-// Open opens the store at url, such as "bolt:PATH" or "postgres://…", depending on the
+// Open opens the store at url, such as "file:DIR" or "postgres://…", depending on the
 // imported packages. It makes no request. Errors: [ErrUnknownScheme] and those of the store's
 // package.
 func Open(url string) (Store, error) {

@@ -74,7 +74,7 @@ func (f *flags) decoding(ctx context.Context, s driver.Store) (*randflake.Keyrin
 var (
 	errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
 	errNoStore  = errors.New("no store: give --store or set TRACEFLAKE_STORE")
-	errNoFile   = errors.New("there is no lease file yet; the first process that uses it creates it, with a secret of its own")
+	errNoFile   = errors.New("there is no lease directory yet; the first process that uses it creates it, with a secret of its own")
 )
 
 // noStore replaces the advice of lease.ErrNoStore for a store that nobody needs to create.

@@ -40,7 +40,8 @@ its secret, create changes nothing; flags that differ from the store are refused
 another store under that secret is over, which takes 24 hours. With --nodes it grants
 at once: choose nodes that no other store under that secret has ever had.
 
-A bolt file has a secret of its own, and the first process that uses it creates it:
+A lease directory (file:DIR) has a secret of its own, and the first process that
+uses it creates it:
 create is only needed for another block size or a longer TTL.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease create --store etcd://host:2379 --secret-file secret --existing-secret --nodes 65536+65536`,
@@ -126,7 +127,7 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Stor
 	if err != nil {
 		return err
 	}
-	if !there || !embedded { // a bolt file is never unfinished
+	if !there || !embedded {
 		if err := s.Create(ctx, d); err != nil {
 			return err
 		}
@@ -251,7 +252,7 @@ If add is interrupted, run the same command again.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.withDescription(cmd, storeTimeout, func(ctx context.Context, s driver.Store, d lease.Description) error {
 				if _, embedded := s.(driver.Embedded); embedded {
-					return errors.New("a bolt file has one secret, which never changes: move the file away, and a service creates another one")
+					return errors.New("a lease directory has one secret, which never changes: move the directory away, and a service creates another one")
 				}
 				secret, err := openSecret(args[0], true)
 				if err != nil {

@@ -47,7 +47,7 @@ role in a header or a record:
 {"line":2,"id":"1750123456789012480","kind":"Snowflake (Twitter)",
 "time":"2024-01-24T11:47:31.421Z","parts":[{"name":"machine","value":"353"},…]}`,
 		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
-  traceflake inspect --store bolt:/var/lib/traceflake/leases.db 1950fb0f8880000086cdcca4ab608495
+  traceflake inspect --store file:/var/lib/traceflake/leases 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --secret-file secret -o json <ids
   traceflake inspect --snowflake sonyflake 482119834521600123
   traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,

@@ -25,9 +25,9 @@ func TestInspectWithSilentStore(t *testing.T) {
 	}
 }
 
-// Without the lease file, whose secret decodes IDs, they are shown as they are without a secret.
+// Without the lease directory, whose secret decodes IDs, they are shown as they are without a secret.
 func TestInspectWithoutLeaseFile(t *testing.T) {
-	store := "bolt:" + filepath.Join(t.TempDir(), "none.db")
+	store := "file:" + filepath.Join(t.TempDir(), "none.db")
 	r := command(t, "", "inspect", "--store", store, "16c6e867fa0000050123456789abcdef")
-	r.want(t, 0, "a secret would decide", "leases are not shown: there is no lease file yet")
+	r.want(t, 0, "a secret would decide", "leases are not shown: there is no lease directory yet")
 }

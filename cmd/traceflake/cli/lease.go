@@ -22,7 +22,7 @@ func leaseCommand(f *flags) *cobra.Command {
 		Long: `lease manages the store from which processes lease nodes. An operator creates it
 once; no other command creates anything. list and show write nothing.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
-  traceflake lease list --store bolt:/var/lib/traceflake/leases.db
+  traceflake lease list --store file:/var/lib/traceflake/leases
   traceflake lease raise --store postgres://db/traceflake`,
 	}, leaseCreateCommand(f), leaseListCommand(f), leaseShowCommand(f), leaseSecretCommand(f), leaseRaiseCommand(f))
 	f.addStore(cmd.PersistentFlags(), "store of the leases")
@@ -39,7 +39,7 @@ which process, and how many are taken now. It writes nothing.
 
 With -o json each block is an object on a line of its own:
 {"node":64,"nodes":8,"start":"…","end":"…","nonce":"…","owner":"…","version":3,"free":false}`,
-		Example: `  traceflake lease list --held --store bolt:/var/lib/traceflake/leases.db
+		Example: `  traceflake lease list --held --store file:/var/lib/traceflake/leases
   traceflake lease list --store etcd://host:2379/leases -o json`,
 	}
 	output := outputFlag(cmd)
@@ -72,7 +72,7 @@ func leaseShowCommand(f *flags) *cobra.Command {
 		Use:     "show NODE",
 		Short:   "Show the block that a node belongs to",
 		Long:    "show reads the block that a node belongs to, and writes nothing. Its JSON is that of \"lease list\".",
-		Example: `  traceflake lease show 4711 --store bolt:/var/lib/traceflake/leases.db`,
+		Example: `  traceflake lease show 4711 --store file:/var/lib/traceflake/leases`,
 		Args:    cobra.ExactArgs(1),
 	}
 	output := outputFlag(cmd)

@@ -19,33 +19,33 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
 )
 
-// bolt creates a lease file as a service does.
-func bolt(t *testing.T) (url string, s driver.Store) {
+// directory creates a lease directory as a service does.
+func directory(t *testing.T) (url string, s driver.Store) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "leases.db")
-	s, err := boltstore.Open(path)
+	path := filepath.Join(t.TempDir(), "leases")
+	s, err := filestore.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "bolt:" + path, s
+	return "file:" + path, s
 }
 
 // Only what uses leases creates a file.
 func TestCommandsCreateNoStore(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases.db")
+	path := filepath.Join(t.TempDir(), "leases")
 	for _, args := range [][]string{
 		{"lease", "list"}, {"lease", "show", "8"}, {"lease", "raise", "--yes"}, {"lease", "raise"},
 		{"lease", "secret", "add", filepath.Join(t.TempDir(), "next")},
 		{"verify", "1950fb0f8880000086cdcca4ab608495"}, {"inspect", "1950fb0f8880000086cdcca4ab608495"},
 	} {
-		r := command(t, "", append(args, "--store", "bolt:"+path)...)
+		r := command(t, "", append(args, "--store", "file:"+path)...)
 		decodes := args[0] == "inspect" // what can be read without a secret
 		if (r.code == 0) != decodes || !strings.Contains(r.errOut, "the first process that uses it creates it") || strings.Contains(r.errOut, "lease create") {
 			t.Errorf("%q: exit code %d, %s", args, r.code, r.errOut)
@@ -54,19 +54,19 @@ func TestCommandsCreateNoStore(t *testing.T) {
 			t.Fatalf("%q created the file", args)
 		}
 	}
-	create := []string{"lease", "create", "--store", "bolt:" + path, "--block-size", "16"}
+	create := []string{"lease", "create", "--store", "file:" + path, "--block-size", "16"}
 	command(t, "", append(create, "--secret-file", write(t, "secret", secretA))...).want(t, 2, "", "has a secret of its own")
 	for range 2 {
 		command(t, "", create...).want(t, 0, "in blocks of 16", "")
 	}
 	command(t, "", append(create, "--existing-secret")...).want(t, 2, "", "leave out --existing-secret")
-	command(t, "", "lease", "create", "--store", "bolt:"+path, "--block-size", "4").want(t, 2, "", "in blocks of 16, leases of up to 10m: --block-size=4 cannot")
+	command(t, "", "lease", "create", "--store", "file:"+path, "--block-size", "4").want(t, 2, "", "in blocks of 16, leases of up to 10m: --block-size=4 cannot")
 }
 
 // Commands that read write nothing: the file has the same bytes, and a process that holds a lease
 // renews it. They show its lease.
 func TestReadingWritesNothing(t *testing.T) {
-	store, s := bolt(t)
+	store, s := directory(t)
 	t.Setenv(setup.StoreVar, store)
 	command(t, "", "lease", "list").want(t, 0, "", "0 of 16384 blocks are taken; 0 were ever granted")
 	r := lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: 5 * time.Minute, Owner: "checkout-7"}
@@ -84,11 +84,16 @@ func TestReadingWritesNothing(t *testing.T) {
 	}
 	content := func() string {
 		t.Helper()
-		content, err := os.ReadFile(strings.TrimPrefix(store, "bolt:"))
+		files, err := filepath.Glob(filepath.Join(strings.TrimPrefix(store, "file:"), "*"))
+		all := fmt.Sprint(files)
+		for _, file := range files {
+			content, readErr := os.ReadFile(file)
+			all, err = all+string(content), errors.Join(err, readErr)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(content)
+		return all
 	}
 	before, held := content(), "held by checkout-7 until "+g.End.UTC().Format(time.RFC3339)
 	command(t, "", "lease", "list").want(t, 0, held, "1 of 16384 blocks are taken; 1 were ever granted")
@@ -353,8 +358,8 @@ func TestRaise(t *testing.T) {
 
 // IDs made under a store's own secret are decoded and verified with the store.
 func TestStoreSecret(t *testing.T) {
-	store, _ := bolt(t)
-	other, _ := bolt(t)
+	store, _ := directory(t)
+	other, _ := directory(t)
 	id := strings.TrimSpace(command(t, "", "new", "--store", store).out)
 	command(t, "", "new", "--store", other).want(t, 0, something, "")
 
@@ -385,7 +390,7 @@ func TestDeadStore(t *testing.T) {
 	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 0, "128 bits", "") // has no node
 	command(t, "", "inspect", ids[0], "--store", store, "--secret-file", secret).want(t, 0, "halves agree", "leases are not shown: pgstore")
 	command(t, "", "new", "--store", store, "--secret-file", secret).want(t, 2, "", "no leased node")
-	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store: its URL must begin with one of: bolt:, etcd://, etcds://, k8s://, postgres://")
+	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store: its URL must begin with one of: etcd://, etcds://, file:, k8s://, postgres://")
 	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "the URL: ")
 }
 
@@ -428,7 +433,7 @@ func TestDoctor(t *testing.T) {
 	command(t, "", "lease", "raise", "--yes", "--store", url).want(t, 0, something, "")
 	doctor("--secret-file", secret).want(t, 1, "nothing is granted before ", "")
 
-	store, s := bolt(t)
+	store, s := directory(t)
 	command(t, "", "doctor", "--store", store).want(t, 0, "the file's own", "")
 	for range 2 {
 		if _, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); err != nil {
@@ -436,10 +441,10 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 	command(t, "", "doctor", "--store", store).want(t, 0, "2 of 16384 blocks are taken", "")
-	missing := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
+	missing := "file:" + filepath.Join(t.TempDir(), "leases")
 	command(t, "", "doctor", "--store", missing, "--secret-file", secret).want(t, 1, "unset TRACEFLAKE_SECRET_FILE", "")
 	command(t, "", "doctor", "--store", missing).want(t, 0, "the first process that uses it creates it", "")
-	if _, err := os.Stat(strings.TrimPrefix(missing, "bolt:")); err == nil {
+	if _, err := os.Stat(strings.TrimPrefix(missing, "file:")); err == nil {
 		t.Error("the doctor created a file")
 	}
 	t.Setenv(setup.TTLVar, "1s")

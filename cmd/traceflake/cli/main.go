@@ -10,7 +10,7 @@
 //	func main() { cli.Main() }
 //
 // All subcommands, `lease list`, `lease raise` and doctor included, then open the URLs of that
-// store. The bolt store is always there; the others are imported like mystore.
+// store. The file store is always there; the others are imported like mystore.
 package cli
 
 import (

@@ -196,7 +196,7 @@ func TestNew(t *testing.T) {
 	if !regexp.MustCompile(`^([0-9a-f]{16}\n){2}$`).MatchString(r.out) {
 		t.Errorf("span IDs %q", r.out)
 	}
-	store, _ := bolt(t)
+	store, _ := directory(t)
 	t.Setenv(setup.StoreVar, store)
 	id := strings.TrimSpace(command(t, "", "new", "--at", "2021-02-03T04:05:06.007Z").out)
 	if at := traceid.Time(traceID(t, id)); !at.Equal(time.Date(2021, 2, 3, 4, 5, 6, 7e6, time.UTC)) {
@@ -351,7 +351,7 @@ func TestOutput(t *testing.T) {
 
 // A mistyped variable is reported once, in whatever number of places the environment is needed.
 func TestUnknownVariable(t *testing.T) {
-	store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
+	store := "file:" + filepath.Join(t.TempDir(), "leases")
 	command(t, "", "new", "--store", store).want(t, 0, something, "")
 	t.Setenv("TRACEFLAKE_STROE", store)
 	for _, args := range [][]string{{"new"}, {"inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store}, {"lease", "list", "--store", store}} {

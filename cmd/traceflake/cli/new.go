@@ -32,7 +32,7 @@ time, to the millisecond, and from a key: the same two get the same trace ID, an
 tab on each line. It leases no node, and a secret does not decode the IDs.
 
 ` + timeHelp,
-		Example: `  traceflake new -n 1000 --store bolt:/var/lib/traceflake/leases.db
+		Example: `  traceflake new -n 1000 --store file:/var/lib/traceflake/leases
   traceflake new --at 2021-05-06T07:08:09Z
   traceflake new --at - <times >ids
   traceflake new --at - --deterministic --secret-file secret <times-and-keys >ids

@@ -21,7 +21,7 @@ func leaseRaiseCommand(f *flags) *cobra.Command {
 		Long: `raise is for a store that was restored from a backup: it may lack leases that were
 granted later. Run it before any process reaches the store. Then nothing is granted,
 and no lease is renewed, until the last of those leases is over: the longest TTL of
-the store and three minutes from now, by the store's clock. etcd and bolt have no
+the store and three minutes from now, by the store's clock. etcd and file have no
 clock of their own: with them, check the clock of this machine, and with etcd also
 those of all clients.
 

@@ -33,7 +33,7 @@ func TestSignals(t *testing.T) {
 		for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 			t.Run(name+", "+sent.String(), func(t *testing.T) {
 				t.Parallel()
-				store := "bolt:" + filepath.Join(t.TempDir(), "leases.db")
+				store := "file:" + filepath.Join(t.TempDir(), "leases")
 				cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 				if name != "inspect" {
 					cmd.Args = append(cmd.Args, "--store", store)

@@ -155,17 +155,17 @@ func TestVersion(t *testing.T) {
 
 // The help of each command with -o has its JSON, with every field.
 func TestJSONIsDocumented(t *testing.T) {
-	bolt, store := bolt(t)
+	dir, store := directory(t)
 	defer closeStore(store)
-	ids := command(t, "", "new", "-n", "2", "--store", bolt).out
+	ids := command(t, "", "new", "-n", "2", "--store", dir).out
 	traceparent := "traceparent: 00-" + lines(ids)[0] + "-00f067aa0ba902b7-01"
 	none, _ := newServer(t, time.Now)
 	documented := map[string]bool{}
 	field := regexp.MustCompile(`"(\w+)":`)
 	for _, c := range [][]string{
-		{traceparent, "inspect", "--store", bolt}, {random, "verify", "--store", bolt}, {"x", "verify", "--store", bolt},
+		{traceparent, "inspect", "--store", dir}, {random, "verify", "--store", dir}, {"x", "verify", "--store", dir},
 		{"", "range", "now-1h", "now"}, {"", "range", "--trace", "1950fb0f8880000086cdcca4ab608495"},
-		{"", "lease", "list", "--store", bolt}, {"", "doctor", "--store", none, "--secret-file", "/nonexistent"},
+		{"", "lease", "list", "--store", dir}, {"", "doctor", "--store", none, "--secret-file", "/nonexistent"},
 	} {
 		args := slices.Concat(c[1:], []string{"-o", "json"})
 		cmd, _, err := newRoot(nil).Find(args)

@@ -31,7 +31,7 @@ With -o json each ID is an object on a line of its own; the second has no trace 
 {"line":1,"id":"1950fb0f8880000086cdcca4ab608495","verified":false,"reason":"age: …"}
 {"line":2,"id":"x","verified":false,"error":"…"}`,
 		Example: `  traceflake verify --secret-file secret 1950fb0f8880000086cdcca4ab608495
-  traceflake verify --store bolt:/var/lib/traceflake/leases.db <ids
+  traceflake verify --store file:/var/lib/traceflake/leases <ids
   traceflake verify --secret-file secret -o json --max-age 30d <ids`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

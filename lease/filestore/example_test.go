@@ -1,4 +1,4 @@
-package boltstore_test
+package filestore_test
 
 import (
 	"context"
@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/boltstore"
+	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// The processes of one host share a file, and through its secret the space of
+// The processes of one host share a directory, and through its secret the space of
 // IDs.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "traceflake")
@@ -19,7 +19,7 @@ func ExampleOpen() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	store, err := boltstore.Open(filepath.Join(dir, "leases.db"))
+	store, err := filestore.Open(filepath.Join(dir, "leases"))
 	if err != nil {
 		panic(err)
 	}

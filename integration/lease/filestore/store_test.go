@@ -1,28 +1,26 @@
 //go:build unix
 
-package boltstore
+package filestore
 
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
-	"time"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/lease/rowtest"
-	"github.com/traceflake/traceflake/lease/boltstore"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 func harness() rowtest.Harness {
 	return rowtest.Harness{KnowsTime: true, New: func(tb testing.TB) rowtest.Storage {
-		path := filepath.Join(tb.TempDir(), "leases.db")
+		path := filepath.Join(tb.TempDir(), "leases")
 		return rowtest.Storage{
-			Open:   func() (driver.Store, error) { return boltstore.New(path) },
-			Delete: func() error { return os.Remove(path) },
+			Open:   func() (driver.Store, error) { return filestore.New(path) },
+			Delete: func() error { return os.RemoveAll(path) },
 		}
 	}}
 }
@@ -34,15 +32,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Processes of one host. While the store is unreachable another process locks the file.
+// Processes of one host. While the store is unreachable another process locks the directory.
 func TestProcesses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases.db")
-	processes.Run(t, "bolt:"+path, func(during func()) error {
-		db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 10 * time.Second})
+	path := filepath.Join(t.TempDir(), "leases")
+	processes.Run(t, "file:"+path, func(during func()) error {
+		dir, err := os.Open(path)
 		if err != nil {
 			return err
 		}
+		if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
+			return err
+		}
 		during()
-		return db.Close()
+		return dir.Close()
 	})
 }

@@ -1,0 +1,17 @@
+//go:build !windows && (!unix || solaris || aix)
+
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+var errReadOnly = errors.ErrUnsupported
+
+// system has no locks, and so no store.
+var system = disk{lockable: func(*os.Root) (*os.File, error) {
+	return nil, fmt.Errorf("filestore: directories cannot be locked on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}}

@@ -1,0 +1,31 @@
+//go:build unix && !solaris && !aix
+
+package filestore
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// errReadOnly is of a file system that is mounted read-only.
+const errReadOnly = syscall.EROFS
+
+// system locks the directory itself, which nobody can delete while it has files.
+var system = disk{
+	lockable: func(root *os.Root) (*os.File, error) { return root.Open(".") },
+	tryLock: func(f *os.File) (bool, error) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return false, nil
+		}
+		return err == nil, err
+	},
+	syncNames: func(root *os.Root, _ string) error {
+		d, err := root.Open(".")
+		if err != nil {
+			return err
+		}
+		return errors.Join(d.Sync(), d.Close())
+	},
+}

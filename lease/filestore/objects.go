@@ -1,0 +1,288 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/traceflake/traceflake/internal/vmclock"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// Errors of the directory, besides those of package lease.
+var (
+	// ErrLocked is returned if other processes held the directory's lock for 5 s.
+	ErrLocked = errors.New("the directory is locked by other processes")
+	// ErrCopied is returned if this machine was restored from a snapshot since New, or OnRestore was
+	// called: another machine may have a copy of the directory, and both would grant the same nodes.
+	// If one has, move the directory away, then start the process again: the next one has another
+	// secret.
+	ErrCopied = errors.New("the machine was restored from a snapshot, and may not be the only one with this directory")
+)
+
+const (
+	lockTimeout = 5 * time.Second
+	fileMode    = 0o600
+	dirMode     = 0o700
+
+	// The names of objects have no dot, those of other files have one.
+	unfinished = ".new"
+	// dirty exists while a renamed file may not be durable yet.
+	dirty = "unsynced.mark"
+)
+
+// objects is a [driver.Objects] in a directory. The version of an object is its data, which never recurs.
+type objects struct {
+	path    string
+	timeout time.Duration
+	machine func() uint64 // restores
+	life    uint64        // the machine's, when the store was opened
+	copied  atomic.Bool   // OnRestore was called
+	turn    chan struct{} // one call at a time in this process
+	disk    disk
+}
+
+// restores changes when this machine is restored from a snapshot. Where nothing but
+// the disruption marker tells, it is constant: a live migration copies no directory.
+func restores() uint64 {
+	machine := vmclock.System()
+	generation := machine.Generation()
+	if source, _ := machine.Status(); source != vmclock.GenerationCounter {
+		return 0
+	}
+	return generation
+}
+
+// Read implements [driver.Objects].
+func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
+	found, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
+		found, err := d.object(name)
+		return found, errors.Join(err, d.settle())
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		found, err = driver.Object{}, nil
+	}
+	found.Time = time.Now().Truncate(time.Second)
+	return found, err
+}
+
+// Write implements [driver.Objects].
+func (o *objects) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+	written, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
+		now, err := d.object(name)
+		switch {
+		case err != nil:
+			return now, err
+		case now.Version != version:
+			return now, driver.ErrChanged
+		}
+		return driver.Object{Version: string(data)}, errors.Join(d.settle(), d.replace(name, data))
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = driver.ErrChanged // only Create creates the directory
+	}
+	return written, err
+}
+
+// List implements [driver.Objects].
+func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
+	all, err := locked(ctx, o, o.open, func(d *directory) (map[string]driver.Object, error) {
+		files, err := fs.ReadDir(d.root.FS(), ".")
+		all := make(map[string]driver.Object, len(files))
+		for _, f := range files {
+			if err == nil && !strings.Contains(f.Name(), ".") {
+				all[f.Name()], err = d.object(f.Name())
+			}
+		}
+		return all, errors.Join(err, d.settle())
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return all, err
+}
+
+// locked calls do with the directory, locked, that a function opens. It returns when ctx is over, also
+// if the disk does not answer: then do goes on, and later calls of this process wait for it.
+func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error), do func(*directory) (T, error)) (none T, err error) {
+	if o.copied.Load() || o.machine() != o.life {
+		return none, ErrCopied
+	}
+	select {
+	case o.turn <- struct{}{}:
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+	type answer struct {
+		T   T
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		defer func() { <-o.turn }()
+		d, err := o.lock(ctx, open)
+		if err != nil {
+			answered <- answer{err: err}
+			return
+		}
+		result, err := do(d)
+		answered <- answer{result, errors.Join(err, d.close())}
+	}()
+	select {
+	case a := <-answered:
+		return a.T, explain(a.err)
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+// explain adds what an operator can do.
+func explain(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errReadOnly) {
+		return fmt.Errorf("%w: %w; the user of the process must own the directory, and be able to write there", lease.ErrMisconfigured, err)
+	}
+	return err
+}
+
+// directory is a store's, open and locked.
+type directory struct {
+	root *os.Root
+	lock *os.File
+	disk disk
+}
+
+// disk is what operating systems do differently, and what a test replaces.
+type disk struct {
+	// lockable opens the file of a directory that is locked.
+	lockable func(*os.Root) (*os.File, error)
+	// tryLock locks a file until it is closed, unless another process has.
+	tryLock func(*os.File) (bool, error)
+	// syncNames makes the renaming of a file durable.
+	syncNames func(root *os.Root, name string) error
+}
+
+// open opens the directory, if there is one.
+func (o *objects) open() (*os.Root, error) { return os.OpenRoot(o.path) }
+
+// create opens the directory, which it creates, but not the one above it.
+func (o *objects) create() (*os.Root, error) {
+	err := os.Mkdir(o.path, dirMode)
+	if errors.Is(err, fs.ErrExist) {
+		return o.open()
+	}
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("the directory %s does not exist; create it, on a local disk that all processes of the host see: %w",
+				filepath.Dir(o.path), err)
+		}
+		return nil, err
+	}
+	above, err := os.OpenRoot(filepath.Dir(o.path))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(o.disk.syncNames(above, filepath.Base(o.path)), above.Close()); err != nil {
+		return nil, err
+	}
+	return o.open()
+}
+
+// lock locks the directory that is at the path at that moment. It tries until ctx is over, or for the
+// timeout.
+func (o *objects) lock(ctx context.Context, open func() (*os.Root, error)) (*directory, error) {
+	for began := time.Now(); ; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		d, err := o.tryLock(open)
+		if d != nil || err != nil {
+			return d, err
+		}
+		if time.Since(began) > o.timeout {
+			return nil, fmt.Errorf("%w for %s", ErrLocked, o.timeout)
+		}
+		time.Sleep(time.Millisecond + rand.N(9*time.Millisecond))
+	}
+}
+
+// tryLock returns nil if another process has locked the directory, or one was put in its place.
+func (o *objects) tryLock(open func() (*os.Root, error)) (_ *directory, err error) {
+	root, err := open()
+	if err != nil {
+		return nil, err
+	}
+	d := &directory{root: root, disk: o.disk}
+	if d.lock, err = o.disk.lockable(root); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	ours, err := o.disk.tryLock(d.lock)
+	if err == nil && ours {
+		var opened, named fs.FileInfo
+		if opened, err = root.Stat("."); err == nil {
+			named, err = os.Stat(o.path)
+		}
+		if err == nil && os.SameFile(opened, named) {
+			return d, nil
+		}
+	}
+	return nil, errors.Join(err, d.close())
+}
+
+func (d *directory) close() error { return errors.Join(d.lock.Close(), d.root.Close()) }
+
+// object returns an object, or one without a version if there is none.
+func (d *directory) object(name string) (driver.Object, error) {
+	data, err := d.root.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return driver.Object{}, nil
+	}
+	return driver.Object{Data: data, Version: string(data)}, err
+}
+
+// replace writes a file, so that after a crash it has either what it had or the data. Until the
+// directory is synced, it may have either: the mark says so to others, should this process end.
+func (d *directory) replace(name string, data []byte) error {
+	f, err := d.root.OpenFile(name+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	mark, err := d.root.OpenFile(dirty, os.O_WRONLY|os.O_CREATE, fileMode)
+	if err == nil {
+		err = mark.Close()
+	}
+	if err == nil {
+		err = d.root.Rename(name+unfinished, name)
+	}
+	if err == nil {
+		err = d.disk.syncNames(d.root, name)
+	}
+	if err == nil {
+		err = d.root.Remove(dirty)
+	}
+	return err
+}
+
+// settle makes what a process wrote durable that ended before it could: what is read here may be
+// granted, and must not be forgotten.
+func (d *directory) settle() error {
+	if _, err := d.root.Stat(dirty); err != nil {
+		return nil
+	}
+	if err := d.disk.syncNames(d.root, dirty); err != nil {
+		return err
+	}
+	_ = d.root.Remove(dirty) // or the next call syncs again
+	return nil
+}

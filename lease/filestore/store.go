@@ -1,0 +1,133 @@
+package filestore
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// blocksPerPage makes 16 files of 16384 blocks: each is synced when the directory is created, and
+// only blocks that were granted take room.
+const blocksPerPage = 1024
+
+// store is a directory with leases. Nothing is open between calls.
+type store struct {
+	driver.Store // on the objects
+	objects      *objects
+}
+
+var _ driver.Embedded = (*store)(nil)
+
+func init() {
+	driver.Register("file", func(url string) (driver.Store, error) { return New(strings.TrimPrefix(url, "file:")) })
+}
+
+// New returns the store in the directory at path. It does not access the directory. The error wraps
+// [lease.ErrInvalidRequest]. The store may be used by many goroutines and processes at once.
+func New(path string) (driver.Embedded, error) {
+	if path == "" {
+		return nil, fmt.Errorf("filestore: %w: the path is empty", lease.ErrInvalidRequest)
+	}
+	o := &objects{path: path, timeout: lockTimeout, machine: restores, life: restores(), turn: make(chan struct{}, 1), disk: system}
+	s, err := driver.New(o, driver.Layout{Name: "filestore: " + path, BlocksPerPage: blocksPerPage})
+	if err != nil {
+		return nil, err
+	}
+	return &store{Store: s, objects: o}, nil
+}
+
+// Open returns the store in the directory at path. If there is no directory, it creates one, for every
+// node and leases of up to [lease.DefaultTTL], but not the directory above it.
+//
+// Errors: [ErrLocked], [lease.ErrSchemaVersion], [lease.ErrInvalidRequest], and those of the file
+// system.
+func Open(path string) (driver.Embedded, error) {
+	s, err := New(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := driver.Ensure(context.Background(), s, lease.DefaultTTL); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// secretOf is the name of the file that has the secret of the store with an ID. A store with another
+// ID never gets its secret, even if all other files were deleted.
+func secretOf(id string) string { return id + ".secret" }
+
+// Create implements [lease.Admin]. It creates the directory, with a new secret of its own, but not the
+// directory above it.
+func (s *store) Create(ctx context.Context, d lease.Description) error {
+	if err := driver.CheckDescription(d); err != nil {
+		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
+	}
+	codec, err := locked(ctx, s.objects, s.objects.create, func(dir *directory) (*randflake.Codec, error) {
+		codec, err := dir.codec(d.ID)
+		if errors.Is(err, fs.ErrNotExist) {
+			var secret [16]byte
+			entropy.Read(secret[:])
+			text := fmt.Sprintf("# the secret of the lease store %s in this directory\n%s\n", d.ID, hex.EncodeToString(secret[:]))
+			if err = dir.replace(secretOf(d.ID), []byte(text)); err == nil {
+				codec, err = dir.codec(d.ID)
+			}
+		}
+		return codec, err
+	})
+	if err != nil {
+		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
+	}
+	d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
+	err = s.Store.Create(ctx, d)
+	if errors.Is(err, lease.ErrExists) {
+		_, unused := locked(ctx, s.objects, s.objects.open, func(dir *directory) (none struct{}, err error) {
+			return none, dir.root.Remove(secretOf(d.ID))
+		})
+		err = errors.Join(err, unused)
+	}
+	return err
+}
+
+// codec reads the secret of the store with an ID.
+func (d *directory) codec(id string) (*randflake.Codec, error) {
+	text, err := d.root.ReadFile(secretOf(id))
+	if err != nil {
+		return nil, err
+	}
+	k, err := randflake.ParseKeyring(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", driver.ErrEdited, secretOf(id), err)
+	}
+	return k.Codec(), d.settle()
+}
+
+// Codec implements [driver.Embedded]. Errors: [lease.ErrNoStore], [lease.ErrReplaced].
+func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
+	about, err := s.Describe(ctx) // from now on another store is refused
+	if err != nil {
+		return nil, err
+	}
+	codec, err := locked(ctx, s.objects, s.objects.open, func(d *directory) (*randflake.Codec, error) { return d.codec(about.ID) })
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w: the file %s is gone", driver.ErrEdited, secretOf(about.ID))
+	case err == nil && !slices.Contains(about.Secrets, lease.Fingerprint(codec, about.ID)):
+		err = fmt.Errorf("%w: %s has another secret", driver.ErrEdited, secretOf(about.ID))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("filestore: %s: %w", s.objects.path, err)
+	}
+	return codec, nil
+}
+
+// OnRestore implements [driver.Embedded]: every later call returns [ErrCopied].
+func (s *store) OnRestore() { s.objects.copied.Store(true) }

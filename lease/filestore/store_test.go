@@ -1,0 +1,466 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func open(t *testing.T, path string) *store {
+	t.Helper()
+	s, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.(*store)
+}
+
+func unopened(t *testing.T, path string) *store {
+	t.Helper()
+	s, err := New(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.(*store)
+}
+
+func acquire(t *testing.T, s *store, r lease.Request) lease.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases") }
+
+func TestGrantsOutliveTheProcess(t *testing.T) {
+	path := newPath(t)
+	g := acquire(t, open(t, path), calls.Request(start))
+	s := open(t, path) // another process
+	if got, err := s.Get(t.Context(), g.Node); err != nil || got != g {
+		t.Errorf("Get gives %v, %v; want %v", got, err, g)
+	}
+	if other := acquire(t, s, calls.Request(start)); other.Node == g.Node {
+		t.Errorf("granted again: %+v", other)
+	}
+	if err := s.Release(t.Context(), g, lease.NewNonce(), start.Add(1500*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := open(t, path).Get(t.Context(), g.Node); err != nil || !got.End.Equal(start.Add(2*time.Second)) {
+		t.Errorf("after the release: Get gives %v, %v", got, err)
+	}
+}
+
+// fingerprint returns that of a directory's secret, with which its store describes itself.
+func fingerprint(t *testing.T, s driver.Embedded) string {
+	t.Helper()
+	codec, err := s.Codec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Describe(t.Context())
+	if want := []string{lease.Fingerprint(codec, d.ID)}; err != nil || !slices.Equal(d.Secrets, want) {
+		t.Errorf("the store has the secrets %q, %v; want %q", d.Secrets, err, want)
+	}
+	return lease.Fingerprint(codec, "")
+}
+
+// again runs this test in another process, and returns its output.
+func again(t *testing.T, setting string) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), setting)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// Processes that start at once on a host without a directory use one, with one secret.
+func TestFirstUseByProcesses(t *testing.T) {
+	const dir = "FILESTORE_TEST_DIR"
+	if path := os.Getenv(dir); path != "" {
+		s, err := driver.Open("file:" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		codec, err := driver.Ensure(t.Context(), s.(driver.Embedded), lease.DefaultTTL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("secret", lease.Fingerprint(codec, ""), fingerprint(t, s.(driver.Embedded)))
+		return
+	}
+	path := newPath(t)
+	var said [6]string
+	var all sync.WaitGroup
+	for i := range said {
+		all.Go(func() { said[i], _, _ = strings.Cut(again(t, dir+"="+path), "\n") })
+	}
+	all.Wait()
+	secret := fingerprint(t, open(t, path))
+	if fingerprint(t, open(t, newPath(t))) == secret {
+		t.Error("two directories have one secret")
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v, %v; want 0700", info.Mode(), err)
+	}
+	for _, text := range said {
+		if text != "secret "+secret+" "+secret {
+			t.Errorf("a process has %q, the directory has %s", text, secret)
+		}
+	}
+}
+
+// Nothing but Create and Ensure creates anything.
+func TestMissing(t *testing.T) {
+	path := newPath(t)
+	for _, what := range []string{"missing", "empty"} {
+		if what == "empty" {
+			if err := os.Mkdir(path, dirMode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := driver.Open("file:" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, describe := s.Describe(t.Context())
+		_, acquire := s.Acquire(t.Context(), calls.Request(time.Now()))
+		_, raise := s.Raise(t.Context(), time.Now())
+		_, codec := s.(driver.Embedded).Codec(t.Context())
+		for call, err := range map[string]error{"describe": describe, "acquire": acquire, "raise": raise, "codec": codec} {
+			if !errors.Is(err, lease.ErrNoStore) {
+				t.Errorf("%s, %s: got %v, want %v", what, call, err, lease.ErrNoStore)
+			}
+		}
+		files, err := os.ReadDir(path)
+		if what == "missing" && !errors.Is(err, fs.ErrNotExist) || len(files) > 0 {
+			t.Errorf("%s: something was created: %v, %v", what, files, err)
+		}
+	}
+	if _, err := open(t, path).objects.Write(t.Context(), "note", nil, "1"); !errors.Is(err, driver.ErrChanged) {
+		t.Errorf("write with a version that is not the object's: got %v", err)
+	}
+}
+
+// A creation that ended at any moment is completed by the next process, with the same secret.
+func TestInterruptedCreate(t *testing.T) {
+	for writes := range 20 {
+		path := newPath(t)
+		s := unopened(t, path)
+		killed, left := errors.New("killed"), writes
+		s.objects.disk.syncNames = func(root *os.Root, name string) error {
+			if left--; left < 0 {
+				return killed
+			}
+			return system.syncNames(root, name)
+		}
+		_, err := driver.Ensure(t.Context(), s, lease.DefaultTTL)
+		if !errors.Is(err, killed) {
+			t.Fatalf("after %d writes: %v", writes, err)
+		}
+		begun, _ := s.Describe(t.Context())
+		next := open(t, path)
+		d, err := next.Describe(t.Context())
+		if err != nil || begun.ID != "" && d.ID != begun.ID {
+			t.Errorf("after %d writes: %+v, %v; want the store %s", writes, d, err, begun.ID)
+		}
+		fingerprint(t, next)
+		d.ID = lease.NewNonce()
+		if err := next.Create(t.Context(), d); !errors.Is(err, lease.ErrExists) {
+			t.Errorf("another store: %v", err)
+		}
+	}
+}
+
+// A secret belongs to one store: if everything but the secrets is deleted, the next store has another.
+func TestSecretIsNotUsedAgain(t *testing.T) {
+	path := newPath(t)
+	before := fingerprint(t, open(t, path))
+	files, err := filepath.Glob(filepath.Join(path, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !strings.HasSuffix(f, ".secret") {
+			if err := os.Remove(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if after := fingerprint(t, open(t, path)); after == before {
+		t.Error("two stores have one secret")
+	}
+}
+
+func TestMissingParent(t *testing.T) {
+	if _, err := driver.Open("file:"); !errors.Is(err, lease.ErrInvalidRequest) {
+		t.Errorf("without a path: %v", err)
+	}
+	parent := filepath.Join(t.TempDir(), "a directory")
+	s := unopened(t, filepath.Join(parent, "leases")) // it may be mounted later
+	_, err := driver.Ensure(t.Context(), s, lease.DefaultTTL)
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), parent+" does not exist; create it") {
+		t.Errorf("without the parent: %v", err)
+	}
+	if err := os.Mkdir(parent, dirMode); err != nil {
+		t.Fatalf("it was created: %v", err)
+	}
+	if _, err := driver.Ensure(t.Context(), s, lease.DefaultTTL); err != nil {
+		t.Error(err)
+	}
+}
+
+// A machine that was restored from a snapshot may not be the only one with this directory.
+func TestRestoredMachine(t *testing.T) {
+	for what, restore := range map[string]func(*store){
+		"vmclock":   func(s *store) { s.objects.machine = func() uint64 { return s.objects.life + 1 } },
+		"OnRestore": (*store).OnRestore,
+	} {
+		s := open(t, newPath(t))
+		g := acquire(t, s, calls.Request(start))
+		restore(s)
+		_, err1 := s.Acquire(t.Context(), calls.Request(start))
+		_, err2 := s.Renew(t.Context(), g, calls.Renewal(g))
+		for _, err := range []error{err1, err2, s.Release(t.Context(), g, lease.NewNonce(), start)} {
+			if !errors.Is(err, ErrCopied) {
+				t.Errorf("%s: got %v, want ErrCopied", what, err)
+			}
+		}
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	edit := func(name string, change func(string) string) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			names, err := filepath.Glob(filepath.Join(path, name))
+			if err != nil || len(names) == 0 {
+				t.Fatal(names, err)
+			}
+			for _, name := range names {
+				b, err := os.ReadFile(name)
+				if err = errors.Join(err, os.WriteFile(name, []byte(change(string(b))), fileMode)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	remove := func(pattern string) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			names, _ := filepath.Glob(filepath.Join(path, pattern))
+			for _, name := range names {
+				if err := os.Remove(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		damage func(*testing.T, string)
+		want   error // nil: any
+	}{
+		{"half a secret", edit("*.secret", func(s string) string { return s[:len(s)-8] }), driver.ErrEdited},
+		{"another secret", edit("*.secret", func(s string) string { return s[:len(s)-33] + strings.Repeat("1f", 16) + "\n" }), driver.ErrEdited},
+		{"no secret", remove("*.secret"), driver.ErrEdited},
+		{"newer format", edit("config", func(string) string { return `{"Format":9}` }), lease.ErrSchemaVersion},
+		{"changed page", edit("page-*", func(s string) string { return strings.Replace(s, `"Writes":`, `"Writes":1`, 1) }), driver.ErrEdited},
+		{"pages cut off", edit("page-*", func(s string) string { return s[:len(s)/2] }), driver.ErrEdited},
+		{"no pages", remove("page-*"), lease.ErrReplaced},
+		{"no config", remove("config"), lease.ErrExists},
+		{"a file", func(t *testing.T, path string) {
+			if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, nil, fileMode)); err != nil {
+				t.Fatal(err)
+			}
+		}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := newPath(t)
+			acquire(t, open(t, path), calls.Request(time.Now()))
+			tt.damage(t, path)
+			s, err := Open(path)
+			if err == nil {
+				_, err = s.List(t.Context())
+			}
+			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), path) {
+				t.Fatalf("got %v, want %v and the path", err, tt.want)
+			}
+		})
+	}
+}
+
+// hold locks a directory, as another process does, until the function that it returns is called.
+func hold(t *testing.T, path string) (release func()) {
+	t.Helper()
+	s := unopened(t, path)
+	d, err := s.objects.lock(t.Context(), s.objects.open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = d.close() }
+}
+
+func TestLocked(t *testing.T) {
+	path := newPath(t)
+	s := open(t, path)
+	s.objects.timeout = 100 * time.Millisecond
+	release := hold(t, path)
+	if _, err := s.Acquire(t.Context(), calls.Request(start)); !errors.Is(err, ErrLocked) {
+		t.Errorf("got %v, want %v", err, ErrLocked)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+	defer cancel()
+	s.objects.timeout = time.Minute
+	if _, err := s.Acquire(ctx, calls.Request(start)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	release()
+	acquire(t, s, calls.Request(start))
+}
+
+// A directory put in place while a call waits for the lock of the one before.
+func TestReplacedWhileWaiting(t *testing.T) {
+	path, other := newPath(t), newPath(t)
+	s := open(t, path)
+	open(t, other)
+	release := hold(t, path)
+	done := make(chan error)
+	go func() {
+		_, err := s.objects.Write(t.Context(), "note", []byte("1"), "")
+		done <- err
+	}()
+	time.Sleep(100 * time.Millisecond)
+	if err := errors.Join(os.Rename(path, path+".old"), os.Rename(other, path)); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(path, "note")); err != nil || string(b) != "1" {
+		t.Errorf("the directory in place has %q, %v; want what was written", b, err)
+	}
+}
+
+// A disk that does not answer ends no call later than its context, and Close at once.
+func TestHungDisk(t *testing.T) {
+	s := open(t, newPath(t))
+	hung := make(chan struct{})
+	s.objects.disk.syncNames = func(root *os.Root, name string) error {
+		<-hung
+		return system.syncNames(root, name)
+	}
+	for range 2 { // the second one waits for the first
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		began := time.Now()
+		if _, err := s.Acquire(ctx, calls.Request(start)); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 2*time.Second {
+			t.Errorf("got %v after %s, want the context's error", err, time.Since(began))
+		}
+		cancel()
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	close(hung)
+	acquire(t, s, calls.Request(start))
+}
+
+// What a killed process renamed and did not sync is synced before anybody acts on it.
+func TestUnsynced(t *testing.T) {
+	s := open(t, newPath(t))
+	killed := errors.New("killed")
+	s.objects.disk.syncNames = func(*os.Root, string) error { return killed }
+	r := calls.Request(start)
+	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, killed) {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, killed) {
+		t.Errorf("what is not on the disk was granted: %v", err)
+	}
+	synced := 0
+	s.objects.disk.syncNames = func(root *os.Root, name string) error { synced++; return system.syncNames(root, name) }
+	for range 2 {
+		acquire(t, s, r) // finds it
+	}
+	if synced != 1 {
+		t.Errorf("synced %d times, want once", synced)
+	}
+}
+
+// What an Objects must do, with another process that holds the lock as a server that does not answer.
+func TestObjects(t *testing.T) {
+	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
+		path := filepath.Join(tb.TempDir(), "leases")
+		if err := os.Mkdir(path, dirMode); err != nil {
+			tb.Fatal(err)
+		}
+		return leasetest.Storage{
+			Open: func() (driver.Objects, error) {
+				s, err := New(path)
+				if err != nil {
+					return nil, err
+				}
+				return s.(*store).objects, nil
+			},
+			Delete: func(name string) error { return os.Remove(filepath.Join(path, name)) },
+			Stall:  func() func() { return hold(t, path) },
+		}
+	})
+}
+
+// counted counts the calls of objects.
+type counted struct {
+	driver.Objects
+	n *atomic.Int64
+}
+
+func (c counted) Read(ctx context.Context, name string) (driver.Object, error) {
+	c.n.Add(1)
+	return c.Objects.Read(ctx, name)
+}
+
+func (c counted) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+	c.n.Add(1)
+	return c.Objects.Write(ctx, name, data, version)
+}
+
+func (c counted) List(ctx context.Context) (map[string]driver.Object, error) {
+	c.n.Add(1)
+	return c.Objects.List(ctx)
+}
+
+// Those of a process are in docs/operating.md.
+func TestRequests(t *testing.T) {
+	path := newPath(t)
+	var n atomic.Int64
+	calls.Costs(t, func() (driver.Store, error) {
+		s := unopened(t, path)
+		var err error
+		s.Store, err = driver.New(counted{s.objects, &n}, driver.Layout{Name: "filestore: " + path, BlocksPerPage: blocksPerPage})
+		return s, err
+	}, &n, map[string]int64{
+		"start": 1, "acquire": 2, "acquire again": 1, "acquire in vain": 2, "renew": 2, "get": 1, "release": 2, "list": 1,
+		"add secret": 2,
+	})
+}

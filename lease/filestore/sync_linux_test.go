@@ -1,0 +1,112 @@
+package filestore
+
+import (
+	"errors"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// Every write is on the disk when it is answered: a machine that loses its power forgets no grant. The
+// data is synced before the file gets its name, and the name after that.
+func TestAnswersAreSynced(t *testing.T) {
+	path := newPath(t)
+	if err := os.Mkdir(path, dirMode); err != nil {
+		t.Fatal(err)
+	}
+	s := unopened(t, path)
+	synced := 0
+	s.objects.disk.syncNames = func(root *os.Root, name string) error {
+		synced++
+		if pages, counts := unsynced(t, root, name); counts && pages > 0 {
+			t.Errorf("%s got its name with %d pages not on the disk", name, pages)
+		}
+		return system.syncNames(root, name)
+	}
+	var g lease.Grant
+	for _, step := range []struct {
+		name  string
+		write func() error
+	}{
+		{"create", func() error { _, err := driver.Ensure(t.Context(), s, lease.DefaultTTL); return err }},
+		{"acquire", func() (err error) { g, err = s.Acquire(t.Context(), calls.Request(start)); return err }},
+		{"renew", func() (err error) {
+			g, err = s.Renew(t.Context(), g, calls.Renewal(g))
+			return err
+		}},
+		{"release", func() error { return s.Release(t.Context(), g, lease.NewNonce(), start) }},
+		{"raise", func() error { _, err := s.Raise(t.Context(), start.Add(time.Hour)); return err }},
+	} {
+		before := synced
+		if err := step.write(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if _, err := os.Stat(filepath.Join(path, dirty)); err == nil || synced == before {
+			t.Errorf("%s: answered before the directory was synced", step.name)
+		}
+	}
+}
+
+// unsynced is how many pages of a file the kernel has not written to the disk yet. It is false if the
+// kernel, before 6.5, or the file system cannot report it, or if the file is a directory.
+func unsynced(t *testing.T, root *os.Root, name string) (pages uint64, ok bool) {
+	t.Helper()
+	f, err := root.Open(name)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	var s unix.Cachestat_t
+	if err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{}, &s, 0); err != nil {
+		return 0, false
+	}
+	return s.Dirty + s.Writeback, true
+}
+
+// TestFullDisk runs in a process that may write no file beyond a size. What
+// was granted before stays, what cannot be written is not granted.
+func TestFullDisk(t *testing.T) {
+	const limited = "FILESTORE_TEST_FULL"
+	if os.Getenv(limited) == "" {
+		again(t, limited+"=1")
+		return
+	}
+	path, other := newPath(t), newPath(t)
+	s := open(t, path)
+	first := acquire(t, s, calls.Request(time.Now()))
+	signal.Ignore(syscall.SIGXFSZ)
+	size := syscall.Rlimit{Cur: 64, Max: math.MaxUint64} // less than any object
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &size); err != nil {
+		t.Skip(err)
+	}
+	_, acquired := s.Acquire(t.Context(), calls.Request(time.Now()))
+	_, raise := s.Raise(t.Context(), time.Now().Add(time.Hour))
+	_, create := Open(other)
+	for name, err := range map[string]error{"acquire": acquired, "raise": raise, "create": create} {
+		if !errors.Is(err, syscall.EFBIG) {
+			t.Errorf("%s gives %v, want the system's error", name, err)
+		}
+	}
+	size.Cur = size.Max
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &size); err != nil {
+		t.Fatal(err)
+	}
+	if blocks, err := s.List(t.Context()); err != nil || len(blocks) != 1 {
+		t.Errorf("%d blocks are granted, %v; want 1", len(blocks), err)
+	}
+	if got, err := s.Get(t.Context(), first.Node); err != nil || got != first {
+		t.Errorf("the first grant is %v, %v; want %v", got, err, first)
+	}
+	acquire(t, s, calls.Request(time.Now())) // there is room again
+	open(t, other)
+}
