@@ -6,7 +6,7 @@
 //
 // Every TracerProvider without WithIDGenerator then uses a generator that the environment
 // configures, as [setup.FromEnv] describes. All providers share it; the Shutdown of the last one
-// returns the lease. file and Kubernetes stores are included; the service imports any other. The
+// returns the lease. Only stores in a directory are included; the service imports any other. The
 // propagator [xtraceid] is registered with autoprop, so OTEL_PROPAGATORS can name it.
 //
 // An invalid setting is reported to [otel.Handle], and IDs are those of zero configuration; with
@@ -29,7 +29,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 
-	_ "github.com/traceflake/traceflake/lease/k8sstore" // registers k8s://
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/setup"
 )
@@ -80,7 +79,8 @@ func registerPropagator() (err error) {
 	autoprop.RegisterTextMapPropagator(name, xtraceid.New())
 	defer func() {
 		if recover() != nil {
-			err = unchanged("RegisterTextMapPropagator in autoprop", "registering xtraceid again panics")
+			err = unchanged("RegisterTextMapPropagator in autoprop",
+				"registering xtraceid again panics")
 		}
 	}()
 	autoprop.RegisterTextMapPropagator(name, xtraceid.New())

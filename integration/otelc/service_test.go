@@ -96,6 +96,19 @@ func held(t *testing.T, file string) bool {
 	return slices.ContainsFunc(blocks, func(g lease.Grant) bool { return time.Until(g.End) > time.Minute })
 }
 
+// Every service links the module: only the store that setup needs is in it.
+func TestLinkedStores(t *testing.T) {
+	const ours = "github.com/traceflake/traceflake"
+	out, err := exec.Command("go", "list", "-deps", ours+"/otelc").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores := regexp.MustCompile(ours+"/lease/.*store\n").FindAllString(string(out), -1)
+	if want := []string{ours + "/lease/filestore\n"}; !slices.Equal(stores, want) {
+		t.Errorf("linked: %q, want %q", stores, want)
+	}
+}
+
 // A service that contains no line of traceflake gets ordered IDs under a lease, which it returns.
 func TestService(t *testing.T) {
 	program := build(t, func(string, string) {})
