@@ -3,9 +3,11 @@ package setup
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,15 +78,55 @@ func Env() (Config, error) {
 }
 
 // Unknown returns the names in an environment that begin with TRACEFLAKE_ and that nothing reads, so
-// that a mistyped one does not go unnoticed. Values are left out: one may be a secret.
+// that a mistyped one does not go unnoticed, each with the known name that it resembles. Values are
+// left out: one may be a secret.
 func Unknown(environ []string) (names []string) {
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
 		if strings.HasPrefix(name, "TRACEFLAKE_") && !known[name] && !isServiceLink(name) {
+			if meant := nearest(name); meant != "" {
+				name += " (did you mean " + meant + "?)"
+			}
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// nearest returns the known variable that begins with a name or differs least from it, or "" if none
+// is near.
+func nearest(name string) (best string) {
+	least := 3 // letters: two that are exchanged count twice
+	for _, candidate := range slices.Sorted(maps.Keys(known)) {
+		if name != "TRACEFLAKE_" && strings.HasPrefix(candidate, name) {
+			return candidate
+		}
+		if d := distance(name, candidate); d < least {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// distance returns how many letters must be inserted, deleted or replaced to turn a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := before
+			if a[i] != b[j] {
+				replaced++
+			}
+			before = row[j+1]
+			row[j+1] = min(replaced, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // isServiceLink reports whether Kubernetes sets the variable in each pod for a Service whose name
@@ -119,17 +161,34 @@ func (c Config) Check() error {
 	return nil
 }
 
-// LoadKeyring reads the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
-// contain the path and the line number, never the content. A file that every user of the machine
-// can read is reported to [otel.Handle].
+// LoadKeyring reads the secrets in a file as [ReadKeyring] does. A file that every user of the
+// machine can read is reported to [otel.Handle].
 func LoadKeyring(path string) (*randflake.Keyring, error) {
-	text, err := os.ReadFile(path)
+	k, err := ReadKeyring(path)
 	if err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 && runtime.GOOS != "windows" {
-		otel.Handle(fmt.Errorf("setup: every user of this machine can read the secret in %s (mode %04o): "+
-			"run chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440", path, info.Mode().Perm()))
+	if err := CheckSecretFile(path); err != nil {
+		otel.Handle(fmt.Errorf("setup: %w: run chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440", err))
+	}
+	return k, nil
+}
+
+// CheckSecretFile returns an error if every user of this machine can read the file.
+func CheckSecretFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o004 == 0 || runtime.GOOS == "windows" {
+		return err
+	}
+	return fmt.Errorf("every user of this machine can read the secret in %s (mode %04o)", path, info.Mode().Perm())
+}
+
+// ReadKeyring reads the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
+// contain the path and the line number, never the content.
+func ReadKeyring(path string) (*randflake.Keyring, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
 	}
 	k, err := randflake.ParseKeyring(string(text))
 	if err != nil {

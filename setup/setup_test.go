@@ -485,8 +485,9 @@ func TestUnknownVariables(t *testing.T) {
 	got := setup.Unknown([]string{
 		"TRACEFLAKE_=1", "TRACEFLAKE_SECRET=x", "TRACEFLAKE_CLICKHOUSE_DSN=x", "TRACEFLAKE_SERVICE_HOST=x", "TRACEFLAKE_PORT_80_TCP_ADDR=x",
 		"TRACEFLAKE_WEB_SERVICE_PORT=x", "TRACEFLAKE_WEB_PORT=x", "TRACEFLAKESTORE=x", "OTEL_TRACEFLAKE_STORE_SECRET=x",
+		"TRACEFLAKE_COLOR=x",
 	})
-	if want := []string{"TRACEFLAKE_", "TRACEFLAKE_SECRET"}; !slices.Equal(got, want) {
+	if want := []string{"TRACEFLAKE_", "TRACEFLAKE_SECRET (did you mean TRACEFLAKE_SECRET_FILE?)", "TRACEFLAKE_COLOR"}; !slices.Equal(got, want) {
 		t.Errorf("unknown are %q, want %q", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -16,6 +17,8 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -106,6 +109,8 @@ type server struct {
 	prefix string
 	config clientv3.Config // of a URL's client, which the first call creates: the server may be down
 
+	cause atomic.Pointer[string] // of the last request that did not reach a member
+
 	mu     sync.Mutex
 	client clientv3.KV
 	close  func() error // nil if the caller of New closes the client, or there is none yet
@@ -128,19 +133,45 @@ func (s *server) kv(ctx context.Context) (clientv3.KV, error) {
 		return s.client, nil
 	}
 	config := s.config
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.remember))
 	life, end := context.WithCancel(context.Background()) // of the client
 	config.Context = life
 	connected := context.AfterFunc(ctx, end)
 	client, err := clientv3.New(config)
 	if err != nil {
 		end()
-		return nil, errors.Join(err, ctx.Err())
+		return nil, cmp.Or(ctx.Err(), err)
 	}
 	if !connected() { // the call was canceled
 		return nil, errors.Join(ctx.Err(), client.Close())
 	}
 	s.client, s.close = client, client.Close
 	return client, nil
+}
+
+// remember keeps the error of a request that did not reach a member, such as a refused connection:
+// etcd's client tries again until the context is over, and returns the context's error.
+func (s *server) remember(ctx context.Context, method string, request, response any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	err := invoke(ctx, method, request, response, conn, options...)
+	_, why, _ := strings.Cut(status.Convert(err).Message(), "connection error: desc = ") // "" if it reached one
+	s.cause.Store(&why)
+	return err
+}
+
+// CheckRights implements [driver.Rights]. etcd compares all of a transaction with the user's rights and
+// its quota, also what is not carried out: no key has a negative revision.
+func (s *server) CheckRights(ctx context.Context) error {
+	kv, err := s.kv(ctx)
+	if err == nil {
+		key := s.prefix + "config"
+		_, err = kv.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", -1)).Then(clientv3.OpPut(key, "")).Commit()
+	}
+	if err != nil {
+		return s.failed(err)
+	}
+	return nil
 }
 
 // Close implements [driver.Objects].
@@ -228,7 +259,11 @@ func (s *server) failed(err error) error {
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
 		hint = "set the user and the password: " + urlForm
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w (no response from %s)", err, strings.Join(s.config.Endpoints, ", "))
+		err = fmt.Errorf("%w (no response from %s)", err, strings.Join(s.config.Endpoints, ", "))
+		if why := s.cause.Load(); why != nil && *why != "" {
+			err = fmt.Errorf("%w: %s", err, *why)
+		}
+		return err
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return fmt.Errorf("%w (etcd's quota is used up: compact and defragment it, then disarm the alarm)", err)
 	default:

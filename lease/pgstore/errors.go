@@ -55,6 +55,8 @@ func cause(err error) (text string, sentinel error) {
 		}
 	} else if e, ok := errors.AsType[*net.OpError](err); ok {
 		text = e.Error()
+	} else if e, ok := errors.AsType[*net.DNSError](err); ok {
+		text = e.Error() // pgx repeats it
 	}
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted ||
 		strings.Contains(text, "server refused TLS connection") || // which has no code

@@ -414,7 +414,7 @@ func TestDoctor(t *testing.T) {
 
 	t.Setenv("TRACEFLAKE_STROE", "x")
 	r := doctor("--secret-file", secret, "-o", "json")
-	r.want(t, 1, `"check":"environment","ok":false,"found":"nothing reads TRACEFLAKE_STROE"`, "has no effect")
+	r.want(t, 1, `"check":"environment","ok":false,"found":"nothing reads TRACEFLAKE_STROE (did you mean TRACEFLAKE_STORE?)"`, "has no effect")
 	for _, line := range lines(r.out) {
 		var f finding
 		if err := json.Unmarshal([]byte(line), &f); err != nil || f.Check == "" || f.Found == "" || f.OK == (f.Fix != "") {
@@ -434,7 +434,7 @@ func TestDoctor(t *testing.T) {
 	doctor("--secret-file", secret).want(t, 1, "nothing is granted before ", "")
 
 	store, s := directory(t)
-	command(t, "", "doctor", "--store", store).want(t, 0, "the file's own", "")
+	command(t, "", "doctor", "--store", store).want(t, 0, "the store's own", "")
 	for range 2 {
 		if _, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); err != nil {
 			t.Fatal(err)

@@ -355,7 +355,7 @@ func TestUnknownVariable(t *testing.T) {
 	command(t, "", "new", "--store", store).want(t, 0, something, "")
 	t.Setenv("TRACEFLAKE_STROE", store)
 	for _, args := range [][]string{{"new"}, {"inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store}, {"lease", "list", "--store", store}} {
-		if r := command(t, "", args...); r.code != 0 || strings.Count(r.errOut, "TRACEFLAKE_STROE is not known") != 1 {
+		if r := command(t, "", args...); r.code != 0 || strings.Count(r.errOut, "TRACEFLAKE_STROE (did you mean TRACEFLAKE_STORE?) is not known") != 1 {
 			t.Errorf("%q: %+v", args, r)
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
@@ -118,6 +120,10 @@ func TestRights(t *testing.T) {
 	must(cluster.RoleGrantPermission(ctx, "fleet", "/fleet/", end, clientv3.PermissionType(clientv3.PermReadWrite)))
 	must(cluster.UserAdd(ctx, "user", "secret"))
 	must(cluster.UserGrantRole(ctx, "user", "fleet"))
+	must(cluster.RoleAdd(ctx, "look"))
+	must(cluster.RoleGrantPermission(ctx, "look", "/fleet/", end, clientv3.PermissionType(clientv3.PermRead)))
+	must(cluster.UserAdd(ctx, "reader", "secret"))
+	must(cluster.UserGrantRole(ctx, "reader", "look"))
 	must(cluster.UserAdd(ctx, "root", "secret"))
 	must(cluster.UserGrantRole(ctx, "root", "root"))
 	must(cluster.AuthEnable(ctx))
@@ -126,6 +132,19 @@ func TestRights(t *testing.T) {
 	if err := try("etcd://user:secret@" + host + "/fleet/"); err != nil {
 		t.Errorf("with the rights it needs: %v", err)
 	}
+	// Without a write, too, a process can know what it may do.
+	rights := func(user string) error {
+		s, err := processes.Store("etcd://" + user + ":secret@" + host + "/fleet/").Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close(ctx) }()
+		return driver.CheckRights(ctx, s)
+	}
+	if err := rights("user"); err != nil {
+		t.Errorf("the rights of the user: %v", err)
+	}
+	wantError(t, "the rights of a reader", rights("reader"), lease.ErrMisconfigured, "permission denied", "read and write")
 	wantError(t, "another prefix", try("etcd://user:secret@"+host+"/other/"), nil, "permission denied", "read and write")
 	wantError(t, "nobody", try("etcd://"+host+"/fleet/"), nil)
 	wantError(t, "a wrong password", try("etcd://user:wrong@"+host+"/fleet/"), nil)

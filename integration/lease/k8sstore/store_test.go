@@ -61,6 +61,16 @@ func TestRights(t *testing.T) {
 	if err := try(kubernetes.Limited, "with-all"); err != nil {
 		t.Errorf("with all four verbs: %v", err)
 	}
+	// Without a write, too, a process can know what it may do.
+	for namespace, want := range map[string]string{"with-all": "", "without-create": "", "without-update": "needs update of leases", "default": "needs get, list, update of leases"} {
+		store, err := driver.Open("k8s://" + namespace + "/rights?server=" + s.Proxy(kubernetes.Token(kubernetes.Limited)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := driver.CheckRights(t.Context(), store); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("rights in %s: %v, want %q", namespace, err, want)
+		}
+	}
 	wantError(t, "no role", try(kubernetes.Limited, "default"), lease.ErrMisconfigured, "get, list, create and update")
 	wantError(t, "no namespace", try(kubernetes.Admin, "nowhere"), lease.ErrMisconfigured, `there is no namespace "nowhere": create it`)
 	wantError(t, "no user", try("nobody", "default"), lease.ErrMisconfigured, "credentials")

@@ -1,0 +1,40 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrRightsUnknown is returned by [CheckRights] if only a write would show whether the client may
+// write.
+var ErrRightsUnknown = errors.New("whether this client may write cannot be known without writing")
+
+// Rights is implemented by [Objects] that can tell without writing whether a process may read and
+// replace them.
+type Rights interface {
+	// CheckRights returns an error that wraps lease.ErrMisconfigured if a right is missing, and
+	// [ErrRightsUnknown] if the server does not say.
+	CheckRights(ctx context.Context) error
+}
+
+// CheckRights returns nil if a process with this client may lease blocks. It writes nothing. Errors:
+// [ErrRightsUnknown], lease.ErrMisconfigured.
+func CheckRights(ctx context.Context, s Store) error {
+	if r, ok := s.(Rights); ok {
+		return r.CheckRights(ctx)
+	}
+	return ErrRightsUnknown
+}
+
+// CheckRights implements [Rights].
+func (s *store) CheckRights(ctx context.Context) error {
+	r, ok := s.server.Objects.(Rights)
+	if !ok {
+		return ErrRightsUnknown
+	}
+	if err := r.CheckRights(ctx); err != nil {
+		return fmt.Errorf("%s: rights: %w", s.layout.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/traceflake/traceflake/lease"
+)
+
+// rightsSQL asks for the privileges of a process. The table exists if its OID is not null.
+const rightsSQL = `SELECT
+	has_schema_privilege(oid, 'USAGE') AS "USAGE on the schema",
+	coalesce(has_table_privilege(to_regclass($1 || '.traceflake_store'), 'SELECT'), true) AS "SELECT on traceflake_store",
+	coalesce(has_any_column_privilege(to_regclass($1 || '.traceflake_store'), 'UPDATE'), true) AS "UPDATE on traceflake_store",
+	NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS "a primary that is not read-only"
+	FROM pg_namespace WHERE nspname = $2`
+
+// CheckRights implements [driver.Rights].
+func (o *objects) CheckRights(ctx context.Context) error {
+	var missing []error
+	err := o.session(ctx, func(c *pgx.Conn) error {
+		rows, err := c.Query(ctx, rightsSQL, pgx.Identifier{o.schema}.Sanitize(), o.schema)
+		if err != nil {
+			return err
+		}
+		all, err := pgx.CollectRows(rows, pgx.RowToMap)
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			missing = append(missing, fmt.Errorf("there is no schema %s", o.schema))
+			return nil
+		}
+		for _, field := range rows.FieldDescriptions() {
+			if all[0][field.Name] != true {
+				missing = append(missing, errors.New("missing: "+field.Name))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return explain(ctx, err)
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: %w", lease.ErrMisconfigured, errors.Join(missing...))
+	}
+	return nil
+}
