@@ -42,7 +42,7 @@ var advices = []advice{
 	{is(syscall.EROFS), "the file system is read-only: mount it for writing, or choose a directory elsewhere"},
 	{said("the server is read-only"), "connect to the primary, with target_session_attrs=read-write in the URL, or let the role write"},
 	{is(syscall.ENOSPC, syscall.EDQUOT), "free some space on the disk; processes recover by themselves"},
-	{is(syscall.EISDIR, syscall.ENOTDIR), "correct the path: a file and a directory are mixed up"},
+	{said("is a directory", "not a directory"), "correct the path: a file and a directory are mixed up"},
 	{is(fs.ErrPermission), "let the user of the services read and write there; nothing else is wrong with it"},
 	{is(fs.ErrNotExist), "correct the path, or create what the error names as missing"},
 

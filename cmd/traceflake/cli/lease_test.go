@@ -447,6 +447,14 @@ func TestDoctor(t *testing.T) {
 	if _, err := os.Stat(strings.TrimPrefix(missing, "file:")); err == nil {
 		t.Error("the doctor created a file")
 	}
+	// Where no process could create it, the doctor is not green.
+	for path, want := range map[string]string{
+		filepath.Join(t.TempDir(), "missing", "leases"): "→ correct the path, or create what the error names as missing",
+		write(t, "file", ""):                            "→ correct the path: a file and a directory are mixed up",
+		filepath.Dir(write(t, "passwd", "x")):           "→ correct the address if another program keeps its data there",
+	} {
+		command(t, "", "doctor", "--store", "file:"+path).want(t, 1, want, "")
+	}
 	t.Setenv(setup.TTLVar, "1s")
 	command(t, "", "doctor").want(t, 1, "TRACEFLAKE_TTL=1s", "")
 }

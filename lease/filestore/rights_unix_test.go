@@ -1,0 +1,62 @@
+//go:build unix
+
+package filestore
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// What a process could not use is known without writing: nothing is created.
+func TestCheckRights(t *testing.T) {
+	dir := t.TempDir()
+	file, foreign, locked := filepath.Join(dir, "file"), filepath.Join(dir, "foreign"), filepath.Join(dir, "locked")
+	for _, d := range []string{foreign, locked} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{file, filepath.Join(foreign, "passwd")} {
+		if err := os.WriteFile(f, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Open(filepath.Join(dir, "store")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(locked, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		path, want string
+	}
+	cases := []result{
+		{"store", ""},
+		{"new", ""},
+		{"missing/store", "create it, on a local disk"},
+		{"file", syscall.ENOTDIR.Error()},
+		{"foreign", "other files, such as passwd"},
+	}
+	if os.Geteuid() != 0 { // who may write everywhere
+		cases = append(cases, result{"locked", fs.ErrPermission.Error()}, result{"locked/store", fs.ErrPermission.Error()})
+	}
+	for _, c := range cases {
+		s, err := New(filepath.Join(dir, c.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = driver.CheckRights(t.Context(), s)
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.path, err, c.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new")); err == nil {
+		t.Error("a directory was created")
+	}
+}
