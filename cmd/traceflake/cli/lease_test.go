@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,7 +60,6 @@ func TestCommandsCreateNoStore(t *testing.T) {
 	for range 2 {
 		command(t, "", create...).want(t, 0, "in blocks of 16", "")
 	}
-	command(t, "", append(create, "--existing-secret")...).want(t, 2, "", "leave out --existing-secret")
 	command(t, "", "lease", "create", "--store", "file:"+path, "--block-size", "4").want(t, 2, "", "in blocks of 16, leases of up to 10m: --block-size=4 cannot")
 }
 
@@ -259,35 +259,73 @@ func TestCreateInterrupted(t *testing.T) {
 	}
 }
 
-// A second store under a secret grants nothing until the leases of the first one are over, unless it
-// has other nodes.
-func TestCreateWithAnExistingSecret(t *testing.T) {
-	secret := write(t, "secret", secretA)
-	create := func(name string, args ...string) (string, result) {
-		url := "test:" + name
+// No two stores get one secret, whatever was interrupted, and whoever creates at the same time.
+func TestOneSecretForEachStore(t *testing.T) {
+	interrupted := func(url string, args ...string) {
+		t.Helper()
+		name := strings.TrimPrefix(url, "test:")
+		servers[name].Accepts = func(string, bool) bool { return false }
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if run(ctx, append([]string{"lease"}, args...), strings.NewReader(""), io.Discard, io.Discard) == 0 {
+			t.Fatal("it was not interrupted")
+		}
+		servers[name].Accepts = nil
+	}
+	server := func() string {
+		name := t.Name() + lease.NewNonce()
 		servers[name] = &leasetest.Server{Now: time.Now}
-		return url, command(t, "", append([]string{"lease", "create", "--store", url, "--secret-file", secret}, args...)...)
+		return "test:" + name
 	}
-	_, r := create("refused")
-	r.want(t, 2, "", "a new store needs a new secret")
-	least := time.Now().Add(lease.MaxTTL + lease.MaxClockAhead)
-	url, r := create("waits", "--existing-secret")
-	r.want(t, 0, "it grants nothing before ", "")
-	if d := described(t, url); d.Raised.Before(least) {
-		t.Errorf("it grants from %s on, want nothing before %s", d.Raised, least)
+	first, other, dir := server(), server(), t.TempDir()
+	secret, next := filepath.Join(dir, "secret"), filepath.Join(dir, "next")
+	interrupted(first, "create", "--store", first, "--secret-file", secret)
+	create := func(url, file string) result {
+		return command(t, "", "lease", "create", "--store", url, "--secret-file", file)
 	}
-	_, err := opened(t, url).Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
-	if !errors.Is(err, lease.ErrNoFreeNode) {
-		t.Errorf("acquire: %v", err)
+	create(other, secret).want(t, 2, "", "has the secret of another store")
+	create(first, secret).want(t, 0, "created", "")
+	create(other, secret).want(t, 2, "", "a new store needs a new secret")
+	interrupted(first, "secret", "add", next, "--store", first)
+	create(other, next).want(t, 2, "", "has the secret of another store")
+	create(other, filepath.Join(dir, "own")).want(t, 0, "created", "")
+	command(t, "", "lease", "secret", "add", next, "--store", other).want(t, 2, "", "has the secret of another store")
+	command(t, "", "lease", "secret", "add", next, "--store", first).want(t, 0, "registered", "")
+	if text, err := os.ReadFile(secret); err != nil || !strings.Contains(string(text), "# lease store "+described(t, first).ID+"\n") {
+		t.Errorf("the file does not say whose secret it has: %v", err)
 	}
-	url, r = create("apart", "--existing-secret", "--nodes", "65536+65536")
-	r.want(t, 0, "nodes 65536 to 131071", "")
-	g, err := opened(t, url).Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
-	if err != nil || g.Node < 65536 {
-		t.Errorf("granted %+v, %v", g, err)
+
+	for range 10 {
+		file := filepath.Join(t.TempDir(), "secret")
+		var urls [2]string
+		var codes [2]int
+		var all sync.WaitGroup
+		for i := range urls {
+			urls[i] = server()
+		}
+		for i, url := range urls {
+			all.Go(func() {
+				codes[i] = run(t.Context(), []string{"lease", "create", "--store", url, "--secret-file", file}, strings.NewReader(""), io.Discard, io.Discard)
+			})
+		}
+		all.Wait()
+		if codes[0] == codes[1] && codes[0] == 0 {
+			t.Fatal("two stores have one secret")
+		}
 	}
-	_, r = create("all", "--existing-secret", "--nodes", "0+131072")
-	r.want(t, 0, "it grants nothing before ", "")
+}
+
+// Where files cannot have two names, a new secret gets its name all the same.
+func TestNoHardLinks(t *testing.T) {
+	defer func(was func(string, string) error) { link = was }(link)
+	link = func(string, string) error { return errors.ErrUnsupported }
+	url, _ := newServer(t, time.Now)
+	secret := filepath.Join(t.TempDir(), "secret")
+	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, "created", "")
+	if _, err := os.Stat(secret + unfinished); err == nil {
+		t.Error("the secret has its other name, too")
+	}
+	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, "the store exists", "")
 }
 
 // A secret is rotated without a new store.

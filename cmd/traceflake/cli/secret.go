@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/setup"
+)
+
+// secretFile is a file with a secret, nil for a store that has its own. A new secret is written to a
+// file with another name first, and gets its own name when the store has it: a command that was
+// interrupted finds it there. The file says for which store it was generated, so that no other one
+// ever gets it.
+type secretFile struct {
+	path  string
+	codec *randflake.Codec
+	fresh bool // under the other name
+
+	id      string // of the store, "" if the file does not say
+	address string // of the store, without its secrets
+	url     string // a fingerprint of the whole URL
+}
+
+const unfinished = ".unfinished"
+
+// The comments of a new secret.
+const (
+	idComment      = "# lease store "
+	addressComment = "# at "
+	urlComment     = "# whose URL has the fingerprint "
+)
+
+// urlFingerprint tells URLs apart that differ in what Address leaves out. Without the secret, nobody
+// can guess passwords with it.
+func urlFingerprint(c *randflake.Codec, url string) string { return lease.Fingerprint(c, "at "+url) }
+
+// openSecret reads a secret, or the new one of a command that was interrupted. The error wraps
+// [fs.ErrNotExist] if there is neither.
+func openSecret(path string) (*secretFile, error) {
+	s := &secretFile{path: path}
+	k, err := setup.LoadKeyring(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.fresh = true
+		k, err = setup.LoadKeyring(path + unfinished)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.codec = k.Codec()
+	if !s.fresh {
+		return s, nil
+	}
+	text, err := os.ReadFile(path + unfinished)
+	for line := range strings.Lines(string(text)) {
+		for comment, value := range map[string]*string{idComment: &s.id, addressComment: &s.address, urlComment: &s.url} {
+			if rest, ok := strings.CutPrefix(strings.TrimSpace(line), comment); ok {
+				*value = rest
+			}
+		}
+	}
+	return s, err
+}
+
+// generateSecret writes a new secret for the store with an ID, unless another command has at the
+// same time.
+func generateSecret(path, id string, c setup.Config) (*secretFile, error) {
+	var secret [16]byte
+	entropy.Read(secret[:])
+	codec, err := randflake.NewCodec(secret[:])
+	if err != nil {
+		return nil, err
+	}
+	text := fmt.Sprintf("%s%s\n%s%s\n%s%s\n%s\n", idComment, id, addressComment, c.Address(),
+		urlComment, urlFingerprint(codec, c.Store), hex.EncodeToString(secret[:]))
+	file, err := os.OpenFile(path+unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return openSecret(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.WriteString(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return nil, errors.Join(err, os.Remove(path+unfinished))
+	}
+	return openSecret(path)
+}
+
+// secretOf opens the secret file of a store that is there.
+func secretOf(path string, d lease.Description) (*secretFile, error) {
+	secret, err := openSecret(path)
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case err != nil && !missing:
+		return nil, fmt.Errorf("secret: %w", err)
+	case missing || !slices.Contains(d.Secrets, lease.Fingerprint(secret.codec, d.ID)):
+		return nil, fmt.Errorf("%w, with the ID %s, created at %s; its secret is not in %s: "+
+			"give the secret file of that store, or create another one elsewhere", lease.ErrExists, d.ID, rfc3339(d.Created), path)
+	}
+	return secret, nil
+}
+
+// newSecret opens the secret file of a new store, which it generates unless a command that was
+// interrupted has.
+func newSecret(c setup.Config) (*secretFile, error) {
+	secret, err := openSecret(c.SecretFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		secret, err = generateSecret(c.SecretFile, lease.NewNonce(), c)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("secret: %w", err)
+	case !secret.fresh:
+		return nil, fmt.Errorf("%s exists, and a new store needs a new secret: name a file that does not exist", secret.path)
+	case secret.url != urlFingerprint(secret.codec, c.Store):
+		return nil, secret.another()
+	}
+	return secret, nil
+}
+
+// another is the error of a new secret that was generated for another store.
+func (s *secretFile) another() error {
+	return fmt.Errorf("%s has the secret of another store, at %q with the ID %q, and no two stores may have one secret: "+
+		"name another file, or delete this one if that store is not completed any more", s.path+unfinished, s.address, s.id)
+}
+
+// link is replaced by a test.
+var link = os.Link
+
+// keep gives a new secret its name.
+func (s *secretFile) keep() error {
+	if s == nil || !s.fresh {
+		return nil
+	}
+	err := link(s.path+unfinished, s.path) // unlike Rename it replaces no file
+	if err == nil {
+		return os.Remove(s.path + unfinished)
+	}
+	if _, missing := os.Lstat(s.path); errors.Is(missing, fs.ErrNotExist) { // the file system has no links
+		return os.Rename(s.path+unfinished, s.path)
+	}
+	return err
+}
+
+func leaseSecretCommand(f *flags) *cobra.Command {
+	add := &cobra.Command{
+		Use:   "add FILE",
+		Short: "Register a new secret, to replace the one in use",
+		Long: `add writes a new secret to FILE, which must not exist, and registers it with the
+store. Nothing else changes: add its line to the secret file of every process, below
+the one in use, and move it to the top when all of them have it.
+
+If add is interrupted, run the same command again.`,
+		Example: `  traceflake lease secret add next --store postgres://db/traceflake`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.withDescription(cmd, storeTimeout, func(ctx context.Context, s driver.Store, d lease.Description) error {
+				if _, embedded := s.(driver.Embedded); embedded {
+					return errors.New("a lease directory has one secret, which never changes: move the directory away, and a service creates another one")
+				}
+				settings, err := f.config()
+				if err != nil {
+					return err
+				}
+				secret, err := openSecret(args[0])
+				if errors.Is(err, fs.ErrNotExist) {
+					secret, err = generateSecret(args[0], d.ID, settings)
+				}
+				if err != nil {
+					return fmt.Errorf("secret: %w", err)
+				}
+				fingerprint := lease.Fingerprint(secret.codec, d.ID)
+				switch {
+				case secret.fresh && secret.id != d.ID:
+					return secret.another()
+				case !secret.fresh && !slices.Contains(d.Secrets, fingerprint):
+					return fmt.Errorf("%s exists, and its secret may belong to another store: name a file that does not exist", args[0])
+				}
+				if err := s.AddSecret(ctx, fingerprint); err != nil {
+					return err
+				}
+				if err := secret.keep(); err != nil {
+					return fmt.Errorf("secret: %w; run the same command again", err)
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "registered the secret in %s with the store %s\n", args[0], d.ID)
+				return err
+			})
+		},
+	}
+	return group(&cobra.Command{
+		Use:     "secret",
+		Short:   "Register a secret with a lease store",
+		Long:    "secret manages the secrets of a lease store.",
+		Example: add.Example,
+	}, add)
+}
