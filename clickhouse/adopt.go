@@ -20,18 +20,18 @@ import (
 // views, grants and row policies follow the name. The old table ends with its TTL, and
 // Finish drops it. The lookup table and the views that read it stay as they are.
 //
-// Table is the one that holds the rows, not a Distributed one. TTL is not for adoptions: what
-// the old table has is carried over.
-//
 // Each method looks at the server and returns the steps that are left, none if everything is
-// done. They may be interrupted, repeated, and run by several operators at once.
-type Adoption Schema
+// done. They may be interrupted, repeated, and run by several operators at once: a table is
+// dropped only under a name that no other table can get, after a look at it.
+type Adoption struct {
+	Database string // "" is the connection's
+	Table    string // the one that holds the rows, not a Distributed one; "" is otel_traces
+	Cluster  string // "" is one server; a macro as in {cluster} is allowed
 
-// Suffixes; see Adoption.
-const (
-	other = "_other"
-	both  = "_all"
-)
+	// SkipAccess makes Prepare leave out row policies and grants: its notes say which statements
+	// somebody with the rights has to run.
+	SkipAccess bool
+}
 
 // Prepare creates the new table and the views, or what is missing of them.
 func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
@@ -39,53 +39,63 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	switch {
 	case err != nil:
 		return Plan{}, err
-	case o.newTable && !o.begun:
-		return Plan{}, nil
+	case o.phase == Finishing:
+		return Plan{}, o.early("prepare")
+	case o.phase == Finished:
+		return Plan{Phase: Finished}, nil
 	}
 	c, err := o.carried()
 	if err != nil {
 		return Plan{}, err
 	}
-	p.Steps = append(p.Steps, o.functions())
-	if !o.begun {
+	access, notes, err := o.access(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Notes = slices.Concat(c.notes, notes)
+	p.Steps = append(access, o.functions())
+	p.Steps = append(p.Steps, o.restored()...)
+	if !o.other.exists() {
 		p.Steps = append(p.Steps, Step{
 			Does: "the new table " + o.named(other) + " exists, empty",
 			SQL:  []string{o.createRows(other, c)},
-			Undo: []string{o.drop(other, 1)},
 		})
 	}
-	access, notes := o.access(ctx)
-	p.Steps = slices.Concat(p.Steps, access, o.history(c.readable))
-	p.Notes = slices.Concat(c.notes, notes)
+	p.Steps = append(p.Steps, o.views(c.readable)...)
+	p.Phase = max(Prepared, o.phase)
 	return p, nil
 }
 
-// history returns the steps that create the views of both tables.
-func (o *adoption) history(columns []string) []Step {
-	view := func(suffix, does, sql string) Step {
-		return Step{Does: "the view " + o.named(suffix) + " " + does, SQL: []string{sql},
-			Undo: []string{"DROP VIEW IF EXISTS " + o.quoted(suffix) + o.onCluster()}}
+// views returns the steps that create the views of both tables.
+func (o *adoption) views(columns []string) (steps []Step) {
+	step := func(t table, does, file string, with ...string) {
+		with = append(with, "{comment}", quoteText(viewComment))
+		steps = append(steps, Step{Does: "the view " + t.Name + " " + does, SQL: []string{o.render("adopt/"+file, with...)},
+			Undo: []string{o.dropView(t)}})
 	}
-	var steps []Step
-	if !o.tables[both].exists() || slices.ContainsFunc(columns, func(name string) bool { return !o.has(both, name) }) {
+	lacks := func(name string) bool { return o.history.column(name).Name == "" }
+	if !o.history.exists() || slices.ContainsFunc(columns, lacks) {
 		list := make([]string, len(columns))
 		for i, name := range columns {
 			list[i] = quoteName(name)
 		}
-		part := "\nSELECT " + strings.Join(list, ", ") + ", _part, _part_offset FROM "
-		steps = append(steps, view(both, "shows the spans of both tables", "CREATE OR REPLACE VIEW "+o.quoted(both)+o.onCluster()+" AS"+
-			part+o.quoted("")+"\nUNION ALL"+part+o.quoted(other)))
+		step(o.history, "shows the spans of both tables", "history", "{history}", o.full(o.history),
+			"{columns}", strings.Join(list, ", "), "{live}", o.full(o.live), "{other}", o.quoted(other))
 	}
-	if o.tables[both+lookup].exists() {
-		return steps
+	if !o.historyTimes.exists() {
+		from := "SELECT TraceId, Start, End FROM " + o.full(o.lookup)
+		if !o.lookup.mergeTree() {
+			from = "SELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End\nFROM " +
+				o.full(o.history) + " WHERE TraceId != '' GROUP BY TraceId"
+		}
+		step(o.historyTimes, "shows when the traces of both tables began and ended", "times",
+			"{times}", o.full(o.historyTimes), "{select}", from)
 	}
-	sql := "CREATE VIEW IF NOT EXISTS " + o.quoted(both+lookup) + o.onCluster() + " AS\nSELECT TraceId, Start, End FROM " + o.quoted(lookup)
-	if !o.hasLookup() {
-		of := o.Schema
-		of.Table, of.Overlay = o.named(both), true
-		sql = of.traceTimes()[0].SQL[0]
-	}
-	return append(steps, view(both+lookup, "shows when the traces of both tables began and ended", sql))
+	return steps
+}
+
+func (o *adoption) dropView(t table) string {
+	return "DROP VIEW IF EXISTS " + o.full(t) + o.onCluster() + " SYNC"
 }
 
 // Swap gives the new table the name into which the Collector writes.
@@ -94,78 +104,77 @@ func (a Adoption) Swap(ctx context.Context, db *sql.DB) (Plan, error) {
 	switch {
 	case err != nil:
 		return Plan{}, err
-	case !o.begun && !o.newTable:
-		return Plan{}, fmt.Errorf("clickhouse: there is no new table alongside %s: run prepare first", o.named(""))
-	case !o.begun:
-		return Plan{}, nil
+	case o.phase < Prepared:
+		return Plan{}, o.early("swap")
+	case o.phase > Swapped:
+		return Plan{Phase: o.phase}, nil
+	case o.phase == Prepared:
+		if err := o.agree(); err != nil {
+			return Plan{}, err
+		}
 	}
-	return o.exchange(ctx, true)
+	return o.exchange(ctx, Swapped)
 }
 
-// Undo gives the old table its name back. Where nothing was swapped, it drops the views and
-// the new table, unless that holds spans.
+// agree returns an error if the new table is not fit to take the place of the old one.
+func (o *adoption) agree() error {
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("clickhouse: cannot swap: "+format, args...)
+	}
+	// A server with a full disk may have created a table that it cannot read again.
+	if name, why := o.other.wrong(); o.other.Definition == "" || name != "" {
+		if why = "column " + name + " " + why; name == "" {
+			why = "its definition is empty, as a full disk leaves it"
+		}
+		return wrong("%s is not as prepare creates it: %s; run `adopt cancel`, then `adopt prepare`", o.other.Name, why)
+	}
+	for _, c := range o.live.Columns {
+		if c.stored() && o.other.column(c.Name).Name == "" {
+			return wrong("column %s exists in %s but not in %s: add it there and rerun prepare", c.Name, o.live.Name, o.other.Name)
+		}
+	}
+	ttls := func(t table) []string { return append([]string{clause(t.Full, "TTL")}, columnTTLs(t.Definition)...) }
+	if here, there := ttls(o.live), ttls(o.other); !slices.Equal(here, there) {
+		return wrong("the TTL of %s is %q and that of %s is %q: set the same on both", o.live.Name, here, o.other.Name, there)
+	}
+	return nil
+}
+
+// Undo gives the old table its name back, whatever was changed meanwhile. It can be repeated.
 func (a Adoption) Undo(ctx context.Context, db *sql.DB) (Plan, error) {
 	o, err := a.state(ctx, db)
 	switch {
-	case err != nil || !o.begun && !o.newTable:
+	case err != nil:
 		return Plan{}, err
-	case !o.begun:
-		return Plan{}, fmt.Errorf("clickhouse: there is no table %s: if finish has dropped it, UNDROP TABLE brings it back within eight minutes", o.quoted(other))
-	case o.newTable:
-		return o.exchange(ctx, false)
+	case o.phase < Prepared && !o.other.exists():
+		return Plan{Phase: o.phase}, nil
+	case o.phase > Swapped:
+		return Plan{}, fmt.Errorf("clickhouse: cannot undo: there is no old table %s alongside %s: "+
+			"for eight minutes after finish, what it printed brings it back", o.other.Name, o.live.Name)
 	}
-	if o.tables[other].rows != "0" {
-		return Plan{Notes: []string{o.kept()}}, nil
-	}
-	return o.end(ctx, 1)
+	return o.exchange(ctx, Prepared)
 }
 
-// Finish drops the old table, if its spans have expired or dropHistory is set, and the views.
-func (a Adoption) Finish(ctx context.Context, db *sql.DB, dropHistory bool) (Plan, error) {
-	o, err := a.state(ctx, db)
-	switch {
-	case err != nil || !o.begun:
-		return Plan{}, err
-	case !o.newTable:
-		return Plan{}, fmt.Errorf("clickhouse: %s is still the old table: run swap first", o.named(""))
-	case dropHistory:
-		return o.end(ctx, 0)
+// exchange returns the steps after which the new table has the name, in the phase Swapped, or the old one.
+func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
+	p := Plan{Steps: o.restored(), Phase: to}
+	if to == Prepared {
+		p.Phase = min(to, o.phase) // the views may be missing
 	}
-	if rows := o.tables[other].rows; rows != "0" {
-		return Plan{}, fmt.Errorf("clickhouse: the old table %s still holds %s spans: wait until they have expired (status says when), or drop them with --drop-history", o.named(other), rows)
+	exchange := "EXCHANGE TABLES " + o.full(o.live) + " AND " + o.quoted(other) + o.onCluster()
+	role, ours := "old", "0"
+	if to == Swapped {
+		role, ours = "new", "1"
+		p.Steps = append(p.Steps, o.outlierSchema().outliers(o.full(o.live), o.live.Engine, o.outlierTTL())...)
 	}
-	return o.end(ctx, 1)
-}
-
-// exchange returns the steps that give the new table the name, or the old one.
-func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error) {
-	if !o.tables[both].exists() {
-		return p, fmt.Errorf("clickhouse: the view %s is missing: run prepare again", o.named(both))
-	}
-	for _, c := range o.tables[""].columns {
-		if c.kind != "ALIAS" && c.kind != "MATERIALIZED" && !o.has(other, c.name) {
-			return p, fmt.Errorf("clickhouse: the table %s has the column %s and %s has not: add it there, then run prepare again", o.named(""), c.name, o.named(other))
-		}
-	}
-	if here, there := clause(o.tables[""].full, "TTL"), clause(o.tables[other].full, "TTL"); here != there {
-		return p, fmt.Errorf("clickhouse: the TTL of %s is %q and that of %s is %q: set the same on both", o.named(""), here, o.named(other), there)
-	}
-	exchange := "EXCHANGE TABLES " + o.quoted("") + " AND " + o.quoted(other) + o.onCluster()
-	role, until := "old", "0"
-	if toNew {
-		role, until = "new", "1"
-	}
-	outliers := o.outlierSchema()
-	if toNew {
-		p.Steps = append(p.Steps, outliers.outliers(o.quoted(""), o.tables[""].engine, o.outlierTTL())...)
-	}
-	if o.newTable != toNew {
+	if o.live.ours() != (to == Swapped) {
 		p.Steps = append(p.Steps, Step{
-			Does: "the " + role + " table has the name " + o.named("") + ", and the other one is " + o.named(other),
+			Does: "the " + role + " table has the name " + o.live.Name + ", and the other one is " + o.named(other),
 			SQL:  []string{exchange}, Undo: []string{exchange},
-			until: fmt.Sprintf("SELECT toString(countIf((%s) != %s) = 0) FROM %s WHERE %s", ours, until, o.systemTables(), o.at("name", "")),
+			until: "SELECT countIf((sorting_key = " + quoteText(sortingKey) + ") != " + ours + ") = 0 AS done\nFROM " +
+				o.everywhere("clusterAllReplicas", "system.tables") + " WHERE " + o.isNamed(o.live.Name),
 		})
-		fed, err := o.readers(ctx, "", "engine = 'MaterializedView' AND name != "+quoteText(outliers.named(outlierFeed)))
+		fed, err := o.readers(ctx, o.live, o.outlierSchema().named(outlierFeed), "MaterializedView")
 		if err != nil {
 			return p, err
 		}
@@ -173,26 +182,27 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error)
 			p.Notes = append(p.Notes, "spans of inserts that were running during the exchange may be missing from what these materialized views fill: "+strings.Join(fed, ", "))
 		}
 	}
-	repairs := len(p.Steps)
-	if o.hasLookup() {
-		p.Steps = append(p.Steps, Step{
-			Does: "the lookup table " + o.named(lookup) + " has the traces of the last ten minutes (again)",
-			SQL: []string{"INSERT INTO " + o.quoted(lookup) + " (TraceId, Start, End)\nSELECT TraceId, min(Timestamp), max(Timestamp) FROM " + o.quoted(both) +
-				"\nWHERE TraceId != '' AND Timestamp > now() - INTERVAL 10 MINUTE GROUP BY TraceId"},
+	var repairs []Step
+	if o.lookup.mergeTree() {
+		repairs = append(repairs, Step{
+			Does: "the lookup table " + o.lookup.Name + " has the traces of the last ten minutes (again)",
+			SQL:  []string{o.render("adopt/lookup", "{lookup}", o.full(o.lookup), "{live}", o.full(o.live), "{other}", o.quoted(other))},
 		})
 	}
-	if toNew {
-		p.Steps = append(p.Steps, outliers.fillOutliers(o.quoted("")))
+	if to == Swapped {
+		repairs = append(repairs, o.outlierSchema().fillOutliers(o.full(o.live)))
 	}
-	if len(p.Steps) > repairs {
-		first := &p.Steps[repairs] // waits until inserts that were running during the exchange have ended
-		first.SQL = append([]string{"SELECT sleep(1)"}, first.SQL...)
+	if len(repairs) > 0 {
+		// Inserts that were running during the exchange have ended then.
+		repairs[0].SQL = append([]string{"SELECT sleep(1)"}, repairs[0].SQL...)
 		if o.Cluster != "" {
 			p.Notes = append(p.Notes, "each INSERT reached the shard of this server: run it on one server of each other shard")
 		}
 	}
-	if !toNew {
-		p.Notes = append(p.Notes, o.kept())
+	p.Steps = append(p.Steps, repairs...)
+	if to == Prepared && (o.live.ours() || o.other.Rows > 0) {
+		p.Notes = append(p.Notes, o.named(other)+" keeps the spans that were stored between swap and undo, and "+
+			o.history.Name+" shows them: `adopt copy` moves them into "+o.live.Name)
 	}
 	return p, nil
 }
@@ -201,14 +211,29 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (p Plan, err error)
 func (o *adoption) outlierSchema() Schema {
 	s := o.Schema
 	if s.Cluster != "" {
-		s.Table = strings.TrimSuffix(o.named(""), "_local")
+		s.Table = strings.TrimSuffix(o.live.Name, "_local")
 	}
 	return s
 }
 
+// dropOutliers is the step that drops the times of outliers. No other table can get their names.
+func (s Schema) dropOutliers() Step {
+	step := Step{Does: "the times of outliers are gone", SQL: []string{
+		"DROP VIEW IF EXISTS " + s.quoted(outlierFeed) + s.onCluster() + " SYNC",
+	}}
+	names := []string{outlierTimes}
+	if s.Cluster != "" {
+		names = append(names, outlierTimes+s.rows())
+	}
+	for _, suffix := range names {
+		step.SQL = append(step.SQL, "DROP TABLE IF EXISTS "+s.quoted(suffix)+s.onCluster()+" SYNC")
+	}
+	return step
+}
+
 // outlierTTL is the clause of the table of outliers' times: after as long as the table drops spans.
 func (o *adoption) outlierTTL() string {
-	for _, part := range split(clause(o.tables[""].full, "TTL")) {
+	for _, part := range split(clause(o.live.Full, "TTL")) {
 		if onlyDrops.MatchString(part) {
 			return "\nTTL " + strings.Replace(part, "Timestamp", "End", 1)
 		}
@@ -216,46 +241,71 @@ func (o *adoption) outlierTTL() string {
 	return ""
 }
 
-// kept is the note on the spans in the new table after Undo, with statements for the operator, who decides.
-func (o *adoption) kept() string {
-	return fmt.Sprintf("%s keeps the spans that were stored between swap and undo, and %s shows them. Drop it with its views when they have expired, or store them in the old table: "+
-		"INSERT INTO %s (%[4]s) SELECT %[4]s FROM %[5]s; TRUNCATE TABLE %[5]s; then undo again", o.named(other), o.named(both), o.quoted(""), columnNames(), o.quoted(other))
+// Cancel drops what Prepare created, unless the new table holds spans.
+func (a Adoption) Cancel(ctx context.Context, db *sql.DB) (Plan, error) {
+	o, err := a.state(ctx, db)
+	switch {
+	case err != nil:
+		return Plan{}, err
+	case o.phase == NotBegun:
+		return Plan{}, nil
+	case o.phase >= Swapped:
+		return Plan{}, fmt.Errorf("clickhouse: cannot cancel: the adoption of %s is %s: run undo first", o.live.Name, o.phase)
+	case o.other.Rows > 0:
+		return Plan{}, fmt.Errorf("clickhouse: cannot cancel: %s holds %d spans, which were stored between swap and undo: "+
+			"move them with `adopt copy`, or wait until they have expired", o.other.Name, o.other.Rows)
+	}
+	return o.end(ctx, NotBegun, nothing)
 }
 
-// end returns the steps that drop the views and the other table, if that is not larger than maxBytes.
-func (o *adoption) end(ctx context.Context, maxBytes int) (p Plan, err error) {
-	for suffix, condition := range map[string]string{other: "name != " + quoteText(o.named(both)), both: "name != " + quoteText(o.named(both+lookup))} {
-		readers, err := o.readers(ctx, suffix, condition)
+// Finish drops the old table, if its spans have expired or dropHistory is set, and the views.
+func (a Adoption) Finish(ctx context.Context, db *sql.DB, dropHistory bool) (Plan, error) {
+	o, err := a.state(ctx, db)
+	switch {
+	case err != nil:
+		return Plan{}, err
+	case o.phase < Swapped:
+		return Plan{}, o.early("finish")
+	case o.other.Rows > 0 && !dropHistory:
+		return Plan{}, fmt.Errorf("clickhouse: the old table %s still holds %d spans: wait until they have expired (status says when), move them with `adopt copy`, or drop them with --drop-history", o.other.Name, o.other.Rows)
+	}
+	holds := nothing
+	if dropHistory {
+		holds = anything
+	}
+	return o.end(ctx, Finished, holds)
+}
+
+// end returns the steps that drop the other table and the views.
+func (o *adoption) end(ctx context.Context, to Phase, holds holding) (Plan, error) {
+	p := Plan{Phase: to}
+	if len(o.copies) > 0 {
+		return p, fmt.Errorf("clickhouse: a copy was interrupted and left %s: run `adopt copy` first", o.copies[0].Name)
+	}
+	for _, of := range []struct{ read, by table }{{o.other, o.history}, {o.history, o.historyTimes}} {
+		readers, err := o.readers(ctx, of.read, of.by.Name, "")
 		if err != nil {
 			return p, err
 		}
 		if len(readers) > 0 {
-			return p, fmt.Errorf("clickhouse: %s is read by %s: change or drop that first", o.named(suffix), strings.Join(readers, ", "))
+			return p, fmt.Errorf("clickhouse: %s is read by %s: change or drop that first", of.read.Name, strings.Join(readers, ", "))
 		}
 	}
-	for _, suffix := range []string{both + lookup, both} {
-		if t := o.tables[suffix]; t.exists() {
-			p.Steps = append(p.Steps, Step{Does: "the view " + o.named(suffix) + " is gone", SQL: []string{"DROP VIEW IF EXISTS " + o.quoted(suffix) + o.onCluster() + " SYNC"}, Undo: []string{t.create}})
+	if o.other.exists() {
+		does := fmt.Sprintf("the table %s is gone, with %d spans; ClickHouse removes its files after eight minutes", o.named(other), o.other.Rows)
+		step, err := o.dropping(ctx, does, holds)
+		if err != nil {
+			return p, err
+		}
+		p.Steps = append(p.Steps, step)
+	}
+	for _, t := range []table{o.historyTimes, o.history} {
+		if t.exists() {
+			p.Steps = append(p.Steps, Step{Does: "the view " + t.Name + " is gone", SQL: []string{o.dropView(t)}})
 		}
 	}
-	if outliers := o.outlierSchema(); !o.newTable {
-		p.Steps = append(p.Steps, Step{Does: "the times of outliers are gone", SQL: []string{
-			"DROP VIEW IF EXISTS " + outliers.quoted(outlierFeed) + o.onCluster() + " SYNC",
-			"DROP TABLE IF EXISTS " + outliers.quoted(outlierTimes+outliers.rows()) + o.onCluster() + " SYNC",
-		}})
-		if o.Cluster != "" {
-			p.Steps[len(p.Steps)-1].SQL = append(p.Steps[len(p.Steps)-1].SQL, "DROP TABLE IF EXISTS "+outliers.quoted(outlierTimes)+o.onCluster()+" SYNC")
-		}
+	if to == NotBegun {
+		p.Steps = append(p.Steps, o.outlierSchema().dropOutliers())
 	}
-	p.Steps = append(p.Steps, Step{
-		Does: "the table " + o.named(other) + " is gone, with " + o.tables[other].rows + " spans; ClickHouse removes its files after eight minutes",
-		SQL:  []string{o.drop(other, maxBytes)},
-		Undo: []string{"UNDROP TABLE " + o.quoted(other) + o.onCluster()},
-	})
 	return p, nil
-}
-
-// drop returns the statement that drops a table of at most so many bytes, 0 for any.
-func (o *adoption) drop(suffix string, maxBytes int) string {
-	return fmt.Sprintf("DROP TABLE IF EXISTS %s%s SETTINGS max_table_size_to_drop = %d", o.quoted(suffix), o.onCluster(), maxBytes)
 }

@@ -3,91 +3,183 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
 
+// carried holds what a new table inherits from the table it replaces.
+type carried struct {
+	engine   string   // "" is MergeTree, on a cluster ReplicatedMergeTree
+	uuid     string   // "" is the server's choice
+	ttls     []string // of the exporter's columns, each as in `SpanName` toDateTime(Timestamp) + toIntervalDay(1)
+	elements []string // columns other than the exporter's; indexes, constraints and projections other than the layout's
+	ttl      string   // expressions; "" is by Schema.TTL
+	settings []string // each as in storage_policy = 'cold'
+	comment  string
+
+	readable []string // names of all columns that can be read
+	notes    []string // what is not taken over
+}
+
+// isExporters reports whether a column is one that the exporter writes.
+func isExporters(name string) bool {
+	return slices.ContainsFunc(columns, func(of []string) bool { return of[1] == name })
+}
+
+// stored reports whether an INSERT gives the column.
+func (c column) stored() bool { return c.Kind == "" || c.Kind == "DEFAULT" }
+
 // carried reads the definition of the table that has the name.
 func (o *adoption) carried() (c carried, err error) {
-	t := o.tables[""]
+	t := o.live
 	if name, why := t.wrong(); name != "" {
 		hint := "it is not the Collector's exporter's"
-		if strings.Contains(t.column(name).is, "JSON") {
+		if strings.Contains(t.column(name).Type, "JSON") {
 			hint = "tables with json: true can be used with create --overlay only"
 		}
-		return c, fmt.Errorf("clickhouse: the table %s cannot be adopted: column %s %s; %s", o.named(""), name, why, hint)
+		return c, fmt.Errorf("clickhouse: the table %s cannot be adopted: column %s %s; %s", t.Name, name, why, hint)
 	}
-	for _, column := range t.columns {
-		if column.kind != "EPHEMERAL" {
-			c.readable = append(c.readable, column.name)
+	for _, column := range t.Columns {
+		if column.Kind != "EPHEMERAL" {
+			c.readable = append(c.readable, column.Name)
 		}
-		if column.kind != "" && slices.ContainsFunc(columns, func(of []string) bool { return of[1] == column.name }) {
-			c.notes = append(c.notes, "the column "+column.name+" of the exporter has no "+column.kind+" in the new table")
+		if column.Kind != "" && isExporters(column.Name) {
+			c.notes = append(c.notes, "the column "+column.Name+" of the exporter has no "+column.Kind+" in the new table")
 		}
 	}
 	layout := o.createRows("", carried{})
-	for _, e := range elements(t.create) {
+	for _, e := range elements(t.Definition) {
 		word, rest, _ := strings.Cut(e, " ")
 		index, _, _ := strings.Cut(rest, " ")
-		exporters := slices.ContainsFunc(columns, func(of []string) bool { return quoteName(of[1]) == word })
-		if !exporters && (word != "INDEX" || !strings.Contains(layout, "INDEX "+index+" ")) {
+		if !isExporters(strings.Trim(word, "`")) && (word != "INDEX" || !strings.Contains(layout, "INDEX "+index+" ")) {
 			c.elements = append(c.elements, e)
 		}
 	}
-	c.ttl = clause(t.full, "TTL")
-	for _, setting := range split(clause(t.full, "SETTINGS")) {
+	c.ttls, c.ttl = columnTTLs(t.Definition), clause(t.Full, "TTL")
+	for _, setting := range split(clause(t.Full, "SETTINGS")) {
 		name, _, _ := strings.Cut(setting, " = ")
 		if name == "ttl_only_drop_parts" || name != "index_granularity_bytes" && !strings.Contains(layout, " "+name+" = ") {
 			c.settings = append(c.settings, setting)
 		}
 	}
-	c.comment, c.engine = t.comment, t.engine
+	c.comment, c.engine = t.Comment, t.Engine
+	c.uuid = o.ownUUID(t.Engine)
 	return c, nil
 }
 
-// access returns the steps that give the other table and the views the same row policies and
-// grants of SELECT as the table and the lookup table, where the user may see them.
-func (o *adoption) access(ctx context.Context) (steps []Step, notes []string) {
-	const names = "arrayStringConcat(arrayMap(x -> '`' || x || '`', %s), ', ')"
-	policies, err := query(ctx, o.db, fmt.Sprintf("SELECT short_name, ifNull(select_filter, '1'), if(is_restrictive, 'RESTRICTIVE', 'PERMISSIVE'),\n"+
-		"multiIf(NOT apply_to_all, "+names+", empty(apply_to_except), 'ALL', 'ALL EXCEPT ' || "+names+")\nFROM system.row_policies WHERE %s ORDER BY ALL",
-		"apply_to_list", "apply_to_except", o.at("table", "")))
-	if err != nil {
-		notes = append(notes, "this user may not see row policies: if "+o.named("")+" has any, create them for "+o.named(other)+", too, before the swap")
+// ownUUID is the clause that gives a replicated table of a single server a UUID: without one, the
+// server refuses its default path in Keeper, which contains the UUID.
+func (o *adoption) ownUUID(engine string) string {
+	if engine != "ReplicatedMergeTree" || o.Cluster != "" || o.databaseEngine != "Atomic" {
+		return ""
+	}
+	return " UUID " + quoteText(newUUID())
+}
+
+// columnTTLs returns the TTLs of the exporter's columns in a table's definition, in order, each as in
+// `SpanName` toDateTime(Timestamp) + toIntervalDay(1).
+func columnTTLs(definition string) (all []string) {
+	for _, e := range elements(definition) {
+		name, rest, _ := strings.Cut(e, " ")
+		if ttl := clause(" "+rest, "TTL"); ttl != "" && isExporters(strings.Trim(name, "`")) {
+			all = append(all, name+" "+ttl)
+		}
+	}
+	return all
+}
+
+// withTTLs adds TTLs to the definitions of the exporter's columns.
+func withTTLs(definitions string, ttls []string) string {
+	for _, of := range ttls {
+		name, ttl, _ := strings.Cut(of, " ")
+		line := regexp.MustCompile("(?m)^    `?" + regexp.QuoteMeta(strings.Trim(name, "`")) + "`? .*[^,\\n]")
+		definitions = line.ReplaceAllStringFunc(definitions, func(line string) string { return line + " TTL " + ttl })
+	}
+	return definitions
+}
+
+// policy is a row policy, and grant a grant of SELECT.
+type (
+	policy struct{ Name, Table, Filter, Kind, Readers string }
+	grant  struct {
+		Table, Column, Reader string
+		Revoked               uint8
+	}
+)
+
+// access returns the step that gives the other table and the views the row policies and the grants of
+// SELECT that the table and the lookup table have, as far as they lack them.
+func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, err error) {
+	var missing, undo []string
+	policies, err := read[policy](ctx, o.db, o.render("adopt/policies", "{database}", quoteText(o.database),
+		"{names}", texts([]string{o.live.Name, o.named(other)})))
+	switch {
+	case err != nil && o.skipAccess:
+		notes = append(notes, "row policies were not looked at: if "+o.live.Name+" has any, create them for "+o.named(other)+", too, before the swap")
+	case err != nil:
+		return nil, nil, fmt.Errorf("%w\nthis user may not see row policies, and without those of %s everybody could read %s: "+
+			"grant SHOW ROW POLICIES, or go on with --skip-access", err, o.live.Name, o.named(other))
 	}
 	for _, p := range policies {
-		policy := " ROW POLICY IF %s " + quoteName(p[0]) + o.onCluster() + " ON " + o.quoted(other)
-		steps = append(steps, Step{
-			Does: "the row policy " + p[0] + " applies to " + o.named(other),
-			SQL:  []string{"CREATE" + fmt.Sprintf(policy, "NOT EXISTS") + " FOR SELECT USING " + p[1] + " AS " + p[2] + " TO " + p[3]},
-			Undo: []string{"DROP" + fmt.Sprintf(policy, "EXISTS")},
-		})
+		there := p
+		if there.Table = o.named(other); p.Table == o.live.Name && !slices.ContainsFunc(policies, func(p policy) bool {
+			return p.Name == there.Name && p.Table == there.Table
+		}) {
+			on := quoteName(p.Name) + o.onCluster() + " ON " + o.quoted(other)
+			missing = append(missing, "CREATE ROW POLICY IF NOT EXISTS "+on+" FOR SELECT USING "+p.Filter+" AS "+p.Kind+" TO "+p.Readers)
+			undo = append(undo, "DROP ROW POLICY IF EXISTS "+on)
+		}
 	}
-	grants, err := query(ctx, o.db, fmt.Sprintf("SELECT table, ifNull(column, ''), ifNull(user_name, ifNull(role_name, '')), toString(is_partial_revoke) FROM system.grants\n"+
-		"WHERE (%s OR %s) AND toString(access_type) = 'SELECT' ORDER BY ALL", o.at("table", ""), o.at("table", lookup)))
+	twins := []struct {
+		of string
+		to []string
+	}{
+		{o.live.Name, []string{o.named(other), o.history.Name}},
+		{o.lookup.Name, []string{o.historyTimes.Name}},
+	}
+	names := []string{}
+	for _, twin := range twins {
+		names = append(append(names, twin.of), twin.to...)
+	}
+	grants, err := read[grant](ctx, o.db, o.render("adopt/grants", "{database}", quoteText(o.database), "{names}", texts(names)))
 	if err != nil {
-		return steps, append(notes, "this user may not see grants: who may read only "+o.named("")+" needs SELECT on "+o.named(other)+" and "+o.named(both)+", too, to see history")
+		notes = append(notes, "this user may not see grants: who may read only "+o.live.Name+" needs SELECT on "+o.named(other)+" and "+o.history.Name+", too, to see history")
 	}
 	for _, g := range grants {
-		if g[3] != "0" {
-			notes = append(notes, "the REVOKE of SELECT on "+g[0]+" from "+g[2]+" is not carried over")
-			continue
-		}
-		to, column := []string{other, both}, ""
-		if g[0] != o.named("") {
-			to = []string{both + lookup}
-		}
-		if g[1] != "" {
-			column = "(" + quoteName(g[1]) + ")"
-		}
-		for _, suffix := range to {
-			grant := o.onCluster() + " SELECT" + column + " ON " + o.quoted(suffix)
-			steps = append(steps, Step{
-				Does: g[2] + " may read " + o.named(suffix) + strings.ReplaceAll(column, "`", ""),
-				SQL:  []string{"GRANT" + grant + " TO " + quoteName(g[2])},
-				Undo: []string{"REVOKE" + grant + " FROM " + quoteName(g[2])},
-			})
+		for _, twin := range twins {
+			if g.Table != twin.of {
+				continue
+			}
+			if g.Revoked == 1 {
+				notes = append(notes, "the REVOKE of SELECT on "+g.Table+" from "+g.Reader+" is not carried over")
+				continue
+			}
+			for _, g.Table = range twin.to {
+				if slices.Contains(grants, g) {
+					continue
+				}
+				column := ""
+				if g.Column != "" {
+					column = "(" + quoteName(g.Column) + ")"
+				}
+				what := o.onCluster() + " SELECT" + column + " ON " + o.quoteFull(g.Table)
+				missing = append(missing, "GRANT"+what+" TO "+quoteName(g.Reader))
+				undo = append(undo, "REVOKE"+what+" FROM "+quoteName(g.Reader))
+			}
 		}
 	}
-	return steps, notes
+	script := strings.TrimSuffix(Script(missing), "\n")
+	switch {
+	case len(missing) == 0:
+		return nil, notes, nil
+	case o.skipAccess:
+		return nil, append(notes, "somebody with the rights has to run this before the swap:\n"+script), nil
+	}
+	return []Step{{
+		Does:   "row policies and grants are the same for " + o.named(other) + " and the views",
+		SQL:    missing,
+		Undo:   undo,
+		advice: "somebody with the rights has to run this, or write it into users.xml; then run prepare again, or go on with --skip-access:\n" + script,
+	}}, notes, nil
 }

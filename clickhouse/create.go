@@ -31,22 +31,23 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
 		return Plan{}, err
 	}
 	steps := s.steps()
-	if !s.Overlay && o.tables[s.rows()].exists() && !o.tables[outlierFeed].exists() {
+	if !s.Overlay && o.table(s.named(s.rows())).exists() && !o.table(s.named(outlierFeed)).exists() {
 		steps = append(steps, s.fillOutliers(s.quoted(s.rows()))) // Create was interrupted
 	}
 	ttl, err := s.changeTTL(o)
 	return Plan{Steps: append(steps, ttl...)}, err
 }
 
-// Detect returns the schema with Overlay set if the server of db has no table of outliers' times for
-// it: then the table of spans is not one that this package created.
+// Detect returns the schema with Overlay set if the table of spans on the server of db is not one
+// that this package created, as before an adoption, or after it was undone.
 func (s Schema) Detect(ctx context.Context, db *sql.DB) (Schema, error) {
-	if err := s.validate(); err != nil {
+	o, err := s.look(ctx, db, []string{s.named(""), s.named(outlierTimes)}, nil)
+	if err != nil {
 		return s, err
 	}
-	rows, err := query(ctx, db, "SELECT name FROM system.tables WHERE "+s.at("name", outlierTimes))
-	s.Overlay = len(rows) == 0
-	return s, err
+	spans, outliers := o.table(s.named("")), o.table(s.named(outlierTimes))
+	s.Overlay = !outliers.exists() || spans.mergeTree() && !spans.ours()
+	return s, nil
 }
 
 // onlyDrops is a TTL that drops spans after a time and does nothing else.
@@ -56,13 +57,13 @@ var onlyDrops = regexp.MustCompile(`^(?:toDateTime\()?(?:Timestamp|End)\)? \+ to
 func (s Schema) changeTTL(o server) (steps []Step, err error) {
 	for _, of := range [][2]string{{s.rows(), "Timestamp"}, {outlierTimes + s.rows(), "End"}} {
 		suffix, column := of[0], of[1]
-		t := o.tables[suffix]
+		t := o.table(s.named(suffix))
 		if s.TTL == 0 || !t.mergeTree() {
 			continue // or it is created with its TTL, or is a view
 		}
 		alter := "ALTER TABLE " + s.quoted(suffix) + s.onCluster() + " "
 		step := Step{Does: fmt.Sprintf("spans of %s are kept for %v", s.named(suffix), s.TTL), SQL: []string{alter + "MODIFY TTL " + s.ttlOf(column)}, Undo: []string{alter + "REMOVE TTL"}}
-		if now := clause(t.full, "TTL"); now != "" {
+		if now := clause(t.Full, "TTL"); now != "" {
 			m := onlyDrops.FindStringSubmatch(now)
 			if m == nil {
 				return nil, fmt.Errorf("clickhouse: the TTL of %s is %q, which does more than drop old spans: change it by hand, and leave the TTL out here", s.named(suffix), now)
@@ -88,7 +89,7 @@ func (s Schema) MaterializeIndexes() (p Plan, err error) {
 		p.Steps = append(p.Steps, Step{
 			Does: "old parts of " + t.named("") + " have the index on ranges of trace IDs",
 			SQL:  []string{"ALTER TABLE " + t.quoted("") + t.onCluster() + " MATERIALIZE INDEX " + rangeIndex + " SETTINGS mutations_sync = 0"},
-			wait: "SELECT toString(sum(parts_to_do)), anyIf(latest_fail_reason, latest_fail_reason != '') FROM system.mutations\n" +
+			wait: "SELECT toString(sum(parts_to_do)) AS left, anyIf(latest_fail_reason, latest_fail_reason != '') AS reason FROM system.mutations\n" +
 				"WHERE " + t.at("table", "") + " AND NOT is_done AND command LIKE '%MATERIALIZE INDEX " + rangeIndex + "%'",
 		})
 	}

@@ -1,8 +1,10 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,88 +15,97 @@ import (
 // changelog: the first with the setting use_skip_indexes_on_data_read. Tests run with 26.7.
 const MinVersion = "25.9"
 
-// server is what a server shows of a schema's database and tables.
+// server is a snapshot of a database and some of its tables, as one server reports them.
 type server struct {
 	database, databaseEngine string
-	tables                   map[string]facts // by suffix
+	tables                   []table
 }
 
-// facts are about a table, as in system.tables. The zero value is a table that does not exist.
-type facts struct {
-	engine, full, create, key, comment, rows, policy string
-	ours                                             bool // it has the sorting key of the schema, as no exporter's has
-	columns                                          []column
+// table is a table or view. If it does not exist, only its name is set.
+type table struct {
+	Name         string
+	UUID         string
+	Engine       string
+	Full         string // engine, keys, TTL and settings
+	Definition   string // CREATE TABLE; empty if the server lost it
+	SortingKey   string `json:"sorting_key"`
+	PartitionKey string `json:"partition_key"`
+	Comment      string
+	Policy       string
+	Ours         uint8 // 1 if it has the sorting key of our layout, as no exporter's table has
+	Columns      []column
+	Rows         uint64 `json:",string"`
+	Bytes        uint64 `json:",string"`
+	Newest       string // partition
+	Expires      int64  `json:",string"` // when the last span does, as a Unix time; 0 if it is kept forever
 }
 
-// ours is the condition for tables of the schema.
-var ours = "sorting_key = " + quoteText(sortingKey)
+// column is a column. Its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
+type column struct{ Name, Type, Kind string }
 
-// column is a column as in system.columns; its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
-type column struct{ name, is, kind string }
-
-func (t facts) exists() bool { return t.engine != "" }
-
-func (t facts) mergeTree() bool { return strings.HasSuffix(t.engine, "MergeTree") }
+func (t table) exists() bool    { return t.Engine != "" }
+func (t table) ours() bool      { return t.Ours == 1 }
+func (t table) mergeTree() bool { return strings.HasSuffix(t.Engine, "MergeTree") }
 
 // column returns the column with a name, or the zero value.
-func (t facts) column(name string) column {
-	i := slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })
+func (t table) column(name string) column {
+	i := slices.IndexFunc(t.Columns, func(c column) bool { return c.Name == name })
 	if i < 0 {
 		return column{}
 	}
-	return t.columns[i]
+	return t.Columns[i]
 }
 
 // wrong returns the first of the exporter's columns that the table lacks, or has with another type,
 // "" if there is none, and why.
-func (t facts) wrong() (name, why string) {
+func (t table) wrong() (name, why string) {
 	for _, c := range columns {
-		if have := t.column(c[1]).is; have != c[2] {
+		if have := t.column(c[1]).Type; have != c[2] {
 			return c[1], fmt.Sprintf("has the type %q, not %s", have, c[2])
 		}
 	}
 	return "", ""
 }
 
-// look reads what the server shows of the tables with these suffixes.
-func (s Schema) look(ctx context.Context, db *sql.DB, suffixes ...string) (o server, err error) {
+// table returns the table with a name.
+func (o server) table(name string) table {
+	i := slices.IndexFunc(o.tables, func(t table) bool { return t.Name == name })
+	if i < 0 {
+		return table{Name: name}
+	}
+	return o.tables[i]
+}
+
+// look reads what the server shows of the tables with certain names, and of those whose names begin
+// with one of some texts. It is one query: between two, another operator may exchange tables.
+func (s Schema) look(ctx context.Context, db *sql.DB, names, beginnings []string) (o server, err error) {
 	if err := s.validate(); err != nil {
 		return o, err
 	}
-	rows, err := query(ctx, db, "SELECT name, engine, version() FROM system.databases WHERE name = "+s.inDatabase())
+	found, err := read[struct{ Name, Engine, Version string }](ctx, db,
+		"SELECT name, engine, version() AS version FROM system.databases WHERE name = "+s.inDatabase())
 	switch {
 	case err != nil:
 		return o, err
-	case len(rows) == 0:
+	case len(found) == 0:
 		return o, fmt.Errorf("clickhouse: there is no database %s", s.Database)
-	case release(rows[0][2]) < release(MinVersion):
-		return o, fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: upgrade it to %s or newer", rows[0][2], MinVersion)
+	case release(found[0].Version) < release(MinVersion):
+		return o, fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: upgrade it to %s or newer",
+			found[0].Version, MinVersion)
 	}
-	o = server{rows[0][0], rows[0][1], map[string]facts{}}
-	// In one query: between two of them another operator may exchange the tables.
-	suffix, names := map[string]string{}, []string{}
-	for _, x := range suffixes {
-		suffix[s.named(x)] = x
-		names = append(names, quoteText(s.named(x)))
+	o = server{database: found[0].Name, databaseEngine: found[0].Engine}
+	o.tables, err = read[table](ctx, db, s.render("adopt/tables", "{database}", quoteText(o.database),
+		"{names}", texts(names), "{beginnings}", texts(beginnings), "{parts}", s.everywhere("cluster", "system.parts"),
+		"{sorting_key}", quoteText(sortingKey)))
+	return o, err
+}
+
+// everywhere is a system table of this server, or of the cluster by one of ClickHouse's table functions.
+func (s Schema) everywhere(function, table string) string {
+	if s.Cluster == "" {
+		return table
 	}
-	among := " IN (" + strings.Join(names, ", ") + ") AND database = " + s.inDatabase()
-	if rows, err = query(ctx, db, "SELECT name, engine, engine_full, create_table_query, sorting_key, comment, toString(ifNull(total_rows, 0)), storage_policy, toString("+ours+")\n"+
-		"FROM system.tables WHERE name"+among); err != nil {
-		return o, err
-	}
-	for _, r := range rows {
-		o.tables[suffix[r[0]]] = facts{r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8] == "1", nil}
-	}
-	if rows, err = query(ctx, db, "SELECT table, name, type, default_kind FROM system.columns WHERE table"+among+" ORDER BY table, position"); err != nil {
-		return o, err
-	}
-	for _, r := range rows {
-		if t := o.tables[suffix[r[0]]]; t.exists() {
-			t.columns = append(t.columns, column{r[1], r[2], r[3]})
-			o.tables[suffix[r[0]]] = t
-		}
-	}
-	return o, nil
+	return function + "(" + quoteText(s.Cluster) + ", " + table + ")"
 }
 
 // release is a version as a number to compare.
@@ -102,6 +113,28 @@ func release(version string) int {
 	var year, month int
 	_, _ = fmt.Sscanf(version, "%d.%d", &year, &month)
 	return year*100 + month
+}
+
+// read returns the rows of a query, whose columns are the fields of T by their names in JSON.
+func read[T any](ctx context.Context, db *sql.DB, query string) (all []T, err error) {
+	const doing = "reading the server's tables"
+	rows, err := db.QueryContext(ctx, "SELECT formatRowNoNewline('JSONEachRow', *) FROM (\n"+query+"\n)")
+	if err != nil {
+		return nil, failed(doing, err)
+	}
+	defer func() { _ = rows.Close() }()
+	for err == nil && rows.Next() {
+		var line string
+		var row T
+		if err = rows.Scan(&line); err == nil {
+			err = json.Unmarshal([]byte(line), &row)
+		}
+		all = append(all, row)
+	}
+	if err = cmp.Or(err, rows.Err()); err != nil {
+		return nil, failed(doing, err)
+	}
+	return all, nil
 }
 
 // distributed is the beginning of a Distributed table's engine.
@@ -115,35 +148,36 @@ var timesView = regexp.MustCompile(`(?s)TraceId.*Start.*End`)
 // is accepted: it returns the same rows.
 func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
 	for _, t := range s.indexed() {
-		o, err := t.look(ctx, db, "")
+		o, err := t.look(ctx, db, []string{t.named("")}, nil)
 		if err != nil {
 			return o, err
 		}
-		if live := o.tables[""]; !live.mergeTree() || live.column("TraceId").is != "String" {
+		if live := o.table(t.named("")); !live.mergeTree() || live.column("TraceId").Type != "String" {
 			return o, fmt.Errorf("clickhouse: there is no table %s with the exporter's column TraceId, of an engine like MergeTree: name the table that the Collector's exporter created", t.named(""))
 		}
 	}
 	rows := s.rows()
-	if o, err = s.look(ctx, db, "", rows, outlierTimes+rows, outlierFeed, lookup, lookupFeed); err != nil || s.Overlay {
+	names := []string{s.named(""), s.named(rows), s.named(outlierTimes + rows), s.named(outlierFeed), s.named(lookup), s.named(lookupFeed)}
+	if o, err = s.look(ctx, db, names, nil); err != nil || s.Overlay {
 		return o, err
 	}
-	left := func(suffix, is string) error {
-		return fmt.Errorf("clickhouse: table %s %s and was left as it is: adopt it or choose another name", s.named(suffix), is)
+	left := func(t table, is string) error {
+		return fmt.Errorf("clickhouse: table %s %s; it was not changed: adopt it or choose another name", t.Name, is)
 	}
-	stored, front := o.tables[rows], o.tables[""]
-	if missing, _ := stored.wrong(); stored.exists() && (stored.key != sortingKey || missing != "") {
-		return o, left(rows, "has another shape")
+	stored, front := o.table(s.named(rows)), o.table(s.named(""))
+	if missing, _ := stored.wrong(); stored.exists() && (!stored.ours() || missing != "") {
+		return o, left(stored, "has another shape")
 	}
-	if m := distributed.FindStringSubmatch(front.full); s.Cluster != "" && front.exists() && (m == nil || m[2] != s.named(rows)) {
-		return o, left("", "is not Distributed over "+s.named(rows))
+	if m := distributed.FindStringSubmatch(front.Full); s.Cluster != "" && front.exists() && (m == nil || m[2] != stored.Name) {
+		return o, left(front, "is not Distributed over "+stored.Name)
 	}
-	if o.tables[lookup].mergeTree() && o.tables[lookupFeed].engine == "MaterializedView" {
+	if o.table(s.named(lookup)).mergeTree() && o.table(s.named(lookupFeed)).Engine == "MaterializedView" {
 		return o, nil // the exporter's, of an adoption
 	}
 	for _, suffix := range []string{lookup, lookupFeed} {
-		if t := o.tables[suffix]; t.exists() && (t.engine != "View" || !timesView.MatchString(t.create)) {
+		if t := o.table(s.named(suffix)); t.exists() && (t.Engine != "View" || !timesView.MatchString(t.Definition)) {
 			// The exporter's own lookup table would remain without a view that fills it.
-			return o, fmt.Errorf("clickhouse: table %s is in the way of a view of that name: drop it", s.named(suffix))
+			return o, fmt.Errorf("clickhouse: table %s is in the way of a view of that name: drop it", t.Name)
 		}
 	}
 	return o, nil

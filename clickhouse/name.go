@@ -71,3 +71,12 @@ func quoteText(s string) string { return "'" + escape(s, "'") + "'" }
 func escape(s, quote string) string {
 	return strings.NewReplacer(`\`, `\\`, quote, `\`+quote).Replace(s)
 }
+
+// texts returns texts as a list of string literals.
+func texts(all []string) string {
+	list := make([]string, len(all))
+	for i, text := range all {
+		list[i] = quoteText(text)
+	}
+	return strings.Join(list, ", ")
+}

@@ -24,6 +24,9 @@ func masked(s string) string {
 func elements(create string) []string {
 	m := masked(create)
 	end := strings.Index(m, " ENGINE = ")
+	if end < 0 {
+		return nil
+	}
 	return split(create[strings.LastIndex(m[:end], " ")+2 : end-1])
 }
 

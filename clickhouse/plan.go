@@ -1,7 +1,6 @@
 package clickhouse
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 type Plan struct {
 	Steps []Step
 	Notes []string // for the operator: what is not carried over, what remains to be done
+	Phase Phase    // of an adoption, when all steps are done
 }
 
 // Step is one change. Repeating it does no harm.
@@ -24,8 +24,10 @@ type Step struct {
 	SQL  []string // to be run in order
 	Undo []string // undoes it; empty if nothing has to be undone
 
-	until string // a query that returns 1 if the step has been done
-	wait  string // a query for what ClickHouse has left to do in the background, and why that fails
+	until   string   // a query for whether the step has been done
+	wait    string   // a query for what ClickHouse has left to do in the background, and why that fails
+	restore []string // undoes what was done of the step if it fails
+	advice  string   // what to do if it fails
 }
 
 // Script returns the plan as a file for clickhouse-client, with its notes as comments.
@@ -65,60 +67,56 @@ func (p Plan) Run(ctx context.Context, db *sql.DB, done func(Step)) error {
 	return nil
 }
 
-// run repeats a step that undoes itself if somebody else ran it at the same time: the
-// last to run it sees that it has to be run once more.
+// run runs a step, and restores what was there if it fails.
 func (step Step) run(ctx context.Context, db *sql.DB) error {
+	err := step.try(ctx, db)
+	if err == nil {
+		return step.ended(ctx, db)
+	}
+	if undo := execute(context.WithoutCancel(ctx), db, step.restore...); undo != nil {
+		err = fmt.Errorf("%w; and what was done of it remains: %w", err, undo)
+	}
+	if step.advice != "" {
+		err = fmt.Errorf("%w\n%s", err, step.advice)
+	}
+	return err
+}
+
+// try repeats a step that undoes itself if somebody else ran it at the same time: the
+// last to run it sees that it has to be run once more.
+func (step Step) try(ctx context.Context, db *sql.DB) error {
+	if step.until == "" {
+		return execute(ctx, db, step.SQL...)
+	}
 	for range 20 {
-		if step.until != "" {
-			if rows, err := query(ctx, db, step.until); err != nil || rows[0][0] == "1" {
-				return err
-			}
+		is, err := read[struct{ Done uint8 }](ctx, db, step.until)
+		if err != nil || is[0].Done == 1 {
+			return err
 		}
 		if err := execute(ctx, db, step.SQL...); err != nil {
 			return err
 		}
-		if step.until == "" {
-			return step.ended(ctx, db)
-		}
 		time.Sleep(rand.N(50 * time.Millisecond))
 	}
-	return fmt.Errorf("clickhouse: %s: somebody else undoes this at the same time; nothing is lost: agree with them, then look at the status", step.Does)
+	return fmt.Errorf("clickhouse: %s: another operator is undoing this step; nothing was lost: coordinate, then run status", step.Does)
 }
 
 // ended waits for what the step has started.
 func (step Step) ended(ctx context.Context, db *sql.DB) error {
+	type work struct {
+		Left   uint64 `json:",string"`
+		Reason string
+	}
 	for step.wait != "" {
-		switch rows, err := query(ctx, db, step.wait); {
-		case err != nil || rows[0][0] == "0":
+		switch all, err := read[work](ctx, db, step.wait); {
+		case err != nil || all[0].Left == 0:
 			return err
-		case rows[0][1] != "":
-			return fmt.Errorf("clickhouse: %s: this was started, but fails: %s", step.Does, rows[0][1])
+		case all[0].Reason != "":
+			return fmt.Errorf("clickhouse: %s: this was started, but fails: %s", step.Does, all[0].Reason)
 		}
 		time.Sleep(time.Second) // the next query fails if ctx has ended
 	}
 	return nil
-}
-
-// query returns the rows of a query whose columns are strings.
-func query(ctx context.Context, db *sql.DB, query string) (all [][]string, err error) {
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, failed("reading the server's tables", err)
-	}
-	defer func() { _ = rows.Close() }()
-	columns, err := rows.Columns()
-	for err == nil && rows.Next() {
-		row, into := make([]string, len(columns)), make([]any, len(columns))
-		for i := range row {
-			into[i] = &row[i]
-		}
-		err = rows.Scan(into...)
-		all = append(all, row)
-	}
-	if err = cmp.Or(err, rows.Err()); err != nil {
-		return nil, failed("reading the server's tables", err)
-	}
-	return all, nil
 }
 
 // execute runs statements in order. Its error begins with that of the statement that failed.
@@ -126,16 +124,19 @@ func execute(ctx context.Context, db *sql.DB, statements ...string) error {
 	for _, statement := range statements {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			line, _, _ := strings.Cut(statement, "\n")
+			if strings.HasPrefix(line, "SELECT throwIf(") {
+				line = "the check before the next statement"
+			}
 			return failed(fmt.Sprintf("%.80s", strings.TrimSuffix(line, " (")), err)
 		}
 	}
 	return nil
 }
 
-// said is what ClickHouse says in an error, without its codes and the SQL that it repeats.
+// said matches the message of a ClickHouse error: it drops the codes and the echoed SQL.
 var said = regexp.MustCompile(`(?s)^.*?(?:, message: |DB::Exception: )+(.*?)(?:: In scope .*|: (?i:while ).*|\.? \([A-Z_]{4,}\).*|\n.*)?$`)
 
-// failed returns an error of ClickHouse with what failed in front of it. It wraps err without repeating its text.
+// failed wraps a ClickHouse error with what we were doing, and strips its codes and repeated SQL.
 func failed(doing string, err error) error {
 	return fmt.Errorf("clickhouse: %s: %s%.0w", doing, strings.TrimSpace(said.ReplaceAllString(err.Error(), "$1")), err)
 }

@@ -3,68 +3,97 @@ package clickhouse
 import (
 	"context"
 	"database/sql"
-	"strconv"
 	"time"
 )
 
-// Status is the state of one of the tables of an [Adoption], or of any table of spans.
+// Status is the state of an [Adoption], or of any table of spans.
 type Status struct {
+	Phase   Phase
+	Problem error // why the table cannot be adopted, or the adoption cannot go on
+	Tables  []TableStatus
+}
+
+// TableStatus is the state of a table.
+type TableStatus struct {
 	Table         string // with its database
 	SortingKey    string
 	New           bool // is the new one of an adoption that has not ended
 	Engine        string
 	TTL           string // "" keeps spans forever
 	StoragePolicy string
-	Rows, Bytes   uint64
+	Rows, Bytes   uint64    // of a Distributed table Bytes is 0
+	Future        uint64    // spans that begin in more than an hour, as of wrong clocks
 	Ordered       float64   // share of the sampled IDs that have the time of their span
 	Sampled       uint64    // spans of the newest partition, 100,000 at most
-	Expires       time.Time // of the last span that is stored now; zero if it is kept forever
+	Expires       time.Time // of the last span that is stored now and not in the future; zero if it is kept forever
 	Views         []string  // that read the table
 }
 
 // Status returns the state of the table and, during an adoption, of the other one.
-func (a Adoption) Status(ctx context.Context, db *sql.DB) (all []Status, err error) {
+func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) {
 	o, err := a.read(ctx, db)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	for _, suffix := range []string{"", other} {
-		t := o.tables[suffix]
+	if !o.live.exists() && !o.other.exists() {
+		return s, o.noTable()
+	}
+	s.Phase = o.phase
+	if s.Problem = o.check(); s.Problem == nil {
+		s.Problem = o.checkServers(ctx)
+	}
+	for _, t := range []table{o.live, o.other} {
 		if !t.exists() {
 			continue
 		}
-		s := Status{Table: o.Database + "." + o.named(suffix), SortingKey: t.key, Engine: t.engine, TTL: clause(t.full, "TTL"), StoragePolicy: t.policy}
-		s.New = (suffix == "") == o.newTable && o.begun
-		rows, err := query(ctx, db, "SELECT toString(sum(rows)), toString(sum(bytes_on_disk)), toString(toUnixTimestamp(max(delete_ttl_info_max))), max(partition_id)\n"+
-			"FROM system.parts WHERE active AND "+o.at("table", suffix))
+		of, err := o.statusOf(ctx, t)
 		if err != nil {
-			return nil, err
+			return s, err
 		}
-		s.Rows, s.Bytes = number(rows[0][0]), number(rows[0][1])
-		if last := number(rows[0][2]); last > 0 {
-			s.Expires = time.Unix(int64(last), 0)
-		}
-		rows, err = query(ctx, db, "SELECT toString(count()), toString(countIf(abs(toUnixTimestamp64Milli(Timestamp) - 1577836800000 -\n"+
-			"toInt64(bitShiftRight(reinterpretAsUInt64(reverse(unhex(substring(TraceId, 1, 16)))), 23))) < 86400000))\n"+
-			"FROM (SELECT Timestamp, TraceId FROM "+o.quoted(suffix)+" WHERE _partition_id = "+quoteText(rows[0][3])+" LIMIT 100000)")
-		if err != nil {
-			return nil, err
-		}
-		if s.Sampled = number(rows[0][0]); s.Sampled > 0 {
-			s.Ordered = float64(number(rows[0][1])) / float64(s.Sampled)
-		}
-		if s.Views, err = o.readers(ctx, suffix, "1"); err != nil {
-			return nil, err
-		}
-		all = append(all, s)
+		of.New = t.ours() && o.other.exists()
+		s.Tables = append(s.Tables, of)
 	}
-	if len(all) == 0 {
-		err = o.noTable()
-	}
-	return all, err
+	return s, nil
 }
 
-func number(s string) uint64 {
-	n, _ := strconv.ParseUint(s, 10, 64)
-	return n
+func (o *adoption) statusOf(ctx context.Context, t table) (s TableStatus, err error) {
+	s = TableStatus{Table: o.database + "." + t.Name, SortingKey: t.SortingKey, Engine: t.Engine, TTL: clause(t.Full, "TTL"),
+		StoragePolicy: t.Policy, Rows: t.Rows, Bytes: t.Bytes}
+	if t.Expires > 0 && s.TTL != "" {
+		s.Expires = time.Unix(t.Expires, 0)
+	}
+	newest := "_partition_id = " + quoteText(t.Newest)
+	if !t.mergeTree() {
+		newest = "1"
+		if s.Rows, err = o.count(ctx, t, "1"); err != nil {
+			return s, err
+		}
+	}
+	if s.Future, err = o.count(ctx, t, "Timestamp > now() + INTERVAL 1 HOUR"); err != nil {
+		return s, err
+	}
+	type sample struct {
+		Sampled uint64 `json:",string"`
+		Ordered uint64 `json:",string"`
+	}
+	of, err := read[sample](ctx, o.db, o.render("adopt/sample", "{table}", o.full(t), "{condition}", newest))
+	if err != nil {
+		return s, err
+	}
+	if s.Sampled = of[0].Sampled; s.Sampled > 0 {
+		s.Ordered = float64(of[0].Ordered) / float64(s.Sampled)
+	}
+	s.Views, err = o.readers(ctx, t, "", "")
+	return s, err
+}
+
+// count returns how many spans of a table meet a condition.
+func (o *adoption) count(ctx context.Context, t table, condition string) (uint64, error) {
+	rows, err := read[struct {
+		N uint64 `json:",string"`
+	}](ctx, o.db, "SELECT toString(count()) AS n FROM "+o.full(t)+" WHERE "+condition)
+	if err != nil {
+		return 0, err
+	}
+	return rows[0].N, nil
 }

@@ -69,18 +69,6 @@ const (
 	sortingKey = primaryKey + ", TraceId, Timestamp"
 )
 
-// carried is what a new table takes over from the one whose place it takes.
-type carried struct {
-	engine   string   // "" is MergeTree, on a cluster ReplicatedMergeTree
-	elements []string // columns other than the exporter's; indexes, constraints and projections other than the layout's
-	ttl      string   // expressions; "" is by Schema.TTL
-	settings []string // each as in storage_policy = 'cold'
-	comment  string
-
-	readable []string // names of all columns that can be read
-	notes    []string // what is not taken over
-}
-
 // settings of the table that holds the rows. Memory, the least that a query reads, and the cost of
 // merges depend on the size of granules. If it is constant, ClickHouse keeps no size of each; with a cache
 // of primary keys, those that nobody uses leave the memory.
@@ -100,9 +88,10 @@ func (s Schema) createRows(suffix string, c carried) string {
 	for _, element := range c.elements {
 		elements += ",\n    " + element
 	}
-	return s.render("spans", "{table}", s.quoted(suffix), "{elements}", elements,
+	sql := s.render("spans", "{table}", s.quoted(suffix)+c.uuid, "{elements}", elements,
 		"{engine}", cmp.Or(c.engine, s.engine()), "{primary_key}", primaryKey, "{sorting_key}", sortingKey,
 		"{ttl}", ttl, "{settings}", strings.Join(append([]string{settings}, c.settings...), ", "), "{comment}", c.comment)
+	return withTTLs(sql, c.ttls)
 }
 
 // front is the step that creates the Distributed table in front of the rows, or of the outliers'.

@@ -13,6 +13,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -252,9 +253,12 @@ func (e *engine) rewriting(settings string, rewrite func(string) string) *sql.DB
 	}) + "?" + settings)
 }
 
+// everywhere is a system table of all servers of the cluster.
+var everywhere = regexp.MustCompile(`cluster(?:AllReplicas)?\('c', (system\.\w+)\)`)
+
 // oneServer turns statements for a cluster into ones that a single server without Keeper runs.
 func oneServer(query string) string {
-	query = strings.ReplaceAll(query, "clusterAllReplicas('c', system.tables)", "system.tables")
+	query = everywhere.ReplaceAllString(query, "$1")
 	query = strings.Replace(query, "ENGINE = ReplicatedMergeTree", "ENGINE = MergeTree", 1)
 	query = strings.Replace(query, "ENGINE = Distributed(`c`", "ENGINE = Distributed(two", 1)
 	return onCluster.ReplaceAllString(query, "")

@@ -243,7 +243,7 @@ func TestAdoptUnderInserts(t *testing.T) {
 	}
 	adopts := func(operation func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error)) {
 		t.Helper()
-		plan, err := operation(clickhouse.Adoption{}, t.Context(), db)
+		plan, err := operation(clickhouse.Adoption{SkipAccess: true}, t.Context(), db) // this engine shows no policies
 		if err == nil {
 			err = plan.Run(t.Context(), db, nil)
 		}

@@ -109,13 +109,51 @@ looks at the server.`,
 }
 
 func clickhouseAdoptCommand(s *server) *cobra.Command {
-	var dropHistory bool
-	prepare := adoptStep(s, "prepare", "Create the new table and the view of both", clickhouse.Adoption.Prepare)
-	finish := adoptStep(s, "finish", "Drop the old table, when it is empty, and the view of both",
+	var (
+		skipAccess, dropHistory bool
+		day                     string
+	)
+	step := func(name, short string, plan makePlan) *cobra.Command {
+		return &cobra.Command{
+			Use:     name,
+			Short:   short,
+			Example: "  traceflake clickhouse adopt " + name + " --dsn clickhouse://localhost:9000/otel",
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				return s.with(func(db *sql.DB) error {
+					a := s.adoption()
+					a.SkipAccess = skipAccess
+					p, err := plan(a, cmd.Context(), db)
+					if err != nil {
+						return err
+					}
+					if err := s.run(cmd, db, p); err != nil || s.dryRun {
+						return err
+					}
+					printPhase(cmd.OutOrStdout(), p.Phase)
+					return nil
+				})
+			},
+		}
+	}
+	prepare := step("prepare", "Create the new table and the view of both", clickhouse.Adoption.Prepare)
+	prepare.Flags().BoolVar(&skipAccess, "skip-access", false, "leave out row policies and grants, and print them")
+	finish := step("finish", "Drop the old table, when it is empty, and the view of both",
 		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
 			return a.Finish(ctx, db, dropHistory)
 		})
 	finish.Flags().BoolVar(&dropHistory, "drop-history", false, "drop the spans that the old table still holds")
+	copies := step("copy", "Move spans of the other table into the one that the Collector writes to, a day after another",
+		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
+			if day == "" {
+				return a.Copy(ctx, db, time.Time{})
+			}
+			of, err := time.Parse(time.DateOnly, day)
+			if err != nil {
+				return clickhouse.Plan{}, fmt.Errorf("--day %q: write it as in 2026-11-20", day)
+			}
+			return a.Copy(ctx, db, of)
+		})
+	copies.Flags().StringVar(&day, "day", "", "only this day, as in 2026-11-20 (default all, the newest first)")
 	return group(&cobra.Command{
 		Use:   "adopt",
 		Short: "Put a new table in the place of the exporter's, without copying",
@@ -123,59 +161,69 @@ func clickhouseAdoptCommand(s *server) *cobra.Command {
 name and without copying spans: neither the Collector nor the tools change. prepare
 creates the new table alongside the old one, with its TTL, storage policy, engine and
 your own columns; swap exchanges their names; undo exchanges them back; finish drops
-the old table when its spans have expired. A view, otel_traces_all, shows both.
+the old table when its spans have expired. Until then tools show only new spans under
+the name; a view, otel_traces_all, shows both, and copy moves the old ones over.
 
-Each step can be repeated, prints what it did and how to undo it, and with --dry-run
-prints its SQL and changes nothing.`,
+Each step can be repeated, prints what it did, how to undo it and what comes next, and
+with --dry-run prints its SQL and changes nothing.`,
 		Example: `  traceflake clickhouse adopt prepare
   traceflake clickhouse adopt swap`,
 	},
 		prepare,
-		adoptStep(s, "swap", "Give the new table the name that the Collector writes to", clickhouse.Adoption.Swap),
-		adoptStep(s, "undo", "Give the old table its name back, or drop what prepare created", clickhouse.Adoption.Undo),
+		step("swap", "Give the new table the name that the Collector writes to", clickhouse.Adoption.Swap),
+		step("undo", "Give the old table its name back", clickhouse.Adoption.Undo),
+		copies,
+		step("cancel", "Drop what prepare created", clickhouse.Adoption.Cancel),
 		finish)
 }
 
 type makePlan func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error)
 
-func adoptStep(s *server, name, short string, plan makePlan) *cobra.Command {
-	return &cobra.Command{
-		Use:     name,
-		Short:   short,
-		Example: "  traceflake clickhouse adopt " + name + " --dsn clickhouse://localhost:9000/otel",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return s.with(func(db *sql.DB) error {
-				p, err := plan(clickhouse.Adoption(s.schema), cmd.Context(), db)
-				if err != nil {
-					return err
-				}
-				return s.run(cmd, db, p)
-			})
-		},
-	}
+// adoption is the adoption of the table that the flags name.
+func (s *server) adoption() clickhouse.Adoption {
+	return clickhouse.Adoption{Database: s.schema.Database, Table: s.schema.Table, Cluster: s.schema.Cluster}
 }
 
 func clickhouseStatusCommand(s *server) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
-		Short:   "Show the spans table, and the old one while it is adopted",
+		Short:   "Show the spans table, and how far its adoption is",
 		Example: "  traceflake clickhouse status --dsn clickhouse://localhost:9000/otel",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.with(func(db *sql.DB) error {
-				tables, err := clickhouse.Adoption(s.schema).Status(cmd.Context(), db)
-				for _, t := range tables {
-					printStatus(cmd.OutOrStdout(), t)
+				status, err := s.adoption().Status(cmd.Context(), db)
+				if err != nil {
+					return err
 				}
-				return err
+				out := cmd.OutOrStdout()
+				for _, t := range status.Tables {
+					printStatus(out, t)
+				}
+				if status.Problem != nil {
+					fmt.Fprintln(out, "cannot be adopted:", status.Problem)
+					return nil
+				}
+				printPhase(out, status.Phase)
+				return nil
 			})
 		},
 	}
 }
 
-func printStatus(out io.Writer, t clickhouse.Status) {
-	name, ordered, expires := t.Table, "no spans", "never"
+func printPhase(out io.Writer, p clickhouse.Phase) {
+	fmt.Fprintf(out, "the adoption is %s; next: %s\n", p, p.Next())
+}
+
+func printStatus(out io.Writer, t clickhouse.TableStatus) {
+	name, ordered, expires, spans := t.Table, "no spans", "never", fmt.Sprint(t.Rows)
 	if t.New {
 		name += ", the new table of an adoption"
+	}
+	if t.Bytes > 0 {
+		spans += fmt.Sprintf(", %.1f MiB", float64(t.Bytes)/(1<<20))
+	}
+	if t.Future > 0 {
+		spans += fmt.Sprintf("; %d of them begin in the future", t.Future)
 	}
 	if t.Sampled > 0 {
 		ordered = fmt.Sprintf("%.1f %% of %d spans of the newest partition", 100*t.Ordered, t.Sampled)
@@ -188,12 +236,12 @@ func printStatus(out io.Writer, t clickhouse.Status) {
   engine          %s
   TTL             %s
   storage policy  %s
-  spans           %d, %.1f MiB
+  spans           %s
   ordered IDs     %s
   last expires    %s
   read by         %s
-`, name, cmp.Or(t.SortingKey, "nothing"), t.Engine, cmp.Or(t.TTL, "none"), cmp.Or(t.StoragePolicy, "none"), t.Rows,
-		float64(t.Bytes)/(1<<20), ordered, expires, cmp.Or(strings.Join(t.Views, ", "), "no views"))
+`, name, cmp.Or(t.SortingKey, "nothing"), t.Engine, cmp.Or(t.TTL, "none"), cmp.Or(t.StoragePolicy, "none"), spans,
+		ordered, expires, cmp.Or(strings.Join(t.Views, ", "), "no views"))
 }
 
 // run runs a plan and prints each step, or prints the plan.

@@ -21,7 +21,7 @@ func (d *doctor) spans() {
 			return err
 		}
 		d.ok("ClickHouse", "version %s", version)
-		tables, err := within(d.cmd.Context(), func(ctx context.Context) ([]clickhouse.Status, error) {
+		status, err := within(d.cmd.Context(), func(ctx context.Context) (clickhouse.Status, error) {
 			return clickhouse.Adoption{}.Status(ctx, db)
 		})
 		if err != nil {
@@ -33,10 +33,10 @@ func (d *doctor) spans() {
 		if err != nil {
 			return err
 		}
-		for _, t := range tables {
+		for _, t := range status.Tables {
 			d.table(t)
 		}
-		d.adoption(tables, !own.Overlay)
+		d.adoption(status, !own.Overlay)
 		return nil
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *doctor) spans() {
 	}
 }
 
-func (d *doctor) table(t clickhouse.Status) {
+func (d *doctor) table(t clickhouse.TableStatus) {
 	kept, ordered := "kept forever", "no spans"
 	if t.TTL != "" {
 		kept = "TTL " + t.TTL
@@ -56,17 +56,18 @@ func (d *doctor) table(t clickhouse.Status) {
 }
 
 // adoption checks that an adoption has not stopped halfway, and that tools find their view.
-func (d *doctor) adoption(tables []clickhouse.Status, own bool) {
-	first := tables[0]
-	begun := slices.IndexFunc(tables, func(t clickhouse.Status) bool { return t.New })
-	switch lookup := func(view string) bool { return strings.Contains(view, "_trace_id_ts") }; {
-	case begun > 0:
-		d.wrong("adoption", "traceflake clickhouse adopt swap; or adopt undo, which drops the new table",
-			"%s is prepared, and the Collector still writes to %s", tables[begun].Table, first.Table)
-	case begun == 0:
+func (d *doctor) adoption(s clickhouse.Status, own bool) {
+	first := s.Tables[0]
+	lookup := func(view string) bool { return strings.Contains(view, "_trace_id_ts") }
+	switch s.Phase {
+	case clickhouse.Preparing, clickhouse.Prepared, clickhouse.Finishing:
+		d.wrong("adoption", "traceflake clickhouse: "+s.Phase.Next(), "that of %s is %s", first.Table, s.Phase)
+	case clickhouse.Swapped:
 		d.ok("adoption", "swapped; `traceflake clickhouse adopt finish` ends it when the old table is empty")
-	case own && !slices.ContainsFunc(first.Views, lookup):
-		d.wrong("views", "traceflake clickhouse create, which creates what is missing and changes nothing else",
-			"no view with the name of the exporter's lookup table reads %s: tools do not find traces by ID", first.Table)
+	default:
+		if own && !slices.ContainsFunc(first.Views, lookup) {
+			d.wrong("views", "traceflake clickhouse create, which creates what is missing and changes nothing else",
+				"no view with the name of the exporter's lookup table reads %s: tools do not find traces by ID", first.Table)
+		}
 	}
 }

@@ -1,0 +1,5 @@
+-- Fails if a table is not one of those that were to be dropped, or its spans are not as they were to be.
+SELECT throwIf(count() > 0, {problem})
+FROM {tables}
+WHERE database = {database} AND name = {name} AND (toString(uuid) NOT IN ({uuids}) OR name {wrong} (
+    SELECT table FROM {parts} WHERE active AND database = {database} AND table = {name} AND rows > 0))

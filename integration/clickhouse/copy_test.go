@@ -1,0 +1,183 @@
+package clickhouse_test
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/clickhouse"
+)
+
+// copying returns the table spans, swapped, with spans of two days in the old table and other spans
+// in the new one, and database/sql by which no day is too fresh to be copied.
+func (e *engine) copying() (db *sql.DB, all []span) {
+	e.t.Helper()
+	e.run(collectorTable("spans"), nil)
+	e.exec("ALTER TABLE spans ADD COLUMN Tenant String DEFAULT 'nobody', ADD COLUMN Kind String MATERIALIZED SpanKind")
+	e.exec("CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
+	e.exec("CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT SpanId FROM spans")
+	all = few()
+	e.insert("spans", all[:200])
+	e.exec("INSERT INTO spans (Timestamp, TraceId, SpanId, Tenant) VALUES ('2026-10-15 12:00:00', '" + all[0].trace + "', 'tenants', 'somebody')")
+	db = e.rewriting("", settled.Replace)
+	for _, operation := range []string{"prepare", "swap"} {
+		if _, err := adopt(e.t.Context(), clickhouse.Adoption{Table: "spans"}, operation, db); err != nil {
+			e.t.Fatal(err)
+		}
+	}
+	e.insert("spans", all[200:])
+	return db, all
+}
+
+// complete checks that each span is stored once, and that a lookup finds whole traces.
+func (e *engine) complete(when string, all []span) {
+	e.t.Helper()
+	for table, want := range map[string][]string{"spans_all": append(ids(all), "tenants"), "rollup": append(ids(all), "tenants")} {
+		if got := e.column("SELECT SpanId FROM " + table + " ORDER BY SpanId"); !slices.Equal(got, sorted(want)) {
+			e.t.Fatalf("%s: %s has %d rows, want %d, or others", when, table, len(got), len(want))
+		}
+	}
+	e.is("somebody", "SELECT any(Tenant) FROM spans_all WHERE SpanId = 'tenants'")
+}
+
+// TestCopy moves history into the new table, and after undo what was stored meanwhile into the old one:
+// each span once, with its columns, without materialized views, and found by its trace ID.
+func TestCopy(t *testing.T) {
+	e := newEngine(t)
+	db, all := e.copying()
+	copies := func(day time.Time) clickhouse.Plan {
+		t.Helper()
+		plan, err := clickhouse.Adoption{Table: "spans"}.Copy(t.Context(), db, day)
+		if err == nil {
+			err = plan.Run(t.Context(), db, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.complete("copied", all)
+		return plan
+	}
+	plan, err := clickhouse.Adoption{Table: "spans"}.Copy(t.Context(), e.db, time.Time{})
+	if err != nil || len(plan.Steps) != 0 || len(plan.Notes) != 2 || !strings.Contains(plan.Notes[0], "was written within ten minutes") {
+		t.Errorf("copying what is still written: %+v, %v", plan, err)
+	}
+	e.is("201", "SELECT count() FROM spans_other")
+	if plan := copies(noon); len(plan.Steps) != 1 || !strings.Contains(plan.Steps[0].Does, "20261014") {
+		t.Errorf("copying a day: %+v", plan.Steps)
+	}
+	e.is("101", "SELECT count() FROM spans_other")
+	if plan := copies(time.Time{}); len(plan.Steps) != 1 {
+		t.Errorf("copying the rest: %+v", plan.Steps)
+	}
+	copies(time.Time{}) // nothing is left
+	e.is("301", "SELECT count() FROM spans")
+	for _, s := range all {
+		s := s.trace
+		if found := e.find("SpanId")(clickhouse.Schema{Table: "spans"}.Trace(parse(s))); fmt.Sprint(len(found)) != e.one("SELECT count() FROM spans WHERE TraceId = '"+s+"'") {
+			t.Fatalf("a lookup of %s finds %d spans", s, len(found))
+		}
+	}
+	if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "undo", db); err != nil {
+		t.Fatal(err)
+	}
+	copies(time.Time{})
+	e.is("301", "SELECT count() FROM spans")
+	e.is("0", "SELECT count() FROM spans_other")
+	e.is("0", leftovers)
+	if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "cancel", db); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCopyInterrupted interrupts a copy before and after each of its statements, sometimes undoes the
+// swap, and copies again: each span is stored once.
+func TestCopyInterrupted(t *testing.T) {
+	e := newEngine(t)
+	_, all := e.copying()
+	db := e.rewriting("", settled.Replace)
+	adopts := func(operation string) {
+		t.Helper()
+		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, operation, db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at, interrupted := 0, true; interrupted; at++ {
+		interrupted = false
+		moments := 0
+		now := func() bool {
+			moments++
+			interrupted = interrupted || moments-1 == at
+			return interrupted
+		}
+		cut := e.rewriting("", func(query string) string {
+			const fails = "SELECT throwIf(1)"
+			query = settled.Replace(query)
+			switch {
+			case strings.Contains(query, "formatRow"): // a look
+			case now():
+				return fails
+			case now():
+				e.exec(query)
+				return fails
+			}
+			return query
+		})
+		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "copy", cut); interrupted != (err != nil) {
+			t.Fatalf("interrupted %t: %v", interrupted, err)
+		}
+		back := []string{"undo", "swap"}
+		if e.isNew() == "0" {
+			slices.Reverse(back)
+		}
+		if at%3 == 0 {
+			adopts(back[0])
+			slices.Reverse(back)
+		}
+		adopts("copy")
+		e.complete(fmt.Sprintf("interrupted at %d", at), all)
+		e.is("0", leftovers)
+		e.is("0", "SELECT count() FROM spans_other")
+		adopts(back[0]) // all is in the other table again
+	}
+}
+
+// isNew is 1 if the table spans is the new one.
+func (e *engine) isNew() string {
+	return e.one("SELECT toString(sorting_key LIKE '%toIntervalHour(4)%') FROM system.tables WHERE database = currentDatabase() AND name = 'spans'")
+}
+
+// leftovers counts the tables of copies and drops.
+const leftovers = "SELECT count() FROM system.tables WHERE database = currentDatabase() AND match(name, '_(copy|copied|dropped)_')"
+
+// TestCopyTwoAtOnce: two operators copy the same days, and undo meanwhile; each span is stored once.
+func TestCopyTwoAtOnce(t *testing.T) {
+	e := newEngine(t)
+	db, all := e.copying()
+	for range 12 {
+		ended := make(chan error)
+		for range 2 {
+			go func() {
+				_, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "copy", db)
+				ended <- err
+			}()
+		}
+		_, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "undo", db)
+		_, _ = <-ended, <-ended // both may have found the other one's work
+		for range 3 {           // what one of them stopped may need a second look
+			if _, err = adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "copy", db); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.complete("two at once", all)
+		e.is("0", leftovers)
+		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "swap", db); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
