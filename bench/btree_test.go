@@ -67,7 +67,8 @@ func newBTree(tb testing.TB) *pgx.Conn {
 	conn := child.ForTest(tb, servers.Postgres).Connect(tb)
 	execute(tb, conn, "CREATE EXTENSION pg_walinspect",
 		// pg_walinspect reads WAL that a checkpoint would remove.
-		"ALTER SYSTEM SET wal_keep_size = '8GB'", "ALTER SYSTEM SET max_wal_size = '64GB'", "ALTER SYSTEM SET checkpoint_timeout = '1d'",
+		"ALTER SYSTEM SET wal_keep_size = '8GB'", "ALTER SYSTEM SET max_wal_size = '64GB'",
+		"ALTER SYSTEM SET checkpoint_timeout = '1d'",
 		"SELECT pg_reload_conf()")
 	return conn
 }
@@ -86,10 +87,12 @@ func (k key) insert(tb testing.TB, conn *pgx.Conn, rows int) map[string]float64 
 	tb.Helper()
 	table := "keys_" + k.column // the connection caches a table's types
 	execute(tb, conn, "DROP TABLE IF EXISTS "+table,
-		"CREATE TABLE "+table+" (id "+k.column+" PRIMARY KEY, n bigint NOT NULL) WITH (autovacuum_enabled = false)") // autovacuum writes WAL too
+		// autovacuum writes WAL too
+		"CREATE TABLE "+table+" (id "+k.column+" PRIMARY KEY, n bigint NOT NULL) WITH (autovacuum_enabled = false)")
 	checkpoint := max(rows/quarters/perCommit, 1) * perCommit
 	var before string
-	if err := conn.QueryRow(tb.Context(), "SELECT pg_current_wal_insert_lsn()::text").Scan(&before); err != nil {
+	if err := conn.QueryRow(tb.Context(),
+		"SELECT pg_current_wal_insert_lsn()::text").Scan(&before); err != nil {
 		tb.Fatal(err)
 	}
 	for n := 0; n < rows; n += perCommit {
@@ -100,7 +103,8 @@ func (k key) insert(tb testing.TB, conn *pgx.Conn, rows int) map[string]float64 
 		for i := range copied {
 			copied[i] = []any{k.next(), int64(n + i)}
 		}
-		if _, err := conn.CopyFrom(tb.Context(), pgx.Identifier{table}, []string{"id", "n"}, pgx.CopyFromRows(copied)); err != nil {
+		if _, err := conn.CopyFrom(tb.Context(), pgx.Identifier{table}, []string{"id", "n"},
+			pgx.CopyFromRows(copied)); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -113,7 +117,8 @@ func (k key) insert(tb testing.TB, conn *pgx.Conn, rows int) map[string]float64 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return map[string]float64{"index-MiB": index, "wal-MiB": wal, "images-MiB": images, "splits": splits}
+	return map[string]float64{"index-MiB": index, "wal-MiB": wal, "images-MiB": images,
+		"splits": splits}
 }
 
 func TestOrderedKeysSplitFewerPages(t *testing.T) {

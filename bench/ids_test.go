@@ -36,7 +36,8 @@ func newGenerators(tb testing.TB) []generator {
 		}
 	})
 	sdk := inside(tb, sdktrace.NewTracerProvider())
-	return []generator{{"sdk", sdk}, {"traceflake", ours}, {"again", sdk}, {"xray", xray.NewIDGenerator()}}
+	return []generator{{"sdk", sdk}, {"traceflake", ours}, {"again", sdk},
+		{"xray", xray.NewIDGenerator()}}
 }
 
 // inside returns the generator inside a provider. The SDK does not export its default generator,
@@ -90,7 +91,9 @@ func atAllRates(b *testing.B, loop func(sdktrace.IDGenerator, int)) {
 	} {
 		b.Run("rate="+name, func(b *testing.B) {
 			for _, g := range newGenerators(b) {
-				b.Run("gen="+g.name, func(b *testing.B) { r.measure(b, func(n int) { loop(g.IDGenerator, n) }) })
+				b.Run("gen="+g.name, func(b *testing.B) {
+					r.measure(b, func(n int) { loop(g.IDGenerator, n) })
+				})
 			}
 		})
 	}
@@ -98,12 +101,17 @@ func atAllRates(b *testing.B, loop func(sdktrace.IDGenerator, int)) {
 
 // BenchmarkSpan measures Start and End of a root span, one a millisecond.
 func BenchmarkSpan(b *testing.B) {
-	for name, sampler := range map[string]sdktrace.Sampler{"never": sdktrace.NeverSample(), "always": sdktrace.AlwaysSample()} {
+	for name, sampler := range map[string]sdktrace.Sampler{
+		"never": sdktrace.NeverSample(), "always": sdktrace.AlwaysSample(),
+	} {
 		b.Run("sampled="+name, func(b *testing.B) {
 			for _, g := range newGenerators(b)[:3] {
-				tracer := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(g.IDGenerator)).Tracer("bench")
+				provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler),
+					sdktrace.WithIDGenerator(g.IDGenerator))
+				tracer := provider.Tracer("bench")
 				b.Run("gen="+g.name, func(b *testing.B) {
-					rate{burst: 1, every: time.Millisecond}.measure(b, func(n int) { startEnd(tracer, n) })
+					rate{burst: 1, every: time.Millisecond}.measure(b,
+						func(n int) { startEnd(tracer, n) })
 				})
 			}
 		})
@@ -147,7 +155,8 @@ func (r rate) measure(b *testing.B, loop func(n int)) {
 	b.ReportMetric(sum/float64(len(each)), "ns/op")
 }
 
-// bursts returns the time of one call in n bursts, less that of empty bursts, one between two full ones.
+// bursts returns the time of one call in n bursts, less that of empty bursts, one between two full
+// ones.
 func (r rate) bursts(n int, loop func(n int)) float64 {
 	var took [2][]float64 // of empty bursts, of full ones
 	begin := time.Now()

@@ -47,21 +47,28 @@ func newRivals(tb testing.TB) map[string]ids {
 		tb.Fatal(err)
 	}
 	node := must(snowflake.NewNode(1))
-	sony := must(sonyflake.New(sonyflake.Settings{MachineID: func() (uint16, error) { return 1, nil }}))
+	sony := must(sonyflake.New(sonyflake.Settings{MachineID: func() (uint16, error) {
+		return 1, nil
+	}}))
 	number := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 	all := map[string]ids{
-		"google/uuid v4":     calls(func() uuid.UUID { return must(uuid.NewRandom()) }, func(u uuid.UUID) []byte { return u[:] }),
-		"google/uuid v7":     calls(func() uuid.UUID { return must(uuid.NewV7()) }, func(u uuid.UUID) []byte { return u[:] }),
-		"gofrs/uuid v1":      calls(func() gofrs.UUID { return must(gofrs.NewV1()) }, gofrs.UUID.Bytes),
-		"gofrs/uuid v6":      calls(func() gofrs.UUID { return must(gofrs.NewV6()) }, gofrs.UUID.Bytes),
-		"gofrs/uuid v7":      calls(func() gofrs.UUID { return must(gofrs.NewV7()) }, gofrs.UUID.Bytes),
-		"oklog/ulid":         calls(ulid.Make, ulid.ULID.Bytes),
-		"segmentio/ksuid":    calls(func() ksuid.KSUID { return must(ksuid.NewRandom()) }, ksuid.KSUID.Bytes),
-		"rs/xid":             calls(xid.New, xid.ID.Bytes),
-		"bwmarrin/snowflake": calls(node.Generate, func(id snowflake.ID) []byte { return number(uint64(id)) }),
-		"sony/sonyflake":     calls(func() uint64 { return must(sony.NextID()) }, number),
+		"google/uuid v4": calls(func() uuid.UUID { return must(uuid.NewRandom()) },
+			func(u uuid.UUID) []byte { return u[:] }),
+		"google/uuid v7": calls(func() uuid.UUID { return must(uuid.NewV7()) },
+			func(u uuid.UUID) []byte { return u[:] }),
+		"gofrs/uuid v1": calls(func() gofrs.UUID { return must(gofrs.NewV1()) }, gofrs.UUID.Bytes),
+		"gofrs/uuid v6": calls(func() gofrs.UUID { return must(gofrs.NewV6()) }, gofrs.UUID.Bytes),
+		"gofrs/uuid v7": calls(func() gofrs.UUID { return must(gofrs.NewV7()) }, gofrs.UUID.Bytes),
+		"oklog/ulid":    calls(ulid.Make, ulid.ULID.Bytes),
+		"segmentio/ksuid": calls(func() ksuid.KSUID { return must(ksuid.NewRandom()) },
+			ksuid.KSUID.Bytes),
+		"rs/xid": calls(xid.New, xid.ID.Bytes),
+		"bwmarrin/snowflake": calls(node.Generate,
+			func(id snowflake.ID) []byte { return number(uint64(id)) }),
+		"sony/sonyflake": calls(func() uint64 { return must(sony.NextID()) }, number),
 	}
-	names := map[string]string{"traceflake": "traceflake", "sdk": "OpenTelemetry SDK", "xray": "contrib X-Ray", "uptrace": "uptrace-go"}
+	names := map[string]string{"traceflake": "traceflake", "sdk": "OpenTelemetry SDK",
+		"xray": "contrib X-Ray", "uptrace": "uptrace-go"}
 	for _, g := range append(newGenerators(tb), generator{"uptrace", up}) {
 		all[names[g.name]] = func(n int) []byte {
 			loopNewIDs(g.IDGenerator, n-1)
@@ -77,10 +84,11 @@ func newRivals(tb testing.TB) map[string]ids {
 func BenchmarkRival(b *testing.B) {
 	all := newRivals(b)
 	for _, r := range Rivals {
-		b.Run("id="+strings.ReplaceAll(strings.ReplaceAll(r.Who, " ", "-"), "/", "."), func(b *testing.B) {
-			b.ReportAllocs()
-			all[r.Who](b.N)
-		})
+		b.Run("id="+strings.ReplaceAll(strings.ReplaceAll(r.Who, " ", "-"), "/", "."),
+			func(b *testing.B) {
+				b.ReportAllocs()
+				all[r.Who](b.N)
+			})
 	}
 }
 
@@ -93,7 +101,9 @@ func TestRivals(t *testing.T) {
 		for range many {
 			id := all[r.Who](1)
 			seen[string(id)] = true
-			if size, _, _ := strings.Cut(r.Bits, " "); size != strconv.Itoa(8*len(id)) && (size != "63" || len(id) != 8 || id[0] > 127) {
+			if size, _, _ := strings.Cut(r.Bits, " "); size != strconv.Itoa(8*len(id)) &&
+				(size != "63" ||
+					len(id) != 8 || id[0] > 127) {
 				t.Errorf("%s: %x does not have %s bits", r.Who, id, r.Bits)
 			}
 		}

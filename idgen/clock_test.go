@@ -39,7 +39,8 @@ func TestTimeByTheMonotonicClock(t *testing.T) {
 		seen[half(id)] = true
 	}
 	if most := 2 * (int((c.elapsed()-began)/trusted) + 2); c.reads > most && !raceEnabled {
-		t.Errorf("the clock was read %d times in %v, want at most %d", c.reads, c.elapsed()-began, most)
+		t.Errorf("the clock was read %d times in %v, want at most %d", c.reads, c.elapsed()-began,
+			most)
 	}
 }
 
@@ -161,7 +162,9 @@ func TestSlews(t *testing.T) {
 // A process that was stopped, for however long, knows the time when it continues: both clocks have
 // gone on. So does one whose machine was suspended between New and the first ID.
 func TestStops(t *testing.T) {
-	for _, stop := range []time.Duration{time.Millisecond, trusted, 950 * time.Millisecond, time.Hour} {
+	for _, stop := range []time.Duration{
+		time.Millisecond, trusted, 950 * time.Millisecond, time.Hour,
+	} {
 		c := newClock(noon)
 		fresh := c.generator()
 		g, _ := c.both(t)
@@ -235,10 +238,14 @@ func TestCounters(t *testing.T) {
 		"stops for 100 µs in 300": {func(n uint64) uint64 {
 			return n - n%750_000 + min(n%750_000, 500_000)
 		}, ticks, true},
-		"jumps forward each 10 µs":    {func(n uint64) uint64 { return n + n/25_000*1e9 }, ticks, true},
-		"jumps back each 10 µs":       {func(n uint64) uint64 { return n - n/25_000*1e9 }, ticks, true},
-		"two processors, far apart":   {func(n uint64) uint64 { return n + n/25_000%2*1e12 }, ticks, true},
-		"two processors, a bit apart": {func(n uint64) uint64 { return n + n/25_000%2*1e5 }, ticks, true},
+		"jumps forward each 10 µs": {func(n uint64) uint64 { return n + n/25_000*1e9 }, ticks,
+			true},
+		"jumps back each 10 µs": {func(n uint64) uint64 { return n - n/25_000*1e9 }, ticks,
+			true},
+		"two processors apart": {func(n uint64) uint64 { return n + n/25_000%2*1e12 },
+			ticks, true},
+		"two processors, a bit apart": {func(n uint64) uint64 { return n + n/25_000%2*1e5 }, ticks,
+			true},
 		"it passes the end of 64 bits": {func(n uint64) uint64 {
 			return n - 1e15 - 2.5e8
 		}, ticks, true},
@@ -281,7 +288,9 @@ func TestCounterIsForTheSystemClock(t *testing.T) {
 		opts []Option
 		used bool
 	}{
-		"default":          {[]Option{nil, WithSource(nil), WithClock(nil), WithMeterProvider(nil)}, true},
+		"default": {nil, true},
+		"all nil": {[]Option{nil, WithSource(nil), WithClock(nil),
+			WithMeterProvider(nil)}, true},
 		"set again":        {[]Option{fake, WithClock(nil)}, true},
 		"a test's clock":   {[]Option{fake}, false},
 		"a clock function": {[]Option{WithClock(time.Now)}, false},
@@ -301,7 +310,8 @@ func TestCounterIsForTheSystemClock(t *testing.T) {
 	c.late(t, g)
 	c.pass(2 * time.Millisecond)
 	if late := c.late(t, g); late != 2*time.Millisecond {
-		t.Errorf("late by %v: a clock was read although the counter lets the millisecond stay", late)
+		t.Errorf("late by %v: a clock was read although the counter lets the millisecond stay",
+			late)
 	}
 }
 

@@ -36,14 +36,14 @@
 // millisecond behind it. It is ahead of the clock only while the order is.
 //
 //   - Within 2^17 ticks of the processor's counter (50 µs at 2.6 GHz, 131 µs at 1 GHz; on arm64
-//     within 2^10 ticks) the millisecond stays. The counter decides nothing else, and its rate does not
-//     matter. A counter that does not move is not relied on, and no millisecond stays for longer
-//     than its second, whatever the counter does. amd64 processors whose counter is not invariant
-//     have none here, as have other architectures and the build tag purego.
-//   - After that the monotonic clock moves the millisecond on, for up to 250 ms: then the wall clock
-//     is read again. So a step of the wall clock, or a suspend of the machine, goes unnoticed for at
-//     most 250 ms. A slew, if it does not apply to the monotonic clock too, as it does on Linux,
-//     makes IDs wrong by at most the slew of 250 ms: 0.13 ms at NTP's 500 ppm.
+//     within 2^10 ticks) the millisecond stays. The counter decides nothing else, and its rate does
+//     not matter. A counter that does not move is not relied on, and no millisecond stays for
+//     longer than its second, whatever the counter does. amd64 processors whose counter is not
+//     invariant have none here, as have other architectures and the build tag purego.
+//   - After that the monotonic clock moves the millisecond on, for up to 250 ms: then the wall
+//     clock is read again. So a step of the wall clock, or a suspend of the machine, goes unnoticed
+//     for at most 250 ms. A slew, if it does not apply to the monotonic clock too, as it does on
+//     Linux, makes IDs wrong by at most the slew of 250 ms: 0.13 ms at NTP's 500 ppm.
 //   - A process that was stopped knows the time when it continues.
 //
 // A span ID has no time of its own except the second in its Randflake ID, which is that of the
@@ -54,8 +54,8 @@
 //
 // Generating an ID takes no lock that others hold for long, and never waits for I/O or for an error
 // handler. Two rare events take a mutex: a restore of the machine or a new generation of the
-// source, while a new secret is drawn; and the beginning and the end of an outage, while a report is
-// queued. Calls that notice the same event wait for each other for some microseconds.
+// source, while a new secret is drawn; and the beginning and the end of an outage, while a report
+// is queued. Calls that notice the same event wait for each other for some microseconds.
 //
 // # Memory
 //
@@ -73,10 +73,10 @@
 //
 // Two trace IDs of different processes are equal only if the processes begin the traces in the same
 // millisecond, at the same place in their sequences, and the 64-bit low halves collide. In a fleet
-// in which r traces begin per second, that happens about 8.6e-4 * (r / 1e6)^2 times a year, or less:
-// once in 1,200 years at a million a second, once in 12 years at ten million. By the same arithmetic
-// UUIDv7, with 74 random bits, has an equal pair once in 1.2 million years at a million a second.
-// Use leases if that is too often.
+// in which r traces begin per second, that happens about 8.6e-4 * (r / 1e6)^2 times a year, or
+// less: once in 1,200 years at a million a second, once in 12 years at ten million. By the same
+// arithmetic UUIDv7, with 74 random bits, has an equal pair once in 1.2 million years at a million
+// a second. Use leases if that is too often.
 //
 // With [WithSource] and a source whose nodes are leased under one secret for the whole fleet, no
 // ID of the fleet repeats, and holders of the secret can decode and verify them.

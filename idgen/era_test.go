@@ -69,7 +69,8 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 		codec, g := newCodec(t, fleetSecret), New(WithSource(newSource(t, time.Now)), noCounter)
 		span := func() {
 			t.Helper()
-			if got, want := codec.Decode(spanOf(g)).Time, time.Now().Truncate(time.Second); !got.Equal(want) {
+			got, want := codec.Decode(spanOf(g)).Time, time.Now().Truncate(time.Second)
+			if !got.Equal(want) {
 				t.Fatalf("the ID's second is %v, want %v", got, want)
 			}
 		}
@@ -175,7 +176,8 @@ func TestBatchesGrow(t *testing.T) {
 }
 
 // When the source's generation changes, the ready IDs of all processors are discarded the next
-// time that one of them reads the clock, or when the timer runs. The generation at the start is no change.
+// time that one of them reads the clock, or when the timer runs. The generation at the start is no
+// change.
 func TestGeneration(t *testing.T) {
 	for name, read := range map[string]func(c *fakeClock, g *Generator){
 		"by a reading": func(c *fakeClock, g *Generator) { c.pass(trusted); g.NewIDs(t.Context()) },
@@ -221,7 +223,8 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 	s.filled = func() { s.generation.Add(1) }
 	s.generation.Add(1)
 	if id := spanOf(g); id == 0 || g.Fallbacks() != 1 || s.fills.Load() != attempts {
-		t.Errorf("%v, %d fallbacks, %d fills; want 1 and %d", id, g.Fallbacks(), s.fills.Load(), attempts)
+		t.Errorf("%v, %d fallbacks, %d fills; want 1 and %d", id, g.Fallbacks(), s.fills.Load(),
+			attempts)
 	}
 	// The clear half that was taken meanwhile is as old as those IDs.
 	s = &tagged{clock: c.Now}
@@ -240,14 +243,16 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 // However long the process is stopped around a fill, before the source reads the clock or after
 // it, and whichever way the clock is stepped meanwhile, both halves of a trace ID agree.
 func TestStoppedAroundAFill(t *testing.T) {
-	stops := []time.Duration{0, 900 * time.Millisecond, 10 * time.Second, -1500 * time.Millisecond, -time.Minute}
+	stops := []time.Duration{
+		0, 900 * time.Millisecond, 10 * time.Second, -1500 * time.Millisecond, -time.Minute,
+	}
 	codec := newCodec(t, fleetSecret)
 	for _, before := range stops {
 		for _, after := range stops {
 			for _, again := range stops[:2] {
 				c := newClock(noon)
 				leased, fills := newSource(t, c.time), 0
-				g := New(WithClock(c.Now), WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
+				fill := func(dst []randflake.ID) (int, time.Time, error) {
 					fills++
 					if fills > 1 {
 						defer c.add(again)
@@ -256,10 +261,12 @@ func TestStoppedAroundAFill(t *testing.T) {
 						defer c.add(after)
 					}
 					return leased.Fill(dst)
-				})))
+				}
+				g := New(WithClock(c.Now), WithSource(sourceFunc(fill)))
 				errs := collectErrors(t)
 				id, _ := g.NewIDs(t.Context())
-				v := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(c.Now), traceid.WithSkew(2*time.Minute))
+				v := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(c.Now),
+					traceid.WithSkew(2*time.Minute))
 				if !v.Verify(id) && len(errs()) == 0 {
 					t.Errorf("stopped for %v and %v, then %v: refused: %+v", before, after, again,
 						traceid.Inspect(randflake.NewKeyring(codec), id))
@@ -294,7 +301,8 @@ func TestRestored(t *testing.T) {
 			}
 		}
 	}
-	if got := errs(); len(got) != 3 || !errors.Is(got[0], errRestored) || g.eras.restores.Load() != 3 {
+	if got := errs(); len(got) != 3 || !errors.Is(got[0], errRestored) ||
+		g.eras.restores.Load() != 3 {
 		t.Errorf("%d restores are counted, want 3: %v", g.eras.restores.Load(), got)
 	}
 }

@@ -36,7 +36,8 @@ func ExampleWithSource() {
 		panic(err)
 	}
 	start := time.Now().Add(-time.Second)
-	source, err := randflake.NewGenerator(codec, randflake.Lease{Node: 64, Nodes: 8, Start: start, End: start.Add(time.Hour)})
+	lease := randflake.Lease{Node: 64, Nodes: 8, Start: start, End: start.Add(time.Hour)}
+	source, err := randflake.NewGenerator(codec, lease)
 	if err != nil {
 		panic(err)
 	}

@@ -175,7 +175,8 @@ const fleetSecret = "the fleet secret"
 func newSource(t testing.TB, now func() time.Time) *randflake.Generator {
 	t.Helper()
 	g, err := randflake.NewGenerator(newCodec(t, fleetSecret),
-		randflake.Lease{Node: 64, Nodes: 8, Start: noon.Add(-12 * time.Hour), End: noon.Add(12 * time.Hour)},
+		randflake.Lease{Node: 64, Nodes: 8, Start: noon.Add(-12 * time.Hour),
+			End: noon.Add(12 * time.Hour)},
 		randflake.WithClock(now))
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +204,8 @@ type sourceFunc func(dst []randflake.ID) (int, time.Time, error)
 
 func (f sourceFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
 
-// tagged is a source whose IDs are numbered; the upper half is its generation. Tests set the functions.
+// tagged is a source whose IDs are numbered; the upper half is its generation. Tests set the
+// functions.
 type tagged struct {
 	clock      func() time.Time
 	generation atomic.Uint64
@@ -238,8 +240,9 @@ func (s *tagged) Fill(dst []randflake.ID) (int, time.Time, error) {
 	return len(dst), now.Truncate(time.Second), nil
 }
 
-// collectErrors returns a function that returns the errors passed to otel.Handle so far, once all of
-// them have arrived. OpenTelemetry has one handler per process, so such tests do not run in parallel.
+// collectErrors returns a function that returns the errors passed to otel.Handle so far, once all
+// of them have arrived. OpenTelemetry has one handler per process, so such tests do not run in
+// parallel.
 func collectErrors(t *testing.T) (all func() []error) {
 	var mu sync.Mutex
 	var errs []error

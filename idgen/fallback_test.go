@@ -31,7 +31,8 @@ func TestSourceRefuses(t *testing.T) {
 			clock.add(time.Second) // the ready IDs end with their second
 			for range calls {
 				id := c.trace()
-				if !traceid.Time(id).Equal(clock.time()) || source.err == nil && !verifier.Verify(id) {
+				if !traceid.Time(id).Equal(clock.time()) || source.err == nil &&
+					!verifier.Verify(id) {
 					t.Fatalf("round %d, %v: %+v", round, source.err, traceid.Inspect(keyring, id))
 				}
 				c.span()
@@ -49,7 +50,8 @@ func TestSourceRefuses(t *testing.T) {
 		t.Fatalf("%d reports: %v", len(got), got)
 	}
 	for i, err := range got {
-		if refused := errors.Is(err, errRefused); refused != (i%2 == 0) || !strings.Contains(err.Error(), " random") {
+		if refused := errors.Is(err, errRefused); refused != (i%2 == 0) ||
+			!strings.Contains(err.Error(), " random") {
 			t.Errorf("report %d: %v", i, err)
 		}
 	}
@@ -63,7 +65,8 @@ func TestClockOutOfRange(t *testing.T) {
 	// The zero-configuration source works from Randflake's first second to its last but one.
 	start, end := time.Unix(randflake.Epoch, 0), time.UnixMilli(randflake.EndOfLife*1000-1001)
 	for at, corrected := range map[time.Time]time.Time{
-		time.Unix(0, 0): noon, epoch.Add(-1): start, last.Add(time.Millisecond): end, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC): noon,
+		time.Unix(0, 0): noon, epoch.Add(-1): start, last.Add(time.Millisecond): end,
+		time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC): noon,
 	} {
 		clock := newClock(noon)
 		for name, tt := range map[string]struct {
@@ -86,9 +89,12 @@ func TestClockOutOfRange(t *testing.T) {
 				highs[traceid.Time(id)] = true
 			}
 			got, n := errs(), g.Fallbacks()
-			if len(highs) < calls-1 || n != tt.fallbacks || len(got) != 1 || tt.refused != nil && !errors.Is(got[0], tt.refused) ||
-				tt.refused == nil && !errors.Is(got[0], randflake.ErrBeforeEpoch) && !errors.Is(got[0], randflake.ErrEndOfLife) {
-				t.Errorf("%s, at %v: %d times, %d fallbacks, want %d: %v", name, at, len(highs), n, tt.fallbacks, got)
+			if len(highs) < calls-1 || n != tt.fallbacks || len(got) != 1 ||
+				tt.refused != nil && !errors.Is(got[0], tt.refused) ||
+				tt.refused == nil && !errors.Is(got[0], randflake.ErrBeforeEpoch) &&
+					!errors.Is(got[0], randflake.ErrEndOfLife) {
+				t.Errorf("%s, at %v: %d times, %d fallbacks, want %d: %v", name, at, len(highs), n,
+					tt.fallbacks, got)
 			}
 			clock.set(corrected)
 			for c := newChecker(t, g); len(c.highs) < calls; {
@@ -103,24 +109,33 @@ func TestClockOutOfRange(t *testing.T) {
 	}
 }
 
+// answers returns a source that fills with n, and returns the second and no error.
+func answers(n func(dst []randflake.ID) int, second time.Time) sourceFunc {
+	return func(dst []randflake.ID) (int, time.Time, error) { return n(dst), second, nil }
+}
+
 // A source that breaks the contract is not used; one without a second is.
 func TestOddSources(t *testing.T) {
 	for name, tt := range map[string]struct {
 		source    sourceFunc
 		fallbacks bool
 	}{
-		"no IDs and no error": {func([]randflake.ID) (int, time.Time, error) { return 0, noon, nil }, true},
-		"few":                 {func([]randflake.ID) (int, time.Time, error) { return 3, noon, nil }, true},
-		"more than requested": {func(dst []randflake.ID) (int, time.Time, error) { return len(dst) + 1, noon, nil }, true},
-		"a zero":              {func(dst []randflake.ID) (int, time.Time, error) { dst[0] = 0; return len(dst), noon, nil }, true},
-		"no second":           {func(dst []randflake.ID) (int, time.Time, error) { return len(dst), time.Time{}, nil }, false},
+		"no IDs and no error": {answers(func([]randflake.ID) int { return 0 }, noon), true},
+		"few":                 {answers(func([]randflake.ID) int { return 3 }, noon), true},
+		"more than requested": {answers(func(dst []randflake.ID) int { return len(dst) + 1 }, noon), true},
+		"a zero": {answers(func(dst []randflake.ID) int {
+			dst[0] = 0
+			return len(dst)
+		}, noon), true},
+		"no second": {answers(func(dst []randflake.ID) int { return len(dst) }, time.Time{}), false},
 	} {
 		collectErrors(t)
 		numbered := &tagged{clock: newClock(noon).Now}
-		g := New(WithClock(newClock(noon).Now), WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
+		fill := func(dst []randflake.ID) (int, time.Time, error) {
 			_, _, _ = numbered.Fill(dst)
 			return tt.source(dst)
-		})))
+		}
+		g := New(WithClock(newClock(noon).Now), WithSource(sourceFunc(fill)))
 		for c := newChecker(t, g); len(c.highs) < 1000; c.span() {
 			c.trace()
 		}
@@ -139,12 +154,14 @@ func TestZeroGenerator(t *testing.T) {
 		c.last = trace.TraceID{} // random IDs have no order
 		c.trace()
 		c.span()
-		if id, err := g.NewTraceIDAt(noon); err != nil || !id.IsValid() || !traceid.Time(id).Equal(noon) {
+		if id, err := g.NewTraceIDAt(noon); err != nil || !id.IsValid() ||
+			!traceid.Time(id).Equal(noon) {
 			t.Errorf("%s, %v", id, err)
 		}
 	}
 	g.OnRestore()
-	if err := g.Close(); err != nil || g.Fallbacks() != 30 || len(errs()) != 1 || !errors.Is(errs()[0], errZero) {
+	if err := g.Close(); err != nil || g.Fallbacks() != 30 || len(errs()) != 1 ||
+		!errors.Is(errs()[0], errZero) {
 		t.Errorf("%d fallbacks, %v, %v", g.Fallbacks(), errs(), err)
 	}
 }
@@ -238,7 +255,8 @@ func TestPrivateSourceTakesANewSecret(t *testing.T) {
 		t.Error("no new secret after a large step, or one without a step")
 	}
 	c.set(time.Unix(0, 0))
-	if n, _, err := p.Fill(make([]randflake.ID, 10)); n != 0 || err == nil || p.generator.Load() != second {
+	if n, _, err := p.Fill(make([]randflake.ID, 10)); n != 0 || err == nil ||
+		p.generator.Load() != second {
 		t.Errorf("at 1970: %d, %v", n, err)
 	}
 }
@@ -261,7 +279,8 @@ func TestCopiesPart(t *testing.T) {
 	for range 3 {
 		c.pass(time.Second)
 		if n := equal(); n != each { // and draws the place of this second
-			t.Fatalf("%d of %d IDs are equal although all draws are: the test is meaningless", n, each)
+			t.Fatalf("%d of %d IDs are equal although all draws are: the test is meaningless", n,
+				each)
 		}
 	}
 	a.draw = entropy.Read

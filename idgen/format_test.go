@@ -66,9 +66,9 @@ func vectors(t *testing.T) (f struct {
 	return f
 }
 
-// Numbers may be skipped. On one processor none is before the clock changes, as long as the IDs made
-// at each time are a power of two; after a step back, which ends the era, the first one is. Low
-// halves and span IDs never repeat, and come from the source while its clock is in range.
+// Numbers may be skipped. On one processor none is before the clock changes, as long as the IDs
+// made at each time are a power of two; after a step back, which ends the era, the first one is.
+// Low halves and span IDs never repeat, and come from the source while its clock is in range.
 func TestFormat(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	collectErrors(t)
@@ -83,7 +83,8 @@ func TestFormat(t *testing.T) {
 		var last, lastWant uint64
 		for i, step := range v.Steps {
 			clock.set(time.UnixMilli(step.UnixMS))
-			inRange = inRange && step.UnixMS >= randflake.Epoch*1000 && step.UnixMS < randflake.EndOfLife*1000-1000
+			inRange = inRange && step.UnixMS >= randflake.Epoch*1000 &&
+				step.UnixMS < randflake.EndOfLife*1000-1000
 			var ids []trace.TraceID
 			for range step.N {
 				id, low, span := idsOf(g)
@@ -100,7 +101,8 @@ func TestFormat(t *testing.T) {
 			for j, id := range ids {
 				got, want := half(id), uint64(*step.Clear)+uint64(j)
 				if got-want > 1 || want > lastWant && got <= last {
-					t.Errorf("%s, step %d: %016x after %016x, want %016x", v.Name, i, got, last, want)
+					t.Errorf("%s, step %d: %016x after %016x, want %016x", v.Name, i, got, last,
+						want)
 				}
 				last, lastWant = got, want
 			}
@@ -141,7 +143,8 @@ func TestFormatThreads(t *testing.T) {
 	all := slices.Concat(seen...)
 	slices.Sort(all)
 	if n := len(slices.Compact(all)); n != v.Threads*v.N || all[0] != uint64(v.Clear) {
-		t.Errorf("%d clear halves from %016x on, want %d from %016x on", n, all[0], v.Threads*v.N, v.Clear)
+		t.Errorf("%d clear halves from %016x on, want %d from %016x on", n, all[0], v.Threads*v.N,
+			v.Clear)
 	}
 }
 
@@ -162,13 +165,17 @@ func TestFormatStopped(t *testing.T) {
 		}
 		stop = func() {
 			c.hook = nil
-			c.pass(time.Duration(v.MeanwhileMS-v.UnixMS) * time.Millisecond) // the reading is old when it returns
+			// the reading is old when it returns
+			c.pass(time.Duration(v.MeanwhileMS-v.UnixMS) * time.Millisecond)
 			generate()
 		}
 		c.hook = stop
 		generate()
-		if len(made) != stops+1 || !slices.IsSorted(made) || g.steps.Load() != 0 || stops == 1 && !slices.Equal(made, v.Clears) {
-			t.Errorf("stopped %d times: %016x, %d steps; want %016x for one", stops, made, g.steps.Load(), v.Clears)
+		if len(made) != stops+1 || !slices.IsSorted(made) || g.steps.Load() != 0 ||
+			stops == 1 && !slices.Equal(made, v.Clears) {
+			t.Errorf("stopped %d times: %016x, %d steps; want %016x for one", stops, made,
+				g.steps.Load(),
+				v.Clears)
 		}
 	}
 }
@@ -208,7 +215,10 @@ func worstBit(n int, next func() trace.TraceID) float64 {
 		}
 	}
 	worst := 0.0
-	off := func(count int) { worst = max(worst, math.Abs(float64(2*count-n))/math.Sqrt(float64(n))) }
+	off := func(count int) {
+		worst = max(worst,
+			math.Abs(float64(2*count-n))/math.Sqrt(float64(n)))
+	}
 	for a := range randomBits {
 		off(ones[a])
 		for b := range randomBits {

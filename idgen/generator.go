@@ -20,8 +20,8 @@ import (
 )
 
 // Generator generates trace and span IDs: it is an IDGenerator of OpenTelemetry's SDK. It is safe
-// for concurrent use, never waits and never fails. Create one per process with [New]: order holds only
-// among the trace IDs of one generator. A zero Generator generates random IDs.
+// for concurrent use, never waits and never fails. Create one per process with [New]: order holds
+// only among the trace IDs of one generator. A zero Generator generates random IDs.
 type Generator struct {
 	slots  []slot // by processor; these and the first fields of eras share a cache line
 	eras   eras
@@ -79,7 +79,9 @@ func (g *Generator) Close() error {
 	if g.source != nil {
 		g.eras.close()
 	}
-	for _, q := range []*reports.Queue{&g.eras.reports, &g.refusals.fromSource.reports, &g.refusals.inRange.reports} {
+	for _, q := range []*reports.Queue{
+		&g.eras.reports, &g.refusals.fromSource.reports, &g.refusals.inRange.reports,
+	} {
 		q.Flush()
 	}
 	if g.metrics == nil {

@@ -37,8 +37,10 @@ func newChecker(t testing.TB, g *Generator) *checker {
 func (c *checker) trace() trace.TraceID {
 	c.t.Helper()
 	id, low, span := idsOf(c.g)
-	if bytes.Compare(id[:], c.last[:]) <= 0 && (!c.moves || traceid.Time(c.last).Sub(traceid.Time(id)) > time.Millisecond) {
-		c.t.Fatalf("%s (%v) comes after %s (%v)", id, traceid.Time(id), c.last, traceid.Time(c.last))
+	back := traceid.Time(c.last).Sub(traceid.Time(id))
+	if bytes.Compare(id[:], c.last[:]) <= 0 && (!c.moves || back > time.Millisecond) {
+		c.t.Fatalf("%s (%v) comes after %s (%v)", id, traceid.Time(id), c.last,
+			traceid.Time(c.last))
 	}
 	c.last, c.highs = id, append(c.highs, half(id))
 	c.unique(low)
@@ -95,14 +97,19 @@ func TestConcurrentUse(t *testing.T) {
 			highs = append(highs, c.highs...)
 		}
 		slices.Sort(highs)
-		if n, want := len(slices.Compact(highs)), len(checkers)*each; n != want || len(lows) != 4*want {
-			t.Errorf("%s: %d clear halves and %d IDs differ, want %d and %d", name, n, len(lows), want, 4*want)
+		if n, want := len(slices.Compact(highs)), len(checkers)*each; n != want ||
+			len(lows) != 4*want {
+			t.Errorf("%s: %d clear halves and %d IDs differ, want %d and %d", name, n, len(lows),
+				want,
+				4*want)
 		}
 	}
 }
 
 // refusing is a source that always refuses.
-var refusing = sourceFunc(func([]randflake.ID) (int, time.Time, error) { return 0, time.Time{}, randflake.ErrExhausted })
+var refusing = sourceFunc(func([]randflake.ID) (int, time.Time, error) {
+	return 0, time.Time{}, randflake.ErrExhausted
+})
 
 // Neither IDs nor batches nor fallbacks allocate.
 func TestNoAllocations(t *testing.T) {
@@ -138,7 +145,8 @@ func TestNewTraceIDAt(t *testing.T) {
 	clock := newClock(noon)
 	g := New(WithSource(newSource(t, clock.Now)), WithClock(clock.Now))
 	keyring := randflake.NewKeyring(newCodec(t, fleetSecret))
-	verifier := traceid.NewVerifier(keyring, traceid.WithClock(clock.Now), traceid.WithMaxAge(100*365*24*time.Hour))
+	verifier := traceid.NewVerifier(keyring, traceid.WithClock(clock.Now),
+		traceid.WithMaxAge(100*365*24*time.Hour))
 	live, _ := g.NewIDs(t.Context())
 	for _, at := range []time.Time{
 		epoch, epoch.Add(time.Millisecond), time.Date(2021, 5, 6, 7, 8, 9, 123_456_789, time.UTC),
@@ -147,30 +155,40 @@ func TestNewTraceIDAt(t *testing.T) {
 		var before trace.TraceID
 		for range 1000 {
 			id, err := g.NewTraceIDAt(at)
-			if err != nil || !id.IsValid() || bytes.Compare(id[:], before[:]) <= 0 || !traceid.Time(id).Equal(at.Truncate(time.Millisecond)) {
+			if err != nil || !id.IsValid() || bytes.Compare(id[:], before[:]) <= 0 ||
+				!traceid.Time(id).Equal(at.Truncate(time.Millisecond)) {
 				t.Fatalf("at %v: %s of %v after %s, %v", at, id, traceid.Time(id), before, err)
 			}
 			before = id
 			info := traceid.Inspect(keyring, id)
-			if info.Agree || info.Parts.Time.Before(noon.Add(-time.Second)) || info.Parts.Node&^7 != 64 || verifier.Verify(id) {
+			if info.Agree || info.Parts.Time.Before(noon.Add(-time.Second)) ||
+				info.Parts.Node&^7 != 64 ||
+				verifier.Verify(id) {
 				t.Fatalf("at %v: %+v, verified: %v", at, info, verifier.Verify(id))
 			}
 		}
 	}
-	g.backfilled.Store(traceid.MaxSequence - 1) // the sequence starts again, in the same millisecond
+	// the sequence starts again, in the same millisecond
+	g.backfilled.Store(traceid.MaxSequence - 1)
 	for _, want := range []uint32{traceid.MaxSequence, 1, 2} {
-		if id, err := g.NewTraceIDAt(noon); err != nil || !traceid.Time(id).Equal(noon) || traceid.Sequence(id) != want {
-			t.Errorf("%s, %v: sequence %d of %v, want %d", id, err, traceid.Sequence(id), traceid.Time(id), want)
+		if id, err := g.NewTraceIDAt(noon); err != nil || !traceid.Time(id).Equal(noon) ||
+			traceid.Sequence(id) != want {
+			t.Errorf("%s, %v: sequence %d of %v, want %d", id, err, traceid.Sequence(id),
+				traceid.Time(id),
+				want)
 		}
 	}
 	g.backfilled.Store(traceid.MaxSequence)
 	if id, err := g.NewTraceIDAt(epoch); err != nil || half(id) != 1 {
 		t.Errorf("%s, %v: the clear half is %d, want 1", id, err, half(id))
 	}
-	if next, _ := g.NewIDs(t.Context()); bytes.Compare(next[:], live[:]) <= 0 || !traceid.Time(next).Equal(noon) {
+	if next, _ := g.NewIDs(t.Context()); bytes.Compare(next[:], live[:]) <= 0 ||
+		!traceid.Time(next).Equal(noon) {
 		t.Errorf("live IDs are affected: %s after %s", next, live)
 	}
-	for at, want := range map[time.Time]error{epoch.Add(-1): traceid.ErrBeforeEpoch, last.Add(time.Millisecond): traceid.ErrAfterEnd} {
+	for at, want := range map[time.Time]error{
+		epoch.Add(-1): traceid.ErrBeforeEpoch, last.Add(time.Millisecond): traceid.ErrAfterEnd,
+	} {
 		if id, err := g.NewTraceIDAt(at); !errors.Is(err, want) || id.IsValid() {
 			t.Errorf("at %v: %s, %v; want %v", at, id, err, want)
 		}

@@ -157,8 +157,10 @@ func (g *Generator) high(l *local) uint64 {
 }
 
 var (
-	errSource   = errors.New("idgen: the source returned a zero ID, or a different number of IDs than requested, without an error")
+	errSource = errors.New("idgen: the source returned a zero ID, or a different number of IDs " +
+		"than requested, without an error")
 	errZero     = errors.New("idgen: a zero Generator has no source of IDs: use New")
 	errClock    = errors.New("idgen: the clock is outside the range 2020 to 2089: set it")
-	errChanging = fmt.Errorf("idgen: the source's generation changed during each of %d attempts to generate IDs", attempts)
+	errChanging = fmt.Errorf("idgen: the source's generation changed during each of %d attempts "+
+		"to generate IDs", attempts)
 )

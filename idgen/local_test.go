@@ -38,7 +38,8 @@ func TestSharedWritesAreFew(t *testing.T) {
 		}
 	}
 	if share := float64(writes) / calls; share > 0.02 || writes == 0 {
-		t.Errorf("%.2f %% of the calls write something shared, want at most 2 %%, but some", 100*share)
+		t.Errorf("%.2f %% of the calls write something shared, want at most 2 %%, but some",
+			100*share)
 	}
 }
 
@@ -53,8 +54,10 @@ func TestCacheLines(t *testing.T) {
 	const line = 64
 	for what, end := range map[string]uintptr{
 		"the slots": unsafe.Offsetof(g.slots) + unsafe.Sizeof(g.slots),
-		"the era":   unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.now) + unsafe.Sizeof(g.eras.now),
-		"the page":  unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.page) + unsafe.Sizeof(g.eras.page),
+		"the era": unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.now) +
+			unsafe.Sizeof(g.eras.now),
+		"the page": unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.page) +
+			unsafe.Sizeof(g.eras.page),
 		"the batch": unsafe.Offsetof(s.end) + unsafe.Sizeof(s.end),
 		"the run":   unsafe.Offsetof(s.run) + unsafe.Sizeof(s.run),
 		"the count": unsafe.Offsetof(s.last) + unsafe.Sizeof(s.last),
@@ -63,7 +66,8 @@ func TestCacheLines(t *testing.T) {
 			t.Errorf("%s: up to byte %d, want at most %d", what, end, line)
 		}
 	}
-	if size := unsafe.Sizeof(s); size%128 != 0 || unsafe.Sizeof(local{})+unsafe.Sizeof([maxBatch]randflake.ID{})+size > 8.5*1024 {
+	if size := unsafe.Sizeof(s); size%128 != 0 ||
+		unsafe.Sizeof(local{})+unsafe.Sizeof([maxBatch]randflake.ID{})+size > 8.5*1024 {
 		t.Errorf("a slot has %d bytes, a local %d", size, unsafe.Sizeof(local{}))
 	}
 }
@@ -149,14 +153,16 @@ func TestRunEndsWithTheOrder(t *testing.T) {
 		t.Fatal("the order did not start again")
 	}
 	clear(seen)
-	c.add(time.Hour - (trusted + 4*time.Millisecond)) // the clock is where it was, to the millisecond
-	g.eras.end(g.eras.now.Load())                     // the timer has run
+	// the clock is where it was, to the millisecond
+	c.add(time.Hour - (trusted + 4*time.Millisecond))
+	g.eras.end(g.eras.now.Load()) // the timer has run
 	take(500)
 	other()
 	take(100)
 }
 
-// Processors added later have nothing of their own, share what is spare, and waste few IDs of a lease.
+// Processors added later have nothing of their own, share what is spare, and waste few IDs of a
+// lease.
 func TestProcessorsAddedLater(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	s := &tagged{clock: time.Now}
@@ -229,7 +235,9 @@ func TestRuns(t *testing.T) {
 		for range 11 {
 			before := o.next.Load()
 			n := r.taken
-			if ok := r.extend(&o, ms); !ok || o.next.Load() != r.word+uint64(r.left) || r.word < before || r.taken != n+r.left {
+			if ok := r.extend(&o, ms); !ok || o.next.Load() != r.word+uint64(r.left) ||
+				r.word < before ||
+				r.taken != n+r.left {
 				t.Errorf("run %+v, next %d", r, o.next.Load())
 			}
 			got = append(got, r.left)

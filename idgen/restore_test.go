@@ -34,7 +34,8 @@ func newMachine(t *testing.T) (*machine, Option) {
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	m := &machine{t: t, file: f, generation: 1000}
-	for offset, n := range map[int64]uint32{0: 0x4b4c4356, 4: 4096, 8: 1, 24: 1 << 8, 4092: 0} { // it has a generation
+	// it has a generation
+	for offset, n := range map[int64]uint32{0: 0x4b4c4356, 4: 4096, 8: 1, 24: 1 << 8, 4092: 0} {
 		m.write(offset, n)
 	}
 	m.restore()
@@ -75,7 +76,8 @@ func TestRestoredMachine(t *testing.T) {
 	m, onMachine := newMachine(t)
 	c := newClock(noon)
 	s := &tagged{clock: c.time}
-	g := c.generator(onMachine, WithSource(sourceFunc(s.Fill)), // the generator does not see the generation
+	// the generator does not see the generation
+	g := c.generator(onMachine, WithSource(sourceFunc(s.Fill)),
 		WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
 	other := onOne(t, g)
 	restores := 0
@@ -94,9 +96,10 @@ func TestRestoredMachine(t *testing.T) {
 			begin, end func()
 			counted    int
 		}{
-			"a restore":                {m.restore, func() {}, 1},
-			"a falling generation":     {func() { m.generation -= 100; m.restore() }, func() {}, 1},
-			"during the page's update": {m.begin, m.end, 2}, // an update that takes long counts, and so does its end
+			"a restore":            {m.restore, func() {}, 1},
+			"a falling generation": {func() { m.generation -= 100; m.restore() }, func() {}, 1},
+			// an update that takes long counts, and so does its end
+			"during the page's update": {m.begin, m.end, 2},
 		} {
 			for range 2 { // both processors have IDs ready
 				call()
@@ -118,11 +121,13 @@ func TestRestoredMachine(t *testing.T) {
 		}
 	}
 	for _, err := range errs() {
-		if !errors.Is(err, errRestored) || !strings.HasPrefix(err.Error(), "idgen: this machine was restored") {
+		if !errors.Is(err, errRestored) ||
+			!strings.HasPrefix(err.Error(), "idgen: this machine was restored") {
 			t.Errorf("report: %v", err)
 		}
 	}
-	got := collected(t, reader)["traceflake.id.restores {restore}"]["traceflake.vmclock=generation_counter"]
+	counted := collected(t, reader)["traceflake.id.restores {restore}"]
+	got := counted["traceflake.vmclock=generation_counter"]
 	if len(errs()) != restores || got != float64(restores) {
 		t.Errorf("%d reports and %v in the metric for %d restores", len(errs()), got, restores)
 	}
@@ -135,7 +140,8 @@ func TestRestoresAndManyGoroutines(t *testing.T) {
 	m, onMachine := newMachine(t)
 	s := &tagged{clock: time.Now}
 	g := New(onMachine, WithSource(sourceFunc(s.Fill))) // the generator does not see the generation
-	var restored atomic.Uint64                          // the life that every goroutine must have noticed
+	// the life that every goroutine must have noticed
+	var restored atomic.Uint64
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	for w := range 8 {
@@ -147,7 +153,8 @@ func TestRestoresAndManyGoroutines(t *testing.T) {
 					_, low, span := idsOf(g)
 					id = min(low, span)
 				}
-				if got := uint64(id >> 32); got < least && id>>48 == 0 { // a random ID is no failure
+				// a random ID is no failure
+				if got := uint64(id >> 32); got < least && id>>48 == 0 {
 					t.Errorf("an ID of life %d was handed out in life %d", got, least)
 					return
 				}

@@ -24,9 +24,9 @@ type Source interface {
 //
 // When the number changes, the IDs that a [Generator] has ready are discarded. Generation is
 // called after each Fill, and at least every 250 ms while trace IDs are generated, every second
-// while only span IDs are. OnRestore is called after this process was restored from a snapshot: when
-// it returns, Fill returns no ID that depends on anything from before the call: no lease and no
-// secret. Both must be safe for concurrent use, never wait, and not use the Generator.
+// while only span IDs are. OnRestore is called after this process was restored from a snapshot:
+// when it returns, Fill returns no ID that depends on anything from before the call: no lease and
+// no secret. Both must be safe for concurrent use, never wait, and not use the Generator.
 type Generational interface {
 	Source
 	Generation() uint64

@@ -16,7 +16,8 @@ import (
 )
 
 // A process that was really stopped is never late by more than a quarter of a millisecond, in
-// addition to the rounding, and repeats nothing. Its parent stops it while it generates IDs flat out.
+// addition to the rounding, and repeats nothing. Its parent stops it while it generates IDs flat
+// out.
 func TestStoppedProcess(t *testing.T) {
 	const variable, stops = "TRACEFLAKE_STOPPED", 10
 	if os.Getenv(variable) != "" {

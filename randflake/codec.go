@@ -7,33 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"strconv"
 	"time"
 	"unsafe"
 
 	"github.com/traceflake/traceflake/sparx64"
 )
 
-const (
-	// The fields of a raw word, from the left.
-	secondBits, nodeBits, sequenceBits = 30, 17, 17
-	secondShift                        = nodeBits + sequenceBits
-
-	// Epoch is the first second of Randflake time, in Unix seconds: 2024-10-27T03:33:20Z.
-	Epoch = 1_730_000_000
-	// EndOfLife is the first second past Randflake time, in Unix seconds: 2058-11-05T17:10:24Z.
-	EndOfLife = Epoch + 1<<secondBits
-	// MaxNode is the highest node number.
-	MaxNode = 1<<nodeBits - 1
-	// MaxSequence is the highest sequence number of one node in one second.
-	MaxSequence = 1<<sequenceBits - 1
-)
-
 var (
-	// ErrBeforeEpoch is returned for a time before [Epoch]. If a Generator returns it, set the clock.
-	ErrBeforeEpoch = errors.New("randflake: the time is before the epoch, 2024-10-27T03:33:20Z")
-	// ErrEndOfLife is returned for a time at or past [EndOfLife].
-	ErrEndOfLife = errors.New("randflake: the time is past the end of Randflake time, 2058-11-05T17:10:23Z")
 	// ErrInvalidParts is returned by Encode if a node or sequence number does not fit in 17 bits.
 	ErrInvalidParts = errors.New("randflake: invalid parts")
 	errNoSecret     = errors.New("randflake: the codec has no secret: use NewCodec")
@@ -51,7 +31,8 @@ type Parts struct {
 // decodes nothing.
 type Codec struct {
 	cipher *sparx64.Cipher
-	secret *[sparx64.KeySize]byte // a pointer, of which fmt prints the address if it cannot call Format
+	// secret is a pointer because fmt prints its address where it cannot call Format.
+	secret *[sparx64.KeySize]byte
 }
 
 // NewCodec returns the codec of a secret, which must have 16 bytes; for any other length the error
@@ -76,7 +57,8 @@ func (c *Codec) Encode(p Parts) (ID, error) {
 		return 0, err
 	}
 	if p.Node > MaxNode || p.Sequence > MaxSequence {
-		return 0, fmt.Errorf("%w: node %d, sequence %d; the maximum of both is %d", ErrInvalidParts, p.Node, p.Sequence, MaxNode)
+		return 0, fmt.Errorf("%w: node %d, sequence %d; the maximum of both is %d",
+			ErrInvalidParts, p.Node, p.Sequence, MaxNode)
 	}
 	return c.encrypt(second<<secondShift | uint64(p.Node)<<sequenceBits | uint64(p.Sequence)), nil
 }
@@ -124,39 +106,3 @@ func (c *Codec) decrypt(id ID) uint64 {
 func (c *Codec) encryptRun(dst []ID, raw uint64) {
 	c.cipher.EncryptRun(unsafe.Slice((*uint64)(unsafe.SliceData(dst)), len(dst)), raw)
 }
-
-// secondOf returns the second of t since the epoch. It checks the range before it subtracts: a
-// time in 1970 is refused and does not wrap around.
-func secondOf(t time.Time) (uint64, error) {
-	unix := t.Unix()
-	if unix < Epoch {
-		return 0, ErrBeforeEpoch
-	}
-	if unix >= EndOfLife {
-		return 0, ErrEndOfLife
-	}
-	return uint64(unix - Epoch), nil
-}
-
-func timeOf(second uint64) time.Time {
-	return time.Unix(Epoch+int64(second), 0).UTC()
-}
-
-// ErrInvalidID is returned by [Parse] if the text is not a Randflake ID as [ID.String] writes it.
-var ErrInvalidID = errors.New("randflake: invalid ID")
-
-// ID is a Randflake ID, encrypted. A [Generator] never generates the ID zero.
-type ID uint64
-
-// Parse reads what [ID.String] writes, and nothing else: one to 13 digits of 0-9a-v, most
-// significant first, lower case, no leading zero, no padding. The error wraps [ErrInvalidID].
-func Parse(s string) (ID, error) {
-	n, err := strconv.ParseUint(s, 32, 64)
-	if err != nil || ID(n).String() != s {
-		return 0, fmt.Errorf("%w: want a number below 2^64 in the digits 0-9a-v, without leading zeros", ErrInvalidID)
-	}
-	return ID(n), nil
-}
-
-// String returns the ID in base 32 with the digits 0-9a-v.
-func (id ID) String() string { return strconv.FormatUint(uint64(id), 32) }

@@ -31,7 +31,8 @@ func ExampleGenerator() {
 		panic(err)
 	}
 	start := time.Now().Add(-time.Second)
-	g, err := randflake.NewGenerator(codec, randflake.Lease{Node: 42, Nodes: 1, Start: start, End: start.Add(time.Hour)})
+	lease := randflake.Lease{Node: 42, Nodes: 1, Start: start, End: start.Add(time.Hour)}
+	g, err := randflake.NewGenerator(codec, lease)
 	if err != nil {
 		panic(err)
 	}

@@ -49,7 +49,7 @@ type Generator struct {
 	draw  func() uint64 // of the place in a new second; nil: the first
 	space space
 	first uint64 // the first word of the lease
-	zero  uint64 // the word that encrypts to zero, or sealed
+	zero  uint64 // the raw word that is encrypted to zero
 
 	end     atomic.Uint64 // the first word past the lease; only grows
 	sealing sync.Once
@@ -63,9 +63,9 @@ type Generator struct {
 // Option configures a [Generator].
 type Option func(*Generator)
 
-// WithClock sets the clock; the default, and nil, is time.Now. It is read for every reservation, and
-// by [Generator.Check], and must be safe for concurrent use. It may call [Generator.Seal]: no ID is
-// generated from a reading during which the generator was sealed.
+// WithClock sets the clock; the default, and nil, is time.Now. It is read for every reservation,
+// and by [Generator.Check], and must be safe for concurrent use. It may call [Generator.Seal]: no
+// ID is generated from a reading during which the generator was sealed.
 func WithClock(now func() time.Time) Option {
 	return func(g *Generator) {
 		if now != nil {
@@ -88,7 +88,8 @@ func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 		return nil, err
 	}
 	shift := sequenceBits + uint(bits.TrailingZeros32(l.Nodes))
-	g := &Generator{codec: c, now: time.Now, space: space{shift, 1 << shift, uint64(l.Node) << sequenceBits}}
+	space := space{shift: shift, room: 1 << shift, node: uint64(l.Node) << sequenceBits}
+	g := &Generator{codec: c, now: time.Now, space: space}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(g)
@@ -97,18 +98,16 @@ func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 	g.first = g.space.word(start)
 	g.next.Store(g.first)
 	g.end.Store(g.space.word(end))
-	g.zero = g.space.of(c.decrypt(0))
+	g.zero = c.decrypt(0)
 	return g, nil
 }
 
 // Next generates one ID. Errors: [ErrLeaseNotStarted], [ErrLeaseExpired], [ErrExhausted],
 // [ErrClockBehind], [ErrSealed], [ErrBeforeEpoch], [ErrEndOfLife], [ErrNoLease].
 func (g *Generator) Next() (ID, error) {
-	word, err := g.reserve(1)
-	if err != nil {
-		return 0, err
-	}
-	return g.codec.encrypt(g.space.raw(word)), nil
+	var one [1]ID
+	_, _, err := g.Fill(one[:])
+	return one[0], err
 }
 
 // Fill generates len(dst) IDs of one second, in one reservation and one batch encryption, which is
@@ -117,15 +116,24 @@ func (g *Generator) Next() (ID, error) {
 // It returns len(dst) and their second, or 0 and an error: those of [Generator.Next], and
 // ErrExhausted if dst is longer than a second's space, which is 131072 times the lease's nodes.
 func (g *Generator) Fill(dst []ID) (n int, second time.Time, err error) {
-	if len(dst) == 0 {
-		return 0, time.Time{}, nil
+	for len(dst) > 0 {
+		old, word, err := g.look(uint64(len(dst)))
+		if err != nil {
+			return 0, second, err
+		}
+		raw := g.space.raw(word)
+		if before := g.zero - raw; before < uint64(len(dst)) {
+			// One of them would be zero: skip it and those before it.
+			g.next.CompareAndSwap(old, word+before+1)
+			continue
+		}
+		// If it succeeds, no other reservation of this generator gets any of these words.
+		if g.next.CompareAndSwap(old, word+uint64(len(dst))) {
+			g.codec.encryptRun(dst, raw)
+			return len(dst), g.space.second(word), nil
+		}
 	}
-	word, err := g.reserve(uint64(len(dst)))
-	if err != nil {
-		return 0, time.Time{}, err
-	}
-	g.codec.encryptRun(dst, g.space.raw(word))
-	return len(dst), g.space.second(word), nil
+	return 0, second, nil
 }
 
 // Extend moves the lease's end to a later time. It fails if the generator is sealed, or if end is
@@ -164,25 +172,6 @@ func (g *Generator) Seal() (unused time.Time) {
 func (g *Generator) Check() error {
 	_, _, err := g.look(1)
 	return err
-}
-
-// reserve takes n consecutive words of one second. No other reservation of this generator gets any
-// of them.
-func (g *Generator) reserve(n uint64) (word uint64, err error) {
-	for {
-		old, word, err := g.look(n)
-		if err != nil {
-			return 0, err
-		}
-		if g.zero-word < n {
-			// One of them would be zero: skip it and those before it.
-			g.next.CompareAndSwap(old, g.zero+1)
-			continue
-		}
-		if g.next.CompareAndSwap(old, word+n) {
-			return word, nil
-		}
-	}
 }
 
 // look returns the first word of a reservation of n if the next word is still old.

@@ -83,7 +83,8 @@ func (c *checker) add(ids ...ID) {
 			c.t.Fatal("the ID is zero")
 		}
 		p := c.codec.Decode(id)
-		if p.Time.Before(c.lease.Start) || !p.Time.Before(c.lease.End) || p.Node < c.lease.Node || p.Node >= c.lease.Node+c.lease.Nodes {
+		if p.Time.Before(c.lease.Start) || !p.Time.Before(c.lease.End) || p.Node < c.lease.Node ||
+			p.Node >= c.lease.Node+c.lease.Nodes {
 			c.t.Fatalf("ID %d: %+v is outside of %+v", c.n, p, c.lease)
 		}
 		raw := c.codec.decrypt(id)
@@ -126,10 +127,11 @@ func TestLeaseIsCheckedFirst(t *testing.T) {
 		"from node 4":          {Node: 4, Nodes: 8, Start: base, End: end},
 		"from node 131072":     {Node: 1 << 17, Nodes: 1, Start: base, End: end},
 		"no whole second from": {Nodes: 1, Start: base, End: base},
-		"00.000000001Z":        {Nodes: 1, Start: base.Truncate(time.Minute).Add(1), End: base.Truncate(time.Minute).Add(time.Second)},
-		"start: randflake":     {Nodes: 1},
-		"past the end":         {Nodes: 1, Start: base, End: time.Unix(EndOfLife, 0).Add(time.Second)},
-		"end: randflake":       {Nodes: 1, Start: base},
+		"00.000000001Z": {Nodes: 1, Start: base.Truncate(time.Minute).Add(1),
+			End: base.Truncate(time.Minute).Add(time.Second)},
+		"start: randflake": {Nodes: 1},
+		"past the end":     {Nodes: 1, Start: base, End: time.Unix(EndOfLife, 0).Add(time.Second)},
+		"end: randflake":   {Nodes: 1, Start: base},
 	} {
 		g, err := NewGenerator(newCodec(t, testSecret), l)
 		if g != nil || !errors.Is(err, ErrInvalidLease) || !strings.Contains(err.Error(), says) {
@@ -162,7 +164,9 @@ func TestZeroValues(t *testing.T) {
 
 // A lease that starts or ends within a second loses that second.
 func TestEveryRefusalHasItsError(t *testing.T) {
-	l := Lease{Nodes: 1, Start: base.Add(-500 * time.Millisecond), End: base.Add(10900 * time.Millisecond)}
+	l := Lease{
+		Nodes: 1, Start: base.Add(-500 * time.Millisecond), End: base.Add(10900 * time.Millisecond),
+	}
 	for _, tt := range []struct {
 		name string
 		at   time.Time
@@ -207,7 +211,8 @@ func TestBorrow(t *testing.T) {
 		l := lease(uint32(tt.nodes), time.Duration(tt.length)*time.Second)
 		g := newChecker(t, l, WithClock(newClock(base.Add(tt.at)).now))
 		err := g.rest()
-		if !errors.Is(err, tt.want) || !errors.Is(g.Check(), tt.want) || g.n != tt.seconds*tt.nodes*perNode {
+		if !errors.Is(err, tt.want) || !errors.Is(g.Check(), tt.want) ||
+			g.n != tt.seconds*tt.nodes*perNode {
 			t.Errorf("%+v: %d IDs, then %v", tt, g.n, err)
 		}
 	}
@@ -219,11 +224,14 @@ func TestFill(t *testing.T) {
 	fill := func(size int, wantErr error, after time.Duration) {
 		t.Helper()
 		ids := make([]ID, size)
-		n, second, err := g.Fill(ids) // its other results when it refuses: TestEveryRefusalHasItsError
-		if !errors.Is(err, wantErr) || err == nil && (n != size || size > 0 && !second.Equal(base.Add(after))) {
+		// its other results when it refuses: TestEveryRefusalHasItsError
+		n, second, err := g.Fill(ids)
+		if !errors.Is(err, wantErr) || err == nil &&
+			(n != size || size > 0 && !second.Equal(base.Add(after))) {
 			t.Fatalf("Fill of %d: %d, %v, %v; want %v, %v", size, n, second, err, after, wantErr)
 		}
-		if g.add(ids[:n]...); n > 0 && (!g.codec.Decode(ids[0]).Time.Equal(second) || !g.codec.Decode(ids[n-1]).Time.Equal(second)) {
+		if g.add(ids[:n]...); n > 0 && (!g.codec.Decode(ids[0]).Time.Equal(second) ||
+			!g.codec.Decode(ids[n-1]).Time.Equal(second)) {
 			t.Fatalf("the IDs of a Fill of second %v are not of that second", second)
 		}
 	}
@@ -252,7 +260,8 @@ func TestBusySecondsAndAStepBack(t *testing.T) {
 	} {
 		clock := newClock(base)
 		g := newChecker(t, lease(1, time.Minute), WithClock(clock.now))
-		for _, busy := range []int{1000, perNode + 1, 0} { // the last ID is the first of the borrowed second
+		// the last ID is the first of the borrowed second
+		for _, busy := range []int{1000, perNode + 1, 0} {
 			for range busy {
 				g.one()
 			}
@@ -286,8 +295,8 @@ func TestStallBetweenClockAndSequence(t *testing.T) {
 	g.one()
 }
 
-// A lease that begins at Seal's result repeats no ID, even within the same second. Seal may be called
-// again.
+// A lease that begins at Seal's result repeats no ID, even within the same second. Seal may be
+// called again.
 func TestSeal(t *testing.T) {
 	for _, tt := range []struct {
 		ids      int
@@ -303,8 +312,11 @@ func TestSeal(t *testing.T) {
 		first, again := g.Seal(), g.Seal()
 		_, next := g.Next()
 		extend := g.Extend(base.Add(time.Hour))
-		if !first.Equal(base.Add(tt.want)) || !again.Equal(first) || !errors.Is(next, ErrSealed) || !errors.Is(extend, ErrSealed) {
-			t.Errorf("%+v: unused from %v, then %v; %v, %v", tt, first.Sub(base), again.Sub(base), next, extend)
+		if !first.Equal(base.Add(tt.want)) || !again.Equal(first) || !errors.Is(next, ErrSealed) ||
+			!errors.Is(extend, ErrSealed) {
+			t.Errorf("%+v: unused from %v, then %v; %v, %v", tt, first.Sub(base), again.Sub(base),
+				next,
+				extend)
 		}
 	}
 }
@@ -351,11 +363,15 @@ func TestConcurrentExtend(t *testing.T) {
 	wg.Wait()
 }
 
-// At the end of life nothing wraps, whether with one node or with all, whose last second is not used.
+// At the end of life nothing wraps, whether with one node or with all, whose last second is not
+// used.
 func TestEndOfLife(t *testing.T) {
 	end := time.Unix(EndOfLife, 0).UTC()
-	for nodes, last := range map[uint32]time.Time{1: end.Add(-time.Second), MaxNode + 1: end.Add(-2 * time.Second)} {
-		l := Lease{Node: MaxNode + 1 - nodes, Nodes: nodes, Start: end.Add(-10 * time.Second), End: end}
+	for nodes, last := range map[uint32]time.Time{
+		1: end.Add(-time.Second), MaxNode + 1: end.Add(-2 * time.Second),
+	} {
+		l := Lease{Node: MaxNode + 1 - nodes, Nodes: nodes, Start: end.Add(-10 * time.Second),
+			End: end}
 		clock := newClock(l.Start)
 		g := newChecker(t, l, WithClock(clock.now))
 		for ; !clock.now().After(last); clock.add(100 * time.Millisecond) {
@@ -393,7 +409,8 @@ func TestClockSeals(t *testing.T) {
 		g.one()
 		clock.add(700 * time.Millisecond)
 		clock.meanwhile = func() { g.Seal() }
-		if err := use(g.Generator); !errors.Is(err, ErrSealed) || !g.Seal().Equal(base.Add(time.Second)) {
+		if err := use(g.Generator); !errors.Is(err, ErrSealed) ||
+			!g.Seal().Equal(base.Add(time.Second)) {
 			t.Errorf("%s: %v, unused from %s", name, err, g.Seal())
 		}
 	}
@@ -410,12 +427,14 @@ func TestZeroIsSkipped(t *testing.T) {
 		// begin returns a generator that begins a little before the place of the zero tuple, which
 		// must be in the first seven eighths of the second's space.
 		begin := func(node uint32) *checker {
-			return newChecker(t, Lease{Node: node % (MaxNode + 1), Nodes: nodes, Start: p.Time, End: p.Time.Add(2 * time.Second)},
+			return newChecker(t, Lease{Node: node % (MaxNode + 1), Nodes: nodes, Start: p.Time,
+				End: p.Time.Add(2 * time.Second)},
 				WithClock(clock.now), withStart(func() uint64 {
 					return uint64(p.Node-first)<<sequenceBits | uint64(p.Sequence-before)
 				}))
 		}
-		for _, node := range []uint32{first, first ^ nodes} { // the latter does not have the tuple, or is the same
+		// the latter does not have the tuple, or is the same
+		for _, node := range []uint32{first, first ^ nodes} {
 			g := begin(node)
 			for i := range uint32(2 * before) {
 				want := p.Sequence - before + i
@@ -423,7 +442,8 @@ func TestZeroIsSkipped(t *testing.T) {
 					want++
 				}
 				if id := g.one(); c.Decode(id).Sequence != want {
-					t.Errorf("%d nodes from %d, ID %d: %+v, want sequence %d", nodes, node, i, c.Decode(id), want)
+					t.Errorf("%d nodes from %d, ID %d: %+v, want sequence %d", nodes, node, i,
+						c.Decode(id), want)
 				}
 			}
 		}
@@ -470,13 +490,15 @@ func TestRandomClockWalks(t *testing.T) {
 				word, room := g.next.Load(), g.space.room
 				g.next.Store(word + (room-word%room)*uint64(r.IntN(1000))/1000)
 			case 6:
-				if end := g.lease.End.Add(time.Duration(r.IntN(20)) * time.Second); r.IntN(6) == 0 && g.Extend(end) == nil {
+				if end := g.lease.End.Add(time.Duration(r.IntN(20)) * time.Second); r.IntN(6) == 0 &&
+					g.Extend(end) == nil {
 					g.lease.End = end
 				}
 			}
 		}
 		if unused := g.Seal(); g.n > 0 && !unused.After(timeOf(g.last>>secondShift)) {
-			t.Fatalf("seed %d: unused from %v, but the last ID's second is %v", seed, unused, timeOf(g.last>>secondShift))
+			t.Fatalf("seed %d: unused from %v, but the last ID's second is %v", seed, unused,
+				timeOf(g.last>>secondShift))
 		}
 	}
 }
@@ -530,12 +552,14 @@ func TestStart(t *testing.T) {
 	for _, drawn := range []uint64{0, 1, room / 2, room*7/8 - 1, room * 7 / 8, math.MaxUint64} {
 		clock := newClock(base)
 		draws := 0
-		g := newChecker(t, l, WithClock(clock.now), withStart(func() uint64 { draws++; return drawn }))
+		g := newChecker(t, l, WithClock(clock.now),
+			withStart(func() uint64 { draws++; return drawn }))
 		for second := range 3 {
 			want := drawn % (room * 7 / 8)
 			for n := range uint64(room / 8) {
 				id := g.one()
-				if p := g.codec.Decode(id); uint64(p.Node)<<17|uint64(p.Sequence) != want+n || !p.Time.Equal(clock.now().UTC()) {
+				if p := g.codec.Decode(id); uint64(p.Node)<<17|uint64(p.Sequence) != want+n ||
+					!p.Time.Equal(clock.now().UTC()) {
 					t.Fatalf("second %d, ID %d from %d: %+v", second, n, want, p)
 				}
 			}
@@ -568,7 +592,8 @@ func TestSealWhileReserving(t *testing.T) {
 		last := make(chan ID)
 		go func() {
 			id := g.one()
-			for next, err := g.Next(); err == nil; next, err = g.Next() { // each in a second of its own
+			// each in a second of its own
+			for next, err := g.Next(); err == nil; next, err = g.Next() {
 				id = next
 			}
 			last <- id

@@ -45,7 +45,8 @@ func ParseKeyring(text string) (*Keyring, error) {
 		problem := ""
 		switch before := seen[string(secret)]; {
 		case len(line) != 2*sparx64.KeySize:
-			problem = fmt.Sprintf("has %d characters, want %d hex digits", len(line), 2*sparx64.KeySize)
+			problem = fmt.Sprintf("has %d characters, want %d hex digits", len(line),
+				2*sparx64.KeySize)
 		case err != nil: // whose text shows a character of the secret
 			problem = "has a character that is not a hex digit"
 		case bytes.Count(secret, []byte{0}) == len(secret):
@@ -70,10 +71,10 @@ func ParseKeyring(text string) (*Keyring, error) {
 
 // Codec returns the codec of the first secret, which is used for new IDs, or nil without one.
 func (k *Keyring) Codec() *Codec {
-	if k == nil || len(k.codecs) == 0 {
-		return nil
+	if codecs := k.Codecs(); len(codecs) > 0 {
+		return codecs[0]
 	}
-	return k.codecs[0]
+	return nil
 }
 
 // Codecs returns the codecs of all secrets that are accepted, in their order.

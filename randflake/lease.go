@@ -25,7 +25,8 @@ type Lease struct {
 // if the lease is invalid.
 func (l Lease) seconds() (start, end uint64, err error) {
 	if l.Nodes&(l.Nodes-1) != 0 || l.Nodes-1 > MaxNode || l.Node > MaxNode || l.Node%l.Nodes != 0 {
-		return 0, 0, fmt.Errorf("%w: %d nodes from node %d: want a power of two that begins at a multiple of itself and ends by node %d",
+		return 0, 0, fmt.Errorf("%w: %d nodes from node %d: "+
+			"want a power of two that begins at a multiple of itself and ends by node %d",
 			ErrInvalidLease, l.Nodes, l.Node, MaxNode)
 	}
 	if start, err = secondOf(l.Start); err != nil {

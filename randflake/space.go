@@ -32,12 +32,3 @@ func (s space) second(word uint64) time.Time { return timeOf(word >> s.shift) }
 func (s space) raw(word uint64) uint64 {
 	return word>>s.shift<<secondShift | s.node | word&(s.room-1)
 }
-
-// of is the inverse of raw, or sealed for the raw word of another node.
-func (s space) of(raw uint64) uint64 {
-	low := raw & (1<<secondShift - 1)
-	if low&^(s.room-1) != s.node {
-		return sealed
-	}
-	return raw>>secondShift<<s.shift | low&(s.room-1)
-}

@@ -79,8 +79,8 @@ func (s *schedule) decrypt(block uint64) uint64 {
 	return join(x0, x1, x2, x3)
 }
 
-// encryptPortable encrypts consecutive numbers. Like [schedule.encrypt], it is the reference for all
-// faster backends.
+// encryptPortable encrypts consecutive numbers. Like [schedule.encrypt], it is the reference for
+// all faster backends.
 func encryptPortable(s *schedule, dst []uint64, first uint64) {
 	for i := range dst {
 		dst[i] = bits.ReverseBytes64(s.encrypt(bits.ReverseBytes64(first + uint64(i))))

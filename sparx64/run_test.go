@@ -101,7 +101,9 @@ func TestChoice(t *testing.T) {
 		fmt.Println("in use: " + using.name)
 		return
 	}
-	for _, off := range []string{"", "avx512f", "avx512bw", "avx512vbmi2", "avx2", "avx2 avx512f", "all"} {
+	for _, off := range []string{
+		"", "avx512f", "avx512bw", "avx512vbmi2", "avx2", "avx2 avx512f", "all",
+	} {
 		want := ""
 		for _, b := range backends { // the fastest first
 			needs := strings.Fields(needed[b.name])

@@ -88,7 +88,8 @@ func TestKeySize(t *testing.T) {
 			continue
 		}
 		var size KeySizeError
-		if !errors.As(err, &size) || int(size) != n || c != nil || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes", n)) {
+		if !errors.As(err, &size) || int(size) != n || c != nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("%d bytes", n)) {
 			t.Errorf("a key of %d bytes: %v, %v", n, c, err)
 		}
 	}
@@ -97,7 +98,8 @@ func TestKeySize(t *testing.T) {
 // edges are words with which errors in carries, signs and byte order show.
 var edges = []uint64{
 	0, 1, 0x7fff, 0x8000, 0xffff, 0x1_0000, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x1_0000_0000,
-	0x0123_4567_89ab_cdef, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0000, 0xffff_ffff_ffff_fffe, 0xffff_ffff_ffff_ffff,
+	0x0123_4567_89ab_cdef, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0000, 0xffff_ffff_ffff_fffe,
+	0xffff_ffff_ffff_ffff,
 }
 
 // block returns one of the edges half of the time, and otherwise a random word.
@@ -118,13 +120,23 @@ func randomCipher(t testing.TB, r *rand.Rand) *Cipher {
 func TestMisusePanics(t *testing.T) {
 	c := mustCipher(t, make([]byte, KeySize))
 	buf := make([]byte, 32)
-	for name, crypt := range map[string]func(dst, src []byte){"Encrypt": c.Encrypt, "Decrypt": c.Decrypt} {
-		panics(t, name+" of short input", "input not full block", func() { crypt(buf[:8], buf[16:23]) })
+	for name, crypt := range map[string]func(dst, src []byte){
+		"Encrypt": c.Encrypt, "Decrypt": c.Decrypt,
+	} {
+		panics(t, name+" of short input", "input not full block", func() {
+			crypt(buf[:8], buf[16:23])
+		})
 		panics(t, name+" of empty input", "input not full block", func() { crypt(buf[:8], nil) })
-		panics(t, name+" into short output", "output not full block", func() { crypt(buf[:7], buf[16:24]) })
+		panics(t, name+" into short output", "output not full block", func() {
+			crypt(buf[:7], buf[16:24])
+		})
 		for shift := 1; shift < BlockSize; shift++ {
-			panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(buf[:8], buf[shift:]) })
-			panics(t, name+" with overlap", "invalid buffer overlap", func() { crypt(buf[shift:], buf[:8]) })
+			panics(t, name+" with overlap", "invalid buffer overlap", func() {
+				crypt(buf[:8], buf[shift:])
+			})
+			panics(t, name+" with overlap", "invalid buffer overlap", func() {
+				crypt(buf[shift:], buf[:8])
+			})
 		}
 		crypt(buf[:8], buf[8:]) // adjacent blocks do not overlap
 	}

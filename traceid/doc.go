@@ -3,10 +3,10 @@
 // node that generated them. It needs only OpenTelemetry's API, not its SDK.
 //
 //	trace ID, 16 bytes, big-endian
-//	 127                         87 86              64 63                                            0
-//	+------------------------------+------------------+-----------------------------------------------+
-//	| 41 bits: ms since 2020       | 23 bits sequence |  Randflake ID (64 bits, encrypted)            |
-//	+------------------------------+------------------+-----------------------------------------------+
+//	 127                         87 86              64 63                                     0
+//	+------------------------------+------------------+----------------------------------------+
+//	| 41 bits: ms since 2020       | 23 bits sequence |  Randflake ID (64 bits, encrypted)     |
+//	+------------------------------+------------------+----------------------------------------+
 //
 // The high half is clear: [Time], [Sequence], [Min] and [Max] need no secret.
 // Any 16 bytes decode to some time: [Plausible] reports whether it is credible. [NotBefore] bounds

@@ -32,7 +32,8 @@ func (f forger) high(at time.Time) uint64 {
 // made returns the halves of an ID of codec made at a time in [from, to).
 func (f forger) made(codec *randflake.Codec, from, to time.Time) (high, low uint64) {
 	at := f.between(from, to)
-	id, err := codec.Encode(randflake.Parts{Time: at, Node: f.Uint32N(randflake.MaxNode + 1), Sequence: f.Uint32N(randflake.MaxSequence + 1)})
+	id, err := codec.Encode(randflake.Parts{Time: at, Node: f.Uint32N(randflake.MaxNode + 1),
+		Sequence: f.Uint32N(randflake.MaxSequence + 1)})
 	if err != nil {
 		panic(err)
 	}
@@ -52,7 +53,8 @@ func TestTenMillionForgeries(t *testing.T) {
 		traceid.NewVerifier(keyring, clock).Verify,
 		func(id trace.TraceID) bool {
 			for _, c := range codecs {
-				if d := traceid.Time(id).Sub(c.Decode(traceid.Low(id)).Time); -wide <= d && d < wide+time.Second {
+				if d := traceid.Time(id).Sub(c.Decode(traceid.Low(id)).Time); -wide <= d &&
+					d < wide+time.Second {
 					return traceid.Plausible(id, noon, day, skew)
 				}
 			}
@@ -62,7 +64,9 @@ func TestTenMillionForgeries(t *testing.T) {
 	}
 	// The chance of a low half made without a secret: the window in seconds, times the number of
 	// secrets, divided by 2^30.
-	agrees := func(tolerance time.Duration) float64 { return (2*tolerance.Seconds() + 1) * 2 / (1 << 30) }
+	agrees := func(tolerance time.Duration) float64 {
+		return (2*tolerance.Seconds() + 1) * 2 / (1 << 30)
+	}
 	strictly, widely := agrees(2*time.Second), agrees(wide)
 	// The chance that random clear bits lie in a window of this length.
 	within := func(window time.Duration) float64 { return float64(window.Milliseconds()) / (1 << 41) }
@@ -70,7 +74,8 @@ func TestTenMillionForgeries(t *testing.T) {
 	recent := [...]float64{strictly, widely, plausible.Seconds() / day.Seconds()}
 
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
-	oneHigh, oneLow := forger{rand.New(rand.NewPCG(1, 2))}.made(fleet, ago(20*time.Second), ago(10*time.Second))
+	oneHigh, oneLow := forger{rand.New(rand.NewPCG(1, 2))}.made(fleet, ago(20*time.Second),
+		ago(10*time.Second))
 	second := fleet.Decode(randflake.ID(oneLow)).Time
 
 	for i, k := range []struct {
@@ -81,9 +86,12 @@ func TestTenMillionForgeries(t *testing.T) {
 	}{
 		{"128 random bits", 2_000_000,
 			func(f forger, _ int) (high, low uint64) { return f.Uint64(), f.Uint64() },
-			[...]float64{within(day+skew) * strictly, within(day+skew) * widely, within(plausible + skew)}},
+			[...]float64{within(day+skew) * strictly, within(day+skew) * widely,
+				within(plausible + skew)}},
 		{"a time in the last day, 64 random bits", 3_000_000,
-			func(f forger, _ int) (high, low uint64) { return f.high(f.between(ago(day), noon)), f.Uint64() }, recent},
+			func(f forger, _ int) (high, low uint64) {
+				return f.high(f.between(ago(day), noon)), f.Uint64()
+			}, recent},
 		{"a real ID, one bit of its low half flipped", 500_000,
 			func(f forger, i int) (high, low uint64) {
 				high, low = f.made(fleet, ago(day), noon)
@@ -95,13 +103,16 @@ func TestTenMillionForgeries(t *testing.T) {
 				return high, low ^ (f.Uint64() | 1)
 			}, recent},
 		{"another secret's, from the last day", 1_500_000,
-			func(f forger, _ int) (high, low uint64) { return f.made(another, ago(day), noon) }, recent},
+			func(f forger, _ int) (high, low uint64) { return f.made(another, ago(day), noon) },
+			recent},
 		{"ours, older than a day", 1_000_000,
 			func(f forger, _ int) (high, low uint64) {
 				return f.made(fleet, time.Unix(randflake.Epoch, 0), ago(day+time.Millisecond))
 			}, [...]float64{0, 0, 0}},
 		{"one real low half, clear halves 10 s around it", 500_000,
-			func(f forger, _ int) (high, low uint64) { return oneHigh - 10_000<<23 + f.Uint64N(20_000<<23), oneLow },
+			func(f forger, _ int) (high, low uint64) {
+				return oneHigh - 10_000<<23 + f.Uint64N(20_000<<23), oneLow
+			},
 			[...]float64{0.25, 1, 1}}, // 5 s of 20
 		{"a real low half or span ID, a fitting clear half", 250_000,
 			func(f forger, _ int) (high, low uint64) {
@@ -134,9 +145,11 @@ func TestTenMillionForgeries(t *testing.T) {
 			row := fmt.Sprintf("of %d pass, and in brackets the calculated number:", k.tries)
 			for j, got := range passed {
 				n, share := float64(k.tries), k.want[j]
-				row += fmt.Sprintf(" %s %d (%.2g)", [...]string{"strict", "wide", "plausible"}[j], got, n*share)
+				row += fmt.Sprintf(" %s %d (%.2g)", [...]string{"strict", "wide", "plausible"}[j],
+					got, n*share)
 				exact := share == 0 || share == 1
-				if d := math.Abs(float64(got) - n*share); exact && d > 0 || d > 6*math.Sqrt(n*share*(1-share))+3 {
+				if d := math.Abs(float64(got) - n*share); exact && d > 0 ||
+					d > 6*math.Sqrt(n*share*(1-share))+3 {
 					t.Errorf("too many or too few")
 				}
 			}

@@ -50,7 +50,9 @@ func vectors(t *testing.T) (f format) {
 	if err := json.Unmarshal(text, &f); err != nil {
 		t.Fatal(err)
 	}
-	if f.EpochMS != layout.EpochMillis || len(f.IDs)*len(f.NoID)*len(f.Bounds)*len(f.Order)*len(f.Malformed)*len(f.Kinds)*len(f.Read)*len(f.Halves) == 0 {
+	if f.EpochMS != layout.EpochMillis ||
+		len(f.IDs)*len(f.NoID)*len(f.Bounds)*len(f.Order) == 0 ||
+		len(f.Malformed)*len(f.Kinds)*len(f.Read)*len(f.Halves) == 0 {
 		t.Fatalf("the vectors are incomplete or of another format: %+v", f)
 	}
 	return f
@@ -71,9 +73,12 @@ func TestFormat(t *testing.T) {
 	for _, v := range f.IDs {
 		id, err := v.make(t)
 		at, low := traceid.Time(id), fmt.Sprintf("%016x", uint64(traceid.Low(id)))
-		if err != nil || id.String() != v.ID || at.UnixMilli() != *v.UnixMS || at.Location() != time.UTC ||
+		if err != nil || id.String() != v.ID || at.UnixMilli() != *v.UnixMS ||
+			at.Location() != time.UTC ||
 			traceid.Sequence(id) != uint32(v.Sequence) || low != v.Low {
-			t.Errorf("%+v: %s, %v: time %s, sequence %d, low half %s", v, id, err, at, traceid.Sequence(id), low)
+			t.Errorf("%+v: %s, %v: time %s, sequence %d, low half %s", v, id, err, at,
+				traceid.Sequence(id),
+				low)
 		}
 	}
 	for _, v := range f.NoID {
@@ -95,25 +100,29 @@ func TestFormat(t *testing.T) {
 			t.Errorf("%q is read as %s", text, id)
 		}
 	}
-	for _, v := range f.Read { // an ID without a time is not plausible at the time that its zeros would be
+	// an ID without a time is not plausible at the time that its zeros would be
+	for _, v := range f.Read {
 		id, at := parse(t, v.ID), epoch
 		if v.UnixMS != nil {
 			at = time.UnixMilli(*v.UnixMS)
 		}
-		if got := traceid.Plausible(id, at, 0, 0); got != (v.UnixMS != nil) || got && !traceid.Time(id).Equal(at) {
+		if got := traceid.Plausible(id, at, 0, 0); got != (v.UnixMS != nil) ||
+			got && !traceid.Time(id).Equal(at) {
 			t.Errorf("%s: time %s, plausible: %v", v.Name, traceid.Time(id), got)
 		}
 	}
 	for _, v := range f.Halves {
 		id, keys := parse(t, v.ID), newKeyring(t, v.Secret)
 		verifier := traceid.NewVerifier(keys, traceid.WithClock(fixed(traceid.Time(id))))
-		if info := traceid.Inspect(keys, id); info.Agree != v.Agree || verifier.Verify(id) != v.Agree {
+		if info := traceid.Inspect(keys, id); info.Agree != v.Agree ||
+			verifier.Verify(id) != v.Agree {
 			t.Errorf("%s: %+v, want %v", v.Name, info, v.Agree)
 		}
 	}
 	for _, v := range f.Bounds {
 		at := time.UnixMilli(*v.UnixMS)
-		if low, high := traceid.Min(at), traceid.Max(at); low.String() != v.Min || high.String() != v.Max {
+		if low, high := traceid.Min(at), traceid.Max(at); low.String() != v.Min ||
+			high.String() != v.Max {
 			t.Errorf("%s: %s to %s, want %s to %s", v.Name, low, high, v.Min, v.Max)
 		}
 	}

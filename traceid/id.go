@@ -16,8 +16,8 @@ import (
 const MaxSequence = layout.MaxSequence
 
 var (
-	// ErrBeforeEpoch is returned for a time before 2020-01-01T00:00:00Z, which no trace ID can carry.
-	// Keep such a record's ID as it is.
+	// ErrBeforeEpoch is returned for a time before 2020-01-01T00:00:00Z, which no trace ID can
+	// carry. Keep such a record's ID as it is.
 	ErrBeforeEpoch = errors.New("traceid: the time is before 2020-01-01T00:00:00Z")
 	// ErrAfterEnd is returned for a time past 2089-09-06T15:47:35.551Z, the last of an ID.
 	ErrAfterEnd = errors.New("traceid: the time is past 2089-09-06T15:47:35.551Z")
@@ -39,8 +39,8 @@ func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) 
 		return trace.TraceID{}, fmt.Errorf("%w: the sequence is %d, the maximum is %d",
 			ErrInvalidParts, sequence, MaxSequence)
 	case ms == 0 && sequence == 0:
-		return trace.TraceID{}, fmt.Errorf("%w: the high half would be zero: the first millisecond begins at sequence 1",
-			ErrInvalidParts)
+		return trace.TraceID{}, fmt.Errorf("%w: the high half would be zero: "+
+			"the first millisecond begins at sequence 1", ErrInvalidParts)
 	case low == 0:
 		return trace.TraceID{}, fmt.Errorf("%w: the low half is zero", ErrInvalidParts)
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// A fleet changes its secret: IDs of the old and of the new secret are decoded while both are accepted.
+// A fleet changes its secret: IDs of the old and of the new secret are decoded while both are
+// accepted.
 func TestInspect(t *testing.T) {
 	both := newKeyring(t, fleetSecret, lastSecret)
 	parts := randflake.Parts{Time: noon.Truncate(time.Second), Node: 42, Sequence: 1}
@@ -17,7 +18,9 @@ func TestInspect(t *testing.T) {
 		accepts *randflake.Keyring
 		secret  int
 	}{
-		{fleetSecret, both, 0}, {lastSecret, both, 1}, {anotherSecret, both, -1}, {lastSecret, nil, -1}, {lastSecret, new(randflake.Keyring), -1},
+		{fleetSecret, both, 0}, {lastSecret, both, 1}, {anotherSecret, both, -1}, {lastSecret, nil,
+			-1},
+		{lastSecret, new(randflake.Keyring), -1},
 	} {
 		id := assemble(t, newKeyring(t, c.maker), noon, noon)
 		want := traceid.Info{Time: noon, Sequence: 5, Secret: c.secret}

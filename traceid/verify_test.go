@@ -98,7 +98,8 @@ func TestVerifier(t *testing.T) {
 		{"64 bits, at the epoch", trace.TraceID{8: 1}, epoch, options{rule}, false},
 		{"zero, at the epoch", trace.TraceID{}, epoch, options{rule}, false},
 		{"the epoch itself", trace.TraceID{7: 1, 8: 1}, epoch, options{rule}, true},
-		{"UUIDv7 at noon", parse(t, "019cec37b7f47000a000000000000000"), noon, options{rule}, false},
+		{"UUIDv7 at noon", parse(t, "019cec37b7f47000a000000000000000"), noon, options{rule},
+			false},
 	} {
 		v := traceid.NewVerifier(keyring, append(tt.opts, traceid.WithClock(fixed(tt.now)))...)
 		if got := v.Verify(tt.id); got != tt.wants {
@@ -112,7 +113,8 @@ func TestVerifierWithoutSecrets(t *testing.T) {
 	now := time.Now()
 	id := assemble(t, newKeyring(t, fleetSecret), now, now)
 	for name, v := range map[string]*traceid.Verifier{
-		"zero": {}, "nil": nil, "nil keyring": traceid.NewVerifier(nil), "zero keyring": traceid.NewVerifier(new(randflake.Keyring)),
+		"zero": {}, "nil": nil, "nil keyring": traceid.NewVerifier(nil),
+		"zero keyring": traceid.NewVerifier(new(randflake.Keyring)),
 	} {
 		if v.Verify(id) {
 			t.Errorf("%s: it passes", name)

@@ -1,5 +1,6 @@
 // Command report compares the generators in the output of bench/run with their targets, and prints
-// what the other libraries for IDs cost, in Markdown. Anything else in that output is for benchstat.
+// what the other libraries for IDs cost, in Markdown. Anything else in that output is for
+// benchstat.
 //
 //	report runs.txt
 //	report -check runs.txt   # only the targets; fails if one is missed
@@ -117,7 +118,8 @@ func middle(values []float64) benchmath.Summary {
 	if len(values) == 0 {
 		return benchmath.Summary{Center: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}
 	}
-	return benchmath.AssumeNothing.Summary(benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds), 0.95)
+	sample := benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
+	return benchmath.AssumeNothing.Summary(sample, 0.95)
 }
 
 // ratio compares two generators in one benchmark, round by round.
@@ -153,7 +155,9 @@ var wide = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI2
 
 // targets returns the table of limits and how many of them were missed or not measured.
 func (r runs) targets() (text string, missed int) {
-	rows := [][]string{{"ratio to the SDK's generator", "measured", "at most", "the SDK to itself", ""}}
+	rows := [][]string{
+		{"ratio to the SDK's generator", "measured", "at most", "the SDK to itself", ""},
+	}
 	for _, l := range limits {
 		got, self := r.ratio(l.name, "traceflake", "sdk"), r.ratio(l.name, "again", "sdk")
 		most := l.half
@@ -175,22 +179,28 @@ func (r runs) targets() (text string, missed int) {
 		if !strings.HasPrefix(verdict, "met") {
 			missed++
 		}
-		rows = append(rows, []string{l.what, interval(got), fmt.Sprintf("%.2f", most), interval(self), verdict})
+		limit := fmt.Sprintf("%.2f", most)
+		rows = append(rows, []string{l.what, interval(got), limit, interval(self), verdict})
 	}
-	for _, name := range []string{"NewIDs/rate=flat/gen=traceflake", "NewSpanID/rate=flat/gen=traceflake"} {
+	for _, name := range []string{
+		"NewIDs/rate=flat/gen=traceflake", "NewSpanID/rate=flat/gen=traceflake",
+	} {
 		allocs, verdict := r.median(name, "allocs/op"), "met"
 		if allocs != 0 { // also NaN
 			verdict = "missed"
 			missed++
 		}
-		rows = append(rows, []string{"allocations of " + name, number(allocs, ""), "0", "", verdict})
+		rows = append(rows, []string{"allocations of " + name, number(allocs, ""), "0", "",
+			verdict})
 	}
 	return table(rows), missed
 }
 
 // rivals is the table of other libraries for IDs.
 func (r runs) rivals() string {
-	rows := [][]string{{"generator", "unique", "sorts by", "hidden", "bits", "decodes to", "a call", "allocations"}}
+	rows := [][]string{{
+		"generator", "unique", "sorts by", "hidden", "bits", "decodes to", "a call", "allocations",
+	}}
 	for _, v := range bench.Rivals {
 		name := "Rival/id=" + strings.ReplaceAll(strings.ReplaceAll(v.Who, " ", "-"), "/", ".")
 		rows = append(rows, []string{v.Who, v.Unique, v.Ordered, v.Hidden, v.Bits, v.Decodes,

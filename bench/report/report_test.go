@@ -13,11 +13,18 @@ import (
 func sample(part float64) string {
 	var b strings.Builder
 	b.WriteString("processor: family 25 (Zen 4)\nwithout: nothing\n")
-	line := func(name string, ns float64) { fmt.Fprintf(&b, "Benchmark%s 100 %g ns/op 0 allocs/op\n", name, ns) }
+	line := func(name string, ns float64) {
+		fmt.Fprintf(&b, "Benchmark%s 100 %g ns/op 0 allocs/op\n",
+			name, ns)
+	}
 	for round := range 10 {
 		sdk := 100 * (1 + float64(round))
 		for _, l := range limits {
-			for gen, ns := range map[string]float64{"sdk": sdk, "again": sdk * (1 + float64(round%3-1)/100), "traceflake": part * sdk, "xray": 2 * sdk} {
+			again := sdk * (1 + float64(round%3-1)/100)
+			for gen, ns := range map[string]float64{
+				"sdk": sdk, "again": again,
+				"traceflake": part * sdk, "xray": 2 * sdk,
+			} {
 				line(strings.Replace(l.name, "*", gen, 1), ns)
 			}
 		}
@@ -48,7 +55,9 @@ func TestReport(t *testing.T) {
 		{wide: false, runs: sample(0.93), fails: "2 targets"},
 		{runs: "", fails: file + " contains no benchmark"},
 		{runs: "without: nothing\nBenchmarkOther 1 1 ns/op\n", fails: "9 targets were missed"},
-		{runs: sample(0.75), reports: []string{"| processor | family 25 (Zen 4) |", "| NewIDs, two CPUs | 0.75 (0.75–0.75) |", "| rs/xid | by 24-bit hash", "| 57 ns | 0 |"}},
+		{runs: sample(0.75), reports: []string{"| processor | family 25 (Zen 4) |",
+			"| NewIDs, two CPUs | 0.75 (0.75–0.75) |", "| rs/xid | by 24-bit hash",
+			"| 57 ns | 0 |"}},
 	} {
 		wide = tt.wide
 		if err := os.WriteFile(file, []byte(tt.runs), 0o600); err != nil {
@@ -56,7 +65,8 @@ func TestReport(t *testing.T) {
 		}
 		var out strings.Builder
 		err := run([]string{"-check", file}, &out)
-		if (err == nil) != (tt.fails == "") || err != nil && !strings.HasPrefix(err.Error(), tt.fails) {
+		if (err == nil) != (tt.fails == "") || err != nil &&
+			!strings.HasPrefix(err.Error(), tt.fails) {
 			t.Errorf("got %v, want %q\n%s", err, tt.fails, &out)
 		}
 		_ = run([]string{file}, &out)

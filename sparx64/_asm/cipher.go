@@ -93,7 +93,9 @@ func (c cipher) twoSteps(step func(i int), next func()) {
 
 // withKeys calls f with the key at left for the left branches, and with the key that is apart
 // bytes further on for the right ones.
-func (c cipher) withKeys(left operand.Mem, apart int, g []group, f func(key reg.Register, b branch)) {
+func (c cipher) withKeys(
+	left operand.Mem, apart int, g []group, f func(key reg.Register, b branch),
+) {
 	for side := range branches {
 		key := c.register()
 		build.VPBROADCASTW(left.Offset(side*apart), key)

@@ -1,0 +1,37 @@
+package randflake
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// ErrInvalidID is returned by [Parse] if the text is not a Randflake ID as [ID.String] writes it.
+var ErrInvalidID = errors.New("randflake: invalid ID")
+
+// ID is a Randflake ID, encrypted. A [Generator] never generates the ID zero.
+type ID uint64
+
+// Parse reads what [ID.String] writes, and nothing else: one to 13 digits of 0-9a-v, most
+// significant first, lower case, no leading zero, no padding. The error wraps [ErrInvalidID].
+func Parse(s string) (ID, error) {
+	n, err := strconv.ParseUint(s, 32, 64)
+	if err != nil || ID(n).String() != s {
+		return 0, fmt.Errorf("%w: want a number below 2^64 in the digits 0-9a-v, "+
+			"without leading zeros", ErrInvalidID)
+	}
+	return ID(n), nil
+}
+
+// String returns the ID in base 32 with the digits 0-9a-v.
+func (id ID) String() string { return strconv.FormatUint(uint64(id), 32) }
+
+// MarshalText returns the text of [ID.String]. So an ID is a string in JSON: many programs, among
+// them JavaScript's, round numbers above 2^53.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what [Parse] reads. After an error, the ID is zero.
+func (id *ID) UnmarshalText(text []byte) (err error) {
+	*id, err = Parse(string(text))
+	return err
+}
