@@ -77,11 +77,9 @@ func (x Identifier) ID(s string) ([]Identity, error) {
 		return x.bits128(s, id), nil
 	}
 	if id, ok := ulid(s); ok {
-		high := binary.BigEndian.Uint64(id[:8])
-		return []Identity{{Kind: kindULID, Time: time.UnixMilli(int64(high >> 16)).UTC(), Text: id.String()}}, nil
+		return []Identity{ulidText(id)}, nil
 	}
-	if id, ok := bits64(s); ok {
-		_, isDecimal := decimal(s)
+	if id, isDecimal, ok := bits64(s); ok {
 		return x.bits64(id, isDecimal), nil
 	}
 	if all := x.tracers(s); all != nil {
@@ -108,6 +106,18 @@ func (x Identifier) bits128(s string, id trace.TraceID) []Identity {
 	}
 	return all
 }
+
+// ulidText is a ULID that was written as one.
+func ulidText(id trace.TraceID) Identity {
+	at := time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)).UTC()
+	if at.Year() > lastYear {
+		return Identity{Kind: kindULID, Text: id.String(), Note: "its time is past the year 9999"}
+	}
+	return Identity{Kind: kindULID, Time: at, Text: id.String()}
+}
+
+// lastYear is the last one in RFC 3339.
+const lastYear = 9999
 
 // base32 identifies a Randflake ID in base 32.
 func (x Identifier) base32(id randflake.ID) []Identity {

@@ -57,7 +57,7 @@ func TraceID(s string) (id trace.TraceID, err error) {
 	if id, ok := ulid(s); ok {
 		return id, nil
 	}
-	if low, ok := bits64(s); ok {
+	if low, _, ok := bits64(s); ok {
 		binary.BigEndian.PutUint64(id[8:], low)
 		return id, nil
 	}
@@ -87,16 +87,12 @@ func ulid(s string) (trace.TraceID, bool) {
 }
 
 // bits64 reads 64 bits, not all zeros: 16 hex digits, or a decimal number of 14 digits or more.
-func bits64(s string) (uint64, bool) {
+func bits64(s string) (id uint64, isDecimal, ok bool) {
 	if id, err := trace.SpanIDFromHex(strings.ToLower(s)); err == nil {
-		return binary.BigEndian.Uint64(id[:]), true
+		return binary.BigEndian.Uint64(id[:]), false, true
 	}
-	return decimal(s)
-}
-
-func decimal(s string) (uint64, bool) {
 	n, err := strconv.ParseUint(s, 10, 64)
-	return n, err == nil && n > 0 && len(s) > base32Digits
+	return n, true, err == nil && n > 0 && len(s) > base32Digits
 }
 
 const base32Digits = 13 // of 64 bits

@@ -131,7 +131,8 @@ func (l *Layout) check() error {
 	return nil
 }
 
-// read returns the time of an ID and its other fields. It fails if a bit above the fields is set.
+// read returns the time of an ID and its other fields. It fails if a bit above the fields is set,
+// and for a time that RFC 3339 does not have.
 func (l *Layout) read(id uint64) (at time.Time, parts []Part, ok bool) {
 	for _, f := range slices.Backward(l.Fields) {
 		value := id & (1<<f.Bits - 1)
@@ -145,7 +146,7 @@ func (l *Layout) read(id uint64) (at time.Time, parts []Part, ok bool) {
 		parts = append(parts, Part{f.Name, strconv.FormatUint(value, 10)})
 	}
 	slices.Reverse(parts)
-	return at, parts, id == 0
+	return at, parts, id == 0 && at.Year() <= lastYear
 }
 
 // after returns the time of a number of units after the epoch. It does not overflow.

@@ -21,7 +21,7 @@ func (x Identifier) tracers(s string) []Identity {
 
 // A SkyWalking ID has a process (a UUID, in old versions a number), a thread, and milliseconds
 // followed by four digits of a sequence.
-var skyWalkingID = regexp.MustCompile(`^([0-9a-f]{32}|-?\d{1,10})\.(\d{1,19})\.(\d{10,15})(\d{4})$`)
+var skyWalkingID = regexp.MustCompile(`^([0-9a-f]{32}|-?\d{1,10})\.(\d{1,19})\.(\d{10,14})(\d{4})$`)
 
 func skyWalking(s string) (Identity, bool) {
 	m := skyWalkingID.FindStringSubmatch(s)
@@ -54,6 +54,6 @@ func (x Identifier) sofaTracer(s string) (Identity, bool) {
 var sofaTracerFrom = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func unixMillis(digits string) time.Time {
-	n, _ := strconv.ParseInt(digits, 10, 64) // at most 15 digits
+	n, _ := strconv.ParseInt(digits, 10, 64) // at most 14 digits
 	return time.UnixMilli(n).UTC()
 }

@@ -70,9 +70,12 @@ func asJSON(t *testing.T, identities any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := []map[string]any{}
+	var objects []map[string]any
 	if err := json.Unmarshal(text, &objects); err != nil {
 		t.Fatal(err)
+	}
+	if objects == nil {
+		return "[]"
 	}
 	for _, o := range objects {
 		delete(o, "note")
