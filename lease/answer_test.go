@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // Tests of what a Keeper makes of a store's responses to its renewals and releases.
@@ -17,7 +18,7 @@ func twiceRenewed(t *testing.T, opts ...lease.Option) (b *bench, mine lease.Gran
 	t.Helper()
 	b = newBench(t, opts...)
 	b.pass(11 * time.Second)
-	mine = b.Terms()[0].Grant()
+	mine = b.Term().Grant()
 	if mine.Version != 3 {
 		t.Fatalf("the version is %d, want 3", mine.Version)
 	}
@@ -117,7 +118,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b, mine := twiceRenewed(t)
-			term := b.Terms()[0]
+			term := b.Term()
 			b.answer(nil, away)
 			b.next()
 			get := away
@@ -177,7 +178,7 @@ func TestUnwrittenStaysPending(t *testing.T) {
 	late := must(b.memory.Renew(t.Context(), mine, r))
 	b.store.on = nil
 	wait := b.Step(t.Context()) // refused, and Get shows that the first one was written
-	if got := b.Terms()[0].Grant(); got != late || len(b.proposed()) != tries+1 {
+	if got := b.Term().Grant(); got != late || len(b.proposed()) != tries+1 {
 		t.Fatalf("after %d attempts the grant is %+v, want %+v", len(b.proposed()), got, late)
 	}
 	// A copy may have sent it too, so the next renewal follows soon.
@@ -185,7 +186,7 @@ func TestUnwrittenStaysPending(t *testing.T) {
 		t.Errorf("the next renewal is in %s", wait)
 	}
 	b.Step(t.Context())
-	if got, nonces := b.Terms()[0].Grant(), b.proposed(); len(nonces) != tries+2 || got.Nonce != nonces[tries+1] || got.Version != late.Version+1 {
+	if got, nonces := b.Term().Grant(), b.proposed(); len(nonces) != tries+2 || got.Nonce != nonces[tries+1] || got.Version != late.Version+1 {
 		t.Errorf("after %d attempts the grant is %+v", len(nonces), got)
 	}
 	// If it is never acknowledged, it is repeated more and more rarely.
@@ -202,7 +203,7 @@ func TestConfirmedClearsPending(t *testing.T) {
 	b.next()
 	b.store.on = nil
 	b.next()
-	term := b.Terms()[0]
+	term := b.Term()
 	b.answer(refused, func() (lease.Grant, error) {
 		g := term.Grant()
 		g.Nonce, g.Version = b.proposed()[0], g.Version+1
@@ -214,36 +215,45 @@ func TestConfirmedClearsPending(t *testing.T) {
 	}
 }
 
-// After a raise a grant is used until its end, but neither renewed nor released. Another one is
-// acquired long before the end, and renewed.
+// After a raise a grant is neither renewed nor released. It is used until another one is granted, or
+// until its end.
 func TestRaised(t *testing.T) {
-	for _, closes := range []bool{false, true} {
+	for _, full := range []bool{false, true} {
 		b := newBench(t)
 		b.SetJitter(func() float64 { return 0 }) // renewals well before the end
 		b.pass(0)
+		first := b.Term()
+		if full {
+			b.takeOthers()
+		}
 		must(b.memory.Raise(t.Context(), testStart))
 		raised := b.block(0)
-		b.pass(5 * time.Second)
-		if n := len(b.store.asked("acquire")); n != 2 {
-			t.Fatalf("%d grants were requested, want 2", n)
+		if full {
+			b.store.away = lease.ErrNoFreeNode
+			b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+				if c.op == "acquire" {
+					return do()
+				}
+				b.store.set(nil, nil)
+				defer b.store.set(lease.ErrNoFreeNode, nil)
+				return do()
+			}
 		}
+		b.pass(5 * time.Second)
 		if text := errors.Join(b.reports...).Error(); !strings.Contains(text, "node 0: an operator raised the store") {
 			t.Errorf("reported %s", text)
 		}
-		b.pass(4 * time.Second) // the other one is renewed
-		if got := b.Published(); got != 2 || len(b.store.asked("release")) > 0 {
-			t.Errorf("%d grants are used, want 2: a raised grant does not replace the other one", got)
-		}
-		if wait := b.Step(t.Context()); wait != time.Second {
-			t.Errorf("the next step is in %s, want 1s, at the end of the raised grant", wait)
-		}
-		b.wantNode(0)
-		if closes {
-			b.close()
+		if full {
+			b.wantNode(0)
+			b.pass(5 * time.Second)
+			b.wantError(randflake.ErrLeaseExpired)
 		} else {
-			b.pass(time.Second)
 			b.wantNode(1)
 		}
+		if !first.Over() {
+			t.Error("the raised grant is still used")
+		}
+		b.close()
 		b.wantBlock(raised)
 		calls := map[string]int{} // about node 0
 		for _, c := range b.store.calls {
@@ -252,7 +262,48 @@ func TestRaised(t *testing.T) {
 			}
 		}
 		if len(calls) != 1 || calls["renew"] != 1 {
-			t.Errorf("closes %t: %v about the raised grant, want one renewal", closes, calls)
+			t.Errorf("no other free: %t, %v about the raised grant, want one renewal", full, calls)
 		}
 	}
+}
+
+// A grant that was found with a repeated nonce, and raised before it was proven, is never used.
+func TestUnprovenIsRaised(t *testing.T) {
+	b := newBench(t)
+	b.store.set(nil, errAway)
+	b.next()
+	b.store.set(nil, nil)
+	b.once("renew", func() { must(b.memory.Raise(t.Context(), testStart)) })
+	b.next()
+	if b.Published() != nil {
+		t.Error("it is used")
+	}
+	b.pass(time.Second)
+	b.mustOne()
+	if n := len(b.store.asked("acquire")); n != 3 {
+		t.Errorf("%d Acquires, want another one", n)
+	}
+}
+
+// An unproven grant generates no IDs.
+func TestUnprovenIsNotUsed(t *testing.T) {
+	b := newBench(t)
+	b.store.set(nil, errAway)
+	b.next()
+	b.store.set(nil, nil)
+	b.during("renew", func() { b.store.set(errAway, nil) })
+	b.next()
+	if b.Term() == nil || b.Term().Proven() || b.Published() != nil {
+		t.Fatalf("want an unproven grant that is not used")
+	}
+	b.wantError(lease.ErrNoLease)
+}
+
+// A machine that is restored before Close gives nothing back: a copy may use the grant.
+func TestRestoredBeforeClose(t *testing.T) {
+	b := newHeld(t)
+	before := b.block(0)
+	*b.life++
+	b.close()
+	b.wantBlock(before)
 }

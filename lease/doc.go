@@ -2,8 +2,8 @@
 // a fleet despite wrong clocks, paused processes and unreachable stores.
 //
 // A [Store] divides the nodes into blocks and grants each to one holder at a time. A [Keeper]
-// holds one or more grants, renews them in the background and generates IDs with them, without
-// I/O. Stores have their own packages: filestore for the processes of one host; pgstore,
+// holds one grant, renews it in the background and generates IDs with it, without I/O. Stores have
+// their own packages: filestore for the processes of one host; pgstore,
 // etcdstore, k8sstore and s3store for a fleet. [Start] starts a Keeper. Package driver is for
 // authors of stores; its Open opens a store by URL. The metrics of a Keeper are listed in
 // docs/metrics.md.

@@ -12,8 +12,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Tests of a Keeper's first request, which compares secrets, of its last ones, which give back what
-// it holds, and of its reports.
+// Tests of a Keeper's first request, which compares secrets, and of its reports.
 
 // A Keeper acquires nothing without a description of the store, nor before its secret is registered
 // there. Then the store is not asked again, not even if another one takes its place for a while.
@@ -24,7 +23,7 @@ func TestSecretIsCompared(t *testing.T) {
 	if id := lease.NewNonce(); lease.Fingerprint(testCodec, id) == lease.Fingerprint(testCodec, d.ID) || id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
 		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not random", id, d.ID)
 	}
-	b.memory = new(driver.Memory)
+	b.memory = must(driver.New(new(driver.Memory), onePage))
 	if err := b.memory.Create(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +48,7 @@ func TestSecretIsCompared(t *testing.T) {
 
 	before := len(b.store.asked("describe"))
 	b.store.set(lease.ErrReplaced, nil)
-	for end := b.Terms()[0].Grant().End; b.clock.Now().Before(end); b.pass(time.Second) {
+	for end := b.Term().Grant().End; b.clock.Now().Before(end); b.pass(time.Second) {
 		b.mustOne()
 	}
 	b.pass(time.Minute)
@@ -61,89 +60,6 @@ func TestSecretIsCompared(t *testing.T) {
 	b.mustOne()
 	if n := len(b.store.asked("describe")) - before; n > 0 {
 		t.Errorf("%d more Describes", n)
-	}
-}
-
-// A closed Keeper gives back what its last Acquire may have been granted, except the current second:
-// even if the same request was refused later, and if it did not arrive, so that a block is granted
-// and given back at once.
-func TestCloseGivesBackTheBid(t *testing.T) {
-	for _, c := range []struct{ first, later error }{{nil, nil}, {nil, lease.ErrNoFreeNode}, {errAway, nil}} {
-		option, collect := metered(t)
-		b := newBench(t, option)
-		b.clock.Add(500 * time.Millisecond)
-		b.store.set(c.first, errAway)
-		b.next()
-		if b.store.set(c.later, nil); c.later != nil {
-			b.next()
-		}
-		b.store.set(nil, nil)
-		b.close()
-		if g := b.block(0); !g.End.Equal(testStart.Add(time.Second)) || g.Owner != "" {
-			t.Errorf("%v, then %v: the block is %+v", c.first, c.later, g)
-		}
-		if got := collect(); got[requests("acquire", "")] != 1 || got[requests("release", "")] != 1 {
-			t.Errorf("%v, then %v: counted %v", c.first, c.later, got)
-		}
-	}
-}
-
-// What a copy may use of an unanswered grant is not given back, neither after a restore nor after a
-// suspension. Nothing is requested either if every Acquire was granted or refused.
-func TestCloseLeavesTheBid(t *testing.T) {
-	for name, happen := range map[string]func(*bench){
-		"restored":  func(b *bench) { *b.life++ },
-		"told":      func(b *bench) { b.OnRestore() },
-		"suspended": func(b *bench) { b.clock.Step(2 * time.Second) },
-		"set back":  func(b *bench) { b.clock.Step(-2 * time.Second) },
-	} {
-		b := newBench(t)
-		b.store.set(nil, errAway)
-		b.next()
-		b.store.set(nil, nil)
-		before := b.block(0)
-		if before.Nonce == "" {
-			t.Fatal("nothing was granted")
-		}
-		b.store.calls = nil
-		happen(b)
-		b.close()
-		if b.wantBlock(before); len(b.store.calls) > 0 {
-			t.Errorf("%s: %d requests", name, len(b.store.calls))
-		}
-	}
-	for _, answer := range []error{nil, lease.ErrNoFreeNode} {
-		b := newBench(t)
-		b.store.set(answer, nil)
-		b.next()
-		b.store.set(nil, nil)
-		b.close()
-		if n := len(b.store.asked("acquire")); n != 1 {
-			t.Errorf("%v: %d Acquires, want only the one that was answered", answer, n)
-		}
-	}
-}
-
-// A copy gave back a grant, and the bid has the same block again: the seconds that were used with
-// the first grant, also the borrowed ones, are not given back with the second.
-func TestCloseGivesBackNoUsedSecond(t *testing.T) {
-	b := newHeld(t, lease.WithMaxBlocks(2))
-	b.releasedByACopy()
-	for range 3 {
-		b.second()
-	}
-	b.store.set(nil, errAway)
-	b.Step(t.Context())
-	b.store.set(nil, nil)
-	if g := b.block(0); g.Owner == "" {
-		t.Fatalf("the block is %+v, want it granted again", g)
-	}
-	b.Seal()
-	if err := b.GiveBackAll(t.Context()); !errors.Is(err, lease.ErrLost) {
-		t.Errorf("the first grant: %v", err)
-	}
-	if g, want := b.block(0), testStart.Add(3*time.Second); g.Owner != "" || g.End.Before(want) {
-		t.Errorf("the block is %+v, want it released from %s", g, want)
 	}
 }
 

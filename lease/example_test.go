@@ -18,7 +18,7 @@ func ExampleStart() {
 		panic(err)
 	}
 	ctx := context.Background()
-	keeper, err := lease.Start(ctx, driver.NewMemory(driver.AllNodes), codec)
+	keeper, err := lease.Start(ctx, driver.NewMemory(driver.NodeRange{First: 8, Nodes: 8, BlockSize: 8}), codec)
 	if err != nil {
 		panic(err)
 	}
@@ -35,5 +35,5 @@ func ExampleStart() {
 	if err := keeper.Close(ctx); err != nil {
 		panic(err)
 	}
-	// Output: 0
+	// Output: 8
 }

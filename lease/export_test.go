@@ -30,10 +30,10 @@ var NewKeeper = newKeeper
 
 func (k *Keeper) Step(ctx context.Context) time.Duration { return k.step(ctx) }
 func (k *Keeper) Seal()                                  { k.seal() }
-func (k *Keeper) GiveBackAll(ctx context.Context) error  { return k.giveBackAll(ctx) }
+func (k *Keeper) GiveBack(ctx context.Context) error     { return k.giveBack(ctx) }
 func (k *Keeper) Kick() chan struct{}                    { return k.kick }
-func (k *Keeper) Terms() []*Term                         { return k.terms }
-func (k *Keeper) Published() int                         { return len(k.held.Load().terms) }
+func (k *Keeper) Term() *Term                            { return k.term }
+func (k *Keeper) Published() *Term                       { return k.held.Load().term }
 func (k *Keeper) SetStore(s Store)                       { k.store.Store = s }
 func (k *Keeper) SetJitter(f func() float64)             { k.jitter = f }
 func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
@@ -51,7 +51,7 @@ func (k *Keeper) SetReseeding(d time.Duration) { k.reseeding = d }
 func WithMachine(f func() uint64) Option { return func(c *config) { c.machine = f } }
 
 // ForgetTries makes the next Acquire count as the first with its nonce.
-func (k *Keeper) ForgetTries() { k.bid.nonce = "" }
+func (k *Keeper) ForgetTries() { k.bid = "" }
 
 // Clock is what a Keeper reads.
 type Clock = clock

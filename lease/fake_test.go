@@ -148,7 +148,7 @@ type bench struct {
 	*lease.Keeper
 	t       *testing.T
 	clock   *fakeClock
-	memory  *driver.Memory
+	memory  driver.Store
 	store   *fakeStore // the connection to it
 	life    *uint64    // changes when the machine is restored from a snapshot
 	reports []error
@@ -185,25 +185,21 @@ func newHeld(t *testing.T, opts ...lease.Option) *bench {
 	return b
 }
 
-// newBusy returns a Keeper that has used up some blocks and so holds as many.
-func newBusy(t *testing.T, blocks int) *bench {
-	t.Helper()
-	b := newHeld(t, lease.WithMaxBlocks(blocks))
-	for range 8 {
-		b.second()
-		b.Step(t.Context())
-		if len(b.Terms()) == blocks {
-			return b
+// takeOthers has others acquire every other block for a day.
+func (b *bench) takeOthers() {
+	b.t.Helper()
+	for range few.Blocks() - 1 {
+		r := lease.Request{Nonce: lease.NewNonce(), Now: b.clock.Now(), TTL: lease.MaxTTL}
+		if _, err := b.memory.Acquire(b.t.Context(), r); err != nil {
+			b.t.Fatal(err)
 		}
 	}
-	t.Fatalf("%d blocks are held, want %d", len(b.Terms()), blocks)
-	return nil
 }
 
 // releasedByACopy does what Close does in a copy of the process that used nothing of this second.
 func (b *bench) releasedByACopy() {
 	b.t.Helper()
-	if err := b.memory.Release(b.t.Context(), b.Terms()[0].Grant(), lease.NewNonce(), b.clock.Now()); err != nil {
+	if err := b.memory.Release(b.t.Context(), b.Term().Grant(), lease.NewNonce(), b.clock.Now()); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -246,7 +242,7 @@ func (b *bench) next() {
 func (b *bench) close() {
 	b.t.Helper()
 	b.Seal()
-	if err := b.GiveBackAll(b.t.Context()); err != nil {
+	if err := b.GiveBack(b.t.Context()); err != nil {
 		b.t.Error(err)
 	}
 }
@@ -280,12 +276,6 @@ func (b *bench) second() (ids []randflake.ID, at time.Time) {
 	ids = make([]randflake.ID, 1<<17)
 	n, at, _ := b.Fill(ids)
 	return ids[:n], at
-}
-
-// borrow makes IDs until the first block must borrow from the next second.
-func (b *bench) borrow() {
-	b.second()
-	b.second()
 }
 
 func (b *bench) wantNode(want uint32) {

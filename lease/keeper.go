@@ -24,9 +24,9 @@ var (
 	ErrClosed = fmt.Errorf("lease: the keeper is closed: %w", randflake.ErrSealed)
 )
 
-// Keeper holds leases and generates IDs with them. Its one goroutine acquires grants from the
-// store, renews them at half their time, acquires more if it is busy and gives them back if it is
-// not.
+// Keeper holds a lease of one block and generates IDs with it. Its one goroutine acquires a grant
+// from the store and renews it at half its time. A process that needs more IDs a second than a block
+// has uses a store with larger blocks.
 //
 // While the store is unreachable, IDs are generated until the end of the lease; then Next and
 // Fill return [randflake.ErrLeaseExpired] until it is back.
@@ -36,7 +36,7 @@ var (
 type Keeper struct {
 	store   calls
 	cfg     config
-	metrics metric.Registration // of the leases held
+	metrics metric.Registration // of the lease held
 
 	restores   atomic.Uint64 // of which the Keeper was told
 	held       atomic.Pointer[held]
@@ -52,14 +52,15 @@ type Keeper struct {
 	closeErr error
 
 	// Only the goroutine uses the fields below, and Close after it has ended.
-	terms    []*term
+	term     *term                // that is renewed; nil if none
+	raised   *term                // that an operator raised: used until another is proven
 	used     map[uint32]time.Time // by node, the end of what earlier terms used
 	noLease  error                // why none is left
 	known    bool                 // the store was described, and has the secret registered
-	bid      bid
-	life     uint64        // the machine's, as far as the Keeper knows
-	askAt    time.Duration // not before this on the monotonic clock
-	failures int           // Acquires in a row
+	bid      string               // the nonce of an Acquire that was not granted yet
+	life     uint64               // the machine's, as far as the Keeper knows
+	askAt    time.Duration        // not before this on the monotonic clock
+	failures int                  // Acquires in a row
 
 	// What tests replace.
 	reports   reports.Queue
@@ -69,12 +70,11 @@ type Keeper struct {
 	reseeding time.Duration
 }
 
-// held is the state with which IDs are generated. Apart from turn it is replaced, never changed.
+// held is the state with which IDs are generated. It is replaced, never changed.
 type held struct {
-	terms []*term
-	turn  atomic.Uint32 // which term comes first
-	end   time.Time     // of the last lease
-	err   error         // why there is none
+	term *term     // nil if there is none
+	end  time.Time // of the lease
+	err  error     // why there is none, or, if the term was dropped in the meantime, that there is none
 }
 
 // Start starts a Keeper and returns at once, whether the store answers or not. It fails only if
@@ -150,18 +150,15 @@ func (k *Keeper) Ready(ctx context.Context) error {
 		}
 	}
 	h := k.current()
-	err := h.err
-	for _, t := range h.terms {
-		refusal := t.gen.Check()
-		if refusal == nil || errors.Is(refusal, randflake.ErrExhausted) {
-			return nil
-		}
-		k.note(t, refusal)
-		if !errors.Is(refusal, randflake.ErrSealed) { // which is not for users
-			err = refusal
-		}
+	if h.term == nil {
+		return k.because(h.err)
 	}
-	return k.because(err)
+	switch refusal := h.term.gen.Check(); {
+	case refusal == nil, errors.Is(refusal, randflake.ErrExhausted):
+		return nil
+	default:
+		return k.because(k.refusal(h, refusal))
+	}
 }
 
 // because adds the store's last error to err.
@@ -171,6 +168,9 @@ func (k *Keeper) because(err error) error {
 	}
 	return err
 }
+
+// closeTime is how long Close waits at most.
+const closeTime = 4 * time.Second
 
 // nothing is what a zero Keeper holds.
 var nothing = &held{err: ErrNoLease}
@@ -204,43 +204,31 @@ func (k *Keeper) Next() (randflake.ID, error) {
 // [ErrClosed] and those of the generator.
 func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	for h := k.current(); ; {
-		err = h.err
-		first := h.turn.Load()
-		for i := range uint32(len(h.terms)) {
-			t := h.terms[(first+i)%uint32(len(h.terms))]
-			n, second, refusal := t.gen.Fill(dst)
-			if refusal == nil && second.Unix() <= t.second.Load() {
-				return n, second, nil
-			}
-			k.note(t, refusal)
-			if refusal == nil {
-				// It borrowed: others come first until they have borrowed, too.
-				h.turn.CompareAndSwap(first, first+i+1)
-				return n, second, nil
-			}
-			if !errors.Is(refusal, randflake.ErrSealed) { // which is not for users
-				err = refusal
-			}
+		if h.term == nil {
+			return 0, time.Time{}, h.err
 		}
+		n, second, err = h.term.gen.Fill(dst)
+		if err == nil {
+			return n, second, nil
+		}
+		err = k.refusal(h, err)
 		now := k.current()
 		if now == h {
 			return 0, time.Time{}, err
 		}
-		h = now // the terms were replaced in the meantime
+		h = now // the term was replaced in the meantime
 	}
 }
 
-// note passes on what a term's error means for the goroutine.
-func (k *Keeper) note(t *term, err error) {
+// refusal returns the error for users when a generator refuses. A clock that is behind ends the term.
+func (k *Keeper) refusal(h *held, err error) error {
 	switch {
+	case errors.Is(err, randflake.ErrSealed): // which is not for users
+		return h.err
 	case errors.Is(err, randflake.ErrClockBehind):
-		k.drop(t, clockBehind, fmt.Errorf("lease: node %d: %w", t.node, err))
-	case err == nil, errors.Is(err, randflake.ErrExhausted):
-		// Once a second is enough.
-		if now := t.second.Load(); t.busy.Swap(now) != now {
-			k.wake()
-		}
+		k.drop(h.term, clockBehind, fmt.Errorf("lease: node %d: %w", h.term.node, err))
 	}
+	return err
 }
 
 // Generation changes when a grant is dropped: this machine was suspended or cloned, its clock was
@@ -253,25 +241,31 @@ func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 // used. The next grant follows as after a start.
 func (k *Keeper) OnRestore() {
 	k.restores.Add(1)
-	for _, t := range k.current().terms {
+	if t := k.current().term; t != nil {
 		t.alive()
 	}
 }
 
-// Close seals the generators, so that no ID is generated after it, ends the goroutine and the
-// metrics, and gives the unused seconds back to the store. If ctx ends first, or the response to
-// the last renewal was lost, an error is returned and the block stays unused until the lease's end. Further calls return the same
-// result.
+// Close seals the generator, so that no ID is generated after it, ends the goroutine and the
+// metrics, and gives the unused seconds back to the store. If ctx ends first, or the store does not
+// answer within four seconds, or the response to the last renewal was lost, an error is returned and
+// the block stays unused until the lease's end. Further calls return the same result.
 func (k *Keeper) Close(ctx context.Context) error {
 	if k.store.Store == nil {
 		return nil
 	}
 	k.closing.Do(func() {
+		ctx, cancel := context.WithTimeout(ctx, closeTime)
+		defer cancel()
 		k.seal()
 		k.stop()
+		given := make(chan error, 1)
+		go func() {
+			<-k.stopped
+			given <- k.giveBack(ctx)
+		}()
 		select {
-		case <-k.stopped:
-			k.closeErr = k.giveBackAll(ctx)
+		case k.closeErr = <-given:
 		case <-ctx.Done():
 			k.closeErr = fmt.Errorf("lease: close: the store did not answer: %w", ctx.Err())
 		}
@@ -285,20 +279,18 @@ func (k *Keeper) Close(ctx context.Context) error {
 func (k *Keeper) seal() { k.held.Swap(&held{err: ErrClosed}).seal() }
 
 func (h *held) seal() {
-	for _, t := range h.terms {
-		t.gen.Seal()
+	if h.term != nil {
+		h.term.gen.Seal()
+		h.term.cancel(ErrClosed)
 	}
 }
 
-// publish makes the usable terms visible to Next and Fill, unless the Keeper is closed.
+// publish makes the usable term visible to Next and Fill, unless the Keeper is closed.
 func (k *Keeper) publish() {
 	h := &held{err: k.noLease}
-	for _, t := range k.terms {
-		if t.proven && t.over.Load() == nil {
-			h.terms, h.err = append(h.terms, t), ErrNoLease
-			if end := t.grant.End; end.After(h.end) {
-				h.end = end
-			}
+	for _, t := range []*term{k.raised, k.term} {
+		if t != nil && t.proven && t.over.Load() == nil {
+			h = &held{term: t, end: t.grant.End, err: ErrNoLease}
 		}
 	}
 	if now := k.held.Load(); errors.Is(now.err, ErrClosed) || !k.held.CompareAndSwap(now, h) {

@@ -26,13 +26,12 @@ func TestConfiguration(t *testing.T) {
 		opt   lease.Option
 		good  bool
 	}{
-		{"no store", nil, codec, lease.WithMaxBlocks(1), false},
-		{"no codec", memory, nil, lease.WithMaxBlocks(1), false},
+		{"no store", nil, codec, nil, false},
+		{"no codec", memory, nil, nil, false},
 		{"TTL too short", memory, codec, lease.WithTTL(lease.MinKeeperTTL - 1), false},
 		{"shortest TTL", memory, codec, lease.WithTTL(2 * time.Second), true},
 		{"longest TTL", memory, codec, lease.WithTTL(lease.MaxTTL), true},
 		{"TTL too long", memory, codec, lease.WithTTL(lease.MaxTTL + 1), false},
-		{"no blocks", memory, codec, lease.WithMaxBlocks(0), false},
 	} {
 		k, err := lease.Start(t.Context(), tt.store, tt.codec, tt.opt)
 		if (err == nil) != tt.good {
@@ -44,21 +43,13 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// By default a grant lasts 10 minutes, the owner is this process, and a busy one holds four blocks.
+// By default a grant lasts 10 minutes, and the owner is this process.
 func TestDefaults(t *testing.T) {
 	clock, memory := newFakeClock(), driver.NewMemory(driver.NodeRange{Nodes: 8, BlockSize: 1})
 	k := must(lease.NewKeeper(memory, testCodec, lease.WithClock(clock)))
 	k.Step(t.Context())
 	if b := must(memory.Get(t.Context(), 0)); !b.End.Equal(testStart.Add(lease.DefaultTTL)) || strings.Count(b.Owner, "/") != 2 {
 		t.Errorf("the first grant is %+v", b)
-	}
-	ids := make([]randflake.ID, 1<<17)
-	for range 15 {
-		_, _, _ = k.Fill(ids)
-		k.Step(t.Context())
-	}
-	if got := k.Published(); got != 4 {
-		t.Errorf("%d blocks are held, want 4", got)
 	}
 }
 
@@ -89,7 +80,7 @@ func TestStoreAway(t *testing.T) {
 
 	// The last reason counts: an expired lease no longer matters after a drop.
 	b.store.set(errAway, nil)
-	b.Drop(b.Terms()[0])
+	b.Drop(b.Term())
 	b.pass(0)
 	b.wantError(lease.ErrNoLease)
 }
@@ -172,7 +163,7 @@ func TestChangesWhileAnIDIsMade(t *testing.T) {
 	b := newHeld(t)
 	b.mustOne()
 	b.clock.hook = func() {
-		b.Drop(b.Terms()[0])
+		b.Drop(b.Term())
 		b.Step(t.Context())
 	}
 	b.wantNode(1)
@@ -258,7 +249,7 @@ func TestClose(t *testing.T) {
 		memory := driver.NewMemory(few)
 		store := &fakeStore{Store: memory}
 		ctx, cancel := context.WithCancel(t.Context())
-		k := must(lease.Start(ctx, store, testCodec, lease.WithMaxBlocks(1), lease.WithMeterProvider(noop.NewMeterProvider()),
+		k := must(lease.Start(ctx, store, testCodec, lease.WithMeterProvider(noop.NewMeterProvider()),
 			lease.WithErrorHandler(func(err error) { t.Error(err) })))
 		synctest.Wait()
 		cancel()
@@ -332,10 +323,10 @@ func TestAcquireDuringClose(t *testing.T) {
 	b.during("acquire", b.Seal)
 	b.Step(t.Context())
 	b.wantError(lease.ErrClosed)
-	if len(b.Terms()) != 1 {
-		t.Fatalf("%d grants arrived, want 1", len(b.Terms()))
+	if b.Term() == nil {
+		t.Fatal("no grant arrived")
 	}
-	if id, err := b.Terms()[0].Generator().Next(); !errors.Is(err, randflake.ErrSealed) {
+	if id, err := b.Term().Generator().Next(); !errors.Is(err, randflake.ErrSealed) {
 		t.Errorf("the generator made %v, %v", id, err)
 	}
 	b.close()

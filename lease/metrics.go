@@ -32,6 +32,7 @@ var outcomes = []struct {
 	name string
 }{
 	{nil, ""},
+	{ErrRaising, "raising"},
 	{ErrRaised, "raised"}, // before ErrNoFreeNode, which it is too
 	{ErrNoFreeNode, "no_free_node"},
 	{ErrClockAhead, "clock_ahead"},
@@ -109,15 +110,18 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 	drops, err2 := m.Int64ObservableCounter("traceflake.lease.drops", metric.WithUnit("{grant}"),
 		metric.WithDescription("Grants dropped before their end, by reason."))
 	remaining, err3 := m.Float64ObservableGauge("traceflake.lease.remaining", metric.WithUnit("s"),
-		metric.WithDescription("Time until the last lease held ends; IDs can be generated for so long without the store."))
+		metric.WithDescription("Time until the lease held ends; IDs can be generated for so long without the store."))
 	blocks, err4 := m.Int64ObservableUpDownCounter("traceflake.lease.blocks", metric.WithUnit("{block}"),
 		metric.WithDescription("Blocks of nodes held."))
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		h := k.held.Load()
-		o.ObserveInt64(blocks, int64(len(h.terms)))
+		h, n := k.held.Load(), int64(0)
+		if h.term != nil {
+			n = 1
+		}
+		o.ObserveInt64(blocks, n)
 		o.ObserveFloat64(remaining, max(h.end.Sub(k.cfg.clock.Now()), 0).Seconds())
 		counts := k.store.counts
 		counts.mu.Lock()

@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,14 +17,13 @@ import (
 type Option func(*config)
 
 type config struct {
-	ttl       time.Duration
-	maxBlocks int
-	owner     string // shows operators who holds a block
-	clock     clock
-	meters    metric.MeterProvider
-	report    func(error)
-	codec     func(context.Context) (*randflake.Codec, error) // of the store's own secret
-	machine   func() uint64                                   // changes when this machine is restored from a snapshot
+	ttl     time.Duration
+	owner   string // shows operators who holds a block
+	clock   clock
+	meters  metric.MeterProvider
+	report  func(error)
+	codec   func(context.Context) (*randflake.Codec, error) // of the store's own secret
+	machine func() uint64                                   // changes when this machine is restored from a snapshot
 }
 
 // minKeeperTTL leaves a whole second for a renewal at half the TTL.
@@ -46,12 +44,6 @@ func WithTTL(d time.Duration) Option {
 // needs before the first lease.
 func WithOwnSecret(read func(context.Context) (*randflake.Codec, error)) Option {
 	return func(c *config) { c.codec = read }
-}
-
-// WithMaxBlocks sets how many blocks a busy process may hold at once, from 1 on; the default is
-// 4. A block of 8 nodes has a million IDs a second.
-func WithMaxBlocks(n int) Option {
-	return func(c *config) { c.maxBlocks = n }
 }
 
 // WithMeterProvider sets the provider of the metrics; the default, and nil, is the global one.
@@ -76,21 +68,17 @@ func WithErrorHandler(handle func(error)) Option {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{ttl: DefaultTTL, maxBlocks: 4, owner: owner.Default(), clock: systemClock{}, report: otel.Handle,
+	c := config{ttl: DefaultTTL, owner: owner.Default(), clock: systemClock{}, report: otel.Handle,
 		meters: otel.GetMeterProvider(), machine: vmclock.System().Generation}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&c)
 		}
 	}
-	var errs []error
 	if c.ttl < minKeeperTTL || c.ttl > MaxTTL {
-		errs = append(errs, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, minKeeperTTL, MaxTTL))
+		return c, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, minKeeperTTL, MaxTTL)
 	}
-	if c.maxBlocks < 1 {
-		errs = append(errs, fmt.Errorf("lease: at most %d blocks, want at least 1", c.maxBlocks))
-	}
-	return c, errors.Join(errs...)
+	return c, nil
 }
 
 // clock is what a Keeper reads: Now is the wall clock, Elapsed the time since some moment on a

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/reports"
@@ -14,7 +13,8 @@ import (
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 10 * time.Second
-	// maxFull is that of a store without a free block: it may have to read everything to say so.
+	// maxFull is the longest backoff while no block is free: finding that out may mean reading every
+	// page.
 	maxFull = time.Minute
 	// reseeding is how long no nonce is drawn after a restore was noticed. A kernel learns of it
 	// within some tens of milliseconds.
@@ -47,82 +47,47 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 		k.acquire(ctx)
 		k.sweep() // time has passed
 	}
-	for _, t := range slices.Clone(k.terms) {
-		if ctx.Err() != nil || t.over.Load() != nil || t.raised || k.cfg.clock.Elapsed() < t.renewAt {
-			continue
-		}
-		// With a stepped clock nothing is renewed or given back.
-		now, ok := t.look()
-		switch {
-		case !ok, !now.wall.Before(t.grant.End): // which may have come during another term's request
-		case k.spare(t):
-			if err := k.giveBack(ctx, t); err != nil {
-				k.failed(ctx, "release", err)
-			}
-		default:
+	if t := k.term; t != nil && t.over.Load() == nil && ctx.Err() == nil && k.cfg.clock.Elapsed() >= t.renewAt {
+		// With a stepped clock nothing is renewed.
+		if now, ok := t.look(); ok && now.wall.Before(t.grant.End) {
 			k.renew(ctx, t, now.wall)
 		}
+		k.sweep()
 	}
-	k.sweep()
 	return k.untilNext()
 }
 
+// short reports whether a lease is needed.
+func (k *Keeper) short() bool { return k.term == nil }
+
 // sweep ends the terms whose lease is over and removes those that have ended.
 func (k *Keeper) sweep() {
-	kept := slices.DeleteFunc(slices.Clone(k.terms), func(t *term) bool {
-		if t.over.Load() == nil {
-			if at, ok := t.look(); ok && !at.wall.Before(t.grant.End) {
-				t.finish(nil)
-				k.noLease = randflake.ErrLeaseExpired
-			}
+	for _, t := range []**term{&k.raised, &k.term} {
+		if *t != nil && k.ended(*t) {
+			*t = nil
+			k.publish()
 		}
-		over := t.over.Load()
-		if over == nil {
-			return false
-		}
-		if over.dropped != nil {
-			k.noLease = ErrNoLease
-			k.report(over.dropped)
-		}
-		k.used[t.node] = t.gen.Seal()
-		return true
-	})
-	if len(kept) != len(k.terms) {
-		k.terms = kept
-		k.publish()
 	}
 }
 
-// short reports whether another block is needed: none can be renewed, or all of them are
-// borrowing.
-func (k *Keeper) short() bool {
-	renewable, idle := 0, 0
-	now := k.cfg.clock.Now().Unix()
-	for _, t := range k.terms {
-		if !t.raised {
-			renewable++
-		}
-		if t.busy.Load() < now-1 {
-			idle++
+// ended reports whether a term has ended, ends it at its lease's end, and reports why it was dropped.
+func (k *Keeper) ended(t *term) bool {
+	if t.over.Load() == nil {
+		if at, ok := t.look(); ok && !at.wall.Before(t.end()) {
+			t.finish(nil)
+			k.noLease = randflake.ErrLeaseExpired
 		}
 	}
-	return renewable == 0 || idle == 0 && len(k.terms) < k.cfg.maxBlocks
-}
-
-// spare reports whether a term due for renewal is not needed: another is left, and none has
-// borrowed for half a TTL.
-func (k *Keeper) spare(t *term) bool {
-	since := k.cfg.clock.Now().Add(-k.cfg.ttl / 2).Unix()
-	others := 0
-	for _, other := range k.terms {
-		if other.busy.Load() >= since {
-			return false
-		}
-		if other != t && other.proven && !other.raised && other.over.Load() == nil {
-			others++
-		}
+	over := t.over.Load()
+	if over == nil {
+		return false
 	}
-	return others > 0
+	if over.dropped != nil {
+		k.noLease = ErrNoLease
+		k.report(over.dropped)
+	}
+	k.used[t.node] = t.gen.Seal()
+	return true
 }
 
 // untilNext is the time until something is due.
@@ -131,11 +96,12 @@ func (k *Keeper) untilNext() time.Duration {
 	next := now.elapsed + lookEvery
 	if k.short() {
 		next = min(next, k.askAt)
+	} else {
+		next = min(next, k.term.renewAt)
 	}
-	for _, t := range k.terms {
-		next = min(next, now.elapsed+t.grant.End.Sub(now.wall))
-		if !t.raised {
-			next = min(next, t.renewAt)
+	for _, t := range []*term{k.raised, k.term} {
+		if t != nil {
+			next = min(next, now.elapsed+t.end().Sub(now.wall))
 		}
 	}
 	return max(next-now.elapsed, 0)
@@ -145,15 +111,8 @@ func (k *Keeper) request(nonce string, now time.Time) Request {
 	return Request{Nonce: nonce, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner}
 }
 
-// bid is an Acquire that was not granted yet. It keeps its nonce, so that a grant is found again
-// if the response was lost.
-type bid struct {
-	nonce      string  // "" before the first try
-	last       reading // of the clocks, before the last try
-	unanswered bool    // a try may have been granted
-}
-
-// acquire requests one more block. A grant acquired with a repeated nonce may have been found by
+// acquire requests a block. An Acquire that was not granted keeps its nonce, so that a grant is found
+// again if the response was lost. A grant acquired with a repeated nonce may have been found by
 // a copy of this process as well, so its term is proven only by a renewal that the store
 // acknowledges.
 //
@@ -162,7 +121,7 @@ type bid struct {
 // an unnoticed restore generates no IDs.
 func (k *Keeper) acquire(ctx context.Context) {
 	if life := k.cfg.machine(); life != k.life {
-		k.life, k.bid = life, bid{}
+		k.life, k.bid = life, ""
 		k.askAt = k.cfg.clock.Elapsed() + k.reseeding
 		return
 	}
@@ -174,25 +133,22 @@ func (k *Keeper) acquire(ctx context.Context) {
 		}
 		k.known = true
 	}
-	repeated := k.bid.nonce != ""
+	repeated := k.bid != ""
 	if !repeated {
-		k.bid.nonce = k.nonce()
+		k.bid = k.nonce()
 	}
 	before := read(k.cfg.clock)
-	k.bid.last = before
-	g, err := k.store.Acquire(ctx, k.request(k.bid.nonce, before.wall))
+	g, err := k.store.Acquire(ctx, k.request(k.bid, before.wall))
 	longest := maxBackoff
 	if errors.Is(err, ErrNoFreeNode) {
 		longest = maxFull
 	}
 	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures, longest)
 	if err != nil {
-		refused := errors.Is(err, ErrNoFreeNode) || errors.Is(err, ErrMisconfigured)
-		k.bid.unanswered = k.bid.unanswered || !refused
 		k.failed(ctx, "acquire", err)
 		return
 	}
-	k.bid = bid{}
+	k.bid = ""
 	if !before.wall.Before(g.End) {
 		return // over already: the nonce may have been granted long ago
 	}
@@ -204,7 +160,7 @@ func (k *Keeper) acquire(ctx context.Context) {
 		k.failed(ctx, "acquire", err)
 		return
 	}
-	k.terms = append(k.terms, t)
+	k.term = t
 	if repeated {
 		t.renewAt = k.cfg.clock.Elapsed()
 		return
@@ -212,7 +168,8 @@ func (k *Keeper) acquire(ctx context.Context) {
 	k.prove(t)
 }
 
-// open reads the codec, if it is the store's own, and compares it with the store's description.
+// open reads the codec, if it is the store's own, and compares it with the store's description. It
+// makes do with the longest TTL that the store grants.
 func (k *Keeper) open(ctx context.Context) (err error) {
 	if k.store.codec == nil {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
@@ -221,25 +178,28 @@ func (k *Keeper) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	_, err = k.store.Describe(ctx)
+	d, err := k.store.Describe(ctx)
+	if longest := d.LongestTTL; err == nil && longest > 0 && longest < k.cfg.ttl {
+		k.report(fmt.Errorf("lease: the store grants leases of %s at most, this process asks for %s: "+
+			"without the store it has IDs for the shorter time only", longest, k.cfg.ttl))
+		k.cfg.ttl = longest
+	}
 	return err
 }
 
 // collides reports whether a new grant has seconds that an earlier term used or that belong to
-// one still held: a copy of this process gave them back. Neither grant is used any more. A term
-// that another goroutine has dropped is held until the next sweep.
+// one still held: a copy of this process gave them back. Neither grant is used any more.
 func (k *Keeper) collides(g Grant) bool {
 	if g.Start.Before(k.used[g.Node]) {
 		return true
 	}
-	for _, t := range k.terms {
-		if t.node == g.Node && g.Start.Before(t.grant.End) {
-			k.drop(t, cloned, fmt.Errorf("%w: node %d was granted again before the grant's end: "+
-				"a copy of this process gave it back", ErrCloned, g.Node))
-			return true
-		}
+	t := k.raised
+	if t == nil || t.node != g.Node || !g.Start.Before(t.grant.End) {
+		return false
 	}
-	return false
+	k.drop(t, cloned, fmt.Errorf("%w: node %d was granted again before the grant's end: "+
+		"a copy of this process gave it back", ErrCloned, g.Node))
+	return true
 }
 
 // prove allows IDs to be generated with a term that no other process holds: the store has just
@@ -250,12 +210,14 @@ func (k *Keeper) prove(t *term) {
 	}
 	now := read(k.cfg.clock)
 	half := float64(t.grant.End.Sub(now.wall)) / 2
-	// Do not call a store all the time if it grants very short leases.
-	t.failures, t.renewAt = 0, now.elapsed+max(time.Duration(half*(0.9+0.2*k.jitter())), k.cfg.ttl/20)
+	t.failures, t.renewAt = 0, now.elapsed+time.Duration(half*(0.9+0.2*k.jitter()))
 	if !t.proven {
 		t.proven, k.failures, k.askAt = true, 0, now.elapsed
 	}
 	k.publish()
+	if k.raised != nil {
+		k.raised.finish(nil)
+	}
 	k.readying.Do(func() { close(k.ready) })
 }
 
@@ -281,7 +243,7 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 	switch said {
 	case written, late:
 		_ = t.gen.Extend(g.End) // which a generator that was sealed meanwhile refuses
-		t.confirmed = confirmed{grant: g}
+		t.confirm(g)
 		if said == written {
 			k.prove(t)
 			return
@@ -291,7 +253,9 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 	case unwritten:
 		k.retry(ctx, t, err)
 	case raised:
-		t.raised = true
+		if k.term = nil; t.proven {
+			k.raised = t
+		}
 		k.failed(ctx, "renew", fmt.Errorf("node %d: an operator raised the store: the lease is used until %s, and another one acquired",
 			t.node, text(t.grant.End)))
 	default:
@@ -305,48 +269,20 @@ func (k *Keeper) retry(ctx context.Context, t *term, err error) {
 	k.failed(ctx, "renew", err)
 }
 
-// giveBack seals a term and returns its unused seconds.
-func (k *Keeper) giveBack(ctx context.Context, t *term) error {
-	unused, first := t.finish(nil)
-	if !first || !t.alive() {
-		return nil // dropped meanwhile, or restored: a copy of this process may still use it
-	}
+// giveBack seals the generator and returns the unused seconds, unless an operator raised the store.
+func (k *Keeper) giveBack(ctx context.Context) error {
 	k.sweep()
-	return k.store.Release(ctx, t.grant, k.nonce(), unused)
-}
-
-// giveBackBid gives back what an Acquire that failed may have been granted: otherwise the block
-// would stay unused for a TTL. A copy of this process may have received a response, and use the
-// grant, whose nonce is the same. So a bid is left alone if the machine was restored or the
-// clocks diverged since it was sent, and only seconds in the future are given back: a copy that
-// was not noticed loses the grant at its next renewal, as after any other release.
-func (k *Keeper) giveBackBid(ctx context.Context) error {
-	now := read(k.cfg.clock)
-	gap := time.Duration(now.offset() - k.bid.last.offset())
-	if !k.bid.unanswered || k.cfg.machine() != k.life || gap.Abs() > maxClockGap {
+	t := k.term
+	if t == nil {
 		return nil
 	}
-	if g, err := k.store.Acquire(ctx, k.request(k.bid.nonce, now.wall)); err == nil {
-		unused := now.wall
-		if used := k.used[g.Node]; used.After(unused) {
-			unused = used // with an earlier grant, which a copy gave back
-		}
-		return k.store.Release(ctx, g, k.nonce(), unused)
+	unused, first := t.finish(nil)
+	if !first || t.shared.Load() || !t.alive() {
+		// Dropped meanwhile, or restored: a copy of this process may still use it. Or others were
+		// told its nodes.
+		return nil
 	}
-	return nil // nothing was granted, or the store is unavailable
-}
-
-// giveBackAll ends every term; the goroutine has ended.
-func (k *Keeper) giveBackAll(ctx context.Context) error {
-	var errs []error
-	k.sweep()
-	for _, t := range slices.Clone(k.terms) {
-		if !t.raised {
-			errs = append(errs, k.giveBack(ctx, t))
-		}
-	}
-	k.terms = nil
-	return errors.Join(append(errs, k.giveBackBid(ctx))...)
+	return k.store.Release(ctx, t.grant, k.nonce(), unused)
 }
 
 // backoff doubles with every failure in a row, up to a bound; jitter spreads the clients of a

@@ -54,10 +54,10 @@ func (p *process) runs() bool { return !p.dead && !p.closing }
 
 // plan is the part of a process's behaviour that is decided at its start.
 type plan struct {
-	maxBlocks, workers int
-	ahead              time.Duration
-	mixed              bool   // its nonces depend on more than the kernel
-	again              string // its first nonce, in a wrong variant
+	workers int
+	ahead   time.Duration
+	mixed   bool   // its nonces depend on more than the kernel
+	again   string // its first nonce, in a wrong variant
 }
 
 // step is a task that runs until its next sleep, or an action on the process.
@@ -91,7 +91,7 @@ func (w *world) startWith(h *host, with *randflake.Codec, again string) *process
 	// A Keeper made before the kernel learns of a restore cannot know of it.
 	restored := h.kernel.reseeds > w.now && !w.wrong("nonces of the kernel alone")
 	p := w.newProcess(h, h.server, with, plan{
-		maxBlocks: 1 + w.rng.IntN(3), workers: 1 + w.rng.IntN(3), mixed: w.mixed || restored, again: again,
+		workers: 1 + w.rng.IntN(3), mixed: w.mixed || restored, again: again,
 	})
 	p.build()
 	for _, t := range p.tasks {
@@ -111,7 +111,7 @@ func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan)
 
 func (p *process) build() {
 	w := p.w
-	p.keeper = must(lease.NewKeeper(client{w, p}, p.secret, lease.WithTTL(w.ttl), lease.WithMaxBlocks(p.plan.maxBlocks),
+	p.keeper = must(lease.NewKeeper(client{w, p}, p.secret, lease.WithTTL(w.ttl),
 		lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
 		lease.WithMachine(func() uint64 {
 			if w.wrong("a restored machine continues") {
@@ -152,7 +152,7 @@ func (p *process) keep() {
 		}
 		p.sleep(min(p.keeper.Step(p.ctx), 10*time.Second))
 	}
-	_ = p.keeper.GiveBackAll(context.Background())
+	_ = p.keeper.GiveBack(context.Background())
 	p.dead = true
 	p.w.logf("process %d ends", p.id)
 }

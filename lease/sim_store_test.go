@@ -1,10 +1,14 @@
 package lease_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"maps"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -31,10 +35,10 @@ type server struct {
 	w       *world
 	secret  *randflake.Codec  // that processes get with its address
 	about   lease.Description // of the store; without an ID there is none
-	store   *driver.Memory
+	objects *driver.Memory
+	store   driver.Store
 	granted map[uint32]*granted // the last grant of each block, by its first node
 	clock   time.Duration       // how far its clock is ahead
-	offline int                 // how many operators keep processes away
 }
 
 func (w *world) newServer(with *randflake.Codec, nodes driver.NodeRange) *server {
@@ -56,16 +60,36 @@ func (s *server) create(nodes driver.NodeRange, raised time.Time) {
 	s.restore(nil, raised)
 }
 
+// onePage is a layout whose first page has every block.
+var onePage = driver.Layout{Name: "simulated", BlocksPerPage: 1 << 17}
+
 // restore replaces the store's blocks, as an operator does with a backup.
 func (s *server) restore(blocks []lease.Grant, raised time.Time) {
+	ctx := context.Background()
 	s.about.Raised = raised
-	d := must(driver.NewDescription(s.about))
-	s.store = &driver.Memory{Clock: s.Now}
-	if err := s.store.Create(context.Background(), d); err != nil {
+	s.objects = &driver.Memory{Clock: s.Now}
+	s.store = must(driver.New(s.objects, onePage))
+	if err := s.store.Create(ctx, must(driver.NewDescription(s.about))); err != nil {
 		panic(err)
 	}
-	s.store.Restore(blocks)
+	if len(blocks) > 0 {
+		o := must(s.objects.Read(ctx, simPage))
+		must(s.objects.Write(ctx, simPage, withBlocks(o.Data, blocks), o.Version))
+	}
 	s.grantsFrom(raised)
+}
+
+const simPage = "page-0000"
+
+// withBlocks returns a page with other blocks.
+func withBlocks(data []byte, blocks []lease.Grant) []byte {
+	header, _, _ := bytes.Cut(data, []byte("\n"))
+	lines := append(header, '\n')
+	for _, b := range blocks {
+		lines = append(append(lines, must(json.Marshal(b))...), '\n')
+	}
+	sum := crc32.Checksum(lines, crc32.MakeTable(crc32.Castagnoli))
+	return fmt.Appendf(lines, "{\"CRC32C\":\"%08x\"}\n", sum)
 }
 
 // grantsFrom records that the store grants nothing before a time.
@@ -82,15 +106,19 @@ func (s *server) list() []lease.Grant { return must(s.store.List(context.Backgro
 
 // backup returns a function that restores the present state of the store and of its grants.
 func (s *server) backup() (restore func()) {
-	blocks, current := s.list(), map[uint32]*granted{}
-	for node, g := range s.granted {
-		was := *g
-		current[node] = &was
+	blocks, live, saved := s.list(), maps.Clone(s.granted), map[uint32]granted{}
+	for node, g := range live {
+		saved[node] = *g
 	}
 	return func() {
 		s.clock = -s.w.between(0, lease.MaxClockAhead) // another machine
 		s.restore(blocks, time.Time{})
-		s.granted = current
+		s.granted = live
+		for node, was := range saved {
+			if *live[node] != was { // its holder knows of later writes
+				live[node] = &was
+			}
+		}
 	}
 }
 
@@ -168,7 +196,7 @@ func (s *server) afterLeases() time.Time {
 }
 
 // raise follows the recipe of a restored backup. Sometimes the command is interrupted, and another
-// operator, or the same, repeats it later. Until then processes are kept away.
+// operator, or the same, repeats it later. Until then the store grants nothing.
 func (s *server) raise() {
 	w := s.w
 	until := s.afterLeases()
@@ -181,24 +209,40 @@ func (s *server) raise() {
 		}
 		return
 	}
-	var blocks []lease.Grant
-	for i := range driver.RangeOf(s.about).Blocks() {
-		b := must(s.store.Get(context.Background(), driver.RangeOf(s.about).Block(i).Node))
-		if i%2 == 0 {
-			b = lease.Grant(driver.Block(b).Raise(until))
-		}
-		blocks = append(blocks, b)
-	}
-	s.restore(blocks, until)
-	w.logf("the raise is interrupted")
 	if w.wrong(half) {
+		var blocks []lease.Grant
+		for i := range driver.RangeOf(s.about).Blocks() {
+			b := must(s.store.Get(context.Background(), driver.RangeOf(s.about).Block(i).Node))
+			if i%2 == 0 {
+				b = lease.Grant(driver.Block(b).Raise(until))
+			}
+			if b.Version > 0 {
+				blocks = append(blocks, b)
+			}
+		}
+		s.restore(blocks, time.Time{})
 		return
 	}
-	s.offline++
-	w.after(w.between(0, w.ttl), func() {
-		s.again(until)
-		s.offline--
-	})
+	s.grantsFrom(until)
+	broken := must(driver.New(&breaking{s.objects, 1 + w.rng.IntN(2)}, onePage))
+	if _, err := broken.Raise(context.Background(), until); err != nil && !errors.Is(err, errNoAnswer) {
+		panic(err) // nil: an earlier raise lasts
+	}
+	w.logf("the raise is interrupted")
+	w.after(w.between(0, w.ttl), func() { s.again(until) })
+}
+
+// breaking is a connection that is lost after some writes.
+type breaking struct {
+	driver.Objects
+	writes int
+}
+
+func (b *breaking) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+	if b.writes--; b.writes < 0 {
+		return driver.Object{}, errNoAnswer
+	}
+	return b.Objects.Write(ctx, name, data, version)
 }
 
 // again repeats a raise that was to a time: as long as that time lasts, it is one raise.
@@ -206,9 +250,13 @@ func (s *server) again(first time.Time) {
 	if s.about.ID == "" {
 		return
 	}
-	d := must(s.store.Describe(context.Background()))
+	d, err := s.store.Describe(context.Background())
+	if err != nil && !errors.Is(err, lease.ErrRaising) {
+		panic(err)
+	}
 	got := s.raiseTo(pick(s.w, first, s.afterLeases()))
-	if lasts := d.Raised.After(s.Now().Add(lease.MaxClockAhead)); lasts && got.After(d.Raised) {
+	latest := s.Now().Truncate(time.Second).Add(time.Second) // the server sends whole seconds
+	if lasts := d.Raised.After(latest.Add(lease.MaxClockAhead)); lasts && got.After(d.Raised) {
 		s.w.fail("postponed", "a repeated raise is to %s, the first one was to %s", text(got), text(d.Raised))
 	}
 }
@@ -258,8 +306,6 @@ func (c client) call(ctx context.Context, apply func(*server) reply) reply {
 	pinned := p.pinned
 	serve := func(s *server) reply {
 		switch {
-		case s.offline > 0:
-			return reply{err: errNoAnswer}
 		case s.about.ID == "":
 			return reply{err: lease.ErrNoStore}
 		case pinned != "" && s.about.ID != pinned && !w.wrong("continuing with a replaced store"):
@@ -338,7 +384,7 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		early.Now = r.Now.Add(p.ahead)
 		if p.ahead = 0; !p.copying {
 			w.after(w.between(0, w.ttl), func() {
-				if s := p.server; s.offline == 0 && s.about.ID == p.pinned {
+				if s := p.server; s.about.ID == p.pinned {
 					_ = acquire(s, early)
 				}
 			})

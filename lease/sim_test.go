@@ -42,6 +42,9 @@ func newWorld(seed uint64, v variant) *world {
 	hosts, processes := 2+w.rng.IntN(3), 3+w.rng.IntN(3)
 	size := pick[uint32](w, 1, 1, 2, 8)
 	w.nodes = driver.NodeRange{First: size * w.rng.Uint32N(100), Nodes: size * uint32(processes+1+maxCopies+w.rng.IntN(4)), BlockSize: size}
+	if w.tight {
+		w.nodes.Nodes = size * uint32(processes)
+	}
 
 	// In half of the worlds there are two stores: under one secret, each with its own nodes, or under
 	// two secrets with the same nodes.
@@ -375,13 +378,13 @@ func TestSimulationCatches(t *testing.T) {
 	for _, v := range wrongVariants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := uint64(1); seed <= 50; seed++ {
+			for seed := uint64(1); seed <= 100; seed++ {
 				if w := simulate(seed, v); w.failed != "" {
 					t.Logf("caught by seed %d: %s", seed, w.failed)
 					return
 				}
 			}
-			t.Error("50 seeds did not catch it")
+			t.Error("100 seeds did not catch it")
 		})
 	}
 }

@@ -43,6 +43,7 @@ type world struct {
 	bursts           bool      // many bursts
 	losses           bool      // stores are lost often, and created again
 	often            int       // a fault that occurs often
+	tight            bool      // there are few blocks
 	raised           time.Time // the latest time before which a store grants nothing
 	kernels, lives   uint64
 	secrets, stores  uint64    // how many there were

@@ -44,6 +44,9 @@ var (
 	// ErrNoStore is returned by every call except Create if there is no store, or one whose
 	// creation was interrupted: the same command again finishes it.
 	ErrNoStore = errors.New("lease: there is no lease store here; if none ever was, create it once with `traceflake lease create`")
+	// ErrRaising is returned by Describe and Acquire while an operator raises the store, or after
+	// that was interrupted: the same command again finishes it.
+	ErrRaising = errors.New("lease: the store is being raised; if that was interrupted, repeat `traceflake lease raise`")
 	// ErrExists is returned by Create if there is another store.
 	ErrExists = errors.New("lease: there is another lease store here")
 	// ErrReplaced is returned if the store is not the one that this client used before: a table, a

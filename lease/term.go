@@ -1,6 +1,8 @@
 package lease
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -22,7 +24,7 @@ const maxClockGap = time.Second
 //	 │ ▲
 //	 │ └ renewal: written → the next at half the time left
 //	 │            late, not written, no answer → again after a pause
-//	 ├─▶ raised: generates IDs to its end, is not renewed
+//	 ├─▶ raised: generates IDs until another term is proven, is not renewed
 //	 ▼
 //	over: at its end or given back, or dropped (see reason)
 //
@@ -32,16 +34,19 @@ type term struct {
 	gen *randflake.Generator
 
 	node   uint32
-	life   uint64       // the machine's, when the grant was requested
-	second atomic.Int64 // the last second of the clock that was entered
-	offset atomic.Int64 // wall clock minus monotonic clock at the last check, in ns
-	busy   atomic.Int64 // the last second of the clock in which IDs were borrowed
+	lease  randflake.Lease // as it was granted
+	life   uint64          // the machine's, when the grant was requested
+	second atomic.Int64    // the last second of the clock that was entered
+	offset atomic.Int64    // wall clock minus monotonic clock at the last check, in ns
+	until  atomic.Int64    // the lease's end, in Unix seconds
+	shared atomic.Bool     // other generators were told the nodes; see Nodes
 	over   atomic.Pointer[ending]
+	ctx    context.Context // of what uses the nodes
+	cancel context.CancelCauseFunc
 
 	// Only the Keeper's goroutine uses the fields below.
 	confirmed               // what the store acknowledged, and what was proposed since
 	proven    bool          // no other process can hold the grant
-	raised    bool          // cannot be renewed any more
 	renewAt   time.Duration // on the monotonic clock
 	failures  int           // renewals in a row
 }
@@ -52,11 +57,28 @@ type ending struct{ dropped error } // what to report, nil at the lease's end
 // newTerm starts the generator of a grant. before is a reading of the clocks, and life the
 // machine's generation, from before the grant was requested: later changes invalidate it.
 func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
-	t := &term{k: k, node: g.Node, life: life, confirmed: confirmed{grant: g}}
+	t := &term{k: k, node: g.Node, lease: g.Lease, life: life}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	t.confirm(g)
 	t.offset.Store(before.offset())
 	var err error
 	t.gen, err = randflake.NewGenerator(k.store.codec, g.Lease, randflake.WithClock(t.now))
 	return t, err
+}
+
+// confirm records what the store acknowledged.
+func (t *term) confirm(g Grant) {
+	t.confirmed = confirmed{grant: g}
+	t.until.Store(g.End.Unix())
+}
+
+// end is when the term ends unless it is renewed.
+func (t *term) end() time.Time {
+	end := t.grant.End
+	if t.shared.Load() {
+		end = end.Add(-t.k.margin())
+	}
+	return end
 }
 
 // now is the generator's clock. It seals the generator if the grant must not be used at that time.
@@ -113,6 +135,7 @@ func (t *term) look() (at reading, ok bool) {
 // not ended before. dropped is nil unless the grant must be neither used nor given back.
 func (t *term) finish(dropped error) (unused time.Time, first bool) {
 	first = t.over.CompareAndSwap(nil, &ending{dropped})
+	t.cancel(cmp.Or(dropped, randflake.ErrLeaseExpired))
 	return t.gen.Seal(), first
 }
 

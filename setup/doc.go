@@ -13,7 +13,6 @@
 //	                        k8s://…, s3://…
 //	TRACEFLAKE_SECRET_FILE  the store's secrets, one per line; new IDs use the first
 //	TRACEFLAKE_TTL          how long a lease lasts, such as 10m; default 10m
-//	TRACEFLAKE_MAX_BLOCKS   how many blocks this process may hold; default 4
 //	TRACEFLAKE_STRICT       1: the start fails if retrying cannot help
 //
 // If none of them is set, the process draws a random secret for itself and needs no lease: zero

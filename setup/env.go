@@ -24,14 +24,13 @@ const (
 	StoreVar      = "TRACEFLAKE_STORE"
 	SecretFileVar = "TRACEFLAKE_SECRET_FILE"
 	TTLVar        = "TRACEFLAKE_TTL"
-	MaxBlocksVar  = "TRACEFLAKE_MAX_BLOCKS"
 	StrictVar     = "TRACEFLAKE_STRICT"
 )
 
 // known are all variables that exist: those above, and those of the command, of the vmclock device
 // and of this repository's tests. docs/configuration.md lists them.
 var known = map[string]bool{
-	StoreVar: true, SecretFileVar: true, TTLVar: true, MaxBlocksVar: true, StrictVar: true,
+	StoreVar: true, SecretFileVar: true, TTLVar: true, StrictVar: true,
 	"TRACEFLAKE_CLICKHOUSE_DSN": true, "TRACEFLAKE_POSTGRES_DSN": true, "TRACEFLAKE_VMCLOCK": true, "TRACEFLAKE_ENGINES": true,
 }
 
@@ -41,7 +40,6 @@ type Config struct {
 	Store      string        // URL
 	SecretFile string        // path; for a store without a secret of its own
 	TTL        time.Duration // 0: lease.DefaultTTL; a store grants no more than its longest TTL
-	MaxBlocks  int           // 0: the Keeper's default
 	Strict     bool          // problems that retrying cannot solve are errors of Open
 
 	MeterProvider metric.MeterProvider // of all metrics; nil: the global one. Env does not set it
@@ -62,11 +60,6 @@ func Env() (Config, error) {
 	if text := os.Getenv(TTLVar); text != "" {
 		if c.TTL, err = time.ParseDuration(text); err != nil || c.TTL == 0 {
 			return Config{}, bad(TTLVar, strconv.Quote(text), errTTL)
-		}
-	}
-	if text := os.Getenv(MaxBlocksVar); text != "" {
-		if c.MaxBlocks, err = strconv.Atoi(text); err != nil || c.MaxBlocks == 0 {
-			return Config{}, bad(MaxBlocksVar, strconv.Quote(text), errMaxBlocks)
 		}
 	}
 	if text := os.Getenv(StrictVar); text != "" {
@@ -135,10 +128,7 @@ func isServiceLink(name string) bool {
 	return strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_PORT")
 }
 
-var (
-	errTTL       = errors.New("want a duration from 2s to 24h, such as 10m")
-	errMaxBlocks = errors.New("want a number of at least 1")
-)
+var errTTL = errors.New("want a duration from 2s to 24h, such as 10m")
 
 // Check returns an error for settings that are invalid with any store: [ErrConfig].
 func (c Config) Check() error {
@@ -146,13 +136,11 @@ func (c Config) Check() error {
 	switch {
 	case c.TTL != 0 && (c.TTL < minTTL || c.TTL > lease.MaxTTL):
 		return bad(TTLVar, c.TTL.String(), errTTL)
-	case c.MaxBlocks < 0:
-		return bad(MaxBlocksVar, strconv.Itoa(c.MaxBlocks), errMaxBlocks)
 	case c.Store != "":
 		return nil
 	}
 	for name, set := range map[string]bool{
-		SecretFileVar: c.SecretFile != "", TTLVar: c.TTL != 0, MaxBlocksVar: c.MaxBlocks != 0, StrictVar: c.Strict,
+		SecretFileVar: c.SecretFile != "", TTLVar: c.TTL != 0, StrictVar: c.Strict,
 	} {
 		if set {
 			return fmt.Errorf("%w: %s is set, but %s is not: set both for leased nodes, or neither", ErrConfig, name, StoreVar)

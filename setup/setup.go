@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,9 +123,6 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 	if c.TTL != 0 {
 		opts = append(opts, lease.WithTTL(c.TTL))
 	}
-	if c.MaxBlocks != 0 {
-		opts = append(opts, lease.WithMaxBlocks(c.MaxBlocks))
-	}
 	if ids.keeper, err = lease.Start(ctx, ids.store, ids.Keyring().Codec(), opts...); err != nil {
 		return fmt.Errorf("setup: %w", err)
 	}
@@ -144,7 +140,7 @@ func (c Config) secrets(ctx context.Context, ids *IDs) (later func(context.Conte
 			"unset this variable, or use a store that several hosts can share", StoreVar, c.Address()))
 	case embedded:
 		read := func(ctx context.Context) (*randflake.Codec, error) {
-			codec, err := driver.Ensure(ctx, own, cmp.Or(c.TTL, lease.DefaultTTL).Truncate(time.Second))
+			codec, err := driver.Ensure(ctx, own)
 			if err == nil {
 				ids.keyring.Store(randflake.NewKeyring(codec))
 			}

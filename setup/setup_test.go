@@ -41,7 +41,7 @@ const secret = "dffd6021bb2bd5b0af676290809ec3a5"
 
 // fakeStore is a store that is registered as another module would do it.
 type fakeStore struct {
-	*driver.Memory
+	driver.Store
 	url    string
 	hangs  atomic.Bool
 	closed int
@@ -56,7 +56,7 @@ func init() {
 			return nil, errors.New("the driver refuses")
 		}
 		nodes := driver.NodeRange{First: 256, Nodes: 64, BlockSize: 16}
-		opened = &fakeStore{Memory: driver.NewMemory(nodes), url: url}
+		opened = &fakeStore{Store: driver.NewMemory(nodes), url: url}
 		return opened, nil
 	})
 }
@@ -89,7 +89,7 @@ func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, 
 			}
 		}
 	}
-	return s.Memory.Acquire(ctx, r)
+	return s.Store.Acquire(ctx, r)
 }
 
 func (s *fakeStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
@@ -99,7 +99,7 @@ func (s *fakeStore) Release(ctx context.Context, g lease.Grant, next string, unu
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.Memory.Release(ctx, g, next, unused)
+	return s.Store.Release(ctx, g, next, unused)
 }
 
 func (s *fakeStore) Close(context.Context) error {
@@ -119,7 +119,7 @@ func file(t *testing.T, text string) string {
 // env sets the given variables and clears the others.
 func env(t *testing.T, vars map[string]string) {
 	t.Helper()
-	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.TTLVar, setup.MaxBlocksVar, setup.StrictVar} {
+	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.TTLVar, setup.StrictVar} {
 		t.Setenv(name, vars[name])
 	}
 }
@@ -150,7 +150,7 @@ func fromEnv(t *testing.T, vars map[string]string) *setup.IDs {
 func quiet(t *testing.T) { reported(t) }
 
 func TestFleet(t *testing.T) {
-	g := fromEnv(t, fleet(t, "setup-test://host", setup.TTLVar, "1m", setup.MaxBlocksVar, "2"))
+	g := fromEnv(t, fleet(t, "setup-test://host", setup.TTLVar, "1m"))
 	id, _ := g.NewIDs(t.Context()) // the first one is already leased
 	info := traceid.Inspect(g.Keyring(), id)
 	if opened.url != "setup-test://host" || info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
@@ -183,7 +183,7 @@ func TestOwnSecret(t *testing.T) {
 	if !traceid.Inspect(randflake.NewKeyring(codec), id).Agree || !traceid.Inspect(g.Keyring(), id).Agree {
 		t.Error("the ID, or the keyring, is not of the directory's secret")
 	}
-	if d, err := own.Describe(t.Context()); err != nil || d.LongestTTL != 90*time.Second {
+	if d, err := own.Describe(t.Context()); err != nil || d.LongestTTL != lease.MaxTTL {
 		t.Errorf("the store is described as %+v, %v", d, err)
 	}
 }
@@ -413,9 +413,6 @@ func TestBadValues(t *testing.T) {
 		{"TTL too long", fleet(setup.TTLVar, "24h0m1s"), "TRACEFLAKE_TTL=24h0m1s: want a duration from 2s to 24h"},
 		{"TTL without a unit", fleet(setup.TTLVar, "10"), `TRACEFLAKE_TTL="10": want a duration from 2s to 24h`},
 		{"TTL of zero", fleet(setup.TTLVar, "0s"), `TRACEFLAKE_TTL="0s": want a duration from 2s to 24h`},
-		{"no blocks", fleet(setup.MaxBlocksVar, "0"), `TRACEFLAKE_MAX_BLOCKS="0": want a number of at least 1`},
-		{"fewer blocks", fleet(setup.MaxBlocksVar, "-1"), "TRACEFLAKE_MAX_BLOCKS=-1: want a number of at least 1"},
-		{"too many blocks", fleet(setup.MaxBlocksVar, "99999999999999999999"), "want a number of at least 1"},
 		{"undecided", fleet(setup.StrictVar, "perhaps"), `TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
 		{"a directory with a fleet's secret", map[string]string{setup.StoreVar: own, setup.SecretFileVar: good},
 			"has a secret of its own; unset this variable"},
@@ -446,7 +443,7 @@ func TestBadValues(t *testing.T) {
 func TestBounds(t *testing.T) {
 	for want, vars := range map[setup.Config]map[string]string{
 		{Store: "file:x", TTL: 2 * time.Second, Strict: true}: {setup.TTLVar: "2s", setup.StrictVar: "true"},
-		{Store: "file:x", TTL: lease.MaxTTL, MaxBlocks: 1}:    {setup.TTLVar: "24h", setup.MaxBlocksVar: "1", setup.StrictVar: "0"},
+		{Store: "file:x", TTL: lease.MaxTTL}:                  {setup.TTLVar: "24h", setup.StrictVar: "0"},
 	} {
 		vars[setup.StoreVar] = "file:x"
 		env(t, vars)

@@ -65,7 +65,11 @@ func start(t *testing.T) (*metric.ManualReader, *prometheus.Registry) {
 		t.Fatal(err)
 	}
 	provider := metric.NewMeterProvider(metric.WithReader(reader), metric.WithReader(exporter))
-	keeper, err := lease.Start(t.Context(), new(driver.Memory), codec, lease.WithMeterProvider(provider))
+	store, err := driver.New(new(driver.Memory), driver.Layout{Name: "memory", BlocksPerPage: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper, err := lease.Start(t.Context(), store, codec, lease.WithMeterProvider(provider))
 	if err != nil {
 		t.Fatal(err)
 	}

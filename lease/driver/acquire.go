@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -10,8 +11,8 @@ import (
 )
 
 // Acquire implements [lease.Store]. It is two requests if the first page in the
-// nonce's order has a free block and no one else writes it at this moment.
-// Without a free block it reads every page.
+// nonce's order has a free block and no one else writes it at this moment, and a third one unless
+// it is the first call after a Describe. Without a free block it reads every page.
 //
 // Each nonce has its own order of the pages and takes a block on the first one
 // that offers one. So a request that is repeated finds its block again, unless a
@@ -22,43 +23,49 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 	if err := CheckRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, err
 	}
-	c, err := s.setup(ctx)
+	c, err := s.ready(ctx)
 	if err != nil {
 		return lease.Grant{}, err
 	}
 	r = Shorten(r, c.Description)
 	order := c.order(r.Nonce)
 	for number := order[0]; ; {
-		var b Block
-		full := false
-		err := s.updatePage(ctx, c, number, r.Nonce, func(p *page, repeated bool) (bool, error) {
-			var ok bool
-			b, ok = p.offer(r)
-			switch full = !ok; {
-			case b.Nonce == r.Nonce:
-				return false, nil
-			case repeated: // and somebody else has the block by now
-				return false, errRepeated
-			case full:
-				return false, nil
-			}
-			if err := CheckRequest(r, latest(p.now)); err != nil {
-				return false, err
-			}
-			if b, err = b.Acquire(r); err != nil {
-				return false, err
-			}
-			p.put(b)
-			return true, nil
-		})
-		if err != nil {
-			return lease.Grant{}, err
-		}
-		if !full {
-			return lease.Grant(b), nil
+		g, err := s.acquire(ctx, c, number, r)
+		if !errors.Is(err, lease.ErrNoFreeNode) {
+			return g, err
 		}
 		if number, err = s.search(ctx, c, r, order); err != nil {
 			return lease.Grant{}, err
+		}
+	}
+}
+
+// acquire grants a block of one page. Errors: [lease.ErrNoFreeNode] if the page has none.
+func (s *store) acquire(ctx context.Context, c *config, number int, r lease.Request) (lease.Grant, error) {
+	e := s.editPage(c, number, r.Nonce)
+	for {
+		p, err := e.read(ctx)
+		if err != nil && !errors.Is(err, errRepeated) {
+			return lease.Grant{}, err
+		}
+		b, ok := p.offer(r)
+		switch {
+		case b.Nonce == r.Nonce:
+			return lease.Grant(b), nil
+		case err != nil: // and another client has the block by now
+			return lease.Grant{}, err
+		case !ok:
+			return lease.Grant{}, lease.ErrNoFreeNode
+		}
+		if err := CheckRequest(r, latest(p.now)); err != nil {
+			return lease.Grant{}, err
+		}
+		if b, err = b.Acquire(r); err != nil {
+			return lease.Grant{}, err
+		}
+		p.put(b)
+		if done, err := e.write(ctx, p); done || err != nil {
+			return lease.Grant(b), err
 		}
 	}
 }
@@ -118,14 +125,10 @@ func (s *store) search(ctx context.Context, c *config, r lease.Request, order []
 // readAll returns pages, in the same order. It does not read those whose data
 // was listed.
 func (s *store) readAll(ctx context.Context, c *config, numbers []int, listed map[string]Object) ([]*page, error) {
-	all := make([]*page, len(numbers))
-	err := s.each(ctx, numbers, func(ctx context.Context, i, number int) (err error) {
+	return each(ctx, numbers, func(ctx context.Context, number int) (*page, error) {
 		if o := listed[pageName(number)]; o.Data != nil {
-			all[i], err = parse(c, number, o)
-		} else {
-			all[i], err = s.read(ctx, c, number)
+			return parse(c, number, o)
 		}
-		return err
+		return s.read(ctx, c, number)
 	})
-	return all, err
 }

@@ -17,7 +17,7 @@ func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	if err != nil {
 		return nil, err
 	}
-	listed, err := s.server.List(ctx)
+	listed, err := s.objects.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -33,26 +33,50 @@ func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	return blocks, nil
 }
 
-// Raise implements [lease.Admin]. It reads and writes every page.
+// Raise implements [lease.Admin]. It marks the store as incomplete, reads and writes every page, and
+// marks it as complete again. No client acquires a block in between, even if the raise is
+// interrupted, until it is repeated.
 func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "raise")
 	if err := CheckRaise(until); err != nil {
 		return time.Time{}, err
 	}
-	c, err := s.amend(ctx, func(c *config, now time.Time) bool {
-		if now = latest(now); now.IsZero() {
+	for e := s.edit(configName); ; {
+		c, err := e.readConfig(ctx)
+		if err != nil {
+			return time.Time{}, err
+		}
+		now := latest(e.now)
+		if now.IsZero() {
 			now = time.Now()
 		}
-		was := c.Raised
-		c.Raised = RaiseTo(c.Description, until, now)
-		return !c.Raised.Equal(was)
-	})
-	if err != nil {
-		return time.Time{}, err
+		to := RaiseTo(c.Description, until, now)
+		begun := to.Equal(c.Raised)
+		if begun {
+			if err := s.raisePages(ctx, c); err != nil || !c.Raising {
+				return to, err
+			}
+		}
+		c.Raised, c.Raising = to, !begun
+		if done, err := e.writeConfig(ctx, c); err != nil || done && begun {
+			return to, err
+		}
 	}
-	return c.Raised, s.each(ctx, c.numbers(), func(ctx context.Context, _, number int) error {
-		return s.updatePage(ctx, c, number, "", func(p *page, _ bool) (bool, error) { return p.raise(c.Raised), nil })
+}
+
+func (s *store) raisePages(ctx context.Context, c *config) error {
+	_, err := each(ctx, c.numbers(), func(ctx context.Context, number int) (none struct{}, _ error) {
+		for e := s.editPage(c, number, ""); ; {
+			p, err := e.read(ctx)
+			if err != nil || !p.raise(c.Raised) {
+				return none, err
+			}
+			if done, err := e.write(ctx, p); done || err != nil {
+				return none, err
+			}
+		}
 	})
+	return err
 }
 
 // raise raises every block of the page. It reports whether there was one to raise.
@@ -70,13 +94,13 @@ func (p *page) raise(until time.Time) (raised bool) {
 // atOnce is how many requests a call makes at once.
 const atOnce = 32
 
-// each calls f with the index and the number of each page, several at once, and returns the first
-// error, after which it makes no further calls.
-func (s *store) each(ctx context.Context, numbers []int, f func(ctx context.Context, i, number int) error) error {
+// each calls f for each page, several at once, and returns the results in the order of the pages, or
+// the first error, after which it makes no further calls.
+func each[T any](ctx context.Context, numbers []int, f func(ctx context.Context, number int) (T, error)) ([]T, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	results, slots := make([]T, len(numbers)), make(chan struct{}, atOnce)
 	for i, number := range numbers {
 		slots <- struct{}{}
 		if ctx.Err() != nil {
@@ -84,18 +108,19 @@ func (s *store) each(ctx context.Context, numbers []int, f func(ctx context.Cont
 		}
 		all.Go(func() {
 			defer func() { <-slots }()
-			if err := f(ctx, i, number); err != nil {
+			result, err := f(ctx, number)
+			if results[i] = result; err != nil {
 				cancel(err)
 			}
 		})
 	}
 	all.Wait()
-	return context.Cause(ctx)
+	return results, context.Cause(ctx)
 }
 
 // Time implements [lease.Admin]. It is one request.
 func (s *store) Time(ctx context.Context) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "time")
-	o, err := s.server.Read(ctx, configName)
+	o, err := s.objects.Read(ctx, configName)
 	return o.Time, err
 }

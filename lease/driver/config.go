@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -23,6 +25,8 @@ type config struct {
 	BlocksPerPage uint32
 	// Complete is set when every page exists.
 	Complete bool
+	// Raising is set from the beginning of a raise until every page was raised.
+	Raising bool
 	// Writes makes every state of the object another one.
 	Writes uint64
 }
@@ -42,60 +46,119 @@ func (c *config) numbers() (numbers []int) {
 
 // blocks returns the nodes of a page.
 func (c *config) blocks(number int) NodeRange {
-	size := c.BlocksPerPage * c.BlockSize
-	first := max(uint32(number)*size, c.First)
-	end := min((uint32(number)+1)*size, c.First+c.Nodes)
-	return NodeRange{First: first, Nodes: end - first, BlockSize: c.BlockSize}
+	size := uint64(c.BlocksPerPage) * uint64(c.BlockSize)
+	first := max(uint64(number)*size, uint64(c.First))
+	end := min((uint64(number)+1)*size, uint64(c.First+c.Nodes))
+	return NodeRange{First: uint32(first), Nodes: uint32(end - first), BlockSize: c.BlockSize}
+}
+
+// used is the store that a client uses. Until its first call other than Describe it follows what
+// Describe finds, so that an operator may replace a store that the process refuses.
+type used struct {
+	mu    sync.Mutex
+	c     *config
+	bound bool
+	fresh bool // Describe found it complete, and no Acquire was made since
+}
+
+// config returns the store in use, or nil, and binds the client to it.
+func (u *used) config() *config {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.bound = u.bound || u.c != nil
+	return u.c
+}
+
+// unread returns the store in use if Describe has just read it, or nil.
+func (u *used) unread() *config {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.fresh {
+		return nil
+	}
+	u.bound, u.fresh = true, false
+	return u.c
+}
+
+// accept compares a configuration that was read, or the error of that, with the store in use.
+func (u *used) accept(c *config, err error, describes bool) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.bound && c.ID == "" && errors.Is(err, lease.ErrNoStore):
+		return fmt.Errorf("%w: the object %q is gone", lease.ErrReplaced, configName)
+	case err != nil:
+		return err
+	case u.c == nil, !u.bound && u.c.ID != c.ID:
+		kept := *c // the caller may change its own
+		u.c = &kept
+	case u.c.ID != c.ID:
+		return fmt.Errorf("%w: it has the ID %s, and had %s", lease.ErrReplaced, c.ID, u.c.ID)
+	}
+	u.bound, u.fresh = u.bound || !describes, describes && !c.Raising
+	return nil
 }
 
 // setup returns the store's configuration as this client first read it: the nodes and their pages
 // never change.
 func (s *store) setup(ctx context.Context) (*config, error) {
-	if c := s.used.Load(); c != nil {
+	if c := s.used.config(); c != nil {
 		return c, nil
 	}
-	_, err := s.readConfig(ctx)
-	return s.used.Load(), err
+	return s.readConfig(ctx, false)
 }
 
-func (s *store) readConfig(ctx context.Context) (*config, error) {
-	o, err := s.server.Read(ctx, configName)
+// ready returns the configuration of a store that grants leases.
+func (s *store) ready(ctx context.Context) (*config, error) {
+	if c := s.used.unread(); c != nil {
+		return c, nil
+	}
+	c, err := s.readConfig(ctx, false)
+	if err == nil && c.Raising {
+		err = raising(c)
+	}
+	return c, err
+}
+
+func (s *store) readConfig(ctx context.Context, describes bool) (*config, error) {
+	o, err := s.objects.Read(ctx, configName)
 	if err != nil {
 		return &config{}, err
 	}
-	return s.parseConfig(o)
+	c, err := parseConfig(o)
+	return c, s.used.accept(c, err, describes)
 }
 
 // parseConfig reads the object that describes the store. If the creation was interrupted it returns
 // both the description and an error.
-func (s *store) parseConfig(o Object) (*config, error) {
+func parseConfig(o Object) (*config, error) {
 	c := &config{}
 	if o.Version == "" {
-		if s.used.Load() != nil {
-			return c, fmt.Errorf("%w: the object %q is gone", lease.ErrReplaced, configName)
-		}
 		return c, lease.ErrNoStore
 	}
 	if _, err := open(configName, o.Data, c); err != nil {
 		return c, err
 	}
 	if err := CheckDescription(c.Description); err != nil || c.BlocksPerPage < 1 || c.BlocksPerPage > randflake.MaxNode+1 {
-		return c, fmt.Errorf("%w: %s: %d blocks on a page, %w", ErrEdited, configName, c.BlocksPerPage, err)
+		return &config{}, fmt.Errorf("%w: %s: %d blocks on a page, %w", ErrEdited, configName, c.BlocksPerPage, err)
 	}
 	if !c.Complete {
 		return c, fmt.Errorf("%w; the creation of the store %s was interrupted: run the same command again", lease.ErrNoStore, c.ID)
 	}
-	first := *c // which a caller may change
-	if !s.used.CompareAndSwap(nil, &first) && s.used.Load().ID != c.ID {
-		return c, fmt.Errorf("%w: it has the ID %s, and had %s", lease.ErrReplaced, c.ID, s.used.Load().ID)
-	}
 	return c, nil
+}
+
+func raising(c *config) error {
+	return fmt.Errorf("%w, to %s", lease.ErrRaising, text(c.Raised))
 }
 
 // Describe implements [lease.Store]. It is one request.
 func (s *store) Describe(ctx context.Context) (_ lease.Description, err error) {
 	defer s.failed(ctx, &err, "describe")
-	c, err := s.readConfig(ctx)
+	c, err := s.readConfig(ctx, true)
+	if err == nil && c.Raising {
+		err = raising(c)
+	}
 	return c.Description, err
 }
 
@@ -110,70 +173,74 @@ func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 	if err != nil {
 		return err
 	}
-	begun := false
-	step := func(o Object, _ bool) ([]byte, error) {
-		c, err := s.parseConfig(o)
-		switch {
-		case c.ID != "" && c.ID != d.ID:
-			return nil, fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.ID, c.Created.Format(time.RFC3339))
-		case !errors.Is(err, lease.ErrNoStore): // it exists, or is damaged
-			return nil, err
-		case o.Version != "":
-			if err := s.createPages(ctx, c); err != nil {
-				return nil, err
-			}
-			c.Complete = true
-		case stray != "":
-			return nil, fmt.Errorf("%w: its pages are here, such as %s, but the object %q is gone: put it back, or create a new store elsewhere",
-				lease.ErrExists, stray, configName)
-		case begun:
-			return nil, fmt.Errorf("%w: the server acknowledged the object %q, which is not there", lease.ErrMisconfigured, configName)
-		default:
-			if s.layout.Probe {
-				if err := probe(ctx, s.server); err != nil {
-					return nil, err
-				}
-			}
-			begun = true
-			c = &config{Format: format, Description: d, BlocksPerPage: s.layout.BlocksPerPage}
-		}
-		return c.bytes()
-	}
-	for range 2 { // it is begun, if nobody has, and then completed
-		if err := s.update(ctx, configName, step); err != nil {
+	for e, begun := s.edit(configName), false; ; begun = true {
+		o, err := e.get(ctx)
+		if err != nil {
 			return err
 		}
+		c, err := parseConfig(o)
+		switch {
+		case c.ID != "" && c.ID != d.ID:
+			return fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.ID, c.Created.Format(time.RFC3339))
+		case !errors.Is(err, lease.ErrNoStore): // it exists, or is damaged
+			return err
+		case o.Version != "":
+			c.Complete = true
+			err = s.createPages(ctx, c)
+		case begun:
+			err = fmt.Errorf("%w: the server acknowledged the object %q, which is not there", lease.ErrMisconfigured, configName)
+		default:
+			c = &config{Format: format, Description: d, BlocksPerPage: s.layout.BlocksPerPage}
+			err = s.mayBegin(ctx, stray)
+		}
+		if err != nil {
+			return err
+		}
+		if done, err := e.writeConfig(ctx, c); err != nil || done && c.Complete {
+			return err
+		}
+	}
+}
+
+// mayBegin refuses to create a store where pages of another one are, or on a server that is unfit.
+func (s *store) mayBegin(ctx context.Context, stray string) error {
+	if stray != "" {
+		return fmt.Errorf("%w: its pages are here, such as %s, but the object %q is gone: put it back, or create a new store elsewhere",
+			lease.ErrExists, stray, configName)
+	}
+	if s.layout.Probe {
+		return probe(ctx, s.objects)
 	}
 	return nil
 }
 
 // stray returns the name of a page, if there is one.
 func (s *store) stray(ctx context.Context) (string, error) {
-	listed, err := s.server.List(ctx)
-	for name := range listed {
-		if strings.HasPrefix(name, pagePrefix) {
-			return name, err
-		}
+	listed, err := s.objects.List(ctx)
+	names := slices.Sorted(maps.Keys(listed))
+	if i, _ := slices.BinarySearch(names, pagePrefix); i < len(names) && strings.HasPrefix(names[i], pagePrefix) {
+		return names[i], err
 	}
 	return "", err
 }
 
 func (s *store) createPages(ctx context.Context, c *config) error {
-	return s.each(ctx, c.numbers(), func(ctx context.Context, _, number int) error {
+	_, err := each(ctx, c.numbers(), func(ctx context.Context, number int) (o Object, err error) {
 		p := &page{pageHeader: pageHeader{Format: format, Store: c.ID, Number: number}, nodes: c.blocks(number)}
 		if !c.Raised.IsZero() {
 			p.raise(c.Raised)
 		}
 		data, err := p.bytes("")
 		if err != nil {
-			return err
+			return o, err
 		}
-		_, err = s.server.Write(ctx, pageName(number), data, "")
+		o, err = s.objects.Write(ctx, pageName(number), data, "")
 		if errors.Is(err, ErrChanged) { // another operator, or an earlier try
 			_, err = s.read(ctx, c, number)
 		}
-		return err
+		return o, err
 	})
+	return err
 }
 
 // bytes returns the object's next state as it is stored.
@@ -182,15 +249,23 @@ func (c *config) bytes() ([]byte, error) {
 	return seal(c)
 }
 
-// amend changes the description of the store, unless change finds nothing to change.
-func (s *store) amend(ctx context.Context, change func(c *config, now time.Time) bool) (c *config, err error) {
-	err = s.update(ctx, configName, func(o Object, _ bool) ([]byte, error) {
-		if c, err = s.parseConfig(o); err != nil || !change(c, o.Time) {
-			return nil, err
-		}
-		return c.bytes()
-	})
-	return c, err
+// readConfig is the first step of a change of the description.
+func (e *edit) readConfig(ctx context.Context) (*config, error) {
+	o, err := e.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := parseConfig(o)
+	return c, e.s.used.accept(c, err, false)
+}
+
+// writeConfig is its second step.
+func (e *edit) writeConfig(ctx context.Context, c *config) (done bool, err error) {
+	data, err := c.bytes()
+	if err != nil {
+		return false, err
+	}
+	return e.set(ctx, data)
 }
 
 // AddSecret implements [lease.Admin].
@@ -199,12 +274,14 @@ func (s *store) AddSecret(ctx context.Context, fingerprint string) (err error) {
 	if err := CheckFingerprint(fingerprint); err != nil {
 		return err
 	}
-	_, err = s.amend(ctx, func(c *config, _ time.Time) bool {
-		if slices.Contains(c.Secrets, fingerprint) {
-			return false
+	for e := s.edit(configName); ; {
+		c, err := e.readConfig(ctx)
+		if err != nil || slices.Contains(c.Secrets, fingerprint) {
+			return err
 		}
 		c.Secrets = append(c.Secrets, fingerprint)
-		return true
-	})
-	return err
+		if done, err := e.writeConfig(ctx, c); done || err != nil {
+			return err
+		}
+	}
 }

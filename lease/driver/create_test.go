@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // other describes another store.
@@ -27,7 +27,7 @@ func other() lease.Description {
 func TestInterruptedCreate(t *testing.T) {
 	for _, made := range []bool{false, true} {
 		for at := 0; ; at++ {
-			server, n := new(leasetest.Server), 0
+			server, n := new(counted), 0
 			err := client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
 				if n++; n <= at {
 					return do()
@@ -77,7 +77,7 @@ func TestInterruptedCreate(t *testing.T) {
 func TestCreateMeetsCreate(t *testing.T) {
 	for _, d := range []lease.Description{describe(few(8)), other()} {
 		for at, met := 0, true; met; at++ {
-			server, n := new(leasetest.Server), 0
+			server, n := new(counted), 0
 			var granted lease.Grant
 			var second error
 			first := client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
@@ -107,7 +107,7 @@ func TestCreateMeetsCreate(t *testing.T) {
 // before its time is granted once one of them is acknowledged.
 func TestRaiseMeetsRaise(t *testing.T) {
 	now := t0
-	server := &leasetest.Server{Now: func() time.Time { return now }}
+	server := &counted{Memory: driver.Memory{Clock: func() time.Time { return now }}}
 	for at, met := 0, true; met; at++ {
 		now = now.Add(2 * lease.MaxTTL) // the last raise is over
 		until := now.Add(lease.MaxTTL)
@@ -139,6 +139,70 @@ func TestRaiseMeetsRaise(t *testing.T) {
 	}
 }
 
+// After a raise that was interrupted at any request, nobody is granted a block until it is repeated,
+// neither a new process nor one that knows the store. Leases that are held go on.
+func TestInterruptedRaise(t *testing.T) {
+	for at := 0; ; at++ {
+		server, n := new(counted), 0
+		known, until := open(server, 2, few(8)), t0.Add(time.Hour)
+		g := mustAcquire(t, known, request(t0))
+		_, err := client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
+			if n++; n == at+1 {
+				return answer{err: errLost}
+			}
+			return do()
+		}}), 2).Raise(t.Context(), until)
+		if err == nil {
+			return // it was not interrupted
+		}
+		wantErr(t, "raise", err, errLost)
+		if _, err := known.Get(t.Context(), g.Node); err != nil {
+			t.Errorf("request %d: get: %v", at, err)
+		}
+		if at >= 2 { // the mark was written
+			_, err := known.Acquire(t.Context(), request(until.Add(time.Minute)))
+			wantErr(t, "acquire", err, lease.ErrRaising)
+			s := client(server, 2)
+			_, err = s.Describe(t.Context())
+			wantErr(t, "describe", err, lease.ErrRaising)
+			_, err = s.Acquire(t.Context(), request(until.Add(time.Minute)))
+			wantErr(t, "acquire by a new process", err, lease.ErrRaising)
+		}
+		if got, err := client(server, 2).Raise(t.Context(), until); err != nil || !got.Equal(until) {
+			t.Fatalf("request %d: repeated: %s, %v", at, got, err)
+		}
+		blocks, err := known.List(t.Context())
+		lower := slices.ContainsFunc(blocks, func(b lease.Grant) bool { return b.End.Before(until) })
+		if err != nil || len(blocks) != 8 || lower {
+			t.Errorf("request %d: %+v, %v; want 8 blocks, raised to %s", at, blocks, err, until)
+		}
+		mustAcquire(t, known, request(until))
+	}
+}
+
+// A process that has only looked at a store takes the one that an operator puts in its place. Once it
+// has used one, it refuses another.
+func TestReplacedBeforeUse(t *testing.T) {
+	server := new(counted)
+	s := open(server, 2, few(8))
+	server.Delete("")
+	_, err := s.Describe(t.Context())
+	wantErr(t, "describe", err, lease.ErrNoStore)
+	if err := client(server, 2).Create(t.Context(), other()); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := s.Describe(t.Context()); err != nil || d.ID != other().ID {
+		t.Errorf("describe: %s, %v, want the new store", d.ID, err)
+	}
+	mustAcquire(t, s, request(t0))
+	server.Delete("")
+	_, err = s.Describe(t.Context())
+	wantErr(t, "describe", err, lease.ErrReplaced)
+	open(server, 2, few(8))
+	_, err = s.Describe(t.Context())
+	wantErr(t, "describe", err, lease.ErrReplaced)
+}
+
 // A raise is repeated only while nothing can have been granted after it: not even to a client that is as
 // far ahead as the server's clock allows, which sends whole seconds.
 func TestRaiseIsOver(t *testing.T) {
@@ -146,7 +210,7 @@ func TestRaiseIsOver(t *testing.T) {
 		30 * time.Second: true, lease.MaxClockAhead + 100*time.Millisecond: true, lease.MaxClockAhead + 2*time.Second: false,
 	} {
 		now := t0
-		s := open(&leasetest.Server{Now: func() time.Time { return now }}, 2, few(2))
+		s := open(&counted{Memory: driver.Memory{Clock: func() time.Time { return now }}}, 2, few(2))
 		until, err := s.Raise(t.Context(), t0.Add(time.Hour))
 		now = until.Add(-left)
 		again, failed := s.Raise(t.Context(), now.Add(2*time.Hour))
@@ -158,7 +222,7 @@ func TestRaiseIsOver(t *testing.T) {
 
 // Where objects are lost, nothing is created again, and the error says what to do.
 func TestLostObjects(t *testing.T) {
-	server := &leasetest.Server{}
+	server := &counted{}
 	lose := func(prefix string) (old driver.Store, g lease.Grant) {
 		server.Delete("")
 		old = open(server, 2, few(8))
@@ -215,7 +279,7 @@ func TestLostObjects(t *testing.T) {
 // A change that others always precede ends with an error, even if its context has no deadline.
 func TestOthersAlwaysWriteFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &leasetest.Server{}
+		server := &counted{}
 		n, written := 0, regexp.MustCompile(`"Writes":\d+`)
 		s := client(oneAtATime(writes(server, func(m *message, do func() answer) answer {
 			if n++; m.version != "" {
@@ -253,21 +317,21 @@ func TestOtherAnswers(t *testing.T) {
 		"the old version": func(m *message) driver.Object { return driver.Object{Version: m.version} },
 		"no object":       func(*message) driver.Object { return driver.Object{} },
 	} {
-		server := &leasetest.Server{}
+		server := &counted{}
 		open(server, 2, few(2))
 		s := client(writes(server, func(m *message, _ func() answer) answer { return answer{object: o(m)} }), 2)
 		_, err := s.Acquire(t.Context(), request(t0))
 		wantErr(t, name, err, driver.ErrAltered)
 		wantUnknown(t, name, err)
 	}
-	wantErr(t, "create with a probe", probed(t.Context(), writes(&leasetest.Server{}, func(m *message, do func() answer) answer {
+	wantErr(t, "create with a probe", probed(t.Context(), writes(&counted{}, func(m *message, do func() answer) answer {
 		m.data = bytes.ToUpper(m.data)
 		a := do()
 		a.object.Data = m.data
 		return a
 	})), driver.ErrAltered)
 	// One that says nothing, and stores nothing, is found out by Create.
-	swallows := client(writes(&leasetest.Server{}, func(*message, func() answer) answer {
+	swallows := client(writes(&counted{}, func(*message, func() answer) answer {
 		return answer{object: driver.Object{Version: "next"}}
 	}), 2)
 	wantErr(t, "create", swallows.Create(t.Context(), other()), lease.ErrMisconfigured)
@@ -275,9 +339,9 @@ func TestOtherAnswers(t *testing.T) {
 
 func TestLayout(t *testing.T) {
 	for perPage, good := range map[uint32]bool{0: false, 1: true, 1 << 17: true, 1<<17 + 1: false, 1<<32 - 1: false} {
-		_, err := driver.New(&leasetest.Server{}, driver.Layout{Name: "teststore", BlocksPerPage: perPage})
+		_, err := driver.New(&counted{}, driver.Layout{Name: "teststore", BlocksPerPage: perPage})
 		if good {
-			mustAcquire(t, open(&leasetest.Server{}, perPage, driver.NodeRange{Nodes: 1 << 17, BlockSize: 1 << 12}), request(t0))
+			mustAcquire(t, open(&counted{}, perPage, driver.NodeRange{Nodes: 1 << 17, BlockSize: 1 << 12}), request(t0))
 		} else {
 			wantErr(t, fmt.Sprint(perPage, " blocks on a page"), err, lease.ErrInvalidRequest)
 		}

@@ -6,11 +6,11 @@ import (
 )
 
 // Order returns the order in which an Acquire with a nonce tries the driver.
-func Order(s Store, nonce string) []int { return s.(*store).used.Load().order(nonce) }
+func Order(s Store, nonce string) []int { return s.(*store).used.config().order(nonce) }
 
 // Sealed returns an object that was edited, with the right checksum.
 func Sealed(data []byte) []byte {
-	lines := data[:1+bytes.LastIndexByte(data[:len(data)-1], '\n')]
+	lines := data[:1+bytes.LastIndexByte(bytes.TrimRight(data, "\n"), '\n')]
 	last, err := json.Marshal(sumOf(lines))
 	if err != nil {
 		panic(err)

@@ -51,8 +51,8 @@ type Embedded interface {
 }
 
 // Ensure returns the codec of an embedded store's own secret. It creates the store if it is missing,
-// for every node and leases of up to longestTTL, or completes it. Several processes may do so at once.
-func Ensure(ctx context.Context, s Embedded, longestTTL time.Duration) (_ *randflake.Codec, err error) {
+// for every node and leases of any TTL, or completes it. Several processes may do so at once.
+func Ensure(ctx context.Context, s Embedded) (_ *randflake.Codec, err error) {
 	for range 3 { // another process may create it first, and end before it is complete
 		var d lease.Description
 		if d, err = s.Describe(ctx); err == nil {
@@ -60,7 +60,7 @@ func Ensure(ctx context.Context, s Embedded, longestTTL time.Duration) (_ *randf
 		}
 		if errors.Is(err, lease.ErrNoStore) {
 			if err = nil; d.ID == "" { // otherwise another process has begun
-				d, err = NewDescription(lease.Description{Created: time.Now(), LongestTTL: longestTTL})
+				d, err = NewDescription(lease.Description{Created: time.Now(), LongestTTL: lease.MaxTTL})
 			}
 			if err == nil {
 				err = s.Create(ctx, d)

@@ -22,14 +22,13 @@ const format = 3
 // was written.
 var ErrEdited = errors.New("the object was edited or damaged")
 
-// page is a page as it is stored, with what the server said of it.
+// page is a stored page, and the time at which the server sent it.
 type page struct {
 	pageHeader
 	Blocks []Block // those that were written, in order
 
-	version string
-	now     time.Time // the server's
-	nodes   NodeRange
+	now   time.Time // the server's, or zero
+	nodes NodeRange
 }
 
 // pageHeader is the first line of a page.
@@ -44,8 +43,7 @@ type pageHeader struct {
 	Recent []string
 }
 
-// maxRecent is more writes than others make before a client whose write was
-// refused reads the page.
+// maxRecent bounds the writes that other clients make between a refused write and the next read.
 const maxRecent = 16
 
 const pagePrefix = "page-"
@@ -54,7 +52,7 @@ func pageName(number int) string { return fmt.Sprintf("%s%04d", pagePrefix, numb
 
 // parse reads a page. Every page exists from the store's creation on.
 func parse(c *config, number int, o Object) (*page, error) {
-	p := &page{version: o.Version, now: o.Time, nodes: c.blocks(number)}
+	p := &page{now: o.Time, nodes: c.blocks(number)}
 	name := pageName(number)
 	if o.Version == "" {
 		return nil, fmt.Errorf("%w: the object %q is gone; put it back, then run `traceflake lease raise`", lease.ErrReplaced, name)
@@ -155,12 +153,15 @@ func seal(header any, blocks ...Block) ([]byte, error) {
 
 // open reads the header of an object and returns the lines of its blocks.
 func open(name string, data []byte, first any) (lines [][]byte, err error) {
-	lines = bytes.SplitAfter(append(bytes.TrimSpace(data), '\n'), []byte("\n"))
-	last := len(lines) - 2 // the one after it is empty
+	lines = slices.Collect(bytes.Lines(append(bytes.TrimSpace(data), '\n')))
+	last := len(lines) - 1
 	var h struct{ Format int }
 	if json.Unmarshal(lines[0], &h) == nil && h.Format != format {
 		return nil, fmt.Errorf("%w: %s has format %d, and this version of the library supports %d",
 			lease.ErrSchemaVersion, name, h.Format, format)
+	}
+	if last == 0 {
+		return nil, fmt.Errorf("%w: %s has one line only", ErrEdited, name)
 	}
 	var s sum
 	want := sumOf(bytes.Join(lines[:last], nil))

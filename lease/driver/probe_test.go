@@ -9,7 +9,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // probed creates a store on a server, which it probes.
@@ -24,14 +23,14 @@ func probed(ctx context.Context, s driver.Objects) error {
 // A server whose conditional writes are not what they should be gets nothing but
 // the probe's objects, however often it is asked.
 func TestProbeRefuses(t *testing.T) {
-	accepts := func(f func(unchanged bool) bool) func(*leasetest.Server) driver.Objects {
-		return func(s *leasetest.Server) driver.Objects {
+	accepts := func(f func(unchanged bool) bool) func(*counted) driver.Objects {
+		return func(s *counted) driver.Objects {
 			s.Accepts = func(_ string, unchanged bool) bool { return f(unchanged) }
 			return s
 		}
 	}
 	for name, c := range map[string]struct {
-		flawed func(*leasetest.Server) driver.Objects
+		flawed func(*counted) driver.Objects
 		want   string
 	}{
 		"checks first and writes later": {accepts(func(unchanged bool) bool { time.Sleep(2 * time.Millisecond); return unchanged }),
@@ -43,7 +42,7 @@ func TestProbeRefuses(t *testing.T) {
 		"acknowledges what it forgets": {once, "acknowledged one, and then the object still has"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := new(leasetest.Server)
+			server := new(counted)
 			for range 2 {
 				err := probed(t.Context(), c.flawed(server))
 				wantErr(t, "create", err, lease.ErrMisconfigured)
@@ -61,7 +60,7 @@ func TestProbeRefuses(t *testing.T) {
 
 // early is a server that checks conditions when the first data arrives, and is
 // too quick to be caught by writes that are not held up.
-func early(s *leasetest.Server) driver.Objects {
+func early(s *counted) driver.Objects {
 	s.Accepts = func(string, bool) bool { return true }
 	return writes(s, func(m *message, do func() answer) answer {
 		if o, _ := s.Read(m.ctx, m.name); o.Version != m.version {
@@ -74,7 +73,7 @@ func early(s *leasetest.Server) driver.Objects {
 
 // alone is a server that honours conditions only while another write is in
 // progress.
-func alone(s *leasetest.Server) driver.Objects {
+func alone(s *counted) driver.Objects {
 	s.Accepts = func(string, bool) bool { return true }
 	seen := map[string]int{} // by condition
 	return oneAtATime(writes(s, func(m *message, do func() answer) answer {
@@ -87,7 +86,7 @@ func alone(s *leasetest.Server) driver.Objects {
 }
 
 // once is a server that acknowledges the first write of several, and makes none.
-func once(s *leasetest.Server) driver.Objects {
+func once(s *counted) driver.Objects {
 	seen := map[string]int{}
 	return oneAtATime(writes(s, func(m *message, do func() answer) answer {
 		switch seen[m.version]++; {
@@ -102,7 +101,7 @@ func once(s *leasetest.Server) driver.Objects {
 
 // Probes by many operators at once do not mislead each other.
 func TestProbeAtOnce(t *testing.T) {
-	server := &leasetest.Server{Now: time.Now}
+	server := &counted{Memory: driver.Memory{Clock: time.Now}}
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {
@@ -118,7 +117,7 @@ func TestProbeAtOnce(t *testing.T) {
 func TestProbeIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	wantErr(t, "create", probed(ctx, writes(&leasetest.Server{}, func(m *message, _ func() answer) answer {
+	wantErr(t, "create", probed(ctx, writes(&counted{}, func(m *message, _ func() answer) answer {
 		<-m.ctx.Done()
 		return answer{err: m.ctx.Err()}
 	})), context.DeadlineExceeded)

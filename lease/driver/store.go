@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -25,31 +24,36 @@ type Layout struct {
 	Probe bool
 }
 
-// store keeps leases on the pages of a [Objects].
+// store keeps leases on pages, each of which is an object.
 type store struct {
-	server waiter
-	layout Layout
-	used   atomic.Pointer[config] // of the store in use; nil until it has been described
+	objects waiter
+	layout  Layout
+	used    used
 }
 
 var _ Store = (*store)(nil)
 
-// New returns a store that keeps leases on the pages of a server. It makes no request. The error
-// wraps [lease.ErrInvalidRequest]: BlocksPerPage is out of range.
-func New(server Objects, layout Layout) (Store, error) {
+// New returns a store that keeps leases in objects. It makes no request. The error wraps
+// [lease.ErrInvalidRequest]: BlocksPerPage is out of range.
+func New(o Objects, layout Layout) (Store, error) {
 	if layout.BlocksPerPage < 1 || layout.BlocksPerPage > randflake.MaxNode+1 {
 		return nil, fmt.Errorf("%s: %w: %d blocks on a page, want 1 to %d",
 			layout.Name, lease.ErrInvalidRequest, layout.BlocksPerPage, randflake.MaxNode+1)
 	}
-	return &store{server: waiter{server}, layout: layout}, nil
+	return &store{objects: waiter{o}, layout: layout}, nil
 }
+
+// closeTime is how long Close waits at most: some clients wait for a server that does not answer.
+const closeTime = time.Second
 
 // Close implements [Store].
 func (s *store) Close(ctx context.Context) error {
-	c, ok := s.server.Objects.(io.Closer)
+	c, ok := s.objects.Objects.(io.Closer)
 	if !ok {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close() }()
 	select {
@@ -101,21 +105,20 @@ func (s *store) change(ctx context.Context, node uint32, nonce string, rule func
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	var after Block
-	err = s.updatePage(ctx, c, c.page(node), nonce, func(p *page, repeated bool) (bool, error) {
-		if repeated {
-			return false, errRepeated
+	for e := s.editPage(c, c.page(node), nonce); ; {
+		p, err := e.read(ctx)
+		if err != nil {
+			return lease.Grant{}, err
 		}
-		if after, err = rule(c, p, p.get(node)); err != nil {
-			return false, err
+		b, err := rule(c, p, p.get(node))
+		if err != nil {
+			return lease.Grant{}, err
 		}
-		p.put(after)
-		return true, nil
-	})
-	if err != nil {
-		return lease.Grant{}, err
+		p.put(b)
+		if done, err := e.write(ctx, p); done || err != nil {
+			return lease.Grant(b), err
+		}
 	}
-	return lease.Grant(after), nil
 }
 
 // setupFor returns the shape of the store, if a block of it starts at node.
@@ -131,53 +134,87 @@ func (s *store) setupFor(ctx context.Context, node uint32) (*config, error) {
 // no deadline. All tries together take about 10 s.
 const updateTries = 50
 
-// update is every change of an object: it reads the object and writes what next returns, if that is
-// not nil, on condition that the object is still as it was read. Otherwise it begins again.
-func (s *store) update(ctx context.Context, name string, next func(o Object, again bool) ([]byte, error)) error {
-	for try := range updateTries {
-		o, err := s.server.Read(ctx, name)
-		if err != nil {
-			return err
-		}
-		data, err := next(o, try > 0)
-		if err != nil || data == nil {
-			return err
-		}
-		if _, err = s.server.Write(ctx, name, data, o.Version); !errors.Is(err, ErrChanged) {
-			return err
-		}
-		if err := sleep(ctx, rand.N(min(time.Millisecond<<min(try, 10), 500*time.Millisecond))); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%s: another client wrote it first in each of %d attempts", name, updateTries)
+// edit is a change of an object in two steps, a read and a write. They are repeated while other
+// clients write in between.
+type edit struct {
+	s       *store
+	name    string
+	tries   int
+	version string    // as read
+	now     time.Time // the server's, when it was read
 }
 
-// updatePage changes a page by a rule, under a nonce, unless the rule finds nothing to write.
-//
-// If a write was refused, and then the page has its nonce, repeated is true: something between
-// here and the server repeated the write, and the first one was made. Or a copy of this process
-// made it, with the same nonce. Of two copies at most one may be told yes, and this one cannot know
-// which it is. So the rule returns errRepeated, which is not definite.
-func (s *store) updatePage(ctx context.Context, c *config, number int, nonce string, rule func(p *page, repeated bool) (write bool, err error)) error {
-	return s.update(ctx, pageName(number), func(o Object, again bool) ([]byte, error) {
-		p, err := parse(c, number, o)
-		if err != nil {
-			return nil, err
+func (s *store) edit(name string) *edit { return &edit{s: s, name: name} }
+
+func (e *edit) get(ctx context.Context) (Object, error) {
+	switch {
+	case e.tries == updateTries:
+		return Object{}, fmt.Errorf("%s: another client wrote it first in each of %d attempts", e.name, updateTries)
+	case e.tries > 0:
+		if err := sleep(ctx, rand.N(min(time.Millisecond<<min(e.tries, 10), 500*time.Millisecond))); err != nil {
+			return Object{}, err
 		}
-		repeated := again && nonce != "" && (p.has(nonce) || slices.Contains(p.Recent, nonce))
-		if write, err := rule(p, repeated); err != nil || !write {
-			return nil, err
-		}
-		return p.bytes(nonce)
-	})
+	}
+	e.tries++
+	o, err := e.s.objects.Read(ctx, e.name)
+	e.version, e.now = o.Version, o.Time
+	return o, err
+}
+
+// set reports whether the object was written. It was not, without an error, if it has changed since
+// it was read.
+func (e *edit) set(ctx context.Context, data []byte) (done bool, err error) {
+	switch _, err := e.s.objects.Write(ctx, e.name, data, e.version); {
+	case errors.Is(err, ErrChanged):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	e.tries = 0
+	return true, nil
+}
+
+// pageEdit is a change of a page, under a nonce.
+type pageEdit struct {
+	edit
+	c      *config
+	number int
+	nonce  string
+}
+
+func (s *store) editPage(c *config, number int, nonce string) *pageEdit {
+	return &pageEdit{*s.edit(pageName(number)), c, number, nonce}
+}
+
+// read returns the page. It returns errRepeated, too, if a write was refused and then the page has
+// its nonce: something between here and the server repeated the write, and the first one was made.
+// Or a copy of this process made it, with the same nonce. Of two copies at most one may be told yes,
+// and this one cannot know which it is.
+func (e *pageEdit) read(ctx context.Context) (*page, error) {
+	o, err := e.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parse(e.c, e.number, o)
+	if err == nil && e.tries > 1 && e.nonce != "" && (p.has(e.nonce) || slices.Contains(p.Recent, e.nonce)) {
+		err = errRepeated
+	}
+	return p, err
+}
+
+func (e *pageEdit) write(ctx context.Context, p *page) (done bool, err error) {
+	data, err := p.bytes(e.nonce)
+	if err != nil {
+		return false, err
+	}
+	return e.set(ctx, data)
 }
 
 var errRepeated = errors.New("a write was refused, and may have been made: " +
 	"the network repeated it, or a copy of this process has the same nonce")
 
 func (s *store) read(ctx context.Context, c *config, number int) (*page, error) {
-	o, err := s.server.Read(ctx, pageName(number))
+	o, err := s.objects.Read(ctx, pageName(number))
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 func TestRequests(t *testing.T) {
 	kv, prefix := &spy{KV: newClient(t, address(t))}, newPrefix(t)
 	calls.Costs(t, func() (driver.Store, error) { return New(kv, prefix) }, &kv.n, map[string]int64{
-		"start": 1, "acquire": 2, "acquire again": 1, "renew": 2, "get": 1, "release": 2, "list": 1,
+		"start": 1, "acquire": 2, "acquire again": 2, "renew": 2, "get": 1, "release": 2, "list": 1,
 	})
 }
 

@@ -55,7 +55,7 @@ func Open(path string) (driver.Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := driver.Ensure(context.Background(), s, lease.DefaultTTL); err != nil {
+	if _, err := driver.Ensure(context.Background(), s); err != nil {
 		return nil, err
 	}
 	return s, nil

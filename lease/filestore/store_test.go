@@ -104,7 +104,7 @@ func TestFirstUseByProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		codec, err := driver.Ensure(t.Context(), s.(driver.Embedded), lease.DefaultTTL)
+		codec, err := driver.Ensure(t.Context(), s.(driver.Embedded))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestInterruptedCreate(t *testing.T) {
 			}
 			return system.syncNames(root, name)
 		}
-		_, err := driver.Ensure(t.Context(), s, lease.DefaultTTL)
+		_, err := driver.Ensure(t.Context(), s)
 		if !errors.Is(err, killed) {
 			t.Fatalf("after %d writes: %v", writes, err)
 		}
@@ -220,14 +220,14 @@ func TestMissingParent(t *testing.T) {
 	}
 	parent := filepath.Join(t.TempDir(), "a directory")
 	s := unopened(t, filepath.Join(parent, "leases")) // it may be mounted later
-	_, err := driver.Ensure(t.Context(), s, lease.DefaultTTL)
+	_, err := driver.Ensure(t.Context(), s)
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), parent+" does not exist; create it") {
 		t.Errorf("without the parent: %v", err)
 	}
 	if err := os.Mkdir(parent, dirMode); err != nil {
 		t.Fatalf("it was created: %v", err)
 	}
-	if _, err := driver.Ensure(t.Context(), s, lease.DefaultTTL); err != nil {
+	if _, err := driver.Ensure(t.Context(), s); err != nil {
 		t.Error(err)
 	}
 }
@@ -460,7 +460,7 @@ func TestRequests(t *testing.T) {
 		s.Store, err = driver.New(counted{s.objects, &n}, driver.Layout{Name: "filestore: " + path, BlocksPerPage: blocksPerPage})
 		return s, err
 	}, &n, map[string]int64{
-		"start": 1, "acquire": 2, "acquire again": 1, "acquire in vain": 2, "renew": 2, "get": 1, "release": 2, "list": 1,
+		"start": 1, "acquire": 2, "acquire again": 2, "acquire in vain": 3, "renew": 2, "get": 1, "release": 2, "list": 1,
 		"add secret": 2,
 	})
 }

@@ -38,7 +38,7 @@ func TestAnswersAreSynced(t *testing.T) {
 		name  string
 		write func() error
 	}{
-		{"create", func() error { _, err := driver.Ensure(t.Context(), s, lease.DefaultTTL); return err }},
+		{"create", func() error { _, err := driver.Ensure(t.Context(), s); return err }},
 		{"acquire", func() (err error) { g, err = s.Acquire(t.Context(), calls.Request(start)); return err }},
 		{"renew", func() (err error) {
 			g, err = s.Renew(t.Context(), g, calls.Renewal(g))

@@ -116,7 +116,7 @@ func (f *flags) withStore(cmd *cobra.Command, timeout time.Duration, call func(c
 func (f *flags) withDescription(cmd *cobra.Command, timeout time.Duration, call func(context.Context, driver.Store, lease.Description) error) error {
 	return f.withStore(cmd, timeout, func(ctx context.Context, s driver.Store) error {
 		d, err := s.Describe(ctx)
-		if err != nil {
+		if err != nil && !errors.Is(err, lease.ErrRaising) { // which raise finishes
 			return err
 		}
 		return call(ctx, s, d)

@@ -31,6 +31,7 @@ func TestAdvice(t *testing.T) {
 		want string
 	}{
 		{lease.ErrNoStore, "traceflake lease create, if none ever was there"},
+		{lease.ErrRaising, "repeat traceflake lease raise"},
 		{lease.ErrReplaced, "secret file of the store that is there now"},
 		{lease.ErrWrongSecret, "traceflake lease secret add"},
 		{lease.ErrClockAhead, "set this machine's clock"},

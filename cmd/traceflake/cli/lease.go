@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -102,6 +103,9 @@ func blockOf(ctx context.Context, s driver.Store, node uint32) (b lease.Grant, e
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	d, err := s.Describe(ctx)
+	if errors.Is(err, lease.ErrRaising) {
+		err = nil
+	}
 	if err != nil || node < d.First || node-d.First >= d.Nodes {
 		return b, err
 	}

@@ -90,7 +90,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		Main()
 	}
-	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.TTLVar, setup.MaxBlocksVar} {
+	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.TTLVar} {
 		if err := os.Unsetenv(name); err != nil {
 			panic(err)
 		}

@@ -30,14 +30,6 @@ func onPages(perPage uint32, now func() time.Time) Harness {
 	}
 }
 
-func TestMemory(t *testing.T) { Run(t, harness(func() driver.Store { return new(driver.Memory) })) }
-
-func TestMemoryWithClock(t *testing.T) {
-	h := harness(func() driver.Store { return &driver.Memory{Clock: time.Now} })
-	h.KnowsTime = true
-	Run(t, h)
-}
-
 func TestPages(t *testing.T) {
 	for _, perPage := range []uint32{1, 3, 64} {
 		t.Run(fmt.Sprint(perPage, " a page"), func(t *testing.T) { Run(t, onPages(perPage, time.Now)) })
