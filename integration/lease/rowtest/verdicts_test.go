@@ -47,4 +47,3 @@ func judged(tb testing.TB, run func(tb testing.TB)) *verdicts {
 	<-done
 	return v
 }
-
