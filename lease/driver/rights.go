@@ -29,7 +29,7 @@ func CheckRights(ctx context.Context, s Store) error {
 
 // CheckRights implements [Rights].
 func (s *store) CheckRights(ctx context.Context) error {
-	r, ok := s.server.Objects.(Rights)
+	r, ok := s.objects.Objects.(Rights)
 	if !ok {
 		return ErrRightsUnknown
 	}
