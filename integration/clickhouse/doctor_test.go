@@ -1,0 +1,49 @@
+package clickhouse_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/integration/servers/child"
+)
+
+// The doctor is not green over a missing table, an adoption that has stopped halfway, or a missing view,
+// and its advice mends each.
+func TestDoctor(t *testing.T) {
+	path := child.Build(t, child.Traceflake)
+	doctor := func(e *engine, want string) {
+		t.Helper()
+		cmd := exec.Command(path, "doctor")
+		cmd.Env = []string{"TRACEFLAKE_CLICKHOUSE_DSN=" + e.DSN()}
+		out, err := cmd.CombinedOutput()
+		if wrong := strings.HasPrefix(want, "→"); (err != nil) != wrong || !strings.Contains(string(out), want) {
+			t.Errorf("want %s, got %v\n%s", want, err, out)
+		}
+	}
+	command := func(e *engine, args string) {
+		t.Helper()
+		cmd := exec.Command(path, strings.Fields("clickhouse "+args)...)
+		cmd.Env = []string{"TRACEFLAKE_CLICKHOUSE_DSN=" + e.DSN()}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", args, err, out)
+		}
+	}
+	adopted := newEngine(t)
+	doctor(adopted, "→ traceflake clickhouse create")
+	adopted.run(collectorTable("otel_traces"), nil)
+	doctor(adopted, "ok     table")
+	command(adopted, "adopt prepare")
+	doctor(adopted, "→ traceflake clickhouse adopt swap")
+	command(adopted, "adopt swap")
+	doctor(adopted, "ok     adoption     swapped")
+
+	created := newEngine(t)
+	created.creates(clickhouse.Schema{})
+	doctor(created, "ok     table")
+	created.exec("DROP VIEW otel_traces_trace_id_ts")
+	doctor(created, "→ traceflake clickhouse create, which creates what is missing")
+	command(created, "create")
+	doctor(created, "ok     table")
+}
