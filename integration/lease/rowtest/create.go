@@ -69,8 +69,8 @@ func create(tb testing.TB, h Harness) {
 		}
 		described(tb, storage.Client(tb), d)
 		if !d.Raised.IsZero() {
-			if g, err := clients[0].Acquire(ctx, request(d.Raised.Add(-1), time.Minute)); !errors.Is(err, lease.ErrNoFreeNode) {
-				tb.Errorf("acquire before %s, up to which another store may have granted leases: got %+v, %v; want %v", d.Raised, g, err, lease.ErrNoFreeNode)
+			if g, err := clients[0].Acquire(ctx, request(d.Raised.Add(-1), time.Minute)); !errors.Is(err, lease.ErrRaised) {
+				tb.Errorf("acquire before %s, up to which another store may have granted leases: got %+v, %v; want %v", d.Raised, g, err, lease.ErrRaised)
 			}
 			h.caller(tb, d, clients[:]...).granted(request(d.Raised, time.Minute))
 		}
