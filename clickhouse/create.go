@@ -30,6 +30,7 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	s.replicated = o.databaseEngine == "Replicated"
 	steps := s.steps()
 	if !s.Overlay && o.table(s.named(s.rows())).exists() && !o.table(s.named(outlierFeed)).exists() {
 		steps = append(steps, s.fillOutliers(s.quoted(s.rows()))) // Create was interrupted

@@ -227,13 +227,17 @@ func (o *adoption) rename(from, to string) string {
 // dropping returns the step that drops the other table. Its name may be given to another table at
 // any time, so it first gets a name that no other table can get, and is looked at.
 func (o *adoption) dropping(ctx context.Context, does string, holds holding) (Step, error) {
-	type one struct{ UUID string }
-	// Each server of a cluster may have a UUID of its own.
-	all, err := read[one](ctx, o.db, "SELECT DISTINCT toString(uuid) AS uuid FROM "+
-		o.everywhere("clusterAllReplicas", "system.tables")+" WHERE "+o.isNamed(o.other.Name)+" ORDER BY uuid")
-	uuids := make([]string, len(all))
-	for i, u := range all {
-		uuids[i] = u.UUID
+	uuids := []string{o.other.UUID}
+	if o.Cluster != "" { // each server may have a UUID of its own
+		all, err := read[struct{ UUID string }](ctx, o.db, "SELECT DISTINCT toString(uuid) AS uuid FROM "+
+			o.everywhere("clusterAllReplicas", "system.tables")+" WHERE "+o.isNamed(o.other.Name)+
+			" AND sorting_key = "+quoteText(o.other.SortingKey)+" ORDER BY uuid")
+		if err != nil {
+			return Step{}, err
+		}
+		for _, of := range all {
+			uuids = append(uuids, of.UUID)
+		}
 	}
 	name := o.named(dropped) + strings.ReplaceAll(o.other.UUID, "-", "") + "_" + token()
 	back := o.rename(name, o.named(other))
@@ -242,7 +246,7 @@ func (o *adoption) dropping(ctx context.Context, does string, holds holding) (St
 		SQL:     []string{o.rename(o.other.Name, name), o.still(name, uuids, holds), o.drop(name)},
 		Undo:    []string{"UNDROP TABLE " + o.quoteFull(name) + o.onCluster(), back},
 		restore: []string{back},
-	}, err
+	}, nil
 }
 
 // What a table that is to be dropped may hold.

@@ -24,6 +24,8 @@ type Schema struct {
 	// ReadOnly is for users of ClickHouse who may not change settings (readonly = 1):
 	// queries by ID then send none, and read up to three times the bytes from disk.
 	ReadOnly bool
+
+	replicated bool // the database is: a table that is not would be on one server only
 }
 
 func (s Schema) validate() error {

@@ -156,7 +156,7 @@ func (s Schema) traceTimes() []Step {
 }
 
 func (s Schema) engine() string {
-	if s.Cluster == "" {
+	if s.Cluster == "" && !s.replicated {
 		return "MergeTree"
 	}
 	return "ReplicatedMergeTree"

@@ -1,0 +1,207 @@
+package clickhouse_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/traceflake/traceflake/clickhouse"
+)
+
+var spansAdoption = clickhouse.Adoption{Table: "spans"}
+
+// interleaved runs an operation of one operator during which another one runs before each of its
+// statements in turn, each time on fresh tables.
+func interleaved(t *testing.T, first []string, one, other string, check func(e *engine, at int)) {
+	for at, met := 0, true; met; at++ {
+		e := newEngine(t)
+		e.run(collectorTable("spans"), nil)
+		e.insert("spans", few()[:100])
+		for _, operation := range first {
+			if _, err := adopt(t.Context(), spansAdoption, operation, e.rewriting("", settled.Replace)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.insert("spans", few()[100:200])
+		statements := 0
+		_, _ = adopt(t.Context(), spansAdoption, one, e.rewriting("", func(query string) string { // one of them may be refused
+			if statements++; statements-1 == at {
+				_, _ = adopt(t.Context(), spansAdoption, other, e.rewriting("", settled.Replace))
+			}
+			return settled.Replace(query)
+		}))
+		met = statements > at
+		check(e, at)
+	}
+}
+
+// TestFinishBesideUndo: whichever of the two wins, the table that the Collector writes to is not dropped,
+// and neither is the new one.
+func TestFinishBesideUndo(t *testing.T) {
+	interleaved(t, []string{"prepare", "swap"}, "drop-history", "undo", func(e *engine, at int) {
+		tables := e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND match(name, '^spans(_other|_dropped.*)?$') ORDER BY name")
+		found := e.column("SELECT SpanId FROM merge(currentDatabase(), '^spans(_other|_dropped.*)?$') ORDER BY SpanId")
+		fresh := ids(few()[100:200])
+		if slices.ContainsFunc(fresh, func(id string) bool { return !slices.Contains(found, id) }) || !slices.Contains(tables, "spans") {
+			t.Errorf("undo before statement %d of finish: %d spans are left, in %q", at, len(found), tables)
+		}
+		if e.isNew() == "0" && len(found) != 200 { // undo won
+			t.Errorf("undo before statement %d of finish: %d spans are left, in %q", at, len(found), tables)
+		}
+		e.is("0", leftovers)
+	})
+}
+
+// TestPrepareBesideCancel: whatever is left of both, one of them completes it.
+func TestPrepareBesideCancel(t *testing.T) {
+	interleaved(t, nil, "prepare", "cancel", func(e *engine, at int) {
+		for _, operation := range [][]string{{"cancel", "prepare"}, {"prepare", "cancel"}}[at%2] {
+			if _, err := e.adopts(operation); err != nil {
+				t.Errorf("cancel before statement %d of prepare: then %s: %v", at, operation, err)
+			}
+		}
+		e.is("200", "SELECT count() FROM spans")
+	})
+}
+
+// TestDropFails: if the old table cannot be dropped, it has its name again, and the views are still there.
+func TestDropFails(t *testing.T) {
+	e := newEngine(t)
+	e.run(collectorTable("spans"), nil)
+	e.insert("spans", few())
+	e.must("prepare")
+	e.must("swap")
+	before := e.snapshot()
+	_, err := adopt(t.Context(), spansAdoption, "drop-history", e.rewriting("", func(query string) string {
+		return strings.Replace(query, "max_table_size_to_drop = 0", "max_table_size_to_drop = 1", 1)
+	}))
+	if after := e.snapshot(); err == nil || after != before {
+		t.Errorf("%v; changed from %s to %s", err, before, after)
+	}
+	e.exec("ALTER TABLE spans_other DELETE WHERE 1 SETTINGS mutations_sync = 1") // leaves empty parts
+	e.must("finish")
+}
+
+// TestColumnTTL: the new table deletes the same columns' values, and swap refuses other TTLs.
+func TestColumnTTL(t *testing.T) {
+	e := newEngine(t)
+	e.run(collectorTable("spans"), nil)
+	const ttl = "toDateTime(Timestamp) + toIntervalDay(7)"
+	e.exec("ALTER TABLE spans MODIFY COLUMN SpanAttributes TTL " + ttl)
+	e.exec("ALTER TABLE spans MODIFY COLUMN `Events.Attributes` TTL " + ttl)
+	e.must("prepare")
+	e.is("2", "SELECT countSubstrings(create_table_query, ' TTL "+ttl+",') FROM system.tables WHERE database = currentDatabase() AND name = 'spans_other'")
+	e.exec("ALTER TABLE spans MODIFY COLUMN StatusMessage TTL " + ttl)
+	if _, err := e.adopts("swap"); err == nil || !strings.Contains(err.Error(), "StatusMessage") {
+		t.Errorf("a swap to a table with other TTLs of columns: %v", err)
+	}
+	e.exec("ALTER TABLE spans_other MODIFY COLUMN StatusMessage TTL " + ttl)
+	e.must("swap")
+}
+
+// TestEmptyDefinition: a table whose definition a full disk left empty does not take the place of another one.
+func TestEmptyDefinition(t *testing.T) {
+	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
+		t.Skip("needs the engine's files")
+	}
+	e := newEngine(t)
+	e.run(collectorTable("spans"), nil)
+	e.must("prepare")
+	path := e.one("SELECT metadata_path FROM system.tables WHERE database = currentDatabase() AND name = 'spans_other'")
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(e.one("SELECT path FROM system.disks WHERE name = 'default'"), path)
+	}
+	definition := read(path)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.adopts("swap"); err == nil || !strings.Contains(err.Error(), "its definition is empty, as a full disk leaves it") {
+		t.Errorf("a swap: %v", err)
+	}
+	if err := os.WriteFile(path, []byte(definition), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.must("swap")
+}
+
+// TestReadOnlyAccess: in this engine all users and policies are in users.xml. What is missing is printed for
+// somebody with the rights; prepare goes on without if it is told to, and when it is there.
+func TestReadOnlyAccess(t *testing.T) {
+	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
+		t.Skip("for an engine whose users are in users.xml")
+	}
+	e := newEngine(t)
+	e.run(collectorTable("spans"), nil)
+	row := func(table string) string {
+		return `'{"name":"tenants","table":"` + table + `","filter":"Duration > 1","kind":"PERMISSIVE","readers":"ALL"}'`
+	}
+	policies := row("spans")
+	db := e.rewriting("", func(query string) string {
+		if strings.Contains(query, "system.row_policies") {
+			return "SELECT arrayJoin([" + policies + "])"
+		}
+		return query
+	})
+	statement := "CREATE ROW POLICY IF NOT EXISTS `tenants` ON `" + e.Database() + "`.`spans_other` FOR SELECT USING Duration > 1 AS PERMISSIVE TO ALL;"
+	before := e.snapshot()
+	_, err := adopt(t.Context(), spansAdoption, "prepare", db)
+	for _, want := range []string{"no writeable access storage", "--skip-access", statement} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %s", err, want)
+		}
+	}
+	if after := e.snapshot(); after != before {
+		t.Errorf("changed from %s to %s", before, after)
+	}
+	plan, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans", SkipAccess: true}, "prepare", db)
+	if err != nil || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], statement) {
+		t.Errorf("with SkipAccess: %q, %v", plan.Notes, err)
+	}
+	policies += ", " + row("spans_other")
+	if plan, err := adopt(t.Context(), spansAdoption, "prepare", db); err != nil || len(plan.Notes) != 0 {
+		t.Errorf("after somebody created the policy: %q, %v", plan.Notes, err)
+	}
+}
+
+// TestStatus: spans in the future, no TTL, and a Distributed table.
+func TestStatus(t *testing.T) {
+	e := newEngine(t)
+	status := func(table string) clickhouse.Status {
+		t.Helper()
+		s, err := clickhouse.Adoption{Table: table}.Status(t.Context(), e.db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	e.run(collectorTable("spans"), nil)
+	e.insert("spans", few())
+	e.exec("INSERT INTO spans (Timestamp, SpanId) VALUES ('2104-01-01 00:00:00', 'later')")
+	if s := status("spans").Tables[0]; s.Future != 1 || s.Expires.Year() != 2036 || s.Sampled < 100 {
+		t.Errorf("with a span in the future: %+v", s)
+	}
+	e.exec("ALTER TABLE spans REMOVE TTL")
+	if s := status("spans").Tables[0]; !s.Expires.IsZero() {
+		t.Errorf("without TTL: %+v", s)
+	}
+	e.exec("CREATE TABLE front AS spans ENGINE = Distributed(two, currentDatabase(), spans)")
+	s := status("front")
+	if s.Problem == nil || !strings.Contains(s.Problem.Error(), "--table spans") || s.Tables[0].Rows != 602 || s.Tables[0].Future != 2 || s.Tables[0].Sampled != 602 {
+		t.Errorf("a Distributed table: %+v", s)
+	}
+}
+
+// TestReplicatedDatabase: there, a table that is not replicated would be on one server only.
+func TestReplicatedDatabase(t *testing.T) {
+	e := newEngine(t)
+	db := e.rewriting("", func(query string) string {
+		return strings.Replace(query, "SELECT name, engine, version()", "SELECT name, 'Replicated' AS engine, version()", 1)
+	})
+	plan, err := clickhouse.Schema{}.Plan(t.Context(), db)
+	if text := fmt.Sprint(plan.SQL()); err != nil || strings.Count(text, "ENGINE = ReplicatedMergeTree\n") != 2 || strings.Contains(text, "ENGINE = MergeTree") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
