@@ -66,12 +66,12 @@ func compare(ctx context.Context, out io.Writer, engine *servers.Engine, r reque
 			return fmt.Errorf("%d spans of the trace are in %s, want %d", len(found.Rows), table, spansOfRequest)
 		}
 		reads[i] = found.Read
-		most = max(most, uint64(found.Read.Bytes))
+		most = max(most, found.Read.Bytes)
 	}
 	fmt.Fprintf(out, "Read        with %s:\n", state)
 	const width = 40
 	for i, table := range tables {
-		bar := strings.Repeat("█", max(1, int(uint64(reads[i].Bytes)*width/most)))
+		bar := strings.Repeat("█", max(1, int(reads[i].Bytes*width/most)))
 		fmt.Fprintf(out, "  %-16s %-*s %6d rows, %5d kB\n", table, width, bar, reads[i].Rows, reads[i].Bytes/1000)
 	}
 	return nil

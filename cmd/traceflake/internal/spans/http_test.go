@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/spans"
 	"github.com/traceflake/traceflake/traceid"
 )
 
-var id = trace.TraceID(traceid.Min(time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)))
+var id = traceid.Min(time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC))
 
 func oneSpan() ptrace.Traces {
 	td := ptrace.NewTraces()

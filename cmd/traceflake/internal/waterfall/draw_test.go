@@ -10,7 +10,6 @@ import (
 	"github.com/mattn/go-runewidth"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/waterfall"
 	"github.com/traceflake/traceflake/traceid"
@@ -18,7 +17,7 @@ import (
 
 var (
 	began = time.Date(2026, 11, 23, 6, 3, 9, 0, time.UTC)
-	id    = trace.TraceID(traceid.Min(began))
+	id    = traceid.Min(began)
 )
 
 // span is a span of a test. Its times are milliseconds after the trace began.
