@@ -35,7 +35,7 @@ func TestDoctor(t *testing.T) {
 	adopted.run(collectorTable("otel_traces"), nil)
 	doctor(adopted, "ok     table")
 	command(adopted, "adopt prepare")
-	doctor(adopted, "→ traceflake clickhouse adopt swap")
+	doctor(adopted, "→ traceflake clickhouse: `adopt swap`")
 	command(adopted, "adopt swap")
 	doctor(adopted, "ok     adoption     swapped")
 
