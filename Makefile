@@ -129,6 +129,12 @@ vet-cross: ## go vet for 386, Windows and macOS; a build for js/wasm, wasip1 and
 	GOOS=wasip1 GOARCH=wasm go build ./...
 	GOOS=plan9 go build ./...
 
+# With the versions in go.mod: the workspace has the newer ones of its other modules.
+OLDEST := ./idgen ./lookup ./propagation/... ./setup ./traceid
+.PHONY: oldest
+oldest: ## the tests that need OpenTelemetry, with the oldest version that is supported
+	GOWORK=off go test $(OLDEST)
+
 .PHONY: portable
 portable: ## vet and test, without assembly, the packages that then have other files
 	go vet -tags $(PORTABLE) $(PORTABLE_PACKAGES)

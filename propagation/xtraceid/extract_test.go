@@ -229,6 +229,11 @@ func show(sc trace.SpanContext) string {
 	return s
 }
 
+// carrier has several values of a key, but is not an HTTP header's.
+type carrier struct{ propagation.HeaderCarrier }
+
+func (c carrier) Values(key string) []string { return http.Header(c.HeaderCarrier).Values(key) }
+
 // Every row once more through the propagators that README recommends, with and without a
 // traceparent. The verifier is called once, with the resulting trace ID; if it refuses, nothing of
 // the request remains, although traceparent was read by another propagator.
@@ -238,6 +243,12 @@ func TestExtractVerifier(t *testing.T) {
 		"", "00-" + traceT + "-" + spanS + "-01", "00-" + traceT + "-" + spanP + "-03",
 		"00-" + traceU + "-" + spanS + "-01", "00-" + traceW + "-" + spanS + "-01",
 	}
+	parents = slices.DeleteFunc(parents, func(parent string) bool {
+		// OpenTelemetry before v1.42 refuses the random flag.
+		ctx := propagation.TraceContext{}.Extract(t.Context(),
+			propagation.MapCarrier{"traceparent": parent})
+		return parent != "" && !trace.SpanContextFromContext(ctx).IsValid()
+	})
 	for _, c := range rows {
 		for _, parent := range parents {
 			h := headers(with(c.headers, "traceparent", parent, "tracestate", "v=1")...)
@@ -253,8 +264,6 @@ func TestExtractVerifier(t *testing.T) {
 						asked = append(asked, id)
 						return accept
 					})))
-				// of another type, but with several values of a key, too
-				type carrier struct{ propagation.HeaderCarrier }
 				ctx := p.Extract(context.Background(), carrier{propagation.HeaderCarrier(h)})
 				if want != "" && (len(asked) != 1 || asked[0] != traceID(t, want)) || want == "" &&
 					len(asked) > 0 {

@@ -78,12 +78,15 @@ func (n *names) read(carrier propagation.TextMapCarrier) (in headers) {
 	return in
 }
 
+// valuesGetter is [propagation.ValuesGetter], which older versions of OpenTelemetry lack.
+type valuesGetter interface{ Values(key string) []string }
+
 // values returns all values of the trace ID header that the carrier can provide.
 func (n *names) values(carrier propagation.TextMapCarrier) []string {
 	switch c := carrier.(type) {
 	case propagation.HeaderCarrier:
 		return c[n.http[ours]]
-	case propagation.ValuesGetter:
+	case valuesGetter:
 		return c.Values(n.text[ours])
 	}
 	return nil

@@ -16,7 +16,8 @@ import (
 //
 // OpenTelemetry's SDK (v1.47) does not query its generator, but a root inherits the flags of a
 // span context without IDs. [trace.WithNewRoot] drops them, and so does otelhttp if [Untrusted]
-// returns true: such roots do not get the flag.
+// returns true: such roots do not get the flag. OpenTelemetry for Go before v1.42 refuses a
+// traceparent that ends in 03: set the flag when no such service is left.
 //
 // A context that is already in a trace is returned unchanged: its trace ID may be from outside.
 func ContextWithRandomFlag(ctx context.Context) context.Context {
@@ -24,6 +25,9 @@ func ContextWithRandomFlag(ctx context.Context) context.Context {
 	if sc.HasTraceID() || sc.HasSpanID() {
 		return ctx
 	}
-	flags := sc.TraceFlags() | trace.FlagsRandom
+	flags := sc.TraceFlags() | flagRandom
 	return trace.ContextWithSpanContext(ctx, trace.SpanContext{}.WithTraceFlags(flags))
 }
+
+// flagRandom is trace.FlagsRandom, which OpenTelemetry has only had since v1.42.
+const flagRandom trace.TraceFlags = 0x02

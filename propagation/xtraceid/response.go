@@ -25,7 +25,7 @@ type ResponseOption func(*responseWriter)
 func WithServerTiming() ResponseOption {
 	return func(w *responseWriter) {
 		if w.span.IsValid() {
-			flags := w.span.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)
+			flags := w.span.TraceFlags() & (trace.FlagsSampled | flagRandom)
 			w.timing = fmt.Sprintf(`traceparent;desc="00-%s-%s-%s"`,
 				w.span.TraceID(), w.span.SpanID(), flags)
 		}
