@@ -61,6 +61,10 @@ kubernetes: $(API_SERVER) ## the tests that need Kubernetes' API server
 bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
 
+.PHONY: adopt-walk
+adopt-walk: engines ## 240 exchanges of an adoption by two operators who are killed, under real exporters
+	TRACEFLAKE_SWAPS=240 go test ./integration/collector -run '^TestAdoptWalk$$' -count=1 -timeout 0 -v
+
 # What services link, and the stores on real servers, as far as they do several things at once: the
 # tests that are skipped do one after another. The other tests with servers have no concurrency of
 # their own, and what they require takes minutes to build with the race detector.

@@ -181,3 +181,30 @@ func TestCopyTwoAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestAdoptTwoShards adopts one shard after the other, each with its history, under a Distributed table
+// that shows all spans before and after; in between it shows those that the shards have under the name.
+func TestAdoptTwoShards(t *testing.T) {
+	e := newEngine(t)
+	all := few()
+	db := e.rewriting("", settled.Replace)
+	for shard, spans := range [][]span{all[:150], all[150:]} {
+		name := fmt.Sprint("spans_", 1+shard)
+		e.run(collectorTable(name), nil)
+		e.insert(name, spans)
+	}
+	e.exec("CREATE VIEW spans_local AS SELECT * FROM merge(currentDatabase(), '^spans_[12]$') WHERE _table = 'spans_' || toString(shardNum())")
+	e.exec("CREATE TABLE spans AS spans_1 ENGINE = Distributed(two, currentDatabase(), spans_local)")
+	for shard, left := range []string{"150", "150"} {
+		for _, step := range []struct{ operation, shows string }{{"prepare", "300"}, {"swap", left}, {"copy", "300"}, {"finish", "300"}} {
+			a := clickhouse.Adoption{Table: fmt.Sprint("spans_", 1+shard)}
+			if _, err := adopt(t.Context(), a, step.operation, db); err != nil {
+				t.Fatal(err)
+			}
+			e.is(step.shows, "SELECT count() FROM spans")
+		}
+	}
+	if got := e.column("SELECT SpanId FROM spans ORDER BY SpanId"); !slices.Equal(got, sorted(ids(all))) {
+		t.Errorf("%d spans, want %d, or others", len(got), len(all))
+	}
+}
