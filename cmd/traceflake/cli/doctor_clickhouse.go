@@ -58,6 +58,9 @@ func (d *doctor) table(t clickhouse.TableStatus) {
 // adoption checks that an adoption has not stopped halfway, and that tools find their view.
 func (d *doctor) adoption(s clickhouse.Status, own bool) {
 	first := s.Tables[0]
+	if s.Problem != nil && s.Phase > clickhouse.NotBegun && s.Phase < clickhouse.Finished {
+		d.failed("adoption", s.Problem)
+	}
 	lookup := func(view string) bool { return strings.Contains(view, "_trace_id_ts") }
 	switch s.Phase {
 	case clickhouse.Preparing, clickhouse.Prepared, clickhouse.Finishing:
