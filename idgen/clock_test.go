@@ -194,7 +194,7 @@ func TestStoppedWhileReading(t *testing.T) {
 		c.hook = func() {
 			if n++; n == nth {
 				c.hook = nil
-				c.pass(5 * time.Second)
+				c.pass(200 * time.Millisecond) // no second ends
 			}
 		}
 		c.late(t, g)
@@ -276,6 +276,24 @@ func TestCounters(t *testing.T) {
 			t.Errorf("%s: late by %v, want at most %v; the millisecond stayed %d times",
 				name, worst, tt.late, stayed)
 		}
+	}
+}
+
+// A monotonic clock that goes back is another one, that of a synctest bubble: it is not followed.
+func TestAnotherMonotonicClock(t *testing.T) {
+	c := newClock(noon)
+	k := clock{now: c.Now, elapsed: c.elapsed}
+	var here ready
+	for _, jump := range []time.Duration{-time.Nanosecond, -time.Hour, trusted, time.Hour} {
+		k.read(&here)
+		c.mono += jump
+		if k.follow(&here, 0) {
+			t.Errorf("a clock that jumped by %v is followed", jump)
+		}
+	}
+	k.read(&here)
+	if !k.follow(&here, 0) {
+		t.Error("the clock is not followed at all")
 	}
 }
 

@@ -95,7 +95,7 @@ func (s *eras) end(e *era) bool {
 // because one of a synctest bubble must not be touched outside of it.
 func (s *eras) endWith(e *era, ms int64) {
 	second := ms / 1000
-	if s.untimed.Load() || e.second.Load() == second || e.second.Swap(second) == second {
+	if s.untimed.Load() || e.second.Swap(second) == second {
 		return
 	}
 	s.after(time.Duration(1000-ms%1000)*time.Millisecond, func() {

@@ -85,8 +85,11 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 			}
 		}
 		closed := g.eras.now.Load()
-		for range 10 {
+		for range 10 { // with no trace ID, which reads a clock
+			time.Sleep(700 * time.Millisecond)
 			span()
+		}
+		for range 10 {
 			id, _ := g.NewIDs(t.Context())
 			if late := time.Since(traceid.Time(id)); late < 0 || late > time.Millisecond {
 				t.Errorf("late by %v", late)
@@ -146,6 +149,9 @@ func TestTimerEndsItsEra(t *testing.T) {
 	later := g.eras.now.Load()
 	if c.pass(time.Second); g.eras.now.Load() != later {
 		t.Error("an era was ended by the timer of an earlier one")
+	}
+	if g.eras.change(false) != later {
+		t.Error("an era began without a reason")
 	}
 	c.late(t, g)
 	if c.pass(time.Second); g.eras.now.Load() == later {

@@ -97,7 +97,7 @@ func (g *Generator) generate(l *local, n uint32) (high uint64, err error) {
 	at := int64(0)
 	for range attempts {
 		if g.eras.untimed.Load() || !g.eras.holds(&l.ready) ||
-			!g.clock.follow(&l.ready, readCounter()) || !l.covers() {
+			!g.clock.follow(&l.ready, readCounter()) {
 			l.enter(g.eras.current()) // first: whatever changes from here on ends this era
 			g.clock.read(&l.ready)
 			g.eras.endWith(l.era, l.ms)

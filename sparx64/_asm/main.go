@@ -1,4 +1,4 @@
-// Command asm writes batch_amd64.s: block.go for many blocks at a time.
+// Command asm writes run_amd64.s: block.go for many numbers at a time.
 //
 // A register holds one 16-bit word of each of as many blocks as fit; four registers are a group of
 // that many blocks. Several groups are in flight, because each operation waits for the previous
