@@ -10,10 +10,9 @@ import (
 // Exports for external tests, which can import stores.
 
 const (
-	MinKeeperTTL = minKeeperTTL
-	MaxBackoff   = maxBackoff
-	LookEvery    = lookEvery
-	Reseeding    = reseeding
+	MaxBackoff = maxBackoff
+	LookEvery  = lookEvery
+	Reseeding  = reseeding
 )
 
 // Term is a grant that a Keeper holds.

@@ -28,7 +28,7 @@ func TestConfiguration(t *testing.T) {
 	}{
 		{"no store", nil, codec, nil, false},
 		{"no codec", memory, nil, nil, false},
-		{"TTL too short", memory, codec, lease.WithTTL(lease.MinKeeperTTL - 1), false},
+		{"TTL too short", memory, codec, lease.WithTTL(lease.MinTTL - 1), false},
 		{"shortest TTL", memory, codec, lease.WithTTL(2 * time.Second), true},
 		{"longest TTL", memory, codec, lease.WithTTL(lease.MaxTTL), true},
 		{"TTL too long", memory, codec, lease.WithTTL(lease.MaxTTL + 1), false},

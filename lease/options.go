@@ -26,9 +26,6 @@ type config struct {
 	machine func() uint64                                   // changes when this machine is restored from a snapshot
 }
 
-// minKeeperTTL leaves a whole second for a renewal at half the TTL.
-const minKeeperTTL = 2 * time.Second
-
 // WithTTL sets how long a grant lasts, and thus how long IDs are generated while the store is
 // unreachable. The block of a crashed process stays unused for as long. Copies of a machine that
 // does not report restores share IDs for about half of it, or all of it if the store is
@@ -75,8 +72,8 @@ func newConfig(opts []Option) (config, error) {
 			opt(&c)
 		}
 	}
-	if c.ttl < minKeeperTTL || c.ttl > MaxTTL {
-		return c, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, minKeeperTTL, MaxTTL)
+	if c.ttl < MinTTL || c.ttl > MaxTTL {
+		return c, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, MinTTL, MaxTTL)
 	}
 	return c, nil
 }

@@ -37,7 +37,7 @@ func newWorld(seed uint64, v variant) *world {
 		v.shows(w)
 	}
 	w.pauses = pick(w, 0.002, 0.01, 0.03)
-	w.ttl = w.between(lease.MinKeeperTTL, 15*time.Second)
+	w.ttl = w.between(lease.MinTTL, 15*time.Second)
 
 	hosts, processes := 2+w.rng.IntN(3), 3+w.rng.IntN(3)
 	size := pick[uint32](w, 1, 1, 2, 8)

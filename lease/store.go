@@ -14,8 +14,9 @@ import (
 const (
 	// DefaultTTL is how long a grant lasts unless [WithTTL] sets another TTL.
 	DefaultTTL = 10 * time.Minute
-	// MinTTL is the shortest [Request.TTL].
-	MinTTL = time.Second
+	// MinTTL is the shortest [Request.TTL]. Times are whole seconds, and a renewal at half of a
+	// shorter TTL would not move the end.
+	MinTTL = 2 * time.Second
 	// MaxTTL is the longest [Request.TTL].
 	MaxTTL = 24 * time.Hour
 	// MaxClockAhead is how far a client's clock may be ahead of its store's.

@@ -34,8 +34,8 @@ func init() {
 // New returns the store in the directory at path. It does not access the directory. The error wraps
 // [lease.ErrInvalidRequest]. The store may be used by many goroutines and processes at once.
 func New(path string) (driver.Embedded, error) {
-	if path == "" {
-		return nil, fmt.Errorf("filestore: %w: the path is empty", lease.ErrInvalidRequest)
+	if path == "" || strings.ContainsRune(path, 0) {
+		return nil, fmt.Errorf("filestore: %w: the path is empty or contains a zero byte", lease.ErrInvalidRequest)
 	}
 	o := &objects{path: path, timeout: lockTimeout, machine: restores, life: restores(), turn: make(chan struct{}, 1), disk: system}
 	s, err := driver.New(o, driver.Layout{Name: "filestore: " + path, BlocksPerPage: blocksPerPage})

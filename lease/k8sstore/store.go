@@ -2,7 +2,6 @@ package k8sstore
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -28,13 +27,13 @@ const urlForm = "k8s://namespace/name, or k8s:///name for the pod's namespace; o
 func openURL(text string) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Opaque != "" || u.User != nil || u.Port() != "" || u.Fragment != "" || !strings.HasPrefix(text, "k8s://") {
-		return nil, errors.New("k8sstore: not the URL of a store, want " + urlForm)
+		return nil, fmt.Errorf("k8sstore: %w: not the URL of a store, want %s", lease.ErrInvalidRequest, urlForm)
 	}
 	query := u.Query()
 	server := query.Get("server")
 	query.Del("server")
 	for name := range query {
-		return nil, fmt.Errorf("k8sstore: unknown parameter %q of the URL, want server", name)
+		return nil, fmt.Errorf("k8sstore: %w: unknown parameter %q of the URL, want server", lease.ErrInvalidRequest, name)
 	}
 	name := strings.Trim(u.Path, "/")
 	if server != "" {

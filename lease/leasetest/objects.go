@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -26,7 +27,7 @@ type Storage struct {
 }
 
 // Run checks in some seconds that a [driver.Objects] keeps its contract. newStorage makes an empty
-// storage that lasts until tb ends; it is called six times.
+// storage that lasts until tb ends; it is called eight times.
 func Run(t *testing.T, newStorage func(tb testing.TB) Storage) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) { c.run(t, newStorage) })
@@ -40,8 +41,11 @@ var checks = []struct {
 	{"what is written is read", written},
 	{"conditions", conditions},
 	{"conditions of writes at once", atOnce},
+	{"the same data twice", sameData},
 	{"List", list},
 	{"contexts that are over, and a server that does not answer", contexts},
+	{"clock", clock},
+	{"bad URLs", badURLs},
 }
 
 // client is a server, and fails the test where no error may be.
@@ -154,6 +158,65 @@ func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {
 	one.missing("page-0000", "deleted")
 	one.refused("with the version that a deleted object had", "page-0000", second)
 	one.write("page-0000", "third\n", "")
+}
+
+// sameData checks that of two clients that write the same data on one condition, one is told that the
+// object has changed: copies of a process do that, and only one of them may go on.
+func sameData(tb testing.TB, newStorage func(testing.TB) Storage) {
+	storage := newStorage(tb)
+	one, two := storage.client(tb), storage.client(tb)
+	for _, data := range []string{"first\n", "second\n"} {
+		version := one.read("page-0000").Version
+		one.write("page-0000", data, version)
+		_, err := two.Write(context.Background(), "page-0000", []byte(data), version)
+		if !errors.Is(err, driver.ErrChanged) {
+			tb.Fatalf("a second Write of the same data, with the version before: got error %v, want ErrChanged: "+
+				"two copies of a process would both be told yes", err)
+		}
+	}
+}
+
+// clock checks the server's clock, if it has one.
+func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
+	storage := newStorage(tb)
+	c := storage.client(tb)
+	began := c.read("page-0000").Time
+	if began.IsZero() {
+		return
+	}
+	const wait = 2 * time.Second
+	time.Sleep(wait)
+	if moved := c.read("page-0000").Time.Sub(began); moved < wait-time.Second || moved > time.Minute {
+		tb.Errorf("in %s the time of Read moved by %s: it must be the server's clock at the response", wait, moved)
+	}
+	if storage.Stall == nil {
+		return
+	}
+	// A request that is delivered late has the time of its delivery.
+	sent := time.Now()
+	resume := storage.Stall()
+	time.AfterFunc(wait, resume)
+	if o := c.read("page-0000"); o.Time.Before(sent.Add(wait-2*time.Second)) || o.Time.Sub(began) < 2*wait-time.Second {
+		tb.Errorf("a Read that reached the server after %s has the time %s, which is the client's: want the server's", wait, o.Time)
+	}
+}
+
+// badURLs checks every store that the program registers: a bad URL is an invalid request, by which
+// commands and services tell it from a store that is unavailable.
+func badURLs(tb testing.TB, _ func(testing.TB) Storage) {
+	for _, scheme := range driver.Schemes() {
+		name, _, _ := strings.Cut(scheme, ":")
+		const secret = "hunter2"
+		url := name + "://user:" + secret + "@host/\x00?no-such-setting=1"
+		s, err := driver.Open(url)
+		if err == nil {
+			_ = s.Close(context.Background())
+		}
+		if !errors.Is(err, lease.ErrInvalidRequest) || strings.Contains(err.Error(), secret) {
+			tb.Errorf("open %s with a zero byte and a setting that does not exist: got error %v, want %v, without the password",
+				name, err, lease.ErrInvalidRequest)
+		}
+	}
 }
 
 func atOnce(tb testing.TB, newStorage func(testing.TB) Storage) {

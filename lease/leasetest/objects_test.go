@@ -41,6 +41,7 @@ func (f flawed) pass(ctx context.Context) error {
 }
 
 func (f flawed) Read(ctx context.Context, name string) (driver.Object, error) {
+	sent := time.Now().Truncate(time.Second)
 	if err := f.pass(ctx); err != nil {
 		return driver.Object{}, err
 	}
@@ -55,6 +56,10 @@ func (f flawed) Read(ctx context.Context, name string) (driver.Object, error) {
 		if f.old[name] = o; ok {
 			o = was
 		}
+	case "a clock that stands still":
+		o.Time = time.Now().Truncate(time.Hour)
+	case "the client's clock":
+		o.Time = sent
 	case "hash of the length":
 		o.Version = fmt.Sprint(len(o.Data))
 	case "trimmed text":
@@ -75,6 +80,9 @@ func (f flawed) Write(ctx context.Context, name string, data []byte, version str
 		return driver.Object{}, err
 	}
 	o, _ := f.Server.Read(ctx, name)
+	if f.flaw == "yes to the same data" && string(o.Data) == string(data) {
+		return o, nil
+	}
 	if f.flaw == "no condition" || f.flaw == "no condition for a new object" && version == "" ||
 		f.flaw == "hash of the length" && version != "" && version == fmt.Sprint(len(o.Data)) {
 		version = o.Version
@@ -149,6 +157,9 @@ func TestRunCatchesWrongServers(t *testing.T) {
 		"shared names":                          "was written to another storage only has the version",
 		"hash of the length":                    "must change with every write",
 		"trimmed text":                          "kept byte by byte",
+		"yes to the same data":                  "two copies of a process would both be told yes",
+		"a clock that stands still":             "it must be the server's clock",
+		"the client's clock":                    "which is the client's",
 		"no error for what is missing":          "an object that was never written has the version",
 	} {
 		t.Run(flaw, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -124,7 +126,7 @@ func init() {
 	driver.Register("leasetest", func(text string) (driver.Store, error) {
 		u, err := url.Parse(text)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("leasetest: %w: it cannot be parsed", lease.ErrInvalidRequest)
 		}
 		return driver.New(httpClient{u.Host, u.Query().Has("swallows")}, driver.Layout{Name: "leasetest", BlocksPerPage: 16})
 	})

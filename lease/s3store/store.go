@@ -3,7 +3,6 @@ package s3store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -36,12 +35,12 @@ const urlForm = "s3://bucket/prefix?region=REGION&endpoint=URL"
 func openURL(text string) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" {
-		return nil, errors.New("s3store: not the URL of a bucket, want " + urlForm) // it may contain a key
+		return nil, fmt.Errorf("s3store: %w: not the URL of a bucket, want %s", lease.ErrInvalidRequest, urlForm) // it may contain a key
 	}
 	query := u.Query()
 	for name := range query {
 		if name != "region" && name != "endpoint" {
-			return nil, fmt.Errorf("s3store: unknown parameter %q of the URL, want %s", name, urlForm)
+			return nil, fmt.Errorf("s3store: %w: unknown parameter %q of the URL, want %s", lease.ErrInvalidRequest, name, urlForm)
 		}
 	}
 	// It reads the environment and files; credentials are retrieved by the first call.

@@ -37,7 +37,7 @@ func create(tb testing.TB, h Harness) {
 	ctx, t0 := context.Background(), start()
 	for _, d := range []lease.Description{
 		{},
-		{First: 64, Nodes: 64, BlockSize: 16, LongestTTL: time.Second, Secrets: []string{"0123456789abcdef", "fedcba9876543210"}},
+		{First: 64, Nodes: 64, BlockSize: 16, LongestTTL: lease.MinTTL, Secrets: []string{"0123456789abcdef", "fedcba9876543210"}},
 		{Nodes: few.Nodes, BlockSize: few.BlockSize, Raised: t0.Add(time.Minute)},
 	} {
 		storage := h.New(tb)

@@ -1,0 +1,198 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// nodes returns the numbers that a Keeper holds.
+func (b *bench) nodes() *lease.Nodes {
+	b.t.Helper()
+	n, err := b.Nodes(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+// The context ends before the lease does, and at once when the lease must not be used any more. Then
+// no time is held.
+func TestNodesEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		happen func(*bench)
+		cause  error
+	}{
+		"the store is unavailable": {func(b *bench) {
+			b.store.set(errAway, nil)
+			b.pass(9 * time.Second) // of ten
+		}, randflake.ErrLeaseExpired},
+		"a step of the clock": {func(b *bench) { b.clock.Step(5 * time.Second); b.pass(0) }, nil},
+		"a restored machine":  {func(b *bench) { *b.life++; b.pass(0) }, lease.ErrCloned},
+		"a copy that renewed": {func(b *bench) {
+			r := lease.Request{Nonce: lease.NewNonce(), Now: b.clock.Now(), TTL: 20 * time.Second}
+			must(b.memory.Renew(b.t.Context(), b.Term().Grant(), r))
+			b.pass(6 * time.Second)
+		}, lease.ErrCloned},
+		"Close": {(*bench).close, lease.ErrClosed},
+	} {
+		b := newHeld(t)
+		n := b.nodes()
+		if n.First != 0 || n.Count != 1 || !n.From.Equal(testStart) || !n.Until().Equal(testStart.Add(10*time.Second)) {
+			t.Fatalf("%+v until %s", n, n.Until())
+		}
+		if n.Context().Err() != nil || !n.Hold(b.clock.Now()) || n.Hold(testStart.Add(-1)) || n.Hold(n.Until()) {
+			t.Errorf("%s: the nodes are held at other times than the lease says", name)
+		}
+		c.happen(b)
+		if cause := context.Cause(n.Context()); cause == nil || c.cause != nil && !errors.Is(cause, c.cause) {
+			t.Errorf("%s: the context ended with %v, want %v", name, cause, c.cause)
+		}
+		if n.Hold(b.clock.Now()) || n.Hold(testStart) {
+			t.Errorf("%s: the nodes are still held", name)
+		}
+	}
+}
+
+// Renewals move the end, and a busy process holds its nodes for days.
+func TestNodesAreRenewed(t *testing.T) {
+	b := newHeld(t)
+	n := b.nodes()
+	for range 100 {
+		b.pass(10 * time.Second)
+		if n.Context().Err() != nil || !n.Hold(b.clock.Now()) {
+			t.Fatalf("at %s: %v, until %s", b.clock.Now(), context.Cause(n.Context()), n.Until())
+		}
+	}
+}
+
+// Others may have used the numbers until Close, so they are not granted before the lease's end.
+func TestNodesAreNotGivenBack(t *testing.T) {
+	b := newHeld(t)
+	b.nodes()
+	before := b.block(0)
+	b.close()
+	b.wantBlock(before)
+}
+
+// Processes on one store that are copied, stopped and whose clocks are stepped never use a number at
+// the same time, as long as they respect Hold.
+func TestNodesOfClones(t *testing.T) {
+	type use struct {
+		node uint32
+		at   int64 // milliseconds
+	}
+	memory := must(driver.New(new(driver.Memory), onePage))
+	d := must(driver.NewDescription(lease.Description{Nodes: 3, BlockSize: 1, LongestTTL: lease.MaxTTL}))
+	if err := memory.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	var processes []*bench
+	for range 3 {
+		b := newBench(t)
+		b.store.Store = memory
+		processes = append(processes, b)
+	}
+	held := make([]*lease.Nodes, len(processes))
+	used, made := map[use]int{}, 0
+	for step := range 20_000 {
+		for i, b := range processes {
+			switch (step*7 + i*13) % 997 {
+			case 1:
+				b.clock.Step(time.Duration(step%9-4) * time.Second)
+			case 2:
+				b.store.set(errAway, nil)
+			case 3:
+				b.store.set(nil, nil)
+			case 4:
+				*b.life++
+			case 5:
+				b.clock.Add(time.Duration(step%30) * time.Second) // it was stopped
+			}
+			b.clock.Add(10 * time.Millisecond)
+			if step%5 == 0 {
+				b.Step(t.Context())
+			}
+			if held[i] == nil || held[i].Context().Err() != nil {
+				if held[i] = nil; b.Published() != nil {
+					held[i], _ = b.Nodes(t.Context())
+				}
+				continue
+			}
+			at := b.clock.Now()
+			if !held[i].Hold(at) {
+				continue
+			}
+			made++
+			id := use{held[i].First, at.UnixMilli()}
+			if other, twice := used[id]; twice && other != i {
+				t.Fatalf("processes %d and %d both used %+v", other, i, id)
+			}
+			used[id] = i
+		}
+	}
+	if made < 20_000 {
+		t.Errorf("only %d numbers were used", made)
+	}
+}
+
+// A store that grants shorter leases than the process asks for is reported once, and every renewal is
+// before the end.
+func TestShorterTTL(t *testing.T) {
+	memory := must(driver.New(new(driver.Memory), onePage))
+	d := must(driver.NewDescription(lease.Description{Nodes: 8, BlockSize: 8, LongestTTL: lease.MinTTL}))
+	if err := memory.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, lease.WithTTL(10*time.Minute))
+	b.store.Store = memory
+	b.pass(0)
+	for range 3000 {
+		b.pass(100 * time.Millisecond)
+		b.mustOne()
+	}
+	if len(b.reports) != 1 {
+		t.Errorf("reported %v, want the shorter TTL, once", b.reports)
+	}
+	if n := len(b.store.asked("acquire")); n != 1 {
+		t.Errorf("%d grants, want one that is renewed", n)
+	}
+}
+
+// Without a deadline Close ends within four seconds, even if the store heeds no context; at once if its
+// context is over.
+func TestCloseIsBounded(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		inTime(t, func(t *testing.T) {
+			hang := make(chan struct{})
+			store := &fakeStore{Store: driver.NewMemory(driver.AllNodes), on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+				if c.op == "release" {
+					<-hang
+				}
+				return do()
+			}}
+			k := openTest(t, store)
+			synctest.Wait()
+			ctx, cancel := context.WithCancel(context.Background())
+			most := 4 * time.Second
+			if over {
+				cancel()
+				most = 0
+			}
+			began := time.Now()
+			err := k.Close(ctx)
+			if took := time.Since(began); err == nil || took > most {
+				t.Errorf("over: %t, Close took %s: %v", over, took, err)
+			}
+			cancel()
+			close(hang)
+			synctest.Wait()
+		})
+	}
+}
