@@ -1,15 +1,12 @@
 package idgen
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/traceflake/traceflake/internal/reports"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // refusals counts the calls that are served with random bits, and reports when that begins and
@@ -62,33 +59,3 @@ func (o *outage) set(on bool, err error) {
 }
 
 var errRecovered error = reports.Recovered("idgen: recovered: IDs are no longer random")
-
-// random generates random IDs. Until the kernel learns of a restore, its bytes are the same in all
-// copies of a machine, and that is when leases are gone. So they are combined with a mask, which
-// differs between copies once they have noticed the restore.
-type random struct {
-	kernel func() uint64
-	mask   atomic.Uint64
-}
-
-// renew draws another mask.
-func (r *random) renew(draw func([]byte)) { r.mask.Store(drawn(draw)) }
-
-// id returns random bits that are not all zero.
-func (r *random) id() randflake.ID {
-	kernel := r.kernel
-	if kernel == nil { // in a zero Generator
-		kernel = kernelBits
-	}
-	for {
-		if id := randflake.ID(kernel() ^ r.mask.Load()); id != 0 {
-			return id
-		}
-	}
-}
-
-func kernelBits() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return binary.BigEndian.Uint64(b[:])
-}

@@ -3,16 +3,12 @@ package idgen
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/entropy"
@@ -159,117 +155,3 @@ func idsOf(g *Generator) (id trace.TraceID, low, span randflake.ID) {
 	id, s := g.NewIDs(context.Background())
 	return id, idOf(id[8:]), idOf(s[:])
 }
-
-func newCodec(t testing.TB, secret string) *randflake.Codec {
-	t.Helper()
-	c, err := randflake.NewCodec([]byte(secret))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-const fleetSecret = "the fleet secret"
-
-// newSource returns a leased generator: eight nodes for a day around noon.
-func newSource(t testing.TB, now func() time.Time) *randflake.Generator {
-	t.Helper()
-	g, err := randflake.NewGenerator(newCodec(t, fleetSecret),
-		randflake.Lease{Node: 64, Nodes: 8, Start: noon.Add(-12 * time.Hour),
-			End: noon.Add(12 * time.Hour)},
-		randflake.WithClock(now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
-// switched is a source that refuses while err is set.
-type switched struct {
-	Source
-	err error
-}
-
-var errRefused = errors.New("refused for a test")
-
-func (s *switched) Fill(dst []randflake.ID) (int, time.Time, error) {
-	if s.err != nil {
-		return 0, time.Time{}, s.err
-	}
-	return s.Source.Fill(dst)
-}
-
-// sourceFunc is a source, perhaps one that breaks the contract.
-type sourceFunc func(dst []randflake.ID) (int, time.Time, error)
-
-func (f sourceFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
-
-// tagged is a source whose IDs are numbered; the upper half is its generation. Tests set the
-// functions.
-type tagged struct {
-	clock      func() time.Time
-	generation atomic.Uint64
-	n          atomic.Uint64
-	fills      atomic.Int64
-	filled     func() // called after each Fill
-	restored   func() // called before the generation changes
-	asked      func() // called before the generation is returned
-}
-
-func (s *tagged) Generation() uint64 {
-	if s.asked != nil {
-		s.asked()
-	}
-	return s.generation.Load()
-}
-
-func (s *tagged) OnRestore() {
-	s.restored()
-	s.generation.Add(1)
-}
-
-func (s *tagged) Fill(dst []randflake.ID) (int, time.Time, error) {
-	generation, now := s.generation.Load(), s.clock()
-	for i := range dst {
-		dst[i] = randflake.ID(generation<<32 | s.n.Add(1))
-	}
-	s.fills.Add(1)
-	if s.filled != nil {
-		s.filled()
-	}
-	return len(dst), now.Truncate(time.Second), nil
-}
-
-// collectErrors returns a function that returns the errors passed to otel.Handle so far, once all
-// of them have arrived. OpenTelemetry has one handler per process, so such tests do not run in
-// parallel.
-func collectErrors(t *testing.T) (all func() []error) {
-	var mu sync.Mutex
-	var errs []error
-	old, goroutines := otel.GetErrorHandler(), runtime.NumGoroutine()
-	delivered := func() { // reports are delivered by goroutines that end
-		for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > goroutines; {
-			if runtime.Gosched(); time.Now().After(end) {
-				t.Fatal("a report was not delivered")
-			}
-		}
-	}
-	t.Cleanup(func() { delivered(); otel.SetErrorHandler(old) })
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		errs = append(errs, err)
-	}))
-	return func() []error {
-		delivered()
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(errs)
-	}
-}
-
-// raceEnabled reports whether the race detector is on.
-var raceEnabled = func() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}()
