@@ -66,8 +66,9 @@ func checkSDK() error {
 }
 
 func unchanged(what, effect string) error {
-	return fmt.Errorf("traceflake/otelc: %s is unchanged, so %s: build with `otelc setup && otelc go build`; "+
-		"if you did, this release does not support the version in go.mod", what, effect)
+	return fmt.Errorf("traceflake/otelc: %s is unchanged, so %s: build with "+
+		"`otelc setup && otelc go build`; if you did, this release does not support "+
+		"the version in go.mod", what, effect)
 }
 
 // registerPropagator returns an error unless the service may register the name again.

@@ -45,7 +45,8 @@ func startTelemetry(ctx context.Context, service string) (
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithIDGenerator(ids), sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	otel.SetTracerProvider(provider)
-	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
+	metrics := sdkmetric.NewMeterProvider(
+		sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
 	otel.SetMeterProvider(metrics) // the alerts of deploy/prometheus need it
 
 	// If headers contradict each other the last propagator decides. x-trace-id names the

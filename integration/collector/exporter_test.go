@@ -44,11 +44,16 @@ const examples = "../../examples/collector/"
 // exporterConfig reads a configuration as the Collector does, and returns the exporter's part.
 func exporterConfig(t *testing.T, file string) *clickhouseexporter.Config {
 	t.Helper()
-	otlp, batch, clickhouse := otlpreceiver.NewFactory(), batchprocessor.NewFactory(), clickhouseexporter.NewFactory()
-	provider, err := otelcol.NewConfigProvider(otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
-		URIs:              []string{"file:" + file},
-		ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory(), envprovider.NewFactory()},
-	}})
+	otlp, batch := otlpreceiver.NewFactory(), batchprocessor.NewFactory()
+	clickhouse := clickhouseexporter.NewFactory()
+	resolver := confmap.ResolverSettings{
+		URIs: []string{"file:" + file},
+		ProviderFactories: []confmap.ProviderFactory{
+			fileprovider.NewFactory(), envprovider.NewFactory(),
+		},
+	}
+	provider, err := otelcol.NewConfigProvider(
+		otelcol.ConfigProviderSettings{ResolverSettings: resolver})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,9 +90,9 @@ func database(t *testing.T) *servers.Engine {
 func collector(t *testing.T, file string) exporter.Traces {
 	t.Helper()
 	config := exporterConfig(t, file)
-	config.QueueSettings = clickhouseexporter.NewFactory().CreateDefaultConfig().(*clickhouseexporter.Config).QueueSettings
-	config.QueueSettings.Get().WaitForResult = true // so that the test gets errors
 	factory := clickhouseexporter.NewFactory()
+	config.QueueSettings = factory.CreateDefaultConfig().(*clickhouseexporter.Config).QueueSettings
+	config.QueueSettings.Get().WaitForResult = true // so that the test gets errors
 	e, err := factory.CreateTraces(t.Context(), exportertest.NewNopSettings(factory.Type()), config)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +133,8 @@ func spans(ids *idgen.Generator, first uint64) ptrace.Traces {
 	for i := range uint64(5) {
 		batch(ids, first+20*i).ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
 		scope := all.ResourceSpans().At(int(i)).ScopeSpans().At(0)
-		all.ResourceSpans().At(int(i)).Resource().Attributes().PutStr("host.name", fmt.Sprint("h", i))
+		all.ResourceSpans().At(int(i)).Resource().Attributes().PutStr("host.name",
+			fmt.Sprint("h", i))
 		scope.Scope().SetName("test")
 		scope.Scope().SetVersion("1")
 		for k := range scope.Spans().Len() {
@@ -157,8 +163,8 @@ func spans(ids *idgen.Generator, first uint64) ptrace.Traces {
 	return all
 }
 
-// With both configurations the exporter writes the same, also where it may create its schema: it adds
-// nothing to our table, nor to its own without the lookup table. What the queries find in such
+// With both configurations the exporter writes the same, also where it may create its schema: it
+// adds nothing to our table, nor to its own without the lookup table. What the queries find in such
 // tables is tested in integration/clickhouse.
 func TestWriter(t *testing.T) {
 	ids := idgen.New()
@@ -177,7 +183,8 @@ func TestWriter(t *testing.T) {
 		}
 		statements, err := s.Statements()
 		e.Run(t, statements, err)
-		const tables = "SELECT name, engine, create_table_query FROM system.tables WHERE database = currentDatabase() ORDER BY name"
+		const tables = "SELECT name, engine, create_table_query FROM system.tables " +
+			"WHERE database = currentDatabase() ORDER BY name"
 		before := fmt.Sprint(e.Rows(t, tables))
 		for i, file := range []string{file, "overlay.yaml"} {
 			traces := ptrace.NewTraces()
@@ -192,7 +199,9 @@ func TestWriter(t *testing.T) {
 		rows := e.Rows(t, "SELECT * FROM otel_traces ORDER BY SpanId")
 		stored = append(stored, rows)
 		for column := range rows[0] {
-			if slices.IndexFunc(rows, func(row []string) bool { return row[column] != "" && row[column] != "[]" && row[column] != "{}" }) < 0 {
+			if !slices.ContainsFunc(rows, func(row []string) bool {
+				return row[column] != "" && row[column] != "[]" && row[column] != "{}"
+			}) {
 				t.Errorf("%s: nothing is in column %d", file, column+1)
 			}
 		}
@@ -205,8 +214,9 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// TestAdoptUnderInserts adopts the table of the Collector's exporter, goes back, adopts it again and
-// finishes, many times over, while three exporters store spans and restart: each span is stored once.
+// TestAdoptUnderInserts adopts the table of the Collector's exporter, goes back, adopts it again
+// and finishes, many times over, while three exporters store spans and restart: each span is stored
+// once.
 func TestAdoptUnderInserts(t *testing.T) {
 	e := database(t)
 	db, err := sql.Open("clickhouse", e.DSN())
@@ -232,25 +242,30 @@ func TestAdoptUnderInserts(t *testing.T) {
 				default:
 				}
 				if n := batches.Add(1); exporters[i] == nil || n%50 == 0 {
-					exporters[i] = collector(t, examples+"overlay.yaml") // a restart, which creates the schema
+					// a restart, which creates the schema
+					exporters[i] = collector(t, examples+"overlay.yaml")
 				}
-				if err := exporters[i].ConsumeTraces(t.Context(), batch(ids, next.Add(20)-20)); err != nil {
+				spans := batch(ids, next.Add(20)-20)
+				if err := exporters[i].ConsumeTraces(t.Context(), spans); err != nil {
 					t.Error(err)
 					return
 				}
 			}
 		})
 	}
-	adopts := func(operation func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error)) {
+	type operation func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error)
+	adopts := func(operation operation) {
 		t.Helper()
-		plan, err := operation(clickhouse.Adoption{SkipAccess: true}, t.Context(), db) // this engine shows no policies
+		// this engine shows no policies
+		plan, err := operation(clickhouse.Adoption{SkipAccess: true}, t.Context(), db)
 		if err == nil {
 			err = plan.Run(t.Context(), db, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		for target := batches.Load() + 3; batches.Load() < target && !t.Failed(); { // each state gets inserts
+		// each state gets inserts
+		for target := batches.Load() + 3; batches.Load() < target && !t.Failed(); {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -275,11 +290,15 @@ func TestAdoptUnderInserts(t *testing.T) {
 	if n := int(next.Load()); len(rows) != n || len(stored) != n || n < 20*3*2*rounds {
 		t.Errorf("%d spans of %d are stored, %d of them different", len(rows), n, len(stored))
 	}
-	if traces := e.Rows(t, "SELECT toString(uniqExact(TraceId)) FROM otel_traces_trace_id_ts")[0][0]; traces != fmt.Sprint(len(stored)/2) {
+	const distinct = "SELECT toString(uniqExact(TraceId)) FROM otel_traces_trace_id_ts"
+	if traces := e.Rows(t, distinct)[0][0]; traces != fmt.Sprint(len(stored)/2) {
 		t.Errorf("%s traces of %d are in the lookup table", traces, len(stored)/2)
 	}
-	t.Logf("%d exchanges, %d spans, a materialized view has %s of them", 2*rounds+1, len(stored), e.Rows(t, "SELECT toString(count()) FROM rollup")[0][0])
-	if create := e.Rows(t, "SELECT create_table_query FROM system.tables WHERE database = currentDatabase() AND name = 'otel_traces'")[0][0]; !strings.Contains(create, "TTL toDateTime(Timestamp) + toIntervalDay(30)") ||
+	t.Logf("%d exchanges, %d spans, a materialized view has %s of them", 2*rounds+1, len(stored),
+		e.Rows(t, "SELECT toString(count()) FROM rollup")[0][0])
+	create := e.Rows(t, "SELECT create_table_query FROM system.tables "+
+		"WHERE database = currentDatabase() AND name = 'otel_traces'")[0][0]
+	if !strings.Contains(create, "TTL toDateTime(Timestamp) + toIntervalDay(30)") ||
 		!strings.Contains(create, "ORDER BY (toStartOfInterval(Timestamp") {
 		t.Errorf("the table is %s", create)
 	}

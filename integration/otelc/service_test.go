@@ -26,8 +26,8 @@ const (
 	autoprop = "go.opentelemetry.io/contrib/propagators/autoprop"
 )
 
-// build builds the service on copies of the SDK and of autoprop to which the rules were applied, and
-// returns the program. edit may change the copies before.
+// build builds the service on copies of the SDK and of autoprop to which the rules were applied,
+// and returns the program. edit may change the copies before.
 func build(t *testing.T, edit func(sdk, autoprop string)) (program string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -35,7 +35,8 @@ func build(t *testing.T, edit func(sdk, autoprop string)) (program string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for name, from := range map[string]string{"sdk": moduleDir(t, sdk), "autoprop": moduleDir(t, autoprop), "service": "testdata/service"} {
+	for name, from := range map[string]string{"sdk": moduleDir(t, sdk),
+		"autoprop": moduleDir(t, autoprop), "service": "testdata/service"} {
 		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(from)); err != nil {
 			t.Fatal(err)
 		}
@@ -48,9 +49,11 @@ func build(t *testing.T, edit func(sdk, autoprop string)) (program string) {
 		autoprop:       filepath.Join(dir, "autoprop"),
 	})
 	const ours = "github.com/traceflake/traceflake"
-	requires := strings.Replace(read(t, filepath.Join(root, "otelc", "go.mod")), "module "+ours+"/otelc", "module service", 1)
+	requires := strings.Replace(read(t, filepath.Join(root, "otelc", "go.mod")),
+		"module "+ours+"/otelc", "module service", 1)
 	write(t, filepath.Join(service, "go.mod"), requires+"\nrequire "+ours+"/otelc v0.0.0\n"+
-		"replace "+ours+" => "+root+"\nreplace "+ours+"/otelc => "+filepath.Join(root, "otelc")+"\n"+
+		"replace "+ours+" => "+root+"\n"+
+		"replace "+ours+"/otelc => "+filepath.Join(root, "otelc")+"\n"+
 		"replace "+sdk+" => ../sdk\nreplace "+autoprop+" => ../autoprop\n")
 	write(t, filepath.Join(service, "go.sum"), read(t, filepath.Join(root, "otelc", "go.sum")))
 
@@ -93,7 +96,8 @@ func held(t *testing.T, file string) bool {
 	if err != nil || len(blocks) == 0 {
 		t.Fatalf("%d blocks: %v", len(blocks), err)
 	}
-	return slices.ContainsFunc(blocks, func(g lease.Grant) bool { return time.Until(g.End) > time.Minute })
+	return slices.ContainsFunc(blocks,
+		func(g lease.Grant) bool { return time.Until(g.End) > time.Minute })
 }
 
 // Every service links the module: only the store that setup needs is in it.
@@ -130,7 +134,8 @@ func TestService(t *testing.T) {
 	}{{"providers", 3000, false}, {"killed", 1000, true}} {
 		ids, logged, err := run(program, c.what, store)
 		if err != nil || logged != "" || len(ids) != c.ids || !slices.IsSorted(ids) {
-			t.Fatalf("%s: %d IDs, sorted: %t, %q, %v", c.what, len(ids), slices.IsSorted(ids), logged, err)
+			t.Fatalf("%s: %d IDs, sorted: %t, %q, %v", c.what, len(ids), slices.IsSorted(ids),
+				logged, err)
 		}
 		if got := held(t, file); got != c.held {
 			t.Errorf("%s: lease held: %t", c.what, got)
@@ -150,13 +155,15 @@ func TestService(t *testing.T) {
 	}
 
 	words, logged, err := run(program, "propagator", "OTEL_PROPAGATORS=xtraceid")
-	if err != nil || logged != "" || len(words) < 2 || !strings.Contains(words[0], "x-trace-id") || words[len(words)-1] != "[baggage]" {
+	if err != nil || logged != "" || len(words) < 2 || !strings.Contains(words[0], "x-trace-id") ||
+		words[len(words)-1] != "[baggage]" {
 		t.Errorf("propagator: %s, %q, %v", words, logged, err)
 	}
 
 	const invalid = setup.StoreVar + "=nosuchstore://host"
 	ids, logged, err = run(program, "killed", invalid)
-	if err != nil || len(ids) != 1000 || !slices.IsSorted(ids) || !strings.Contains(logged, "nosuchstore") {
+	if err != nil || len(ids) != 1000 || !slices.IsSorted(ids) ||
+		!strings.Contains(logged, "nosuchstore") {
 		t.Errorf("invalid settings: %d IDs, %q, %v", len(ids), logged, err)
 	}
 	ids, logged, err = run(program, "killed", invalid, setup.StrictVar+"=1")
@@ -171,10 +178,12 @@ func TestUnmatchedRules(t *testing.T) {
 	program := build(t, func(sdk, autoprop string) {
 		for _, name := range []string{"trace/id_generator.go", "trace/provider.go"} {
 			file := filepath.Join(sdk, name)
-			write(t, file, strings.ReplaceAll(read(t, file), "defaultIDGenerator", "newDefaultIDGenerator"))
+			write(t, file, strings.ReplaceAll(read(t, file), "defaultIDGenerator",
+				"newDefaultIDGenerator"))
 		}
-		write(t, filepath.Join(autoprop, "early.go"), "package autoprop\n\nimport \"go.opentelemetry.io/otel/propagation\"\n\n"+
-			"func init() { RegisterTextMapPropagator(\"xtraceid\", propagation.Baggage{}) }\n")
+		write(t, filepath.Join(autoprop, "early.go"),
+			"package autoprop\n\nimport \"go.opentelemetry.io/otel/propagation\"\n\n"+
+				"func init() { RegisterTextMapPropagator(\"xtraceid\", propagation.Baggage{}) }\n")
 	})
 	ids, logged, err := run(program, "killed")
 	if err != nil || len(ids) != 1000 || slices.IsSorted(ids) ||
@@ -213,7 +222,8 @@ func apply(t *testing.T, rules string, dirs map[string]string) {
 			t.Fatalf("%s: target %q, %d modifiers", name, r.Target, len(r.Do))
 		}
 		if file := r.Do[0].AddFile.File; file != "" {
-			write(t, filepath.Join(dir, file), strings.Replace(read(t, filepath.Join(rules, file)), "//go:build ignore", "", 1))
+			write(t, filepath.Join(dir, file),
+				strings.Replace(read(t, filepath.Join(rules, file)), "//go:build ignore", "", 1))
 			continue
 		}
 		begin := "^func "
@@ -227,7 +237,8 @@ func apply(t *testing.T, rules string, dirs map[string]string) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			write(t, file, regexp.MustCompile("(?m)"+begin).ReplaceAllString(read(t, file), "$0\n"+code))
+			write(t, file, regexp.MustCompile("(?m)"+begin).ReplaceAllString(read(t, file),
+				"$0\n"+code))
 		}
 	}
 }
