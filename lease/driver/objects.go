@@ -57,4 +57,7 @@ type Object struct {
 	// Time is the server's at the response, in whole seconds, or zero if the
 	// server has no clock. Only Read sets it.
 	Time time.Time
+	// Place is where the object is, and "" if the server cannot tell: a copy of the object elsewhere has
+	// another one. Only a Read of the object "config" needs to have it.
+	Place string
 }

@@ -188,21 +188,29 @@ func (s *server) Close() error {
 
 // Read implements [driver.Objects].
 func (s *server) Read(ctx context.Context, name string) (driver.Object, error) {
-	kvs, err := s.get(ctx, s.prefix+name)
-	return object(kvs), err
+	got, err := s.get(ctx, s.prefix+name)
+	if err != nil {
+		return driver.Object{}, err
+	}
+	o := object(got.Kvs)
+	o.Place = fmt.Sprintf("cluster %x", got.Header.GetClusterId())
+	return o, nil
 }
 
 // List implements [driver.Objects]. It lists the data too, all of one moment.
 func (s *server) List(ctx context.Context) (map[string]driver.Object, error) {
-	kvs, err := s.get(ctx, s.prefix, clientv3.WithPrefix())
-	all := make(map[string]driver.Object, len(kvs))
-	for i, kv := range kvs {
-		all[strings.TrimPrefix(string(kv.Key), s.prefix)] = object(kvs[i:])
+	got, err := s.get(ctx, s.prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	all := make(map[string]driver.Object, len(got.Kvs))
+	for i, kv := range got.Kvs {
+		all[strings.TrimPrefix(string(kv.Key), s.prefix)] = object(got.Kvs[i:])
+	}
+	return all, nil
 }
 
-func (s *server) get(ctx context.Context, key string, options ...clientv3.OpOption) ([]*mvccpb.KeyValue, error) {
+func (s *server) get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	kv, err := s.kv(ctx)
 	if err != nil {
 		return nil, s.failed(err)
@@ -211,7 +219,7 @@ func (s *server) get(ctx context.Context, key string, options ...clientv3.OpOpti
 	if err != nil {
 		return nil, s.failed(err)
 	}
-	return got.Kvs, nil
+	return got, nil
 }
 
 // Write implements [driver.Objects].

@@ -28,4 +28,5 @@ var system = disk{
 		}
 		return errors.Join(d.Sync(), d.Close())
 	},
+	place: place,
 }

@@ -30,4 +30,5 @@ var system = disk{
 		}
 		return errors.Join(f.Sync(), f.Close())
 	},
+	place: func(*os.Root) (string, error) { return "", nil },
 }

@@ -65,6 +65,9 @@ func restores() uint64 {
 func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
 	found, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
 		found, err := d.object(name)
+		if err == nil {
+			found.Place, err = d.disk.place(d.root)
+		}
 		return found, errors.Join(err, d.settle())
 	})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,6 +170,8 @@ type disk struct {
 	tryLock func(*os.File) (bool, error)
 	// syncNames makes the renaming of a file durable.
 	syncNames func(root *os.Root, name string) error
+	// place returns what no copy of the directory has, or "".
+	place func(*os.Root) (string, error)
 }
 
 // open opens the directory, if there is one.

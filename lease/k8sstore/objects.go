@@ -83,7 +83,8 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 	if err != nil {
 		return driver.Object{}, o.failed(r, err)
 	}
-	return driver.Object{Data: []byte(found.Metadata.Annotations[pageAnnotation]), Version: found.Metadata.version(), Time: at}, nil
+	return driver.Object{Data: []byte(found.Metadata.Annotations[pageAnnotation]), Version: found.Metadata.version(), Time: at,
+		Place: "Lease " + found.Metadata.UID}, nil
 }
 
 // Write implements [driver.Objects].

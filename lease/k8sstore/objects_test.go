@@ -92,7 +92,7 @@ func TestResponses(t *testing.T) {
 		})
 		ctx, page := t.Context(), driver.Object{Data: []byte("data"), Version: "u/7"} // its data is compared with what was sent
 		read := page
-		read.Time = time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC)
+		read.Time, read.Place = time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC), "Lease u"
 		for _, try := range []struct {
 			verb   string
 			want   error

@@ -35,7 +35,7 @@ type row struct {
 
 func (r row) object() (driver.Object, error) {
 	data, err := hex.DecodeString(r.Data)
-	return driver.Object{Data: data, Version: r.Version, Time: time.Unix(r.Now, 0).UTC()}, err
+	return driver.Object{Data: data, Version: r.Version, Time: time.Unix(r.Now, 0).UTC(), Place: r.Place}, err
 }
 
 // Read implements [driver.Objects]. It needs the primary: it waits for what it reads to be durable.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/md5" //nolint:gosec // S3's checksum of a transfer
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -51,7 +52,7 @@ func (s *server) Read(ctx context.Context, name string) (driver.Object, error) {
 	if err != nil {
 		return driver.Object{}, s.failed(getObject, name, err)
 	}
-	return driver.Object{Data: a.body, Version: version, Time: a.time}, nil
+	return driver.Object{Data: a.body, Version: version, Time: a.time, Place: "s3://" + s.bucket + "/" + s.prefix}, nil
 }
 
 // Close closes idle connections.
@@ -68,7 +69,9 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 	if version != "" {
 		condition, value = "If-Match", `"`+version+`"`
 	}
-	header := http.Header{"Content-Type": {"application/json"}, condition: {value}}
+	sum := md5.Sum(data) // which buckets with Object Lock require, and every server knows
+	header := http.Header{"Content-Type": {"application/json"}, condition: {value},
+		"Content-Md5": {base64.StdEncoding.EncodeToString(sum[:])}}
 	a, err := s.ask(ctx, http.MethodPut, s.prefix+name, header, data)
 	if err != nil {
 		return driver.Object{}, err

@@ -231,15 +231,17 @@ func TestConditionsCheckedEarly(t *testing.T) {
 func TestAlteredBodies(t *testing.T) {
 	server := real(t)
 	for _, c := range []struct {
-		name string
-		sign bool
-		do   func(w http.ResponseWriter, r *http.Request)
-		want error
-		text string
+		name    string
+		sign    bool
+		without []string // headers
+		do      func(w http.ResponseWriter, r *http.Request)
+		want    error
+		text    string
 	}{
-		{"refused", false, nil, lease.ErrMisconfigured, "XAmzContentSHA256Mismatch"},
-		{"signed", true, nil, driver.ErrAltered, "did not store what was sent"},
-		{"not stored", true, func(w http.ResponseWriter, r *http.Request) {
+		{"refused", false, nil, nil, lease.ErrMisconfigured, "XAmzContentSHA256Mismatch"},
+		{"signed", true, nil, nil, nil, "BadDigest"},
+		{"signed, without the checksum", true, []string{"Content-Md5"}, nil, driver.ErrAltered, "did not store what was sent"},
+		{"not stored", true, nil, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("ETag", r.Header.Get("If-Match"))
 		}, driver.ErrAltered, "did not store what was sent"},
 	} {
@@ -253,7 +255,7 @@ func TestAlteredBodies(t *testing.T) {
 			default:
 				body, _ := io.ReadAll(r.Body)
 				r.Body = io.NopCloser(bytes.NewReader(bytes.ToUpper(body)))
-				server.forward(t, w, r, c.sign)
+				server.forward(t, w, r, c.sign, c.without...)
 			}
 		}))
 		s := server.behind(gateway.URL).open(t)

@@ -60,6 +60,42 @@ func through(tb testing.TB, transport http.RoundTripper) rowtest.Storage {
 	return rowtest.Storage{Open: func() (driver.Store, error) { return s3store.New(cfg, s3.Bucket, "") }}
 }
 
+// checked is the transport to a server that demands a checksum of every object, as Amazon's does for a
+// bucket with Object Lock, which the test's server does not.
+type checked struct{ t *testing.T }
+
+func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
+	sum := r.Header.Get("Content-Md5")
+	if r.Method == http.MethodPut && (sum == "" || !strings.Contains(r.Header.Get("Authorization"), "content-md5")) {
+		c.t.Errorf("PUT %s has no checksum that is signed: %q", r.URL.Path, sum)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// A bucket with Object Lock takes the store's objects; the server compares their checksums.
+func TestObjectLock(t *testing.T) {
+	server := child.ForTest(t, s3.Start)
+	const locked = "locked"
+	_, err := server.Client().CreateBucket(t.Context(), &sdk.CreateBucketInput{
+		Bucket: aws.String(locked), ObjectLockEnabledForBucket: aws.Bool(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := server.Client().GetObjectLockConfiguration(t.Context(), &sdk.GetObjectLockConfigurationInput{Bucket: aws.String(locked)})
+	if err != nil || lock.ObjectLockConfiguration.ObjectLockEnabled != "Enabled" {
+		t.Fatalf("the bucket has no Object Lock: %v", err)
+	}
+	cfg := aws.Config{BaseEndpoint: aws.String(server.Endpoint()), HTTPClient: &http.Client{Transport: checked{t}},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: s3.Root.AccessKey, SecretAccessKey: s3.Root.SecretKey}, nil
+		})}
+	err = calls.Everything(t.Context(), func() (driver.Store, error) { return s3store.New(cfg, locked, "") }, nil)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // Those of a process and of a fleet are in docs/operating.md.
 func TestRequests(t *testing.T) {
 	c := &calls.Transport{RoundTripper: http.DefaultTransport}

@@ -1,0 +1,22 @@
+//go:build unix && !linux && !solaris && !aix
+
+package filestore
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// place is a directory's inode and device.
+func place(root *os.Root) (string, error) {
+	info, err := root.Stat(".")
+	if err != nil {
+		return "", err
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", nil
+	}
+	return fmt.Sprintf("inode %d on device %d", s.Ino, s.Dev), nil
+}
