@@ -39,6 +39,7 @@ var outcomes = []struct {
 	{ErrLost, "lost"},
 	{ErrNoStore, "no_store"},
 	{ErrReplaced, "replaced"},
+	{ErrMoved, "moved"},
 	{ErrWrongSecret, "wrong_secret"},
 	{ErrSchemaVersion, "schema_version"},
 	{ErrInvalidRequest, "invalid_request"},

@@ -54,6 +54,10 @@ var (
 	// bucket or a server was swapped. Current leases are used to their ends. Restart the process
 	// to use the new store.
 	ErrReplaced = errors.New("lease: another lease store has taken the place of the one in use")
+	// ErrMoved is returned if the store was created elsewhere: it is a copy, beside an original that
+	// may grant the same nodes, or it was moved. [Admin.MovedHere] takes it as moved.
+	ErrMoved = errors.New("lease: the store was created elsewhere; if this is a copy, create another store instead; " +
+		"if the original is gone and no process uses it, run `traceflake lease raise --moved-here`")
 	// ErrWrongSecret is what a [Keeper] reports if the secret is not registered with the store:
 	// two stores that grant the same nodes under one secret cause duplicates.
 	ErrWrongSecret = errors.New("lease: the store belongs to another secret; use the secret file with which it was created, " +
@@ -68,7 +72,7 @@ var (
 
 // Permanent reports whether retrying cannot help: an operator has to change something.
 func Permanent(err error) bool {
-	for _, e := range []error{ErrInvalidRequest, ErrNoStore, ErrReplaced, ErrWrongSecret, ErrSchemaVersion, ErrMisconfigured} {
+	for _, e := range []error{ErrInvalidRequest, ErrNoStore, ErrReplaced, ErrMoved, ErrWrongSecret, ErrSchemaVersion, ErrMisconfigured} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -167,6 +171,9 @@ type Admin interface {
 	//
 	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Raise(ctx context.Context, until time.Time) (time.Time, error)
+	// MovedHere raises a store that was created elsewhere, as Raise does, and records that it is here
+	// now: until then every call returns [ErrMoved]. The original must be gone for good.
+	MovedHere(ctx context.Context, until time.Time) (time.Time, error)
 
 	// Time returns the time on the store's clock, with which it compares the clocks of its
 	// clients, or the zero Time if it has none. It writes nothing.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -38,11 +39,21 @@ func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 // interrupted, until it is repeated.
 func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "raise")
+	return s.raise(ctx, until, false)
+}
+
+// MovedHere implements [lease.Admin]. The mark and the place are one write.
+func (s *store) MovedHere(ctx context.Context, until time.Time) (_ time.Time, err error) {
+	defer s.failed(ctx, &err, "raise a store that was moved")
+	return s.raise(ctx, until, true)
+}
+
+func (s *store) raise(ctx context.Context, until time.Time, movedHere bool) (time.Time, error) {
 	if err := CheckRaise(until); err != nil {
 		return time.Time{}, err
 	}
 	for e := s.edit(configName); ; {
-		c, err := e.readConfig(ctx)
+		c, err := e.readConfig(ctx, movedHere)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -51,13 +62,13 @@ func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err er
 			now = time.Now()
 		}
 		to := RaiseTo(c.Description, until, now)
-		begun := to.Equal(c.Raised)
+		begun := to.Equal(c.Raised) && c.here(e.place) == nil
 		if begun {
 			if err := s.raisePages(ctx, c); err != nil || !c.Raising {
 				return to, err
 			}
 		}
-		c.Raised, c.Raising = to, !begun
+		c.Raised, c.Raising, c.Place = to, !begun, cmp.Or(e.place, c.Place)
 		if done, err := e.writeConfig(ctx, c); err != nil || done && begun {
 			return to, err
 		}

@@ -27,6 +27,8 @@ type config struct {
 	Complete bool
 	// Raising is set from the beginning of a raise until every page was raised.
 	Raising bool
+	// Place is where the store was created, or moved to: [Object.Place] of this object.
+	Place string `json:",omitempty"`
 	// Writes makes every state of the object another one.
 	Writes uint64
 }
@@ -126,7 +128,18 @@ func (s *store) readConfig(ctx context.Context, describes bool) (*config, error)
 		return &config{}, err
 	}
 	c, err := parseConfig(o)
+	if err == nil {
+		err = c.here(o.Place)
+	}
 	return c, s.used.accept(c, err, describes)
+}
+
+// here refuses a copy of the store that is in another place.
+func (c *config) here(place string) error {
+	if c.Place == place || c.Place == "" || place == "" { // the server could not tell
+		return nil
+	}
+	return fmt.Errorf("%w (it was created at %q, and this is %q)", lease.ErrMoved, c.Place, place)
 }
 
 // parseConfig reads the object that describes the store. If the creation was interrupted it returns
@@ -182,10 +195,12 @@ func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 		switch {
 		case c.ID != "" && c.ID != d.ID:
 			return fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.ID, c.Created.Format(time.RFC3339))
-		case !errors.Is(err, lease.ErrNoStore): // it exists, or is damaged
+		case err == nil: // it exists
+			return errors.Join(c.here(o.Place), s.whole(ctx, c))
+		case !errors.Is(err, lease.ErrNoStore): // it is damaged
 			return err
 		case o.Version != "":
-			c.Complete = true
+			c.Complete, c.Place = true, o.Place
 			err = s.createPages(ctx, c)
 		case begun:
 			err = fmt.Errorf("%w: the server acknowledged the object %q, which is not there", lease.ErrMisconfigured, configName)
@@ -212,6 +227,17 @@ func (s *store) mayBegin(ctx context.Context, stray string) error {
 		return probe(ctx, s.objects)
 	}
 	return nil
+}
+
+// whole returns an error if pages of the store are gone.
+func (s *store) whole(ctx context.Context, c *config) error {
+	listed, err := s.objects.List(ctx)
+	for _, number := range c.numbers() {
+		if _, ok := listed[pageName(number)]; err == nil && !ok {
+			_, err = parse(c, number, Object{}) // which says so
+		}
+	}
+	return err
 }
 
 // stray returns the name of a page, if there is one.
@@ -249,13 +275,17 @@ func (c *config) bytes() ([]byte, error) {
 	return seal(c)
 }
 
-// readConfig is the first step of a change of the description.
-func (e *edit) readConfig(ctx context.Context) (*config, error) {
+// readConfig is the first step of a change of the description: of a store that may have been moved
+// here, if so an operator says.
+func (e *edit) readConfig(ctx context.Context, movedHere bool) (*config, error) {
 	o, err := e.get(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c, err := parseConfig(o)
+	if err == nil && !movedHere {
+		err = c.here(o.Place)
+	}
 	return c, e.s.used.accept(c, err, false)
 }
 
@@ -275,7 +305,7 @@ func (s *store) AddSecret(ctx context.Context, fingerprint string) (err error) {
 		return err
 	}
 	for e := s.edit(configName); ; {
-		c, err := e.readConfig(ctx)
+		c, err := e.readConfig(ctx, false)
 		if err != nil || slices.Contains(c.Secrets, fingerprint) {
 			return err
 		}

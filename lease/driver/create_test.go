@@ -256,9 +256,7 @@ func TestLostObjects(t *testing.T) {
 	t.Run("one page", func(t *testing.T) {
 		old, _ := lose("page-0002")
 		wantWrites(t, "create again", server, 0, func() {
-			if err := old.Create(t.Context(), describe(few(8))); err != nil {
-				t.Error(err)
-			}
+			says("create again", old.Create(t.Context(), describe(few(8))), lease.ErrReplaced, "page-0002", "put it back")
 		})
 		_, err := old.Get(t.Context(), 2*2*8)
 		says("get", err, lease.ErrReplaced, "page-0002", "put it back")

@@ -180,7 +180,7 @@ func TestRequests(t *testing.T) {
 	count("list by versions", 257, 0, 1, list(byVersions))
 	lost = errLost
 	wantErr(t, "list", list(byVersions)(), errLost)
-	count("create again", 1, 0, 1, func() error { return s.Create(t.Context(), describe(driver.AllNodes)) })
+	count("create again", 1, 0, 2, func() error { return s.Create(t.Context(), describe(driver.AllNodes)) })
 	server.Delete("")
 	count("create", 2, 258, 1, func() error { return client(server, 64).Create(t.Context(), describe(driver.AllNodes)) })
 }

@@ -142,6 +142,7 @@ type edit struct {
 	tries   int
 	version string    // as read
 	now     time.Time // the server's, when it was read
+	place   string
 }
 
 func (s *store) edit(name string) *edit { return &edit{s: s, name: name} }
@@ -157,7 +158,7 @@ func (e *edit) get(ctx context.Context) (Object, error) {
 	}
 	e.tries++
 	o, err := e.s.objects.Read(ctx, e.name)
-	e.version, e.now = o.Version, o.Time
+	e.version, e.now, e.place = o.Version, o.Time, o.Place
 	return o, err
 }
 

@@ -232,6 +232,26 @@ func TestMissingParent(t *testing.T) {
 	}
 }
 
+// A directory that was put back from a copy is another one, until an operator says otherwise.
+func TestCopiedDirectory(t *testing.T) {
+	path := newPath(t)
+	before := fingerprint(t, open(t, path))
+	if err := errors.Join(os.CopyFS(path+".copy", os.DirFS(path)), os.Rename(path, path+".old"), os.Rename(path+".copy", path)); err != nil {
+		t.Fatal(err)
+	}
+	s := unopened(t, path)
+	if _, err := driver.Ensure(t.Context(), s); !errors.Is(err, lease.ErrMoved) {
+		t.Errorf("a copy: %v", err)
+	}
+	if _, err := s.MovedHere(t.Context(), time.Now()); err != nil || fingerprint(t, open(t, path)) != before {
+		t.Errorf("moved: %v", err)
+	}
+	if err := errors.Join(os.Rename(path, path+".copy"), os.Rename(path+".old", path)); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path) // a directory may be renamed
+}
+
 // A machine that was restored from a snapshot may not be the only one with this directory.
 func TestRestoredMachine(t *testing.T) {
 	for what, restore := range map[string]func(*store){

@@ -15,6 +15,8 @@ import (
 type Server struct {
 	// Now is the server's clock. Without one it has none.
 	Now func() time.Time
+	// Place is that of all objects.
+	Place string
 	// Accepts, if not nil, decides whether a Write is made after it has compared the versions, without
 	// excluding other writes. A server that always accepts ignores conditions, as some do.
 	Accepts func(name string, unchanged bool) bool
@@ -34,6 +36,7 @@ func (s *Server) Read(ctx context.Context, name string) (driver.Object, error) {
 	defer s.mu.Unlock()
 	s.Reads++
 	o := s.object(name)
+	o.Place = s.Place
 	if s.Now != nil {
 		o.Time = s.Now().Truncate(time.Second)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +52,34 @@ func TestSchemas(t *testing.T) {
 	wantError(t, "create a second store", path("").Create(ctx, description(t)), lease.ErrExists, shared.ID)
 	if err := path("").Create(ctx, shared); err != nil {
 		t.Errorf("create the same store again: %v", err)
+	}
+}
+
+// A copy of a database beside the original is refused, by a role with the rights of a process, too.
+func TestCopiedDatabase(t *testing.T) {
+	dsn := database(t)
+	admin := connect(t, dsn, nil)
+	d := create(t, open(t, admin), description(t))
+	admin.Close()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	original := strings.TrimPrefix(u.Path, "/")
+	server := connect(t, os.Getenv(variable), nil)
+	// Connections of the store that are idle hinder the copy.
+	execute(t, server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+original+"'")
+	execute(t, server, "CREATE DATABASE "+original+"_copy TEMPLATE "+original)
+	t.Cleanup(func() { execute(t, server, "DROP DATABASE "+original+"_copy WITH (FORCE)") })
+	u.Path += "_copy"
+	s := open(t, connect(t, u.String(), nil))
+	_, err = s.Describe(t.Context())
+	wantError(t, "a copy", err, lease.ErrMoved)
+	if _, err := s.MovedHere(t.Context(), time.Now()); err != nil {
+		t.Error(err)
+	}
+	if got, err := s.Describe(t.Context()); err != nil || got.ID != d.ID {
+		t.Errorf("moved: %v, %v", got, err)
 	}
 }
 

@@ -30,6 +30,8 @@ var advices = []advice{
 	{is(lease.ErrNoStore), "traceflake lease create, if none ever was there; correct TRACEFLAKE_STORE, if it is elsewhere; " +
 		"if it was lost, see docs/operating.md, \"Changing the store\""},
 	{is(lease.ErrRaising), "repeat traceflake lease raise, unless somebody is running it now"},
+	{is(lease.ErrMoved), "create another store, if this is a copy; if the original is gone for good, keep the processes away and run " +
+		"traceflake lease raise --moved-here"},
 	{is(lease.ErrReplaced), "restart the processes with the secret file of the store that is there now"},
 	{is(lease.ErrWrongSecret), "use the secret file of this store, or register a new secret: traceflake lease secret add"},
 	{is(lease.ErrClockAhead), "set this machine's clock"},

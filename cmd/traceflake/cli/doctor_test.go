@@ -32,6 +32,7 @@ func TestAdvice(t *testing.T) {
 	}{
 		{lease.ErrNoStore, "traceflake lease create, if none ever was there"},
 		{lease.ErrRaising, "repeat traceflake lease raise"},
+		{lease.ErrMoved, "traceflake lease raise --moved-here"},
 		{lease.ErrReplaced, "secret file of the store that is there now"},
 		{lease.ErrWrongSecret, "traceflake lease secret add"},
 		{lease.ErrClockAhead, "set this machine's clock"},

@@ -315,6 +315,21 @@ func TestOneSecretForEachStore(t *testing.T) {
 	}
 }
 
+// A store that was created elsewhere is raised only if the operator says that the original is gone.
+func TestMovedHere(t *testing.T) {
+	url, s := newServer(t, time.Now)
+	secret := filepath.Join(t.TempDir(), "secret")
+	s.Place = "here"
+	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, "created", "")
+	s.Place = "elsewhere"
+	raise := []string{"lease", "raise", "--store", url}
+	command(t, "", append(raise, "--yes")...).want(t, 2, "", "raise --moved-here")
+	command(t, "", "doctor", "--store", url, "--secret-file", secret).want(t, 1, "traceflake lease raise --moved-here", "")
+	command(t, "", append(raise, "--moved-here")...).want(t, 2, "now is", "nothing was written")
+	command(t, "", append(raise, "--moved-here", "--yes")...).want(t, 0, "raised: nothing before", "")
+	command(t, "", append(raise, "--yes")...).want(t, 0, "raised: nothing before", "")
+}
+
 // Where files cannot have two names, a new secret gets its name all the same.
 func TestNoHardLinks(t *testing.T) {
 	defer func(was func(string, string) error) { link = was }(link)

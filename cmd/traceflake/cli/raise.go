@@ -14,7 +14,7 @@ import (
 )
 
 func leaseRaiseCommand(f *flags) *cobra.Command {
-	var yes bool
+	var yes, movedHere bool
 	cmd := &cobra.Command{
 		Use:   "raise",
 		Short: "After a restore from a backup: grant nothing that may have been granted since",
@@ -25,12 +25,19 @@ the store and three minutes from now, by the store's clock. etcd and file have n
 clock of their own: with them, check the clock of this machine, and with etcd also
 those of all clients.
 
+A store that was moved, or restored elsewhere, is refused until raise --moved-here says
+that the original is gone for good: with two copies, nodes would be leased twice.
+
 Without --yes it shows what would be raised, and writes nothing. Run it again if it
 fails. Repeated, or run by two operators at once, it is one raise.`,
 		Example: `  traceflake lease raise --store postgres://db/traceflake
   traceflake lease raise --store postgres://db/traceflake --yes`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.withDescription(cmd, raiseTimeout, func(ctx context.Context, s driver.Store, d lease.Description) error {
+			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
+				d, err := s.Describe(ctx)
+				if err != nil && !errors.Is(err, lease.ErrRaising) && !(movedHere && errors.Is(err, lease.ErrMoved)) {
+					return err
+				}
 				at, whose, err := storeTime(ctx, s)
 				if err != nil {
 					return err
@@ -38,13 +45,20 @@ fails. Repeated, or run by two operators at once, it is one raise.`,
 				until, out := driver.AfterLeases(at, d.LongestTTL), cmd.OutOrStdout()
 				fmt.Fprintf(out, "now is %s, by %s\n", rfc3339(at), whose)
 				if yes {
-					if until, err = s.Raise(ctx, until); err != nil {
+					raise := s.Raise
+					if movedHere {
+						raise = s.MovedHere
+					}
+					if until, err = raise(ctx, until); err != nil {
 						return fmt.Errorf("%w; run the same command again", err)
 					}
 					_, err = fmt.Fprintf(out, "raised: nothing before %s is granted any more\n", rfc3339(until))
 					return err
 				}
 				blocks, err := s.List(ctx)
+				if movedHere && errors.Is(err, lease.ErrMoved) {
+					return errNotRaised
+				}
 				if err != nil {
 					return err
 				}
@@ -55,6 +69,7 @@ fails. Repeated, or run by two operators at once, it is one raise.`,
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&movedHere, "moved-here", false, "the store was created elsewhere, where it is gone for good")
 	cmd.Flags().BoolVar(&yes, "yes", false, "raise the store; otherwise show what would be raised")
 	return cmd
 }

@@ -1,0 +1,87 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+// onServer returns a new client of the store on a server, and a description for it.
+func onServer(t *testing.T, server *leasetest.Server) (driver.Store, lease.Description) {
+	t.Helper()
+	s, err := driver.New(server, driver.Layout{Name: "test", BlocksPerPage: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := driver.NewDescription(lease.Description{Nodes: 512})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, d
+}
+
+// A copy of a store in another place grants nothing, until an operator says that the original is gone.
+func TestMoved(t *testing.T) {
+	server := &leasetest.Server{Now: time.Now, Place: "here"}
+	s, d := onServer(t, server)
+	if err := s.Create(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	server.Place = "elsewhere"
+	until := time.Now().Add(time.Hour)
+	refused := func(when string, want error) {
+		t.Helper()
+		for call, do := range map[string]func(driver.Store) error{
+			"describe":   func(s driver.Store) error { _, err := s.Describe(t.Context()); return err },
+			"acquire":    func(s driver.Store) error { _, err := s.Acquire(t.Context(), calls.Request(time.Now())); return err },
+			"list":       func(s driver.Store) error { _, err := s.List(t.Context()); return err },
+			"raise":      func(s driver.Store) error { _, err := s.Raise(t.Context(), until); return err },
+			"add secret": func(s driver.Store) error { return s.AddSecret(t.Context(), "0123456789abcdef") },
+			"create":     func(s driver.Store) error { return s.Create(t.Context(), d) },
+		} {
+			s, _ := onServer(t, server)
+			if err := do(s); !errors.Is(err, want) || !lease.Permanent(err) {
+				t.Errorf("%s: %s: got %v, want %v", when, call, err, want)
+			}
+		}
+	}
+	refused("a copy", lease.ErrMoved)
+
+	// It is interrupted after the first write: nothing is granted before it was repeated.
+	writes := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	server.Accepts = func(_ string, unchanged bool) bool {
+		if writes++; writes > 1 {
+			cancel()
+			return false
+		}
+		return unchanged
+	}
+	s, _ = onServer(t, server)
+	if _, err := s.MovedHere(ctx, until); err == nil {
+		t.Error("it was not interrupted")
+	}
+	server.Accepts = nil
+	s, _ = onServer(t, server)
+	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); !errors.Is(err, lease.ErrRaising) {
+		t.Errorf("acquire in between: %v", err)
+	}
+	if to, err := s.MovedHere(t.Context(), until); err != nil || to.Before(until) {
+		t.Fatalf("raised to %s, %v", to, err)
+	}
+	s, _ = onServer(t, server)
+	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); !errors.Is(err, lease.ErrNoFreeNode) {
+		t.Errorf("before the leases of the original are over: %v", err)
+	}
+	if _, err := s.Acquire(t.Context(), calls.Request(until.Add(2*time.Second))); !errors.Is(err, lease.ErrClockAhead) {
+		t.Errorf("after that: %v", err)
+	}
+	server.Place = "here"
+	refused("the original", lease.ErrMoved)
+}
