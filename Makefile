@@ -65,6 +65,11 @@ bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout an
 adopt-walk: engines ## 240 exchanges of an adoption by two operators who are killed, under real exporters
 	TRACEFLAKE_SWAPS=240 go test ./integration/collector -run '^TestAdoptWalk$$' -count=1 -timeout 0 -v
 
+MILLIONS ?= 1,4,16,64
+.PHONY: bench-clickhouse-scale
+bench-clickhouse-scale: engines ## what a lookup by ID costs in tables of MILLIONS of spans, of 1 to 16 days
+	go run ./bench/clickhouse -out bench/clickhouse -scale $(MILLIONS)
+
 # What services link, and the stores on real servers, as far as they do several things at once: the
 # tests that are skipped do one after another. The other tests with servers have no concurrency of
 # their own, and what they require takes minutes to build with the race detector.

@@ -54,7 +54,7 @@ func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 	if err != nil {
 		return Query{}, err
 	}
-	where := among
+	with, where := "", among
 	if !s.Overlay {
 		var times []string
 		for i, span := range spans(ids) {
@@ -62,10 +62,10 @@ func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 			times = append(times, s.around("traceIDTime({"+first+":String})", "traceIDTime({"+last+":String})"))
 			params = append(params, Param{first, span.first}, Param{last, span.last})
 		}
-		where += s.within(append(times, s.outlying(among)))
+		with, where = s.outlierTimesOf(among), where+within(append(times, outlying))
 	}
 	return Query{
-		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp, SpanId%s",
+		SQL: with + fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp, SpanId%s",
 			columnNames(), s.quoted(""), where, s.settings()),
 		Params: params,
 	}, nil
@@ -102,14 +102,17 @@ func (s Schema) around(from, to string) string {
 	return fmt.Sprintf("Timestamp BETWEEN %s - INTERVAL 3601 SECOND AND %s + INTERVAL 3601 SECOND", from, to)
 }
 
-// outlying is the condition for the times of outliers whose IDs meet a condition.
-func (s Schema) outlying(ids string) string {
-	return fmt.Sprintf("Timestamp BETWEEN (SELECT min(Start) FROM %[1]s WHERE %[2]s) AND (SELECT max(End) FROM %[1]s WHERE %[2]s)",
+// outlierTimesOf defines, in front of a query, the times of outliers whose IDs meet a condition.
+func (s Schema) outlierTimesOf(ids string) string {
+	return fmt.Sprintf("WITH (SELECT (min(Start) - 1, max(End) + 1) FROM %s WHERE %s) AS outlier_times\n",
 		s.quoted(outlierTimes), ids)
 }
 
+// outlying is the condition for those times.
+const outlying = "Timestamp BETWEEN outlier_times.1 AND outlier_times.2"
+
 // within adds to a condition that one of others is met.
-func (s Schema) within(conditions []string) string {
+func within(conditions []string) string {
 	return "\n    AND (" + strings.Join(conditions, "\n        OR ") + ")"
 }
 
@@ -176,13 +179,13 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
 		params = append(params, Param{"before", hex.EncodeToString(before[:])})
 		ids += " AND TraceId < {before:String}"
 	}
-	near, all := s.around(first, last), ""
+	with, near, all := "", s.around(first, last), ""
 	if !s.Overlay {
-		all = s.within([]string{near, s.outlying(ids)})
+		with, all = s.outlierTimesOf(ids), within([]string{near, outlying})
 		near += " AND NOT " + outlier
 	}
 	return Query{
-		SQL: s.render("newest", "{ids}", ids, "{near}", near, "{limit}", strconv.Itoa(limit), "{times}", all,
+		SQL: with + s.render("newest", "{ids}", ids, "{near}", near, "{limit}", strconv.Itoa(limit), "{times}", all,
 			"{settings}", s.settings()),
 		Params: params,
 	}, nil

@@ -29,8 +29,7 @@ var day = time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC)
 
 const (
 	table = "spans"
-	// Spans of an INSERT, as of a busy Collector and of a small one.
-	block, smallBlock = 100_000, 20_000
+	block = 100_000 // spans of an INSERT, as of a busy Collector
 )
 
 // dataset is the table source: three days of spans in the order in which they arrive.
@@ -75,14 +74,12 @@ func (d *dataset) scan(ctx context.Context, query string, into any) error {
 	return err
 }
 
-// create replaces the table by an empty one of a layout; the one called null stores nothing.
+// create replaces the table by an empty one of a layout.
 func (d *dataset) create(ctx context.Context, l layout) error {
 	statements := []string{"DROP VIEW IF EXISTS spans_trace_id_ts_mv SYNC", "DROP TABLE IF EXISTS spans_trace_id_ts SYNC",
 		"DROP VIEW IF EXISTS spans_outliers_mv SYNC", "DROP TABLE IF EXISTS spans_outliers SYNC", "DROP TABLE IF EXISTS spans SYNC"}
 	exporters := strings.Split(strings.ReplaceAll(collectorTable+";\n"+lookupTable, "{table}", table), ";\n")
 	switch l.Name {
-	case "null":
-		return d.Exec(ctx, append(statements, "CREATE TABLE spans AS source ENGINE = Null", "ALTER TABLE spans ADD COLUMN TraceId String")...)
 	case exporter.Name:
 		return d.Exec(ctx, append(statements, exporters...)...)
 	case "overlay":
@@ -118,9 +115,6 @@ func (d *dataset) load(ctx context.Context, l layout, block int) (seconds float6
 	}
 	if err := d.scan(ctx, "SELECT count() FROM system.parts WHERE active AND database = currentDatabase() AND table = 'spans'", &parts); err != nil {
 		return 0, 0, err
-	}
-	if l.Name == "null" {
-		return used() - start, 0, nil
 	}
 	second := map[string]string{"exporter": "spans_trace_id_ts", "ours": "spans_outliers", "overlay": "spans"}[l.Name]
 	err = d.Exec(ctx, "OPTIMIZE TABLE spans FINAL", "OPTIMIZE TABLE "+second+" FINAL")

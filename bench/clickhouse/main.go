@@ -64,14 +64,13 @@ type results struct {
 	LoadSpans                         int // spans of each round that measured the CPU time
 }
 
-const (
-	rounds    = 8 // of CPU time
-	loadSpans = 300_000
-)
+const rounds = 3 // of CPU time
 
 func start(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench/clickhouse", flag.ContinueOnError)
 	spans := flags.Int("spans", 5000, "`thousands` of spans, 60 % of them on the day that is queried and the rest on the two days before")
+	load := flags.Int("cpu", 2500, "`thousands` of spans of each round that measures the CPU time")
+	scales := flags.String("scale", "", "measure lookups in tables of so many `millions` of spans, as in 1,4,16,64, and write SCALE.md")
 	out := flags.String("out", ".", "`folder` for the results")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -82,10 +81,17 @@ func start(ctx context.Context, args []string) error {
 	}
 	r := results{Date: time.Now().UTC().Format(time.DateOnly), Commit: strings.TrimSpace(string(commit)),
 		Machine: fmt.Sprintf("%s, %d cores", cpuName(), runtime.NumCPU())}
+	if *scales != "" {
+		text, err := r.scaling(ctx, *scales)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(*out, "SCALE.md"), []byte(text), 0o644)
+	}
 	if err := r.measure(ctx, *spans*1000); err != nil {
 		return err
 	}
-	if err := r.load(ctx, min(*spans*1000, loadSpans)); err != nil {
+	if err := r.load(ctx, *load*1000); err != nil {
 		return err
 	}
 	picture, err := r.svg()
@@ -124,20 +130,16 @@ func (r *results) load(ctx context.Context, spans int) error {
 	defer func() { _ = d.Close() }()
 	r.LoadSpans = d.spans
 	for range rounds {
-		read, _, err := d.load(ctx, layout{"null", 100}, smallBlock)
-		if err != nil {
-			return err
-		}
 		var base float64
 		for i, l := range layouts {
-			seconds, _, err := d.load(ctx, l, smallBlock)
+			seconds, _, err := d.load(ctx, l, block)
 			if err != nil {
 				return err
 			}
 			if l == exporter {
 				base = seconds
 			}
-			r.Measured[i].CPU = append(r.Measured[i].CPU, (seconds-read)/(base-read))
+			r.Measured[i].CPU = append(r.Measured[i].CPU, seconds/base)
 		}
 	}
 	return nil

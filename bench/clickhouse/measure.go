@@ -34,7 +34,7 @@ type measured struct {
 	Granularity float64 // of index granularity, never evicted
 	Marks       float64 // in the mark cache after all columns were read
 	Costs       []cost
-	CPU         []float64 // of each round to load and merge, for one of the exporter's; reading the spans is subtracted from both
+	CPU         []float64 // of each round to load and merge, for one of the exporter's, with reading the spans in both
 }
 
 func (m measured) cost(name string) (cost, bool) {

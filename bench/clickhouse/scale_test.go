@@ -7,25 +7,41 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// TestScale: what a lookup reads does not depend on how long spans are kept, and is less than on the
-// exporter's table at any share of random IDs, merged or not.
+// TestScale: what a lookup reads does not grow with the days that are kept, and is less than on the
+// exporter's table, whichever tool asks, at any share of random IDs. In tables as small as these,
+// each file that is opened counts.
 func TestScale(t *testing.T) {
-	const rate = 150_000 // spans a day
-	own := map[string]float64{}
-	for _, s := range []size{
-		{rate, 1, 10, false}, {8 * rate, 8, 10, false},
-		{4 * rate, 4, 0, false}, {4 * rate, 4, 50, true}, {4 * rate, 4, 100, false},
+	const rate = 100_000 // spans a day
+	own := map[int]map[string]float64{}
+	for _, c := range []struct {
+		size
+		own, tools float64 // the most for one byte of the exporter's
+	}{
+		{size{rate, 1, 10, false}, 0.25, 0.8},
+		{size{8 * rate, 8, 10, false}, 0.25, 0.8},
+		{size{2 * rate, 2, 0, false}, 0.25, 0.8},
+		{size{2 * rate, 2, 100, false}, 0.4, 1},
+		{size{2 * rate, 2, 50, true}, 0.8, 1.6},
 	} {
-		all, err := scale(t.Context(), s)
+		all, err := scale(t.Context(), c.size)
 		if errors.Is(err, child.ErrNotInstalled) {
 			t.Skip(err)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		own[c.Days] = map[string]float64{}
 		for _, r := range all {
-			t.Logf("%v, %s: %+v", s, r.ID, r)
+			own[c.Days][r.ID] = r.Ours.Own
+			t.Logf("%s, %s ID: ours %.0f, the exporter's %.0f", c.text(), r.ID, r.Ours, r.Exporter)
+			if r.Ours.Own > c.own*r.Exporter.Own || r.Ours.Bare > c.tools*r.Exporter.Bare || r.Ours.Grafana > c.tools*r.Exporter.Grafana {
+				t.Errorf("%s, %s ID: %+v, the exporter's table %+v", c.text(), r.ID, r.Ours, r.Exporter)
+			}
 		}
-		_ = own
+	}
+	for id, one := range own[1] {
+		if eight := own[8][id]; eight > 1.1*one+32_768 {
+			t.Errorf("a lookup by an %s ID reads %.0f bytes of eight days, %.0f of one", id, eight, one)
+		}
 	}
 }

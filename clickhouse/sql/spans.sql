@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS {table}{on_cluster} (
     `Links.Attributes` Array(Map(LowCardinality(String), String)) CODEC(ZSTD(1)),
     INDEX idx_timestamp Timestamp TYPE minmax GRANULARITY 1,
     INDEX idx_trace_id_range TraceId TYPE minmax GRANULARITY 1,
-    INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1,
+    INDEX idx_trace_id TraceId TYPE bloom_filter(0.025) GRANULARITY 1,
     INDEX idx_res_attr_key mapKeys(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
     INDEX idx_res_attr_value mapValues(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
     INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 8,
