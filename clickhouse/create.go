@@ -36,7 +36,7 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
 		steps = append(steps, s.fillOutliers(s.quoted(s.rows()))) // Create was interrupted
 	}
 	ttl, err := s.changeTTL(o)
-	return Plan{Steps: append(steps, ttl...)}, err
+	return Plan{Steps: append(steps, ttl...), Notes: []string{"lookups by trace ID: " + LookupAdvice}}, err
 }
 
 // Detect returns the schema with Overlay set if the table of spans on the server of db is not one

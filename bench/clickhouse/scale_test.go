@@ -39,9 +39,10 @@ func TestScale(t *testing.T) {
 			}
 		}
 	}
-	for id, one := range own[1] {
-		if eight := own[8][id]; eight > 1.1*one+32_768 {
-			t.Errorf("a lookup by an %s ID reads %.0f bytes of eight days, %.0f of one", id, eight, one)
+	for _, id := range []string{"ordered", "random"} {
+		// The outliers' times of one day are less than the 128 KiB that ClickHouse reads at a time.
+		if one, eight := own[1][id], own[8][id]; eight > 1.1*one+131_072 {
+			t.Errorf("a lookup by an ID that is %s reads %.0f bytes of eight days, %.0f of one", id, eight, one)
 		}
 	}
 }
