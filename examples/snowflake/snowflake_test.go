@@ -1,0 +1,63 @@
+package snowflake
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Several processes on one store never generate an ID twice, while some of them are closed, restarted
+// and told that they are copies.
+func TestUnique(t *testing.T) {
+	store := driver.NewMemory(driver.NodeRange{Nodes: 64, BlockSize: 1})
+	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var snowflakes, sonyflakes sync.Map
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for life := range 3 {
+				keeper, err := lease.Start(ctx, store, codec, lease.WithTTL(2*time.Second), lease.WithErrorHandler(func(error) {}))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				one, two := &Snowflake{Keeper: keeper}, &Sonyflake{Keeper: keeper}
+				for range 50 {
+					a, err := one.Next(ctx)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					b, err := two.Next(ctx)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if _, twice := snowflakes.LoadOrStore(a, nil); twice {
+						t.Errorf("the Snowflake %d was generated twice", a)
+					}
+					if _, twice := sonyflakes.LoadOrStore(b, nil); twice {
+						t.Errorf("the Sonyflake %d was generated twice", b)
+					}
+				}
+				if life == 1 {
+					keeper.OnRestore()
+				}
+				if err := keeper.Close(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
