@@ -23,7 +23,7 @@ async function macOf(secret, purpose, unixMillis, key) {
     throw new TypeError('traceflake: the secret is not 32 hex digits');
   }
   if (typeof key !== 'string' || !key) {
-    throw new TypeError('traceflake: the key is empty, so that records of one millisecond would be equal');
+    throw new TypeError('traceflake: the key is empty, and IDs of one millisecond would be equal');
   }
   const info = utf8.encode('traceflake ' + purpose);
   const from = await crypto.subtle.importKey('raw', bytesOf(secret), 'HKDF', false, ['deriveKey']);

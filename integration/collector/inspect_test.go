@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// fill writes a line into the page at a time, and returns the headings below it: IDs and their kinds.
+// fill writes a line into the page at a time, and returns the kinds that the page then shows.
 const fill = `(({ line, snowflake }, now) => {
 	Date.now = () => now;
 	document.getElementById("line").value = line;

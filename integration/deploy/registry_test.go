@@ -45,7 +45,7 @@ func parseEntry(text string) (e entry, err error) {
 	require(e.Description != "", "no description")
 	require(e.RegistryType == "utilities", "the type is not utilities")
 	require(slices.Contains([]string{"go", "js"}, e.Language), "the language is not go or js")
-	require(slices.Contains([]string{"go", "npm"}, e.Package.Registry), "the package's registry is not go or npm")
+	require(slices.Contains([]string{"go", "npm"}, e.Package.Registry), "the registry is not go or npm")
 	require(e.Package.Name != "", "the package has no name")
 	require(!strings.Contains(e.License, "Commercial"), "the license is not an open source license")
 	require(e.URLs.Repo != "" || e.URLs.Website != "", "neither a repository nor a website")
@@ -55,7 +55,8 @@ func parseEntry(text string) (e entry, err error) {
 	require(dateErr == nil, "createdAt is not a date")
 	require(len(e.Authors) > 0, "no author")
 	for _, a := range e.Authors {
-		require(a.Name != "" && !strings.Contains(a.Name, "OpenTelemetry"), "an author's name is empty or OpenTelemetry")
+		named := a.Name != "" && !strings.Contains(a.Name, "OpenTelemetry")
+		require(named, "an author's name is empty or OpenTelemetry")
 		require(a.Email != "" || a.URL != "", "an author has neither an email nor a URL")
 		require(a.URL == "" || strings.HasPrefix(a.URL, "https://"), "an author's URL is not https")
 	}
@@ -102,9 +103,11 @@ func TestRegistryEntries(t *testing.T) {
 			t.Errorf("%s: want the name %s", file, name)
 		}
 		for old, wrong := range map[string]string{
-			"title:": "titel:", "registryType: utilities": "registryType: tools", "language: ": "language: c",
-			"name: traceflake authors": "name: OpenTelemetry", "url: https:": "url: http:", "createdAt: 2026-": "createdAt: 26-",
-			"license: Apache 2.0": "license: Commercial", "  repo: ": "  blog: ", "registry: ": "registry: x",
+			"title:": "titel:", "registryType: utilities": "registryType: tools",
+			"language: ": "language: c", "name: traceflake authors": "name: OpenTelemetry",
+			"url: https:": "url: http:", "createdAt: 2026-": "createdAt: 26-",
+			"license: Apache 2.0": "license: Commercial", "  repo: ": "  blog: ",
+			"registry: ":       "registry: x",
 			"  - id-generator": "  - id-generator\n  - id-generator", "authors:\n": "authors: []\nx:\n",
 		} {
 			if !strings.Contains(string(text), old) {

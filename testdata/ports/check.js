@@ -45,7 +45,9 @@ async function throws(f, message) {
   }
 }
 
-const same = (got, want) => JSON.stringify(got) === JSON.stringify(want) || `${JSON.stringify(got)}, want ${JSON.stringify(want)}`;
+const same = (got, want) =>
+  JSON.stringify(got) === JSON.stringify(want) ||
+  `${JSON.stringify(got)}, want ${JSON.stringify(want)}`;
 const millis = (time) => (time === null ? null : Number(time));
 const numbers = (...list) => list.map(BigInt);
 
@@ -54,11 +56,16 @@ const rules = {
     const made = same(p.traceID(...numbers(v.unix_ms, v.sequence, '0x' + v.low)), v.id);
     return made === true ? same(Number(p.timeOf(v.id)), v.unix_ms) : made;
   }),
-  no_id: rule('traceID', (p, v) => throws(() => p.traceID(...numbers(v.unix_ms, v.sequence, '0x' + v.low)), v.wrong)),
+  no_id: rule('traceID', (p, v) =>
+    throws(() => p.traceID(...numbers(v.unix_ms, v.sequence, '0x' + v.low)), v.wrong),
+  ),
   read: rule('timeOf', (p, v) => same(millis(p.timeOf(v.id)), v.unix_ms)),
-  kinds: rule('notBefore', (p, v, format) => same(millis(p.notBefore(v.id, 3600000n, BigInt(format.kinds_now_ms))), v.not_before_ms)),
-  bound: rule('notBefore', (p, v) => same(
-    millis(p.notBefore(v.id, ...numbers(v.slack_ms, v.now_ms))), v.not_before_ms)),
+  kinds: rule('notBefore', (p, v, format) =>
+    same(millis(p.notBefore(v.id, 3600000n, BigInt(format.kinds_now_ms))), v.not_before_ms),
+  ),
+  bound: rule('notBefore', (p, v) =>
+    same(millis(p.notBefore(v.id, ...numbers(v.slack_ms, v.now_ms))), v.not_before_ms),
+  ),
   malformed: rule('timeOf', async (p, text) => {
     const readers = {
       timeOf: () => p.timeOf(text),
@@ -66,22 +73,35 @@ const rules = {
       agree: () => p.agree(new Uint8Array(16), text),
     };
     for (const [name, read] of Object.entries(readers)) {
-      const refused = !p[name] || await throws(read);
+      const refused = !p[name] || (await throws(read));
       if (refused !== true) return `${name}: ${refused}`;
     }
     return true;
   }),
   bounds: rule('bounds', (p, v) => same(p.bounds(BigInt(v.unix_ms)), [v.min, v.max])),
-  cipher: rule('cipher', (p, v) => same(p.cipher(bytesOf(v.key), bytesOf(v.plaintext)), v.ciphertext)),
+  cipher: rule('cipher', (p, v) =>
+    same(p.cipher(bytesOf(v.key), bytesOf(v.plaintext)), v.ciphertext),
+  ),
   randflake: rule('randflake wordOf parts textOf', (p, v) => {
     const secret = bytesOf(v.secret);
     const fields = numbers(v.unix_s, v.node, v.sequence);
     const word = p.wordOf(secret, BigInt('0x' + v.id));
     return same(
-      [p.randflake(secret, ...fields), hex(word), p.textOf(BigInt('0x' + v.id)), p.parts(word).map(Number)],
-      [v.id, v.word, v.text, fields.map(Number)]);
+      [
+        p.randflake(secret, ...fields),
+        hex(word),
+        p.textOf(BigInt('0x' + v.id)),
+        p.parts(word).map(Number),
+      ],
+      [v.id, v.word, v.text, fields.map(Number)],
+    );
   }),
-  no_randflake: rule('randflake', (p, v) => throws(() => p.randflake(new Uint8Array(16), ...numbers(v.unix_s, v.node, v.sequence)), v.wrong)),
+  no_randflake: rule('randflake', (p, v) =>
+    throws(
+      () => p.randflake(new Uint8Array(16), ...numbers(v.unix_s, v.node, v.sequence)),
+      v.wrong,
+    ),
+  ),
   halves: rule('agree', (p, v) => same(p.agree(bytesOf(v.secret), v.id), v.agree)),
   stopped: rule('shared', (p, v) => {
     const next = p.shared();
@@ -97,8 +117,15 @@ const rules = {
   }),
   random: rule('generator', (p, v, format) => {
     const draws = v.draws.map((x) => BigInt('0x' + x));
-    const ids = p.generator(0n, () => BigInt(format.ids[0].unix_ms), () => draws.shift() ?? (1n << 64n) - 1n);
-    return same(v.halves.map((_, i) => (i % 2 ? ids.spanID() : ids.traceID().slice(16))), v.halves);
+    const ids = p.generator(
+      0n,
+      () => BigInt(format.ids[0].unix_ms),
+      () => draws.shift() ?? (1n << 64n) - 1n,
+    );
+    return same(
+      v.halves.map((_, i) => (i % 2 ? ids.spanID() : ids.traceID().slice(16))),
+      v.halves,
+    );
   }),
   generator: rule('generator', (p, v) => {
     let now;
@@ -114,7 +141,8 @@ const rules = {
           return `step ${i}: ${id.slice(0, 16)} is number ${j} of ${step.clear}`;
         }
       }
-      if (step.clear === null && !random128(ids)) return `step ${i}: not random: ${ids[0]}, ${ids[1]}`;
+      if (step.clear === null && !random128(ids))
+        return `step ${i}: not random: ${ids[0]}, ${ids[1]}`;
     }
     const low = Array.from({ length: 64 }, () => traceID().slice(16));
     if (!uniform(low, 64)) return `low halves are not random: ${low[0]}, ${low[1]}`;
@@ -165,5 +193,7 @@ function uniform(ids, bits) {
   const ones = all.reduce((a, b) => a | b);
   const zeros = all.reduce((a, b) => a & b);
   const halves = ids.flatMap((id) => id.match(/.{16}/g));
-  return ones === (1n << BigInt(bits)) - 1n && zeros === 0n && new Set(halves).size === halves.length;
+  return (
+    ones === (1n << BigInt(bits)) - 1n && zeros === 0n && new Set(halves).size === halves.length
+  );
 }

@@ -4,9 +4,17 @@
 // client with a state that begins there; without it, vectors with such a state are not checked.
 export function adapt(client, resume) {
   return {
-    traceID: (unixMs, sequence, low) => client.traceIdAt(Number(unixMs), Number(sequence), low.toString(16).padStart(16, '0')),
+    traceID: (unixMs, sequence, low) =>
+      client.traceIdAt(Number(unixMs), Number(sequence), low.toString(16).padStart(16, '0')),
     timeOf: (text) => millis(client.timeOf(text)),
-    notBefore: (text, slack, now) => millis(platform(() => Number(now), undefined, () => client.notBefore(text, Number(slack)))),
+    notBefore: (text, slack, now) =>
+      millis(
+        platform(
+          () => Number(now),
+          undefined,
+          () => client.notBefore(text, Number(slack)),
+        ),
+      ),
     generator(last, clock, draw) {
       if (last && !resume) return undefined;
       const { TraceflakeIdGenerator } = last ? resume(last >> 23n, last & 0x7fffffn) : client;
@@ -14,10 +22,12 @@ export function adapt(client, resume) {
       const run = (generate) => () => platform(() => Number(clock()), draw, generate);
       return { traceID: run(g.generateTraceId), spanID: run(g.generateSpanId) };
     },
-    derive: client.deriveTraceId && (async (secret, unixMs, key) => [
-      await client.deriveTraceId(hex(secret), Number(unixMs), key),
-      await client.deriveSpanId(hex(secret), Number(unixMs), key),
-    ]),
+    derive:
+      client.deriveTraceId &&
+      (async (secret, unixMs, key) => [
+        await client.deriveTraceId(hex(secret), Number(unixMs), key),
+        await client.deriveSpanId(hex(secret), Number(unixMs), key),
+      ]),
   };
 }
 

@@ -11,10 +11,15 @@ import * as wrong from './wrong.js';
 const read = (path) => readFileSync(new URL(path, import.meta.url), 'utf8');
 
 const format = JSON.parse(read('../format.json'));
-const page = [...read('../../docs/format.md').matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code);
+const page = [...read('../../docs/format.md').matchAll(/```js\n(.*?)```/gs)].map(
+  ([, code]) => code,
+);
 const port = [...page, read('port.js')].join('\n');
-const client = ['traceflake.js', 'derive.js'].map((name) => read('../../clients/js/' + name)).join('\n')
-  .replace(/^import .*$/gm, '').replaceAll('export ', '');
+const client = ['traceflake.js', 'derive.js']
+  .map((name) => read('../../clients/js/' + name))
+  .join('\n')
+  .replace(/^import .*$/gm, '')
+  .replaceAll('export ', '');
 
 const sha256 = {
   hkdf: (secret, info) => new Uint8Array(hkdfSync('sha256', secret, '', info, 32)),
@@ -25,14 +30,17 @@ const more = 300; // words of state, for ports that need more than the last clea
 
 // load runs the source of a port.
 function load(source) {
-  const port = new Function(source + `
+  const port = new Function(
+    source +
+      `
     return { traceID, timeOf, notBefore, bounds, wordOf, parts, textOf, agree, derive, generator,
       randflake: randflakeID,
       shared(state = new BigUint64Array(${more})) { return (clock) => nextClear(state, clock); },
       cipher(key, plaintext) {
         const wordsOf = (b) => Array.from({ length: b.length / 2 }, (_, i) => (b[2 * i] << 8) | b[2 * i + 1]);
         return encrypt(expand(wordsOf(key)), wordsOf(plaintext)).map((w) => hex(w, 4)).join('');
-      } };`)();
+      } };`,
+  )();
   return {
     ...port,
     derive: (secret, unixMs, text) => port.derive(secret, unixMs, text, sha256),
@@ -44,17 +52,28 @@ function load(source) {
   };
 }
 
-const run = (source) => new Function(source + '\nreturn { TraceflakeIdGenerator, deriveSpanId, deriveTraceId, notBefore, timeOf, traceIdAt };')();
-const loadClient = (source) => adapt(run(source), (millis, sequence) => run(
-  source.replace('let millis = 0;', `let millis = ${millis};`).replace('let sequence = 0;', `let sequence = ${sequence};`)));
+const run = (source) =>
+  new Function(
+    source +
+      '\nreturn { TraceflakeIdGenerator, deriveSpanId, deriveTraceId, notBefore, timeOf, traceIdAt };',
+  )();
+const loadClient = (source) =>
+  adapt(run(source), (millis, sequence) =>
+    run(
+      source
+        .replace('let millis = 0;', `let millis = ${millis};`)
+        .replace('let sequence = 0;', `let sequence = ${sequence};`),
+    ),
+  );
 
 // threads returns what is wrong if many threads share a generator, and its clock shows one time or
 // moves while they read it.
 async function threads(source) {
-  return await together(source, format.threads) ?? await together(source, format.moving);
+  return (await together(source, format.threads)) ?? (await together(source, format.moving));
 }
 
-const shared = (Words, length) => new Words(new SharedArrayBuffer(length * Words.BYTES_PER_ELEMENT));
+const shared = (Words, length) =>
+  new Words(new SharedArrayBuffer(length * Words.BYTES_PER_ELEMENT));
 
 async function together(source, v) {
   const data = { state: shared(BigUint64Array, more), start: shared(Int32Array, 2), v };
@@ -79,16 +98,25 @@ async function together(source, v) {
       made.set([id.slice(0, 16), id.slice(16), ids.spanID()].map((half) => BigInt('0x' + half)), i);
     }
     parentPort.postMessage(made);`;
-  const made = await Promise.all(Array.from({ length: v.threads }, () => new Promise((resolve, reject) => {
-    new Worker(code, { eval: true, workerData: data }).on('message', resolve).on('error', reject);
-  })));
+  const made = await Promise.all(
+    Array.from(
+      { length: v.threads },
+      () =>
+        new Promise((resolve, reject) => {
+          new Worker(code, { eval: true, workerData: data })
+            .on('message', resolve)
+            .on('error', reject);
+        }),
+    ),
+  );
   const count = v.threads * v.n;
   const all = made.flatMap((halves) => [...halves]);
   const clears = all.filter((_, i) => i % 3 === 0);
   const halves = all.filter((_, i) => i % 3);
   const name = v.step_ms ? 'moving' : 'threads';
   if (!distinct(clears)) return `${name}: a clear half is there twice`;
-  if (v.clear && !clears.includes(BigInt('0x' + v.clear) + BigInt(count - 1))) return `${name}: numbers are missing`;
+  if (v.clear && !clears.includes(BigInt('0x' + v.clear) + BigInt(count - 1)))
+    return `${name}: numbers are missing`;
   if (!distinct(halves)) return `${name}: a low half or span ID is there twice`;
 }
 
@@ -113,13 +141,18 @@ it('a lock around both is right', async () => {
   assert.equal(await threads(locked), undefined);
 });
 
-for (const [kind, source, loads, list] of [['port', port, load, wrong.port], ['client', client, loadClient, wrong.client]]) {
+for (const [kind, source, loads, list] of [
+  ['port', port, load, wrong.port],
+  ['client', client, loadClient, wrong.client],
+]) {
   it(`wrong ${kind}s are caught`, async (t) => {
     assert.equal(new Set(list.map(([name]) => name)).size, list.length);
     const by = {};
     for (const [name, ...changes] of list) {
       const mistake = changed(source, name, ...changes);
-      const caught = await check(loads(mistake), format) ?? (kind === 'port' ? await threads(mistake) : undefined);
+      const caught =
+        (await check(loads(mistake), format)) ??
+        (kind === 'port' ? await threads(mistake) : undefined);
       assert.ok(caught, `${name}: no vector catches it`);
       const part = caught.split(':')[0];
       by[part] = (by[part] ?? 0) + 1;

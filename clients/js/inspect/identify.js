@@ -9,8 +9,8 @@ const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const BY_TIME = 'by its time only';
 
 // identify returns [{ kind, time, sequence, parts, text, note, bits, fields }]: bits are { width,
-// value }, and fields [[name, size]] the parts of the ID from left to right. layout is that of 64-bit
-// IDs, if the reader has chosen one.
+// value }, and fields [[name, size]] the parts of the ID from left to right. layout is that of
+// 64-bit IDs, if the reader has chosen one.
 export function identify(text, now = Date.now(), layout = undefined) {
   const long = hex128(text);
   if (long !== undefined) return bits128(text, long, now, layout);
@@ -32,7 +32,10 @@ function hex128(text) {
 
 function ulidOf(text) {
   if (!/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i.test(text)) return undefined;
-  return [...text.toUpperCase()].reduce((n, c) => (n << 5n) | BigInt(CROCKFORD.indexOf(c)), 0n) || undefined;
+  return (
+    [...text.toUpperCase()].reduce((n, c) => (n << 5n) | BigInt(CROCKFORD.indexOf(c)), 0n) ||
+    undefined
+  );
 }
 
 function bits64Of(text) {
@@ -44,12 +47,25 @@ function bits64Of(text) {
 
 function bits128(text, id, now, layout) {
   if (id < 1n << 64n) {
-    return bits64(id, false, now, layout).map((found) => ({ ...found, note: `${found.note ?? ''}; padded to 128 bits with zeros` }));
+    return bits64(id, false, now, layout).map((found) => ({
+      ...found,
+      note: `${found.note ?? ''}; padded to 128 bits with zeros`,
+    }));
   }
   const all = [...(tracers(text, now) ?? []), ...traceID(id, now)];
   if (text.length === 36 && /^.{8}-.{5}4.{4}[89ab]/i.test(text)) {
-    all.push({ kind: 'UUID v4', note: 'random, but for the version and variant', bits: { width: 128, value: id },
-      fields: [['random', 48], ['version', 4], ['random', 12], ['variant', 2], ['random', 62]] });
+    all.push({
+      kind: 'UUID v4',
+      note: 'random, but for the version and variant',
+      bits: { width: 128, value: id },
+      fields: [
+        ['random', 48],
+        ['version', 4],
+        ['random', 12],
+        ['variant', 2],
+        ['random', 62],
+      ],
+    });
   }
   return all;
 }
@@ -59,8 +75,16 @@ function traceID(id, now) {
   const all = foreign(id, now).map((found) => ({ ...found, bits, note: BY_TIME }));
   const millis = timeOf(hex(id, 32)).getTime();
   const ours = {
-    kind: 'traceflake trace ID', time: millis, sequence: Number(BigInt.asUintN(23, id >> 64n)), bits,
-    fields: [['time', 41], ['sequence', 23], ['low half', 64]], note: `${BY_TIME}; a secret would decide`,
+    kind: 'traceflake trace ID',
+    time: millis,
+    sequence: Number(BigInt.asUintN(23, id >> 64n)),
+    bits,
+    fields: [
+      ['time', 41],
+      ['sequence', 23],
+      ['low half', 64],
+    ],
+    note: `${BY_TIME}; a secret would decide`,
   };
   if (plausible(millis, now)) {
     if (millis < RANDFLAKE_EPOCH) return [...all, ours]; // only old records have such times
@@ -80,22 +104,46 @@ function foreign(id, now) {
   const digits = hex(id, 32);
   const millis = Number(id >> 80n);
   if (digits[12] === '7' && '89ab'.includes(digits[16])) {
-    add('UUID v7', millis, [['time', 48], ['version', 4], ['random', 12], ['variant', 2], ['random', 62]]);
+    add('UUID v7', millis, [
+      ['time', 48],
+      ['version', 4],
+      ['random', 12],
+      ['variant', 2],
+      ['random', 62],
+    ]);
   } else {
-    add('ULID', millis, [['time', 48], ['random', 80]]);
+    add('ULID', millis, [
+      ['time', 48],
+      ['random', 80],
+    ]);
   }
   const seconds = Number(id >> 96n) * 1000;
   if (BigInt.asUintN(32, id >> 64n) === 0n) {
-    add('Datadog', seconds, [['time', 32], ['zero', 32], ['low half', 64]]);
+    add('Datadog', seconds, [
+      ['time', 32],
+      ['zero', 32],
+      ['low half', 64],
+    ]);
   } else {
-    add('X-Ray', seconds, [['time', 32], ['random', 96]]);
+    add('X-Ray', seconds, [
+      ['time', 32],
+      ['random', 96],
+    ]);
   }
   return all;
 }
 
 function ulidText(id) {
   const millis = Number(id >> 80n);
-  const found = { kind: 'ULID', text: hex(id, 32), bits: { width: 128, value: id }, fields: [['time', 48], ['random', 80]] };
+  const found = {
+    kind: 'ULID',
+    text: hex(id, 32),
+    bits: { width: 128, value: id },
+    fields: [
+      ['time', 48],
+      ['random', 80],
+    ],
+  };
   if (millis >= Date.UTC(10000, 0)) return { ...found, note: 'its time is past the year 9999' };
   return { ...found, time: millis };
 }
@@ -104,18 +152,40 @@ function bits64(id, isDecimal, now, layout) {
   const bits = { width: 64, value: id };
   const all = snowflakes(id, isDecimal, now, layout).map((found) => ({ ...found, bits }));
   if (layout && all.length) return all;
-  const from = isDecimal ? 'an ID from Datadog or from any other system' : 'a B3 trace ID or a span ID from any tracer';
-  return [...all, { kind: '64 bits', bits, fields: [['unknown', 64]], note: `${from}; a secret would identify ours` }];
+  const from = isDecimal
+    ? 'an ID from Datadog or from any other system'
+    : 'a B3 trace ID or a span ID from any tracer';
+  return [
+    ...all,
+    {
+      kind: '64 bits',
+      bits,
+      fields: [['unknown', 64]],
+      note: `${from}; a secret would identify ours`,
+    },
+  ];
 }
 
 function snowflakes(id, isDecimal, now, layout) {
-  const candidates = layout ? [layout] : isDecimal ? [presets.twitter, presets.sonyflake, presets.uidgenerator] : [];
+  const candidates = layout
+    ? [layout]
+    : isDecimal
+      ? [presets.twitter, presets.sonyflake, presets.uidgenerator]
+      : [];
   return candidates.flatMap((candidate) => {
     const found = read(candidate, id);
     if (!found || (!layout && !plausible(found.millis, now))) return [];
     const used = candidate.fields.reduce((sum, [, n]) => sum + n, 0);
     const fields = used < 64 ? [['unused', 64 - used], ...candidate.fields] : candidate.fields;
-    return [{ kind: candidate.kind, time: found.millis, parts: found.parts, fields, note: layout ? undefined : BY_TIME }];
+    return [
+      {
+        kind: candidate.kind,
+        time: found.millis,
+        parts: found.parts,
+        fields,
+        note: layout ? undefined : BY_TIME,
+      },
+    ];
   });
 }
 
@@ -123,14 +193,40 @@ function snowflakes(id, isDecimal, now, layout) {
 function tracers(text, now) {
   const sky = /^([0-9a-f]{32}|-?\d{1,10})\.(\d{1,19})\.(\d{10,14})(\d{4})$/.exec(text);
   if (sky) {
-    return [{ kind: 'SkyWalking', time: Number(sky[3]), parts: named(['process', sky[1]], ['thread', sky[2]], ['sequence', sky[4]]),
-      fields: sizes(['process', sky[1]], ['thread', sky[2]], ['time', sky[3]], ['sequence', sky[4]]) }];
+    return [
+      {
+        kind: 'SkyWalking',
+        time: Number(sky[3]),
+        parts: named(['process', sky[1]], ['thread', sky[2]], ['sequence', sky[4]]),
+        fields: sizes(
+          ['process', sky[1]],
+          ['thread', sky[2]],
+          ['time', sky[3]],
+          ['sequence', sky[4]],
+        ),
+      },
+    ];
   }
   const sofa = /^([0-9a-f]{8})(\d{13})([1-9]\d{3})(\d{1,7})$/.exec(text);
-  if (!sofa || Number(sofa[2]) < Date.UTC(2010, 0) || !plausible(Number(sofa[2]), now)) return undefined;
-  const address = sofa[1].match(/../g).map((byte) => parseInt(byte, 16)).join('.');
-  return [{ kind: 'SOFATracer', time: Number(sofa[2]), parts: named(['address', address], ['sequence', sofa[3]], ['process', sofa[4]]),
-    fields: sizes(['address', sofa[1]], ['time', sofa[2]], ['sequence', sofa[3]], ['process', sofa[4]]) }];
+  if (!sofa || Number(sofa[2]) < Date.UTC(2010, 0) || !plausible(Number(sofa[2]), now))
+    return undefined;
+  const address = sofa[1]
+    .match(/../g)
+    .map((byte) => parseInt(byte, 16))
+    .join('.');
+  return [
+    {
+      kind: 'SOFATracer',
+      time: Number(sofa[2]),
+      parts: named(['address', address], ['sequence', sofa[3]], ['process', sofa[4]]),
+      fields: sizes(
+        ['address', sofa[1]],
+        ['time', sofa[2]],
+        ['sequence', sofa[3]],
+        ['process', sofa[4]],
+      ),
+    },
+  ];
 }
 
 const named = (...parts) => parts.map(([name, value]) => ({ name, value }));
@@ -141,6 +237,12 @@ function base32(text) {
   if (!/^[1-9a-v][0-9a-v]{9,12}$/.test(text)) return [];
   const value = [...text].reduce((n, c) => (n << 5n) | BigInt(parseInt(c, 32)), 0n);
   if (value >= 1n << 64n) return [];
-  return [{ kind: 'Randflake ID', bits: { width: 64, value }, fields: [['encrypted', 64]],
-    note: `by its form only, in hex ${hex(value, 16)}; a secret would decide` }];
+  return [
+    {
+      kind: 'Randflake ID',
+      bits: { width: 64, value },
+      fields: [['encrypted', 64]],
+      note: `by its form only, in hex ${hex(value, 16)}; a secret would decide`,
+    },
+  ];
 }

@@ -35,20 +35,30 @@ function isField(name) {
 // of the value decides.
 function field(name, value) {
   name = name.trim().toLowerCase();
-  value = value.replace(/^["'`,;()[\]{} \t]+|["'`,;()[\]{} \t]+$/g, '').replace(/^0x(?=[0-9a-f]+$)/i, '');
+  value = value
+    .replace(/^["'`,;()[\]{} \t]+|["'`,;()[\]{} \t]+$/g, '')
+    .replace(/^0x(?=[0-9a-f]+$)/i, '');
   const dashes = value.split('-');
   const colons = value.replaceAll('%3A', ':').split(':');
-  if (name === 'traceparent' || (!name && dashes.length === 4 && dashes[0].length === 2 && dashes[1].length === 32)) {
+  if (
+    name === 'traceparent' ||
+    (!name && dashes.length === 4 && dashes[0].length === 2 && dashes[1].length === 32)
+  ) {
     return withRoles(dashes, ['', 'trace', 'span']);
   }
-  if (name === 'b3' || (!name && isB3(dashes))) return withRoles(dashes, ['trace', 'span', '', 'parent']);
-  if (colons.length === 4 && isHex(colons[0]) && (name || colons[0].length > 13)) return jaeger(colons);
+  if (name === 'b3' || (!name && isB3(dashes)))
+    return withRoles(dashes, ['trace', 'span', '', 'parent']);
+  if (colons.length === 4 && isHex(colons[0]) && (name || colons[0].length > 13))
+    return jaeger(colons);
   if (value.includes('Root=')) return xray(value);
   return [{ role: roleOf(name), id: value }];
 }
 
-const isB3 = (dashes) => dashes.length >= 2 && dashes.length <= 4 && isHex(dashes[0])
-  && (dashes[0].length === 32 || dashes[0].length === 16);
+const isB3 = (dashes) =>
+  dashes.length >= 2 &&
+  dashes.length <= 4 &&
+  isHex(dashes[0]) &&
+  (dashes[0].length === 32 || dashes[0].length === 16);
 
 // jaeger returns the IDs in the fields of uber-trace-id, which leaves out leading zeros.
 function jaeger(fields) {
@@ -58,12 +68,17 @@ function jaeger(fields) {
 
 function xray(value) {
   const roles = { Root: 'trace', Parent: 'span' };
-  return value.split(';').map((part) => part.trim().split('='))
-    .filter(([name]) => roles[name]).map(([name, id]) => ({ role: roles[name], id: id ?? '' }));
+  return value
+    .split(';')
+    .map((part) => part.trim().split('='))
+    .filter(([name]) => roles[name])
+    .map(([name, id]) => ({ role: roles[name], id: id ?? '' }));
 }
 
 function withRoles(ids, roles) {
-  return roles.map((role, i) => ({ role, id: ids[i] })).filter(({ role, id }) => role && id !== undefined);
+  return roles
+    .map((role, i) => ({ role, id: ids[i] }))
+    .filter(({ role, id }) => role && id !== undefined);
 }
 
 function fromText(text) {
@@ -89,11 +104,14 @@ function fromJSON(line) {
 
 // fromObject reads the fields of an object, whose names may be spread over nested objects.
 function fromObject(path, object) {
-  return Object.keys(object).sort().flatMap((name) => {
-    const value = object[name];
-    if (value && typeof value === 'object' && !Array.isArray(value)) return fromObject(path + name, value);
-    if (typeof value !== 'string' || !value) return [];
-    if (isField(name)) return field(name, value);
-    return isField(path + name) ? field(path + name, value) : [];
-  });
+  return Object.keys(object)
+    .sort()
+    .flatMap((name) => {
+      const value = object[name];
+      if (value && typeof value === 'object' && !Array.isArray(value))
+        return fromObject(path + name, value);
+      if (typeof value !== 'string' || !value) return [];
+      if (isField(name)) return field(name, value);
+      return isField(path + name) ? field(path + name, value) : [];
+    });
 }

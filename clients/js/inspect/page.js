@@ -5,7 +5,11 @@ import { idsIn } from './line.js';
 import { layoutOf, presets } from './snowflake.js';
 
 const hex = (value, digits) => value.toString(16).padStart(digits, '0');
-const utc = (millis) => new Date(millis).toISOString().replace('T', ' ').replace(/\.?0*Z$/, ' UTC');
+const utc = (millis) =>
+  new Date(millis)
+    .toISOString()
+    .replace('T', ' ')
+    .replace(/\.?0*Z$/, ' UTC');
 
 // element returns an element with attributes and children, which may be text.
 function element(name, attributes, ...children) {
@@ -19,7 +23,12 @@ function element(name, attributes, ...children) {
 function ago(millis) {
   const seconds = (millis - Date.now()) / 1000;
   const format = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
-  for (const [unit, length] of [['year', 31557600], ['day', 86400], ['hour', 3600], ['minute', 60]]) {
+  for (const [unit, length] of [
+    ['year', 31557600],
+    ['day', 86400],
+    ['hour', 3600],
+    ['minute', 60],
+  ]) {
     if (Math.abs(seconds) >= length) return format.format(Math.trunc(seconds / length), unit);
   }
   return format.format(Math.trunc(seconds), 'second');
@@ -27,7 +36,18 @@ function ago(millis) {
 
 // colour returns the class of a field.
 function colour(name) {
-  const classes = { time: 'c0', sequence: 'c1', 'low half': 'c2', random: 'c2', encrypted: 'c2', unknown: 'c4', unused: 'c4', zero: 'c4', version: 'c4', variant: 'c4' };
+  const classes = {
+    time: 'c0',
+    sequence: 'c1',
+    'low half': 'c2',
+    random: 'c2',
+    encrypted: 'c2',
+    unknown: 'c4',
+    unused: 'c4',
+    zero: 'c4',
+    version: 'c4',
+    variant: 'c4',
+  };
   return classes[name] ?? 'c3'; // which machine or process it was
 }
 
@@ -43,25 +63,53 @@ function bar({ fields, bits, ...found }) {
     return size > 32 ? '0x' + hex(value, Math.ceil(size / 4)) : String(value);
   });
   return [
-    element('div', { class: 'bar', 'aria-hidden': 'true' },
-      ...fields.map(([name, size]) => element('span', { class: colour(name), style: `flex: ${size} 1 0` }))),
-    element('ol', { class: 'fields' }, ...fields.map(([name, size], i) => element('li', {},
-      element('i', { class: colour(name), 'aria-hidden': 'true' }), `${name}: `, element('code', {}, contents[i]),
-      ' ', element('small', {}, `${size} ${size === 1 ? unit.slice(0, -1) : unit}`)))),
+    element(
+      'div',
+      { class: 'bar', 'aria-hidden': 'true' },
+      ...fields.map(([name, size]) =>
+        element('span', { class: colour(name), style: `flex: ${size} 1 0` }),
+      ),
+    ),
+    element(
+      'ol',
+      { class: 'fields' },
+      ...fields.map(([name, size], i) =>
+        element(
+          'li',
+          {},
+          element('i', { class: colour(name), 'aria-hidden': 'true' }),
+          `${name}: `,
+          element('code', {}, contents[i]),
+          ' ',
+          element('small', {}, `${size} ${size === 1 ? unit.slice(0, -1) : unit}`),
+        ),
+      ),
+    ),
   ];
 }
 
 // list returns names and values, of which a click selects the value.
 function list(rows) {
-  return element('dl', {}, ...rows.flatMap(([name, value]) => [
-    element('dt', {}, name), element('dd', {}, element('code', {}, value))]));
+  return element(
+    'dl',
+    {},
+    ...rows.flatMap(([name, value]) => [
+      element('dt', {}, name),
+      element('dd', {}, element('code', {}, value)),
+    ]),
+  );
 }
 
 // forms returns the same ID in other forms.
 function forms({ width, value }, span) {
   const low = BigInt.asUintN(64, value);
   if (width === 64) {
-    return [['hex', hex(value, 16)], ['decimal', String(value)], ['base 32', value.toString(32)], ['as a trace ID', hex(value, 32)]];
+    return [
+      ['hex', hex(value, 16)],
+      ['decimal', String(value)],
+      ['base 32', value.toString(32)],
+      ['as a trace ID', hex(value, 32)],
+    ];
   }
   const digits = hex(value, 32);
   return [
@@ -70,21 +118,43 @@ function forms({ width, value }, span) {
     ['base 32', value.toString(32)],
     ['low half, decimal (64-bit Datadog)', String(low)],
     ['low half, base 32', low.toString(32)],
-    [span ? 'traceparent' : 'traceparent, the low half as span', `00-${digits}-${span ?? hex(low || 1n, 16)}-01`],
+    [
+      span ? 'traceparent' : 'traceparent, the low half as span',
+      `00-${digits}-${span ?? hex(low || 1n, 16)}-01`,
+    ],
   ];
 }
 
 // byEye returns the times that the first digits of a trace ID stand for.
 function byEye(id) {
   const digits = hex(id, 32);
-  const rows = [[4, '9 hours'], [5, '35 minutes'], [6, '2 minutes'], [8, 'half a second']].map(([n, length]) => {
+  const rows = [
+    [4, '9 hours'],
+    [5, '35 minutes'],
+    [6, '2 minutes'],
+    [8, 'half a second'],
+  ].map(([n, length]) => {
     const from = Number(BigInt('0x' + digits.slice(0, n).padEnd(16, '0')) >> 23n) + EPOCH;
     const to = from + 2 ** (41 - 4 * n);
-    return element('tr', {}, element('th', { scope: 'row' }, element('code', {}, digits.slice(0, n))),
-      element('td', {}, length), element('td', {}, `${utc(Math.ceil(from / 1000) * 1000)} to ${utc(Math.ceil(to / 1000) * 1000).slice(11)}`));
+    return element(
+      'tr',
+      {},
+      element('th', { scope: 'row' }, element('code', {}, digits.slice(0, n))),
+      element('td', {}, length),
+      element(
+        'td',
+        {},
+        `${utc(Math.ceil(from / 1000) * 1000)} to ${utc(Math.ceil(to / 1000) * 1000).slice(11)}`,
+      ),
+    );
   });
-  return element('details', {}, element('summary', {}, 'Reading the time by eye'),
-    element('p', {}, 'IDs with the same first digits began in the same time:'), element('table', {}, ...rows));
+  return element(
+    'details',
+    {},
+    element('summary', {}, 'Reading the time by eye'),
+    element('p', {}, 'IDs with the same first digits began in the same time:'),
+    element('table', {}, ...rows),
+  );
 }
 
 const EPOCH = Date.UTC(2020, 0);
@@ -93,15 +163,43 @@ function kind(found) {
   const children = [element('h3', {}, found.kind)];
   if (found.time !== undefined) {
     const iso = new Date(found.time).toISOString();
-    children.push(element('p', {}, element('time', { datetime: iso }, utc(found.time)), ' ',
-      element('span', { class: 'soft' }, `${ago(found.time)}; here ${new Date(found.time).toLocaleString()}`)));
+    children.push(
+      element(
+        'p',
+        {},
+        element('time', { datetime: iso }, utc(found.time)),
+        ' ',
+        element(
+          'span',
+          { class: 'soft' },
+          `${ago(found.time)}; here ${new Date(found.time).toLocaleString()}`,
+        ),
+      ),
+    );
   }
   children.push(...bar(found));
   if (found.kind === 'traceflake trace ID') {
     const bound = notBefore(hex(found.bits.value, 32));
-    children.push(element('p', {}, element('small', {}, `Search for its spans from ${utc(bound.getTime())} on: an hour earlier, for wrong clocks.`)));
+    children.push(
+      element(
+        'p',
+        {},
+        element(
+          'small',
+          {},
+          `Search for its spans from ${utc(bound.getTime())}: an hour earlier, for wrong clocks.`,
+        ),
+      ),
+    );
   }
-  if (found.note) children.push(element('p', {}, element('small', {}, found.note[0].toUpperCase() + found.note.slice(1) + '.')));
+  if (found.note)
+    children.push(
+      element(
+        'p',
+        {},
+        element('small', {}, found.note[0].toUpperCase() + found.note.slice(1) + '.'),
+      ),
+    );
   if (found.kind === 'traceflake trace ID') children.push(byEye(found.bits.value));
   return element('article', {}, ...children);
 }
@@ -109,16 +207,36 @@ function kind(found) {
 // section returns what an ID of a line may be.
 function section({ role, id }, layout, span) {
   const kinds = identify(id, Date.now(), layout);
-  const title = element('h2', {}, `${role ? role[0].toUpperCase() + role.slice(1) + ' ID' : 'ID'} `, element('code', {}, id));
+  const title = element(
+    'h2',
+    {},
+    `${role ? role[0].toUpperCase() + role.slice(1) + ' ID' : 'ID'} `,
+    element('code', {}, id),
+  );
   if (!kinds.length) return element('section', {}, title, element('p', {}, why(id)));
   const { bits } = kinds[0];
-  return element('section', {}, title, ...kinds.map(kind),
-    ...(bits ? [element('article', {}, element('h3', {}, 'The same in other forms'), list(forms(bits, span)))] : []));
+  return element(
+    'section',
+    {},
+    title,
+    ...kinds.map(kind),
+    ...(bits
+      ? [
+          element(
+            'article',
+            {},
+            element('h3', {}, 'The same in other forms'),
+            list(forms(bits, span)),
+          ),
+        ]
+      : []),
+  );
 }
 
 function why(id) {
   if (/^[0-]*$/.test(id)) return 'All zeros are not a valid ID.';
-  if (/^[0-9a-f]+$/i.test(id)) return `These are ${id.length} hex digits: a trace ID has 32, a span ID or a short trace ID 16.`;
+  if (/^[0-9a-f]+$/i.test(id))
+    return `${id.length} hex digits: a trace ID has 32, a span ID or a short trace ID 16.`;
   return 'This does not look like an ID.';
 }
 
@@ -145,13 +263,19 @@ function show() {
   if (!input.value.trim()) return output.replaceChildren();
   const ids = idsIn(input.value);
   const span = ids.find(({ role, id }) => role === 'span' && /^[0-9a-f]{16}$/.test(id))?.id;
-  if (!ids.length) return output.replaceChildren(element('section', {}, element('p', {}, 'There is no ID in this line.')));
+  if (!ids.length)
+    return output.replaceChildren(
+      element('section', {}, element('p', {}, 'There is no ID in this line.')),
+    );
   return output.replaceChildren(...ids.map((id) => section(id, layout, span)));
 }
 
-document.getElementById('layouts').append(...Object.keys(presets).map((name) => element('option', { value: name })));
+document
+  .getElementById('layouts')
+  .append(...Object.keys(presets).map((name) => element('option', { value: name })));
 // The part of the address after # is not sent to a server.
-input.value = decodeURIComponent(location.hash.slice(1)) || traceIdAt(Date.now(), 7, '3fc30e0898c5a211');
+input.value =
+  decodeURIComponent(location.hash.slice(1)) || traceIdAt(Date.now(), 7, '3fc30e0898c5a211');
 input.addEventListener('input', show);
 layoutInput.addEventListener('input', show);
 addEventListener('hashchange', () => {

@@ -1,15 +1,43 @@
 // The layouts of Snowflake IDs: fields from high to low, of which one is the time.
 
-const twitter = { kind: 'Snowflake (Twitter)', epoch: 1288834974657, unit: 1, fields: [['time', 41], ['machine', 10], ['sequence', 12]] };
+const twitter = {
+  kind: 'Snowflake (Twitter)',
+  epoch: 1288834974657,
+  unit: 1,
+  fields: [
+    ['time', 41],
+    ['machine', 10],
+    ['sequence', 12],
+  ],
+};
 
 export const presets = {
   twitter,
   leaf: { ...twitter, kind: 'Leaf' },
-  sonyflake: { kind: 'Sonyflake', epoch: 1409529600000, unit: 10, fields: [['time', 39], ['sequence', 8], ['machine', 16]] },
-  uidgenerator: { kind: 'UidGenerator', epoch: 1463673600000, unit: 1000, fields: [['time', 28], ['machine', 22], ['sequence', 13]] },
+  sonyflake: {
+    kind: 'Sonyflake',
+    epoch: 1409529600000,
+    unit: 10,
+    fields: [
+      ['time', 39],
+      ['sequence', 8],
+      ['machine', 16],
+    ],
+  },
+  uidgenerator: {
+    kind: 'UidGenerator',
+    epoch: 1463673600000,
+    unit: 1000,
+    fields: [
+      ['time', 28],
+      ['machine', 22],
+      ['sequence', 13],
+    ],
+  },
 };
 
-// layoutOf reads the name of a preset, or an epoch and fields: 2020-01-01,time=41,machine=10,sequence=12
+// layoutOf reads the name of a preset, or an epoch and fields:
+// 2020-01-01,time=41,machine=10,sequence=12
 export function layoutOf(text) {
   if (Object.hasOwn(presets, text)) return presets[text];
   const [start, ...parts] = text.split(',').map((part) => part.trim());
@@ -29,7 +57,8 @@ export function layoutOf(text) {
     }
   }
   const bits = layout.fields.reduce((sum, [, n]) => sum + n, 0);
-  if (layout.fields.filter(([name]) => name === 'time').length !== 1) throw new Error('One field must be named time.');
+  if (layout.fields.filter(([name]) => name === 'time').length !== 1)
+    throw new Error('One field must be named time.');
   if (bits > 64) throw new Error(`The fields have ${bits} bits, more than 64.`);
   return layout;
 }

@@ -62,18 +62,20 @@ func TestDerived(t *testing.T) {
 func TestNewDeterministic(t *testing.T) {
 	secret := write(t, "secret", secretA)
 	derive := func(args ...string) result {
-		return command(t, "", append([]string{"new", "--deterministic", "--secret-file", secret}, args...)...)
+		own := []string{"new", "--deterministic", "--secret-file", secret}
+		return command(t, "", append(own, args...)...)
 	}
 	at := []string{"--at", "2026-11-23T06:00:00Z"}
 	trace := derive(append(at, "--key", "shop/17/1")...)
 	trace.want(t, 0, "19544b3f8029c388e2ba3b98fb0ecd26", "")
 	job := derive(append(at, "--span", "--key", "shop/17/1/test")...)
 	job.want(t, 0, something, "")
-	if len(job.out) != 17 || job.out == derive(append(at, "--span", "--key", "shop/17/2/test")...).out {
-		t.Errorf("span IDs %q", job.out)
+	second := derive(append(at, "--span", "--key", "shop/17/2/test")...)
+	if len(job.out) != 17 || job.out == second.out {
+		t.Errorf("span IDs %q and %q", job.out, second.out)
 	}
-	lines := command(t, "2026-11-23T06:00:00Z\tshop/17/1/test\n", "new", "--at", "-", "--deterministic",
-		"--span", "--secret-file", secret)
+	lines := command(t, "2026-11-23T06:00:00Z\tshop/17/1/test\n",
+		"new", "--at", "-", "--deterministic", "--span", "--secret-file", secret)
 	if lines.out != job.out {
 		t.Errorf("%+v, want %s", lines, job.out)
 	}

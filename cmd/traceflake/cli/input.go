@@ -22,7 +22,10 @@ var (
 
 // eachID calls each for the arguments, or for standard input as eachLine does. The problems that it
 // returns are reported, and set the exit code to 1; an error ends the command.
-func eachID(cmd *cobra.Command, args []string, each func(number int, text string, problem error) (reported, err error)) error {
+func eachID(
+	cmd *cobra.Command, args []string,
+	each func(number int, text string, problem error) (reported, err error),
+) error {
 	none, failed := true, false
 	check := func(number int, text string, problem error) error {
 		if text == "" && problem == nil {
@@ -60,8 +63,8 @@ func eachID(cmd *cobra.Command, args []string, each func(number int, text string
 }
 
 // eachLine calls each for every line of standard input, with its number and without the spaces
-// around it. A line that is too long has an error instead of text. Before eachLine waits for input it
-// flushes the output. gzip is decompressed.
+// around it. A line that is too long has an error instead of text. Before eachLine waits for input
+// it flushes the output. gzip is decompressed.
 func eachLine(cmd *cobra.Command, each func(number int, text string, problem error) error) error {
 	in, err := decompressed(cmd.InOrStdin())
 	if err != nil {

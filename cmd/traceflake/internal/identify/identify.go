@@ -148,7 +148,8 @@ func (x Identifier) traceID(id trace.TraceID) (all []Identity) {
 	case x.plausible(ours.Time):
 		all = append([]Identity{ours}, all...)
 	case all == nil:
-		all = []Identity{{Kind: kind128, Note: "not ours: its time would be " + traceid.Time(id).Format(time.RFC3339)}}
+		at := traceid.Time(id).Format(time.RFC3339)
+		all = []Identity{{Kind: kind128, Note: "not ours: its time would be " + at}}
 	}
 	return all
 }
@@ -185,14 +186,18 @@ func (x Identifier) ours(id trace.TraceID) Identity {
 		found.Halves, found.Decoded = "agree", decoded(info.Parts, info.Secret)
 	default:
 		found.Halves = "disagree"
-		found.Note = "the low half does not match these secrets and that time: it is random or from another secret"
+		found.Note = "the low half does not match these secrets and that time: " +
+			"it is random or from another secret"
 		for secret, codec := range x.Keyring.Codecs() {
 			// NewTraceIDAt generates the low half later than the time of the clear half.
-			if parts := codec.Decode(traceid.Low(id)); !parts.Time.Before(info.Time) && x.plausible(parts.Time) {
-				found.Decoded = decoded(parts, secret)
-				found.Note = "if it is ours, it was given to an old record at " + parts.Time.Format(time.RFC3339)
-				break
+			parts := codec.Decode(traceid.Low(id))
+			if parts.Time.Before(info.Time) || !x.plausible(parts.Time) {
+				continue
 			}
+			found.Decoded = decoded(parts, secret)
+			found.Note = "if it is ours, it was given to an old record at " +
+				parts.Time.Format(time.RFC3339)
+			break
 		}
 	}
 	return found
@@ -224,8 +229,10 @@ func (x Identifier) randflake(id randflake.ID) (all []Identity) {
 	}
 	for secret, codec := range x.Keyring.Codecs() {
 		if parts := codec.Decode(id); x.plausible(parts.Time) {
-			all = append(all, Identity{Kind: kindRandflake, Time: parts.Time, Decoded: decoded(parts, secret),
-				Text: id.String(), Note: "by its time only; 64 bits have no check"})
+			all = append(all, Identity{
+				Kind: kindRandflake, Time: parts.Time, Decoded: decoded(parts, secret),
+				Text: id.String(), Note: "by its time only; 64 bits have no check",
+			})
 		}
 	}
 	return all

@@ -22,8 +22,8 @@ func TraceIDIn(line string) (id trace.TraceID, err error) {
 	return id, err
 }
 
-// TraceIDsIn returns the trace IDs in a line of any form that [Identifier.Line] reads, each once. If
-// there is none, the error wraps [ErrUnknown].
+// TraceIDsIn returns the trace IDs in a line of any form that [Identifier.Line] reads, each once.
+// If there is none, the error wraps [ErrUnknown].
 func TraceIDsIn(line string) (ids []trace.TraceID, err error) {
 	found, err := split(line)
 	for _, f := range found {
@@ -47,8 +47,8 @@ func TraceIDsIn(line string) (ids []trace.TraceID, err error) {
 	return nil, fmt.Errorf("%w: %.60q contains no trace ID", ErrUnknown, line)
 }
 
-// TraceID reads a trace ID: 32 hex digits, also with dashes as in a UUID, in which PostgreSQL prints
-// 128 bits, or in X-Ray's form 1-5e8e3a01-000102030405060708090a0b; a ULID; or 64 bits, in 16 hex
+// TraceID reads a trace ID: 32 hex digits, also with dashes as in a UUID, in which PostgreSQL
+// prints 128 bits, or in X-Ray's form 1-5e8e3a01-000102030405060708090a0b; a ULID; or 64 bits, in 16 hex
 // digits or in decimal, which it pads with zeros. The error wraps [ErrUnknown].
 func TraceID(s string) (id trace.TraceID, err error) {
 	if id, ok := hex128(s); ok {
@@ -112,7 +112,8 @@ func complaint(s string) string {
 	case strings.Trim(s, "0-") == "":
 		return fmt.Sprintf("%.60q is all zeros, which is not a valid ID", s)
 	case isHex(s):
-		return fmt.Sprintf("%.60q has %d hex digits; a trace ID has 32, a span ID or a short trace ID 16", s, len(s))
+		return fmt.Sprintf("%.60q has %d hex digits; "+
+			"a trace ID has 32, a span ID or a short trace ID 16", s, len(s))
 	}
 	return fmt.Sprintf("%.60q does not look like an ID", s)
 }
