@@ -40,10 +40,10 @@ func (k *clock) follow(r *ready, count uint64) bool {
 	if uint64(now-r.read) >= uint64(trusted) {
 		return false
 	}
-	n := (now - r.begins) / time.Millisecond
-	r.begins += n * time.Millisecond
+	passed := (now - r.begins).Truncate(time.Millisecond)
+	r.begins += passed
 	r.since = count
-	r.set(r.ms + int64(n))
+	r.set(r.ms + passed.Milliseconds())
 	return true
 }
 
