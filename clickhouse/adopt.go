@@ -53,8 +53,7 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 		return Plan{}, err
 	}
 	p.Notes = slices.Concat(c.notes, notes)
-	p.Steps = append(access, o.functions())
-	p.Steps = append(p.Steps, o.restored()...)
+	p.Steps = slices.Concat(access, []Step{o.functions()}, o.restored())
 	if !o.other.exists() {
 		p.Steps = append(p.Steps, Step{
 			Does: "the new table " + o.named(other) + " exists, empty",
@@ -70,7 +69,8 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 func (o *adoption) views(columns []string) (steps []Step) {
 	step := func(t table, does, file string, with ...string) {
 		with = append(with, "{comment}", quoteText(viewComment))
-		steps = append(steps, Step{Does: "the view " + t.Name + " " + does, SQL: []string{o.render("adopt/"+file, with...)},
+		steps = append(steps, Step{Does: "the view " + t.Name + " " + does,
+			SQL:  []string{o.render("adopt/"+file, with...)},
 			Undo: []string{o.dropView(t)}})
 	}
 	lacks := func(name string) bool { return o.history.column(name).Name == "" }
@@ -80,12 +80,14 @@ func (o *adoption) views(columns []string) (steps []Step) {
 			list[i] = quoteName(name)
 		}
 		step(o.history, "shows the spans of both tables", "history", "{history}", o.full(o.history),
-			"{columns}", strings.Join(list, ", "), "{live}", o.full(o.live), "{other}", o.quoted(other))
+			"{columns}", strings.Join(list, ", "), "{live}", o.full(o.live),
+			"{other}", o.quoted(other))
 	}
 	if !o.historyTimes.exists() {
 		from := "SELECT TraceId, Start, End FROM " + o.full(o.lookup)
 		if !o.lookup.mergeTree() {
-			from = "SELECT TraceId, toDateTime(min(Timestamp)) AS Start, toDateTime(max(Timestamp)) AS End\nFROM " +
+			from = "SELECT TraceId, toDateTime(min(Timestamp)) AS Start, " +
+				"toDateTime(max(Timestamp)) AS End\nFROM " +
 				o.full(o.history) + " WHERE TraceId != '' GROUP BY TraceId"
 		}
 		step(o.historyTimes, "shows when the traces of both tables began and ended", "times",
@@ -126,16 +128,21 @@ func (o *adoption) agree() error {
 		if why = "column " + name + " " + why; name == "" {
 			why = "its definition is empty, as a full disk leaves it"
 		}
-		return wrong("%s is not as prepare creates it: %s; run `adopt cancel`, then `adopt prepare`", o.other.Name, why)
+		return wrong("%s is not as prepare creates it: %s; run "+
+			"`adopt cancel`, then `adopt prepare`", o.other.Name, why)
 	}
 	for _, c := range o.live.Columns {
 		if c.stored() && o.other.column(c.Name).Name == "" {
-			return wrong("column %s exists in %s but not in %s: add it there and rerun prepare", c.Name, o.live.Name, o.other.Name)
+			return wrong("column %s exists in %s but not in %s: add it there and rerun prepare",
+				c.Name, o.live.Name, o.other.Name)
 		}
 	}
-	ttls := func(t table) []string { return append([]string{clause(t.Full, "TTL")}, columnTTLs(t.Definition)...) }
+	ttls := func(t table) []string {
+		return append([]string{clause(t.Full, "TTL")}, columnTTLs(t.Definition)...)
+	}
 	if here, there := ttls(o.live), ttls(o.other); !slices.Equal(here, there) {
-		return wrong("the TTL of %s is %q and that of %s is %q: set the same on both", o.live.Name, here, o.other.Name, there)
+		return wrong("the TTL of %s is %q and that of %s is %q: set the same on both",
+			o.live.Name, here, o.other.Name, there)
 	}
 	return nil
 }
@@ -149,13 +156,15 @@ func (a Adoption) Undo(ctx context.Context, db *sql.DB) (Plan, error) {
 	case o.phase < Prepared && !o.other.exists():
 		return Plan{Phase: o.phase}, nil
 	case o.phase > Swapped:
-		return Plan{}, fmt.Errorf("clickhouse: cannot undo: there is no old table %s alongside %s: "+
-			"for eight minutes after finish, what it printed brings it back", o.other.Name, o.live.Name)
+		return Plan{}, fmt.Errorf("clickhouse: cannot undo: there is no old table %s alongside "+
+			"%s: for eight minutes after finish, what it printed brings it back", o.other.Name,
+			o.live.Name)
 	}
 	return o.exchange(ctx, Prepared)
 }
 
-// exchange returns the steps after which the new table has the name, in the phase Swapped, or the old one.
+// exchange returns the steps after which the new table has the name, in the phase Swapped, or the
+// old one.
 func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
 	p := Plan{Steps: o.restored(), Phase: to}
 	if to == Prepared {
@@ -165,28 +174,35 @@ func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
 	role, ours := "old", "0"
 	if to == Swapped {
 		role, ours = "new", "1"
-		p.Steps = append(p.Steps, o.outlierSchema().outliers(o.full(o.live), o.live.Engine, o.outlierTTL())...)
+		p.Steps = append(p.Steps, o.outlierSchema().outliers(o.full(o.live), o.live.Engine,
+			o.outlierTTL())...)
 	}
 	if o.live.ours() != (to == Swapped) {
 		p.Steps = append(p.Steps, Step{
-			Does: "the " + role + " table has the name " + o.live.Name + ", and the other one is " + o.named(other),
-			SQL:  []string{exchange}, Undo: []string{exchange},
-			until: "SELECT countIf((sorting_key = " + quoteText(sortingKey) + ") != " + ours + ") = 0 AS done\nFROM " +
-				o.everywhere("clusterAllReplicas", "system.tables") + " WHERE " + o.isNamed(o.live.Name),
+			Does: "the " + role + " table has the name " + o.live.Name +
+				", and the other one is " + o.named(other),
+			SQL: []string{exchange}, Undo: []string{exchange},
+			until: "SELECT countIf((sorting_key = " + quoteText(sortingKey) + ") != " + ours +
+				") = 0 AS done\nFROM " +
+				o.everywhere("clusterAllReplicas", "system.tables") + " WHERE " +
+				o.isNamed(o.live.Name),
 		})
 		fed, err := o.readers(ctx, o.live, o.outlierSchema().named(outlierFeed), "MaterializedView")
 		if err != nil {
 			return p, err
 		}
 		if len(fed) > 0 {
-			p.Notes = append(p.Notes, "spans of inserts that were running during the exchange may be missing from what these materialized views fill: "+strings.Join(fed, ", "))
+			p.Notes = append(p.Notes, "spans of inserts that were running during the exchange may "+
+				"be missing from what these materialized views fill: "+strings.Join(fed, ", "))
 		}
 	}
 	var repairs []Step
 	if o.lookup.mergeTree() {
 		repairs = append(repairs, Step{
-			Does: "the lookup table " + o.lookup.Name + " has the traces of the last ten minutes (again)",
-			SQL:  []string{o.render("adopt/lookup", "{lookup}", o.full(o.lookup), "{live}", o.full(o.live), "{other}", o.quoted(other))},
+			Does: "the lookup table " + o.lookup.Name + " has the traces of the last ten minutes " +
+				"(again)",
+			SQL: []string{o.render("adopt/lookup", "{lookup}", o.full(o.lookup),
+				"{live}", o.full(o.live), "{other}", o.quoted(other))},
 		})
 	}
 	if to == Swapped {
@@ -196,12 +212,14 @@ func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
 		// Inserts that were running during the exchange have ended then.
 		repairs[0].SQL = append([]string{"SELECT sleep(1)"}, repairs[0].SQL...)
 		if o.Cluster != "" {
-			p.Notes = append(p.Notes, "each INSERT reached the shard of this server: run it on one server of each other shard")
+			p.Notes = append(p.Notes, "each INSERT reached the shard of this server: run it on "+
+				"one server of each other shard")
 		}
 	}
 	p.Steps = append(p.Steps, repairs...)
 	if to == Prepared && (o.live.ours() || o.other.Rows > 0) {
-		p.Notes = append(p.Notes, o.named(other)+" keeps the spans that were stored between swap and undo, and "+
+		p.Notes = append(p.Notes, o.named(other)+" keeps the spans that were stored between swap "+
+			"and undo, and "+
 			o.history.Name+" shows them: `adopt copy` moves them into "+o.live.Name)
 	}
 	return p, nil
@@ -250,10 +268,12 @@ func (a Adoption) Cancel(ctx context.Context, db *sql.DB) (Plan, error) {
 	case o.phase == NotBegun:
 		return Plan{}, nil
 	case o.phase >= Swapped:
-		return Plan{}, fmt.Errorf("clickhouse: cannot cancel: the adoption of %s is %s: run undo first", o.live.Name, o.phase)
+		return Plan{}, fmt.Errorf("clickhouse: cannot cancel: the adoption of %s is %s: run undo "+
+			"first", o.live.Name, o.phase)
 	case o.other.Rows > 0:
-		return Plan{}, fmt.Errorf("clickhouse: cannot cancel: %s holds %d spans, which were stored between swap and undo: "+
-			"move them with `adopt copy`, or wait until they have expired", o.other.Name, o.other.Rows)
+		return Plan{}, fmt.Errorf("clickhouse: cannot cancel: %s holds %d spans, which were "+
+			"stored between swap and undo: move them with `adopt copy`, or wait until they have "+
+			"expired", o.other.Name, o.other.Rows)
 	}
 	return o.end(ctx, NotBegun, nothing)
 }
@@ -267,7 +287,9 @@ func (a Adoption) Finish(ctx context.Context, db *sql.DB, dropHistory bool) (Pla
 	case o.phase < Swapped:
 		return Plan{}, o.early("finish")
 	case o.other.Rows > 0 && !dropHistory:
-		return Plan{}, fmt.Errorf("clickhouse: the old table %s still holds %d spans: wait until they have expired (status says when), move them with `adopt copy`, or drop them with --drop-history", o.other.Name, o.other.Rows)
+		return Plan{}, fmt.Errorf("clickhouse: the old table %s still holds %d spans: wait until "+
+			"they have expired (status says when), move them with `adopt copy`, or drop them with "+
+			"--drop-history", o.other.Name, o.other.Rows)
 	}
 	holds := nothing
 	if dropHistory {
@@ -280,19 +302,23 @@ func (a Adoption) Finish(ctx context.Context, db *sql.DB, dropHistory bool) (Pla
 func (o *adoption) end(ctx context.Context, to Phase, holds holding) (Plan, error) {
 	p := Plan{Phase: to}
 	if len(o.copies) > 0 {
-		return p, fmt.Errorf("clickhouse: a copy was interrupted and left %s: run `adopt copy` first", o.copies[0].Name)
+		return p, fmt.Errorf("clickhouse: a copy was interrupted and left %s: run `adopt copy` "+
+			"first", o.copies[0].Name)
 	}
-	for _, of := range []struct{ read, by table }{{o.other, o.history}, {o.history, o.historyTimes}} {
+	reads := []struct{ read, by table }{{o.other, o.history}, {o.history, o.historyTimes}}
+	for _, of := range reads {
 		readers, err := o.readers(ctx, of.read, of.by.Name, "")
 		if err != nil {
 			return p, err
 		}
 		if len(readers) > 0 {
-			return p, fmt.Errorf("clickhouse: %s is read by %s: change or drop that first", of.read.Name, strings.Join(readers, ", "))
+			return p, fmt.Errorf("clickhouse: %s is read by %s: change or drop that first",
+				of.read.Name, strings.Join(readers, ", "))
 		}
 	}
 	if o.other.exists() {
-		does := fmt.Sprintf("the table %s is gone, with %d spans; ClickHouse removes its files after eight minutes", o.named(other), o.other.Rows)
+		does := fmt.Sprintf("the table %s is gone, with %d spans; ClickHouse removes its files "+
+			"after eight minutes", o.named(other), o.other.Rows)
 		step, err := o.dropping(ctx, does, holds)
 		if err != nil {
 			return p, err
@@ -301,7 +327,8 @@ func (o *adoption) end(ctx context.Context, to Phase, holds holding) (Plan, erro
 	}
 	for _, t := range []table{o.historyTimes, o.history} {
 		if t.exists() {
-			p.Steps = append(p.Steps, Step{Does: "the view " + t.Name + " is gone", SQL: []string{o.dropView(t)}})
+			p.Steps = append(p.Steps, Step{Does: "the view " + t.Name + " is gone",
+				SQL: []string{o.dropView(t)}})
 		}
 	}
 	if to == NotBegun {

@@ -12,8 +12,8 @@ import (
 type carried struct {
 	engine   string   // "" is MergeTree, on a cluster ReplicatedMergeTree
 	uuid     string   // "" is the server's choice
-	ttls     []string // of the exporter's columns, each as in `SpanName` toDateTime(Timestamp) + toIntervalDay(1)
-	elements []string // columns other than the exporter's; indexes, constraints and projections other than the layout's
+	ttls     []string // of the exporter's columns, each as columnTTLs returns it
+	elements []string // columns, indexes, constraints and projections that the layout lacks
 	ttl      string   // expressions; "" is by Schema.TTL
 	settings []string // each as in storage_policy = 'cold'
 	comment  string
@@ -38,28 +38,32 @@ func (o *adoption) carried() (c carried, err error) {
 		if strings.Contains(t.column(name).Type, "JSON") {
 			hint = "tables with json: true can be used with create --overlay only"
 		}
-		return c, fmt.Errorf("clickhouse: the table %s cannot be adopted: column %s %s; %s", t.Name, name, why, hint)
+		return c, fmt.Errorf("clickhouse: the table %s cannot be adopted: column %s %s; %s",
+			t.Name, name, why, hint)
 	}
 	for _, column := range t.Columns {
 		if column.Kind != "EPHEMERAL" {
 			c.readable = append(c.readable, column.Name)
 		}
 		if column.Kind != "" && isExporters(column.Name) {
-			c.notes = append(c.notes, "the column "+column.Name+" of the exporter has no "+column.Kind+" in the new table")
+			c.notes = append(c.notes, "the column "+column.Name+" of the exporter has no "+
+				column.Kind+" in the new table")
 		}
 	}
 	layout := o.createRows("", carried{})
 	for _, e := range elements(t.Definition) {
 		word, rest, _ := strings.Cut(e, " ")
 		index, _, _ := strings.Cut(rest, " ")
-		if !isExporters(strings.Trim(word, "`")) && (word != "INDEX" || !strings.Contains(layout, "INDEX "+index+" ")) {
+		if !isExporters(strings.Trim(word, "`")) && (word != "INDEX" || !strings.Contains(layout,
+			"INDEX "+index+" ")) {
 			c.elements = append(c.elements, e)
 		}
 	}
 	c.ttls, c.ttl = columnTTLs(t.Definition), clause(t.Full, "TTL")
 	for _, setting := range split(clause(t.Full, "SETTINGS")) {
 		name, _, _ := strings.Cut(setting, " = ")
-		if name == "ttl_only_drop_parts" || name != "index_granularity_bytes" && !strings.Contains(layout, " "+name+" = ") {
+		if name == "ttl_only_drop_parts" || name != "index_granularity_bytes" &&
+			!strings.Contains(layout, " "+name+" = ") {
 			c.settings = append(c.settings, setting)
 		}
 	}
@@ -77,8 +81,8 @@ func (o *adoption) ownUUID(engine string) string {
 	return " UUID " + quoteText(newUUID())
 }
 
-// columnTTLs returns the TTLs of the exporter's columns in a table's definition, in order, each as in
-// `SpanName` toDateTime(Timestamp) + toIntervalDay(1).
+// columnTTLs returns the TTLs of the exporter's columns in a table's definition, in order, each as
+// in `SpanName` toDateTime(Timestamp) + toIntervalDay(1).
 func columnTTLs(definition string) (all []string) {
 	for _, e := range elements(definition) {
 		name, rest, _ := strings.Cut(e, " ")
@@ -93,8 +97,10 @@ func columnTTLs(definition string) (all []string) {
 func withTTLs(definitions string, ttls []string) string {
 	for _, of := range ttls {
 		name, ttl, _ := strings.Cut(of, " ")
-		line := regexp.MustCompile("(?m)^    `?" + regexp.QuoteMeta(strings.Trim(name, "`")) + "`? .*[^,\\n]")
-		definitions = line.ReplaceAllStringFunc(definitions, func(line string) string { return line + " TTL " + ttl })
+		line := regexp.MustCompile("(?m)^    `?" + regexp.QuoteMeta(strings.Trim(name, "`")) +
+			"`? .*[^,\\n]")
+		definitions = line.ReplaceAllStringFunc(definitions,
+			func(line string) string { return line + " TTL " + ttl })
 	}
 	return definitions
 }
@@ -108,26 +114,28 @@ type (
 	}
 )
 
-// access returns the step that gives the other table and the views the row policies and the grants of
-// SELECT that the table and the lookup table have, as far as they lack them.
+// access returns the step that gives the other table and the views the row policies and the grants
+// of SELECT that the table and the lookup table have, as far as they lack them.
 func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, err error) {
 	var missing, undo []string
-	policies, err := read[policy](ctx, o.db, o.render("adopt/policies", "{database}", quoteText(o.database),
+	policies, err := read[policy](ctx, o.db, o.render("adopt/policies",
+		"{database}", quoteText(o.database),
 		"{names}", texts([]string{o.live.Name, o.named(other)})))
 	switch {
 	case err != nil && o.skipAccess:
-		notes = append(notes, "row policies were not looked at: if "+o.live.Name+" has any, create them for "+o.named(other)+", too, before the swap")
+		notes = append(notes, "row policies were not looked at: if "+o.live.Name+" has any, "+
+			"create them for "+o.named(other)+", too, before the swap")
 	case err != nil:
-		return nil, nil, fmt.Errorf("%w\nthis user may not see row policies, and without those of %s everybody could read %s: "+
-			"grant SHOW ROW POLICIES, or go on with --skip-access", err, o.live.Name, o.named(other))
+		return nil, nil, fmt.Errorf("%w\nthis user may not see row policies, and without those of "+
+			"%s everybody could read %s: grant SHOW ROW POLICIES, or go on with --skip-access",
+			err, o.live.Name, o.named(other))
 	}
 	for _, p := range policies {
-		there := p
-		if there.Table = o.named(other); p.Table == o.live.Name && !slices.ContainsFunc(policies, func(p policy) bool {
-			return p.Name == there.Name && p.Table == there.Table
-		}) {
+		exists := func(other policy) bool { return other.Name == p.Name && other.Table != p.Table }
+		if p.Table == o.live.Name && !slices.ContainsFunc(policies, exists) {
 			on := quoteName(p.Name) + o.onCluster() + " ON " + o.quoted(other)
-			missing = append(missing, "CREATE ROW POLICY IF NOT EXISTS "+on+" FOR SELECT USING "+p.Filter+" AS "+p.Kind+" TO "+p.Readers)
+			missing = append(missing, "CREATE ROW POLICY IF NOT EXISTS "+on+" FOR SELECT USING "+
+				p.Filter+" AS "+p.Kind+" TO "+p.Readers)
 			undo = append(undo, "DROP ROW POLICY IF EXISTS "+on)
 		}
 	}
@@ -135,16 +143,19 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 		of string
 		to []string
 	}{
-		{o.live.Name, []string{o.named(other), o.history.Name}},
+		{o.live.Name, []string{o.named(other), o.history.Name,
+			o.outlierSchema().named(outlierTimes)}},
 		{o.lookup.Name, []string{o.historyTimes.Name}},
 	}
 	names := []string{}
 	for _, twin := range twins {
 		names = append(append(names, twin.of), twin.to...)
 	}
-	grants, err := read[grant](ctx, o.db, o.render("adopt/grants", "{database}", quoteText(o.database), "{names}", texts(names)))
+	grants, err := read[grant](ctx, o.db, o.render("adopt/grants",
+		"{database}", quoteText(o.database), "{names}", texts(names)))
 	if err != nil {
-		notes = append(notes, "this user may not see grants: who may read only "+o.live.Name+" needs SELECT on "+o.named(other)+" and "+o.history.Name+", too, to see history")
+		notes = append(notes, "this user may not see grants: who may read only "+o.live.Name+" "+
+			"needs SELECT on "+o.named(other)+" and "+o.history.Name+", too, to see history")
 	}
 	for _, g := range grants {
 		for _, twin := range twins {
@@ -152,7 +163,8 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 				continue
 			}
 			if g.Revoked == 1 {
-				notes = append(notes, "the REVOKE of SELECT on "+g.Table+" from "+g.Reader+" is not carried over")
+				notes = append(notes, "the REVOKE of SELECT on "+g.Table+" from "+g.Reader+" is "+
+					"not carried over")
 				continue
 			}
 			for _, g.Table = range twin.to {
@@ -174,12 +186,14 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 	case len(missing) == 0:
 		return nil, notes, nil
 	case o.skipAccess:
-		return nil, append(notes, "somebody with the rights has to run this before the swap:\n"+script), nil
+		return nil, append(notes, "somebody with the rights has to run this before the "+
+			"swap:\n"+script), nil
 	}
 	return []Step{{
-		Does:   "row policies and grants are the same for " + o.named(other) + " and the views",
-		SQL:    missing,
-		Undo:   undo,
-		advice: "somebody with the rights has to run this, or write it into users.xml; then run prepare again, or go on with --skip-access:\n" + script,
+		Does: "row policies and grants are the same for " + o.named(other) + " and the views",
+		SQL:  missing,
+		Undo: undo,
+		advice: "somebody with the rights has to run this, or write it into users.xml; then run " +
+			"prepare again, or go on with --skip-access:\n" + script,
 	}}, notes, nil
 }

@@ -11,8 +11,9 @@ import (
 )
 
 // Copy moves the spans of the other table into the one that has the name, a day after another, the
-// newest first: history after Swap, and what was stored in between after Undo. If day is not zero, it
-// is the only one. A day in which spans were stored within the last ten minutes is left for later.
+// newest first: history after Swap, and what was stored in between after Undo. If day is not zero,
+// it is the only one. A day in which spans were stored within the last ten minutes is left for
+// later.
 //
 // A day is copied into a table of its own, which nobody reads, and its parts are moved out of the
 // other table. If both have equally many spans, the copy is moved into the table that has the name;
@@ -27,19 +28,22 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 	case err != nil:
 		return p, err
 	case o.Cluster != "":
-		return p, fmt.Errorf("clickhouse: cannot copy on a cluster: run this on one server of each shard, without --cluster")
+		return p, fmt.Errorf("clickhouse: cannot copy on a cluster: run this on one server of " +
+			"each shard, without --cluster")
 	case o.phase < Prepared && !o.other.exists():
 		return p, o.early("copy")
 	case o.phase > Swapped:
 		return Plan{Phase: o.phase}, nil
 	case o.live.PartitionKey != o.other.PartitionKey:
-		return p, fmt.Errorf("clickhouse: cannot copy: %s is partitioned by %q and %s by %q: wait until its spans have expired",
+		return p, fmt.Errorf("clickhouse: cannot copy: %s is partitioned by %q and %s by %q: wait "+
+			"until its spans have expired",
 			o.live.Name, o.live.PartitionKey, o.other.Name, o.other.PartitionKey)
 	}
 	p.Phase = o.phase
 	for _, c := range o.other.Columns {
 		if c.stored() && !o.live.column(c.Name).stored() {
-			return p, fmt.Errorf("clickhouse: cannot copy: column %s exists in %s but not in %s: add it there", c.Name, o.other.Name, o.live.Name)
+			return p, fmt.Errorf("clickhouse: cannot copy: column %s exists in %s but not in %s: "+
+				"add it there", c.Name, o.other.Name, o.live.Name)
 		}
 	}
 	p.Steps = append(o.restored(), o.resumed()...)
@@ -48,20 +52,23 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 		Rows   uint64 `json:",string"`
 		Closed uint8
 	}
-	all, err := read[partition](ctx, db, o.render("adopt/partitions", "{database}", quoteText(o.database), "{name}", quoteText(o.other.Name)))
+	all, err := read[partition](ctx, db, o.render("adopt/partitions",
+		"{database}", quoteText(o.database), "{name}", quoteText(o.other.Name)))
 	for _, of := range all {
 		switch {
 		case !day.IsZero() && of.ID != day.Format("20060102"):
 		case of.Closed == 1:
 			p.Steps = append(p.Steps, o.copyOf(of.ID, of.Rows))
 		default:
-			p.Notes = append(p.Notes, fmt.Sprintf("%s was written within ten minutes: its %d spans stay in %s until you copy again", of.ID, of.Rows, o.other.Name))
+			p.Notes = append(p.Notes, fmt.Sprintf("%s was written within ten minutes: its %d "+
+				"spans stay in %s until you copy again", of.ID, of.Rows, o.other.Name))
 		}
 	}
 	return p, err
 }
 
-// engineArguments are those of a replicated table: its path in Keeper, which no other table can have.
+// engineArguments are those of a replicated table: its path in Keeper, which no other table can
+// have.
 var engineArguments = regexp.MustCompile(`^(Replicated|Shared)?MergeTree(\([^)]*\))?`)
 
 // twin returns the statement that creates an empty table like another one.
@@ -87,12 +94,14 @@ func (o *adoption) copyOf(partition string, spans uint64) Step {
 		SQL: slices.Concat([]string{
 			o.twin(into.Name, o.live),
 			o.twin(from.Name, o.other),
-			o.render("adopt/copies", "{copy}", o.full(into), "{columns}", strings.Join(names, ", "), "{from}", o.full(other), "{partition}", quoteText(partition)),
+			o.render("adopt/copies", "{copy}", o.full(into), "{columns}", strings.Join(names, ", "),
+				"{from}", o.full(other), "{partition}", quoteText(partition)),
 			o.equal(into, other, partition),
 			o.move(other, from, partition),
 			o.equal(into, from, partition),
 		}, o.placed(into, from, partition)),
-		advice: "nothing is lost: if another operator exchanged the tables or copies, too, copy again later; if nobody did, " +
+		advice: "nothing is lost: if another operator exchanged the tables or copies, too, copy " +
+			"again later; if nobody did, " +
 			"a row policy hides spans from this user, or a TTL or a DELETE removes them",
 	}
 }
@@ -106,22 +115,25 @@ func (o *adoption) placed(into, from table, partition string) (all []string) {
 	return append(append(all, o.move(into, o.live, partition)), o.ended(into, from, partition)...)
 }
 
-// ended returns the statements that end a copy. The partition that was copied is dropped first: while
-// the copy exists and is empty, its spans are known to be in their place.
+// ended returns the statements that end a copy. The partition that was copied is dropped first:
+// while the copy exists and is empty, its spans are known to be in their place.
 func (o *adoption) ended(into, from table, partition string) []string {
 	return []string{o.equal(into, table{}, partition), o.drop(from.Name), o.drop(into.Name)}
 }
 
-// move returns the statement that moves a partition to a table with the same keys; others are refused,
-// and so is a table that was exchanged meanwhile.
+// move returns the statement that moves a partition to a table with the same keys; others are
+// refused, and so is a table that was exchanged meanwhile.
 func (o *adoption) move(from, to table, partition string) string {
-	return "ALTER TABLE " + o.full(from) + " MOVE PARTITION ID " + quoteText(partition) + " TO TABLE " + o.full(to)
+	return "ALTER TABLE " + o.full(from) + " MOVE PARTITION ID " + quoteText(partition) +
+		" TO TABLE " + o.full(to)
 }
 
 // equal returns the query that fails if two tables do not have equally many spans in a partition.
 func (o *adoption) equal(one, two table, partition string) string {
-	return o.render("adopt/equal", "{problem}", quoteText(one.Name+" and "+two.Name+" do not have equally many spans"),
-		"{database}", quoteText(o.database), "{one}", quoteText(one.Name), "{two}", quoteText(two.Name), "{partition}", quoteText(partition))
+	return o.render("adopt/equal", "{problem}", quoteText(one.Name+" and "+two.Name+" do not have "+
+		"equally many spans"),
+		"{database}", quoteText(o.database), "{one}", quoteText(one.Name),
+		"{two}", quoteText(two.Name), "{partition}", quoteText(partition))
 }
 
 // resumed returns the steps that complete interrupted copies, or put back what they moved. Their
@@ -156,7 +168,8 @@ func (o *adoption) resumed() (steps []Step) {
 				last.SQL = o.taken(last, into, something)
 			}
 			step.Does = "the interrupted copy of " + partition + " is undone"
-			step.SQL = append([]string{o.move(from, back, partition)}, o.taken(&step, from, nothing)...)
+			step.SQL = append([]string{o.move(from, back, partition)},
+				o.taken(&step, from, nothing)...)
 		}
 		steps = append(steps, step)
 	}

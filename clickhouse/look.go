@@ -37,7 +37,7 @@ type table struct {
 	Rows         uint64 `json:",string"`
 	Bytes        uint64 `json:",string"`
 	Newest       string // partition
-	Expires      int64  `json:",string"` // when the last span does, as a Unix time; 0 if it is kept forever
+	Expires      int64  `json:",string"` // the Unix time at which the last span does, or 0
 }
 
 // column is a column. Its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
@@ -78,29 +78,36 @@ func (o server) table(name string) table {
 
 // look reads what the server shows of the tables with certain names, and of those whose names begin
 // with one of some texts. It is one query: between two, another operator may exchange tables.
-func (s Schema) look(ctx context.Context, db *sql.DB, names, beginnings []string) (o server, err error) {
+func (s Schema) look(
+	ctx context.Context, db *sql.DB, names, beginnings []string,
+) (o server, err error) {
 	if err := s.validate(); err != nil {
 		return o, err
 	}
 	found, err := read[struct{ Name, Engine, Version string }](ctx, db,
-		"SELECT name, engine, version() AS version FROM system.databases WHERE name = "+s.inDatabase())
+		"SELECT name, engine, version() AS version FROM system.databases WHERE name = "+
+			s.inDatabase())
 	switch {
 	case err != nil:
 		return o, err
 	case len(found) == 0:
 		return o, fmt.Errorf("clickhouse: there is no database %s", s.Database)
 	case release(found[0].Version) < release(MinVersion):
-		return o, fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: upgrade it to %s or newer",
+		return o, fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: upgrade "+
+			"it to %s or newer",
 			found[0].Version, MinVersion)
 	}
 	o = server{database: found[0].Name, databaseEngine: found[0].Engine}
-	o.tables, err = read[table](ctx, db, s.render("adopt/tables", "{database}", quoteText(o.database),
-		"{names}", texts(names), "{beginnings}", texts(beginnings), "{parts}", s.everywhere("cluster", "system.parts"),
+	o.tables, err = read[table](ctx, db, s.render("adopt/tables",
+		"{database}", quoteText(o.database),
+		"{names}", texts(names), "{beginnings}", texts(beginnings),
+		"{parts}", s.everywhere("cluster", "system.parts"),
 		"{sorting_key}", quoteText(sortingKey)))
 	return o, err
 }
 
-// everywhere is a system table of this server, or of the cluster by one of ClickHouse's table functions.
+// everywhere is a system table of this server, or of the cluster by one of ClickHouse's table
+// functions.
 func (s Schema) everywhere(function, table string) string {
 	if s.Cluster == "" {
 		return table
@@ -118,7 +125,8 @@ func release(version string) int {
 // read returns the rows of a query, whose columns are the fields of T by their names in JSON.
 func read[T any](ctx context.Context, db *sql.DB, query string) (all []T, err error) {
 	const doing = "reading the server's tables"
-	rows, err := db.QueryContext(ctx, "SELECT formatRowNoNewline('JSONEachRow', *) FROM (\n"+query+"\n)")
+	rows, err := db.QueryContext(ctx, "SELECT formatRowNoNewline('JSONEachRow', *) FROM "+
+		"(\n"+query+"\n)")
 	if err != nil {
 		return nil, failed(doing, err)
 	}
@@ -152,32 +160,41 @@ func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
 		if err != nil {
 			return o, err
 		}
-		if live := o.table(t.named("")); !live.mergeTree() || live.column("TraceId").Type != "String" {
-			return o, fmt.Errorf("clickhouse: there is no table %s with the exporter's column TraceId, of an engine like MergeTree: name the table that the Collector's exporter created", t.named(""))
+		if live := o.table(t.named("")); !live.mergeTree() ||
+			live.column("TraceId").Type != "String" {
+			return o, fmt.Errorf("clickhouse: there is no table %s with the exporter's column "+
+				"TraceId, of an engine like MergeTree: name the table that the Collector's "+
+				"exporter created", t.named(""))
 		}
 	}
 	rows := s.rows()
-	names := []string{s.named(""), s.named(rows), s.named(outlierTimes + rows), s.named(outlierFeed), s.named(lookup), s.named(lookupFeed)}
+	names := []string{s.named(""), s.named(rows), s.named(outlierTimes + rows),
+		s.named(outlierFeed), s.named(lookup), s.named(lookupFeed)}
 	if o, err = s.look(ctx, db, names, nil); err != nil || s.Overlay {
 		return o, err
 	}
 	left := func(t table, is string) error {
-		return fmt.Errorf("clickhouse: table %s %s; it was not changed: adopt it or choose another name", t.Name, is)
+		return fmt.Errorf("clickhouse: table %s %s; it was not changed: adopt it or choose "+
+			"another name", t.Name, is)
 	}
 	stored, front := o.table(s.named(rows)), o.table(s.named(""))
 	if missing, _ := stored.wrong(); stored.exists() && (!stored.ours() || missing != "") {
 		return o, left(stored, "has another shape")
 	}
-	if m := distributed.FindStringSubmatch(front.Full); s.Cluster != "" && front.exists() && (m == nil || m[2] != stored.Name) {
+	if m := distributed.FindStringSubmatch(front.Full); s.Cluster != "" && front.exists() &&
+		(m == nil || m[2] != stored.Name) {
 		return o, left(front, "is not Distributed over "+stored.Name)
 	}
-	if o.table(s.named(lookup)).mergeTree() && o.table(s.named(lookupFeed)).Engine == "MaterializedView" {
+	if o.table(s.named(lookup)).mergeTree() &&
+		o.table(s.named(lookupFeed)).Engine == "MaterializedView" {
 		return o, nil // the exporter's, of an adoption
 	}
 	for _, suffix := range []string{lookup, lookupFeed} {
-		if t := o.table(s.named(suffix)); t.exists() && (t.Engine != "View" || !timesView.MatchString(t.Definition)) {
+		if t := o.table(s.named(suffix)); t.exists() && (t.Engine != "View" ||
+			!timesView.MatchString(t.Definition)) {
 			// The exporter's own lookup table would remain without a view that fills it.
-			return o, fmt.Errorf("clickhouse: table %s is in the way of a view of that name: drop it", t.Name)
+			return o, fmt.Errorf("clickhouse: table %s is in the way of a view of that name: drop "+
+				"it", t.Name)
 		}
 	}
 	return o, nil

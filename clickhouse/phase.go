@@ -26,8 +26,8 @@ var phases = [...]struct{ is, next string }{
 	NotBegun:  {"not begun", "`adopt prepare`"},
 	Preparing: {"not completely prepared", "`adopt prepare`, or `adopt cancel`"},
 	Prepared:  {"prepared", "`adopt swap`, or `adopt cancel`"},
-	Swapped: {"swapped", "`adopt finish` once the old table has expired; `adopt copy` moves its spans; " +
-		"`adopt undo` goes back"},
+	Swapped: {"swapped", "`adopt finish` once the old table has expired; `adopt copy` moves its " +
+		"spans; `adopt undo` goes back"},
 	Finishing: {"almost finished", "`adopt finish`"},
 	Finished:  {"finished", "nothing"},
 }
@@ -132,11 +132,13 @@ func (a Adoption) state(ctx context.Context, db *sql.DB) (*adoption, error) {
 
 // early is the error of a command that the phase is too early for.
 func (o *adoption) early(command string) error {
-	return fmt.Errorf("clickhouse: cannot %s: the adoption of %s is %s; next: %s", command, o.live.Name, o.phase, o.phase.Next())
+	return fmt.Errorf("clickhouse: cannot %s: the adoption of %s is %s; next: %s", command,
+		o.live.Name, o.phase, o.phase.Next())
 }
 
 func (o *adoption) noTable() error {
-	return fmt.Errorf("clickhouse: there is no table %s in database %s: name the table of the Collector's exporter, or create one with create", o.live.Name, o.database)
+	return fmt.Errorf("clickhouse: there is no table %s in database %s: name the table of the "+
+		"Collector's exporter, or create one with create", o.live.Name, o.database)
 }
 
 // check refuses tables that cannot be exchanged, and tables in the way.
@@ -147,11 +149,14 @@ func (o *adoption) check() error {
 	case !o.live.exists():
 		return o.noTable()
 	case m != nil:
-		return fmt.Errorf("clickhouse: %s only distributes to other tables: adopt the one that holds the rows, --database %s --table %s", name, m[1], m[2])
+		return fmt.Errorf("clickhouse: %s only distributes to other tables: adopt the one that "+
+			"holds the rows, --database %s --table %s", name, m[1], m[2])
 	case !slices.Contains([]string{"MergeTree", "ReplicatedMergeTree", "SharedMergeTree"}, engine):
-		return fmt.Errorf("clickhouse: %s has the engine %s: only a MergeTree, replicated, shared or neither, can be adopted: others may merge spans into one", name, engine)
+		return fmt.Errorf("clickhouse: %s has the engine %s: only a MergeTree, replicated, shared "+
+			"or neither, can be adopted: others may merge spans into one", name, engine)
 	case !slices.Contains([]string{"Atomic", "Replicated", "Shared"}, o.databaseEngine):
-		return fmt.Errorf("clickhouse: the database of %s has the engine %s, which cannot exchange tables: an Atomic one can", name, o.databaseEngine)
+		return fmt.Errorf("clickhouse: the database of %s has the engine %s, which cannot "+
+			"exchange tables: an Atomic one can", name, o.databaseEngine)
 	case o.other.exists() && o.live.ours() == o.other.ours():
 		return o.foreign(o.other)
 	}
@@ -168,24 +173,30 @@ func (o *adoption) checkServers(ctx context.Context) error {
 	name := o.live.Name
 	if o.Cluster == "" {
 		type replicas struct{ Total int }
-		all, err := read[replicas](ctx, o.db, "SELECT max(total_replicas) AS total FROM system.replicas WHERE "+o.at("table", ""))
+		all, err := read[replicas](ctx, o.db, "SELECT max(total_replicas) AS total FROM "+
+			"system.replicas WHERE "+o.at("table", ""))
 		if err == nil && all[0].Total > 1 && o.databaseEngine == "Atomic" {
-			err = fmt.Errorf("clickhouse: %s has %d replicas: name their cluster with --cluster, so that all of them exchange it", name, all[0].Total)
+			err = fmt.Errorf("clickhouse: %s has %d replicas: name their cluster with --cluster, "+
+				"so that all of them exchange it", name, all[0].Total)
 		}
 		return err
 	}
 	type side struct{ Hosts string }
-	sides, err := read[side](ctx, o.db, "SELECT arrayStringConcat(groupArray(hostName()), ', ') AS hosts\nFROM "+
+	sides, err := read[side](ctx, o.db, "SELECT arrayStringConcat(groupArray(hostName()), ', ') "+
+		"AS hosts\nFROM "+
 		o.everywhere("clusterAllReplicas", "system.tables")+" WHERE "+o.isNamed(name)+
 		"\nGROUP BY sorting_key = "+quoteText(sortingKey)+" AS ours ORDER BY ours")
 	if err == nil && len(sides) > 1 {
-		err = fmt.Errorf("clickhouse: %s is the old table on %s and the new one on %s: run EXCHANGE TABLES there by hand, without ON CLUSTER, until all agree", name, sides[0].Hosts, sides[1].Hosts)
+		err = fmt.Errorf("clickhouse: %s is the old table on %s and the new one on %s: run "+
+			"EXCHANGE TABLES there by hand, without ON CLUSTER, until all agree", name,
+			sides[0].Hosts, sides[1].Hosts)
 	}
 	return err
 }
 
 func (o *adoption) foreign(t table) error {
-	return fmt.Errorf("clickhouse: there is a table or view %s, which does not belong to an adoption of %s: rename or drop it", t.Name, o.live.Name)
+	return fmt.Errorf("clickhouse: there is a table or view %s, which does not belong to an "+
+		"adoption of %s: rename or drop it", t.Name, o.live.Name)
 }
 
 // full is the quoted name of a table, with its database.
@@ -195,8 +206,11 @@ func (o *adoption) quoteFull(name string) string {
 	return quoteName(o.database) + "." + quoteName(name)
 }
 
-// readers returns the names of the views that read a table, other than one, and are of an engine, "" for any.
-func (o *adoption) readers(ctx context.Context, t table, but, engine string) (names []string, err error) {
+// readers returns the names of the views that read a table, other than one, and are of an engine,
+// "" for any.
+func (o *adoption) readers(
+	ctx context.Context, t table, but, engine string,
+) (names []string, err error) {
 	pattern := "[^A-Za-z0-9_.-]`?" + o.database + "`?\\.`?" + t.Name + "($|[^A-Za-z0-9_-])"
 	views, err := read[table](ctx, o.db, o.render("adopt/readers", "{pattern}", quoteText(pattern)))
 	for _, v := range views {
@@ -207,8 +221,8 @@ func (o *adoption) readers(ctx context.Context, t table, but, engine string) (na
 	return names, err
 }
 
-// restored are the steps after which the other table has its name again, if an interrupted finish or
-// cancel took it.
+// restored are the steps after which the other table has its name again, if an interrupted finish
+// or cancel took it.
 func (o *adoption) restored() []Step {
 	name := o.named(other)
 	if !o.other.exists() || o.other.Name == name {
@@ -229,7 +243,8 @@ func (o *adoption) rename(from, to string) string {
 func (o *adoption) dropping(ctx context.Context, does string, holds holding) (Step, error) {
 	uuids := []string{o.other.UUID}
 	if o.Cluster != "" { // each server may have a UUID of its own
-		all, err := read[struct{ UUID string }](ctx, o.db, "SELECT DISTINCT toString(uuid) AS uuid FROM "+
+		all, err := read[struct{ UUID string }](ctx, o.db, "SELECT DISTINCT toString(uuid) AS "+
+			"uuid FROM "+
 			o.everywhere("clusterAllReplicas", "system.tables")+" WHERE "+o.isNamed(o.other.Name)+
 			" AND sorting_key = "+quoteText(o.other.SortingKey)+" ORDER BY uuid")
 		if err != nil {
@@ -261,8 +276,10 @@ const (
 // still returns the query that fails if the table with a name is not one of those that were to be
 // dropped, or holds something else.
 func (o *adoption) still(name string, uuids []string, holds holding) string {
-	problem := "another operator exchanged the tables, or spans were stored: nothing was dropped; look at the status"
-	return o.render("adopt/same", "{problem}", quoteText(problem), "{database}", quoteText(o.database), "{name}", quoteText(name),
+	problem := "another operator exchanged the tables, or spans were stored: nothing was dropped; " +
+		"look at the status"
+	return o.render("adopt/same", "{problem}", quoteText(problem),
+		"{database}", quoteText(o.database), "{name}", quoteText(name),
 		"{uuids}", texts(uuids), "{wrong}", string(holds),
 		"{tables}", o.everywhere("clusterAllReplicas", "system.tables"),
 		"{parts}", o.everywhere("clusterAllReplicas", "system.parts"))
@@ -270,7 +287,8 @@ func (o *adoption) still(name string, uuids []string, holds holding) string {
 
 // drop returns the statement that drops a table of any size.
 func (o *adoption) drop(name string) string {
-	return "DROP TABLE IF EXISTS " + o.quoteFull(name) + o.onCluster() + " SETTINGS max_table_size_to_drop = 0"
+	return "DROP TABLE IF EXISTS " + o.quoteFull(name) + o.onCluster() +
+		" SETTINGS max_table_size_to_drop = 0"
 }
 
 // isNamed is the condition for rows of system.tables about the table with a name.

@@ -25,7 +25,7 @@ type Step struct {
 	Undo []string // undoes it; empty if nothing has to be undone
 
 	until   string   // a query for whether the step has been done
-	wait    string   // a query for what ClickHouse has left to do in the background, and why that fails
+	wait    string   // a query for what is left to do in the background, and why that fails
 	restore []string // undoes what was done of the step if it fails
 	advice  string   // what to do if it fails
 }
@@ -36,7 +36,8 @@ func (p Plan) Script() string {
 	for _, step := range p.Steps {
 		fmt.Fprintf(&all, "-- %s\n%s\n", step.Does, Script(step.SQL))
 		if len(step.Undo) > 0 {
-			all.WriteString("-- undo: " + strings.ReplaceAll(strings.Join(step.Undo, "; "), "\n", " ") + "\n\n")
+			all.WriteString("-- undo: " + strings.ReplaceAll(strings.Join(step.Undo, "; "), "\n",
+				" ") + "\n\n")
 		}
 	}
 	for _, note := range p.Notes {
@@ -98,7 +99,8 @@ func (step Step) try(ctx context.Context, db *sql.DB) error {
 		}
 		time.Sleep(rand.N(50 * time.Millisecond))
 	}
-	return fmt.Errorf("clickhouse: %s: another operator is undoing this step; nothing was lost: coordinate, then run status", step.Does)
+	return fmt.Errorf("clickhouse: %s: another operator is undoing this step; nothing was lost: "+
+		"coordinate, then run status", step.Does)
 }
 
 // ended waits for what the step has started.
@@ -112,7 +114,8 @@ func (step Step) ended(ctx context.Context, db *sql.DB) error {
 		case err != nil || all[0].Left == 0:
 			return err
 		case all[0].Reason != "":
-			return fmt.Errorf("clickhouse: %s: this was started, but fails: %s", step.Does, all[0].Reason)
+			return fmt.Errorf("clickhouse: %s: this was started, but fails: %s", step.Does,
+				all[0].Reason)
 		}
 		time.Sleep(time.Second) // the next query fails if ctx has ended
 	}
@@ -138,5 +141,6 @@ var said = regexp.MustCompile(`(?s)^.*?(?:, message: |DB::Exception: )+(.*?)(?::
 
 // failed wraps a ClickHouse error with what we were doing, and strips its codes and repeated SQL.
 func failed(doing string, err error) error {
-	return fmt.Errorf("clickhouse: %s: %s%.0w", doing, strings.TrimSpace(said.ReplaceAllString(err.Error(), "$1")), err)
+	return fmt.Errorf("clickhouse: %s: %s%.0w", doing,
+		strings.TrimSpace(said.ReplaceAllString(err.Error(), "$1")), err)
 }

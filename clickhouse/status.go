@@ -25,7 +25,7 @@ type TableStatus struct {
 	Future        uint64    // spans that begin in more than an hour, as of wrong clocks
 	Ordered       float64   // share of the sampled IDs that have the time of their span
 	Sampled       uint64    // spans of the newest partition, 100,000 at most
-	Expires       time.Time // of the last span that is stored now and not in the future; zero if it is kept forever
+	Expires       time.Time // of the last span that is not in the future; zero without TTL
 	Views         []string  // that read the table
 }
 
@@ -57,7 +57,8 @@ func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) 
 }
 
 func (o *adoption) statusOf(ctx context.Context, t table) (s TableStatus, err error) {
-	s = TableStatus{Table: o.database + "." + t.Name, SortingKey: t.SortingKey, Engine: t.Engine, TTL: clause(t.Full, "TTL"),
+	s = TableStatus{Table: o.database + "." + t.Name, SortingKey: t.SortingKey, Engine: t.Engine,
+		TTL:           clause(t.Full, "TTL"),
 		StoragePolicy: t.Policy, Rows: t.Rows, Bytes: t.Bytes}
 	if t.Expires > 0 && s.TTL != "" {
 		s.Expires = time.Unix(t.Expires, 0)
@@ -76,7 +77,8 @@ func (o *adoption) statusOf(ctx context.Context, t table) (s TableStatus, err er
 		Sampled uint64 `json:",string"`
 		Ordered uint64 `json:",string"`
 	}
-	of, err := read[sample](ctx, o.db, o.render("adopt/sample", "{table}", o.full(t), "{condition}", newest))
+	of, err := read[sample](ctx, o.db, o.render("adopt/sample", "{table}", o.full(t),
+		"{condition}", newest))
 	if err != nil {
 		return s, err
 	}

@@ -5,7 +5,10 @@ SELECT
     table,
     ifNull(select_filter, '1') AS filter,
     if(is_restrictive, 'RESTRICTIVE', 'PERMISSIVE') AS kind,
-    multiIf(NOT apply_to_all, list(apply_to_list), empty(apply_to_except), 'ALL', 'ALL EXCEPT ' || list(apply_to_except)) AS readers
+    multiIf(
+        NOT apply_to_all, list(apply_to_list),
+        empty(apply_to_except), 'ALL',
+        'ALL EXCEPT ' || list(apply_to_except)) AS readers
 FROM system.row_policies
 WHERE database = {database} AND table IN ({names})
 ORDER BY table, name

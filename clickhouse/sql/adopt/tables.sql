@@ -17,15 +17,17 @@ SELECT
     toString(expires) AS expires
 FROM system.tables AS t
 LEFT JOIN (
-    SELECT table, arrayMap(c -> CAST((c.2, c.3, c.4), 'Tuple(name String, type String, kind String)'),
+    SELECT table, arrayMap(
+        c -> CAST((c.2, c.3, c.4), 'Tuple(name String, type String, kind String)'),
         arraySort(groupArray((position, name, type, default_kind)))) AS columns
     FROM system.columns WHERE database = {database} GROUP BY table
 ) AS c ON c.table = t.name
-LEFT JOIN ( -- spans in the future, as of wrong clocks, do not count as the newest, or the last to expire
+LEFT JOIN ( -- spans in the future are neither the newest nor the last to expire
     SELECT table, sum(rows) AS rows, sum(bytes_on_disk) AS bytes,
         maxIf(partition_id, max_time <= now() + 3600) AS newest,
         toUnixTimestamp(maxIf(delete_ttl_info_max, max_time <= now() + 3600)) AS expires
     FROM {parts} WHERE active AND database = {database} GROUP BY table
 ) AS p ON p.table = t.name
-WHERE database = {database} AND (t.name IN ({names}) OR arrayExists(start -> startsWith(t.name, start), [{beginnings}]))
+WHERE database = {database} AND (t.name IN ({names})
+    OR arrayExists(start -> startsWith(t.name, start), [{beginnings}]))
 ORDER BY name

@@ -73,13 +73,16 @@ looks at the server.`,
   traceflake clickhouse create --overlay --logs otel_logs --materialize`,
 	}
 	var materialize bool
-	durationFlag(cmd, &schema.TTL, "ttl", 0, "how long spans are kept, as in 30d (default forever, or as in the table that exists)")
+	durationFlag(cmd, &schema.TTL, "ttl", 0, "how long spans are kept, as in 30d (default "+
+		"forever, or as in the table that exists)")
 	cmd.Flags().BoolVar(&schema.Overlay, "overlay", false, "keep the exporter's table")
 	cmd.Flags().StringVar(&schema.LogsTable, "logs", "", "also add the index to this logs table")
-	cmd.Flags().BoolVar(&materialize, "materialize", false, "with --overlay or --logs, build the index for stored rows and wait for it")
+	cmd.Flags().BoolVar(&materialize, "materialize", false,
+		"with --overlay or --logs, build the index for stored rows and wait for it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if materialize && !schema.Overlay && schema.LogsTable == "" {
-			return errors.New("--materialize needs --overlay or --logs: other tables are created with the index")
+			return errors.New("--materialize needs --overlay or --logs: other tables are created " +
+				"with the index")
 		}
 		var build clickhouse.Plan
 		if materialize {
@@ -93,7 +96,8 @@ looks at the server.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), clickhouse.Script(append(statements, build.SQL()...)))
+			_, err = fmt.Fprint(cmd.OutOrStdout(), clickhouse.Script(append(statements,
+				build.SQL()...)))
 			return err
 		}
 		return s.with(func(db *sql.DB) error {
@@ -115,9 +119,10 @@ func clickhouseAdoptCommand(s *server) *cobra.Command {
 	)
 	step := func(name, short string, plan makePlan) *cobra.Command {
 		return &cobra.Command{
-			Use:     name,
-			Short:   short,
-			Example: "  traceflake clickhouse adopt " + name + " --dsn clickhouse://localhost:9000/otel",
+			Use:   name,
+			Short: short,
+			Example: "  traceflake clickhouse adopt " + name +
+				" --dsn clickhouse://localhost:9000/otel",
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				return s.with(func(db *sql.DB) error {
 					a := s.adoption()
@@ -135,14 +140,18 @@ func clickhouseAdoptCommand(s *server) *cobra.Command {
 			},
 		}
 	}
-	prepare := step("prepare", "Create the new table and the view of both", clickhouse.Adoption.Prepare)
-	prepare.Flags().BoolVar(&skipAccess, "skip-access", false, "leave out row policies and grants, and print them")
+	prepare := step("prepare", "Create the new table and the view of both",
+		clickhouse.Adoption.Prepare)
+	prepare.Flags().BoolVar(&skipAccess, "skip-access", false,
+		"leave out row policies and grants, and print them")
 	finish := step("finish", "Drop the old table, when it is empty, and the view of both",
 		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
 			return a.Finish(ctx, db, dropHistory)
 		})
-	finish.Flags().BoolVar(&dropHistory, "drop-history", false, "drop the spans that the old table still holds")
-	copies := step("copy", "Move spans of the other table into the one that the Collector writes to, a day after another",
+	finish.Flags().BoolVar(&dropHistory, "drop-history", false,
+		"drop the spans that the old table still holds")
+	copies := step("copy", "Move spans of the other table into the one that the Collector writes "+
+		"to, a day after another",
 		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
 			if day == "" {
 				return a.Copy(ctx, db, time.Time{})
@@ -153,7 +162,8 @@ func clickhouseAdoptCommand(s *server) *cobra.Command {
 			}
 			return a.Copy(ctx, db, of)
 		})
-	copies.Flags().StringVar(&day, "day", "", "only this day, as in 2026-11-20 (default all, the newest first)")
+	copies.Flags().StringVar(&day, "day", "", "only this day, as in 2026-11-20 (default all, the "+
+		"newest first)")
 	return group(&cobra.Command{
 		Use:   "adopt",
 		Short: "Put a new table in the place of the exporter's, without copying",
@@ -170,7 +180,8 @@ with --dry-run prints its SQL and changes nothing.`,
   traceflake clickhouse adopt swap`,
 	},
 		prepare,
-		step("swap", "Give the new table the name that the Collector writes to", clickhouse.Adoption.Swap),
+		step("swap", "Give the new table the name that the Collector writes to",
+			clickhouse.Adoption.Swap),
 		step("undo", "Give the old table its name back", clickhouse.Adoption.Undo),
 		copies,
 		step("cancel", "Drop what prepare created", clickhouse.Adoption.Cancel),
@@ -181,7 +192,8 @@ type makePlan func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Pl
 
 // adoption is the adoption of the table that the flags name.
 func (s *server) adoption() clickhouse.Adoption {
-	return clickhouse.Adoption{Database: s.schema.Database, Table: s.schema.Table, Cluster: s.schema.Cluster}
+	return clickhouse.Adoption{Database: s.schema.Database, Table: s.schema.Table,
+		Cluster: s.schema.Cluster}
 }
 
 func clickhouseStatusCommand(s *server) *cobra.Command {
@@ -226,10 +238,12 @@ func printStatus(out io.Writer, t clickhouse.TableStatus) {
 		spans += fmt.Sprintf("; %d of them begin in the future", t.Future)
 	}
 	if t.Sampled > 0 {
-		ordered = fmt.Sprintf("%.1f %% of %d spans of the newest partition", 100*t.Ordered, t.Sampled)
+		ordered = fmt.Sprintf("%.1f %% of %d spans of the newest partition", 100*t.Ordered,
+			t.Sampled)
 	}
 	if !t.Expires.IsZero() {
-		expires = fmt.Sprintf("in %.1f days (%s)", time.Until(t.Expires).Hours()/24, rfc3339(t.Expires))
+		expires = fmt.Sprintf("in %.1f days (%s)", time.Until(t.Expires).Hours()/24,
+			rfc3339(t.Expires))
 	}
 	fmt.Fprintf(out, `%s
   sorted by       %s
@@ -240,7 +254,8 @@ func printStatus(out io.Writer, t clickhouse.TableStatus) {
   ordered IDs     %s
   last expires    %s
   read by         %s
-`, name, cmp.Or(t.SortingKey, "nothing"), t.Engine, cmp.Or(t.TTL, "none"), cmp.Or(t.StoragePolicy, "none"), spans,
+`, name, cmp.Or(t.SortingKey, "nothing"), t.Engine,
+		cmp.Or(t.TTL, "none"), cmp.Or(t.StoragePolicy, "none"), spans,
 		ordered, expires, cmp.Or(strings.Join(t.Views, ", "), "no views"))
 }
 
@@ -278,8 +293,11 @@ func (s *server) with(call func(*sql.DB) error) error {
 	}
 	options, err := chgo.ParseDSN(s.address())
 	scheme, _, _ := strings.Cut(s.address(), "://")
-	if err != nil || !slices.Contains([]string{"clickhouse", "tcp", "http", "https"}, scheme) { // its text may contain the password
-		return errors.New("clickhouse: the address is invalid: want clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
+	if err != nil || !slices.Contains([]string{"clickhouse", "tcp", "http", "https"},
+		scheme) { // its text may contain the password
+		return errors.New("clickhouse: the address is invalid: want " +
+			"clickhouse://user:password@host:9000/database or " +
+			"http://user:password@host:8123/database")
 	}
 	for i, host := range options.Addr {
 		options.Addr[i] = withPort(host, options)
@@ -290,7 +308,8 @@ func (s *server) with(call func(*sql.DB) error) error {
 	var refused *chgo.Exception
 	const notEnoughPrivileges = 497
 	if errors.As(err, &refused) && refused.Code == notEnoughPrivileges {
-		return fmt.Errorf("%w\ngrant this to the user and run the same command again; it continues where it stopped", err)
+		return fmt.Errorf("%w\ngrant this to the user and run the same command again; it "+
+			"continues where it stopped", err)
 	}
 	return err
 }
