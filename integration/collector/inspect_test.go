@@ -17,6 +17,7 @@ const fill = `(({ line, snowflake }, now) => {
 	document.getElementById("line").value = line;
 	document.getElementById("layout").value = snowflake ?? "";
 	document.getElementById("line").dispatchEvent(new Event("input"));
+	document.querySelectorAll("details").forEach((e) => { e.open = true; });
 	return [...document.querySelectorAll("#found h3")].map((e) => e.textContent)
 		.filter((text) => text !== "The same in other forms");
 })(%s, %d)`

@@ -132,7 +132,7 @@ function byEye(id) {
     [4, '9 hours'],
     [5, '35 minutes'],
     [6, '2 minutes'],
-    [8, 'half a second'],
+    [7, '8 seconds'],
   ].map(([n, length]) => {
     const from = Number(BigInt('0x' + digits.slice(0, n).padEnd(16, '0')) >> 23n) + EPOCH;
     const to = from + 2 ** (41 - 4 * n);
