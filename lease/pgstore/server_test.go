@@ -222,3 +222,25 @@ func TestRequests(t *testing.T) {
 		"add secret": 2, "raise": 6,
 	})
 }
+
+// A server that does not answer keeps a process from ending for no longer than 2 s.
+func TestShutdownWithoutAnAnswer(t *testing.T) {
+	u, err := url.Parse(database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := leasetest.NewProxy(t, u.Host)
+	u.Host = proxy.Address()
+	s := created(t, connect(t, u.String(), nil))
+	resume := proxy.Stall()
+	defer resume()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() { _, _ = s.Acquire(ctx, calls.Request(time.Now())) }() // holds a connection
+	time.Sleep(100 * time.Millisecond)
+	began := time.Now()
+	_ = s.Close(context.Background())
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
