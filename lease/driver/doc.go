@@ -25,8 +25,7 @@
 //
 // # Writing a store
 //
-//  1. Implement [Objects]. Package leasetest has one in memory; leasetest.Run checks yours in some
-//     seconds.
+//  1. Implement [Objects]; [Memory] is an example. leasetest.Run checks yours in some seconds.
 //  2. Return [New] of it from a function New of your package, and from the [Opener] that you
 //     register with [Register]. The error of a bad URL wraps [lease.ErrInvalidRequest] and does
 //     not repeat the URL, which may contain a password.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
@@ -16,53 +17,7 @@ var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 var errLost = errors.New("the answer was lost")
 
 // counted is a server in memory that counts requests.
-type counted struct {
-	driver.Memory
-	// Accepts, if not nil, decides whether a write is made after it has compared the versions, without
-	// excluding other writes. A server that always accepts ignores conditions, as some do.
-	Accepts func(name string, unchanged bool) bool
-
-	mu                   sync.Mutex
-	Reads, Writes, Lists int
-}
-
-func (c *counted) count(n *int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	*n++
-}
-
-func (c *counted) Read(ctx context.Context, name string) (driver.Object, error) {
-	c.count(&c.Reads)
-	return c.Memory.Read(ctx, name)
-}
-
-func (c *counted) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
-	c.count(&c.Writes)
-	if c.Accepts == nil {
-		return c.Memory.Write(ctx, name, data, version)
-	}
-	o, err := c.Memory.Read(ctx, name)
-	if err == nil && !c.Accepts(name, o.Version == version) {
-		err = driver.ErrChanged
-	}
-	for err == nil {
-		if o, err = c.Memory.Read(ctx, name); err == nil {
-			if o, err = c.Memory.Write(ctx, name, data, o.Version); err == nil {
-				return o, nil
-			}
-		}
-		if errors.Is(err, driver.ErrChanged) {
-			err = nil
-		}
-	}
-	return driver.Object{}, err
-}
-
-func (c *counted) List(ctx context.Context) (map[string]driver.Object, error) {
-	c.count(&c.Lists)
-	return c.Memory.List(ctx)
-}
+type counted = leasetest.Server
 
 // message is a request of a client.
 type message struct {

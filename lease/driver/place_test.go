@@ -28,7 +28,7 @@ func onServer(t *testing.T, server *leasetest.Server) (driver.Store, lease.Descr
 
 // A copy of a store in another place grants nothing, until an operator says that the original is gone.
 func TestMoved(t *testing.T) {
-	server := &leasetest.Server{Now: time.Now, Place: "here"}
+	server := &leasetest.Server{Memory: driver.Memory{Clock: time.Now}, Place: "here"}
 	s, d := onServer(t, server)
 	if err := s.Create(t.Context(), d); err != nil {
 		t.Fatal(err)

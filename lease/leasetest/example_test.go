@@ -11,7 +11,7 @@ import (
 func ExampleRun() {
 	var t *testing.T
 	leasetest.Run(t, func(testing.TB) leasetest.Storage {
-		s := new(leasetest.Server) // here: an empty database, a prefix, a folder …
+		s := new(driver.Memory) // here: an empty database, a prefix, a folder …
 		return leasetest.Storage{
 			Open:   func() (driver.Objects, error) { return s, nil },
 			Delete: func(name string) error { s.Delete(name); return nil },

@@ -1,4 +1,4 @@
-// Package leasetest checks the [driver.Objects] of a store: see [Run]. [Server] is one in memory, an
+// Package leasetest checks the [driver.Objects] of a store: see [Run]. [driver.Memory] is one, an
 // example for authors of stores. [Proxy] is a bad network in front of any server over TCP, and
 // [Processes] runs real processes on a store.
 package leasetest

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 
 // flawed is a client of a server in memory.
 type flawed struct {
-	*Server
+	*driver.Memory
 	flaw string
 	gate chan struct{} // has an element while the server answers
 	old  map[string]driver.Object
@@ -45,7 +45,7 @@ func (f flawed) Read(ctx context.Context, name string) (driver.Object, error) {
 	if err := f.pass(ctx); err != nil {
 		return driver.Object{}, err
 	}
-	o, err := f.Server.Read(ctx, name)
+	o, err := f.Memory.Read(ctx, name)
 	switch f.flaw {
 	case "deleted object":
 		if string(o.Data) == tombstone {
@@ -79,7 +79,7 @@ func (f flawed) Write(ctx context.Context, name string, data []byte, version str
 		}
 		return driver.Object{}, err
 	}
-	o, _ := f.Server.Read(ctx, name)
+	o, _ := f.Memory.Read(ctx, name)
 	if f.flaw == "yes to the same data" && string(o.Data) == string(data) {
 		return o, nil
 	}
@@ -87,14 +87,14 @@ func (f flawed) Write(ctx context.Context, name string, data []byte, version str
 		f.flaw == "hash of the length" && version != "" && version == fmt.Sprint(len(o.Data)) {
 		version = o.Version
 	}
-	return f.Server.Write(ctx, name, data, version)
+	return f.Memory.Write(ctx, name, data, version)
 }
 
 func (f flawed) List(ctx context.Context) (map[string]driver.Object, error) {
 	if err := f.pass(ctx); err != nil {
 		return nil, err
 	}
-	all, err := f.Server.List(ctx)
+	all, err := f.Memory.List(ctx)
 	if f.flaw == "first thousand" {
 		for i := 1000; i < 2000; i++ {
 			delete(all, fmt.Sprintf("page-%04d", i))
@@ -107,9 +107,9 @@ const tombstone = "(deleted)"
 
 // storages returns storages whose clients have a flaw.
 func storages(flaw string) func(testing.TB) Storage {
-	one := &Server{}
+	one := &driver.Memory{}
 	return func(testing.TB) Storage {
-		server := &Server{Now: time.Now}
+		server := &driver.Memory{Clock: time.Now}
 		if flaw == "shared names" {
 			server = one
 		}
@@ -118,7 +118,7 @@ func storages(flaw string) func(testing.TB) Storage {
 		return Storage{
 			Open: func() (driver.Objects, error) {
 				if flaw == "memory of its own" {
-					server = &Server{}
+					server = &driver.Memory{}
 				}
 				return flawed{server, flaw, gate, map[string]driver.Object{}}, nil
 			},

@@ -2,91 +2,67 @@ package leasetest
 
 import (
 	"context"
-	"maps"
-	"strings"
+	"errors"
 	"sync"
-	"time"
 
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Server is [driver.Objects] in memory. The version of an object is its data. It
-// is safe for concurrent use.
+// Server is [driver.Memory] that counts requests, and may ignore conditions. It is safe for concurrent
+// use.
 type Server struct {
-	// Now is the server's clock. Without one it has none.
-	Now func() time.Time
+	driver.Memory
 	// Place is that of all objects.
 	Place string
-	// Accepts, if not nil, decides whether a Write is made after it has compared the versions, without
+	// Accepts, if not nil, decides whether a write is made after it has compared the versions, without
 	// excluding other writes. A server that always accepts ignores conditions, as some do.
 	Accepts func(name string, unchanged bool) bool
 
 	// Reads, Writes and Lists count the requests.
 	Reads, Writes, Lists int
 
-	mu      sync.Mutex
-	objects map[string]string
+	mu sync.Mutex
 }
 
-var _ driver.Objects = (*Server)(nil)
+func (s *Server) count(n *int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*n++
+}
 
 // Read implements [driver.Objects].
 func (s *Server) Read(ctx context.Context, name string) (driver.Object, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Reads++
-	o := s.object(name)
+	s.count(&s.Reads)
+	o, err := s.Memory.Read(ctx, name)
 	o.Place = s.Place
-	if s.Now != nil {
-		o.Time = s.Now().Truncate(time.Second)
-	}
-	return o, ctx.Err()
-}
-
-func (s *Server) object(name string) driver.Object {
-	data := s.objects[name]
-	return driver.Object{Data: []byte(data), Version: data}
+	return o, err
 }
 
 // Write implements [driver.Objects].
 func (s *Server) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
-	if err := ctx.Err(); err != nil {
-		return driver.Object{}, err
+	s.count(&s.Writes)
+	if s.Accepts == nil {
+		return s.Memory.Write(ctx, name, data, version)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Writes++
-	ok := s.objects[name] == version
-	if s.Accepts != nil {
-		s.mu.Unlock()
-		ok = s.Accepts(name, ok)
-		s.mu.Lock()
+	o, err := s.Memory.Read(ctx, name)
+	if err == nil && !s.Accepts(name, o.Version == version) {
+		err = driver.ErrChanged
 	}
-	if !ok {
-		return s.object(name), driver.ErrChanged
+	for err == nil {
+		if o, err = s.Memory.Read(ctx, name); err == nil {
+			if o, err = s.Memory.Write(ctx, name, data, o.Version); err == nil {
+				return o, nil
+			}
+		}
+		if errors.Is(err, driver.ErrChanged) {
+			err = nil
+		}
 	}
-	if s.objects == nil {
-		s.objects = map[string]string{}
-	}
-	s.objects[name] = string(data)
-	return driver.Object{Version: string(data)}, nil
+	return driver.Object{}, err
 }
 
 // List implements [driver.Objects].
 func (s *Server) List(ctx context.Context) (map[string]driver.Object, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Lists++
-	all := map[string]driver.Object{}
-	for name := range s.objects {
-		all[name] = s.object(name)
-	}
-	return all, ctx.Err()
-}
-
-// Delete deletes every object whose name begins with prefix, as no client does.
-func (s *Server) Delete(prefix string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.objects, func(name string, _ string) bool { return strings.HasPrefix(name, prefix) })
+	s.count(&s.Lists)
+	return s.Memory.List(ctx)
 }

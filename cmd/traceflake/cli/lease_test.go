@@ -149,7 +149,7 @@ func init() {
 // newServer begins a server without a store.
 func newServer(t *testing.T, clock func() time.Time) (url string, s *leasetest.Server) {
 	t.Helper()
-	s = &leasetest.Server{Now: clock}
+	s = &leasetest.Server{Memory: driver.Memory{Clock: clock}}
 	servers[t.Name()] = s
 	return "test:" + t.Name(), s
 }
@@ -274,7 +274,7 @@ func TestOneSecretForEachStore(t *testing.T) {
 	}
 	server := func() string {
 		name := t.Name() + lease.NewNonce()
-		servers[name] = &leasetest.Server{Now: time.Now}
+		servers[name] = &leasetest.Server{Memory: driver.Memory{Clock: time.Now}}
 		return "test:" + name
 	}
 	first, other, dir := server(), server(), t.TempDir()

@@ -19,7 +19,7 @@ func onPages(perPage uint32, now func() time.Time) Harness {
 	return Harness{
 		KnowsTime: now != nil,
 		New: func(testing.TB) Storage {
-			server := &leasetest.Server{Now: now}
+			server := &leasetest.Server{Memory: driver.Memory{Clock: now}}
 			return Storage{
 				Open: func() (driver.Store, error) {
 					return driver.New(server, driver.Layout{Name: "pages", BlocksPerPage: perPage})
@@ -93,7 +93,7 @@ func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (h *histor
 		server.Accepts = func(string, bool) bool { return true }
 	}
 	if seed%4 > 0 {
-		server.Now = time.Now
+		server.Clock = time.Now
 	}
 	network := &distant{Objects: server, network: leasetest.BadNetwork{Every: 20}}
 	synctest.Test(t, func(t *testing.T) { // so that every goroutine has its time
