@@ -84,7 +84,7 @@ const simPage = "page-0000"
 // withBlocks returns a page with other blocks.
 func withBlocks(data []byte, blocks []lease.Grant) []byte {
 	header, _, _ := bytes.Cut(data, []byte("\n"))
-	lines := append(header, '\n')
+	lines := append(bytes.Clone(header), '\n')
 	for _, b := range blocks {
 		lines = append(append(lines, must(json.Marshal(b))...), '\n')
 	}

@@ -161,8 +161,7 @@ func TestRoundTrip(t *testing.T) {
 			for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
 				for _, name := range []string{"traceflake.backend", "outcome",
 					"http.response.status_code"} {
-					value, _ := p.Attributes.Value(attribute.Key(name))
-					if value.Type() != attribute.INVALID {
+					if value, ok := p.Attributes.Value(attribute.Key(name)); ok {
 						got += " " + fmt.Sprint(value.AsInterface())
 					}
 				}

@@ -282,8 +282,11 @@ func (d *directory) replace(name string, data []byte) error {
 // settle makes what a process wrote durable that ended before it could: what is read here may be
 // granted, and must not be forgotten.
 func (d *directory) settle() error {
-	if _, err := d.root.Stat(dirty); err != nil {
+	switch _, err := d.root.Stat(dirty); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err != nil:
+		return err
 	}
 	if err := d.disk.syncNames(d.root, dirty); err != nil {
 		return err

@@ -211,9 +211,9 @@ func clickhouseStatusCommand(s *server) *cobra.Command {
 				for _, t := range status.Tables {
 					printStatus(out, t)
 				}
-				if status.Problem != nil {
-					fmt.Fprintln(out, "cannot be adopted:", status.Problem)
-					return nil
+				if why := status.Problem; why != nil {
+					_, err = fmt.Fprintln(out, "cannot be adopted:", why)
+					return err
 				}
 				printPhase(out, status.Phase)
 				return nil

@@ -309,7 +309,7 @@ func TestOneSecretForEachStore(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if codes[0] == codes[1] && codes[0] == 0 {
+		if codes[0] == 0 && codes[1] == 0 {
 			t.Fatal("two stores have one secret")
 		}
 	}

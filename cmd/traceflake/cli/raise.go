@@ -35,7 +35,8 @@ fails. Repeated, or run by two operators at once, it is one raise.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
 				d, err := s.Describe(ctx)
-				if err != nil && !errors.Is(err, lease.ErrRaising) && !(movedHere && errors.Is(err, lease.ErrMoved)) {
+				moved := movedHere && errors.Is(err, lease.ErrMoved)
+				if err != nil && !errors.Is(err, lease.ErrRaising) && !moved {
 					return err
 				}
 				at, whose, err := storeTime(ctx, s)
