@@ -88,7 +88,8 @@ func (k key) insert(tb testing.TB, conn *pgx.Conn, rows int) map[string]float64 
 	table := "keys_" + k.column // the connection caches a table's types
 	execute(tb, conn, "DROP TABLE IF EXISTS "+table,
 		// autovacuum writes WAL too
-		"CREATE TABLE "+table+" (id "+k.column+" PRIMARY KEY, n bigint NOT NULL) WITH (autovacuum_enabled = false)")
+		"CREATE TABLE "+table+" (id "+k.column+
+			" PRIMARY KEY, n bigint NOT NULL) WITH (autovacuum_enabled = false)")
 	checkpoint := max(rows/quarters/perCommit, 1) * perCommit
 	var before string
 	if err := conn.QueryRow(tb.Context(),
@@ -113,7 +114,8 @@ func (k key) insert(tb testing.TB, conn *pgx.Conn, rows int) map[string]float64 
 	err := conn.QueryRow(tb.Context(), `SELECT pg_relation_size($2::regclass) / 2 ^ 20,
 		pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::pg_lsn)::float8 / 2 ^ 20, sum(fpi_size)::float8 / 2 ^ 20,
 		sum("count") FILTER (WHERE "resource_manager/record_type" IN ('Btree/SPLIT_L', 'Btree/SPLIT_R'))::float8
-		FROM pg_get_wal_stats($1::pg_lsn, pg_current_wal_insert_lsn(), true)`, before, table+"_pkey").Scan(&index, &wal, &images, &splits)
+		FROM pg_get_wal_stats($1::pg_lsn, pg_current_wal_insert_lsn(), true)`, before,
+		table+"_pkey").Scan(&index, &wal, &images, &splits)
 	if err != nil {
 		tb.Fatal(err)
 	}

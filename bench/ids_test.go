@@ -32,7 +32,8 @@ func newGenerators(tb testing.TB) []generator {
 	ours := idgen.New()
 	tb.Cleanup(func() {
 		if n := ours.Fallbacks(); n > 0 {
-			tb.Errorf("%d calls got random IDs of the fallback: the figures are not the generator's", n)
+			tb.Errorf("%d calls got random IDs of the fallback: the figures are not the "+
+				"generator's", n)
 		}
 	})
 	sdk := inside(tb, sdktrace.NewTracerProvider())

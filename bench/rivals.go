@@ -22,7 +22,9 @@ type Rival struct{ Who, Unique, Ordered, Hidden, Bits, Decodes string }
 // Rivals are OpenTelemetry generators, each ID of which is a trace ID and a span ID, and libraries
 // for IDs in general.
 var Rivals = []Rival{
-	{"traceflake", "in a process: always; in a fleet: always with leases, else by chance: 64 bits for a millisecond and sequence", "milliseconds", "low 64 bits", "128 + 64", "millisecond; with the secret second, node, sequence"},
+	{"traceflake", "in a process: always; in a fleet: always with leases, else by chance: 64 " +
+		"bits for a millisecond and sequence", "milliseconds", "low 64 bits", "128 + 64",
+		"millisecond; with the secret second, node, sequence"},
 	{"OpenTelemetry SDK", "by chance: 128 random bits", "no", "all", "128 + 64", "nothing"},
 	{"contrib X-Ray", "by chance: 96 random bits per second", "seconds", "all but the time",
 		"128 + 64", "second"},
@@ -46,5 +48,7 @@ var Rivals = []Rival{
 		"second, machine, process, counter"},
 	{"bwmarrin/snowflake", "by node number, set by hand; waits after 4096 a millisecond",
 		"strictly in a process", "nothing", "63", "millisecond, node, sequence"},
-	{"sony/sonyflake", "by machine number, set by hand or from the IP address; sleeps after 256 in 10 ms", "strictly in a process", "nothing", "63", "10 ms, machine, sequence"},
+	{"sony/sonyflake",
+		"by machine number, set by hand or from the IP address; sleeps after 256 in 10 ms",
+		"strictly in a process", "nothing", "63", "10 ms, machine, sequence"},
 }

@@ -11,9 +11,10 @@
 // For a column of type uuid cast the result, as in trace_id_min(t)::uuid; for bytea use
 // decode(trace_id_min(t), 'hex').
 //
-// All return NULL for NULL and are parallel safe. trace_id_at is volatile, the others are immutable,
-// and trace_id_time is inlined. None raises an error, whatever its input, and none depends on the
-// session's search path, time zone or formats. They agree with package traceid, value by value:
+// All return NULL for NULL and are parallel safe. trace_id_at is volatile, the others are
+// immutable, and trace_id_time is inlined. None raises an error, whatever its input, and none
+// depends on the session's search path, time zone or formats. They agree with package traceid,
+// value by value:
 //
 //   - An ID as text is 32 lower-case hex digits, as OpenTelemetry writes it. For other text the
 //     result is NULL: upper case, shorter, with dashes, empty. Cast UUIDs that are stored as text
@@ -23,8 +24,8 @@
 //   - Bounds are clamped to 2020 and 2089, and so are the two infinities. trace_id_at, which must
 //     not make up a time, returns NULL for times out of that range.
 //
-// Run the statements of [Statements] once; running them again does no harm. The role needs CREATE on
-// the schema. Other roles need EXECUTE, which PostgreSQL grants to all by default.
+// Run the statements of [Statements] once; running them again does no harm. The role needs CREATE
+// on the schema. Other roles need EXECUTE, which PostgreSQL grants to all by default.
 //
 // # Searching by time
 //
@@ -52,6 +53,6 @@
 //
 //	UPDATE requests SET trace_id = trace_id_at(created_at) WHERE trace_id IS NULL;
 //
-// 87 bits of such an ID are random: IDs of one millisecond are in no order, and no secret decodes or
-// verifies them. If uniqueness must be guaranteed, use Generator.NewTraceIDAt of package idgen.
+// 87 bits of such an ID are random: IDs of one millisecond are in no order, and no secret decodes
+// or verifies them. If uniqueness must be guaranteed, use Generator.NewTraceIDAt of package idgen.
 package postgres

@@ -50,7 +50,8 @@ func unhex(t *testing.T, text string) []byte {
 }
 
 func (v vector) parts() Parts {
-	return Parts{Time: time.Unix(v.UnixS, 0).UTC(), Node: uint32(v.Node), Sequence: uint32(v.Sequence)}
+	return Parts{Time: time.Unix(v.UnixS, 0).UTC(), Node: uint32(v.Node),
+		Sequence: uint32(v.Sequence)}
 }
 
 func TestFormat(t *testing.T) {

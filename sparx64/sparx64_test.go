@@ -69,11 +69,13 @@ func TestKnownAnswers(t *testing.T) {
 		got, apart := bytes.Clone(v.plain), make([]byte, BlockSize)
 		c.Encrypt(apart, got)
 		if c.Encrypt(got, got); !bytes.Equal(got, v.sealed) || !bytes.Equal(apart, v.sealed) {
-			t.Errorf("key %x: Encrypt(%x) = %x, in place %x, want %x", v.key, v.plain, apart, got, v.sealed)
+			t.Errorf("key %x: Encrypt(%x) = %x, in place %x, want %x", v.key, v.plain, apart, got,
+				v.sealed)
 		}
 		c.Decrypt(apart, got)
 		if c.Decrypt(got, got); !bytes.Equal(got, v.plain) || !bytes.Equal(apart, v.plain) {
-			t.Errorf("key %x: Decrypt(%x) = %x, in place %x, want %x", v.key, v.sealed, apart, got, v.plain)
+			t.Errorf("key %x: Decrypt(%x) = %x, in place %x, want %x", v.key, v.sealed, apart, got,
+				v.plain)
 		}
 	}
 }

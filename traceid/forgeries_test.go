@@ -69,7 +69,10 @@ func TestTenMillionForgeries(t *testing.T) {
 	}
 	strictly, widely := agrees(2*time.Second), agrees(wide)
 	// The chance that random clear bits lie in a window of this length.
-	within := func(window time.Duration) float64 { return float64(window.Milliseconds()) / (1 << 41) }
+	within := func(
+		window time.Duration) float64 {
+		return float64(window.Milliseconds()) / (1 << 41)
+	}
 	// The shares of forgeries with a time of the last day that pass.
 	recent := [...]float64{strictly, widely, plausible.Seconds() / day.Seconds()}
 
@@ -116,7 +119,8 @@ func TestTenMillionForgeries(t *testing.T) {
 			[...]float64{0.25, 1, 1}}, // 5 s of 20
 		{"a real low half or span ID, a fitting clear half", 250_000,
 			func(f forger, _ int) (high, low uint64) {
-				return f.high(f.between(second.Add(-2*time.Second), second.Add(3*time.Second))), oneLow
+				return f.high(f.between(second.Add(-2*time.Second), second.Add(3*time.Second))),
+					oneLow
 			}, [...]float64{1, 1, 1}},
 		{"a real ID again", 250_000,
 			func(f forger, _ int) (high, low uint64) { return f.made(fleet, ago(day), noon) },

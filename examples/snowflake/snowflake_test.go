@@ -11,8 +11,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Several processes on one store never generate an ID twice, while some of them are closed, restarted
-// and told that they are copies.
+// Several processes on one store never generate an ID twice, while some of them are closed,
+// restarted and told that they are copies.
 func TestUnique(t *testing.T) {
 	store := driver.NewMemory(driver.NodeRange{Nodes: 64, BlockSize: 1})
 	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
@@ -26,7 +26,8 @@ func TestUnique(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for life := range 3 {
-				keeper, err := lease.Start(ctx, store, codec, lease.WithTTL(2*time.Second), lease.WithErrorHandler(func(error) {}))
+				keeper, err := lease.Start(ctx, store, codec, lease.WithTTL(2*time.Second),
+					lease.WithErrorHandler(func(error) {}))
 				if err != nil {
 					t.Error(err)
 					return

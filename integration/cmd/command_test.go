@@ -49,7 +49,8 @@ func operate(t *testing.T, store string) {
 	if out := run(0, "lease", "list"); out != "" {
 		t.Errorf("a new store has leases:\n%s", out)
 	}
-	ids, err := setup.Config{Store: store, SecretFile: secretFile, TTL: time.Minute}.Open(t.Context())
+	ids, err := setup.Config{Store: store, SecretFile: secretFile,
+		TTL: time.Minute}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,8 @@ func operate(t *testing.T, store string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := fmt.Sprintf("lease now block %d+8, held by ", traceid.Inspect(keyring, id).Parts.Node&^7)
+	block := fmt.Sprintf("lease now block %d+8, held by ",
+		traceid.Inspect(keyring, id).Parts.Node&^7)
 	for _, text := range []string{id.String(), span.String()} {
 		if out := run(0, "inspect", text); !strings.Contains(out, block) {
 			t.Errorf("inspect prints\n%s", out)
@@ -72,22 +74,26 @@ func operate(t *testing.T, store string) {
 	made := strings.Fields(run(0, "new", "-n", "3"))
 	run(0, append([]string{"verify", id.String()}, made...)...)
 	run(1, "verify", strings.Repeat("1", 32))
-	if out := run(0, "inspect", made[0]); strings.Contains(out, block) || !strings.Contains(out, ", free since ") && !strings.Contains(out, ", without an owner") {
+	if out := run(0, "inspect", made[0]); strings.Contains(out, block) ||
+		!strings.Contains(out, ", free since ") && !strings.Contains(out, ", without an owner") {
 		t.Errorf("inspect prints\n%s", out)
 	}
 	if out := run(0, "lease", "list", "-o", "json"); strings.Count(out, "\n") != 2 {
 		t.Errorf("leases\n%s", out)
 	}
 
-	raised := strings.Fields(strings.SplitAfter(run(0, "lease", "raise", "--yes"), "nothing before ")[1])[0]
-	if until, err := time.Parse(time.RFC3339, raised); err != nil || time.Until(until) < lease.DefaultTTL {
+	raised := strings.Fields(
+		strings.SplitAfter(run(0, "lease", "raise", "--yes"), "nothing before ")[1])[0]
+	if until, err := time.Parse(time.RFC3339, raised); err != nil ||
+		time.Until(until) < lease.DefaultTTL {
 		t.Errorf("raised to %s, %v", raised, err)
 	}
 	if out := run(0, "inspect", id.String()); !strings.Contains(out, "raised, free from "+raised) {
 		t.Errorf("lease after the raise:\n%s", out)
 	}
 	run(2, "new")
-	_, err = processes.Store(store).Client(t).Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+	_, err = processes.Store(store).Client(t).Acquire(t.Context(),
+		lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	if !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Errorf("a raised store grants a lease: %v", err)
 	}
@@ -110,7 +116,8 @@ func TestPostgres(t *testing.T) {
 		_ = exec.CommandContext(t.Context(), path, "lease", command, "--store", dsn).Run()
 	}
 	var tables int
-	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')").Scan(&tables)
+	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN "+
+		"('pg_catalog', 'information_schema')").Scan(&tables)
 	if err != nil || tables != 0 {
 		t.Errorf("%d tables, %v", tables, err)
 	}
@@ -124,7 +131,8 @@ func TestPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	var at time.Time
-	err = conn.QueryRow(t.Context(), "SELECT trace_id_time('0eb4dcf8440000000000000000000001')").Scan(&at)
+	err = conn.QueryRow(t.Context(),
+		"SELECT trace_id_time('0eb4dcf8440000000000000000000001')").Scan(&at)
 	if err != nil || at.Year() != 2024 {
 		t.Errorf("%s, %v", at, err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// On a real PostgreSQL the doctor is not green where a service would get no lease, says why, and its
-// advice loses nothing.
+// On a real PostgreSQL the doctor is not green where a service would get no lease, says why, and
+// its advice loses nothing.
 func TestDoctorOnPostgres(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
 	path, secret := child.Build(t, child.Traceflake), filepath.Join(t.TempDir(), "secret")
@@ -32,7 +32,8 @@ func TestDoctorOnPostgres(t *testing.T) {
 	}
 	doctor := func(store string, want ...string) {
 		t.Helper()
-		out, err := exec.CommandContext(t.Context(), path, "doctor", "--store", store, "--secret-file", secret).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), path, "doctor", "--store", store,
+			"--secret-file", secret).CombinedOutput()
 		if wrong := err != nil; wrong != (len(want) > 0) {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -42,12 +43,17 @@ func TestDoctorOnPostgres(t *testing.T) {
 			}
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), path, "lease", "create", "--store", server.DSN(), "--secret-file", secret).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), path, "lease", "create", "--store",
+		server.DSN(), "--secret-file", secret).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	execute("CREATE ROLE reader LOGIN PASSWORD 'word'; GRANT SELECT ON traceflake_store TO reader;" +
-		"CREATE ROLE service LOGIN PASSWORD 'word'; GRANT SELECT, UPDATE ON traceflake_store TO service")
-	t.Cleanup(func() { execute("DROP OWNED BY reader, service; DROP ROLE reader; DROP ROLE service") })
+	execute("CREATE ROLE reader LOGIN PASSWORD 'word'; GRANT SELECT ON traceflake_store TO " +
+		"reader;CREATE ROLE service LOGIN PASSWORD 'word'; GRANT SELECT, UPDATE ON " +
+		"traceflake_store TO service")
+	t.Cleanup(func() {
+		execute(
+			"DROP OWNED BY reader, service; DROP ROLE reader; DROP ROLE service")
+	})
 	doctor(as("service:word"))
 	doctor(as("reader:word"), "WRONG  store", "permission denied", "→ do what the error says")
 	doctor(as("reader:wrong"), "password authentication failed", "→ do what the error says")
@@ -55,7 +61,8 @@ func TestDoctorOnPostgres(t *testing.T) {
 	doctor(as("service:word"), "read-only", "→ connect to the primary")
 	execute("ALTER ROLE service RESET default_transaction_read_only")
 	execute("BEGIN; TRUNCATE traceflake_store; COMMIT")
-	doctor(as("service:word"), "no lease store here", "traceflake lease create, if none ever was there", "Changing the store")
+	doctor(as("service:word"), "no lease store here",
+		"traceflake lease create, if none ever was there", "Changing the store")
 	execute("DROP TABLE traceflake_store CASCADE")
 	doctor(as("service:word"), "no lease store here", "Changing the store")
 }

@@ -38,9 +38,11 @@ func openBrowser(t *testing.T, page string) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))...)
+	ctx, cancel = chromedp.NewExecAllocator(ctx,
+		append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+			chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
+			chromedp.Flag("disable-quic", true),
+			chromedp.Flag("disable-component-update", true))...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
@@ -103,7 +105,8 @@ func startEdge(t *testing.T) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()), sdktrace.WithSyncer(otlp),
+	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()),
+		sdktrace.WithSyncer(otlp),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "edge"))))
 	headers := xtraceid.New()
 	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(http.NotFoundHandler()), "edge",
@@ -121,8 +124,8 @@ type request struct {
 	NotBefore                    int64
 }
 
-// The JavaScript client works with OpenTelemetry's SDKs in Chromium and in Node: its vectors hold, its
-// IDs are in order, and traces that begin there are found in ClickHouse.
+// The JavaScript client works with OpenTelemetry's SDKs in Chromium and in Node: its vectors hold,
+// its IDs are in order, and traces that begin there are found in ClickHouse.
 func TestBrowser(t *testing.T) {
 	page := httptest.NewServer(http.NotFoundHandler()) // of another origin than the service
 	defer page.Close()
@@ -130,7 +133,9 @@ func TestBrowser(t *testing.T) {
 	statements, err := clickhouse.Schema{}.Statements()
 	e.Run(t, statements, err)
 	edge := startEdge(t)
-	value[bool](t, tab, inNode(t, "node_modules/.bin/esbuild", "test/browser.js", "--bundle", "--format=iife")+"; true")
+	value[bool](t, tab,
+		inNode(t, "node_modules/.bin/esbuild", "test/browser.js", "--bundle", "--format=iife")+
+			"; true")
 
 	vectors, err := os.ReadFile("../../testdata/format.json")
 	if err != nil {
@@ -154,7 +159,8 @@ func TestBrowser(t *testing.T) {
 
 	fromBrowser := value[request](t, tab, fmt.Sprintf("client.request(%q)", edge))
 	var fromNode request
-	if err := json.Unmarshal([]byte(inNode(t, "node", "test/node.js", edge)), &fromNode); err != nil {
+	if err := json.Unmarshal([]byte(inNode(t, "node", "test/node.js", edge)),
+		&fromNode); err != nil {
 		t.Fatal(err)
 	}
 	r, err := http.Get(edge) // its root is in Go
@@ -168,16 +174,20 @@ func TestBrowser(t *testing.T) {
 		if sent.Child != sent.Trace || sent.Response != sent.Trace || sent.Trace <= roots[999] {
 			t.Errorf("the spans and the response disagree about the trace: %+v", sent)
 		}
-		stored := e.Rows(t, fmt.Sprintf(`SELECT ParentSpanId, Timestamp >= fromUnixTimestamp64Milli(%d) FROM otel_traces WHERE TraceId = '%s'`,
-			sent.NotBefore, sent.Trace))
+		stored := e.Rows(t,
+			fmt.Sprintf(
+				`SELECT ParentSpanId, Timestamp >= fromUnixTimestamp64Milli(%d) FROM otel_traces WHERE TraceId = '%s'`,
+				sent.NotBefore, sent.Trace))
 		if got, want := fmt.Sprint(stored), fmt.Sprintf("[[%s 1]]", sent.Span); got != want {
-			t.Errorf("of %+v, parents stored, and whether they are not before the bound: %s, want %s", sent, got, want)
+			t.Errorf("of %+v, parents stored, and whether they are not before the bound: %s, "+
+				"want %s", sent, got, want)
 		}
 	}
 	// By their time, the three are found together and in their order.
 	found := e.Rows(t, fmt.Sprintf(`SELECT TraceId FROM otel_traces
 		WHERE TraceId BETWEEN traceIDMin(traceIDTime('%s')) AND traceIDMax(now64(3)) ORDER BY TraceId`, fromBrowser.Trace))
-	if got, want := fmt.Sprint(found), fmt.Sprintf("[[%s] [%s] [%s]]", fromBrowser.Trace, fromNode.Trace, fromGo); got != want {
+	if got, want := fmt.Sprint(found), fmt.Sprintf("[[%s] [%s] [%s]]", fromBrowser.Trace,
+		fromNode.Trace, fromGo); got != want {
 		t.Errorf("found by time: %s, want those of the browser, Node and Go: %s", got, want)
 	}
 

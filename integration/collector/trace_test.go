@@ -92,7 +92,8 @@ func TestTraceCommand(t *testing.T) {
 		" is not in ClickHouse's table otel_traces; if the ID is traceflake's, its time is 2026-") {
 		t.Errorf("a missing trace: %q", problem)
 	}
-	if _, problem := run(2, "", id.String(), "--table", "nothere"); !strings.Contains(problem, "nothere") {
+	if _, problem := run(2, "", id.String(), "--table", "nothere"); !strings.Contains(problem,
+		"nothere") {
 		t.Errorf("a missing table: %q", problem)
 	}
 }

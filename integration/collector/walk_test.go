@@ -16,8 +16,9 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// TestAdoptWalk: two operators swap and undo at the same time, and are killed at any moment, while three
-// exporters store spans. Each span is stored once. TRACEFLAKE_SWAPS is how many exchanges there are at least.
+// TestAdoptWalk: two operators swap and undo at the same time, and are killed at any moment, while
+// three exporters store spans. Each span is stored once. TRACEFLAKE_SWAPS is how many exchanges
+// there are at least.
 func TestAdoptWalk(t *testing.T) {
 	want := 8
 	if n, err := strconv.Atoi(os.Getenv("TRACEFLAKE_SWAPS")); err == nil {
@@ -55,7 +56,8 @@ func TestAdoptWalk(t *testing.T) {
 		exporter := collector(t, examples+"overlay.yaml")
 		all.Go(func() {
 			for running() {
-				if err := exporter.ConsumeTraces(t.Context(), batch(generator, next.Add(20)-20)); err != nil {
+				if err := exporter.ConsumeTraces(t.Context(),
+					batch(generator, next.Add(20)-20)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -91,8 +93,10 @@ func TestAdoptWalk(t *testing.T) {
 	if out, err := command("swap").CombinedOutput(); err != nil { // one that nobody interrupts
 		t.Fatalf("%v: %s", err, out)
 	}
-	const both = "(SELECT SpanId, TraceId FROM otel_traces UNION ALL SELECT SpanId, TraceId FROM otel_traces_other)"
-	counts := e.Rows(t, "SELECT toString(count()), toString(uniqExact(SpanId)), toString(uniqExact(TraceId)) FROM "+both)[0]
+	const both = "(SELECT SpanId, TraceId FROM otel_traces UNION ALL SELECT SpanId, TraceId FROM " +
+		"otel_traces_other)"
+	counts := e.Rows(t, "SELECT toString(count()), toString(uniqExact(SpanId)), "+
+		"toString(uniqExact(TraceId)) FROM "+both)[0]
 	n := next.Load()
 	if spans := fmt.Sprint(n); counts[0] != spans || counts[1] != spans {
 		t.Errorf("%s spans of %s are stored, %s of them different", counts[0], spans, counts[1])

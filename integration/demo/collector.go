@@ -18,14 +18,19 @@ import (
 
 // startCollector runs two parts of the OpenTelemetry Collector, the receiver of OTLP and the
 // ClickHouse exporter, and returns the URL to which services send their spans.
-func startCollector(ctx context.Context, dsn string) (endpoint string, stop func(context.Context) error, err error) {
+func startCollector(ctx context.Context, dsn string) (endpoint string,
+	stop func(context.Context) error, err error) {
 	clickhouse := clickhouseexporter.NewFactory()
 	to := clickhouse.CreateDefaultConfig().(*clickhouseexporter.Config)
 	to.Endpoint, to.CreateSchema = dsn, false
-	to.AsyncInsert = false                                                    // an acknowledged batch is stored
-	to.QueueSettings = configoptional.None[exporterhelper.QueueBatchConfig]() // the SDK's batches are enough
-	to.BackOffConfig.Enabled = false                                          // the SDK repeats what failed
-	exporter, err := clickhouse.CreateTraces(ctx, exportertest.NewNopSettings(clickhouse.Type()), to)
+	// an acknowledged batch is stored
+	to.AsyncInsert = false
+	// the SDK's batches are enough
+	to.QueueSettings = configoptional.None[exporterhelper.QueueBatchConfig]()
+	// the SDK repeats what failed
+	to.BackOffConfig.Enabled = false
+	exporter, err := clickhouse.CreateTraces(ctx, exportertest.NewNopSettings(clickhouse.Type()),
+		to)
 	if err != nil {
 		return "", nil, err
 	}
@@ -35,15 +40,20 @@ func startCollector(ctx context.Context, dsn string) (endpoint string, stop func
 	}
 	otlp := otlpreceiver.NewFactory()
 	from := otlp.CreateDefaultConfig()
-	err = confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{"http": map[string]any{"endpoint": at[0]}}}).Unmarshal(from)
+	err = confmap.NewFromStringMap(
+		map[string]any{"protocols": map[string]any{"http": map[string]any{"endpoint": at[0]}}}).Unmarshal(from)
 	if err != nil {
 		return "", nil, err
 	}
-	receiver, err := otlp.CreateTraces(ctx, receivertest.NewNopSettings(otlp.Type()), from, exporter)
+	receiver, err := otlp.CreateTraces(ctx, receivertest.NewNopSettings(otlp.Type()), from,
+		exporter)
 	if err != nil {
 		return "", nil, err
 	}
-	stop = func(ctx context.Context) error { return errors.Join(receiver.Shutdown(ctx), exporter.Shutdown(ctx)) }
+	stop = func(ctx context.Context) error {
+		return errors.Join(receiver.Shutdown(ctx),
+			exporter.Shutdown(ctx))
+	}
 	host := componenttest.NewNopHost()
 	if err := errors.Join(exporter.Start(ctx, host), receiver.Start(ctx, host)); err != nil {
 		return "", nil, errors.Join(err, stop(ctx))

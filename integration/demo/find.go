@@ -17,7 +17,8 @@ import (
 // build builds a program of this repository into a folder, and returns its path.
 func build(ctx context.Context, dir, folder string) (string, error) {
 	program := filepath.Join(dir, path.Base(folder))
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/traceflake/traceflake/"+folder)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", program,
+		"github.com/traceflake/traceflake/"+folder)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", cmd, err, text)
 	}
@@ -35,7 +36,8 @@ func find(ctx context.Context, out io.Writer, engine *servers.Engine, r request)
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, program, "trace", r.id.String(), "--dsn", engine.DSN(), "--width", "90")
+	cmd := exec.CommandContext(ctx, program, "trace", r.id.String(), "--dsn", engine.DSN(),
+		"--width", "90")
 	drawn, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, drawn)
@@ -44,26 +46,32 @@ func find(ctx context.Context, out io.Writer, engine *servers.Engine, r request)
 	if err := engine.Exec(ctx, copyTo+" WHERE ServiceName IN ('shop', 'orders')"); err != nil {
 		return err
 	}
-	if err := compare(ctx, out, engine, r, "new spans in a part of their own, which costs both the same"); err != nil {
+	if err := compare(ctx, out, engine, r,
+		"new spans in a part of their own, which costs both the same"); err != nil {
 		return err
 	}
-	if err := engine.Exec(ctx, "OPTIMIZE TABLE otel_traces FINAL", "OPTIMIZE TABLE "+exporters+" FINAL"); err != nil {
+	if err := engine.Exec(ctx, "OPTIMIZE TABLE otel_traces FINAL", "OPTIMIZE TABLE "+exporters+
+		" FINAL"); err != nil {
 		return err
 	}
 	return compare(ctx, out, engine, r, "merged")
 }
 
 // compare prints what ClickHouse reads for a query by ID in both tables, as bars.
-func compare(ctx context.Context, out io.Writer, engine *servers.Engine, r request, state string) error {
+func compare(ctx context.Context, out io.Writer, engine *servers.Engine, r request,
+	state string) error {
 	tables := []string{"otel_traces", exporters}
 	reads, most := make([]servers.Reads, len(tables)), uint64(1)
 	for i, table := range tables {
-		found, err := engine.Query(ctx, fmt.Sprintf("SELECT ServiceName, SpanName, Duration FROM %s WHERE TraceId = '%s'", table, r.id))
+		found, err := engine.Query(ctx,
+			fmt.Sprintf("SELECT ServiceName, SpanName, Duration FROM %s WHERE TraceId = '%s'",
+				table, r.id))
 		if err != nil {
 			return err
 		}
 		if len(found.Rows) != spansOfRequest {
-			return fmt.Errorf("%d spans of the trace are in %s, want %d", len(found.Rows), table, spansOfRequest)
+			return fmt.Errorf("%d spans of the trace are in %s, want %d", len(found.Rows), table,
+				spansOfRequest)
 		}
 		reads[i] = found.Read
 		most = max(most, found.Read.Bytes)
@@ -72,7 +80,8 @@ func compare(ctx context.Context, out io.Writer, engine *servers.Engine, r reque
 	const width = 40
 	for i, table := range tables {
 		bar := strings.Repeat("█", max(1, int(reads[i].Bytes*width/most)))
-		fmt.Fprintf(out, "  %-16s %-*s %6d rows, %5d kB\n", table, width, bar, reads[i].Rows, reads[i].Bytes/1000)
+		fmt.Fprintf(out, "  %-16s %-*s %6d rows, %5d kB\n", table, width, bar, reads[i].Rows,
+			reads[i].Bytes/1000)
 	}
 	return nil
 }

@@ -45,7 +45,8 @@ func run(ctx context.Context, out io.Writer, requests, history int) (err error) 
 	if err := createTables(ctx, engine, history); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "ClickHouse  %d spans of the last day, generated, in %s.otel_traces\n", history, engine.Database())
+	fmt.Fprintf(out, "ClickHouse  %d spans of the last day, generated, in %s.otel_traces\n",
+		history, engine.Database())
 
 	sent, err := throughServices(ctx, out, engine.DSN(), requests)
 	if err != nil {
@@ -54,7 +55,8 @@ func run(ctx context.Context, out io.Writer, requests, history int) (err error) 
 	if err := check(ctx, engine, sent); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Stored      all %d spans of %d traces; none was lost\n", len(sent)*spansOfRequest, len(sent))
+	fmt.Fprintf(out, "Stored      all %d spans of %d traces; none was lost\n",
+		len(sent)*spansOfRequest, len(sent))
 	return find(ctx, out, engine, sent[0])
 }
 
@@ -65,26 +67,31 @@ const (
 		SpanKind LowCardinality(String), SpanName LowCardinality(String), Duration UInt64,
 		INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1)
 		ENGINE = MergeTree PARTITION BY toDate(Timestamp) ORDER BY (ServiceName, SpanName, toDateTime(Timestamp))`
-	copyTo = "INSERT INTO exporter_traces SELECT Timestamp, TraceId, ServiceName, SpanKind, SpanName, Duration FROM otel_traces"
+	copyTo = "INSERT INTO exporter_traces SELECT Timestamp, TraceId, ServiceName, SpanKind, " +
+		"SpanName, Duration FROM otel_traces"
 )
 
-// createTables creates the default table with a history, which ClickHouse generates: traces of eight
-// spans, the last of them a minute ago. The exporter's has the same.
+// createTables creates the default table with a history, which ClickHouse generates: traces of
+// eight spans, the last of them a minute ago. The exporter's has the same.
 func createTables(ctx context.Context, engine *servers.Engine, history int) error {
 	statements, err := clickhouse.Schema{Table: "otel_traces"}.Statements()
 	if err != nil {
 		return err
 	}
-	return engine.Exec(ctx, append(statements, fmt.Sprintf(`INSERT INTO otel_traces (Timestamp, TraceId, SpanId, ServiceName, SpanName, Duration)
+	return engine.Exec(ctx,
+		append(statements,
+			fmt.Sprintf(
+				`INSERT INTO otel_traces (Timestamp, TraceId, SpanId, ServiceName, SpanName, Duration)
 		SELECT start + INTERVAL number %% 8 MILLISECOND, traceIDAt(start, 0, sipHash64(intDiv(number, 8))),
 			leftPad(lower(hex(sipHash64(number))), 16, '0'), concat('service-', toString(number %% 50)), 'GET /', 1000000
 		FROM (SELECT number, now64(3) - INTERVAL 1 MINUTE - INTERVAL intDiv(number, 8) * 8 * 86400000 / %d MILLISECOND AS start FROM numbers(%[1]d))`, history),
-		exportersTable, copyTo)...)
+			exportersTable, copyTo)...)
 }
 
-// throughServices runs orders, shop and the Collector's exporter while it sends requests, and returns
-// when they have ended: all spans are then stored.
-func throughServices(ctx context.Context, out io.Writer, dsn string, requests int) (_ []request, err error) {
+// throughServices runs orders, shop and the Collector's exporter while it sends requests, and
+// returns when they have ended: all spans are then stored.
+func throughServices(ctx context.Context, out io.Writer, dsn string, requests int) (_ []request,
+	err error) {
 	endpoint, stop, err := startCollector(ctx, dsn)
 	if err != nil {
 		return nil, err

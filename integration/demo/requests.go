@@ -79,15 +79,18 @@ func (r *request) send(ctx context.Context, url string, app *idgen.Generator) er
 		return errors.New(response.Status)
 	}
 	r.id, err = trace.TraceIDFromHex(response.Header.Get(xtraceid.DefaultHeader))
-	if err != nil || want.IsValid() && r.id != want || !traceid.Plausible(r.id, time.Now(), time.Minute, 5*time.Second) {
-		return fmt.Errorf("the response's %s is %s, want %s, or a new one if that is zero: %w", xtraceid.DefaultHeader, r.id, want, err)
+	if err != nil || want.IsValid() && r.id != want ||
+		!traceid.Plausible(r.id, time.Now(), time.Minute, 5*time.Second) {
+		return fmt.Errorf("the response's %s is %s, want %s, or a new one if that is zero: %w",
+			xtraceid.DefaultHeader, r.id, want, err)
 	}
 	return nil
 }
 
 // check compares what was sent with what ClickHouse stores.
 func check(ctx context.Context, engine *servers.Engine, sent []request) error {
-	rows, err := engine.Query(ctx, `SELECT TraceId, uniqExact(SpanId), argMin(ParentSpanId, (ServiceName != 'shop', Timestamp))
+	rows, err := engine.Query(ctx,
+		`SELECT TraceId, uniqExact(SpanId), argMin(ParentSpanId, (ServiceName != 'shop', Timestamp))
 		FROM otel_traces WHERE ServiceName IN ('shop', 'orders') GROUP BY TraceId`)
 	if err != nil {
 		return err
@@ -101,7 +104,8 @@ func check(ctx context.Context, engine *servers.Engine, sent []request) error {
 		if r.parent.IsValid() {
 			parent = r.parent.String()
 		}
-		if got, want := stored[r.id.String()], fmt.Sprintf("%d spans under %q", spansOfRequest, parent); got != want {
+		if got, want := stored[r.id.String()], fmt.Sprintf("%d spans under %q", spansOfRequest,
+			parent); got != want {
 			return fmt.Errorf("of trace %s ClickHouse has stored %q, want %q", r.id, got, want)
 		}
 	}

@@ -95,7 +95,8 @@ func end(t *testing.T, p *child.Server) {
 	}
 }
 
-// apply creates objects in a new namespace whose pods must be as restricted as Kubernetes can demand.
+// apply creates objects in a new namespace whose pods must be as restricted as Kubernetes can
+// demand.
 func apply(t *testing.T, s *kubernetes.Server, namespace string, objects ...string) {
 	t.Helper()
 	object := fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {name: %s,
@@ -141,7 +142,8 @@ func TestServerTakes(t *testing.T) {
 			template := d.Spec.Template
 			template.Metadata["name"], template.Metadata["namespace"] = "pod", namespace
 			pod, err := yaml.Marshal(map[string]any{
-				"apiVersion": "v1", "kind": "Pod", "metadata": template.Metadata, "spec": template.Spec,
+				"apiVersion": "v1", "kind": "Pod", "metadata": template.Metadata,
+				"spec": template.Spec,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -151,7 +153,8 @@ func TestServerTakes(t *testing.T) {
 				{string(pod), "runAsNonRoot: true", "runAsNonRoot: false"},
 			} {
 				err := s.Apply(t.Context(), strings.Replace(c.object, c.old, c.wrong, 1))
-				if name, _, _ := strings.Cut(c.wrong, ":"); err == nil || !strings.Contains(err.Error(), name) {
+				if name, _, _ := strings.Cut(c.wrong, ":"); err == nil ||
+					!strings.Contains(err.Error(), name) {
 					t.Errorf("%s: %v", c.wrong, err)
 				}
 			}
@@ -200,9 +203,11 @@ func allowed(t *testing.T, s *kubernetes.Server, right [3]string) bool {
 	t.Helper()
 	group, resource, _ := strings.Cut(right[1], "/")
 	var review struct{ Status struct{ Allowed bool } }
-	post(t, s, "/apis/authorization.k8s.io/v1/subjectaccessreviews", fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1",
+	post(t, s, "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+		fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1",
 		"kind": "SubjectAccessReview", "spec": {"user": "system:serviceaccount:rights:orders", "resourceAttributes":
-		{"verb": %q, "group": %q, "resource": %q, "namespace": %q}}}`, right[0], group, resource, right[2]), &review)
+		{"verb": %q, "group": %q, "resource": %q, "namespace": %q}}}`, right[0], group, resource,
+			right[2]), &review)
 	return review.Status.Allowed
 }
 

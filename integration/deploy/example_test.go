@@ -64,13 +64,16 @@ func TestHeaders(t *testing.T) {
 		p = start(t, cmd)
 		return p, await(t, p, 2, served)
 	}
-	orders, at := serve("orders", "OTEL_SERVICE_NAME=books", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://127.0.0.1:1")
+	orders, at := serve("orders", "OTEL_SERVICE_NAME=books",
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://127.0.0.1:1")
 	shop, urls := serve("shop", "ORDERS_URL="+at[0])
 	// The reason for not being ready is not for the outside.
-	if _, text := get(t, at[1]+"/metrics"); !strings.Contains(text, "\ntraceflake_id_fallbacks_total{") {
+	if _, text := get(t, at[1]+"/metrics"); !strings.Contains(text,
+		"\ntraceflake_id_fallbacks_total{") {
 		t.Errorf("metrics:\n%s", text)
 	}
-	for url, want := range map[string]string{at[0] + "/ready": "ordered\n", at[1] + "/ready": "ready\n"} {
+	for url, want := range map[string]string{at[0] + "/ready": "ordered\n",
+		at[1] + "/ready": "ready\n"} {
 		if _, text := get(t, url); text != want {
 			t.Errorf("%s: %q, want %q", url, text, want)
 		}
@@ -84,11 +87,14 @@ func TestHeaders(t *testing.T) {
 		headers             []string
 		want, parent, state string
 	}{
-		{"W3C", []string{"traceparent", "00-" + foreign + "-" + caller + "-03", "tracestate", "v=1"}, foreign, caller, "v=1"},
-		{"64-bit B3 and x-trace-id", []string{"x-trace-id", id, "b3", id[16:] + "-" + caller + "-1"}, id, caller, ""},
+		{"W3C", []string{"traceparent", "00-" + foreign + "-" + caller + "-03", "tracestate",
+			"v=1"}, foreign, caller, "v=1"},
+		{"64-bit B3 and x-trace-id",
+			[]string{"x-trace-id", id, "b3", id[16:] + "-" + caller + "-1"}, id, caller, ""},
 		{"x-trace-id alone", []string{"x-trace-id", "17" + id[2:]}, "17" + id[2:], none, ""},
 		{"a gateway's traceparent and the client's x-trace-id",
-			[]string{"x-trace-id", "18" + id[2:], "traceparent", "00-" + foreign + "-" + caller + "-01"}, "18" + id[2:], none, ""},
+			[]string{"x-trace-id", "18" + id[2:], "traceparent", "00-" + foreign + "-" + caller +
+				"-01"}, "18" + id[2:], none, ""},
 		{"no headers", nil, "", none, ""},
 	}
 	for i, c := range cases {
@@ -104,10 +110,12 @@ func TestHeaders(t *testing.T) {
 		parent := c.parent
 		for _, name := range []string{"shop server", "shop client", "books server"} {
 			i := slices.IndexFunc(spans, func(s span) bool {
-				return s.String() == name+" "+c.state && s.SpanContext.TraceID == c.want && s.Parent.SpanID == parent
+				return s.String() == name+" "+c.state && s.SpanContext.TraceID == c.want &&
+					s.Parent.SpanID == parent
 			})
 			if i < 0 {
-				t.Fatalf("%s: no span %s of the trace %s under %s in %v", c.name, name, c.want, parent, spans)
+				t.Fatalf("%s: no span %s of the trace %s under %s in %v", c.name, name, c.want,
+					parent, spans)
 			}
 			parent = spans[i].SpanContext.SpanID
 			spans = slices.Delete(spans, i, i+1)
@@ -141,9 +149,9 @@ func run(t *testing.T, program, commands string) (binary, metrics string, p *chi
 	return binary, at[1], p
 }
 
-// The README's program prints the span of a request. If the port is taken, it says so and ends. With
-// the changes that the README shows for leases, and after its commands, it holds a lease while it
-// runs, and has given it back after SIGTERM.
+// The README's program prints the span of a request. If the port is taken, it says so and ends.
+// With the changes that the README shows for leases, and after its commands, it holds a lease while
+// it runs, and has given it back after SIGTERM.
 func TestQuickStart(t *testing.T) {
 	readme := read(t, "README.md")
 	_, program, ok := strings.Cut(readme, "```go\npackage main\n")
@@ -165,7 +173,8 @@ func TestQuickStart(t *testing.T) {
 
 	_, leases, ok := strings.Cut(readme, "\n### 4. Leases\n")
 	leases, _, _ = strings.Cut(leases, "\n## ")
-	for _, diff := range regexp.MustCompile("(?s)```diff\n(.*?)```").FindAllStringSubmatch(leases, -1) {
+	for _, diff := range regexp.MustCompile("(?s)```diff\n(.*?)```").FindAllStringSubmatch(leases,
+		-1) {
 		var before, after string
 		for line := range strings.Lines(diff[1]) {
 			if line[0] != '+' {
@@ -188,17 +197,23 @@ func TestQuickStart(t *testing.T) {
 		t.Fatalf("unexpected commands:\n%s\n%s", install, commands)
 	}
 	store, traceflake := child.ForTest(t, servers.Postgres).DSN(), child.Build(t, child.Traceflake)
-	_, metrics, service := run(t, program, "traceflake() { "+traceflake+" \"$@\"; }\n"+strings.Replace(commands, shown, "'"+store+"'", 1))
+	_, metrics, service := run(t, program, "traceflake() { "+traceflake+" \"$@\"; }\n"+
+		strings.Replace(commands, shown, "'"+store+"'", 1))
 	held := func(want int) {
 		t.Helper()
-		list, err := exec.CommandContext(t.Context(), traceflake, "lease", "list", "--store", store).CombinedOutput()
+		list, err := exec.CommandContext(t.Context(), traceflake, "lease", "list", "--store",
+			store).CombinedOutput()
 		if err != nil || strings.Count(string(list), "held by") != want {
-			t.Errorf("lease list, of which %d are held: %v\n%s\n%s", want, err, list, service.Output())
+			t.Errorf("lease list, of which %d are held: %v\n%s\n%s", want, err, list,
+				service.Output())
 		}
 	}
 	get(t, "http://"+service.Address)
 	held(1)
-	if _, text := get(t, "http://"+metrics+"/metrics"); !regexp.MustCompile(`(?m)^traceflake_lease_blocks\{.*\} 1$`).MatchString(text) {
+	if _, text := get(t,
+		"http://"+metrics+
+			"/metrics"); !regexp.MustCompile(`(?m)^traceflake_lease_blocks\{.*\} 1$`).MatchString(
+		text) {
 		t.Errorf("the metrics do not show the lease:\n%s", text)
 	}
 	end(t, service)

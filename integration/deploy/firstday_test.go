@@ -36,7 +36,8 @@ func TestFirstDay(t *testing.T) {
 	var ahead atomic.Int32
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ModifyResponse = func(r *http.Response) error {
-		r.Header.Set("Date", time.Now().Add(time.Duration(ahead.Load())*time.Hour).UTC().Format(http.TimeFormat))
+		r.Header.Set("Date",
+			time.Now().Add(time.Duration(ahead.Load())*time.Hour).UTC().Format(http.TimeFormat))
 		return nil
 	}
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,8 +54,10 @@ func TestFirstDay(t *testing.T) {
 		"service":    child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"),
 	}}
 	_, c := service(t, render(t, "kubernetes", "first-day"))
-	d.env = append(environment(t, c, nil, filepath.Join(d.dir, "secret")), // of two values the last one counts
-		"HOME="+d.dir, probeVar+"=", setup.StoreVar+"=k8s://first-day/traceflake?server="+api.URL, setup.TTLVar+"=4s")
+	// of two values the last one counts
+	d.env = append(environment(t, c, nil, filepath.Join(d.dir, "secret")),
+		"HOME="+d.dir, probeVar+"=", setup.StoreVar+"=k8s://first-day/traceflake?server="+api.URL,
+		setup.TTLVar+"=4s")
 
 	d.title("Before anything exists")
 	d.run(1, "doctor")
@@ -162,7 +165,8 @@ func (d *day) start(name string, env ...string) *child.Server {
 // say repeats the lines in which a program reports something.
 func (d *day) say(p *child.Server) {
 	for line := range strings.Lines(p.Output()) {
-		if strings.Contains(line, "lease") || strings.Contains(line, "setup") || strings.Contains(line, "idgen") {
+		if strings.Contains(line, "lease") || strings.Contains(line, "setup") ||
+			strings.Contains(line, "idgen") {
 			d.text.WriteString(line)
 		}
 	}
@@ -171,7 +175,8 @@ func (d *day) say(p *child.Server) {
 // check compares the day with the file.
 func (d *day) check() {
 	d.t.Helper()
-	got := "A fleet's first day: what a person reads. TestFirstDay in integration/deploy plays it.\n" + d.text.String()
+	got := "A fleet's first day: what a person reads. TestFirstDay in integration/deploy plays " +
+		"it.\n" + d.text.String()
 	host, _ := os.Hostname()
 	for _, r := range [][2]string{
 		{regexp.QuoteMeta(d.api), "http://127.0.0.1:8001"},

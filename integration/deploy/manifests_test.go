@@ -25,11 +25,14 @@ import (
 
 var stores = []string{"kubernetes", "postgres", "s3"}
 
-// render returns what `kubectl apply -k` applies for a store, in a namespace, with the kustomization
-// that docs/kubernetes.md shows. After the store come components, by name, and further objects.
+// render returns what `kubectl apply -k` applies for a store, in a namespace, with the
+// kustomization that docs/kubernetes.md shows. After the store come components, by name, and
+// further objects.
 func render(t *testing.T, store, namespace string, more ...string) resmap.ResMap {
 	t.Helper()
-	documented := regexp.MustCompile("(?s)```yaml\n([^`]*kind: Kustomization[^`]*)```").FindStringSubmatch(read(t, "docs/kubernetes.md"))
+	documented := regexp.MustCompile(
+		"(?s)```yaml\n([^`]*kind: Kustomization[^`]*)```").FindStringSubmatch(
+		read(t, "docs/kubernetes.md"))
 	if documented == nil {
 		t.Fatal("docs/kubernetes.md shows no kustomization")
 	}
@@ -41,7 +44,8 @@ func render(t *testing.T, store, namespace string, more ...string) resmap.ResMap
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := regexp.MustCompile(`(?m)^namespace: .*$`).ReplaceAllString(documented[1], "namespace: "+namespace)
+	overlay := regexp.MustCompile(`(?m)^namespace: .*$`).ReplaceAllString(documented[1],
+		"namespace: "+namespace)
 	overlay = regexp.MustCompile(`https://\S*//deploy/kubernetes/stores/kubernetes\?ref=\S+`).
 		ReplaceAllString(overlay, manifests+"/stores/"+store)
 	for i, m := range more {
@@ -55,10 +59,12 @@ func render(t *testing.T, store, namespace string, more ...string) resmap.ResMap
 		}
 		overlay = strings.Replace(overlay, "resources:\n", "resources:\n  - "+name+"\n", 1)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
+		dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +174,8 @@ func published(t *testing.T, objects resmap.ResMap) (port int) {
 	}
 	object(t, objects, "Service", &svc)
 	pod, c := service(t, objects)
-	if len(svc.Spec.Ports) != 1 || svc.Spec.Ports[0].TargetPort != c.Ports[0].Name || !selects(svc.Spec.Selector, pod) {
+	if len(svc.Spec.Ports) != 1 || svc.Spec.Ports[0].TargetPort != c.Ports[0].Name ||
+		!selects(svc.Spec.Selector, pod) {
 		t.Fatalf("the Service %+v is not for the pods %+v", svc, pod)
 	}
 	return svc.Spec.Ports[0].Port
@@ -181,7 +188,8 @@ func TestManifests(t *testing.T) {
 			objects := render(t, store, "orders")
 			for _, r := range objects.Resources() {
 				if r.GetKind() == "Secret" {
-					t.Errorf("the manifests contain the secret %s: somebody would run with it", r.GetName())
+					t.Errorf("the manifests contain the secret %s: somebody would run with it",
+						r.GetName())
 				}
 			}
 			pod, c := service(t, objects)
@@ -193,7 +201,8 @@ func TestManifests(t *testing.T) {
 			}
 			object(t, objects, "PodDisruptionBudget", &budget)
 			if selected := budget.Spec.Selector.MatchLabels; !selects(selected, pod) {
-				t.Errorf("the pods have %v, the PodDisruptionBudget selects %v", pod.Metadata.Labels, selected)
+				t.Errorf("the pods have %v, the PodDisruptionBudget selects %v",
+					pod.Metadata.Labels, selected)
 			}
 			env := make(map[string]string)
 			var set []string
@@ -206,23 +215,30 @@ func TestManifests(t *testing.T) {
 			}
 			// /ready has a port of its own: its answer is not for the Service's clients.
 			// Tracing is no start dependency.
-			if port := c.Ports[1].ContainerPort; port == c.Ports[0].ContainerPort || env[probeVar] != fmt.Sprintf(":%d", port) ||
-				c.ReadinessProbe.TCPSocket.Port != c.Ports[0].Name || c.StartupProbe != nil || env[setup.StrictVar] != "" {
+			if port := c.Ports[1].ContainerPort; port == c.Ports[0].ContainerPort ||
+				env[probeVar] != fmt.Sprintf(":%d", port) ||
+				c.ReadinessProbe.TCPSocket.Port != c.Ports[0].Name || c.StartupProbe != nil ||
+				env[setup.StrictVar] != "" {
 				t.Errorf("/ready and its probes: %+v", c)
 			}
 			// The secret file is a key of the secret that the operator creates.
 			volume, mount := pod.Spec.Volumes[0], c.VolumeMounts[0]
-			if volume.Secret.SecretName != "traceflake" || volume.Secret.Items[0].Key != "secret" || volume.Name != mount.Name ||
-				env[setup.SecretFileVar] != path.Join(mount.MountPath, volume.Secret.Items[0].Path) {
-				t.Errorf("%s in %v is not in %+v, mounted as %+v", setup.SecretFileVar, env, volume, mount)
+			if volume.Secret.SecretName != "traceflake" || volume.Secret.Items[0].Key != "secret" ||
+				volume.Name != mount.Name ||
+				env[setup.SecretFileVar] != path.Join(mount.MountPath,
+					volume.Secret.Items[0].Path) {
+				t.Errorf("%s in %v is not in %+v, mounted as %+v", setup.SecretFileVar, env, volume,
+					mount)
 			}
 			// A token of the service account is in the pod only if the store needs it.
 			if got := pod.Spec.AutomountServiceAccountToken; got != (store == "kubernetes") {
 				t.Errorf("automountServiceAccountToken is %t", got)
 			}
 			// A pod has time to serve its last requests, 10 s, and to give its lease back.
-			if sleep := c.Lifecycle.PreStop.Sleep.Seconds; sleep <= 0 || pod.Spec.TerminationGracePeriodSeconds < sleep+10+5 {
-				t.Errorf("a grace of %d s, %d of them before the signal", pod.Spec.TerminationGracePeriodSeconds, sleep)
+			if sleep := c.Lifecycle.PreStop.Sleep.Seconds; sleep <= 0 ||
+				pod.Spec.TerminationGracePeriodSeconds < sleep+10+5 {
+				t.Errorf("a grace of %d s, %d of them before the signal",
+					pod.Spec.TerminationGracePeriodSeconds, sleep)
 			}
 		})
 	}
@@ -232,10 +248,12 @@ func TestManifests(t *testing.T) {
 // whatever its container's name, and for no other.
 func TestStrictManifests(t *testing.T) {
 	deployment := func(name, label string) string {
-		return fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": %q, "labels": {%s}},
+		return fmt.Sprintf(
+			`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": %q, "labels": {%s}},
 			"spec": {"template": {"spec": {"containers": [{"name": %[1]q, "image": "i", "env": [{"name": "A", "value": "b"}]}]}}}}`, name, label)
 	}
-	objects := render(t, "postgres", "orders", "strict", deployment("shop", `"traceflake": "leases"`), deployment("cache", ""))
+	objects := render(t, "postgres", "orders", "strict",
+		deployment("shop", `"traceflake": "leases"`), deployment("cache", ""))
 	seen := make(map[string]bool)
 	for _, r := range objects.Resources() {
 		if r.GetKind() != "Deployment" {
@@ -249,10 +267,12 @@ func TestStrictManifests(t *testing.T) {
 		}
 		c := containers[0]
 		strict := slices.Contains(c.Env, variable{Name: setup.StrictVar, Value: "1"}) &&
-			c.StartupProbe != nil && c.StartupProbe.HTTPGet.Path == "/ready" && c.StartupProbe.HTTPGet.Port == "probes"
+			c.StartupProbe != nil && c.StartupProbe.HTTPGet.Path == "/ready" &&
+			c.StartupProbe.HTTPGet.Port == "probes"
 		seen[name] = strict
 	}
-	if want := map[string]bool{"orders": true, "shop": true, "cache": false}; !maps.Equal(seen, want) {
+	if want := map[string]bool{"orders": true, "shop": true, "cache": false}; !maps.Equal(seen,
+		want) {
 		t.Errorf("strict are %v, want %v", seen, want)
 	}
 }
@@ -260,7 +280,8 @@ func TestStrictManifests(t *testing.T) {
 // What the operator of Prometheus scrapes is the port of the pods that serves /metrics, and its
 // rules are those of deploy/prometheus. TRACEFLAKE_UPDATE=1 writes them again.
 func TestMonitoring(t *testing.T) {
-	const file, head = "deploy/kubernetes/monitoring/rules.yaml", `# Written from deploy/prometheus/traceflake.rules.yml, whose comments apply.
+	const file, head = "deploy/kubernetes/monitoring/rules.yaml",
+		`# Written from deploy/prometheus/traceflake.rules.yml, whose comments apply.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
@@ -291,11 +312,13 @@ spec:
 	object(t, objects, "PodMonitor", &monitor)
 	pod, c := service(t, objects)
 	port := c.Ports[1]
-	if endpoints := monitor.Spec.PodMetricsEndpoints; !selects(monitor.Spec.Selector.MatchLabels, pod) ||
+	if endpoints := monitor.Spec.PodMetricsEndpoints; !selects(monitor.Spec.Selector.MatchLabels,
+		pod) ||
 		len(endpoints) != 1 || endpoints[0].Port != port.Name || endpoints[0].Path != "" {
 		t.Errorf("%+v does not scrape %+v of the pods %+v", monitor, port, pod.Metadata)
 	}
-	if at := pod.Metadata.Annotations; at["prometheus.io/port"] != fmt.Sprint(port.ContainerPort) || at["prometheus.io/scrape"] != "true" {
+	if at := pod.Metadata.Annotations; at["prometheus.io/port"] != fmt.Sprint(port.ContainerPort) ||
+		at["prometheus.io/scrape"] != "true" {
 		t.Errorf("the annotations %v are not for %+v", at, port)
 	}
 }
@@ -322,11 +345,14 @@ func TestLookupProxy(t *testing.T) {
 			t.Errorf("a probe asks %+v", p)
 		}
 	}
-	if sleep := c.Lifecycle.PreStop.Sleep.Seconds; sleep <= 0 || spec.Spec.TerminationGracePeriodSeconds < sleep+2*5 {
-		t.Errorf("the pod has %d s to end, %d of them before the signal", spec.Spec.TerminationGracePeriodSeconds, sleep)
+	if sleep := c.Lifecycle.PreStop.Sleep.Seconds; sleep <= 0 ||
+		spec.Spec.TerminationGracePeriodSeconds < sleep+2*5 {
+		t.Errorf("the pod has %d s to end, %d of them before the signal",
+			spec.Spec.TerminationGracePeriodSeconds, sleep)
 	}
 
-	tempo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "echo") }))
+	tempo := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "echo") }))
 	t.Cleanup(tempo.Close)
 	args := slices.Clone(c.Args)
 	for i, flag := range []string{"--listen", "--metrics"} {
@@ -344,7 +370,9 @@ func TestLookupProxy(t *testing.T) {
 	get(t, urls[1]+"/metrics")
 	end(t, running)
 
-	want := fmt.Sprintf("\n    type: tempo\n    access: proxy\n    url: http://traceflake-proxy.traceflake:%d\n", port)
+	want := fmt.Sprintf(
+		"\n    type: tempo\n    access: proxy\n    url: http://traceflake-proxy.traceflake:%d\n",
+		port)
 	if source := read(t, "deploy/grafana/datasource.yaml"); !strings.Contains(source, want) {
 		t.Errorf("the data source does not have\n%s", want)
 	}

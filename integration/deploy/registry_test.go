@@ -45,7 +45,8 @@ func parseEntry(text string) (e entry, err error) {
 	require(e.Description != "", "no description")
 	require(e.RegistryType == "utilities", "the type is not utilities")
 	require(slices.Contains([]string{"go", "js"}, e.Language), "the language is not go or js")
-	require(slices.Contains([]string{"go", "npm"}, e.Package.Registry), "the registry is not go or npm")
+	require(slices.Contains([]string{"go", "npm"}, e.Package.Registry),
+		"the registry is not go or npm")
 	require(e.Package.Name != "", "the package has no name")
 	require(!strings.Contains(e.License, "Commercial"), "the license is not an open source license")
 	require(e.URLs.Repo != "" || e.URLs.Website != "", "neither a repository nor a website")
@@ -108,7 +109,8 @@ func TestRegistryEntries(t *testing.T) {
 			"url: https:": "url: http:", "createdAt: 2026-": "createdAt: 26-",
 			"license: Apache 2.0": "license: Commercial", "  repo: ": "  blog: ",
 			"registry: ":       "registry: x",
-			"  - id-generator": "  - id-generator\n  - id-generator", "authors:\n": "authors: []\nx:\n",
+			"  - id-generator": "  - id-generator\n  - id-generator",
+			"authors:\n":       "authors: []\nx:\n",
 		} {
 			if !strings.Contains(string(text), old) {
 				t.Errorf("%s lacks %q", file, old)

@@ -37,7 +37,8 @@ import (
 func program(t *testing.T, dockerfile string) (here, inImage string) {
 	t.Helper()
 	image := read(t, dockerfile)
-	build := regexp.MustCompile(`(?m)^RUN CGO_ENABLED=0 go build -trimpath -o (\S+) \./(\S+)$`).FindStringSubmatch(image)
+	build := regexp.MustCompile(
+		`(?m)^RUN CGO_ENABLED=0 go build -trimpath -o (\S+) \./(\S+)$`).FindStringSubmatch(image)
 	if build == nil || !strings.Contains(image, "COPY --from=build "+build[1]+" "+build[1]+"\n") {
 		t.Fatalf("no steps build the program and take it over:\n%s", image)
 	}
@@ -64,8 +65,10 @@ func TestServiceRuns(t *testing.T) {
 			objects := render(t, store, "runs")
 			_, c := service(t, objects)
 			args := slices.Clone(c.Args)
-			if len(c.Command) != 1 || c.Command[0] != inImage || args[len(args)-1] != fmt.Sprintf(":%d", c.Ports[0].ContainerPort) {
-				t.Errorf("the command is %q %q, the image has %s, the port is %+v", c.Command, args, inImage, c.Ports[0])
+			if len(c.Command) != 1 || c.Command[0] != inImage ||
+				args[len(args)-1] != fmt.Sprintf(":%d", c.Ports[0].ContainerPort) {
+				t.Errorf("the command is %q %q, the image has %s, the port is %+v", c.Command, args,
+					inImage, c.Ports[0])
 			}
 			args[len(args)-1] = "127.0.0.1:0"
 			around := surround(t, objects)
@@ -78,19 +81,22 @@ func TestServiceRuns(t *testing.T) {
 			block := func() lease.Grant {
 				t.Helper()
 				blocks, err := opened.List(t.Context())
-				blocks = slices.DeleteFunc(blocks, func(b lease.Grant) bool { return b.Version == 0 })
+				blocks = slices.DeleteFunc(blocks,
+					func(b lease.Grant) bool { return b.Version == 0 })
 				if err != nil || len(blocks) != 1 {
 					t.Fatalf("got %+v, %v, want one block that was ever granted", blocks, err)
 				}
 				return blocks[0]
 			}
 			cmd := exec.CommandContext(t.Context(), here, args...)
-			cmd.Env = slices.Concat(environment(t, c, around.secrets, secret), around.env) // of two values the last one counts
+			// of two values the last one counts
+			cmd.Env = slices.Concat(environment(t, c, around.secrets, secret), around.env)
 			cmd.Env = append(cmd.Env, probeVar+"=127.0.0.1:0")
 			running := start(t, cmd)
 			urls := await(t, running, 2, served)
 			get(t, urls[1]+"/ready")
-			if _, text := get(t, urls[1]+"/metrics"); !strings.Contains(text, "\ntraceflake_lease_blocks{") {
+			if _, text := get(t, urls[1]+"/metrics"); !strings.Contains(text,
+				"\ntraceflake_lease_blocks{") {
 				t.Errorf("metrics:\n%s", text)
 			}
 			header, _ := get(t, urls[0])
@@ -100,10 +106,12 @@ func TestServiceRuns(t *testing.T) {
 			}
 			host, _ := os.Hostname()
 			held, info := block(), traceid.Inspect(keyring, id)
-			if node := info.Parts.Node; !info.Agree || node < held.Node || node >= held.Node+held.Nodes {
+			if node := info.Parts.Node; !info.Agree || node < held.Node ||
+				node >= held.Node+held.Nodes {
 				t.Errorf("the ID is %+v; the process holds %+v", info, held)
 			}
-			if !strings.HasPrefix(held.Owner, host+"/") || time.Until(held.End) < lease.DefaultTTL/2 {
+			if !strings.HasPrefix(held.Owner, host+"/") ||
+				time.Until(held.End) < lease.DefaultTTL/2 {
 				t.Errorf("got %+v, want a lease of %s", held, host)
 			}
 			end(t, running)
@@ -169,7 +177,8 @@ func onPostgres(t *testing.T, _ resmap.ResMap) surroundings {
 			t.Error(err)
 		}
 	}
-	execute(strings.Replace(read(t, "deploy/kubernetes/stores/postgres/role.sql"), ":'password'", "'word'", 1))
+	execute(strings.Replace(read(t, "deploy/kubernetes/stores/postgres/role.sql"), ":'password'",
+		"'word'", 1))
 	t.Cleanup(func() {
 		execute("DROP OWNED BY traceflake; DROP ROLE traceflake") // the server may be the tester's
 	})
@@ -188,8 +197,10 @@ func onS3(t *testing.T, _ resmap.ResMap) surroundings {
 	server := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
 	around := onPage(t, "s3://bucket/leases?region=",
-		"s3://"+s3.Bucket+"/leases?region="+s3.Region+"&endpoint="+url.QueryEscape(server.Endpoint()))
-	around.env = []string{"AWS_ACCESS_KEY_ID=" + s3.Root.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3.Root.SecretKey}
+		"s3://"+s3.Bucket+"/leases?region="+s3.Region+"&endpoint="+
+			url.QueryEscape(server.Endpoint()))
+	around.env = []string{"AWS_ACCESS_KEY_ID=" + s3.Root.AccessKey, "AWS_SECRET_ACCESS_KEY=" +
+		s3.Root.SecretKey}
 	return around
 }
 
@@ -202,7 +213,8 @@ func onPage(t *testing.T, form, store string) surroundings {
 	return surroundings{secrets: map[string]string{"traceflake/store": store}, store: store}
 }
 
-// A service whose collector does not answer gives its lease back and ends before the kubelet kills it.
+// A service whose collector does not answer gives its lease back and ends before the kubelet kills
+// it.
 func TestCollectorIsStuck(t *testing.T) {
 	sent := make(chan string, 10)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -212,15 +224,19 @@ func TestCollectorIsStuck(t *testing.T) {
 	}))
 	defer collector.Close()
 	file := filepath.Join(t.TempDir(), "leases")
-	cmd := exec.CommandContext(t.Context(), child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"), "orders", "127.0.0.1:0")
+	cmd := exec.CommandContext(t.Context(),
+		child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"), "orders",
+		"127.0.0.1:0")
 	cmd.Env = []string{"TRACEFLAKE_STORE=file:" + file,
 		"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_EXPORTER_OTLP_TIMEOUT=60000"}
 	orders := start(t, cmd)
 	get(t, await(t, orders, 1, served)[0])
 	began := time.Now()
 	err := orders.Terminate()
-	if took := time.Since(began); err == nil || took > 14*time.Second { // 12 s, and 2 s on a busy machine
-		t.Errorf("ended after %s with %v, want an error after about 10 s: the spans were not sent", took, err)
+	// 12 s, and 2 s on a busy machine
+	if took := time.Since(began); err == nil || took > 14*time.Second {
+		t.Errorf("ended after %s with %v, want an error after about 10 s: the spans were not sent",
+			took, err)
 	}
 	if len(sent) == 0 || <-sent != "/v1/traces" {
 		t.Error("the collector was not sent the spans")

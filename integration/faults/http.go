@@ -1,5 +1,6 @@
-// Package faults puts a [leasetest.BadNetwork] between the processes of a test and HTTP servers: those
-// of S3, Kubernetes and etcd, whose messages share connections. Others have a [leasetest.Proxy].
+// Package faults puts a [leasetest.BadNetwork] between the processes of a test and HTTP servers:
+// those of S3, Kubernetes and etcd, whose messages share connections. Others have a
+// [leasetest.Proxy].
 package faults
 
 import (
@@ -56,7 +57,8 @@ func unencrypted(http1 bool) *http.Protocols {
 }
 
 // transports are those to servers of HTTP/1 and of gRPC, by the version of a request.
-var transports = map[int]http.RoundTripper{1: http.DefaultTransport, 2: &http.Transport{Protocols: unencrypted(false)}}
+var transports = map[int]http.RoundTripper{1: http.DefaultTransport,
+	2: &http.Transport{Protocols: unencrypted(false)}}
 
 // Endpoint is that of the first server through the proxy.
 func (p *HTTPProxy) Endpoint() string { return "http://" + p.Addresses[0] }

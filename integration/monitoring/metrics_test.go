@@ -1,5 +1,5 @@
-// Package monitoring tests what operators look at: docs/metrics.md, the alerts and the dashboards in
-// deploy must match what is really exported and stored.
+// Package monitoring tests what operators look at: docs/metrics.md, the alerts and the dashboards
+// in deploy must match what is really exported and stored.
 package monitoring_test
 
 import (
@@ -115,7 +115,8 @@ func exported(t *testing.T) map[string]measured {
 	t.Helper()
 	reader, registry := start(t)
 	inPrometheus := series(t, registry)
-	for ; inPrometheus["traceflake_lease_requests_total"] < 2; inPrometheus = series(t, registry) { // until one has failed
+	// until one has failed
+	for ; inPrometheus["traceflake_lease_requests_total"] < 2; inPrometheus = series(t, registry) {
 		time.Sleep(time.Millisecond)
 	}
 	var data metricdata.ResourceMetrics
@@ -128,7 +129,8 @@ func exported(t *testing.T) map[string]measured {
 			t.Errorf("scope %s has no version", scope.Scope.Name)
 		}
 		for _, m := range scope.Metrics {
-			one := measured{name: m.Name, unit: m.Unit, kind: "gauge", attributes: make(map[string][]string)}
+			one := measured{name: m.Name, unit: m.Unit, kind: "gauge",
+				attributes: make(map[string][]string)}
 			name := strings.ReplaceAll(m.Name, ".", "_")
 			if m.Unit == "s" {
 				name += "_seconds"
@@ -140,7 +142,8 @@ func exported(t *testing.T) map[string]measured {
 				}
 				for _, p := range sum.DataPoints {
 					for _, a := range p.Attributes.ToSlice() {
-						one.attributes[string(a.Key)] = append(one.attributes[string(a.Key)], a.Value.AsString())
+						one.attributes[string(a.Key)] = append(one.attributes[string(a.Key)],
+							a.Value.AsString())
 					}
 				}
 			}
@@ -188,8 +191,10 @@ func TestPage(t *testing.T) {
 				}
 			}
 			for _, value := range listed {
-				// A process exports one state of vmclock, and most series of requests begin with their first count.
-				if attribute != "traceflake.vmclock" && m.name != "traceflake.lease.requests" && !slices.Contains(values, value) {
+				// A process exports one state of vmclock, and most series of requests begin with
+				// their first count.
+				if attribute != "traceflake.vmclock" && m.name != "traceflake.lease.requests" &&
+					!slices.Contains(values, value) {
 					t.Errorf("%s: %s is never %s", m.name, attribute, value)
 				}
 			}
@@ -201,14 +206,16 @@ func TestPage(t *testing.T) {
 }
 
 var (
-	ignored = regexp.MustCompile(`"[^"]*"|\[[^\]]*\]|\w+( by)? *\(|\b(and|or)\b`) // texts, times, functions
+	// texts, times, functions
+	ignored = regexp.MustCompile(`"[^"]*"|\[[^\]]*\]|\w+( by)? *\(|\b(and|or)\b`)
 	word    = regexp.MustCompile(`[a-z]\w*`)
 	matcher = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)\s*"([^"$]*)"`) // without variables
 )
 
 // check compares a PromQL expression with what is exported, and returns its series.
 func check(expr string, all map[string]measured) (used []string, err error) {
-	labels := map[string][]string{"job": nil, "instance": nil} // those of its series, with their values
+	// those of its series, with their values
+	labels := map[string][]string{"job": nil, "instance": nil}
 	words := word.FindAllString(ignored.ReplaceAllString(expr, " "), -1)
 	for _, name := range words {
 		if m, ok := all[name]; ok {
@@ -261,14 +268,16 @@ const pages = "https://github.com/traceflake/traceflake/blob/main/"
 func anchors(t *testing.T, page string) (names []string) {
 	t.Helper()
 	dropped := regexp.MustCompile(`[^\w\- ]`)
-	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(read(t, page), -1) {
-		names = append(names, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading[1]), ""), " ", "-"))
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(read(t, page),
+		-1) {
+		names = append(names,
+			strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading[1]), ""), " ", "-"))
 	}
 	return names
 }
 
-// Alerts use exported series only, their runbook exists, and every alert has a test in which it fires and one in which
-// it does not.
+// Alerts use exported series only, their runbook exists, and every alert has a test in which it
+// fires and one in which it does not.
 func TestAlerts(t *testing.T) {
 	all := exported(t)
 	var rules struct {
@@ -287,10 +296,12 @@ func TestAlerts(t *testing.T) {
 			} `yaml:"alert_rule_test"`
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "deploy/prometheus/traceflake.rules.yml")), &rules); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/prometheus/traceflake.rules.yml")),
+		&rules); err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "deploy/prometheus/traceflake.test.yml")), &tests); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/prometheus/traceflake.test.yml")),
+		&tests); err != nil {
 		t.Fatal(err)
 	}
 	fires, quiet := make(map[string]bool), make(map[string]bool)
@@ -308,12 +319,14 @@ func TestAlerts(t *testing.T) {
 			if _, err := check(r.Expr, all); err != nil {
 				t.Errorf("%s: %v", r.Alert, err)
 			}
-			page, anchor, _ := strings.Cut(strings.TrimPrefix(r.Annotations["runbook_url"], pages), "#")
+			page, anchor, _ := strings.Cut(strings.TrimPrefix(r.Annotations["runbook_url"], pages),
+				"#")
 			if !slices.Contains(anchors(t, page), anchor) {
 				t.Errorf("%s: there is no section %q", r.Alert, r.Annotations["runbook_url"])
 			}
 			if !fires[r.Alert] || !quiet[r.Alert] {
-				t.Errorf("%s needs a test in which it fires (has one: %t) and one in which it does not (%t)", r.Alert, fires[r.Alert], quiet[r.Alert])
+				t.Errorf("%s needs a test in which it fires (has one: %t) and one in which it "+
+					"does not (%t)", r.Alert, fires[r.Alert], quiet[r.Alert])
 			}
 		}
 	}
@@ -376,7 +389,8 @@ func TestLeasesDashboard(t *testing.T) {
 
 // The replacements that Grafana's ClickHouse plugin makes for its macros and our variables.
 var macros = strings.NewReplacer(
-	"$__timeFilter(Timestamp)", "Timestamp >= toDateTime64(1791972000, 9) AND Timestamp <= toDateTime64(1791975600, 9)",
+	"$__timeFilter(Timestamp)",
+	"Timestamp >= toDateTime64(1791972000, 9) AND Timestamp <= toDateTime64(1791975600, 9)",
 	"$__timeInterval(Timestamp)", "toStartOfInterval(toDateTime(Timestamp), INTERVAL 20 second)",
 	"$__fromTime", "toDateTime(1791972000)",
 	"$__toTime", "toDateTime(1791975600)",
@@ -395,8 +409,8 @@ SELECT begin + INTERVAL number % 2 second AS Timestamp,
 	if(number = 3, 'Error', 'Ok'), if(number = 3, 'no stock', '')
 FROM (SELECT number, toDateTime64(1791972600, 9, 'UTC') + INTERVAL number - number % 2 second AS begin FROM numbers(200))`
 
-// Every query of the dashboard runs on the table of clickhouse.Schema, whatever its name, and returns
-// rows.
+// Every query of the dashboard runs on the table of clickhouse.Schema, whatever its name, and
+// returns rows.
 func TestTracesDashboard(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
 	e.Run(t, []string{"DROP DATABASE IF EXISTS telemetry SYNC", "CREATE DATABASE telemetry"}, nil)
@@ -407,7 +421,8 @@ func TestTracesDashboard(t *testing.T) {
 	})
 	statements, err := clickhouse.Schema{Database: "telemetry", Table: "spans"}.Statements()
 	e.Run(t, append(statements, spans), err)
-	trace := e.Rows(t, "SELECT max(TraceId) FROM telemetry.spans WHERE ServiceName = 'orders'")[0][0]
+	trace := e.Rows(t,
+		"SELECT max(TraceId) FROM telemetry.spans WHERE ServiceName = 'orders'")[0][0]
 	d := dashboardOf(t, "traces.json")
 	queries := 0
 	for _, p := range d.Panels {

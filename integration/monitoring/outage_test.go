@@ -30,19 +30,23 @@ func TestOutage(t *testing.T) {
 	}
 	store := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
-	t.Setenv(setup.StoreVar, "s3://"+s3.Bucket+"/leases?region="+s3.Region+"&endpoint="+url.QueryEscape(store.Endpoint()))
+	t.Setenv(setup.StoreVar, "s3://"+s3.Bucket+"/leases?region="+s3.Region+"&endpoint="+
+		url.QueryEscape(store.Endpoint()))
 	t.Setenv(setup.SecretFileVar, filepath.Join(t.TempDir(), "secret"))
 	t.Setenv(setup.TTLVar, "4m")
 	t.Setenv("PROBE_ADDRESS", "127.0.0.1:0")
-	if out, err := exec.CommandContext(t.Context(), child.Build(t, child.Traceflake), "lease", "create").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), child.Build(t, child.Traceflake), "lease",
+		"create").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	orders := &child.Server{Name: "orders", Command: func() *exec.Cmd {
-		return exec.Command(child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"), "orders", "127.0.0.1:0")
+		return exec.Command(child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"),
+			"orders", "127.0.0.1:0")
 	}}
 	var at []string
 	orders.Answers = func(context.Context) error {
-		if at = regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(orders.Output(), 2); len(at) < 2 {
+		if at = regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(orders.Output(),
+			2); len(at) < 2 {
 			return fmt.Errorf("no addresses in %s", orders.Output())
 		}
 		return nil
@@ -70,11 +74,13 @@ func TestOutage(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal(ask(t, "http://"+p.Address+"/api/v1/alerts"), &answer); err != nil {
+		if err := json.Unmarshal(ask(t, "http://"+p.Address+"/api/v1/alerts"),
+			&answer); err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range answer.Data.Alerts {
-			if name := strings.TrimPrefix(a.Labels["alertname"], "Traceflake"); a.State == "firing" {
+			if name := strings.TrimPrefix(a.Labels["alertname"],
+				"Traceflake"); a.State == "firing" {
 				seen[name] = true
 				names = append(names, name)
 			}
@@ -87,7 +93,8 @@ func TestOutage(t *testing.T) {
 		began := time.Now()
 		for !done() {
 			if time.Since(began) > limit {
-				t.Fatalf("after %s: not %s; firing are %q, there were %v", limit, what, firing(), seen)
+				t.Fatalf("after %s: not %s; firing are %q, there were %v", limit, what, firing(),
+					seen)
 			}
 			time.Sleep(time.Second)
 		}
@@ -104,7 +111,9 @@ func TestOutage(t *testing.T) {
 	}
 	await("ready", 30*time.Second, held)
 	await("scraped", 30*time.Second, func() bool {
-		return strings.Contains(string(ask(t, "http://"+p.Address+"/api/v1/query?query=traceflake_lease_blocks")), `"1"`)
+		return strings.Contains(
+			string(ask(t, "http://"+p.Address+"/api/v1/query?query=traceflake_lease_blocks")),
+			`"1"`)
 	})
 	time.Sleep(20 * time.Second)
 	if names := firing(); len(names) > 0 {
@@ -138,14 +147,16 @@ func scrape(t *testing.T, program, target string) *child.Server {
 	}
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf(`{global: {scrape_interval: 15s, evaluation_interval: 15s}, rule_files: [%q],
+	text := fmt.Sprintf(
+		`{global: {scrape_interval: 15s, evaluation_interval: 15s}, rule_files: [%q],
 		scrape_configs: [{job_name: orders, static_configs: [{targets: [%q]}]}]}`, rules, target)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := &child.Server{Name: "prometheus"}
 	p.Command = func() *exec.Cmd {
-		return child.Foreign(program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.Address)
+		return child.Foreign(program, "--config.file="+config, "--storage.tsdb.path="+
+			filepath.Join(dir, "data"), "--web.listen-address="+p.Address)
 	}
 	p.Answers = func(context.Context) error {
 		r, err := http.Get("http://" + p.Address + "/-/ready")

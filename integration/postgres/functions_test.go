@@ -27,7 +27,8 @@ func traceIDs() (ids []trace.TraceID) {
 		ids = append(ids, id)
 	}
 	const top = 1<<64 - 1
-	highs := []uint64{0, 1<<23 - 1, 1<<23 + 1, 1<<62 - 1, 1<<63 + 1, top - 1<<23, top - 1<<23 + 1, top}
+	highs := []uint64{0, 1<<23 - 1, 1<<23 + 1, 1<<62 - 1, 1<<63 + 1, top - 1<<23, top - 1<<23 + 1,
+		top}
 	for bit := range 64 {
 		highs = append(highs, 1<<bit, top^1<<bit)
 	}
@@ -53,18 +54,24 @@ func TestTraceIDTime(t *testing.T) {
 		texts[i] = id.String()
 	}
 	for _, form := range []string{"v", "decode(v, 'hex')", "v::uuid"} {
-		db.same(strings.ReplaceAll(millis, "%", form), texts, func(i int) string { return strconv.FormatInt(traceid.Time(ids[i]).UnixMilli(), 10) })
+		db.same(strings.ReplaceAll(millis, "%", form), texts,
+			func(i int) string { return strconv.FormatInt(traceid.Time(ids[i]).UnixMilli(), 10) })
 	}
 	const id = "32d1f0a9c8000005a1b2c3d4e5f60718"
-	db.want("2014377950096", "SELECT "+strings.ReplaceAll(millis, "%", "'"+id+"'")) // a literal without a type counts as text
+	// a literal without a type counts as text
+	db.want("2014377950096", "SELECT "+strings.ReplaceAll(millis, "%", "'"+id+"'"))
 
 	null := func(int) string { return "NULL" }
 	db.same("trace_id_time(v)", []string{
-		"", " ", "0", id[:31], id + "0", id + "\n", "\n" + id, id + " ", " " + id[1:], strings.ToUpper(id), "A" + id[1:], id[:31] + "F",
-		id[:31] + "g", "g" + id[1:], "x" + id[1:], "0x" + id[2:], "-" + id[1:], "+" + id[1:], id[:16], "32d1f0a9-c800-0005-a1b2-c3d4e5f60718", id + id,
-		strings.Repeat("ü", 16), strings.Repeat("３", 32), strings.Repeat("é", 32), id[:30] + "é", strings.Repeat("x", 1<<20),
+		"", " ", "0", id[:31], id + "0", id + "\n", "\n" + id, id + " ", " " + id[1:],
+		strings.ToUpper(id), "A" + id[1:], id[:31] + "F",
+		id[:31] + "g", "g" + id[1:], "x" + id[1:], "0x" + id[2:], "-" + id[1:], "+" + id[1:],
+		id[:16], "32d1f0a9-c800-0005-a1b2-c3d4e5f60718", id + id,
+		strings.Repeat("ü", 16), strings.Repeat("３", 32), strings.Repeat("é", 32), id[:30] + "é",
+		strings.Repeat("x", 1<<20),
 	}, null)
-	db.same("trace_id_time(decode(v, 'hex'))", []string{"", "32", id[:30], id + "32", id + id}, null)
+	db.same("trace_id_time(decode(v, 'hex'))", []string{"", "32", id[:30], id + "32", id + id},
+		null)
 }
 
 // times returns the limits of PostgreSQL and of the clear half with their neighbours, and random
@@ -75,23 +82,28 @@ func times() (texts []string, values []time.Time) {
 		values = append(values, t.UTC())
 	}
 	for _, edge := range []time.Time{
-		time.UnixMilli(layout.EpochMillis), time.UnixMilli(layout.EpochMillis + 1<<40), time.UnixMilli(layout.EpochMillis + 1<<41),
+		time.UnixMilli(layout.EpochMillis), time.UnixMilli(layout.EpochMillis + 1<<40),
+		time.UnixMilli(layout.EpochMillis + 1<<41),
 		time.Unix(0, 0), time.Unix(946_684_800, 0), time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC),
 		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 	} {
-		for _, d := range []time.Duration{-time.Second, -time.Millisecond, -time.Millisecond + time.Microsecond, -time.Microsecond, 0,
-			time.Microsecond, time.Millisecond - time.Microsecond, time.Millisecond, time.Millisecond + time.Microsecond, time.Second} {
+		for _, d := range []time.Duration{-time.Second, -time.Millisecond,
+			-time.Millisecond + time.Microsecond, -time.Microsecond, 0,
+			time.Microsecond, time.Millisecond - time.Microsecond, time.Millisecond,
+			time.Millisecond + time.Microsecond, time.Second} {
 			add(edge.Add(d))
 		}
 	}
 	for name, t := range map[string]time.Time{
-		"-infinity": {}, "infinity": time.Unix(1<<40, 0), "4714-11-24 00:00:00+00 BC": {}, "294276-12-31 23:59:59.999999+00": time.Unix(1<<40, 0),
+		"-infinity": {}, "infinity": time.Unix(1<<40, 0), "4714-11-24 00:00:00+00 BC": {},
+		"294276-12-31 23:59:59.999999+00": time.Unix(1<<40, 0),
 	} {
 		texts, values = append(texts, name), append(values, t)
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	for range random {
-		add(time.UnixMicro((layout.EpochMillis - 1<<38) * 1000).Add(time.Duration(r.Int64N(1<<41+1<<39)) * time.Millisecond).
+		add(time.UnixMicro((layout.EpochMillis - 1<<38) * 1000).Add(
+			time.Duration(r.Int64N(1<<41+1<<39)) * time.Millisecond).
 			Add(time.Duration(r.IntN(1000)) * time.Microsecond))
 	}
 	return texts, values
@@ -101,13 +113,17 @@ func TestTraceIDOfTime(t *testing.T) {
 	db := functions(t)
 	texts, values := times()
 	db.exec("SET TimeZone = 'Europe/Berlin'")
-	for name, bound := range map[string]func(time.Time) trace.TraceID{"min": traceid.Min, "max": traceid.Max} {
-		db.same("trace_id_"+name+"(v::timestamptz)", texts, func(i int) string { return bound(values[i]).String() })
+	for name, bound := range map[string]func(time.Time) trace.TraceID{"min": traceid.Min,
+		"max": traceid.Max} {
+		db.same("trace_id_"+name+"(v::timestamptz)", texts,
+			func(i int) string { return bound(values[i]).String() })
 	}
 	seen := make(map[string]bool)
 	var ones [128]int
-	for i, text := range db.texts("SELECT trace_id_at(v::timestamptz) FROM unnest($1::text[]) WITH ORDINALITY AS i (v, n) ORDER BY n", texts) {
-		inside := !values[i].Before(time.UnixMilli(layout.EpochMillis)) && values[i].Before(time.UnixMilli(layout.EpochMillis+1<<41))
+	for i, text := range db.texts("SELECT trace_id_at(v::timestamptz) FROM unnest($1::text[]) "+
+		"WITH ORDINALITY AS i (v, n) ORDER BY n", texts) {
+		inside := !values[i].Before(time.UnixMilli(layout.EpochMillis)) &&
+			values[i].Before(time.UnixMilli(layout.EpochMillis+1<<41))
 		if inside != (text != "NULL") {
 			t.Errorf("the ID of %s is %s", texts[i], text)
 		}
@@ -115,8 +131,11 @@ func TestTraceIDOfTime(t *testing.T) {
 			continue
 		}
 		id, err := trace.TraceIDFromHex(text)
-		if err != nil || id.String() != text || !traceid.Time(id).Equal(values[i].Truncate(time.Millisecond)) || traceid.Sequence(id) == 0 || seen[text] {
-			t.Fatalf("the ID of %s is %s, of %s, with the sequence %d, %v", texts[i], text, traceid.Time(id), traceid.Sequence(id), err)
+		if err != nil || id.String() != text ||
+			!traceid.Time(id).Equal(values[i].Truncate(time.Millisecond)) ||
+			traceid.Sequence(id) == 0 || seen[text] {
+			t.Fatalf("the ID of %s is %s, of %s, with the sequence %d, %v", texts[i], text,
+				traceid.Time(id), traceid.Sequence(id), err)
 		}
 		seen[text] = true
 		for bit := range ones {
@@ -132,7 +151,8 @@ func TestTraceIDOfTime(t *testing.T) {
 		}
 	}
 	// Volatile: a new ID for each row, even for a constant.
-	db.want("1000", "SELECT count(DISTINCT trace_id_at('2026-11-21')) FROM generate_series(1, 1000)")
+	db.want("1000",
+		"SELECT count(DISTINCT trace_id_at('2026-11-21')) FROM generate_series(1, 1000)")
 }
 
 // google/uuid's Time is in units of 100 ns since 1582-10-15.
@@ -146,14 +166,17 @@ func timeOfTicks(ticks int64) time.Time {
 
 // v1 encodes the ticks in the fields of RFC 9562.
 func v1(ticks int64, clockSequence int, node uint64) string {
-	return fmt.Sprintf("%08x-%04x-1%03x-%04x-%012x", ticks&(1<<32-1), ticks>>32&(1<<16-1), ticks>>48, 1<<15|clockSequence, node)
+	return fmt.Sprintf("%08x-%04x-1%03x-%04x-%012x", ticks&(1<<32-1), ticks>>32&(1<<16-1),
+		ticks>>48, 1<<15|clockSequence, node)
 }
 
 // The functions agree with google/uuid and with RFC 9562, there and back.
 func TestUUIDv1(t *testing.T) {
 	db := functions(t)
-	ticks := []int64{0, 1, 9, 10, 11, 9_999_999, 10_000_000, 599_999_990, 600_000_000, 1<<32 - 1, 1 << 32, 1<<48 - 1, 1 << 48, ticksAtUnixEpoch - 1,
-		ticksAtUnixEpoch, ticksAtUnixEpoch + 1, 1<<56 + 1, 1<<59 + 12345679, 1<<60 - 11, 1<<60 - 2, 1<<60 - 1}
+	ticks := []int64{0, 1, 9, 10, 11, 9_999_999, 10_000_000, 599_999_990, 600_000_000, 1<<32 - 1,
+		1 << 32, 1<<48 - 1, 1 << 48, ticksAtUnixEpoch - 1,
+		ticksAtUnixEpoch, ticksAtUnixEpoch + 1, 1<<56 + 1, 1<<59 + 12345679, 1<<60 - 11, 1<<60 - 2,
+		1<<60 - 1}
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 1000 {
 		ticks = append(ticks, r.Int64N(1<<60))
@@ -164,23 +187,29 @@ func TestUUIDv1(t *testing.T) {
 			node := r.Uint64() >> 16
 			id := v1(ticks, clockSequence, node)
 			ids = append(ids, id)
-			want = append(want, timeOfTicks(int64(uuid.MustParse(id).Time())).Format("2006-01-02 15:04:05.000000 ")+v1(ticks/10*10, clockSequence, node))
+			want = append(want,
+				timeOfTicks(int64(uuid.MustParse(id).Time())).Format("2006-01-02 15:04:05.000000 ")+
+					v1(ticks/10*10, clockSequence, node))
 		}
 	}
 	db.same("to_char(timezone('UTC', uuid_v1_time(v::uuid)), 'YYYY-MM-DD HH24:MI:SS.US ') "+
-		"|| uuid_v1_at(uuid_v1_time(v::uuid), ('x' || substr(v, 20, 4))::bit(16)::int & 16383, substr(v, 25)::macaddr)", ids, func(i int) string { return want[i] })
+		"|| uuid_v1_at(uuid_v1_time(v::uuid), ('x' || substr(v, 20, 4))::bit(16)::int & 16383, "+
+		"substr(v, 25)::macaddr)", ids, func(i int) string { return want[i] })
 
 	null := func(int) string { return "NULL" }
 	others := []string{uuid.Nil.String(), uuid.Max.String()}
 	for version := range 16 {
 		for variant := range 16 {
 			if version != 1 || variant < 8 || variant > 11 {
-				others = append(others, fmt.Sprintf("a0b1c2d3-e4f5-%x234-%x567-89abcdef0123", version, variant))
+				others = append(others,
+					fmt.Sprintf("a0b1c2d3-e4f5-%x234-%x567-89abcdef0123", version, variant))
 			}
 		}
 	}
 	db.same("uuid_v1_time(v::uuid)", others, null)
-	db.same("uuid_v1_at(now(), v::int, '0a:1b:2c:3d:4e:5f')", []string{"-1", "16384", "-2147483648", "2147483647", "32768"}, null)
-	db.same("uuid_v1_at(v::timestamptz, 1, '0a:1b:2c:3d:4e:5f')", []string{"infinity", "-infinity", "1582-10-14 23:59:59.999999+00",
-		"5236-03-31 21:21:00.684698+00", "4714-11-24 00:00:00+00 BC"}, null)
+	db.same("uuid_v1_at(now(), v::int, '0a:1b:2c:3d:4e:5f')",
+		[]string{"-1", "16384", "-2147483648", "2147483647", "32768"}, null)
+	db.same("uuid_v1_at(v::timestamptz, 1, '0a:1b:2c:3d:4e:5f')",
+		[]string{"infinity", "-infinity", "1582-10-14 23:59:59.999999+00",
+			"5236-03-31 21:21:00.684698+00", "4714-11-24 00:00:00+00 BC"}, null)
 }

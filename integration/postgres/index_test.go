@@ -25,7 +25,8 @@ func TestDocumentedIndexes(t *testing.T) {
 	if len(examples) != 5 {
 		t.Fatalf("the documentation has %d statements, want 5", len(examples))
 	}
-	table, byID, index, byTime, update := examples[0], examples[1], examples[2], examples[3], examples[4]
+	table, byID, index, byTime, update := examples[0], examples[1], examples[2], examples[3],
+		examples[4]
 	db.exec(table)
 	// A request every ten seconds of a day, with foreign IDs among them.
 	db.exec(`INSERT INTO requests SELECT trace_id_at('2026-11-20 00:00Z'::timestamptz + n * interval '10 s'), n::text FROM generate_series(0, 8639) AS n`)
@@ -40,10 +41,12 @@ func TestDocumentedIndexes(t *testing.T) {
 	}
 	check := func(query, index string, want []string) {
 		t.Helper()
-		if plan := db.plan(query); !regexp.MustCompile(`(?s)Index.* ` + index + `.*Index Cond: `).MatchString(plan) {
+		if plan := db.plan(query); !regexp.MustCompile(`(?s)Index.* ` + index +
+			`.*Index Cond: `).MatchString(plan) {
 			t.Errorf("%s\ndoes not use %s:\n%s", query, index, plan)
 		}
-		got := db.texts(strings.TrimSuffix(strings.Replace(query, "SELECT *", "SELECT path", 1), ";"))
+		got := db.texts(strings.TrimSuffix(strings.Replace(query, "SELECT *", "SELECT path", 1),
+			";"))
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s\nreturns %d rows, want %d", query, len(got), len(want))
@@ -56,9 +59,11 @@ func TestDocumentedIndexes(t *testing.T) {
 
 	// The other types sort in the same order.
 	bounds := regexp.MustCompile(`trace_id_(?:min|max)\([^)]*\)`)
-	for name, convert := range map[string][2]string{"bytea": {"decode(trace_id, 'hex')", "decode($0, 'hex')"}, "uuid": {"trace_id::uuid", "$0::uuid"}} {
+	for name, convert := range map[string][2]string{"bytea": {"decode(trace_id, 'hex')",
+		"decode($0, 'hex')"}, "uuid": {"trace_id::uuid", "$0::uuid"}} {
 		as := func(query string) string { return strings.ReplaceAll(query, "requests", "as_"+name) }
-		db.exec(as("CREATE TABLE requests AS SELECT "+convert[0]+" AS trace_id, path FROM public.") + "requests")
+		db.exec(as("CREATE TABLE requests AS SELECT "+convert[0]+
+			" AS trace_id, path FROM public.") + "requests")
 		db.exec(as("CREATE INDEX by_requests ON requests (trace_id)"))
 		db.exec(as("CREATE INDEX time_requests ON requests (trace_id_time(trace_id))"))
 		db.exec(as("ANALYZE requests"))
@@ -67,28 +72,32 @@ func TestDocumentedIndexes(t *testing.T) {
 	}
 
 	// A bound that moves with the clock is also computed only once.
-	if plan := db.plan("SELECT * FROM requests WHERE trace_id > trace_id_min(now() - interval '1 hour')"); !strings.Contains(plan, "Index Cond: ") {
+	if plan := db.plan(
+		"SELECT * FROM requests WHERE trace_id > trace_id_min(now() - interval '1 hour')"); !strings.Contains(plan, "Index Cond: ") {
 		t.Errorf("a bound of now() scans:\n%s", plan)
 	}
 
 	db.exec("DROP TABLE requests")
 	db.exec("CREATE TABLE requests (trace_id text, created_at timestamptz)")
-	db.exec("INSERT INTO requests SELECT NULL, '2026-11-20 10:00:00.123456Z' FROM generate_series(1, 1000)")
+	db.exec("INSERT INTO requests SELECT NULL, '2026-11-20 10:00:00.123456Z' FROM " +
+		"generate_series(1, 1000)")
 	db.exec("INSERT INTO requests VALUES (NULL, '2019-01-01'), ('kept', now())")
 	db.exec(update)
-	db.want("1000", "SELECT count(DISTINCT trace_id) FROM requests WHERE trace_id_time(trace_id) = '2026-11-20 10:00:00.123Z'")
+	db.want("1000", "SELECT count(DISTINCT trace_id) FROM requests WHERE trace_id_time(trace_id) "+
+		"= '2026-11-20 10:00:00.123Z'")
 	db.want("2", "SELECT count(*) FROM requests WHERE trace_id = 'kept' OR trace_id IS NULL")
 }
 
-// The functions' properties in the catalog. trace_id_time is inlined, since scans of whole tables use
-// it.
+// The functions' properties in the catalog. trace_id_time is inlined, since scans of whole tables
+// use it.
 func TestProperties(t *testing.T) {
 	db := functions(t)
 	db.create("") // again
 	got := db.texts(`SELECT concat(proname, ' ', provolatile, proparallel, proisstrict) FROM pg_proc
 		WHERE pronamespace = 'public'::regnamespace ORDER BY 1`)
 	want := []string{
-		"trace_id_at vst", "trace_id_max ist", "trace_id_min ist", "trace_id_time isf", "trace_id_time isf", "trace_id_time ist", "uuid_v1_at ist", "uuid_v1_time ist",
+		"trace_id_at vst", "trace_id_max ist", "trace_id_min ist", "trace_id_time isf",
+		"trace_id_time isf", "trace_id_time ist", "uuid_v1_at ist", "uuid_v1_time ist",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
@@ -99,7 +108,8 @@ func TestProperties(t *testing.T) {
 	for _, form := range []string{"text", "bytea", "uuid"} {
 		db.want("NULL", "SELECT trace_id_time(NULL::"+form+")")
 		db.exec("CREATE TABLE t_" + form + " (id " + form + ")")
-		if plan := db.plan("SELECT trace_id_time(id) FROM t_" + form); strings.Contains(plan, "trace_id_time") || !strings.Contains(plan, "to_timestamp") {
+		if plan := db.plan("SELECT trace_id_time(id) FROM t_" + form); strings.Contains(plan,
+			"trace_id_time") || !strings.Contains(plan, "to_timestamp") {
 			t.Errorf("trace_id_time(%s) is called, not inlined:\n%s", form, plan)
 		}
 	}

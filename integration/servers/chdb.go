@@ -17,7 +17,8 @@ type chdb struct {
 	setSignalHandlersEnabled func(enabled int32)
 	connect                  func(argc int32, argv unsafe.Pointer) unsafe.Pointer
 	closeConn                func(conn unsafe.Pointer)
-	query                    func(conn unsafe.Pointer, sql string, sqlLen uintptr, format string, formatLen uintptr) unsafe.Pointer
+	query                    func(conn unsafe.Pointer, sql string, sqlLen uintptr, format string,
+		formatLen uintptr) unsafe.Pointer
 
 	resultBuffer  func(result unsafe.Pointer) unsafe.Pointer
 	resultLength  func(result unsafe.Pointer) uintptr
@@ -68,13 +69,16 @@ type connection struct {
 
 func (c *chdb) open(dir string) (*connection, error) {
 	args := []*byte{cString("clickhouse"), cString("--path=" + dir)}
-	if config := os.Getenv("TRACEFLAKE_CLICKHOUSE_CONFIG"); config != "" { // with a Keeper, for instance
+	// with a Keeper, for instance
+	if config := os.Getenv("TRACEFLAKE_CLICKHOUSE_CONFIG"); config != "" {
 		args = append(args, cString("--config-file="+config))
 	}
 	handle := c.connect(int32(len(args)), unsafe.Pointer(&args[0]))
 	runtime.KeepAlive(args)
 	if handle == nil {
-		return nil, fmt.Errorf("servers: ClickHouse does not start with data in %s: is it writable, and not full?", dir)
+		return nil, fmt.Errorf(
+			"servers: ClickHouse does not start with data in %s: is it writable, and not full?",
+			dir)
 	}
 	return &connection{lib: c, handle: handle}, nil
 }
@@ -82,7 +86,8 @@ func (c *chdb) open(dir string) (*connection, error) {
 func (c *connection) close() { c.lib.closeConn(c.handle) }
 
 func (c *connection) query(sql, format string) ([]byte, error) {
-	result := c.lib.query(*(*unsafe.Pointer)(c.handle), sql, uintptr(len(sql)), format, uintptr(len(format)))
+	result := c.lib.query(*(*unsafe.Pointer)(c.handle), sql, uintptr(len(sql)), format,
+		uintptr(len(format)))
 	if result == nil {
 		return nil, errors.New("the engine returned no result")
 	}
@@ -90,7 +95,8 @@ func (c *connection) query(sql, format string) ([]byte, error) {
 	if message := c.lib.resultError(result); message != "" {
 		return nil, errors.New(repeatedCode.ReplaceAllString(message, "$1"))
 	}
-	return append([]byte(nil), unsafe.Slice((*byte)(c.lib.resultBuffer(result)), c.lib.resultLength(result))...), nil
+	return append([]byte(nil),
+		unsafe.Slice((*byte)(c.lib.resultBuffer(result)), c.lib.resultLength(result))...), nil
 }
 
 // repeatedCode is the prefix that the library repeats in messages.

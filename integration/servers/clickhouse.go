@@ -33,8 +33,8 @@ func ClickHouse(ctx context.Context) (*Engine, error) {
 	}
 	u, err := url.Parse(dsn)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("servers: TRACEFLAKE_CLICKHOUSE_DSN must be the address of ClickHouse's HTTP interface, " +
-			"http://user:password@host:8123 or https://…")
+		return nil, errors.New("servers: TRACEFLAKE_CLICKHOUSE_DSN must be the address of " +
+			"ClickHouse's HTTP interface, http://user:password@host:8123 or https://…")
 	}
 	name := "traceflake_" + strings.ToLower(rand.Text())
 	if _, err := post(ctx, u, "CREATE DATABASE "+name); err != nil {
@@ -108,7 +108,8 @@ func startClickHouse() (dsn string, stop func() error, err error) {
 	}
 	password := rand.Text()
 	server := httptest.NewServer(&gateway{password, lib, dir})
-	at := url.URL{Scheme: "http", User: url.UserPassword("default", password), Host: server.Listener.Addr().String()}
+	at := url.URL{Scheme: "http", User: url.UserPassword("default", password),
+		Host: server.Listener.Addr().String()}
 	return at.String(), func() error {
 		server.Close()
 		open.close()

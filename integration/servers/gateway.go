@@ -50,7 +50,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// As ClickHouse answers: clients go by the code, not by the status.
 	if !errorCode.MatchString(err.Error()) {
-		err = fmt.Errorf("Code: 1002. DB::Exception: the gateway: %w. (UNKNOWN_EXCEPTION)", err) //nolint:staticcheck // the text is ClickHouse's
+		err = fmt.Errorf("Code: 1002. DB::Exception: the gateway: %w. (UNKNOWN_EXCEPTION)",
+			err) //nolint:staticcheck // the text is ClickHouse's
 	}
 	w.Header().Set("X-ClickHouse-Exception-Code", errorCode.FindStringSubmatch(err.Error())[1])
 	http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -59,7 +60,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer runs a request's statement and returns its result in the format that the client requested.
 func (g *gateway) answer(r *http.Request) ([]byte, error) {
 	if !g.authenticated(r) {
-		return nil, errors.New("Code: 516. DB::Exception: the user or the password is wrong. (AUTHENTICATION_FAILED)") //nolint:staticcheck // the text is ClickHouse's
+		return nil, errors.New(
+			"Code: 516. DB::Exception: the user or the password is wrong. (AUTHENTICATION_FAILED)") //nolint:staticcheck // the text is ClickHouse's
 	}
 	in, body := r.URL.Query(), io.Reader(r.Body)
 	if in.Get("decompress") == "1" {
@@ -102,8 +104,8 @@ func (g *gateway) authenticated(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(password), []byte(g.password)) == 1
 }
 
-// run runs a statement with the database, the role, the settings and the parameters of a request: SET
-// sets a parameter too, if its name begins with param_.
+// run runs a statement with the database, the role, the settings and the parameters of a request:
+// SET sets a parameter too, if its name begins with param_.
 func (g *gateway) run(sql, format string, in url.Values) ([]byte, error) {
 	conn, err := g.lib.open(g.dir)
 	if err != nil {
@@ -128,8 +130,8 @@ func (g *gateway) run(sql, format string, in url.Values) ([]byte, error) {
 }
 
 // spool writes the rows of an INSERT into a file for the engine to read, so that a client that
-// disconnects stores nothing. libchdb has a streaming INSERT, but it leaves state of an ended thread
-// behind.
+// disconnects stores nothing. libchdb has a streaming INSERT, but it leaves state of an ended
+// thread behind.
 func (g *gateway) spool(rows io.Reader) (path string, err error) {
 	file, err := os.CreateTemp(g.dir, "insert-")
 	if err != nil {
@@ -167,9 +169,9 @@ func compressBlocks(data []byte) ([]byte, error) {
 	return out.Buf, nil
 }
 
-// recodeNative turns blocks of revision 0, in which the engine writes the Native format, into blocks of
-// the client's revision. It leaves out blocks without rows: clickhouse-go's Encode writes a column's state
-// prefix also for them, but its Decode, like ClickHouse, then expects none.
+// recodeNative turns blocks of revision 0, in which the engine writes the Native format, into
+// blocks of the client's revision. It leaves out blocks without rows: clickhouse-go's Encode writes
+// a column's state prefix also for them, but its Decode, like ClickHouse, then expects none.
 func recodeNative(native []byte, revision uint64) ([]byte, error) {
 	if revision == 0 || len(native) == 0 {
 		return native, nil
@@ -186,7 +188,8 @@ func recodeNative(native []byte, revision uint64) ([]byte, error) {
 			err = block.Encode(&out, revision)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the gateway cannot pass this result on in the Native format: %w", err)
+			return nil, fmt.Errorf(
+				"the gateway cannot pass this result on in the Native format: %w", err)
 		}
 	}
 }

@@ -28,8 +28,8 @@ type PostgresServer struct {
 }
 
 // Postgres returns a fresh database on its own PostgreSQL, or on the server of
-// TRACEFLAKE_POSTGRES_DSN. The error is [child.ErrNotInstalled] if neither is available, and names the
-// address of a server that does not answer.
+// TRACEFLAKE_POSTGRES_DSN. The error is [child.ErrNotInstalled] if neither is available, and names
+// the address of a server that does not answer.
 //
 // The server keeps PostgreSQL's durable defaults, so that the time a commit takes is that of this
 // machine's disk.
@@ -42,7 +42,8 @@ func Postgres(ctx context.Context) (_ *PostgresServer, err error) {
 	}
 	name := "traceflake_" + strings.ToLower(rand.Text())
 	if s.dsn, err = url.Parse(s.admin); err != nil || s.dsn.Host == "" {
-		return nil, errors.New("servers: TRACEFLAKE_POSTGRES_DSN must be postgres://user:password@host:port/database")
+		return nil, errors.New(
+			"servers: TRACEFLAKE_POSTGRES_DSN must be postgres://user:password@host:port/database")
 	}
 	s.dsn.Path = "/" + name
 	if err := s.exec(ctx, "CREATE DATABASE "+name); err != nil {
@@ -79,7 +80,8 @@ func (s *PostgresServer) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return s.exec(ctx, "DROP DATABASE IF EXISTS "+strings.TrimPrefix(s.dsn.Path, "/")+" WITH (FORCE)")
+	return s.exec(ctx, "DROP DATABASE IF EXISTS "+strings.TrimPrefix(s.dsn.Path, "/")+
+		" WITH (FORCE)")
 }
 
 // Connect returns a connection for a test, closed when the test ends.
@@ -96,7 +98,8 @@ func (s *PostgresServer) Connect(tb testing.TB) *pgx.Conn {
 func (s *PostgresServer) exec(ctx context.Context, sql string) error {
 	conn, err := pgx.Connect(ctx, s.admin)
 	if err != nil {
-		return fmt.Errorf("servers: PostgreSQL: %w", err) // pgx names the address and hides the password
+		// pgx names the address and hides the password
+		return fmt.Errorf("servers: PostgreSQL: %w", err)
 	}
 	_, err = conn.Exec(ctx, sql)
 	return errors.Join(err, conn.Close(ctx))
@@ -107,7 +110,8 @@ const nobody = 65534
 
 // startPostgres starts a PostgreSQL as a child of this process.
 func startPostgres(ctx context.Context) (_ *child.Server, dsn string, err error) {
-	binary, err := engineFile("PostgreSQL", "@embedded-postgres/*/native/bin/postgres", "TRACEFLAKE_POSTGRES_DSN")
+	binary, err := engineFile("PostgreSQL", "@embedded-postgres/*/native/bin/postgres",
+		"TRACEFLAKE_POSTGRES_DSN")
 	if err != nil {
 		return nil, "", err
 	}
@@ -120,27 +124,33 @@ func startPostgres(ctx context.Context) (_ *child.Server, dsn string, err error)
 	if p.Dir, err = os.MkdirTemp("", "traceflake-postgresql-"); err != nil {
 		return nil, "", err
 	}
-	password, secret, data := rand.Text(), filepath.Join(p.Dir, "password"), filepath.Join(p.Dir, "data")
+	password, secret, data := rand.Text(), filepath.Join(p.Dir, "password"),
+		filepath.Join(p.Dir, "data")
 	if err := os.WriteFile(secret, []byte(password+"\n"), 0o600); err != nil {
 		return nil, "", err
 	}
-	bin, attributes := filepath.Dir(binary), &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process to handle
+	// Ctrl-C is for this process to handle
+	bin, attributes := filepath.Dir(binary), &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() == 0 {
 		// nobody may not be able to read the repository, so give it a copy.
 		copied := filepath.Join(p.Dir, "native")
-		if err := errors.Join(os.CopyFS(copied, os.DirFS(filepath.Dir(bin))), os.Chown(p.Dir, nobody, nobody), os.Chown(secret, nobody, nobody)); err != nil {
+		if err := errors.Join(os.CopyFS(copied, os.DirFS(filepath.Dir(bin))),
+			os.Chown(p.Dir, nobody, nobody), os.Chown(secret, nobody, nobody)); err != nil {
 			return nil, "", err
 		}
-		bin, attributes.Credential = filepath.Join(copied, "bin"), &syscall.Credential{Uid: nobody, Gid: nobody}
+		bin, attributes.Credential = filepath.Join(copied, "bin"),
+			&syscall.Credential{Uid: nobody, Gid: nobody}
 	}
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--pgdata", data, "--username", "postgres", "--pwfile", secret,
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--pgdata", data, "--username",
+		"postgres", "--pwfile", secret,
 		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync")
 	initdb.Dir, initdb.SysProcAttr = p.Dir, attributes
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, "", fmt.Errorf("initdb: %w\n%s", err, bytes.TrimSpace(out))
 	}
 	p.Command = func() *exec.Cmd {
-		c := child.Foreign(filepath.Join(bin, "postgres"), "-D", data, "-h", "127.0.0.1", "-p", p.Port(), "-k", "", "-c", "logging_collector=off")
+		c := child.Foreign(filepath.Join(bin, "postgres"), "-D", data, "-h", "127.0.0.1", "-p",
+			p.Port(), "-k", "", "-c", "logging_collector=off")
 		c.Dir, c.SysProcAttr = p.Dir, attributes
 		return c
 	}

@@ -24,7 +24,8 @@ type Result struct {
 type Reads struct {
 	Rows  uint64 `json:"rows_read"`  // taken from tables
 	Bytes uint64 `json:"bytes_read"` // of these rows, uncompressed
-	Disk  uint64 // bytes from files, compressed: columns, marks and indexes; counted only by [Engine.Reads]
+	// bytes from files, compressed: columns, marks and indexes; counted only by [Engine.Reads]
+	Disk uint64
 }
 
 // Query runs one statement without a FORMAT clause and holds the whole result.
@@ -81,7 +82,8 @@ func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
 	if database := strings.TrimPrefix(dsn.Path, "/"); database != "" {
 		in.Set("database", database)
 	}
-	at := url.URL{Scheme: dsn.Scheme, User: dsn.User, Host: dsn.Host, Path: "/", RawQuery: in.Encode()}
+	at := url.URL{Scheme: dsn.Scheme, User: dsn.User, Host: dsn.Host, Path: "/",
+		RawQuery: in.Encode()}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), strings.NewReader(sql))
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
@@ -101,10 +103,12 @@ func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
 	return body, nil
 }
 
-// Reads runs a statement as [Engine.Query] does, with ClickHouse's caches empty, and counts the bytes from
-// files, too: also those of any concurrent statement, but not those of reading the count.
+// Reads runs a statement as [Engine.Query] does, with ClickHouse's caches empty, and counts the
+// bytes from files, too: also those of any concurrent statement, but not those of reading the
+// count.
 func (e *Engine) Reads(ctx context.Context, statement string) (Result, error) {
-	for _, cache := range []string{"MARK", "UNCOMPRESSED", "INDEX MARK", "INDEX UNCOMPRESSED", "QUERY CONDITION"} {
+	for _, cache := range []string{"MARK", "UNCOMPRESSED", "INDEX MARK", "INDEX UNCOMPRESSED",
+		"QUERY CONDITION"} {
 		if _, err := e.Query(ctx, "SYSTEM DROP "+cache+" CACHE"); err != nil {
 			return Result{}, err
 		}
@@ -120,7 +124,8 @@ func (e *Engine) Reads(ctx context.Context, statement string) (Result, error) {
 
 // fileBytes returns how many bytes ClickHouse has read from files.
 func (e *Engine) fileBytes(ctx context.Context) (n uint64, err error) {
-	r, err := e.Query(ctx, "SELECT sum(value) FROM system.events WHERE event = 'ReadBufferFromFileDescriptorReadBytes'")
+	r, err := e.Query(ctx, "SELECT sum(value) FROM system.events WHERE event = "+
+		"'ReadBufferFromFileDescriptorReadBytes'")
 	if err != nil {
 		return 0, err
 	}

@@ -43,10 +43,12 @@ func connect(t *testing.T, e *servers.Engine, change func(*clickhouse.Options)) 
 func TestClickHouseGo(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
 	for name, method := range map[string]clickhouse.CompressionMethod{
-		"none": clickhouse.CompressionNone, "lz4": clickhouse.CompressionLZ4, "zstd": clickhouse.CompressionZSTD,
+		"none": clickhouse.CompressionNone, "lz4": clickhouse.CompressionLZ4,
+		"zstd": clickhouse.CompressionZSTD,
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn := connect(t, e, func(o *clickhouse.Options) { o.Compression = &clickhouse.Compression{Method: method} })
+			conn := connect(t, e,
+				func(o *clickhouse.Options) { o.Compression = &clickhouse.Compression{Method: method} })
 			ctx := t.Context()
 			if err := conn.Ping(ctx); err != nil {
 				t.Fatal(err)
@@ -65,11 +67,14 @@ func TestClickHouseGo(t *testing.T) {
 				EventsN    []uint64          `ch:"events.n"`
 			}
 			var empty []row
-			if err := conn.Select(ctx, &empty, "SELECT * FROM spans"); err != nil || len(empty) != 0 {
+			if err := conn.Select(ctx, &empty, "SELECT * FROM spans"); err != nil ||
+				len(empty) != 0 {
 				t.Fatalf("empty table: %d rows, %v", len(empty), err)
 			}
 			want := []row{
-				{time.Unix(1, 2).UTC(), "\x00\x01\xff\xfe", map[string]string{"k": "é\x00\n'`\\", "": ""}, []string{"e", "f"}, []uint64{1, 2}},
+				{time.Unix(1, 2).UTC(), "\x00\x01\xff\xfe",
+					map[string]string{"k": "é\x00\n'`\\", "": ""}, []string{"e", "f"},
+					[]uint64{1, 2}},
 				{time.Unix(3, 4).UTC(), "abcd", map[string]string{}, []string{}, []uint64{}},
 			}
 			batch, err := conn.PrepareBatch(ctx, "INSERT INTO spans")
@@ -108,7 +113,8 @@ func TestErrors(t *testing.T) {
 		"SELECT throwIf(number = 3) FROM numbers(10)": 395, // fails while it runs
 	} {
 		var exception *clickhouse.Exception
-		if err := conn.Exec(t.Context(), sql); !errors.As(err, &exception) || exception.Code != code {
+		if err := conn.Exec(t.Context(), sql); !errors.As(err, &exception) ||
+			exception.Code != code {
 			t.Errorf("%s: %v, want exception %d", sql, err, code)
 		}
 	}
@@ -127,7 +133,8 @@ func TestBrokenOffInsert(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.RawQuery = url.Values{"database": {e.Database()}, "query": {"INSERT INTO t FORMAT CSV"}}.Encode()
+	u.RawQuery = url.Values{"database": {e.Database()},
+		"query": {"INSERT INTO t FORMAT CSV"}}.Encode()
 	u.Path = "/"
 	for name, end := range map[string]error{"broken off": errors.New("broken off"), "whole": nil} {
 		body, w := io.Pipe()
@@ -158,14 +165,17 @@ func TestBrokenOffInsert(t *testing.T) {
 
 // The error contains the address, but no password, or says which address is needed.
 func TestUnreachable(t *testing.T) {
-	for dsn, want := range map[string]string{"http://u:secret@127.0.0.1:1": "127.0.0.1:1", "clickhouse://127.0.0.1:9000": "HTTP interface"} {
+	for dsn, want := range map[string]string{"http://u:secret@127.0.0.1:1": "127.0.0.1:1",
+		"clickhouse://127.0.0.1:9000": "HTTP interface"} {
 		t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", dsn)
-		if _, err := servers.ClickHouse(t.Context()); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+		if _, err := servers.ClickHouse(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v, want %s", dsn, err, want)
 		}
 	}
 	t.Setenv("TRACEFLAKE_POSTGRES_DSN", "postgres://u:secret@127.0.0.1:1/db")
-	if _, err := servers.Postgres(t.Context()); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "secret") {
+	if _, err := servers.Postgres(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("PostgreSQL: got %v", err)
 	}
 }
@@ -189,8 +199,10 @@ func TestForeignServer(t *testing.T) {
 	}
 	e.Rows(t, "CREATE TABLE t (a UInt64, b Nullable(String)) ENGINE = MergeTree ORDER BY a")
 	e.Rows(t, "INSERT INTO t SELECT number, if(number = 5, NULL, 'x') FROM numbers(100000)")
-	r, err := e.Query(t.Context(), "SELECT a, b, 'it''s' AS c FROM t WHERE a BETWEEN 4 AND 5 ORDER BY a")
-	if want := [][]string{{"4", "x", "it's"}, {"5", "ᴺᵁᴸᴸ", "it's"}}; err != nil || !reflect.DeepEqual(r.Rows, want) || r.Read.Rows != 8192 || r.Read.Bytes == 0 {
+	r, err := e.Query(t.Context(),
+		"SELECT a, b, 'it''s' AS c FROM t WHERE a BETWEEN 4 AND 5 ORDER BY a")
+	if want := [][]string{{"4", "x", "it's"}, {"5", "ᴺᵁᴸᴸ", "it's"}}; err != nil ||
+		!reflect.DeepEqual(r.Rows, want) || r.Read.Rows != 8192 || r.Read.Bytes == 0 {
 		t.Errorf("%+v, %v; want the rows %q of 8192", r, err, want)
 	}
 	if err := e.Close(); err != nil {
@@ -213,7 +225,8 @@ func TestPostgresGivenByItsDSN(t *testing.T) {
 		t.Fatal(err)
 	}
 	var left int
-	err := server.Connect(t).QueryRow(t.Context(), "SELECT count(*) FROM pg_database WHERE datname LIKE 'traceflake%'").Scan(&left)
+	err := server.Connect(t).QueryRow(t.Context(),
+		"SELECT count(*) FROM pg_database WHERE datname LIKE 'traceflake%'").Scan(&left)
 	if err != nil || left != 1 {
 		t.Errorf("%d databases after Close, want the server's one: %v", left, err)
 	}
@@ -221,8 +234,8 @@ func TestPostgresGivenByItsDSN(t *testing.T) {
 
 var nothing *servers.Result
 
-// TestGoKeepsItsSignals: left to itself, libchdb takes SIGSEGV and others for its own, and this test
-// ends the process.
+// TestGoKeepsItsSignals: left to itself, libchdb takes SIGSEGV and others for its own, and this
+// test ends the process.
 func TestGoKeepsItsSignals(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
 	e.Rows(t, "SELECT sum(sipHash64(number)) FROM numbers_mt(1000000)")
@@ -278,7 +291,8 @@ func TestNotInstalled(t *testing.T) {
 	} {
 		t.Setenv("CI", c.ci)
 		var got outcome
-		child.Started(&got, func(context.Context) (*servers.PostgresServer, error) { return nil, c.err })
+		child.Started(&got,
+			func(context.Context) (*servers.PostgresServer, error) { return nil, c.err })
 		if got != c.want {
 			t.Errorf("CI=%q, error %v: %+v, want %+v", c.ci, c.err, got, c.want)
 		}

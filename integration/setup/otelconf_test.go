@@ -26,7 +26,8 @@ func TestOtelconf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := otelconf.ParseYAML([]byte("file_format: \"1.0\"\ntracer_provider:\n  processors: []\n"))
+	config, err := otelconf.ParseYAML(
+		[]byte("file_format: \"1.0\"\ntracer_provider:\n  processors: []\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,9 @@ func TestOtelconf(t *testing.T) {
 		"X-Trace-Id":  {ours},
 		"Traceparent": {"00-" + theirs + "-00f067aa0ba902b7-01"},
 	}
-	inFile, err := otelconf.ParseYAML([]byte("file_format: \"1.0\"\npropagator:\n  composite_list: tracecontext,baggage,x-trace-id\n"))
+	inFile, err := otelconf.ParseYAML(
+		[]byte("file_format: \"1.0\"\npropagator:\n  composite_list: " +
+			"tracecontext,baggage,x-trace-id\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +73,8 @@ func TestOtelconf(t *testing.T) {
 
 	t.Setenv("OTEL_PROPAGATORS", "tracecontext,baggage,x-trace-id")
 	for range 100 {
-		ctx := autoprop.NewTextMapPropagator().Extract(t.Context(), propagation.HeaderCarrier(header))
+		ctx := autoprop.NewTextMapPropagator().Extract(t.Context(),
+			propagation.HeaderCarrier(header))
 		if id := trace.SpanContextFromContext(ctx).TraceID().String(); id != ours {
 			t.Fatalf("OTEL_PROPAGATORS does not keep the order: %s", id)
 		}

@@ -39,7 +39,8 @@ func fleet(t testing.TB, store string) setup.Config {
 	handler := otel.GetErrorHandler()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
 	t.Cleanup(func() { otel.SetErrorHandler(handler) })
-	return setup.Config{Store: store, SecretFile: secretFile(t, "dffd6021bb2bd5b0af676290809ec3a5"), Strict: true}
+	return setup.Config{Store: store, SecretFile: secretFile(t, "dffd6021bb2bd5b0af676290809ec3a5"),
+		Strict: true}
 }
 
 func secretFile(t testing.TB, secret string) string {
@@ -58,7 +59,8 @@ func opens(t *testing.T, c setup.Config) *setup.IDs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = ids.Shutdown(context.Background()) }) // fails while the store is unreachable
+	// fails while the store is unreachable
+	t.Cleanup(func() { _ = ids.Shutdown(context.Background()) })
 	return ids
 }
 
@@ -105,7 +107,8 @@ func TestStrictOnEveryStore(t *testing.T) {
 			store := processes.Create(t, c.Store, keyring.Codec())
 			foreign := c
 			foreign.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
-			refused(t, foreign, lease.ErrWrongSecret, "TRACEFLAKE_SECRET_FILE="+foreign.SecretFile, "belongs to another secret")
+			refused(t, foreign, lease.ErrWrongSecret, "TRACEFLAKE_SECRET_FILE="+foreign.SecretFile,
+				"belongs to another secret")
 			if err := opens(t, c).Ready(canceled()); err != nil {
 				t.Error(err)
 			}
@@ -132,7 +135,8 @@ func waits(t *testing.T, c setup.Config, text string) {
 	w := httptest.NewRecorder()
 	ids.ReadyHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
 	got := w.Body.String()
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(got, text) || strings.Contains(got, "hunter2") {
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(got, text) ||
+		strings.Contains(got, "hunter2") {
 		t.Errorf("%d %s, want %q", w.Code, got, text)
 	}
 	if ids.NewIDs(t.Context()); ids.Fallbacks() != 1 {
@@ -140,9 +144,9 @@ func waits(t *testing.T, c setup.Config, text string) {
 	}
 }
 
-// shutsDown checks that Shutdown ends within its two seconds although the store does not respond and
-// the context is over: of a process that waits, of one that is renewing its lease, and of one that is
-// connecting.
+// shutsDown checks that Shutdown ends within its two seconds although the store does not respond
+// and the context is over: of a process that waits, of one that is renewing its lease, and of one
+// that is connecting.
 func shutsDown(t *testing.T, b backend, c setup.Config) {
 	t.Helper()
 	relay := leasetest.NewProxy(t, b.address)
@@ -164,7 +168,8 @@ func shutsDown(t *testing.T, b backend, c setup.Config) {
 		all.Go(func() {
 			began := time.Now()
 			err := ids.Shutdown(canceled())
-			if took := time.Since(began); took > 3*time.Second || name == "waiting" && !errors.Is(err, context.DeadlineExceeded) {
+			if took := time.Since(began); took > 3*time.Second || name == "waiting" &&
+				!errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Shutdown took %s, want at most 3 s: %v", name, took, err)
 			}
 		})
@@ -174,9 +179,10 @@ func shutsDown(t *testing.T, b backend, c setup.Config) {
 
 // backend is a running server of a kind of store.
 type backend struct {
-	address    string                      // host:port
-	url        func(address string) string // of a store on the server, if it is at this address
-	wrong, why string                      // a URL that the server refuses for good, and a text of the error
+	address string                      // host:port
+	url     func(address string) string // of a store on the server, if it is at this address
+	// a URL that the server refuses for good, and a text of the error
+	wrong, why string
 }
 
 // backends start a server, on which the store with a name was not created.
@@ -199,20 +205,30 @@ var backends = map[string]func(t *testing.T, store string) backend{
 	"etcd": func(t *testing.T, store string) backend {
 		cluster := etcd.ForTest(t, 1)
 		at := func(address string) string { return "etcd://user:hunter2@" + address + "/" + store }
-		return backend{address: strings.TrimPrefix(cluster.Endpoints()[0], "http://"), url: at} // without users
+		// without users
+		return backend{address: strings.TrimPrefix(cluster.Endpoints()[0], "http://"), url: at}
 	},
 	"Kubernetes": func(t *testing.T, store string) backend {
 		server := kubernetes.Shared(t)
 		proxy := server.Proxy(kubernetes.Token(kubernetes.Admin))
-		at := func(address string) string { return "k8s://default/" + store + "?server=http://" + address }
-		limited := "k8s://default/" + store + "?server=" + server.Proxy(kubernetes.Token(kubernetes.Limited))
-		return backend{strings.TrimPrefix(proxy, "http://"), at, limited, "get, list, create and update"}
+		at := func(address string) string {
+			return "k8s://default/" + store + "?server=http://" +
+				address
+		}
+		limited := "k8s://default/" + store + "?server=" +
+			server.Proxy(kubernetes.Token(kubernetes.Limited))
+		return backend{strings.TrimPrefix(proxy, "http://"), at, limited,
+			"get, list, create and update"}
 	},
 	"S3": func(t *testing.T, store string) backend {
 		s3.Root.Setenv(t)
 		server := child.ForTest(t, s3.Start)
-		at := func(address string) string { return "s3://leases/" + store + "?endpoint=http://" + address }
+		at := func(address string) string {
+			return "s3://leases/" + store + "?endpoint=http://" +
+				address
+		}
 		nowhere := "s3://nowhere?endpoint=" + server.Endpoint()
-		return backend{strings.TrimPrefix(server.Endpoint(), "http://"), at, nowhere, "create the bucket"}
+		return backend{strings.TrimPrefix(server.Endpoint(), "http://"), at, nowhere,
+			"create the bucket"}
 	},
 }

@@ -123,7 +123,8 @@ func TestLogs(t *testing.T) {
 		},
 		`"service":"shop"}`: func() { std.Info("order placed") },
 		"{" + ids + "}":     func() { withTrace(ctx, log).Info("") },
-		`"level":"ERROR","msg":"opentelemetry","error":"` + lease.ErrNoStore.Error() + `"}`: func() {
+		`"level":"ERROR","msg":"opentelemetry","error":"` + lease.ErrNoStore.Error() +
+			`"}`: func() {
 			slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
 			otel.Handle(lease.ErrNoStore)
 		},

@@ -22,13 +22,15 @@ func Request(now time.Time) lease.Request {
 
 // Renewal returns the request that moves the end of a grant by a minute.
 func Renewal(g lease.Grant) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL), TTL: lease.MaxTTL}
+	return lease.Request{Nonce: lease.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL),
+		TTL: lease.MaxTTL}
 }
 
 // Everything creates a store of one block and makes each call once, as an operator and then, with a
 // client of its own, as a process. If done is not nil, it is called with the name of each call that
 // returned.
-func Everything(ctx context.Context, open func() (driver.Store, error), done func(call string)) error {
+func Everything(ctx context.Context, open func() (driver.Store, error),
+	done func(call string)) error {
 	s, err := open()
 	if err != nil {
 		return err
@@ -42,7 +44,9 @@ func Everything(ctx context.Context, open func() (driver.Store, error), done fun
 		call func() error
 	}{
 		{"create", func() error {
-			d, err := driver.NewDescription(lease.Description{Created: now, Nodes: driver.DefaultBlockSize, LongestTTL: lease.MaxTTL})
+			d, err := driver.NewDescription(
+				lease.Description{Created: now, Nodes: driver.DefaultBlockSize,
+					LongestTTL: lease.MaxTTL})
 			if err != nil {
 				return err
 			}
@@ -55,10 +59,12 @@ func Everything(ctx context.Context, open func() (driver.Store, error), done fun
 			return err
 		}},
 		{"acquire", func() error { _, err := s.Acquire(ctx, r); return err }},
-		{"acquire again", func() (err error) { g, err = s.Acquire(ctx, r); return err }}, // the first answer was lost
+		// the first answer was lost
+		{"acquire again", func() (err error) { g, err = s.Acquire(ctx, r); return err }},
 		{"acquire in vain", func() error {
 			if _, err := s.Acquire(ctx, Request(now)); !errors.Is(err, lease.ErrNoFreeNode) {
-				return errors.Join(errors.New("another process was granted the only block, or an error"), err)
+				return errors.Join(
+					errors.New("another process was granted the only block, or an error"), err)
 			}
 			return nil
 		}},
@@ -92,9 +98,10 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(r)
 }
 
-// Costs makes each call once, as [Everything] does, and checks how many requests those in want take,
-// which n counts.
-func Costs(tb testing.TB, open func() (driver.Store, error), n *atomic.Int64, want map[string]int64) {
+// Costs makes each call once, as [Everything] does, and checks how many requests those in want
+// take, which n counts.
+func Costs(tb testing.TB, open func() (driver.Store, error), n *atomic.Int64,
+	want map[string]int64) {
 	tb.Helper()
 	err := Everything(tb.Context(), open, func(call string) {
 		got := n.Swap(0)
@@ -107,9 +114,10 @@ func Costs(tb testing.TB, open func() (driver.Store, error), n *atomic.Int64, wa
 	}
 }
 
-// WantError returns a check that an error is the sentinel, if there is one, and contains every text,
-// such as the package's name in all of them, but no secret.
-func WantError(always string, secrets ...string) func(tb testing.TB, what string, err, sentinel error, texts ...string) {
+// WantError returns a check that an error is the sentinel, if there is one, and contains every
+// text, such as the package's name in all of them, but no secret.
+func WantError(always string, secrets ...string) func(tb testing.TB, what string, err,
+	sentinel error, texts ...string) {
 	return func(tb testing.TB, what string, err, sentinel error, texts ...string) {
 		tb.Helper()
 		if err == nil || sentinel != nil && !errors.Is(err, sentinel) {

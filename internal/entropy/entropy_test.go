@@ -44,16 +44,34 @@ func TestEachInputParts(t *testing.T) {
 	}
 	seen := map[string]string{first: "nothing"}
 	for name, change := range map[string]func(*Source){
-		"the kernel":             func(s *Source) { s.Kernel = func(b []byte) { clear(b); b[31] = 1 } },
-		"the first random word":  func(s *Source) { s.Processor = func() [4]uint64 { return [4]uint64{1} } },
-		"the last random word":   func(s *Source) { s.Processor = func() [4]uint64 { return [4]uint64{3: 1} } },
-		"the vmclock page":       func(s *Source) { s.Page = func() []byte { return bytes.Repeat([]byte{1}, 112) } },
-		"no page":                func(s *Source) { s.Page = func() []byte { return nil } },
-		"a nanosecond":           func(s *Source) { s.Now = func() time.Time { return time.Unix(1_800_000_000, 1) } },
-		"a monotonic nanosecond": func(s *Source) { s.Elapsed = func() time.Duration { return time.Hour + 1 } },
-		"a tick":                 func(s *Source) { s.Ticks = func() uint64 { return 1<<40 + 1 } },
-		"the process":            func(s *Source) { s.PID = 8 },
-		"an earlier draw":        func(s *Source) { draw(s) },
+		"the kernel": func(
+			s *Source) {
+			s.Kernel = func(b []byte) { clear(b); b[31] = 1 }
+		},
+		"the first random word": func(
+			s *Source) {
+			s.Processor = func() [4]uint64 { return [4]uint64{1} }
+		},
+		"the last random word": func(
+			s *Source) {
+			s.Processor = func() [4]uint64 { return [4]uint64{3: 1} }
+		},
+		"the vmclock page": func(
+			s *Source) {
+			s.Page = func() []byte { return bytes.Repeat([]byte{1}, 112) }
+		},
+		"no page": func(s *Source) { s.Page = func() []byte { return nil } },
+		"a nanosecond": func(
+			s *Source) {
+			s.Now = func() time.Time { return time.Unix(1_800_000_000, 1) }
+		},
+		"a monotonic nanosecond": func(
+			s *Source) {
+			s.Elapsed = func() time.Duration { return time.Hour + 1 }
+		},
+		"a tick":          func(s *Source) { s.Ticks = func() uint64 { return 1<<40 + 1 } },
+		"the process":     func(s *Source) { s.PID = 8 },
+		"an earlier draw": func(s *Source) { draw(s) },
 	} {
 		s := running()
 		change(s)
@@ -78,7 +96,8 @@ func TestRead(t *testing.T) {
 		blocks[string(b)] = true
 	}
 	if asked != 32 || len(blocks) != 255 {
-		t.Errorf("%d bytes of the kernel's were used, want 32; %d blocks differ, want 255", asked, len(blocks))
+		t.Errorf("%d bytes of the kernel's were used, want 32; %d blocks differ, want 255", asked,
+			len(blocks))
 	}
 }
 

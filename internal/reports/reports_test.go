@@ -13,7 +13,8 @@ var errOutage, errRecovered = errors.New("outage"), errors.New("recovered")
 // Reports arrive in their order, and Add never waits for the handler. While it blocks, at most Most
 // wait, and outages that are discarded are discarded with their end.
 func TestOrder(t *testing.T) {
-	for _, c := range []struct{ pairs, least, most int }{{Most / 2, Most, Most}, {1000, 2, Most + 2}} {
+	for _, c := range []struct{ pairs, least, most int }{{Most / 2, Most, Most},
+		{1000, 2, Most + 2}} {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan bool)
 			var got []error
@@ -43,7 +44,8 @@ func TestOrder(t *testing.T) {
 				}
 			}
 			if n := len(got) - 2; n < c.least || n > c.most || n%2 != 0 || len(q.waiting) != 0 {
-				t.Errorf("%d pairs: %d reports were delivered and %d wait, want %d to %d and 0", c.pairs, n, len(q.waiting), c.least, c.most)
+				t.Errorf("%d pairs: %d reports were delivered and %d wait, want %d to %d and 0",
+					c.pairs, n, len(q.waiting), c.least, c.most)
 			}
 		})
 	}

@@ -1,6 +1,6 @@
 // Package rooms checks that the tests, links and files named in pages exist, and the tests named in
-// comments. It belongs to the root module, since go test takes a result from its cache unless a file
-// below the tested module has changed.
+// comments. It belongs to the root module, since go test takes a result from its cache unless a
+// file below the tested module has changed.
 package rooms
 
 import (
@@ -81,7 +81,8 @@ func walk(tree fs.FS, f func(name string, text []byte) error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && name != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "node_modules"):
+		case d.IsDir() && name != "." &&
+			(d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "node_modules"):
 			return fs.SkipDir
 		case !d.Type().IsRegular():
 			return nil

@@ -17,8 +17,8 @@ const module = "github.com/traceflake/traceflake/"
 // The table says which packages each room may import. A room is a folder, with /... all folders
 // below it; a line for a folder replaces those above it. Our packages stand without the module's
 // path. "-os" forbids a package of the standard library, which is allowed otherwise; "*" allows all
-// packages of others. "tests of ROOM" is what tests may import in addition. A word in capitals stands
-// for the words of its own line.
+// packages of others. "tests of ROOM" is what tests may import in addition. A word in capitals
+// stands for the words of its own line.
 //
 //go:embed imports.txt
 var table string

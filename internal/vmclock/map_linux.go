@@ -9,7 +9,8 @@ import (
 	"unsafe"
 )
 
-// mapPage maps the page at path for reading. The device allows one whole page, shared and read-only.
+// mapPage maps the page at path for reading. The device allows one whole page, shared and
+// read-only.
 func mapPage(path string) (*page, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -22,7 +23,8 @@ func mapPage(path string) (*page, error) {
 	}
 	// Memory past the end of a regular file cannot be read.
 	if info.Mode().IsRegular() && info.Size() < sizeGeneration {
-		return nil, fmt.Errorf("%s is too short: %d bytes, need at least %d", path, info.Size(), sizeGeneration)
+		return nil, fmt.Errorf("%s is too short: %d bytes, need at least %d", path, info.Size(),
+			sizeGeneration)
 	}
 	b, err := syscall.Mmap(int(f.Fd()), 0, os.Getpagesize(), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {

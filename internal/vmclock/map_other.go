@@ -9,5 +9,6 @@ import (
 )
 
 func mapPage(path string) (*page, error) {
-	return nil, fmt.Errorf("%s is not supported on %s/%s: %w", path, runtime.GOOS, runtime.GOARCH, errors.ErrUnsupported)
+	return nil, fmt.Errorf("%s is not supported on %s/%s: %w", path, runtime.GOOS, runtime.GOARCH,
+		errors.ErrUnsupported)
 }

@@ -34,7 +34,8 @@ func newDevice(t testing.TB) *device {
 	if err := f.Truncate(int64(os.Getpagesize())); err != nil {
 		t.Fatal(err)
 	}
-	b, err := syscall.Mmap(int(f.Fd()), 0, os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	b, err := syscall.Mmap(int(f.Fd()), 0, os.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,10 +73,12 @@ func (d *device) open() *Machine {
 
 func TestLayout(t *testing.T) {
 	var p page
-	got := [...]uintptr{unsafe.Offsetof(p.size), unsafe.Offsetof(p.version), unsafe.Offsetof(p.seq), unsafe.Offsetof(p.marker),
+	got := [...]uintptr{unsafe.Offsetof(p.size), unsafe.Offsetof(p.version), unsafe.Offsetof(p.seq),
+		unsafe.Offsetof(p.marker),
 		unsafe.Offsetof(p.flags), unsafe.Offsetof(p.generation), unsafe.Sizeof(p)}
 	if want := [...]uintptr{4, 8, 12, 16, 24, 104, sizeGeneration}; got != want {
-		t.Errorf("size, version, seq_count, disruption_marker, flags, vm_generation_counter and the end are at %d, want %d", got, want)
+		t.Errorf("size, version, seq_count, disruption_marker, flags, vm_generation_counter and "+
+			"the end are at %d, want %d", got, want)
 	}
 }
 
@@ -102,7 +105,8 @@ func TestSources(t *testing.T) {
 		if source, err := m.Status(); source != tt.want || err != nil {
 			t.Errorf("%s: %v, %v", name, source, err)
 		}
-		for _, u := range []struct{ marker, generation uint64 }{{5, 7}, {6, 7}, {7, 8}} { // a migration, a restore
+		// a migration, a restore
+		for _, u := range []struct{ marker, generation uint64 }{{5, 7}, {6, 7}, {7, 8}} {
 			before := m.Version().Load()
 			d.update(u.marker, u.generation)
 			want := u.generation
@@ -110,10 +114,12 @@ func TestSources(t *testing.T) {
 				want = u.marker
 			}
 			if got := m.Generation(); got != want || m.Version().Load() != before+2 {
-				t.Errorf("%s, %+v: generation %d, want %d; version %d, %d before", name, u, got, want, m.Version().Load(), before)
+				t.Errorf("%s, %+v: generation %d, want %d; version %d, %d before", name, u, got,
+					want, m.Version().Load(), before)
 			}
 			// Every field that changes with a restore is in the raw bytes, at its place.
-			if p := m.Page(); len(p) != sizeGeneration || p[12] != byte(m.Version().Load()) || p[16] != byte(u.marker) || p[104] != byte(u.generation) {
+			if p := m.Page(); len(p) != sizeGeneration || p[12] != byte(m.Version().Load()) ||
+				p[16] != byte(u.marker) || p[104] != byte(u.generation) {
 				t.Errorf("%s, %+v: the page is %x", name, u, p)
 			}
 		}
@@ -130,7 +136,8 @@ func TestUnusablePages(t *testing.T) {
 	} {
 		d := newDevice(t)
 		change(d)
-		if c, err := Open(d.path); c != nil || err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), d.path) {
+		if c, err := Open(d.path); c != nil || err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), d.path) {
 			t.Errorf("%v, %v; want an error with %q", c, err, want)
 		}
 	}

@@ -1,6 +1,7 @@
 // Package vmclock detects that this machine was restored from a snapshot, which the hypervisor
 // reports in Linux's vmclock page (include/uapi/linux/vmclock-abi.h, version 1). It works on Linux
-// on amd64 and arm64, if there is such a page; elsewhere it detects nothing, and its status is [Off].
+// on amd64 and arm64, if there is such a page; elsewhere it detects nothing, and its status is
+// [Off].
 package vmclock
 
 import (
@@ -37,7 +38,8 @@ func (s Source) String() string {
 	return [...]string{"off", "generation_counter", "disruption_marker"}[s]
 }
 
-// page is the part of the page that is read here. All fields are little-endian, as both processors are.
+// page is the part of the page that is read here. All fields are little-endian, as both processors
+// are.
 type page struct {
 	magic      uint32
 	size       uint32
@@ -56,7 +58,8 @@ const (
 	// sizes of a page that ends with its flags, or with its generation counter
 	sizeFlags, sizeGeneration = 32, 112
 	flagGeneration            = 1 << 8 // the page has a generation counter
-	tries                     = 1000   // to read the page while it is being written, which takes less than a microsecond
+	// to read the page while it is being written, which takes less than a microsecond
+	tries = 1000
 )
 
 // Machine is a machine that may be restored from snapshots. It is safe for concurrent use.
@@ -93,11 +96,15 @@ func Open(path string) (*Machine, error) {
 	case err != nil:
 		return nil, fmt.Errorf("vmclock: %w", err)
 	case p.magic != pageMagic:
-		return nil, fmt.Errorf("vmclock: %s is not a vmclock page: it begins with %#x, not %#x", path, p.magic, pageMagic)
+		return nil, fmt.Errorf("vmclock: %s is not a vmclock page: it begins with %#x, not %#x",
+			path, p.magic, pageMagic)
 	case p.version != pageVersion:
-		return nil, fmt.Errorf("vmclock: %s: page version %d is not supported, only version %d", path, p.version, pageVersion)
+		return nil, fmt.Errorf("vmclock: %s: page version %d is not supported, only version %d",
+			path, p.version, pageVersion)
 	case p.size < sizeFlags:
-		return nil, fmt.Errorf("vmclock: %s is too short: its size field is %d bytes, need at least %d", path, p.size, sizeFlags)
+		return nil, fmt.Errorf(
+			"vmclock: %s is too short: its size field is %d bytes, need at least %d", path, p.size,
+			sizeFlags)
 	}
 	c := &Machine{page: p}
 	c.look()

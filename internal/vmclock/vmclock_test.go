@@ -8,14 +8,17 @@ import (
 	"testing"
 )
 
-// Without a page, the generation is constant and the status has the reason. The device is the default.
+// Without a page, the generation is constant and the status has the reason. The device is the
+// default.
 func TestOff(t *testing.T) {
 	for _, path := range []string{filepath.Join(t.TempDir(), "vmclock0"), os.DevNull, ""} {
 		t.Setenv(PathVariable, path)
 		m := open()
 		source, err := m.Status()
-		if off := err != nil; off != (source == Off) || !off && path != "" || off && (m.Generation() != 0 ||
-			!strings.HasPrefix(err.Error(), "vmclock: ") || !strings.Contains(err.Error(), cmp.Or(path, Device))) {
+		if off := err != nil; off != (source == Off) || !off && path != "" || off &&
+			(m.Generation() != 0 ||
+				!strings.HasPrefix(err.Error(), "vmclock: ") ||
+				!strings.Contains(err.Error(), cmp.Or(path, Device))) {
 			t.Errorf("%q: %v, %v, generation %d", path, source, err, m.Generation())
 		}
 	}

@@ -27,34 +27,49 @@ type advice struct {
 
 // advices has the first row that fits an error first: what is wrong in particular, then in general.
 var advices = []advice{
-	{is(lease.ErrNoStore), "traceflake lease create, if none ever was there; correct TRACEFLAKE_STORE, if it is elsewhere; " +
-		"if it was lost, see docs/operating.md, \"Changing the store\""},
+	{is(lease.ErrNoStore), "traceflake lease create, if none ever was there; correct " +
+		"TRACEFLAKE_STORE, if it is elsewhere; if it was lost, see docs/operating.md, \"Changing " +
+		"the store\""},
 	{is(lease.ErrRaising), "repeat traceflake lease raise, unless somebody is running it now"},
-	{is(lease.ErrMoved), "create another store, if this is a copy; if the original is gone for good, keep the processes away and run " +
-		"traceflake lease raise --moved-here"},
-	{is(lease.ErrReplaced), "restart the processes with the secret file of the store that is there now"},
-	{is(lease.ErrWrongSecret), "use the secret file of this store, or register a new secret: traceflake lease secret add"},
+	{is(lease.ErrMoved), "create another store, if this is a copy; if the original is gone for " +
+		"good, keep the processes away and run traceflake lease raise --moved-here"},
+	{is(lease.ErrReplaced),
+		"restart the processes with the secret file of the store that is there now"},
+	{is(lease.ErrWrongSecret),
+		"use the secret file of this store, or register a new secret: traceflake lease secret add"},
 	{is(lease.ErrClockAhead), "set this machine's clock"},
-	{is(randflake.ErrInvalidKeyring), "correct that line: 32 hex digits, as `traceflake lease create` writes them"},
-	{is(driver.ErrEdited), "put back what the object had, from a backup of it, and raise the store; or create another store " +
-		"and roll it out: docs/operating.md, \"Changing the store\""},
-	{is(lease.ErrSchemaVersion), "correct the address if another program keeps its data there, and change nothing of it; " +
-		"if a newer traceflake wrote it, install that version"},
+	{is(randflake.ErrInvalidKeyring),
+		"correct that line: 32 hex digits, as `traceflake lease create` writes them"},
+	{is(driver.ErrEdited), "put back what the object had, from a backup of it, and raise the " +
+		"store; or create another store and roll it out: docs/operating.md, \"Changing the " +
+		"store\""},
+	{is(lease.ErrSchemaVersion),
+		"correct the address if another program keeps its data there, and change nothing of it; " +
+			"if a newer traceflake wrote it, install that version"},
 	{is(driver.ErrUnknownScheme, lease.ErrInvalidRequest), "correct TRACEFLAKE_STORE"},
 
-	{is(syscall.EROFS), "the file system is read-only: mount it for writing, or choose a directory elsewhere"},
-	{said("the server is read-only"), "connect to the primary, with target_session_attrs=read-write in the URL, or let the role write"},
-	{is(syscall.ENOSPC, syscall.EDQUOT), "free some space on the disk; processes recover by themselves"},
-	{said("is a directory", "not a directory"), "correct the path: a file and a directory are mixed up"},
-	{is(fs.ErrPermission), "let the user of the services read and write there; nothing else is wrong with it"},
+	{is(syscall.EROFS),
+		"the file system is read-only: mount it for writing, or choose a directory elsewhere"},
+	{said("the server is read-only"), "connect to the primary, with " +
+		"target_session_attrs=read-write in the URL, or let the role write"},
+	{is(syscall.ENOSPC, syscall.EDQUOT),
+		"free some space on the disk; processes recover by themselves"},
+	{said("is a directory", "not a directory"),
+		"correct the path: a file and a directory are mixed up"},
+	{is(fs.ErrPermission),
+		"let the user of the services read and write there; nothing else is wrong with it"},
 	{is(fs.ErrNotExist), "correct the path, or create what the error names as missing"},
 
-	{said("server refused TLS", "first record does not look like a TLS", "server gave HTTP response to HTTPS", "reading server preface"),
-		"one side uses TLS and the other does not: correct the address (sslmode, etcds://, https://), or the server"},
-	{untrusted, "the certificate is not trusted: give the right authority (sslrootcert, ca=…), or correct the host name"},
+	{said("server refused TLS", "first record does not look like a TLS",
+		"server gave HTTP response to HTTPS", "reading server preface"),
+		"one side uses TLS and the other does not: correct the address (sslmode, etcds://, " +
+			"https://), or the server"},
+	{untrusted, "the certificate is not trusted: give the right authority (sslrootcert, ca=…), " +
+		"or correct the host name"},
 	{is(syscall.ECONNREFUSED), "nothing listens there: start the server, or correct host and port"},
 	{unknownHost, "correct the host name, or the DNS of this machine"},
-	{said("connection refused"), "nothing listens there: start the server, or correct host and port"},
+	{said("connection refused"),
+		"nothing listens there: start the server, or correct host and port"},
 	{said("no such host"), "correct the host name, or the DNS of this machine"},
 
 	{code(516, 192, 193, 194), "correct user and password in the address"},
@@ -62,12 +77,16 @@ var advices = []advice{
 	{code(81), "create the database, or correct it in the address"},
 	{code(60, 36), "traceflake clickhouse create; or correct the database in the address"},
 	{code(159, 160, 241), "the server is overloaded: try again"},
-	{said("is the exporter's", "another schema", "adopt it"), "traceflake clickhouse adopt prepare, which copies and drops nothing"},
-	{said("there is no table"), "traceflake clickhouse create; or correct the database in the address"},
+	{said("is the exporter's", "another schema", "adopt it"),
+		"traceflake clickhouse adopt prepare, which copies and drops nothing"},
+	{said("there is no table"),
+		"traceflake clickhouse create; or correct the database in the address"},
 
-	{said("locked by another process", "is locked"), "wait: another process holds it for a moment; if it lasts, look which one with lsof"},
+	{said("locked by another process", "is locked"),
+		"wait: another process holds it for a moment; if it lasts, look which one with lsof"},
 	{is(lease.ErrMisconfigured), "do what the error says"},
-	{is(context.DeadlineExceeded), "nothing answers there: start the server, or correct the address and look at firewalls between"},
+	{is(context.DeadlineExceeded), "nothing answers there: start the server, or correct the " +
+		"address and look at firewalls between"},
 }
 
 // advise returns what to do about an error.
@@ -83,14 +102,16 @@ func advise(err error) string {
 // is matches errors that wrap one of some.
 func is(targets ...error) func(error) bool {
 	return func(err error) bool {
-		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+		return slices.ContainsFunc(targets,
+			func(target error) bool { return errors.Is(err, target) })
 	}
 }
 
 // said matches errors of libraries that have no value for them.
 func said(texts ...string) func(error) bool {
 	return func(err error) bool {
-		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(err.Error(), text) })
+		return slices.ContainsFunc(texts,
+			func(text string) bool { return strings.Contains(err.Error(), text) })
 	}
 }
 

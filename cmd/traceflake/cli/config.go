@@ -27,12 +27,14 @@ type flags struct {
 
 // addStore adds the flag --store to a command, or to all commands below a group.
 func (f *flags) addStore(to *pflag.FlagSet, what string) {
-	to.StringVar(&f.store, "store", "", what+": "+strings.Join(driver.Schemes(), "…, ")+"… (default $TRACEFLAKE_STORE)")
+	to.StringVar(&f.store, "store", "", what+": "+strings.Join(driver.Schemes(), "…, ")+
+		"… (default $TRACEFLAKE_STORE)")
 }
 
 // addSecret adds the flag --secret-file to a command.
 func (f *flags) addSecret(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.secretFile, "secret-file", "", "secret file: one secret per line, the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
+	cmd.Flags().StringVar(&f.secretFile, "secret-file", "", "secret file: one secret per line, "+
+		"the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
 }
 
 // config is the environment, overridden by the flags.
@@ -74,7 +76,8 @@ func (f *flags) decoding(ctx context.Context, s driver.Store) (*randflake.Keyrin
 var (
 	errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
 	errNoStore  = errors.New("no store: give --store or set TRACEFLAKE_STORE")
-	errNoFile   = errors.New("there is no lease directory yet; the first process that uses it creates it, with a secret of its own")
+	errNoFile   = errors.New("there is no lease directory yet; the first process that uses it " +
+		"creates it, with a secret of its own")
 )
 
 // noStore replaces the advice of lease.ErrNoStore for a store that nobody needs to create.
@@ -101,7 +104,8 @@ func (f *flags) openStore() (driver.Store, error) {
 
 // withStore opens the store of the flags or the environment for one call, which may take as long as
 // timeout.
-func (f *flags) withStore(cmd *cobra.Command, timeout time.Duration, call func(context.Context, driver.Store) error) error {
+func (f *flags) withStore(cmd *cobra.Command, timeout time.Duration,
+	call func(context.Context, driver.Store) error) error {
 	s, err := f.openStore()
 	if err != nil {
 		return err
@@ -113,7 +117,8 @@ func (f *flags) withStore(cmd *cobra.Command, timeout time.Duration, call func(c
 }
 
 // withDescription is withStore for calls that need the store's description.
-func (f *flags) withDescription(cmd *cobra.Command, timeout time.Duration, call func(context.Context, driver.Store, lease.Description) error) error {
+func (f *flags) withDescription(cmd *cobra.Command, timeout time.Duration,
+	call func(context.Context, driver.Store, lease.Description) error) error {
 	return f.withStore(cmd, timeout, func(ctx context.Context, s driver.Store) error {
 		d, err := s.Describe(ctx)
 		if err != nil && !errors.Is(err, lease.ErrRaising) { // which raise finishes

@@ -36,15 +36,19 @@ uses it creates it: create is only needed for another block size or a longer TTL
 		RunE: c.run,
 	}
 	f.addSecret(cmd)
-	cmd.Flags().StringVar(&c.nodes, "nodes", "", "nodes of the store, FIRST+COUNT (default all, 0+131072)")
-	cmd.Flags().Uint32Var(&c.asked.BlockSize, "block-size", driver.DefaultBlockSize, "nodes in a block, a power of two; a process leases one block at a time")
-	durationFlag(cmd, &c.asked.LongestTTL, "longest-ttl", lease.DefaultTTL, "longest lease; after a restore from a backup nothing is granted for as long")
+	cmd.Flags().StringVar(&c.nodes, "nodes", "",
+		"nodes of the store, FIRST+COUNT (default all, 0+131072)")
+	cmd.Flags().Uint32Var(&c.asked.BlockSize, "block-size", driver.DefaultBlockSize,
+		"nodes in a block, a power of two; a process leases one block at a time")
+	durationFlag(cmd, &c.asked.LongestTTL, "longest-ttl", lease.DefaultTTL,
+		"longest lease; after a restore from a backup nothing is granted for as long")
 	return cmd
 }
 
 func (c *creation) run(cmd *cobra.Command, _ []string) error {
 	var rest string
-	if n, _ := fmt.Sscanf(c.nodes, "%d+%d%s", &c.asked.First, &c.asked.Nodes, &rest); c.nodes != "" && (n != 2 || c.asked.Nodes == 0) {
+	if n, _ := fmt.Sscanf(c.nodes, "%d+%d%s", &c.asked.First, &c.asked.Nodes,
+		&rest); c.nodes != "" && (n != 2 || c.asked.Nodes == 0) {
 		return fmt.Errorf("--nodes: %q is not FIRST+COUNT, such as 0+1024", c.nodes)
 	}
 	return c.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
@@ -56,9 +60,12 @@ func (c *creation) run(cmd *cobra.Command, _ []string) error {
 func (c *creation) check(settings setup.Config, embedded bool) error {
 	switch {
 	case embedded && settings.SecretFile != "":
-		return fmt.Errorf("%s has a secret of its own: leave out --secret-file and TRACEFLAKE_SECRET_FILE", settings.Address())
+		return fmt.Errorf(
+			"%s has a secret of its own: leave out --secret-file and TRACEFLAKE_SECRET_FILE",
+			settings.Address())
 	case !embedded && settings.SecretFile == "":
-		return errors.New("no secret file: name the file to which the new secret is written, with --secret-file or TRACEFLAKE_SECRET_FILE")
+		return errors.New("no secret file: name the file to which the new secret is written, " +
+			"with --secret-file or TRACEFLAKE_SECRET_FILE")
 	}
 	return nil
 }
@@ -74,7 +81,8 @@ func (c *creation) differs(cmd *cobra.Command, d lease.Description) error {
 		{"longest-ttl", c.asked.LongestTTL == d.LongestTTL},
 	} {
 		if given := cmd.Flags().Lookup(flag.name); given.Changed && !flag.same {
-			return fmt.Errorf("%w, with %s: --%s=%s cannot change that; leave it out, or create another store elsewhere",
+			return fmt.Errorf("%w, with %s: --%s=%s cannot change that; leave it out, or create "+
+				"another store elsewhere",
 				lease.ErrExists, summary(d), flag.name, given.Value)
 		}
 	}
@@ -128,15 +136,16 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Stor
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s %s: ID %s, %s\n", verb, settings.Address(), d.ID, summary(d))
 	if !embedded {
-		fmt.Fprintf(out, "for every process: its URL of the store in TRACEFLAKE_STORE, with its own user and password; "+
-			"in TRACEFLAKE_SECRET_FILE a copy of %s\n", settings.SecretFile)
+		fmt.Fprintf(out, "for every process: its URL of the store in TRACEFLAKE_STORE, with its "+
+			"own user and password; in TRACEFLAKE_SECRET_FILE a copy of %s\n", settings.SecretFile)
 	}
 	return nil
 }
 
 // summary describes what a store grants.
 func summary(d lease.Description) string {
-	return fmt.Sprintf("nodes %d to %d in blocks of %d, leases of up to %s", d.First, d.First+d.Nodes-1, d.BlockSize, shortly(d.LongestTTL))
+	return fmt.Sprintf("nodes %d to %d in blocks of %d, leases of up to %s", d.First,
+		d.First+d.Nodes-1, d.BlockSize, shortly(d.LongestTTL))
 }
 
 // describe returns the description of a new store, with the ID for which its secret was generated.

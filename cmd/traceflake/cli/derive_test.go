@@ -107,7 +107,8 @@ func TestRecipeForCI(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "bash", "-euc",
 		"export TRACEFLAKE_SECRET_FILE"+script+`echo "$TRACEPARENT $root"`)
 	cmd.Env = append(os.Environ(), asCommand+"=1", "PATH="+bin+":"+os.Getenv("PATH"),
-		"RUNNER_TEMP="+filepath.Dir(secret), "RUN_STARTED_AT=2026-11-23T06:00:00Z", "GITHUB_JOB=test",
+		"RUNNER_TEMP="+filepath.Dir(secret), "RUN_STARTED_AT=2026-11-23T06:00:00Z",
+		"GITHUB_JOB=test",
 		"GITHUB_REPOSITORY=shop", "GITHUB_RUN_ID=17", "GITHUB_RUN_ATTEMPT=1")
 	out, err := cmd.CombinedOutput()
 	// Those of the vectors "a run of a workflow" and "a job of the run".

@@ -26,7 +26,8 @@ type finding struct {
 
 // text is a finding as lines of text.
 func (f finding) text() string {
-	line := fmt.Sprintf("%-6s %-12s %s\n", map[bool]string{true: "ok", false: "WRONG"}[f.OK], f.Check, f.Found)
+	line := fmt.Sprintf("%-6s %-12s %s\n", map[bool]string{true: "ok", false: "WRONG"}[f.OK],
+		f.Check, f.Found)
 	if f.Fix != "" {
 		line += fmt.Sprintf("%-19s → %s\n", "", f.Fix)
 	}
@@ -62,7 +63,8 @@ With -o json each check is an object on a line of its own; fix is set if ok is f
 	}
 	f.addStore(d.cmd.Flags(), "store to check")
 	f.addSecret(d.cmd)
-	d.cmd.Flags().StringVar(&d.clickhouse.dsn, "dsn", "", "ClickHouse to check (default $"+clickhouseVar+")")
+	d.cmd.Flags().StringVar(&d.clickhouse.dsn, "dsn", "", "ClickHouse to check (default $"+
+		clickhouseVar+")")
 	d.output = outputFlag(d.cmd)
 	return d.cmd
 }
@@ -98,8 +100,8 @@ func (d *doctor) failed(check string, err error) { d.wrong(check, advise(err), "
 // checkTimeout limits each check.
 const checkTimeout = 5 * time.Second
 
-// within calls a check and returns its error, or that of the time limit: some clients obey a context
-// only between requests.
+// within calls a check and returns its error, or that of the time limit: some clients obey a
+// context only between requests.
 func within[T any](ctx context.Context, check func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -129,7 +131,8 @@ func within[T any](ctx context.Context, check func(context.Context) (T, error)) 
 // environment checks the settings, and with them the secret and the store.
 func (d *doctor) environment() {
 	if unknown := setup.Unknown(os.Environ()); len(unknown) > 0 {
-		d.wrong("environment", "correct the name; docs/configuration.md lists those that exist", "nothing reads %s", strings.Join(unknown, ", "))
+		d.wrong("environment", "correct the name; docs/configuration.md lists those that exist",
+			"nothing reads %s", strings.Join(unknown, ", "))
 	}
 	c, err := d.config()
 	if err == nil {
@@ -140,7 +143,8 @@ func (d *doctor) environment() {
 		d.wrong("environment", "correct the value", "%v", err)
 		return
 	case c.Store == "":
-		d.ok("environment", "zero configuration: no store, and so no leases; IDs are ordered and not guessable")
+		d.ok("environment",
+			"zero configuration: no store, and so no leases; IDs are ordered and not guessable")
 		return
 	}
 	d.ok("environment", "store %s", c.Address())

@@ -13,17 +13,19 @@ import (
 // spans checks the tables of spans.
 func (d *doctor) spans() {
 	err := d.clickhouse.with(func(db *sql.DB) error {
-		version, err := within(d.cmd.Context(), func(ctx context.Context) (version string, err error) {
-			err = db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
-			return version, err
-		})
+		version, err := within(d.cmd.Context(),
+			func(ctx context.Context) (version string, err error) {
+				err = db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
+				return version, err
+			})
 		if err != nil {
 			return err
 		}
 		d.ok("ClickHouse", "version %s", version)
-		status, err := within(d.cmd.Context(), func(ctx context.Context) (clickhouse.Status, error) {
-			return clickhouse.Adoption{}.Status(ctx, db)
-		})
+		status, err := within(d.cmd.Context(),
+			func(ctx context.Context) (clickhouse.Status, error) {
+				return clickhouse.Adoption{}.Status(ctx, db)
+			})
 		if err != nil {
 			return err
 		}
@@ -37,14 +39,16 @@ func (d *doctor) spans() {
 			d.table(t)
 		}
 		dear, err := within(d.cmd.Context(), func(ctx context.Context) (dear bool, err error) {
-			err = db.QueryRowContext(ctx, "SELECT getSetting('"+clickhouse.LookupSetting+"')").Scan(&dear)
+			err = db.QueryRowContext(ctx, "SELECT getSetting('"+clickhouse.LookupSetting+
+				"')").Scan(&dear)
 			return dear, err
 		})
 		if err != nil {
 			return err
 		}
 		if dear {
-			d.ok("lookups", "complete, but dearer than needed for users like this one: %s", clickhouse.LookupAdvice)
+			d.ok("lookups", "complete, but dearer than needed for users like this one: %s",
+				clickhouse.LookupAdvice)
 		}
 		d.adoption(status, !own.Overlay)
 		return nil
@@ -74,13 +78,17 @@ func (d *doctor) adoption(s clickhouse.Status, own bool) {
 	lookup := func(view string) bool { return strings.Contains(view, "_trace_id_ts") }
 	switch s.Phase {
 	case clickhouse.Preparing, clickhouse.Prepared, clickhouse.Finishing:
-		d.wrong("adoption", "traceflake clickhouse: "+s.Phase.Next(), "that of %s is %s", first.Table, s.Phase)
+		d.wrong("adoption", "traceflake clickhouse: "+s.Phase.Next(), "that of %s is %s",
+			first.Table, s.Phase)
 	case clickhouse.Swapped:
-		d.ok("adoption", "swapped; `traceflake clickhouse adopt finish` ends it when the old table is empty")
+		d.ok("adoption",
+			"swapped; `traceflake clickhouse adopt finish` ends it when the old table is empty")
 	default:
 		if own && !slices.ContainsFunc(first.Views, lookup) {
-			d.wrong("views", "traceflake clickhouse create, which creates what is missing and changes nothing else",
-				"no view with the name of the exporter's lookup table reads %s: tools do not find traces by ID", first.Table)
+			d.wrong("views", "traceflake clickhouse create, which creates what is missing and "+
+				"changes nothing else",
+				"no view with the name of the exporter's lookup table reads %s: tools do not "+
+					"find traces by ID", first.Table)
 		}
 	}
 }

@@ -34,7 +34,8 @@ func (d storeCheck) secret() *randflake.Codec {
 		return codec
 	}
 	if file == "" {
-		d.wrong("secret", "set "+setup.SecretFileVar+" to the file that `traceflake lease create` wrote", "no secret file")
+		d.wrong("secret", "set "+setup.SecretFileVar+
+			" to the file that `traceflake lease create` wrote", "no secret file")
 		return nil
 	}
 	k, err := setup.ReadKeyring(file)
@@ -43,7 +44,8 @@ func (d storeCheck) secret() *randflake.Codec {
 		return nil
 	}
 	if err := setup.CheckSecretFile(file); err != nil {
-		d.wrong("secret", "chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440", "%v", err)
+		d.wrong("secret", "chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440",
+			"%v", err)
 	} else {
 		d.ok("secret", "%s, secrets: %d; the first one is in use", file, len(k.Codecs()))
 	}
@@ -54,7 +56,8 @@ func (d storeCheck) secret() *randflake.Codec {
 func (d storeCheck) store(codec *randflake.Codec) {
 	about, err := within(d.cmd.Context(), d.Describe)
 	if errors.Is(noStore(d.Store, err), errNoFile) {
-		if err := driver.CheckRights(d.cmd.Context(), d.Store); err != nil && !errors.Is(err, driver.ErrRightsUnknown) {
+		if err := driver.CheckRights(d.cmd.Context(), d.Store); err != nil &&
+			!errors.Is(err, driver.ErrRightsUnknown) {
 			d.failed("store", err)
 			return
 		}
@@ -65,17 +68,21 @@ func (d storeCheck) store(codec *randflake.Codec) {
 		d.failed("store", err)
 		return
 	}
-	d.ok("store", "ID %s, created %s, %s", about.ID, about.Created.Format(time.DateOnly), summary(about))
+	d.ok("store", "ID %s, created %s, %s", about.ID, about.Created.Format(time.DateOnly),
+		summary(about))
 	if ttl := d.settings.TTL; ttl > about.LongestTTL {
-		d.wrong("TTL", "set "+setup.TTLVar+" to at most that, or create another store with --longest-ttl",
-			"%s=%s, and the store grants %s at most", setup.TTLVar, shortly(ttl), shortly(about.LongestTTL))
+		d.wrong("TTL", "set "+setup.TTLVar+
+			" to at most that, or create another store with --longest-ttl",
+			"%s=%s, and the store grants %s at most", setup.TTLVar, shortly(ttl),
+			shortly(about.LongestTTL))
 	}
 	switch {
 	case codec == nil:
 	case slices.Contains(about.Secrets, lease.Fingerprint(codec, about.ID)):
 		d.ok("its secret", "the one in use is registered")
 	default:
-		d.wrong("its secret", "use the secret file of this store, or register a new secret: traceflake lease secret add",
+		d.wrong("its secret", "use the secret file of this store, or register a new secret: "+
+			"traceflake lease secret add",
 			"the store does not know the secret in %s", d.settings.SecretFile)
 	}
 	d.rights()
@@ -110,7 +117,8 @@ func (d storeCheck) clock() {
 		d.ok("clock", "the store has no clock; check this machine's against NTP")
 	case ahead.Abs() > tolerated:
 		d.wrong("clock", "synchronize the clocks; a client more than a minute ahead gets no lease",
-			"this machine is %s %s the store", shortly(ahead.Abs()), map[bool]string{true: "ahead of", false: "behind"}[ahead > 0])
+			"this machine is %s %s the store", shortly(ahead.Abs()),
+			map[bool]string{true: "ahead of", false: "behind"}[ahead > 0])
 	default:
 		d.ok("clock", "agrees with the store's")
 	}
@@ -124,9 +132,11 @@ func (d storeCheck) leases(about lease.Description) {
 	case err != nil:
 		d.failed("leases", err)
 	case about.Raised.After(now()):
-		d.wrong("leases", "wait until then: processes recover by themselves", "nothing is granted before %s, to which the store was raised", rfc3339(about.Raised))
+		d.wrong("leases", "wait until then: processes recover by themselves",
+			"nothing is granted before %s, to which the store was raised", rfc3339(about.Raised))
 	case (all-held)*10 < all:
-		d.wrong("leases", "look for crash loops in `traceflake lease list`; or shorten the TTL, or create a store with smaller blocks", "%s", count)
+		d.wrong("leases", "look for crash loops in `traceflake lease list`; or shorten the TTL, "+
+			"or create a store with smaller blocks", "%s", count)
 	default:
 		d.ok("leases", "%s", count)
 	}

@@ -50,8 +50,10 @@ func TestAdvice(t *testing.T) {
 		{errors.New("x509: certificate signed by unknown authority"), "not trusted"},
 		{refused, "nothing listens there"},
 		{&net.DNSError{Err: "no such host", IsNotFound: true}, "correct the host name"},
-		{fmt.Errorf("%w (transport: connection refused)", context.DeadlineExceeded), "nothing listens there"},
-		{fmt.Errorf("%w (transport: no such host)", context.DeadlineExceeded), "correct the host name"},
+		{fmt.Errorf("%w (transport: connection refused)", context.DeadlineExceeded),
+			"nothing listens there"},
+		{fmt.Errorf("%w (transport: no such host)", context.DeadlineExceeded),
+			"correct the host name"},
 		{&chgo.Exception{Code: 516}, "user and password"},
 		{&chgo.Exception{Code: 497}, "grant"},
 		{&chgo.Exception{Code: 81}, "create the database"},
@@ -89,7 +91,8 @@ func TestDoctorEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true"} {
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a",
+		"AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(name, value)
 	}
 	at, secret := silent.Addr().String(), write(t, "secret", secretA)
@@ -106,7 +109,8 @@ func TestDoctorEnds(t *testing.T) {
 		all.Go(func() {
 			began := time.Now()
 			r := command(t, "", append([]string{"doctor"}, args...)...)
-			if took := time.Since(began); r.code != 1 || took > checkTimeout+3*time.Second || !strings.Contains(r.out, "nothing answers there") {
+			if took := time.Since(began); r.code != 1 || took > checkTimeout+3*time.Second ||
+				!strings.Contains(r.out, "nothing answers there") {
 				t.Errorf("%q: code %d after %s\n%s%s", args, r.code, took, r.out, r.errOut)
 			}
 		})
@@ -117,7 +121,8 @@ func TestDoctorEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, store := range []string{"etcd://" + at, "postgres://u:p@" + at + "/db"} {
-		command(t, "", "doctor", "--store", store, "--secret-file", secret).want(t, 1, "connection refused", "")
+		command(t, "", "doctor", "--store", store, "--secret-file", secret).want(t, 1,
+			"connection refused", "")
 	}
 }
 
@@ -142,5 +147,6 @@ func TestDoctorIsNotGreen(t *testing.T) {
 	command(t, "", "doctor").want(t, 1, "TRACEFLAKE_TTL=1h, and the store grants 10m at most", "")
 	t.Setenv(setup.TTLVar, "")
 	t.Setenv("TRACEFLAKE_SECRETFILE", "x")
-	command(t, "", "doctor").want(t, 1, "TRACEFLAKE_SECRETFILE (did you mean TRACEFLAKE_SECRET_FILE?)", "has no effect")
+	command(t, "", "doctor").want(t, 1,
+		"TRACEFLAKE_SECRETFILE (did you mean TRACEFLAKE_SECRET_FILE?)", "has no effect")
 }

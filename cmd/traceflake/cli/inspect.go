@@ -64,11 +64,13 @@ role in a header or a record:
 			if err != nil {
 				return err
 			}
-			in := inspection{output: *output, now: time.Now(), store: s, blocks: map[uint32]lease.Grant{}}
+			in := inspection{output: *output, now: time.Now(), store: s,
+				blocks: map[uint32]lease.Grant{}}
 			if keyring == nil && s != nil {
 				keyring = in.ownKeyring(cmd, f)
 			}
-			in.identifier = identify.Identifier{Keyring: keyring, Now: in.now, Snowflake: layout.Layout}
+			in.identifier = identify.Identifier{Keyring: keyring, Now: in.now,
+				Snowflake: layout.Layout}
 			return in.all(cmd, args)
 		},
 	}
@@ -109,10 +111,11 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 		found, problem := in.identifier.Line(text)
 		for _, id := range found {
 			in.addLease(cmd, id.Decoded)
-			err = errors.Join(err, show(cmd, in.output, func() string { return in.row(id) }, struct {
-				Line int `json:"line,omitempty"`
-				identify.Found
-			}{number, id}))
+			err = errors.Join(err,
+				show(cmd, in.output, func() string { return in.row(id) }, struct {
+					Line int `json:"line,omitempty"`
+					identify.Found
+				}{number, id}))
 		}
 		return problem, err
 	})

@@ -15,9 +15,11 @@ func TestInspectWithSilentStore(t *testing.T) {
 	}
 	defer listener.Close()
 	secret := write(t, "secret", secretA)
-	for _, store := range []string{"postgres://" + listener.Addr().String() + "/db", "etcd://" + listener.Addr().String()} {
+	for _, store := range []string{"postgres://" + listener.Addr().String() + "/db",
+		"etcd://" + listener.Addr().String()} {
 		start := time.Now()
-		r := command(t, "", "inspect", "--store", store, "--secret-file", secret, made(t, secret, 1)[0])
+		r := command(t, "", "inspect", "--store", store, "--secret-file", secret,
+			made(t, secret, 1)[0])
 		r.want(t, 0, "halves agree", "leases are not shown: ")
 		if took := time.Since(start); took > storeTimeout/2 {
 			t.Errorf("%s: %s", store, took)
@@ -25,7 +27,8 @@ func TestInspectWithSilentStore(t *testing.T) {
 	}
 }
 
-// Without the lease directory, whose secret decodes IDs, they are shown as they are without a secret.
+// Without the lease directory, whose secret decodes IDs, they are shown as they are without a
+// secret.
 func TestInspectWithoutLeaseFile(t *testing.T) {
 	store := "file:" + filepath.Join(t.TempDir(), "none.db")
 	r := command(t, "", "inspect", "--store", store, "16c6e867fa0000050123456789abcdef")

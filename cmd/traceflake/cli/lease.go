@@ -25,7 +25,8 @@ once; no other command creates anything. list and show write nothing.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease list --store file:/var/lib/traceflake/leases
   traceflake lease raise --store postgres://db/traceflake`,
-	}, leaseCreateCommand(f), leaseListCommand(f), leaseShowCommand(f), leaseSecretCommand(f), leaseRaiseCommand(f))
+	}, leaseCreateCommand(f), leaseListCommand(f), leaseShowCommand(f), leaseSecretCommand(f),
+		leaseRaiseCommand(f))
 	f.addStore(cmd.PersistentFlags(), "store of the leases")
 	return cmd
 }
@@ -46,33 +47,37 @@ With -o json each block is an object on a line of its own:
 	output := outputFlag(cmd)
 	cmd.Flags().BoolVar(&held, "held", false, "only blocks that are taken now")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return f.withDescription(cmd, storeTimeout, func(ctx context.Context, s driver.Store, d lease.Description) error {
-			blocks, err := s.List(ctx)
-			if err != nil {
-				return err
-			}
-			taken := taken(blocks)
-			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: %d of %d blocks are taken; %d were ever granted or raised\n",
-				len(taken), driver.RangeOf(d).Blocks(), len(blocks))
-			if held {
-				blocks = taken
-			}
-			return writeBlocks(cmd, *output, blocks)
-		})
+		return f.withDescription(cmd, storeTimeout,
+			func(ctx context.Context, s driver.Store, d lease.Description) error {
+				blocks, err := s.List(ctx)
+				if err != nil {
+					return err
+				}
+				taken := taken(blocks)
+				fmt.Fprintf(cmd.ErrOrStderr(),
+					"traceflake: %d of %d blocks are taken; %d were ever granted or raised\n",
+					len(taken), driver.RangeOf(d).Blocks(), len(blocks))
+				if held {
+					blocks = taken
+				}
+				return writeBlocks(cmd, *output, blocks)
+			})
 	}
 	return cmd
 }
 
 // taken returns the blocks that no process can get now.
 func taken(blocks []lease.Grant) []lease.Grant {
-	return slices.DeleteFunc(slices.Clone(blocks), func(b lease.Grant) bool { return driver.Block(b).Free(time.Now()) })
+	return slices.DeleteFunc(slices.Clone(blocks),
+		func(b lease.Grant) bool { return driver.Block(b).Free(time.Now()) })
 }
 
 func leaseShowCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "show NODE",
-		Short:   "Show the block that a node belongs to",
-		Long:    "show reads the block that a node belongs to, and writes nothing. Its JSON is that of \"lease list\".",
+		Use:   "show NODE",
+		Short: "Show the block that a node belongs to",
+		Long: "show reads the block that a node belongs to, and writes nothing. Its JSON is " +
+			"that of \"lease list\".",
 		Example: `  traceflake lease show 4711 --store file:/var/lib/traceflake/leases`,
 		Args:    cobra.ExactArgs(1),
 	}
@@ -140,7 +145,8 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant) error 
 				Owner   string    `json:"owner,omitempty"`
 				Version uint64    `json:"version"`
 				Free    bool      `json:"free"`
-			}{b.Node, b.Nodes, b.Start.UTC(), b.End.UTC(), b.Nonce, b.Owner, b.Version, driver.Block(b).Free(time.Now())})
+			}{b.Node, b.Nodes, b.Start.UTC(), b.End.UTC(), b.Nonce, b.Owner, b.Version,
+				driver.Block(b).Free(time.Now())})
 			if err != nil {
 				return err
 			}
@@ -153,13 +159,15 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant) error 
 	}
 	for len(blocks) > 0 {
 		first, start, n := blocks[0], "-", 1
-		for n < len(blocks) && alike(first, blocks[n]) && blocks[n].Node == blocks[n-1].Node+first.Nodes {
+		for n < len(blocks) && alike(first, blocks[n]) &&
+			blocks[n].Node == blocks[n-1].Node+first.Nodes {
 			n++
 		}
 		if !first.Start.IsZero() {
 			start = rfc3339(first.Start)
 		}
-		fmt.Fprintf(w, "%d-%d\t%d\t%s\t%d\t%s\n", first.Node, blocks[n-1].Node+first.Nodes-1, n, start, first.Version, state(first, time.Now()))
+		fmt.Fprintf(w, "%d-%d\t%d\t%s\t%d\t%s\n", first.Node, blocks[n-1].Node+first.Nodes-1, n,
+			start, first.Version, state(first, time.Now()))
 		blocks = blocks[n:]
 	}
 	return w.Flush()

@@ -44,11 +44,14 @@ func TestCommandsCreateNoStore(t *testing.T) {
 	for _, args := range [][]string{
 		{"lease", "list"}, {"lease", "show", "8"}, {"lease", "raise", "--yes"}, {"lease", "raise"},
 		{"lease", "secret", "add", filepath.Join(t.TempDir(), "next")},
-		{"verify", "1950fb0f8880000086cdcca4ab608495"}, {"inspect", "1950fb0f8880000086cdcca4ab608495"},
+		{"verify", "1950fb0f8880000086cdcca4ab608495"},
+		{"inspect", "1950fb0f8880000086cdcca4ab608495"},
 	} {
 		r := command(t, "", append(args, "--store", "file:"+path)...)
 		decodes := args[0] == "inspect" // what can be read without a secret
-		if (r.code == 0) != decodes || !strings.Contains(r.errOut, "the first process that uses it creates it") || strings.Contains(r.errOut, "lease create") {
+		if (r.code == 0) != decodes ||
+			!strings.Contains(r.errOut, "the first process that uses it creates it") ||
+			strings.Contains(r.errOut, "lease create") {
 			t.Errorf("%q: exit code %d, %s", args, r.code, r.errOut)
 		}
 		if _, err := os.Stat(path); err == nil {
@@ -56,11 +59,13 @@ func TestCommandsCreateNoStore(t *testing.T) {
 		}
 	}
 	create := []string{"lease", "create", "--store", "file:" + path, "--block-size", "16"}
-	command(t, "", append(create, "--secret-file", write(t, "secret", secretA))...).want(t, 2, "", "has a secret of its own")
+	command(t, "", append(create, "--secret-file", write(t, "secret", secretA))...).want(t, 2, "",
+		"has a secret of its own")
 	for range 2 {
 		command(t, "", create...).want(t, 0, "in blocks of 16", "")
 	}
-	command(t, "", "lease", "create", "--store", "file:"+path, "--block-size", "4").want(t, 2, "", "in blocks of 16, leases of up to 10m: --block-size=4 cannot")
+	command(t, "", "lease", "create", "--store", "file:"+path, "--block-size", "4").want(t, 2, "",
+		"in blocks of 16, leases of up to 10m: --block-size=4 cannot")
 }
 
 // Commands that read write nothing: the file has the same bytes, and a process that holds a lease
@@ -68,8 +73,10 @@ func TestCommandsCreateNoStore(t *testing.T) {
 func TestReadingWritesNothing(t *testing.T) {
 	store, s := directory(t)
 	t.Setenv(setup.StoreVar, store)
-	command(t, "", "lease", "list").want(t, 0, "", "0 of 16384 blocks are taken; 0 were ever granted")
-	r := lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: 5 * time.Minute, Owner: "checkout-7"}
+	command(t, "", "lease", "list").want(t, 0, "",
+		"0 of 16384 blocks are taken; 0 were ever granted")
+	r := lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: 5 * time.Minute,
+		Owner: "checkout-7"}
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -96,14 +103,20 @@ func TestReadingWritesNothing(t *testing.T) {
 		return all
 	}
 	before, held := content(), "held by checkout-7 until "+g.End.UTC().Format(time.RFC3339)
-	command(t, "", "lease", "list").want(t, 0, held, "1 of 16384 blocks are taken; 1 were ever granted")
-	command(t, "", "lease", "list", "-o", "json").want(t, 0, `"nonce":"`+r.Nonce+`","owner":"checkout-7"`, "blocks are taken")
+	command(t, "", "lease", "list").want(t, 0, held,
+		"1 of 16384 blocks are taken; 1 were ever granted")
+	command(t, "", "lease", "list", "-o", "json").want(t, 0, `"nonce":"`+r.Nonce+
+		`","owner":"checkout-7"`, "blocks are taken")
 	command(t, "", "lease", "show", fmt.Sprint(g.Node+3)).want(t, 0, held, "")
-	command(t, "", "lease", "show", fmt.Sprint(g.Node^8)).want(t, 1, "", fmt.Sprintf("node %d was never granted", g.Node^8))
+	command(t, "", "lease", "show", fmt.Sprint(g.Node^8)).want(t, 1, "",
+		fmt.Sprintf("node %d was never granted", g.Node^8))
 	command(t, "", "lease", "show", "131072").want(t, 2, "", "is not a node from 0 to 131071")
-	command(t, "", "lease", "raise").want(t, 2, "would be granted", "nothing was written: if this is what you want, run the same command with --yes")
-	command(t, "", "inspect", "--secret-file", secret, spanOn(g.Node+5)).want(t, 0, fmt.Sprintf("lease now block %d+8, held by checkout-7 until ", g.Node), "")
-	command(t, "", "inspect", "--secret-file", secret, spanOn(g.Node^8)).want(t, 0, "lease now never granted", "")
+	command(t, "", "lease", "raise").want(t, 2, "would be granted",
+		"nothing was written: if this is what you want, run the same command with --yes")
+	command(t, "", "inspect", "--secret-file", secret, spanOn(g.Node+5)).want(t, 0,
+		fmt.Sprintf("lease now block %d+8, held by checkout-7 until ", g.Node), "")
+	command(t, "", "inspect", "--secret-file", secret, spanOn(g.Node^8)).want(t, 0,
+		"lease now never granted", "")
 	command(t, "", "verify", "1950fb0f8880000086cdcca4ab608495").want(t, 1, something, "")
 	if content() != before {
 		t.Fatal("a command that reads wrote to the store")
@@ -116,7 +129,8 @@ func TestReadingWritesNothing(t *testing.T) {
 	if err := s.Release(t.Context(), g, r.Nonce, g.End.Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	command(t, "", "lease", "list", "--held").want(t, 0, "without an owner, free from ", "1 of 16384 blocks are taken")
+	command(t, "", "lease", "list", "--held").want(t, 0, "without an owner, free from ",
+		"1 of 16384 blocks are taken")
 }
 
 // Neighbours that differ only in their nodes are one row.
@@ -124,7 +138,8 @@ func TestRowsOfBlocks(t *testing.T) {
 	var blocks []lease.Grant
 	end := time.Now().Add(time.Hour)
 	for i, node := range []uint32{0, 8, 24, 32, 40} {
-		blocks = append(blocks, lease.Grant{Lease: randflake.Lease{Node: node, Nodes: 8, End: end}, Version: 1})
+		blocks = append(blocks,
+			lease.Grant{Lease: randflake.Lease{Node: node, Nodes: 8, End: end}, Version: 1})
 		if i > 2 {
 			blocks[i].Nonce, blocks[i].Owner = lease.NewNonce(), fmt.Sprint("pod-", i)
 		}
@@ -132,7 +147,10 @@ func TestRowsOfBlocks(t *testing.T) {
 	var out bytes.Buffer
 	cmd := new(cobra.Command)
 	cmd.SetOut(&out)
-	if err := writeBlocks(cmd, "text", blocks); err != nil || !regexp.MustCompile(`\n0-15 +2 .*\n24-31 +1 .*\n32-39 +1 .* pod-3 .*\n40-47 +1 .* pod-4 .*\n$`).MatchString(out.String()) {
+	if err := writeBlocks(cmd, "text", blocks); err != nil ||
+		!regexp.MustCompile(
+			`\n0-15 +2 .*\n24-31 +1 .*\n32-39 +1 .* pod-3 .*\n40-47 +1 .* pod-4 .*\n$`).MatchString(
+			out.String()) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }
@@ -142,7 +160,8 @@ var servers = map[string]*leasetest.Server{}
 
 func init() {
 	driver.Register("test", func(url string) (driver.Store, error) {
-		return driver.New(servers[strings.TrimPrefix(url, "test:")], driver.Layout{Name: "test", BlocksPerPage: 1024})
+		return driver.New(servers[strings.TrimPrefix(url, "test:")],
+			driver.Layout{Name: "test", BlocksPerPage: 1024})
 	})
 }
 
@@ -179,15 +198,20 @@ func TestCreate(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	command(t, "", "lease", "create").want(t, 2, "", "no store")
 	command(t, "", "lease", "create", "--store", url).want(t, 2, "", "no secret file")
-	command(t, "", "lease", "list", "--store", url).want(t, 2, "", "create it once with `traceflake lease create`")
+	command(t, "", "lease", "list", "--store", url).want(t, 2, "",
+		"create it once with `traceflake lease create`")
 	r := command(t, "", "new", "--store", url, "--secret-file", write(t, "any", secretA))
-	if r.want(t, 2, "", "no lease store here"); strings.Contains(r.errOut, "no leased node") { // it starts only with a store
+	// it starts only with a store
+	if r.want(t, 2, "", "no lease store here"); strings.Contains(r.errOut, "no leased node") {
 		t.Errorf("new without a store: %s", r.errOut)
 	}
-	create := []string{"lease", "create", "--store", url, "--secret-file", secret, "--block-size", "16", "--longest-ttl", "1h"}
-	command(t, "", create...).want(t, 0, "nodes 0 to 131071 in blocks of 16, leases of up to 1h", "")
+	create := []string{"lease", "create", "--store", url, "--secret-file", secret, "--block-size",
+		"16", "--longest-ttl", "1h"}
+	command(t, "", create...).want(t, 0, "nodes 0 to 131071 in blocks of 16, leases of up to 1h",
+		"")
 	d := described(t, url)
-	if want := lease.Fingerprint(keyring(t, secret).Codec(), d.ID); !slices.Equal(d.Secrets, []string{want}) || !d.Raised.IsZero() {
+	if want := lease.Fingerprint(keyring(t, secret).Codec(), d.ID); !slices.Equal(d.Secrets,
+		[]string{want}) || !d.Raised.IsZero() {
 		t.Errorf("described as %+v, want the secret %s", d, want)
 	}
 	if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o600 {
@@ -198,26 +222,36 @@ func TestCreate(t *testing.T) {
 		t.Errorf("created again: %+v", again)
 	}
 	// What the store cannot become is refused.
-	for _, flag := range [][]string{{"--block-size", "4"}, {"--longest-ttl", "2h"}, {"--nodes", "0+1024"}} {
-		command(t, "", append(create[:6:6], flag...)...).want(t, 2, "", flag[0]+"="+flag[1]+" cannot change that")
+	for _, flag := range [][]string{{"--block-size", "4"}, {"--longest-ttl", "2h"},
+		{"--nodes", "0+1024"}} {
+		command(t, "", append(create[:6:6], flag...)...).want(t, 2, "", flag[0]+"="+flag[1]+
+			" cannot change that")
 	}
-	command(t, "", create[:6]...).want(t, 0, "for every process: its URL of the store in TRACEFLAKE_STORE", "")
-	command(t, "", "lease", "create", "--store", url, "--secret-file", write(t, "other", secretA)).want(t, 2, "", "its secret is not in ")
+	command(t, "", create[:6]...).want(t, 0,
+		"for every process: its URL of the store in TRACEFLAKE_STORE", "")
+	command(t, "", "lease", "create", "--store", url, "--secret-file",
+		write(t, "other", secretA)).want(t, 2, "", "its secret is not in ")
 	missing := filepath.Join(t.TempDir(), "missing")
-	command(t, "", "lease", "create", "--store", url, "--secret-file", missing).want(t, 2, "", "give the secret file of that store")
+	command(t, "", "lease", "create", "--store", url, "--secret-file", missing).want(t, 2, "",
+		"give the secret file of that store")
 	for _, name := range []string{missing, missing + unfinished} {
 		if _, err := os.Stat(name); err == nil {
 			t.Errorf("%s was written for a store that has another secret", name)
 		}
 	}
 	// IDs under another secret are refused by name.
-	command(t, "", "new", "--store", url, "--secret-file", write(t, "other", secretA)).want(t, 2, "", "belongs to another secret")
-	if r := command(t, "", "new", "--store", url, "--secret-file", secret); r.code != 0 { // a late report of the run above may be in its errors
+	command(t, "", "new", "--store", url, "--secret-file", write(t, "other", secretA)).want(t, 2,
+		"", "belongs to another secret")
+	// a late report of the run above may be in its errors
+	if r := command(t, "", "new", "--store", url, "--secret-file", secret); r.code != 0 {
 		t.Errorf("%+v", r)
 	}
-	for _, bad := range [][]string{{"--nodes", "8"}, {"--nodes", "0+0"}, {"--nodes", "0+8x"}, {"--nodes", "4+8"}, {"--block-size", "3"}, {"--longest-ttl", "48h"}} {
+	for _, bad := range [][]string{{"--nodes", "8"}, {"--nodes", "0+0"}, {"--nodes", "0+8x"},
+		{"--nodes", "4+8"}, {"--block-size", "3"}, {"--longest-ttl", "48h"}} {
 		other, _ := newServer(t, time.Now)
-		r := command(t, "", append([]string{"lease", "create", "--store", other, "--secret-file", filepath.Join(t.TempDir(), "s")}, bad...)...)
+		r := command(t, "",
+			append([]string{"lease", "create", "--store", other, "--secret-file",
+				filepath.Join(t.TempDir(), "s")}, bad...)...)
 		if r.code != 2 || strings.Contains(r.out, "created") {
 			t.Errorf("%q: %+v", bad, r)
 		}
@@ -245,11 +279,13 @@ func TestCreateInterrupted(t *testing.T) {
 		done := code == 0
 		if !done {
 			if _, err := os.Stat(secret); err == nil {
-				t.Fatalf("stopped at write %d: the secret has its name before the store has it", stop)
+				t.Fatalf("stopped at write %d: the secret has its name before the store has it",
+					stop)
 			}
 			command(t, "", args...).want(t, 0, "ID ", "")
 		}
-		if d := described(t, url); !slices.Contains(d.Secrets, lease.Fingerprint(keyring(t, secret).Codec(), d.ID)) {
+		if d := described(t, url); !slices.Contains(d.Secrets,
+			lease.Fingerprint(keyring(t, secret).Codec(), d.ID)) {
 			t.Fatalf("stopped at write %d: the store has another secret than the file", stop)
 		}
 		command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 0, something, "")
@@ -267,7 +303,8 @@ func TestOneSecretForEachStore(t *testing.T) {
 		servers[name].Accepts = func(string, bool) bool { return false }
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if run(ctx, append([]string{"lease"}, args...), strings.NewReader(""), io.Discard, io.Discard) == 0 {
+		if run(ctx, append([]string{"lease"}, args...), strings.NewReader(""), io.Discard,
+			io.Discard) == 0 {
 			t.Fatal("it was not interrupted")
 		}
 		servers[name].Accepts = nil
@@ -289,9 +326,11 @@ func TestOneSecretForEachStore(t *testing.T) {
 	interrupted(first, "secret", "add", next, "--store", first)
 	create(other, next).want(t, 2, "", "has the secret of another store")
 	create(other, filepath.Join(dir, "own")).want(t, 0, "created", "")
-	command(t, "", "lease", "secret", "add", next, "--store", other).want(t, 2, "", "has the secret of another store")
+	command(t, "", "lease", "secret", "add", next, "--store", other).want(t, 2, "",
+		"has the secret of another store")
 	command(t, "", "lease", "secret", "add", next, "--store", first).want(t, 0, "registered", "")
-	if text, err := os.ReadFile(secret); err != nil || !strings.Contains(string(text), "# lease store "+described(t, first).ID+"\n") {
+	if text, err := os.ReadFile(secret); err != nil ||
+		!strings.Contains(string(text), "# lease store "+described(t, first).ID+"\n") {
 		t.Errorf("the file does not say whose secret it has: %v", err)
 	}
 
@@ -305,7 +344,9 @@ func TestOneSecretForEachStore(t *testing.T) {
 		}
 		for i, url := range urls {
 			all.Go(func() {
-				codes[i] = run(t.Context(), []string{"lease", "create", "--store", url, "--secret-file", file}, strings.NewReader(""), io.Discard, io.Discard)
+				codes[i] = run(t.Context(),
+					[]string{"lease", "create", "--store", url, "--secret-file", file},
+					strings.NewReader(""), io.Discard, io.Discard)
 			})
 		}
 		all.Wait()
@@ -320,13 +361,16 @@ func TestMovedHere(t *testing.T) {
 	url, s := newServer(t, time.Now)
 	secret := filepath.Join(t.TempDir(), "secret")
 	s.Place = "here"
-	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, "created", "")
+	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, "created",
+		"")
 	s.Place = "elsewhere"
 	raise := []string{"lease", "raise", "--store", url}
 	command(t, "", append(raise, "--yes")...).want(t, 2, "", "raise --moved-here")
-	command(t, "", "doctor", "--store", url, "--secret-file", secret).want(t, 1, "traceflake lease raise --moved-here", "")
+	command(t, "", "doctor", "--store", url, "--secret-file", secret).want(t, 1,
+		"traceflake lease raise --moved-here", "")
 	command(t, "", append(raise, "--moved-here")...).want(t, 2, "now is", "nothing was written")
-	command(t, "", append(raise, "--moved-here", "--yes")...).want(t, 0, "raised: nothing before", "")
+	command(t, "", append(raise, "--moved-here", "--yes")...).want(t, 0, "raised: nothing before",
+		"")
 	command(t, "", append(raise, "--yes")...).want(t, 0, "raised: nothing before", "")
 }
 
@@ -336,11 +380,13 @@ func TestNoHardLinks(t *testing.T) {
 	link = func(string, string) error { return errors.ErrUnsupported }
 	url, _ := newServer(t, time.Now)
 	secret := filepath.Join(t.TempDir(), "secret")
-	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, "created", "")
+	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, "created",
+		"")
 	if _, err := os.Stat(secret + unfinished); err == nil {
 		t.Error("the secret has its other name, too")
 	}
-	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, "the store exists", "")
+	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0,
+		"the store exists", "")
 }
 
 // A secret is rotated without a new store.
@@ -348,10 +394,13 @@ func TestSecretAdd(t *testing.T) {
 	url, _ := newServer(t, time.Now)
 	dir := t.TempDir()
 	first, next := filepath.Join(dir, "secret"), filepath.Join(dir, "next")
-	command(t, "", "lease", "create", "--store", url, "--secret-file", first).want(t, 0, something, "")
-	command(t, "", "lease", "secret", "add", first+"x/next", "--store", url).want(t, 2, "", "secret: ")
+	command(t, "", "lease", "create", "--store", url, "--secret-file", first).want(t, 0, something,
+		"")
+	command(t, "", "lease", "secret", "add", first+"x/next", "--store", url).want(t, 2, "",
+		"secret: ")
 	for range 2 { // the second time nothing changes
-		command(t, "", "lease", "secret", "add", next, "--store", url).want(t, 0, "registered the secret in "+next, "")
+		command(t, "", "lease", "secret", "add", next, "--store", url).want(t, 0,
+			"registered the secret in "+next, "")
 	}
 	if d := described(t, url); len(d.Secrets) != 2 {
 		t.Errorf("registered: %q", d.Secrets)
@@ -359,29 +408,38 @@ func TestSecretAdd(t *testing.T) {
 	for _, secret := range []string{first, next} {
 		command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 0, something, "")
 	}
-	command(t, "", "lease", "secret", "add", write(t, "old", secretA), "--store", url).want(t, 2, "", "its secret may belong to another store")
+	command(t, "", "lease", "secret", "add", write(t, "old", secretA), "--store", url).want(t, 2,
+		"", "its secret may belong to another store")
 }
 
-// The operator's clock is wrong by hours: a raise takes the store's, and says so. Repeated, it is the
-// same raise.
+// The operator's clock is wrong by hours: a raise takes the store's, and says so. Repeated, it is
+// the same raise.
 func TestRaise(t *testing.T) {
 	defer func() { now = time.Now }()
-	for ttl, wrong := range map[time.Duration]time.Duration{10 * time.Minute: -3 * time.Hour, 24 * time.Hour: 3 * time.Hour} {
+	for ttl, wrong := range map[time.Duration]time.Duration{10 * time.Minute: -3 * time.Hour,
+		24 * time.Hour: 3 * time.Hour} {
 		now = func() time.Time { return time.Now().Add(wrong) }
 		var later time.Duration
 		url, _ := newServer(t, func() time.Time { return time.Now().Add(later) })
 		secret := filepath.Join(t.TempDir(), "secret")
-		command(t, "", "lease", "raise", "--yes", "--store", url).want(t, 2, "", "no lease store here")
-		command(t, "", "lease", "create", "--store", url, "--secret-file", secret, "--longest-ttl", ttl.String()).want(t, 0, something, "")
+		command(t, "", "lease", "raise", "--yes", "--store", url).want(t, 2, "",
+			"no lease store here")
+		command(t, "", "lease", "create", "--store", url, "--secret-file", secret, "--longest-ttl",
+			ttl.String()).want(t, 0, something, "")
 		s := opened(t, url)
-		g, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
+		g, err := s.Acquire(t.Context(),
+			lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
-		command(t, "", "lease", "raise", "--store", url).want(t, 2, "current leases that could not be renewed any more: 1", "--yes")
+		command(t, "", "lease", "raise", "--store", url).want(t, 2,
+			"current leases that could not be renewed any more: 1", "--yes")
 		least := time.Now().Add(ttl + lease.MaxClockAhead).Truncate(time.Second)
-		command(t, "", "lease", "raise", "--yes", "--store", url).want(t, 0, "by the store's clock", "")
-		if _, err := s.Renew(t.Context(), g, lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); !errors.Is(err, lease.ErrLost) {
+		command(t, "", "lease", "raise", "--yes", "--store", url).want(t, 0, "by the store's clock",
+			"")
+		if _, err := s.Renew(t.Context(), g,
+			lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); !errors.Is(
+			err, lease.ErrLost) {
 			t.Errorf("renewed after the raise: %v", err)
 		}
 		blocks, err := s.List(t.Context())
@@ -391,7 +449,8 @@ func TestRaise(t *testing.T) {
 		end := blocks[0].End
 		for _, b := range blocks {
 			if b.End.Before(least) || b.End.After(least.Add(3*time.Minute)) {
-				t.Fatalf("TTL %s, clock wrong by %s: raised to %s, want %s", ttl, wrong, b.End, least)
+				t.Fatalf("TTL %s, clock wrong by %s: raised to %s, want %s", ttl, wrong, b.End,
+					least)
 			}
 		}
 		later = 2 * time.Second
@@ -399,12 +458,15 @@ func TestRaise(t *testing.T) {
 		if again, err := s.List(t.Context()); err != nil || !slices.Equal(again, blocks) {
 			t.Errorf("a repeated raise changed the blocks: %v", err)
 		}
-		command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 2, "", "no leased node")
-		command(t, "", "lease", "raise", "--store", url).want(t, 2, "current leases that could not be renewed any more: 0", "--yes")
+		command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 2, "",
+			"no leased node")
+		command(t, "", "lease", "raise", "--store", url).want(t, 2,
+			"current leases that could not be renewed any more: 0", "--yes")
 		list := command(t, "", "lease", "list", "--store", url)
 		list.want(t, 0, "raised, free from "+rfc3339(end), "16384 of 16384 blocks are taken")
 		if n := len(lines(list.out)); n > 4 {
-			t.Errorf("%d lines, want one for all blocks before that one, and one for all after it", n)
+			t.Errorf("%d lines, want one for all blocks before that one, and one for all after it",
+				n)
 		}
 	}
 }
@@ -425,9 +487,11 @@ func TestStoreSecret(t *testing.T) {
 	command(t, "", "verify", "--store", store, id).want(t, 0, id+"\tverified\n", "")
 	// A secret file takes precedence, and then no store is needed.
 	secret := write(t, "secret", secretA)
-	command(t, "", "verify", "--store", store, "--secret-file", secret, id).want(t, 1, "not verified", "")
+	command(t, "", "verify", "--store", store, "--secret-file", secret, id).want(t, 1,
+		"not verified", "")
 	dead := "postgres://user:hunter2@127.0.0.1:1/db"
-	command(t, "", "verify", "--store", dead, "--secret-file", secret, id).want(t, 1, "not verified", "")
+	command(t, "", "verify", "--store", dead, "--secret-file", secret, id).want(t, 1,
+		"not verified", "")
 	command(t, "", "verify", "--store", dead, id).want(t, 2, "", "no secret: give --secret-file")
 }
 
@@ -435,16 +499,24 @@ func TestDeadStore(t *testing.T) {
 	server, none := newServer(t, time.Now) // without a store
 	secret, store := write(t, "secret", secretA), "postgres://user:hunter2@127.0.0.1:1/db"
 	ids := made(t, secret, 3)
-	command(t, strings.Join(ids, "\n"), "inspect", "--store", server, "--secret-file", secret).want(t, 0, "halves agree", "leases are not shown: ")
+	command(t, strings.Join(ids, "\n"), "inspect", "--store", server, "--secret-file",
+		secret).want(t, 0, "halves agree", "leases are not shown: ")
 	if none.Reads != 1 {
 		t.Errorf("inspect asked a store that does not answer %d times", none.Reads)
 	}
 	command(t, "", "lease", "list", "--store", store).want(t, 2, "", "pgstore: ")
-	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 0, "128 bits", "") // has no node
-	command(t, "", "inspect", ids[0], "--store", store, "--secret-file", secret).want(t, 0, "halves agree", "leases are not shown: pgstore")
-	command(t, "", "new", "--store", store, "--secret-file", secret).want(t, 2, "", "no leased node")
-	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "", "unknown kind of store: its URL must begin with one of: etcd://, etcds://, file:, k8s://, postgres://")
-	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "", "the URL: ")
+	// has no node
+	command(t, "", "inspect", "4bf92f3577b34da6a3ce929d0e0e4736", "--store", store).want(t, 0,
+		"128 bits", "")
+	command(t, "", "inspect", ids[0], "--store", store, "--secret-file", secret).want(t, 0,
+		"halves agree", "leases are not shown: pgstore")
+	command(t, "", "new", "--store", store, "--secret-file", secret).want(t, 2, "",
+		"no leased node")
+	command(t, "", "lease", "list", "--store", "redis://user:hunter2@h").want(t, 2, "",
+		"unknown kind of store: its URL must begin with one of: etcd://, etcds://, file:, "+
+			"k8s://, postgres://")
+	command(t, "", "lease", "list", "--store", "postgres://user:hunter2@h:port:/").want(t, 2, "",
+		"the URL: ")
 }
 
 // What an operator may get wrong, and which command the doctor says mends it.
@@ -458,19 +530,25 @@ func TestDoctor(t *testing.T) {
 
 	doctor("--secret-file", write(t, "any", secretA)).want(t, 1, "traceflake lease create", "")
 	doctor().want(t, 1, "no secret file", "")
-	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, something, "")
+	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, something,
+		"")
 	doctor("--secret-file", secret).want(t, 0, "0 of 16384 blocks are taken", "")
 	doctor("--secret-file", secret).want(t, 0, "agrees with the store's", "")
-	doctor("--secret-file", write(t, "other", secretA)).want(t, 1, "traceflake lease secret add", "")
-	doctor("--secret-file", write(t, "short", secretA[:30])).want(t, 1, "line 1 has 30 characters", "")
-	command(t, "", "doctor", "--store", "redis://user:hunter2@h").want(t, 1, "unknown kind of store", "")
+	doctor("--secret-file", write(t, "other", secretA)).want(t, 1, "traceflake lease secret add",
+		"")
+	doctor("--secret-file", write(t, "short", secretA[:30])).want(t, 1, "line 1 has 30 characters",
+		"")
+	command(t, "", "doctor", "--store", "redis://user:hunter2@h").want(t, 1,
+		"unknown kind of store", "")
 
 	t.Setenv("TRACEFLAKE_STROE", "x")
 	r := doctor("--secret-file", secret, "-o", "json")
-	r.want(t, 1, `"check":"environment","ok":false,"found":"nothing reads TRACEFLAKE_STROE (did you mean TRACEFLAKE_STORE?)"`, "has no effect")
+	r.want(t, 1,
+		`"check":"environment","ok":false,"found":"nothing reads TRACEFLAKE_STROE (did you mean TRACEFLAKE_STORE?)"`, "has no effect")
 	for _, line := range lines(r.out) {
 		var f finding
-		if err := json.Unmarshal([]byte(line), &f); err != nil || f.Check == "" || f.Found == "" || f.OK == (f.Fix != "") {
+		if err := json.Unmarshal([]byte(line), &f); err != nil || f.Check == "" || f.Found == "" ||
+			f.OK == (f.Fix != "") {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
@@ -489,22 +567,29 @@ func TestDoctor(t *testing.T) {
 	store, s := directory(t)
 	command(t, "", "doctor", "--store", store).want(t, 0, "the store's own", "")
 	for range 2 {
-		if _, err := s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); err != nil {
+		if _, err := s.Acquire(t.Context(),
+			lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	command(t, "", "doctor", "--store", store).want(t, 0, "2 of 16384 blocks are taken", "")
 	missing := "file:" + filepath.Join(t.TempDir(), "leases")
-	command(t, "", "doctor", "--store", missing, "--secret-file", secret).want(t, 1, "unset TRACEFLAKE_SECRET_FILE", "")
-	command(t, "", "doctor", "--store", missing).want(t, 0, "the first process that uses it creates it", "")
+	command(t, "", "doctor", "--store", missing, "--secret-file", secret).want(t, 1,
+		"unset TRACEFLAKE_SECRET_FILE", "")
+	command(t, "", "doctor", "--store", missing).want(t, 0,
+		"the first process that uses it creates it", "")
 	if _, err := os.Stat(strings.TrimPrefix(missing, "file:")); err == nil {
 		t.Error("the doctor created a file")
 	}
 	// Where no process could create it, the doctor is not green.
 	for path, want := range map[string]string{
-		filepath.Join(t.TempDir(), "missing", "leases"): "→ correct the path, or create what the error names as missing",
-		write(t, "file", ""):                            "→ correct the path: a file and a directory are mixed up",
-		filepath.Dir(write(t, "passwd", "x")):           "→ correct the address if another program keeps its data there",
+		filepath.Join(t.TempDir(), "missing",
+			"leases"): "→ correct the path, or create what the error names as missing",
+		write(t, "file",
+			""): "→ correct the path: a file and a directory are mixed up",
+		filepath.Dir(
+			write(t, "passwd",
+				"x")): "→ correct the address if another program keeps its data there",
 	} {
 		command(t, "", "doctor", "--store", "file:"+path).want(t, 1, want, "")
 	}

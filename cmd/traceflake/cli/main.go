@@ -66,7 +66,8 @@ func (f interruptible) Read(p []byte) (int, error) {
 // run runs the command and returns its exit code. Problems are written to stderr on their own
 // goroutines.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(stderr, "traceflake:", err) }))
+	otel.SetErrorHandler(
+		otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(stderr, "traceflake:", err) }))
 	terminal, _ := stdout.(*os.File)
 	root := newRoot(terminal)
 	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
@@ -116,8 +117,10 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	},
-		inspectCommand(&f), traceCommand(terminal), newCommand(&f), rangeCommand(), verifyCommand(&f),
-		leaseCommand(&f), proxyCommand(&f), doctorCommand(&f), postgresCommand(), clickhouseCommand(), versionCommand(),
+		inspectCommand(&f), traceCommand(terminal), newCommand(&f), rangeCommand(),
+		verifyCommand(&f),
+		leaseCommand(&f), proxyCommand(&f), doctorCommand(&f), postgresCommand(),
+		clickhouseCommand(), versionCommand(),
 	)
 	root.SetHelpCommand(helpCommand())
 	root.SetFlagErrorFunc(explainFlag)

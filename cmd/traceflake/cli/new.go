@@ -66,7 +66,8 @@ func (o *newOptions) addFlags(cmd *cobra.Command) {
 	o.addSecret(cmd)
 	cmd.Flags().IntVarP(&o.number, "number", "n", 1, "how many IDs")
 	cmd.Flags().StringVar(&o.at, "at", "", "generate IDs for records of this time")
-	cmd.Flags().BoolVar(&o.deterministic, "deterministic", false, "derive the IDs from times and keys")
+	cmd.Flags().BoolVar(&o.deterministic, "deterministic", false,
+		"derive the IDs from times and keys")
 	cmd.Flags().StringVar(&o.key, "key", "", "what --deterministic derives an ID from, with --at")
 	cmd.Flags().BoolVar(&o.span, "span", false, "generate span IDs")
 }
@@ -103,7 +104,8 @@ func (o *newOptions) run(cmd *cobra.Command) error {
 	case o.lines():
 		return o.withIDs(cmd, func(ids *setup.IDs) error {
 			return eachTime(cmd, func(t time.Time, _ string) error {
-				return writeNew(cmd, ids, func() (fmt.Stringer, error) { return ids.NewTraceIDAt(t) })
+				return writeNew(cmd, ids,
+					func() (fmt.Stringer, error) { return ids.NewTraceIDAt(t) })
 			})
 		})
 	}

@@ -12,12 +12,14 @@ import (
 func postgresCommand() *cobra.Command {
 	var schema string
 	cmd := &cobra.Command{
-		Use:     "postgres",
-		Short:   "Print functions on trace IDs for PostgreSQL",
-		Long:    "postgres prints statements for psql that create the functions, and can be run again.",
+		Use:   "postgres",
+		Short: "Print functions on trace IDs for PostgreSQL",
+		Long: "postgres prints statements for psql that create the functions, and can be run " +
+			"again.",
 		Example: "  traceflake postgres --schema tools | psql",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.Join(postgres.Statements(schema), ";\n\n")+";")
+			_, err := fmt.Fprintln(cmd.OutOrStdout(),
+				strings.Join(postgres.Statements(schema), ";\n\n")+";")
 			return err
 		},
 	}

@@ -53,7 +53,8 @@ fails. Repeated, or run by two operators at once, it is one raise.`,
 					if until, err = raise(ctx, until); err != nil {
 						return fmt.Errorf("%w; run the same command again", err)
 					}
-					_, err = fmt.Fprintf(out, "raised: nothing before %s is granted any more\n", rfc3339(until))
+					_, err = fmt.Fprintf(out, "raised: nothing before %s is granted any more\n",
+						rfc3339(until))
 					return err
 				}
 				blocks, err := s.List(ctx)
@@ -63,19 +64,23 @@ fails. Repeated, or run by two operators at once, it is one raise.`,
 				if err != nil {
 					return err
 				}
-				blocks = slices.DeleteFunc(blocks, func(b lease.Grant) bool { return b.Nonce == "" || driver.Block(b).Free(at) })
+				blocks = slices.DeleteFunc(blocks,
+					func(b lease.Grant) bool { return b.Nonce == "" || driver.Block(b).Free(at) })
 				fmt.Fprintf(out, "nothing before %s would be granted any more\n"+
-					"current leases that could not be renewed any more: %d\n", rfc3339(driver.RaiseTo(d, until, at)), len(blocks))
+					"current leases that could not be renewed any more: %d\n",
+					rfc3339(driver.RaiseTo(d, until, at)), len(blocks))
 				return errors.Join(writeBlocks(cmd, "text", blocks), errNotRaised)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&movedHere, "moved-here", false, "the store was created elsewhere, where it is gone for good")
+	cmd.Flags().BoolVar(&movedHere, "moved-here", false,
+		"the store was created elsewhere, where it is gone for good")
 	cmd.Flags().BoolVar(&yes, "yes", false, "raise the store; otherwise show what would be raised")
 	return cmd
 }
 
-var errNotRaised = errors.New("nothing was written: if this is what you want, run the same command with --yes")
+var errNotRaised = errors.New(
+	"nothing was written: if this is what you want, run the same command with --yes")
 
 // raiseTimeout limits how long it may take to write every block of a store.
 const raiseTimeout = 2 * time.Minute

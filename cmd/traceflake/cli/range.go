@@ -66,9 +66,11 @@ With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
 			return err
 		},
 	}
-	output = choiceFlag(cmd, "output", "o", "form of the bounds", "text", "sql", "json", "tempo", "jaeger")
+	output = choiceFlag(cmd, "output", "o", "form of the bounds", "text", "sql", "json", "tempo",
+		"jaeger")
 	cmd.Flags().StringVar(&traceID, "trace", "", "trace ID to search for, instead of FROM and TO")
-	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack, "with --trace, how long before the time of its ID a trace may have spans")
+	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack,
+		"with --trace, how long before the time of its ID a trace may have spans")
 	cmd.Flags().StringVar(&column, "column", "TraceId", "trace ID column in the SQL condition")
 	return cmd
 }
@@ -85,7 +87,8 @@ func ofPeriod(from, to, column string) (map[string]string, error) {
 		return nil, fmt.Errorf("TO: %w", err)
 	}
 	if end.Before(begin) {
-		return nil, fmt.Errorf("TO, %s, is before FROM, %s", end.UTC().Format(time.RFC3339Nano), begin.UTC().Format(time.RFC3339Nano))
+		return nil, fmt.Errorf("TO, %s, is before FROM, %s", end.UTC().Format(time.RFC3339Nano),
+			begin.UTC().Format(time.RFC3339Nano))
 	}
 	low, high := traceid.Min(begin), traceid.Max(end)
 	return map[string]string{
@@ -108,8 +111,9 @@ func ofTrace(digits string, slack time.Duration, column string) (map[string]stri
 	const forever = 4102444800 // 2100: Tempo ignores a start without an end
 	text := t.Format("2006-01-02T15:04:05.000Z")
 	return map[string]string{
-		"text":   text,
-		"sql":    fmt.Sprintf("%s = '%s' AND Timestamp >= toDateTime64('%s', 3, 'UTC')", column, id, t.Format("2006-01-02 15:04:05.000")),
+		"text": text,
+		"sql": fmt.Sprintf("%s = '%s' AND Timestamp >= toDateTime64('%s', 3, 'UTC')", column, id,
+			t.Format("2006-01-02 15:04:05.000")),
 		"json":   fmt.Sprintf(`{"not_before":"%s"}`, text),
 		"tempo":  fmt.Sprintf("end=%d&start=%d", forever, t.Unix()),
 		"jaeger": "startTime=" + url.QueryEscape(t.Format(time.RFC3339Nano)),

@@ -19,8 +19,8 @@ import (
 	"github.com/traceflake/traceflake/setup"
 )
 
-// secretFile is a file with a secret, nil for a store that has its own. A new secret is written to a
-// file with another name first, and gets its own name when the store has it: a command that was
+// secretFile is a file with a secret, nil for a store that has its own. A new secret is written to
+// a file with another name first, and gets its own name when the store has it: a command that was
 // interrupted finds it there. The file says for which store it was generated, so that no other one
 // ever gets it.
 type secretFile struct {
@@ -42,9 +42,12 @@ const (
 	urlComment     = "# whose URL has the fingerprint "
 )
 
-// urlFingerprint tells URLs apart that differ in what Address leaves out. Without the secret, nobody
-// can guess passwords with it.
-func urlFingerprint(c *randflake.Codec, url string) string { return lease.Fingerprint(c, "at "+url) }
+// urlFingerprint tells URLs apart that differ in what Address leaves out. Without the secret,
+// nobody can guess passwords with it.
+func urlFingerprint(c *randflake.Codec,
+	url string) string {
+	return lease.Fingerprint(c, "at "+url)
+}
 
 // openSecret reads a secret, or the new one of a command that was interrupted. The error wraps
 // [fs.ErrNotExist] if there is neither.
@@ -64,7 +67,8 @@ func openSecret(path string) (*secretFile, error) {
 	}
 	text, err := os.ReadFile(path + unfinished)
 	for line := range strings.Lines(string(text)) {
-		for comment, value := range map[string]*string{idComment: &s.id, addressComment: &s.address, urlComment: &s.url} {
+		for comment, value := range map[string]*string{idComment: &s.id, addressComment: &s.address,
+			urlComment: &s.url} {
 			if rest, ok := strings.CutPrefix(strings.TrimSpace(line), comment); ok {
 				*value = rest
 			}
@@ -106,7 +110,8 @@ func secretOf(path string, d lease.Description) (*secretFile, error) {
 		return nil, fmt.Errorf("secret: %w", err)
 	case missing || !slices.Contains(d.Secrets, lease.Fingerprint(secret.codec, d.ID)):
 		return nil, fmt.Errorf("%w, with the ID %s, created at %s; its secret is not in %s: "+
-			"give the secret file of that store, or create another one elsewhere", lease.ErrExists, d.ID, rfc3339(d.Created), path)
+			"give the secret file of that store, or create another one elsewhere", lease.ErrExists,
+			d.ID, rfc3339(d.Created), path)
 	}
 	return secret, nil
 }
@@ -122,7 +127,9 @@ func newSecret(c setup.Config) (*secretFile, error) {
 	case err != nil:
 		return nil, fmt.Errorf("secret: %w", err)
 	case !secret.fresh:
-		return nil, fmt.Errorf("%s exists, and a new store needs a new secret: name a file that does not exist", secret.path)
+		return nil, fmt.Errorf(
+			"%s exists, and a new store needs a new secret: name a file that does not exist",
+			secret.path)
 	case secret.url != urlFingerprint(secret.codec, c.Store):
 		return nil, secret.another()
 	}
@@ -131,8 +138,9 @@ func newSecret(c setup.Config) (*secretFile, error) {
 
 // another is the error of a new secret that was generated for another store.
 func (s *secretFile) another() error {
-	return fmt.Errorf("%s has the secret of another store, at %q with the ID %q, and no two stores may have one secret: "+
-		"name another file, or delete this one if that store is not completed any more", s.path+unfinished, s.address, s.id)
+	return fmt.Errorf("%s has the secret of another store, at %q with the ID %q, and no two "+
+		"stores may have one secret: name another file, or delete this one if that store is not "+
+		"completed any more", s.path+unfinished, s.address, s.id)
 }
 
 // link is replaced by a test.
@@ -147,7 +155,8 @@ func (s *secretFile) keep() error {
 	if err == nil {
 		return os.Remove(s.path + unfinished)
 	}
-	if _, missing := os.Lstat(s.path); errors.Is(missing, fs.ErrNotExist) { // the file system has no links
+	// the file system has no links
+	if _, missing := os.Lstat(s.path); errors.Is(missing, fs.ErrNotExist) {
 		return os.Rename(s.path+unfinished, s.path)
 	}
 	return err
@@ -165,37 +174,41 @@ If add is interrupted, run the same command again.`,
 		Example: `  traceflake lease secret add next --store postgres://db/traceflake`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.withDescription(cmd, storeTimeout, func(ctx context.Context, s driver.Store, d lease.Description) error {
-				if _, embedded := s.(driver.Embedded); embedded {
-					return errors.New("a lease directory has one secret, which never changes: move the directory away, and a service creates another one")
-				}
-				settings, err := f.config()
-				if err != nil {
+			return f.withDescription(cmd, storeTimeout,
+				func(ctx context.Context, s driver.Store, d lease.Description) error {
+					if _, embedded := s.(driver.Embedded); embedded {
+						return errors.New("a lease directory has one secret, which never " +
+							"changes: move the directory away, and a service creates another one")
+					}
+					settings, err := f.config()
+					if err != nil {
+						return err
+					}
+					secret, err := openSecret(args[0])
+					if errors.Is(err, fs.ErrNotExist) {
+						secret, err = generateSecret(args[0], d.ID, settings)
+					}
+					if err != nil {
+						return fmt.Errorf("secret: %w", err)
+					}
+					fingerprint := lease.Fingerprint(secret.codec, d.ID)
+					switch {
+					case secret.fresh && secret.id != d.ID:
+						return secret.another()
+					case !secret.fresh && !slices.Contains(d.Secrets, fingerprint):
+						return fmt.Errorf("%s exists, and its secret may belong to another "+
+							"store: name a file that does not exist", args[0])
+					}
+					if err := s.AddSecret(ctx, fingerprint); err != nil {
+						return err
+					}
+					if err := secret.keep(); err != nil {
+						return fmt.Errorf("secret: %w; run the same command again", err)
+					}
+					_, err = fmt.Fprintf(cmd.OutOrStdout(),
+						"registered the secret in %s with the store %s\n", args[0], d.ID)
 					return err
-				}
-				secret, err := openSecret(args[0])
-				if errors.Is(err, fs.ErrNotExist) {
-					secret, err = generateSecret(args[0], d.ID, settings)
-				}
-				if err != nil {
-					return fmt.Errorf("secret: %w", err)
-				}
-				fingerprint := lease.Fingerprint(secret.codec, d.ID)
-				switch {
-				case secret.fresh && secret.id != d.ID:
-					return secret.another()
-				case !secret.fresh && !slices.Contains(d.Secrets, fingerprint):
-					return fmt.Errorf("%s exists, and its secret may belong to another store: name a file that does not exist", args[0])
-				}
-				if err := s.AddSecret(ctx, fingerprint); err != nil {
-					return err
-				}
-				if err := secret.keep(); err != nil {
-					return fmt.Errorf("secret: %w; run the same command again", err)
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "registered the secret in %s with the store %s\n", args[0], d.ID)
-				return err
-			})
+				})
 		},
 	}
 	return group(&cobra.Command{

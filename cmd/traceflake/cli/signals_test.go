@@ -62,7 +62,8 @@ func TestSignals(t *testing.T) {
 				}
 				_, _ = io.Copy(io.Discard, stdout)
 				_ = cmd.Wait()
-				if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(errOut.String(), "signal") {
+				if code := cmd.ProcessState.ExitCode(); code != 2 ||
+					!strings.Contains(errOut.String(), "signal") {
 					t.Errorf("%s, output %s", cmd.ProcessState, &errOut)
 				}
 				if took := time.Since(began); took > 5*time.Second {

@@ -58,13 +58,17 @@ With -o json each trace is a line of OTLP JSON, and with --logs its logs are ano
 	f.clickhouse.addFlags(flags)
 	flags.StringVar(&f.tempo, "tempo", "", "address of a Tempo, as in http://localhost:3200")
 	flags.StringVar(&f.jaeger, "jaeger", "", "address of a Jaeger, as in http://localhost:16686")
-	flags.StringArrayVar(&f.headers, "header", nil, `header for Tempo or Jaeger, as in "X-Scope-OrgID: 1"`)
-	flags.BoolVar(&f.logs, "logs", false, "also print the logs of the trace, which ClickHouse stores")
-	flags.StringVar(&f.clickhouse.schema.LogsTable, "logs-table", "", "table of logs (default otel_logs)")
+	flags.StringArrayVar(&f.headers, "header", nil,
+		`header for Tempo or Jaeger, as in "X-Scope-OrgID: 1"`)
+	flags.BoolVar(&f.logs, "logs", false,
+		"also print the logs of the trace, which ClickHouse stores")
+	flags.StringVar(&f.clickhouse.schema.LogsTable, "logs-table", "",
+		"table of logs (default otel_logs)")
 	const shown = 1000
 	flags.IntVar(&f.shown, "spans", shown, "how many spans are drawn at most; 0 draws all")
 	flags.IntVar(&f.width, "width", 0, "columns (default the terminal's, or 100)")
-	f.output = choiceFlag(cmd, "output", "o", "form of the output, json with OTLP JSON", "text", "json")
+	f.output = choiceFlag(cmd, "output", "o", "form of the output, json with OTLP JSON", "text",
+		"json")
 	return cmd
 }
 
@@ -126,7 +130,8 @@ func (f *finder) from(call func(spans.Source) error) error {
 		return errors.New("--logs: only ClickHouse stores logs")
 	}
 	if f.clickhouse.dsn != "" {
-		return errors.New("--dsn is the address of ClickHouse: leave it out with --tempo or --jaeger")
+		return errors.New(
+			"--dsn is the address of ClickHouse: leave it out with --tempo or --jaeger")
 	}
 	header := make(http.Header)
 	for _, line := range f.headers {
@@ -174,7 +179,8 @@ func (f *finder) text(
 	}
 	color := f.terminal != nil && term.IsTerminal(int(f.terminal.Fd())) &&
 		os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if err := t.Draw(out, waterfall.Options{Width: f.width, Color: color, Spans: f.shown}); err != nil {
+	if err := t.Draw(out,
+		waterfall.Options{Width: f.width, Color: color, Spans: f.shown}); err != nil {
 		return true, err
 	}
 	if source, ok := source.(spans.LogSource); ok && f.logs {

@@ -37,18 +37,21 @@ func TestTrace(t *testing.T) {
 		out, errOut string
 	}{
 		{id + " --jaeger " + jaeger.URL, "", 0, "unknown_service GET /", ""},
-		{"--jaeger " + jaeger.URL, "b3: " + id + "-00f067aa0ba902b7-1\n\n" + id, 0, "trace " + id, ""},
+		{"--jaeger " + jaeger.URL, "b3: " + id + "-00f067aa0ba902b7-1\n\n" + id, 0, "trace " + id,
+			""},
 		{id + " -o json --jaeger " + jaeger.URL, "", 0, string(body) + "\n", ""},
 		{
 			id + " " + missing + " --jaeger " + jaeger.URL, "", 1, "GET /",
 			"trace " + missing + " is not in Jaeger at http://",
 		},
 		{"--jaeger " + jaeger.URL, "no ID here\n" + id, 1, "GET /", "line 1: "},
-		{"00f067aa0ba902b7 --jaeger " + jaeger.URL, "", 1, "", "trace 000000000000000000f067aa0ba902b7 is not"},
+		{"00f067aa0ba902b7 --jaeger " + jaeger.URL, "", 1, "",
+			"trace 000000000000000000f067aa0ba902b7 is not"},
 		{"span_id=00f067aa0ba902b7 --jaeger " + jaeger.URL, "", 1, "", "contains no trace ID"},
 		{id, "", 2, "", "no address: set --dsn"},
 		{id + " --jaeger x --tempo y", "", 2, "", "--tempo and --jaeger: give one of them"},
-		{id + " --jaeger localhost:16686", "", 2, "", "the address is invalid: want http://host:port"},
+		{id + " --jaeger localhost:16686", "", 2, "",
+			"the address is invalid: want http://host:port"},
 		{id + " --header a:b", "", 2, "", "--header needs --tempo or --jaeger"},
 		{id + " --tempo http://x --header a", "", 2, "", `--header: want "Name: value"`},
 		{id + " --tempo http://x --logs", "", 2, "", "only ClickHouse stores logs"},
@@ -57,6 +60,7 @@ func TestTrace(t *testing.T) {
 		{id + " --width -1", "", 2, "", "-1 is negative"},
 		{"--tempo http://x", "", 2, "", "no IDs: give some"},
 	} {
-		command(t, c.stdin, append([]string{"trace"}, strings.Fields(c.args)...)...).want(t, c.code, c.out, c.errOut)
+		command(t, c.stdin, append([]string{"trace"}, strings.Fields(c.args)...)...).want(t, c.code,
+			c.out, c.errOut)
 	}
 }

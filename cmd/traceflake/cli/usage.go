@@ -35,7 +35,8 @@ func unknown(cmd *cobra.Command, args []string) error {
 	if names == "" {
 		return fmt.Errorf("unknown command %q for %q; see %[2]s --help", args[0], cmd.CommandPath())
 	}
-	return fmt.Errorf("unknown command %q for %q; did you mean %s?", args[0], cmd.CommandPath(), names)
+	return fmt.Errorf("unknown command %q for %q; did you mean %s?", args[0], cmd.CommandPath(),
+		names)
 }
 
 // explainArgs adds the usage to errors about the number of arguments. Without a check a command has
@@ -55,7 +56,8 @@ func explainArgs(cmd *cobra.Command) {
 		if check(cmd, args) == nil {
 			return nil
 		}
-		return fmt.Errorf("%q: unexpected or missing arguments; usage: %s %s", args, cmd.Parent().CommandPath(), cmd.Use)
+		return fmt.Errorf("%q: unexpected or missing arguments; usage: %s %s", args,
+			cmd.Parent().CommandPath(), cmd.Use)
 	}
 }
 
@@ -68,7 +70,8 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	cause := invalid.Unwrap()
 	switch invalid.GetFlag().Value.Type() {
 	case "duration":
-		cause = fmt.Errorf("%q is not a duration such as 90s, 10m, 1h30m or 30d", invalid.GetValue())
+		cause = fmt.Errorf("%q is not a duration such as 90s, 10m, 1h30m or 30d",
+			invalid.GetValue())
 	case "int", "uint32":
 		cause = fmt.Errorf("%q is not a whole number", invalid.GetValue())
 	}
@@ -97,7 +100,8 @@ func (c *choice) Set(s string) error {
 func choiceFlag(cmd *cobra.Command, name, short, what string, values ...string) *string {
 	c := &choice{values[0], values}
 	cmd.Flags().VarP(c, name, short, what+": "+strings.Join(values, ", "))
-	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc(name,
+		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag has completions already
 	}
 	return &c.value
@@ -105,7 +109,8 @@ func choiceFlag(cmd *cobra.Command, name, short, what string, values ...string) 
 
 // outputFlag adds the flag -o to a command that prints text or JSON.
 func outputFlag(cmd *cobra.Command) *string {
-	return choiceFlag(cmd, "output", "o", "form of the output, json with one object per line", "text", "json")
+	return choiceFlag(cmd, "output", "o", "form of the output, json with one object per line",
+		"text", "json")
 }
 
 // show writes a record as text, or as a line of JSON.
@@ -124,7 +129,8 @@ func helpCommand() *cobra.Command {
 		Short:   "Print the help of a command",
 		Example: "  traceflake help lease create",
 		Args:    cobra.ArbitraryArgs,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			var names []cobra.Completion
 			if topic, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
 				for _, sub := range topic.Commands() {
@@ -156,7 +162,8 @@ func versionCommand() *cobra.Command {
 			source, why := vmclock.System().Status()
 			detection := source.String()
 			if why != nil {
-				detection = fmt.Sprintf("%s (%s)", source, strings.TrimPrefix(why.Error(), "vmclock: "))
+				detection = fmt.Sprintf("%s (%s)", source,
+					strings.TrimPrefix(why.Error(), "vmclock: "))
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "traceflake %s\n%s %s/%s\nvmclock: %s\n",
 				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, detection)

@@ -36,22 +36,27 @@ func TestBadUsage(t *testing.T) {
 		{"new --key x", "--key needs --deterministic and --at with a time"},
 		{"new --at - --deterministic --key x", "--key needs --deterministic and --at with a time"},
 		{"new --at - -n 2", "there is one ID for each line"},
-		{"verify --max-age 1day x", `--max-age: "1day" is not a duration such as 90s, 10m, 1h30m or 30d`},
+		{"verify --max-age 1day x",
+			`--max-age: "1day" is not a duration such as 90s, 10m, 1h30m or 30d`},
 		{"verify --max-age 0 x", "--max-age must be positive"},
 		{"verify x", "no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE"},
 		{"verify --secret-file /nonexistent x", "no such file"},
 		{"verify -o table x", `--output: "table" is not one of text, json`},
 		{"range now", `["now"]: unexpected or missing arguments; usage: traceflake range FROM TO`},
 		{"range now now-1h", "is before FROM"},
-		{"range soon now", `FROM: "soon" is not a time: want RFC 3339, a Unix time, "now" or an offset such as now-90m or now-7d`},
+		{"range soon now",
+			`FROM: "soon" is not a time: want RFC 3339, a Unix time, "now" or an offset such as now-90m or now-7d`},
 		{"range now soon", `TO: "soon" is not a time`},
 		{"range now-1h now -o tempo", "--output tempo needs --trace ID"},
 		{"range now-1h now --slack 1h", "--slack needs --trace ID"},
-		{"range --trace 1950fb0f8880000086cdcca4ab608495 now-1h now", "unexpected or missing arguments; usage: traceflake range"},
-		{"range --trace 1950fb0f8880000086cdcca4ab608495 --slack -1s", `--slack: "-1s" is not a duration`},
+		{"range --trace 1950fb0f8880000086cdcca4ab608495 now-1h now",
+			"unexpected or missing arguments; usage: traceflake range"},
+		{"range --trace 1950fb0f8880000086cdcca4ab608495 --slack -1s",
+			`--slack: "-1s" is not a duration`},
 		{"range --trace xyz", `--trace: not an ID: "xyz" does not look like`},
 		{"range --trace 000000000000000086cdcca4ab608495", "contains no time"},
-		{"range now-1h now --secret-file x", "unknown flag: --secret-file; see traceflake range --help"},
+		{"range now-1h now --secret-file x",
+			"unknown flag: --secret-file; see traceflake range --help"},
 		{"proxy", "unexpected or missing arguments; usage: traceflake proxy URL"},
 		{"proxy tempo:3200", "URL: want the address of the server"},
 		{"proxy http://user:hunter2@tempo:3200", "without a user or a query"},
@@ -61,7 +66,8 @@ func TestBadUsage(t *testing.T) {
 		{"proxy --verify http://x", "--verify: no secret"},
 		{"proxy --listen 256.0.0.1:1 http://x", "listen: "},
 		{"clickhouse create", "no address: set --dsn"},
-		{"clickhouse create --dsn clickhouse://u:hunter2@host:9x00/otel", "the address is invalid: want clickhouse://user:password@host:9000/database"},
+		{"clickhouse create --dsn clickhouse://u:hunter2@host:9x00/otel",
+			"the address is invalid: want clickhouse://user:password@host:9000/database"},
 		{"clickhouse create --dsn clickhouse://u:hunter2@127.0.0.1:1/otel", "connection refused"},
 		{"clickhouse create --dry-run --table a`b", "table \"a`b\""},
 		{"clickhouse create --dry-run --materialize", "--materialize needs --overlay or --logs"},
@@ -72,8 +78,10 @@ func TestBadUsage(t *testing.T) {
 			t.Errorf("%s wrote %q", c.line, r.out)
 		}
 	}
-	command(t, "", "verify", "--secret-file", write(t, "secret", secretA)).want(t, 2, "", "no IDs: give some")
-	command(t, "", "inspect", "--secret-file", write(t, "secret", secretA+"x"), random).want(t, 2, "", "line 1 has 33 characters")
+	command(t, "", "verify", "--secret-file", write(t, "secret", secretA)).want(t, 2, "",
+		"no IDs: give some")
+	command(t, "", "inspect", "--secret-file", write(t, "secret", secretA+"x"), random).want(t, 2,
+		"", "line 1 has 33 characters")
 	t.Setenv(setup.TTLVar, "ten minutes")
 	command(t, "", "new").want(t, 2, "", "TRACEFLAKE_TTL")
 }
@@ -88,8 +96,10 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	// The shell completes commands and the values of flags.
-	command(t, "", cobra.ShellCompNoDescRequestCmd, "range", "-o", "").want(t, 0, "text\nsql\njson\n", "Completion ended")
-	command(t, "", cobra.ShellCompNoDescRequestCmd, "lease", "r").want(t, 0, "raise\n", "Completion ended")
+	command(t, "", cobra.ShellCompNoDescRequestCmd, "range", "-o", "").want(t, 0,
+		"text\nsql\njson\n", "Completion ended")
+	command(t, "", cobra.ShellCompNoDescRequestCmd, "lease", "r").want(t, 0, "raise\n",
+		"Completion ended")
 }
 
 // Each command has examples in its help. The commands, flags and numbers of arguments in the
@@ -147,7 +157,8 @@ func shellWords(line string) (words []string) {
 func TestVersion(t *testing.T) {
 	source, err := vmclock.System().Status()
 	r := command(t, "", "version")
-	r.want(t, 0, runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH+"\nvmclock: "+source.String(), "")
+	r.want(t, 0, runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH+"\nvmclock: "+
+		source.String(), "")
 	if err != nil && !strings.Contains(r.out, vmclock.Device) {
 		t.Errorf("%q lacks the reason for off", r.out)
 	}
@@ -163,9 +174,12 @@ func TestJSONIsDocumented(t *testing.T) {
 	documented := map[string]bool{}
 	field := regexp.MustCompile(`"(\w+)":`)
 	for _, c := range [][]string{
-		{traceparent, "inspect", "--store", dir}, {random, "verify", "--store", dir}, {"x", "verify", "--store", dir},
-		{"", "range", "now-1h", "now"}, {"", "range", "--trace", "1950fb0f8880000086cdcca4ab608495"},
-		{"", "lease", "list", "--store", dir}, {"", "doctor", "--store", none, "--secret-file", "/nonexistent"},
+		{traceparent, "inspect", "--store", dir}, {random, "verify", "--store", dir},
+		{"x", "verify", "--store", dir},
+		{"", "range", "now-1h", "now"},
+		{"", "range", "--trace", "1950fb0f8880000086cdcca4ab608495"},
+		{"", "lease", "list", "--store", dir},
+		{"", "doctor", "--store", none, "--secret-file", "/nonexistent"},
 	} {
 		args := slices.Concat(c[1:], []string{"-o", "json"})
 		cmd, _, err := newRoot(nil).Find(args)
@@ -196,8 +210,10 @@ func TestJSONIsDocumented(t *testing.T) {
 // An address without a port gets the default port.
 func TestDefaultPort(t *testing.T) {
 	for dsn, want := range map[string]string{
-		"clickhouse://host/otel": "host:9000", "clickhouse://[::1]/otel": "[::1]:9000", "clickhouse://host/otel?secure=true": "host:9440",
-		"http://host/otel": "host:8123", "https://host/otel?secure=true": "host:8443", "clickhouse://host:1/otel": "host:1",
+		"clickhouse://host/otel": "host:9000", "clickhouse://[::1]/otel": "[::1]:9000",
+		"clickhouse://host/otel?secure=true": "host:9440",
+		"http://host/otel":                   "host:8123",
+		"https://host/otel?secure=true":      "host:8443", "clickhouse://host:1/otel": "host:1",
 	} {
 		o, err := chgo.ParseDSN(dsn)
 		if err != nil {
@@ -216,10 +232,12 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("this system has no /dev/full")
 	}
 	defer full.Close()
-	for _, args := range [][]string{{"new"}, {"new", "-n", "100000"}, {"range", "now", "now"}, {"version"},
+	for _, args := range [][]string{{"new"}, {"new", "-n", "100000"}, {"range", "now", "now"},
+		{"version"},
 		{"inspect", "4bf92f3577b34da6a3ce929d0e0e4736"}, {"postgres"}} {
 		var errOut bytes.Buffer
-		if code := run(t.Context(), args, strings.NewReader(""), full, &errOut); code != 2 || !strings.Contains(errOut.String(), "no space left") {
+		if code := run(t.Context(), args, strings.NewReader(""), full, &errOut); code != 2 ||
+			!strings.Contains(errOut.String(), "no space left") {
 			t.Errorf("%q: code %d, %q", args, code, errOut.String())
 		}
 	}

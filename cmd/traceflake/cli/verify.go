@@ -42,7 +42,8 @@ With -o json each ID is an object on a line of its own; the second has no trace 
 			if err != nil {
 				return err
 			}
-			c.verifier = traceid.NewVerifier(keyring, traceid.WithMaxAge(c.maxAge), traceid.WithSkew(c.skew))
+			c.verifier = traceid.NewVerifier(keyring, traceid.WithMaxAge(c.maxAge),
+				traceid.WithSkew(c.skew))
 			return eachID(cmd, args, func(number int, text string, problem error) (_, err error) {
 				var v verdict
 				if problem == nil {
@@ -102,11 +103,14 @@ func (c checker) verify(line string) (verdict, error) {
 	at := t.UTC().Format(time.RFC3339)
 	switch age := time.Since(t); {
 	case age > c.maxAge:
-		v.Reason = fmt.Sprintf("age: its time is %s, more than %s ago (--max-age)", at, shortly(c.maxAge))
+		v.Reason = fmt.Sprintf("age: its time is %s, more than %s ago (--max-age)", at,
+			shortly(c.maxAge))
 	case -age > c.skew:
-		v.Reason = fmt.Sprintf("future: its time is %s, more than %s ahead (--skew)", at, shortly(c.skew))
+		v.Reason = fmt.Sprintf("future: its time is %s, more than %s ahead (--skew)", at,
+			shortly(c.skew))
 	default:
-		v.Reason = fmt.Sprintf("halves: no secret decodes the low half to the time of the high half, %s", at)
+		v.Reason = fmt.Sprintf(
+			"halves: no secret decodes the low half to the time of the high half, %s", at)
 	}
 	return v, errReported
 }

@@ -18,8 +18,10 @@ seconds, milli-, micro- or nanoseconds, "now", or an offset such as now-90m, now
 
 // layouts are the forms of a point in time, each with a fraction of a second, too.
 var layouts = []string{
-	"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05",
-	"2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02T15:04:05 Z0700", "2006-01-02T15:04:05 Z0700 MST",
+	"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05Z0700",
+	"2006-01-02T15:04:05",
+	"2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02T15:04:05 Z0700",
+	"2006-01-02T15:04:05 Z0700 MST",
 	"2006-01-02T15:04:05 UTC", time.DateOnly, "2006/01/02", "2006/01/02T15:04:05",
 	time.RFC1123, time.RFC1123Z, time.UnixDate, time.ANSIC, time.RubyDate,
 }
@@ -53,11 +55,13 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 			text = strings.Replace(s, " ", "T", 1)
 		}
 		t, err := time.Parse(layout, text)
-		if name, offset := t.Zone(); err == nil && (offset != 0 || slices.Contains([]string{"", "UTC", "GMT"}, name)) {
+		if name, offset := t.Zone(); err == nil &&
+			(offset != 0 || slices.Contains([]string{"", "UTC", "GMT"}, name)) {
 			return t, nil // the offset of another zone's name is not known
 		}
 	}
-	return time.Time{}, fmt.Errorf(`%.60q is not a time: want RFC 3339, a Unix time, "now" or an offset such as now-90m or now-7d`, s)
+	return time.Time{},
+		fmt.Errorf(`%.60q is not a time: want RFC 3339, a Unix time, "now" or an offset such as now-90m or now-7d`, s)
 }
 
 // unix returns the time in a number: seconds below 10^11, milliseconds below 10^14, microseconds
@@ -81,7 +85,8 @@ func unix(s string) (time.Time, bool) {
 }
 
 // durationFlag adds a flag for a duration, such as 30d or 1h30m.
-func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.Duration, what string) {
+func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.Duration,
+	what string) {
 	*p = value
 	flag := cmd.Flags().VarPF((*model.Duration)(p), name, "", what)
 	if value == 0 {

@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Server is a server that can be killed and started again with the data it had. Its methods are safe for
-// concurrent use.
+// Server is a server that can be killed and started again with the data it had. Its methods are
+// safe for concurrent use.
 type Server struct {
 	Name    string
 	Dir     string                      // its folder, if Close shall remove one
@@ -39,8 +39,8 @@ type Server struct {
 	exit  error // of the last process, once it has ended
 }
 
-// Start starts the server on a free port, and returns when it answers. Another process may take the port
-// before the server does: then it is started on another one.
+// Start starts the server on a free port, and returns when it answers. Another process may take the
+// port before the server does: then it is started on another one.
 func (s *Server) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -177,13 +177,14 @@ func (s *Server) Kill() error { return s.end(func() error { return s.cmd.Process
 func (s *Server) Stop() error {
 	return s.end(func() error {
 		process := s.cmd.Process
-		time.AfterFunc(30*time.Second, func() { _ = process.Kill() }) // no other process: it was waited for
+		// no other process: it was waited for
+		time.AfterFunc(30*time.Second, func() { _ = process.Kill() })
 		return s.stdin.Close()
 	})
 }
 
-// Terminate sends SIGTERM, as a deployment does, and waits for the server's end. The error says if it
-// failed.
+// Terminate sends SIGTERM, as a deployment does, and waits for the server's end. The error says if
+// it failed.
 func (s *Server) Terminate() error {
 	err := s.end(func() error { return s.cmd.Process.Signal(syscall.SIGTERM) })
 	return errors.Join(err, s.exit)
@@ -274,8 +275,8 @@ func ForTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error))
 	return s
 }
 
-// Started starts a server for a test. A test whose server is not installed is skipped, or fails if CI
-// is set.
+// Started starts a server for a test. A test whose server is not installed is skipped, or fails if
+// CI is set.
 func Started[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -296,7 +297,8 @@ const Traceflake = "github.com/traceflake/traceflake/cmd/traceflake"
 func Build(tb testing.TB, what string) (path string) {
 	tb.Helper()
 	path = filepath.Join(tb.TempDir(), "program")
-	if out, err := exec.CommandContext(tb.Context(), "go", "build", "-o", path, what).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(tb.Context(), "go", "build", "-o", path,
+		what).CombinedOutput(); err != nil {
 		tb.Fatalf("%v\n%s", err, out)
 	}
 	return path

@@ -1,5 +1,5 @@
-// Package etcd runs a real etcd for tests, of one member or of several. Each member is a process, so
-// that it can be killed and stopped: the test's own program, started again as etcd.
+// Package etcd runs a real etcd for tests, of one member or of several. Each member is a process,
+// so that it can be killed and stopped: the test's own program, started again as etcd.
 package etcd
 
 import (
@@ -36,8 +36,9 @@ type Cluster struct {
 	dir              string
 }
 
-// Start starts an etcd of n members, and returns when it answers. Its data is in a folder that Close
-// removes. It is not synced to the disk: a crash of the machine loses data, not that of a member.
+// Start starts an etcd of n members, and returns when it answers. Its data is in a folder that
+// Close removes. It is not synced to the disk: a crash of the machine loses data, not that of a
+// member.
 func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 	c := &Cluster{}
 	defer func() {
@@ -59,19 +60,22 @@ func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 			initial = append(initial, fmt.Sprintf("member%d=%s", i-n, urls[i]))
 		}
 	}
-	if c.Client, err = clientv3.New(clientv3.Config{Endpoints: ports[:n], Logger: zap.NewNop()}); err != nil {
+	if c.Client, err = clientv3.New(
+		clientv3.Config{Endpoints: ports[:n], Logger: zap.NewNop()}); err != nil {
 		return nil, err
 	}
 	for i := range n {
 		name, client, peer := fmt.Sprint("member", i), urls[i], urls[n+i]
-		c.Members = append(c.Members, &child.Server{Name: "etcd " + name, Command: func() *exec.Cmd {
-			return child.Self(kind, "--name", name, "--data-dir", filepath.Join(c.dir, name),
-				"--listen-client-urls", client, "--advertise-client-urls", client,
-				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-				"--initial-cluster", strings.Join(initial, ","), "--log-level", "error", "--unsafe-no-fsync",
-				"--heartbeat-interval", "50", "--election-timeout", "500",
-				"--bcrypt-cost", "4") // a login in milliseconds, even under the race detector
-		}})
+		c.Members = append(c.Members,
+			&child.Server{Name: "etcd " + name, Command: func() *exec.Cmd {
+				return child.Self(kind, "--name", name, "--data-dir", filepath.Join(c.dir, name),
+					"--listen-client-urls", client, "--advertise-client-urls", client,
+					"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+					"--initial-cluster", strings.Join(initial, ","), "--log-level", "error",
+					"--unsafe-no-fsync",
+					"--heartbeat-interval", "50", "--election-timeout", "500",
+					"--bcrypt-cost", "4") // a login in milliseconds, even under the race detector
+			}})
 	}
 	if err := c.Run(); err != nil {
 		return nil, err

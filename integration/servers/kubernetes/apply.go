@@ -35,7 +35,8 @@ func (s *Server) Apply(ctx context.Context, stream string) error {
 			path += "/namespaces/" + url.PathEscape(cmp.Or(o.Metadata.Namespace, "default"))
 		}
 		path += "/" + strings.ToLower(o.Kind) + "s/" + url.PathEscape(o.Metadata.Name)
-		_, err := s.Do(ctx, http.MethodPatch, path+"?fieldManager=test&force=true&fieldValidation=Strict",
+		_, err := s.Do(ctx, http.MethodPatch,
+			path+"?fieldManager=test&force=true&fieldValidation=Strict",
 			"application/apply-patch+yaml", []byte(text))
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", o.Kind, o.Metadata.Name, err)

@@ -1,6 +1,6 @@
 // Package kubernetes runs a real API server of Kubernetes for tests: the kube-apiserver of
-// apiserver/go.mod, on an etcd of its own. It has no controllers, so nothing else changes an object,
-// and no nodes. `make kubernetes` builds it once, into .cache, and runs the tests.
+// apiserver/go.mod, on an etcd of its own. It has no controllers, so nothing else changes an
+// object, and no nodes. `make kubernetes` builds it once, into .cache, and runs the tests.
 //
 // The TestMain of a package that starts one ends with [Main].
 package kubernetes
@@ -39,8 +39,8 @@ func Token(user string) string { return "secret-of-" + user }
 
 // Server is a running API server with its own etcd.
 //
-// Run starts it with the data it had, Kill ends it as a crash does, and Signal sends it a signal, not its
-// etcd.
+// Run starts it with the data it had, Kill ends it as a crash does, and Signal sends it a signal,
+// not its etcd.
 type Server struct {
 	*child.Server
 	etcd      *etcd.Cluster
@@ -74,7 +74,8 @@ func Main(m *testing.M) {
 // Start starts a server, and returns when it answers. If it was not built the error wraps
 // [child.ErrNotInstalled].
 func Start(ctx context.Context) (_ *Server, err error) {
-	mod, err := os.ReadFile(filepath.Join(child.Repository, "integration/servers/kubernetes/apiserver/go.mod"))
+	mod, err := os.ReadFile(
+		filepath.Join(child.Repository, "integration/servers/kubernetes/apiserver/go.mod"))
 	if err != nil {
 		return nil, err
 	}
@@ -116,16 +117,20 @@ func (s *Server) files() error {
 	defer local.Close()
 	pool := x509.NewCertPool()
 	pool.AddCert(local.Certificate())
-	s.transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64}
+	s.transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool,
+		MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64}
 	key, err := x509.MarshalPKCS8PrivateKey(local.TLS.Certificates[0].PrivateKey)
 	if err != nil {
 		return err
 	}
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: local.Certificate().Raw})
+	certificate := pem.EncodeToMemory(
+		&pem.Block{Type: "CERTIFICATE", Bytes: local.Certificate().Raw})
 	return errors.Join(
 		os.WriteFile(s.path("serving.crt"), certificate, 0o600),
-		os.WriteFile(s.path("serving.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600),
-		os.WriteFile(s.path("tokens.csv"), []byte(Token(Admin)+",admin,1,system:masters\n"+Token(Limited)+",limited,2\n"), 0o600))
+		os.WriteFile(s.path("serving.key"),
+			pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600),
+		os.WriteFile(s.path("tokens.csv"),
+			[]byte(Token(Admin)+",admin,1,system:masters\n"+Token(Limited)+",limited,2\n"), 0o600))
 }
 
 func (s *Server) path(name string) string { return filepath.Join(s.Dir, name) }
@@ -157,8 +162,8 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Proxy starts a proxy in front of the server that authenticates with a token, as kubectl proxy does
-// with a kubeconfig, and returns its URL. It ends with the server.
+// Proxy starts a proxy in front of the server that authenticates with a token, as kubectl proxy
+// does with a kubeconfig, and returns its URL. It ends with the server.
 func (s *Server) Proxy(token string) (url string) {
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -172,10 +177,12 @@ func (s *Server) Proxy(token string) (url string) {
 	return proxy.URL
 }
 
-// Do sends a request of the admin's and returns the body of the response. A response that is not 2xx is
-// an error, which begins with the status.
-func (s *Server) Do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, "https://"+s.Address+path, bytes.NewReader(body))
+// Do sends a request of the admin's and returns the body of the response. A response that is not
+// 2xx is an error, which begins with the status.
+func (s *Server) Do(ctx context.Context, method, path, contentType string, body []byte) ([]byte,
+	error) {
+	r, err := http.NewRequestWithContext(ctx, method, "https://"+s.Address+path,
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -39,14 +39,17 @@ var (
 	User = Keys{"useraccesskey0000000", "user+secret/of+the+tests"}
 )
 
-// Setenv sets the environment variables from which AWS's SDK takes keys, and clears those that would
-// override them.
+// Setenv sets the environment variables from which AWS's SDK takes keys, and clears those that
+// would override them.
 func (k Keys) Setenv(tb testing.TB) {
 	tb.Helper()
 	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": k.AccessKey, "AWS_SECRET_ACCESS_KEY": k.SecretKey, "AWS_SESSION_TOKEN": "",
-		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
-		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_ACCESS_KEY_ID": k.AccessKey, "AWS_SECRET_ACCESS_KEY": k.SecretKey,
+		"AWS_SESSION_TOKEN": "",
+		"AWS_REGION":        "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "",
+		"AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
+		"AWS_EC2_METADATA_DISABLED": "true",
 	} {
 		tb.Setenv(name, value)
 	}
@@ -58,15 +61,19 @@ func init() {
 
 func serve(dir, address string) error {
 	if err := (meta.XattrMeta{}).Test(dir); err != nil {
-		return fmt.Errorf("the file system of %s has no extended attributes (TMPDIR sets another directory): %w", dir, err)
+		return fmt.Errorf(
+			"the file system of %s has no extended attributes (TMPDIR sets another directory): %w",
+			dir, err)
 	}
 	be, err := posix.New(dir, meta.XattrMeta{}, posix.PosixOpts{})
 	if err != nil {
 		return err
 	}
-	accounts, err := auth.NewInternal(auth.Account{Access: Root.AccessKey, Secret: Root.SecretKey, Role: auth.RoleAdmin}, dir)
+	accounts, err := auth.NewInternal(
+		auth.Account{Access: Root.AccessKey, Secret: Root.SecretKey, Role: auth.RoleAdmin}, dir)
 	if err == nil {
-		err = accounts.CreateAccount(auth.Account{Access: User.AccessKey, Secret: User.SecretKey, Role: auth.RoleUser})
+		err = accounts.CreateAccount(
+			auth.Account{Access: User.AccessKey, Secret: User.SecretKey, Role: auth.RoleUser})
 	}
 	if err != nil && !errors.Is(err, auth.ErrUserExists) {
 		return err
@@ -108,8 +115,10 @@ func (s *Server) Endpoint() string { return "http://" + s.Address }
 
 // Client returns a client of Root's.
 func (s *Server) Client() *s3.Client {
-	return s3.New(s3.Options{Region: Region, BaseEndpoint: aws.String(s.Endpoint()), UsePathStyle: true,
+	return s3.New(s3.Options{Region: Region, BaseEndpoint: aws.String(s.Endpoint()),
+		UsePathStyle: true,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: Root.AccessKey, SecretAccessKey: Root.SecretKey}, nil
+			return aws.Credentials{AccessKeyID: Root.AccessKey, SecretAccessKey: Root.SecretKey},
+				nil
 		})})
 }

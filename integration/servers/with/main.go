@@ -30,16 +30,19 @@ import (
 // returned.
 var all = map[string]func(context.Context) (value string, server io.Closer, err error){
 	"TEST_POSTGRES": serving(servers.Postgres, (*servers.PostgresServer).DSN),
-	"TEST_ETCD": serving(func(ctx context.Context) (*etcd.Cluster, error) { return etcd.Start(ctx, 1) },
+	"TEST_ETCD": serving(
+		func(ctx context.Context) (*etcd.Cluster, error) { return etcd.Start(ctx, 1) },
 		func(c *etcd.Cluster) string { return c.Endpoints()[0] }),
 	"TEST_S3": serving(s3.Start, func(s *s3.Server) string {
 		user := url.UserPassword(s3.Root.AccessKey, s3.Root.SecretKey)
 		return (&url.URL{Scheme: "http", User: user, Host: s.Address, Path: s3.Bucket}).String()
 	}),
-	"TEST_KUBERNETES": serving(kubernetes.Start, func(s *kubernetes.Server) string { return s.Proxy(kubernetes.Token(kubernetes.Admin)) }),
+	"TEST_KUBERNETES": serving(kubernetes.Start,
+		func(s *kubernetes.Server) string { return s.Proxy(kubernetes.Token(kubernetes.Admin)) }),
 }
 
-func serving[S io.Closer](start func(context.Context) (S, error), value func(S) string) func(context.Context) (string, io.Closer, error) {
+func serving[S io.Closer](start func(context.Context) (S, error),
+	value func(S) string) func(context.Context) (string, io.Closer, error) {
 	return func(ctx context.Context) (string, io.Closer, error) {
 		s, err := start(ctx)
 		if err != nil {

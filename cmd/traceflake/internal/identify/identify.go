@@ -102,7 +102,8 @@ func (x Identifier) bits128(s string, id trace.TraceID) []Identity {
 	}
 	all := append(x.tracers(s), x.traceID(id)...)
 	if isUUIDv4(s) && all[0].Halves != "agree" {
-		all = append(all, Identity{Kind: kindUUIDv4, Note: "random, but for the version and variant"})
+		all = append(all,
+			Identity{Kind: kindUUIDv4, Note: "random, but for the version and variant"})
 	}
 	return all
 }
@@ -133,7 +134,8 @@ func (x Identifier) base32(id randflake.ID) []Identity {
 }
 
 func isUUIDv4(s string) bool {
-	return len(s) == 36 && s[8] == '-' && s[14] == '4' && strings.ContainsRune("89abAB", rune(s[19]))
+	return len(s) == 36 && s[8] == '-' && s[14] == '4' &&
+		strings.ContainsRune("89abAB", rune(s[19]))
 }
 
 // traceID returns the kinds that an ID whose high half is not zero may be, the likeliest first.

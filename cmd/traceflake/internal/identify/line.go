@@ -95,7 +95,8 @@ func field(name, value string) []Found {
 
 func isB3(dashes []string) bool {
 	digits := len(dashes[0])
-	return 2 <= len(dashes) && len(dashes) <= 4 && isHex(dashes[0]) && (digits == 32 || digits == 16)
+	return 2 <= len(dashes) && len(dashes) <= 4 && isHex(dashes[0]) &&
+		(digits == 32 || digits == 16)
 }
 
 // jaeger returns the IDs in the fields of uber-trace-id: a trace, a span, a parent (0 if there is

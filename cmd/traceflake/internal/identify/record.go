@@ -13,11 +13,13 @@ import (
 func jsonRecord(line string) ([]Found, error) {
 	var object map[string]any
 	if err := json.NewDecoder(strings.NewReader(line)).Decode(&object); err != nil {
-		return nil, fmt.Errorf("%w: the line begins as a JSON object and does not end as one", ErrUnknown)
+		return nil, fmt.Errorf("%w: the line begins as a JSON object and does not end as one",
+			ErrUnknown)
 	}
 	found := idFields(nil, "", object)
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: the JSON object has no field such as trace_id or span_id", ErrUnknown)
+		return nil, fmt.Errorf("%w: the JSON object has no field such as trace_id or span_id",
+			ErrUnknown)
 	}
 	return found, nil
 }

@@ -46,7 +46,8 @@ type preset struct {
 
 var presets = []preset{
 	{"twitter", twitter},
-	{"leaf", Layout{Kind: "Leaf", Epoch: twitter.Epoch, Unit: twitter.Unit, Fields: twitter.Fields}},
+	{"leaf", Layout{Kind: "Leaf", Epoch: twitter.Epoch, Unit: twitter.Unit,
+		Fields: twitter.Fields}},
 	{"sonyflake", Layout{
 		Kind: "Sonyflake", Epoch: time.UnixMilli(1409529600000), Unit: 10 * time.Millisecond,
 		Fields: []Field{{timeField, 39}, {"sequence", 8}, {"machine", 16}},
@@ -177,7 +178,8 @@ func (x Identifier) snowflakes(id uint64, isDecimal bool) (all []Identity) {
 		if !ok || !x.plausible(at) || p.name == "leaf" { // whose IDs are as Twitter's
 			continue
 		}
-		all = append(all, Identity{Kind: p.layout.Kind, Time: at, Parts: parts, Note: "by its time only"})
+		all = append(all,
+			Identity{Kind: p.layout.Kind, Time: at, Parts: parts, Note: "by its time only"})
 	}
 	return all
 }

@@ -127,7 +127,8 @@ func (c ClickHouse) rows(
 // addTo adds the span, in the last resource and scope of td if they are the span's.
 func (r *spanRow) addTo(td ptrace.Traces) {
 	resources := td.ResourceSpans()
-	if n := resources.Len(); n == 0 || !equal(resources.At(n-1).Resource().Attributes(), r.resource()) {
+	if n := resources.Len(); n == 0 ||
+		!equal(resources.At(n-1).Resource().Attributes(), r.resource()) {
 		put(resources.AppendEmpty().Resource().Attributes(), r.resource())
 	}
 	scopes := resources.At(resources.Len() - 1).ScopeSpans()

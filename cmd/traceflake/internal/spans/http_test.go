@@ -56,7 +56,8 @@ func TestServers(t *testing.T) {
 		}
 		return fmt.Sprintf(`{"result":%s}`, body)
 	}
-	const tempo1, tempo2, jaeger3 = "/base/api/traces/", "/base/api/v2/traces/", "/base/api/v3/traces/"
+	const tempo1, tempo2, jaeger3 = "/base/api/traces/", "/base/api/v2/traces/",
+		"/base/api/v3/traces/"
 	for _, c := range []struct {
 		name    string
 		open    func(string, http.Header) (spans.Source, error)
@@ -66,13 +67,16 @@ func TestServers(t *testing.T) {
 		err     string
 	}{
 		{"Tempo", spans.NewTempo, map[string]string{tempo2: v2(t, oneSpan())}, 200, 1, ""},
-		{"old Tempo", spans.NewTempo, map[string]string{tempo1: protobuf(t, oneSpan())}, 200, 1, ""},
+		{"old Tempo", spans.NewTempo, map[string]string{tempo1: protobuf(t, oneSpan())}, 200, 1,
+			""},
 		{
 			"Tempo without the trace", spans.NewTempo,
 			map[string]string{tempo2: v2(t, ptrace.NewTraces())}, 200, 0, "",
 		},
-		{"not a Tempo", spans.NewTempo, map[string]string{tempo2: "<html>"}, 200, 0, "its answer is not a trace"},
-		{"cut", spans.NewTempo, map[string]string{tempo2: v2(t, oneSpan())[:9]}, 200, 0, "its answer is not a trace"},
+		{"not a Tempo", spans.NewTempo, map[string]string{tempo2: "<html>"}, 200, 0,
+			"its answer is not a trace"},
+		{"cut", spans.NewTempo, map[string]string{tempo2: v2(t, oneSpan())[:9]}, 200, 0,
+			"its answer is not a trace"},
 		{
 			"Tempo that fails", spans.NewTempo, map[string]string{tempo2: "too\x1b big"}, 500, 0,
 			`500 Internal Server Error: "too\x1b big"`,
@@ -83,23 +87,25 @@ func TestServers(t *testing.T) {
 			map[string]string{jaeger3: jaeger(oneSpan()) + "\n" + jaeger(oneSpan())}, 200, 2, "",
 		},
 		{"Jaeger without the trace", spans.NewJaeger, nil, 200, 0, ""},
-		{"not a Jaeger", spans.NewJaeger, map[string]string{jaeger3: "<html>"}, 200, 0, "its answer is not a trace"},
+		{"not a Jaeger", spans.NewJaeger, map[string]string{jaeger3: "<html>"}, 200, 0,
+			"its answer is not a trace"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var asked []string
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				asked = append(asked, r.URL.RawQuery)
-				body, ok := c.answers[strings.TrimSuffix(r.URL.Path, id.String())]
-				switch {
-				case r.Header.Get("X-Scope-Orgid") != "1":
-					http.Error(w, "no tenant", http.StatusUnauthorized)
-				case !ok:
-					http.NotFound(w, r)
-				default:
-					w.WriteHeader(c.status)
-					_, _ = w.Write([]byte(body)) // the test sees what arrives
-				}
-			}))
+			server := httptest.NewServer(
+				http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					asked = append(asked, r.URL.RawQuery)
+					body, ok := c.answers[strings.TrimSuffix(r.URL.Path, id.String())]
+					switch {
+					case r.Header.Get("X-Scope-Orgid") != "1":
+						http.Error(w, "no tenant", http.StatusUnauthorized)
+					case !ok:
+						http.NotFound(w, r)
+					default:
+						w.WriteHeader(c.status)
+						_, _ = w.Write([]byte(body)) // the test sees what arrives
+					}
+				}))
 			defer server.Close()
 			source, err := c.open(server.URL+"/base", http.Header{"X-Scope-Orgid": {"1"}})
 			if err != nil {
@@ -113,7 +119,8 @@ func TestServers(t *testing.T) {
 			if got != c.spans {
 				t.Errorf("%d spans, want %d", got, c.spans)
 			}
-			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			if (err == nil) != (c.err == "") || err != nil &&
+				!strings.Contains(err.Error(), c.err) {
 				t.Errorf("error %v, want %q", err, c.err)
 			}
 			if len(asked) == 0 || !strings.Contains(asked[0], "start") {
@@ -131,7 +138,8 @@ func TestServerIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = source.Trace(t.Context(), id, nil)
-	if err == nil || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "secret") {
+	if err == nil || !strings.Contains(err.Error(), "connection refused") ||
+		strings.Contains(err.Error(), "secret") {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -139,7 +147,8 @@ func TestServerIsAway(t *testing.T) {
 	if err := source.Trace(ctx, id, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v after the end of the context", err)
 	}
-	for _, address := range []string{"", "localhost:3200", "ftp://localhost", "http://", "http://a b", "::"} {
+	for _, address := range []string{"", "localhost:3200", "ftp://localhost", "http://",
+		"http://a b", "::"} {
 		if _, err := spans.NewJaeger(address, nil); err == nil {
 			t.Errorf("the address %q is taken", address)
 		}
@@ -149,7 +158,8 @@ func TestServerIsAway(t *testing.T) {
 func TestLine(t *testing.T) {
 	var b strings.Builder
 	line := spans.NewLine(&b, "resourceSpans")
-	for _, part := range []string{`{}`, `{"resourceSpans":[{"a":1},{"a":2}]}`, `{"resourceSpans":[]}`, `{"resourceSpans":[{"a":3}]}`} {
+	for _, part := range []string{`{}`, `{"resourceSpans":[{"a":1},{"a":2}]}`,
+		`{"resourceSpans":[]}`, `{"resourceSpans":[{"a":3}]}`} {
 		if err := line.Add([]byte(part)); err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +167,8 @@ func TestLine(t *testing.T) {
 	if err := line.End(); err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"resourceSpans":[{"a":1},{"a":2},{"a":3}]}` + "\n"; b.String() != want || !json.Valid([]byte(b.String())) {
+	if want := `{"resourceSpans":[{"a":1},{"a":2},{"a":3}]}` + "\n"; b.String() != want ||
+		!json.Valid([]byte(b.String())) {
 		t.Errorf("%s, want %s", b.String(), want)
 	}
 }

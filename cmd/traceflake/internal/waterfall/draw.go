@@ -67,8 +67,9 @@ const length = 8
 func (t *Trace) plan(spans []span, width int) plan {
 	p := plan{spans: spans, start: math.MaxInt64, end: math.MinInt64}
 	const (
-		widest, share = 20, 5 // columns of a service, and the part of the line that it takes at most
-		gaps          = 6     // marks and spaces
+		// columns of a service, and the part of the line that it takes at most
+		widest, share = 20, 5
+		gaps          = 6 // marks and spaces
 	)
 	for _, s := range spans {
 		p.start, p.end = min(p.start, s.start), max(p.end, s.end)

@@ -87,9 +87,11 @@ func TestDraw(t *testing.T) {
    prices    GET /prices          █████████                      250ms
 !  stock     SELECT                        █████████             250ms
 `},
-		{"some", shop, waterfall.Options{Width: 60, Spans: 1, Color: true}, "   … and 3 more spans\n"},
+		{"some", shop, waterfall.Options{Width: 60, Spans: 1, Color: true},
+			"   … and 3 more spans\n"},
 		{"red", shop, waterfall.Options{Width: 60, Color: true}, "\x1b[31m!  stock "},
-		{"missing parent", []span{{2, 9, "a", "b", 5, 6, false}}, waterfall.Options{}, "\n   a       b "},
+		{"missing parent", []span{{2, 9, "a", "b", 5, 6, false}}, waterfall.Options{},
+			"\n   a       b "},
 		{
 			"its own parent", []span{{2, 2, "a", "b", 5, 6, false}}, waterfall.Options{},
 			"\n   a       b ",
@@ -105,7 +107,8 @@ func TestDraw(t *testing.T) {
 			}, waterfall.Options{}, "6ms\n   a        child  ",
 		},
 		{
-			"late", []span{{1, 0, "a", "b", 1, 2, false}, {2, 1, "a", "c", 26 * hour, 27 * hour, false}},
+			"late", []span{{1, 0, "a", "b", 1, 2, false},
+				{2, 1, "a", "c", 26 * hour, 27 * hour, false}},
 			waterfall.Options{}, "\n ~ a        c ",
 		},
 		{
@@ -114,13 +117,16 @@ func TestDraw(t *testing.T) {
 				"  the time in the ID is not that of the spans",
 		},
 		{
-			"ends before it starts", []span{{1, 0, "a", "b", 9, 2, false}}, waterfall.Options{}, " 0s\n",
+			"ends before it starts", []span{{1, 0, "a", "b", 9, 2, false}}, waterfall.Options{},
+			" 0s\n",
 		},
 		{
-			"escape codes", []span{{1, 0, "a\x1b[2J", "b\nc\xff", 1, 2, false}}, waterfall.Options{},
+			"escape codes", []span{{1, 0, "a\x1b[2J", "b\nc\xff", 1, 2, false}},
+			waterfall.Options{},
 			"a\ufffd[2J   b\ufffdc\ufffd ",
 		},
-		{"wide characters", []span{{1, 0, "注文", "買い物", 1, 2, false}}, waterfall.Options{}, "   注文    買い物 "},
+		{"wide characters", []span{{1, 0, "注文", "買い物", 1, 2, false}}, waterfall.Options{},
+			"   注文    買い物 "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := draw(t, c.o, c.spans...)
@@ -135,12 +141,15 @@ func TestDraw(t *testing.T) {
 func TestWidth(t *testing.T) {
 	var spans []span
 	for i := range 120 { // a chain
-		spans = append(spans, span{byte(i + 1), byte(i), strings.Repeat("s", i), strings.Repeat("n", i), i, i + 100, false})
+		spans = append(spans,
+			span{byte(i + 1), byte(i), strings.Repeat("s", i), strings.Repeat("n", i), i, i + 100,
+				false})
 	}
 	for _, width := range []int{0, 60, 80, 133} {
 		_, tree, _ := strings.Cut(draw(t, waterfall.Options{Width: width}, spans...), "\n\n")
 		for line := range strings.Lines(tree) {
-			if got := runewidth.StringWidth(strings.TrimSuffix(line, "\n")); got != max(width, waterfall.MinWidth) {
+			if got := runewidth.StringWidth(strings.TrimSuffix(line, "\n")); got != max(width,
+				waterfall.MinWidth) {
 				t.Fatalf("a line has %d columns, want %d:\n%s", got, width, tree)
 			}
 		}
@@ -157,7 +166,8 @@ func TestManySpans(t *testing.T) {
 		s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 		s.SetSpanID(pcommon.SpanID{1, byte(i >> 16), byte(i >> 8), byte(i)})
 		if i > 0 {
-			s.SetParentSpanID(pcommon.SpanID{1, byte((i - 1) >> 16), byte((i - 1) >> 8), byte(i - 1)})
+			s.SetParentSpanID(
+				pcommon.SpanID{1, byte((i - 1) >> 16), byte((i - 1) >> 8), byte(i - 1)})
 		}
 		w.Add(td)
 	}

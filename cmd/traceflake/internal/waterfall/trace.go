@@ -53,7 +53,8 @@ func (t *Trace) Add(td ptrace.Traces) {
 				t.spans = append(t.spans, span{
 					id: s.SpanID(), parent: s.ParentSpanID(),
 					service: t.once(service), name: t.once(s.Name()),
-					start: int64(s.StartTimestamp()), end: int64(max(s.StartTimestamp(), s.EndTimestamp())),
+					start:  int64(s.StartTimestamp()),
+					end:    int64(max(s.StartTimestamp(), s.EndTimestamp())),
 					failed: s.Status().Code() == ptrace.StatusCodeError,
 				})
 			}
