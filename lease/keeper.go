@@ -43,13 +43,15 @@ type Keeper struct {
 	kick       chan struct{} // wakes the goroutine
 	generation atomic.Uint64
 
-	ready    chan struct{} // closed with the first grant
-	readying sync.Once
-	failure  atomic.Pointer[error]
-	stop     context.CancelFunc
-	stopped  chan struct{} // closed when the goroutine has ended
-	closing  sync.Once
-	closeErr error
+	ready     chan struct{} // closed with the first grant
+	readying  sync.Once
+	answered  chan struct{} // closed with the first grant or failure
+	answering sync.Once
+	failure   atomic.Pointer[error]
+	stop      context.CancelFunc
+	stopped   chan struct{} // closed when the goroutine has ended
+	closing   sync.Once
+	closeErr  error
 
 	// Only the goroutine uses the fields below, and Close after it has ended.
 	term     *term                // that is renewed; nil if none
@@ -110,6 +112,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		life:      cfg.machine(),
 		kick:      make(chan struct{}, 1),
 		ready:     make(chan struct{}),
+		answered:  make(chan struct{}),
 		stop:      func() {},
 		stopped:   make(chan struct{}),
 		used:      make(map[uint32]time.Time),
@@ -168,6 +171,12 @@ func (k *Keeper) because(err error) error {
 	}
 	return err
 }
+
+// Answered returns a channel that is closed when the store's first answer has arrived: a lease, or
+// the error that [Keeper.Failure] returns from then on until a lease is granted.
+func (k *Keeper) Answered() <-chan struct{} { return k.answered }
+
+func (k *Keeper) answer() { k.answering.Do(func() { close(k.answered) }) }
 
 // closeTime is how long Close waits at most.
 const closeTime = 4 * time.Second

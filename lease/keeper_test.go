@@ -227,6 +227,29 @@ func inTime(t *testing.T, f func(*testing.T)) {
 	})
 }
 
+// The first answer is a failure or a lease.
+func TestAnswered(t *testing.T) {
+	for _, away := range []error{nil, errAway} {
+		b := newBench(t)
+		b.store.set(away, nil)
+		b.during("acquire", func() {
+			select {
+			case <-b.Answered():
+				t.Error("answered before the store was")
+			default:
+			}
+		})
+		for range 2 {
+			b.Step(t.Context())
+			select {
+			case <-b.Answered():
+			default:
+				t.Errorf("the store answered %v, and Answered is open", away)
+			}
+		}
+	}
+}
+
 // Close ends Ready while the store is unreachable.
 func TestReadyEndsWithClose(t *testing.T) {
 	inTime(t, func(t *testing.T) {

@@ -219,6 +219,7 @@ func (k *Keeper) prove(t *term) {
 		k.raised.finish(nil)
 	}
 	k.readying.Do(func() { close(k.ready) })
+	k.answer()
 }
 
 // renew moves a term's end, under a fresh nonce. Without an acknowledgement the stored block
@@ -305,4 +306,5 @@ func (k *Keeper) failed(ctx context.Context, what string, err error) {
 	if k.failure.Swap(&err) == nil {
 		k.report(err)
 	}
+	k.answer()
 }

@@ -176,13 +176,16 @@ func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	// It waits for an answer of any kind, for longer than a Keeper waits for a call.
 	answer, cancel := context.WithTimeout(ctx, 6*time.Second)
 	defer cancel()
-	for ; answer.Err() == nil; time.Sleep(10 * time.Millisecond) {
-		switch failure := k.Failure(); {
-		case k.Ready(over) == nil, failure != nil && first.Err() != nil && !lease.Permanent(failure):
-			return nil
-		case lease.Permanent(failure):
-			return c.explain(failure)
-		}
+	select {
+	case <-k.Answered():
+	case <-answer.Done():
+		return nil
+	}
+	if !lease.Permanent(k.Failure()) {
+		_ = k.Ready(first)
+	}
+	if failure := k.Failure(); lease.Permanent(failure) {
+		return c.explain(failure)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -63,6 +64,9 @@ func init() {
 
 var errAway = errors.New("connection refused")
 
+// slowAnswer is later than the second that a start otherwise waits.
+const slowAnswer = 1503 * time.Millisecond
+
 // answers maps the end of the URL to the result of Acquire.
 var answers = map[string]struct {
 	after time.Duration
@@ -75,7 +79,7 @@ var answers = map[string]struct {
 	"newer":    {0, lease.ErrSchemaVersion},
 	"absent":   {0, lease.ErrNoStore},
 	"replaced": {0, lease.ErrReplaced},
-	"slow":     {1500 * time.Millisecond, lease.ErrMisconfigured},
+	"slow":     {slowAnswer, lease.ErrMisconfigured},
 }
 
 func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -316,7 +320,7 @@ func TestStrict(t *testing.T) {
 	quiet(t)
 	for answer, want := range map[string]error{
 		"role": lease.ErrMisconfigured, "newer": lease.ErrSchemaVersion, "absent": lease.ErrNoStore, "replaced": lease.ErrReplaced,
-		"slow": lease.ErrMisconfigured, // later than the second that a start otherwise waits
+		"slow": lease.ErrMisconfigured,
 		"host": nil, "away": nil, "full": nil,
 	} {
 		for _, strict := range []string{"1", "0", ""} {
@@ -338,6 +342,27 @@ func TestStrict(t *testing.T) {
 				t.Errorf("%s, strict %q: %v; the store was closed %d times", answer, strict, err, opened.closed)
 			}
 		}
+	}
+}
+
+// A strict start ends with the store's first answer if retrying cannot help, and otherwise after a
+// second.
+func TestStrictStartWaitsForTheAnswer(t *testing.T) {
+	quiet(t)
+	for answer, want := range map[string]time.Duration{
+		"role": 0, "slow": slowAnswer, "away": time.Second, "dead": 5 * time.Second,
+	} {
+		c := setup.Config{Store: "setup-test:" + answer, SecretFile: file(t, secret), Strict: true}
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			ids, err := c.Open(t.Context())
+			if took := time.Since(start); took != want || (err == nil) != (ids != nil) {
+				t.Errorf("%s: it took %s, want %s: %v", answer, took, want, err)
+			}
+			if err == nil {
+				_ = ids.Shutdown(t.Context())
+			}
+		})
 	}
 }
 
