@@ -27,7 +27,7 @@ type Storage struct {
 }
 
 // Run checks in some seconds that a [driver.Objects] keeps its contract. newStorage makes an empty
-// storage that lasts until tb ends; it is called eight times.
+// storage that lasts until tb ends; it is called nine times.
 func Run(t *testing.T, newStorage func(tb testing.TB) Storage) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) { c.run(t, newStorage) })
@@ -42,6 +42,7 @@ var checks = []struct {
 	{"conditions", conditions},
 	{"conditions of writes at once", atOnce},
 	{"the same data twice", sameData},
+	{"histories", histories},
 	{"List", list},
 	{"contexts that are over, and a server that does not answer", contexts},
 	{"clock", clock},

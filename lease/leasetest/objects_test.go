@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"strings"
@@ -21,9 +22,10 @@ func TestMain(m *testing.M) {
 // flawed is a client of a server in memory.
 type flawed struct {
 	*driver.Memory
-	flaw string
-	gate chan struct{} // has an element while the server answers
-	old  map[string]driver.Object
+	flaw    string
+	gate    chan struct{} // has an element while the server answers
+	old     map[string]driver.Object
+	replica *sync.Map // name → the object before its last write
 }
 
 // pass waits for the server.
@@ -62,6 +64,10 @@ func (f flawed) Read(ctx context.Context, name string) (driver.Object, error) {
 		o.Time = sent
 	case "hash of the length":
 		o.Version = fmt.Sprint(len(o.Data))
+	case "reads of a replica":
+		if was, ok := f.replica.Load(name); ok && rand.IntN(5) == 0 {
+			o = was.(driver.Object)
+		}
 	case "trimmed text":
 		o.Data = []byte(strings.TrimSpace(string(o.Data)))
 	case "no error for what is missing":
@@ -80,6 +86,27 @@ func (f flawed) Write(ctx context.Context, name string, data []byte, version str
 		return driver.Object{}, err
 	}
 	o, _ := f.Memory.Read(ctx, name)
+	switch f.flaw {
+	case "reads of a replica":
+		if o.Version == version {
+			f.replica.Store(name, o)
+		}
+	case "forgets a write in twenty":
+		if o.Version == version && rand.IntN(20) == 0 {
+			return driver.Object{Version: string(data)}, nil
+		}
+	case "a write in twenty is made and refused":
+		if o, err := f.Memory.Write(ctx, name, data, version); err != nil || rand.IntN(20) > 0 {
+			return o, err
+		}
+		return driver.Object{}, driver.ErrChanged
+	case "compares before it writes":
+		if o.Version == version {
+			time.Sleep(rand.N(100 * time.Microsecond))
+			o, _ = f.Memory.Read(ctx, name)
+			version = o.Version
+		}
+	}
 	if f.flaw == "yes to the same data" && string(o.Data) == string(data) {
 		return o, nil
 	}
@@ -113,14 +140,14 @@ func storages(flaw string) func(testing.TB) Storage {
 		if flaw == "shared names" {
 			server = one
 		}
-		gate := make(chan struct{}, 1)
+		gate, replica := make(chan struct{}, 1), new(sync.Map)
 		gate <- struct{}{}
 		return Storage{
 			Open: func() (driver.Objects, error) {
 				if flaw == "memory of its own" {
 					server = &driver.Memory{}
 				}
-				return flawed{server, flaw, gate, map[string]driver.Object{}}, nil
+				return flawed{server, flaw, gate, map[string]driver.Object{}, replica}, nil
 			},
 			Delete: func(name string) error {
 				if flaw == "deleted object" {
@@ -160,6 +187,10 @@ func TestRunCatchesWrongServers(t *testing.T) {
 		"yes to the same data":                  "two copies of a process would both be told yes",
 		"a clock that stands still":             "it must be the server's clock",
 		"the client's clock":                    "which is the client's",
+		"reads of a replica":                    "which was known before: does a read see every write",
+		"forgets a write in twenty":             "is not among those that led to the last one",
+		"a write in twenty is made and refused": "was refused, and made nevertheless",
+		"compares before it writes":             "is not among those that led to the last one",
 		"no error for what is missing":          "an object that was never written has the version",
 	} {
 		t.Run(flaw, func(t *testing.T) {
