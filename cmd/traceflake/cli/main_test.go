@@ -58,6 +58,9 @@ func command(t *testing.T, stdin string, args ...string) result {
 	var out, errOut locked
 	r := result{code: run(t.Context(), args, strings.NewReader(stdin), &out, &errOut)}
 	r.out, r.errOut = out.String(), errOut.String()
+	if strings.Contains(r.out+r.errOut, "%!") { // of a wrong format
+		t.Errorf("%q prints\n%s%s", args, r.out, r.errOut)
+	}
 	for _, secret := range []string{secretA, secretB, "hunter2"} {
 		if strings.Contains(strings.ToLower(r.out+r.errOut), secret) {
 			t.Errorf("%q shows a secret:\n%s%s", args, r.out, r.errOut)
