@@ -139,12 +139,11 @@ var wantError = calls.WantError("s3store: ", s3.Root.SecretKey, s3.User.SecretKe
 // With the rights that the documentation lists, and with each of them missing.
 func TestRights(t *testing.T) {
 	server := child.ForTest(t, s3.Start)
-	doc, err := os.ReadFile("../../../lease/s3store/doc.go")
+	doc, err := os.ReadFile("../../../docs/s3.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := regexp.MustCompile(`(?m)^//\s*`).ReplaceAllString(string(doc), "")
-	policies := regexp.MustCompile(`(?s)\{"Version".*?\n\]\}`).FindAllString(text, -1)
+	policies := regexp.MustCompile(`(?s)\{"Version".*?\n\]\}`).FindAllString(string(doc), -1)
 	// There it is a policy of the user, here one of the bucket.
 	policy := strings.NewReplacer("BUCKET", s3.Bucket, "PREFIX", "fleet",
 		`"Effect": "Allow"`, `"Effect": "Allow", "Principal": {"AWS": ["`+s3.User.AccessKey+`"]}`).Replace(policies[0])
