@@ -3,6 +3,7 @@
 package filestore
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -27,6 +29,10 @@ func TestCheckRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	mounted := filepath.Join(dir, "mounted", "lost+found") // a file system of its own
+	if err := os.MkdirAll(mounted, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := Open(filepath.Join(dir, "store")); err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +45,7 @@ func TestCheckRights(t *testing.T) {
 	cases := []result{
 		{"store", ""},
 		{"new", ""},
+		{"mounted", ""},
 		{"missing/store", "create it, on a local disk"},
 		{"file", syscall.ENOTDIR.Error()},
 		{"foreign", "other files, such as passwd"},
@@ -58,5 +65,26 @@ func TestCheckRights(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "new")); err == nil {
 		t.Error("a directory was created")
+	}
+}
+
+// A store is created in no directory of something else, as CheckRights says, and in a file system of
+// its own.
+func TestCreateInOthersDirectory(t *testing.T) {
+	dir := t.TempDir()
+	for entry, mine := range map[string]bool{"passwd": false, "lost+found": true} {
+		path := filepath.Join(dir, "with-"+entry)
+		if err := os.MkdirAll(filepath.Join(path, entry), dirMode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(path)
+		said := driver.CheckRights(t.Context(), unopened(t, path))
+		if mine && errors.Join(err, said) != nil || !mine && !errors.Is(err, lease.ErrSchemaVersion) ||
+			(err == nil) != (said == nil) {
+			t.Errorf("%s: Open gives %v, CheckRights %v", entry, err, said)
+		}
+		if files, err := os.ReadDir(path); !mine && (err != nil || len(files) != 1) {
+			t.Errorf("%s: %v, %v; want what was there", entry, files, err)
+		}
 	}
 }
