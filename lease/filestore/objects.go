@@ -101,7 +101,7 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 		files, err := fs.ReadDir(d.root.FS(), ".")
 		all := make(map[string]driver.Object, len(files))
 		for _, f := range files {
-			if err == nil && !strings.Contains(f.Name(), ".") {
+			if err == nil && !f.IsDir() && !strings.Contains(f.Name(), ".") {
 				all[f.Name()], err = d.object(f.Name())
 			}
 		}

@@ -9,11 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/traceflake/traceflake/lease"
 )
 
 // CheckRights implements [driver.Rights]. It asks whether this user may write in the directory, or in
@@ -36,20 +33,11 @@ func mayUse(path string) error {
 		}
 		return err
 	}
+	if err == nil {
+		err = foreign(files)
+	}
 	if err != nil {
 		return err
-	}
-	foreign := ""
-	for _, f := range files {
-		switch name := f.Name(); {
-		case name == "config":
-			return unix.Access(path, unix.W_OK|unix.X_OK)
-		case !strings.HasPrefix(name, "page-") && !strings.Contains(name, "."): // nothing of a store that is being created
-			foreign = name
-		}
-	}
-	if foreign != "" {
-		return fmt.Errorf("%w: the directory has other files, such as %s, and no lease store", lease.ErrSchemaVersion, foreign)
 	}
 	return unix.Access(path, unix.W_OK|unix.X_OK)
 }

@@ -72,6 +72,13 @@ func (s *store) Create(ctx context.Context, d lease.Description) error {
 		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
 	}
 	codec, err := locked(ctx, s.objects, s.objects.create, func(dir *directory) (*randflake.Codec, error) {
+		files, err := fs.ReadDir(dir.root.FS(), ".")
+		if err == nil {
+			err = foreign(files)
+		}
+		if err != nil {
+			return nil, err
+		}
 		codec, err := dir.codec(d.ID)
 		if errors.Is(err, fs.ErrNotExist) {
 			var secret [16]byte
@@ -95,6 +102,25 @@ func (s *store) Create(ctx context.Context, d lease.Description) error {
 		err = errors.Join(err, unused)
 	}
 	return err
+}
+
+// foreign returns an error if a directory with these files belongs to something else: it has files
+// that no store has, and no store. A file system's own lost+found is in the way of none.
+func foreign(files []fs.DirEntry) error {
+	other := ""
+	for _, f := range files {
+		switch name := f.Name(); {
+		case name == "config":
+			return nil
+		case !strings.HasPrefix(name, "page-") && !strings.Contains(name, ".") && name != "lost+found":
+			other = name
+		}
+	}
+	if other == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: the directory has other files, such as %s, and no lease store; "+
+		"choose an empty one", lease.ErrSchemaVersion, other)
 }
 
 // codec reads the secret of the store with an ID.
