@@ -113,7 +113,9 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 		return c.explain(err)
 	}
 	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
-	own, err := c.secrets(ctx, ids)
+	first, cancel := context.WithTimeout(ctx, time.Second) // for all that a start waits for
+	defer cancel()
+	own, err := c.secrets(first, ids)
 	if err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 	if ids.keeper, err = lease.Start(ctx, ids.store, ids.Keyring().Codec(), opts...); err != nil {
 		return fmt.Errorf("setup: %w", err)
 	}
-	return c.wait(ctx, ids.keeper)
+	return c.wait(ctx, first, ids.keeper)
 }
 
 // secrets reads the secrets with which the store's leases are used: its own or the file's. If its own
@@ -146,9 +148,7 @@ func (c Config) secrets(ctx context.Context, ids *IDs) (later func(context.Conte
 			}
 			return codec, err
 		}
-		first, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		if _, err := read(first); err != nil {
+		if _, err := read(ctx); err != nil {
 			return read, nil
 		}
 		return nil, nil
@@ -164,11 +164,9 @@ func (c Config) secrets(ctx context.Context, ids *IDs) (later func(context.Conte
 	return nil, nil
 }
 
-// wait waits for the first lease. The Keeper reports why there is none, and keeps trying. Only a
-// strict start returns an error, and only if retrying cannot help.
-func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
-	first, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
+// wait waits for the first lease until first ends. The Keeper reports why there is none, and keeps
+// trying. Only a strict start returns an error, and only if retrying cannot help.
+func (c Config) wait(ctx, first context.Context, k *lease.Keeper) error {
 	if !c.Strict {
 		_ = k.Ready(first)
 		return nil

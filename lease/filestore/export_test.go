@@ -1,0 +1,26 @@
+package filestore
+
+import (
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Again runs a test in another process, with a setting.
+var Again = again
+
+// SlowSyncs makes each sync of a directory take longer, in stores that are opened until the test
+// ends, until mend is called.
+func SlowSyncs(t *testing.T, by time.Duration) (mend func()) {
+	var mended atomic.Bool
+	sync := system.syncNames
+	t.Cleanup(func() { system.syncNames = sync })
+	system.syncNames = func(root *os.Root, name string) error {
+		if !mended.Load() {
+			time.Sleep(by)
+		}
+		return sync(root, name)
+	}
+	return func() { mended.Store(true) }
+}

@@ -1,0 +1,172 @@
+package filestore_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel"
+
+	"github.com/traceflake/traceflake/lease/filestore"
+	"github.com/traceflake/traceflake/setup"
+)
+
+// service is a process that uses the directory at path.
+type service struct {
+	*testing.T
+	ids *setup.IDs
+}
+
+// start starts a service, which has no lease yet: its IDs are random. It must not take longer than
+// the second that a start waits for a lease, and what a machine under load adds.
+func start(t *testing.T, path string) service {
+	t.Helper()
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	began := time.Now()
+	ids, err := setup.Config{Store: "file:" + path}.Open(t.Context())
+	if took := time.Since(began); err != nil || took > 1900*time.Millisecond {
+		t.Errorf("it took %s to start: %v", took, err)
+		return service{t, new(setup.IDs)}
+	}
+	if id, span := ids.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() || ids.Fallbacks() == 0 {
+		t.Errorf("the IDs are %s and %s, %d of them random", id, span, ids.Fallbacks())
+	}
+	return service{t, ids}
+}
+
+// recovers checks that the service gets a lease by itself, and ends it.
+func (s service) recovers() {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
+	defer cancel()
+	if err := s.ids.Ready(ctx); err != nil {
+		s.Errorf("when the directory is back: %v", err)
+	}
+	before := s.ids.Fallbacks()
+	if s.ids.NewIDs(ctx); s.ids.Fallbacks() != before {
+		s.Error("the IDs are still random")
+	}
+	if err := s.ids.Shutdown(ctx); err != nil {
+		s.Error(err)
+	}
+}
+
+// 50 processes start at once on a disk whose syncs take half a second, before there is a store.
+func TestStartsOnASlowDisk(t *testing.T) {
+	mend := filestore.SlowSyncs(t, 500*time.Millisecond)
+	path := filepath.Join(t.TempDir(), "leases")
+	var services [50]service
+	var all sync.WaitGroup
+	for i := range services {
+		all.Go(func() { services[i] = start(t, path) })
+	}
+	all.Wait()
+	mend()
+	for _, s := range services {
+		all.Go(s.recovers)
+	}
+	all.Wait()
+}
+
+// Another process holds the directory's lock for seconds.
+func TestStartsWhileLocked(t *testing.T) {
+	path := t.TempDir()
+	d, err := os.Open(path)
+	if err == nil {
+		err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, path)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.recovers()
+}
+
+const (
+	root   = 0
+	nobody = 65534
+)
+
+// TestStartsWithoutRights starts services that may not read or write the directory, or whose disk is
+// full, until an operator changes that.
+func TestStartsWithoutRights(t *testing.T) {
+	for what, mode := range map[string]os.FileMode{"another owner's": 0, "read-only": 0o555} {
+		above := t.TempDir()
+		path := filepath.Join(above, "leases")
+		if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, mode),
+			os.Chmod(above, 0o755), os.Chmod(filepath.Dir(above), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		become(t, nobody)
+		s := start(t, path)
+		err := asRoot(func() error {
+			if os.Getuid() != root {
+				return os.Chmod(path, 0o700)
+			}
+			return errors.Join(os.Chown(path, nobody, nobody), os.Chmod(path, 0o700))
+		})
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		s.recovers()
+		become(t, root)
+	}
+}
+
+// TestStartsOnAFullDisk runs in a process that may write no file beyond a size.
+func TestStartsOnAFullDisk(t *testing.T) {
+	const limited = "FILESTORE_TEST_FULL"
+	if os.Getenv(limited) == "" {
+		filestore.Again(t, limited+"=1")
+		return
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	limit := func(size uint64) {
+		rlimit := syscall.Rlimit{Cur: size, Max: math.MaxUint64}
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &rlimit); err != nil {
+			t.Skip(err)
+		}
+	}
+	path := t.TempDir()
+	limit(64) // less than any object
+	s := start(t, path)
+	limit(math.MaxUint64)
+	s.recovers()
+}
+
+// become changes the user of the process, if it is root, for whom no rights are missing.
+func become(t *testing.T, user int) {
+	t.Helper()
+	if os.Getuid() != root {
+		return
+	}
+	if err := syscall.Setresuid(-1, user, -1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asRoot calls f in a thread of the user that the process had before, while the others go on.
+func asRoot(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	user := os.Geteuid()
+	if _, _, err := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), uintptr(os.Getuid()), ^uintptr(0)); err != 0 {
+		return err
+	}
+	err := f()
+	if _, _, back := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), uintptr(user), ^uintptr(0)); back != 0 {
+		err = errors.Join(err, back)
+	}
+	return err
+}
