@@ -36,7 +36,8 @@ func (s Schema) render(name string, more ...string) string {
 
 // columns are those that the Collector's exporter writes: what defines each, its name, and its
 // type as in system.columns.
-var columns = regexp.MustCompile("(?m)^    `?([\\w.]+)`? (.+?) CODEC").FindAllStringSubmatch(template("spans"), -1)
+var columns = regexp.MustCompile("(?m)^    `?([\\w.]+)`? (.+?) CODEC").
+	FindAllStringSubmatch(template("spans"), -1)
 
 // columnNames is the list of the exporter's columns.
 func columnNames() string {
@@ -60,8 +61,8 @@ const (
 	// so the IDs of any other granule are in a narrow range, which excludes it from most lookups.
 	// The first 8 digits count units of 512 ms since 2020; outside of the two hours, the difference
 	// is negative, and therefore large, or large.
-	outlier = "toUInt64(((toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, 8))))) * 512)" +
-		" + 1577840400000) - toUnixTimestamp64Milli(Timestamp)) > 7200000"
+	outlier = "toUInt64(((toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, 8)))))" +
+		" * 512) + 1577840400000) - toUnixTimestamp64Milli(Timestamp)) > 7200000"
 	// primaryKey is the beginning of the sorting key. The rest would take 40 of 46 bytes of memory
 	// for each granule, permanently; the indexes on ranges of TraceId and Timestamp do the same
 	// work from disk.
@@ -70,10 +71,11 @@ const (
 )
 
 // settings of the table that holds the rows. Memory, the least that a query reads, and the cost of
-// merges depend on the size of granules. If it is constant, ClickHouse keeps no size of each; with a cache
-// of primary keys, those that nobody uses leave the memory.
-const settings = "index_granularity = 1024, use_const_adaptive_granularity = 1, use_primary_key_cache = 1, " +
-	"min_compress_block_size = 8192, ttl_only_drop_parts = 1, default_compression_codec = 'ZSTD(1)'"
+// merges depend on the size of granules. If it is constant, ClickHouse keeps no size of each; with
+// a cache of primary keys, those that nobody uses leave the memory.
+const settings = "index_granularity = 1024, use_const_adaptive_granularity = 1, " +
+	"use_primary_key_cache = 1, min_compress_block_size = 8192, ttl_only_drop_parts = 1, " +
+	"default_compression_codec = 'ZSTD(1)'"
 
 // createRows returns the statement for the table that holds the rows, under the name with a suffix.
 func (s Schema) createRows(suffix string, c carried) string {
@@ -89,8 +91,10 @@ func (s Schema) createRows(suffix string, c carried) string {
 		elements += ",\n    " + element
 	}
 	sql := s.render("spans", "{table}", s.quoted(suffix)+c.uuid, "{elements}", elements,
-		"{engine}", cmp.Or(c.engine, s.engine()), "{primary_key}", primaryKey, "{sorting_key}", sortingKey,
-		"{ttl}", ttl, "{settings}", strings.Join(append([]string{settings}, c.settings...), ", "), "{comment}", c.comment)
+		"{engine}", cmp.Or(c.engine, s.engine()),
+		"{primary_key}", primaryKey, "{sorting_key}", sortingKey, "{ttl}", ttl,
+		"{settings}", strings.Join(append([]string{settings}, c.settings...), ", "),
+		"{comment}", c.comment)
 	return withTTLs(sql, c.ttls)
 }
 
@@ -98,7 +102,8 @@ func (s Schema) createRows(suffix string, c carried) string {
 func (s Schema) front(suffix string) Step {
 	local := suffix + s.rows()
 	return s.exists(suffix, s.render("front", "{table}", s.quoted(suffix), "{local}", s.quoted(local),
-		"{cluster}", s.quotedCluster(), "{database}", s.inDatabase(), "{local_name}", quoteName(s.named(local)), "{shard}", shard))
+		"{cluster}", s.quotedCluster(), "{database}", s.inDatabase(),
+		"{local_name}", quoteName(s.named(local)), "{shard}", shard))
 }
 
 // ttlOf is the expression for a column of times.
@@ -129,7 +134,8 @@ func (s Schema) outliers(from, engine, ttl string) []Step {
 	if s.Cluster != "" {
 		steps = append(steps, s.front(outlierTimes))
 	}
-	feed := "CREATE MATERIALIZED VIEW IF NOT EXISTS " + s.quoted(outlierFeed) + s.onCluster() + " TO " + s.quoted(rows) + " AS\n"
+	feed := "CREATE MATERIALIZED VIEW IF NOT EXISTS " + s.quoted(outlierFeed) + s.onCluster() +
+		" TO " + s.quoted(rows) + " AS\n"
 	return append(steps, s.exists(outlierFeed, feed+s.render("outlier_times", "{from}", from)))
 }
 
@@ -151,7 +157,8 @@ func (s Schema) traceTimes() []Step {
 	if s.Overlay {
 		view = "lookup_overlay"
 	}
-	feed := "CREATE VIEW IF NOT EXISTS " + s.quoted(lookupFeed) + s.onCluster() + " AS\nSELECT TraceId, Start, End FROM " + s.quoted(lookup)
+	feed := "CREATE VIEW IF NOT EXISTS " + s.quoted(lookupFeed) + s.onCluster() +
+		" AS\nSELECT TraceId, Start, End FROM " + s.quoted(lookup)
 	return []Step{s.exists(lookup, s.render(view)), s.exists(lookupFeed, feed)}
 }
 
@@ -169,5 +176,6 @@ const rangeIndex = "idx_trace_id_range"
 // addRangeIndex returns the statement that adds the index to a table that others created. It must
 // be the first: ClickHouse reads indexes in their order, and the bloom filter is larger.
 func (s Schema) addRangeIndex() string {
-	return "ALTER TABLE " + s.quoted("") + s.onCluster() + " ADD INDEX IF NOT EXISTS " + rangeIndex + " TraceId TYPE minmax GRANULARITY 1 FIRST"
+	return "ALTER TABLE " + s.quoted("") + s.onCluster() +
+		" ADD INDEX IF NOT EXISTS " + rangeIndex + " TraceId TYPE minmax GRANULARITY 1 FIRST"
 }
