@@ -249,6 +249,9 @@ func (d *directory) object(name string) (driver.Object, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return driver.Object{}, nil
 	}
+	if err == nil && len(data) == 0 { // which as a version says that there is no object
+		err = fmt.Errorf("%w: the file %s is empty", driver.ErrEdited, name)
+	}
 	return driver.Object{Data: data, Version: string(data)}, err
 }
 

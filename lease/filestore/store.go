@@ -104,23 +104,30 @@ func (s *store) Create(ctx context.Context, d lease.Description) error {
 	return err
 }
 
-// foreign returns an error if a directory with these files belongs to something else: it has files
-// that no store has, and no store. A file system's own lost+found is in the way of none.
+// foreign returns an error if a directory with these files has no store and is not free for one: it
+// belongs to something else, or a store in it was half lost, since no page is written before the
+// configuration. A file system's own lost+found is in the way of none.
 func foreign(files []fs.DirEntry) error {
-	other := ""
+	other, page := "", ""
 	for _, f := range files {
 		switch name := f.Name(); {
 		case name == "config":
 			return nil
-		case !strings.HasPrefix(name, "page-") && !strings.Contains(name, ".") && name != "lost+found":
+		case strings.HasPrefix(name, "page-"):
+			page = name
+		case !strings.Contains(name, ".") && name != "lost+found":
 			other = name
 		}
 	}
-	if other == "" {
-		return nil
+	switch {
+	case page != "":
+		return fmt.Errorf("%w: its pages are here, such as %s, but the file \"config\" is gone; "+
+			"put it back, then run `traceflake lease raise`, or choose another directory", lease.ErrExists, page)
+	case other != "":
+		return fmt.Errorf("%w: the directory has other files, such as %s, and no lease store; "+
+			"choose an empty one", lease.ErrSchemaVersion, other)
 	}
-	return fmt.Errorf("%w: the directory has other files, such as %s, and no lease store; "+
-		"choose an empty one", lease.ErrSchemaVersion, other)
+	return nil
 }
 
 // codec reads the secret of the store with an ID.

@@ -33,6 +33,9 @@ var advices = []advice{
 	{is(lease.ErrRaising), "repeat traceflake lease raise, unless somebody is running it now"},
 	{is(lease.ErrMoved), "create another store, if this is a copy; if the original is gone for " +
 		"good, keep the processes away and run traceflake lease raise --moved-here"},
+	{damaged, "put back what the object had, from a backup of it, and raise the " +
+		"store; or create another store and roll it out: docs/operating.md, \"Changing the " +
+		"store\""},
 	{is(lease.ErrReplaced),
 		"restart the processes with the secret file of the store that is there now"},
 	{is(lease.ErrWrongSecret),
@@ -40,9 +43,6 @@ var advices = []advice{
 	{is(lease.ErrClockAhead), "set this machine's clock"},
 	{is(randflake.ErrInvalidKeyring),
 		"correct that line: 32 hex digits, as `traceflake lease create` writes them"},
-	{is(driver.ErrEdited), "put back what the object had, from a backup of it, and raise the " +
-		"store; or create another store and roll it out: docs/operating.md, \"Changing the " +
-		"store\""},
 	{is(lease.ErrSchemaVersion),
 		"correct the address if another program keeps its data there, and change nothing of it; " +
 			"if a newer traceflake wrote it, install that version"},
@@ -113,6 +113,11 @@ func said(texts ...string) func(error) bool {
 		return slices.ContainsFunc(texts,
 			func(text string) bool { return strings.Contains(err.Error(), text) })
 	}
+}
+
+// damaged matches errors about objects of a store that were edited, truncated or lost.
+func damaged(err error) bool {
+	return is(driver.ErrEdited)(err) || said("is gone; put it back")(err)
 }
 
 // code matches errors of ClickHouse.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -149,4 +150,54 @@ func TestDoctorIsNotGreen(t *testing.T) {
 	t.Setenv("TRACEFLAKE_SECRETFILE", "x")
 	command(t, "", "doctor").want(t, 1,
 		"TRACEFLAKE_SECRETFILE (did you mean TRACEFLAKE_SECRET_FILE?)", "has no effect")
+}
+
+// A store of which objects are truncated or gone is not green: the error contains which, and what to
+// do. In a directory that has lost its configuration, no process would create another store.
+func TestDoctorSeesLosses(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(dir string) error
+		want   []string
+	}{
+		"nothing": {func(string) error { return nil }, nil},
+		"a truncated page": {func(dir string) error { return os.Truncate(dir+"/page-0003", 40) },
+			[]string{"page-0003", "put back what the object had"}},
+		"an empty page": {func(dir string) error { return os.Truncate(dir+"/page-0003", 0) },
+			[]string{"page-0003 is empty", "put back what the object had"}},
+		"an empty configuration": {func(dir string) error { return os.Truncate(dir+"/config", 0) },
+			[]string{"config is empty", "put back what the object had"}},
+		"a truncated configuration": {func(dir string) error { return os.Truncate(dir+"/config", 40) },
+			[]string{"config", "put back what the object had"}},
+		"a lost page": {func(dir string) error { return os.Remove(dir + "/page-0003") },
+			[]string{`"page-0003" is gone`, "put back what the object had"}},
+		"a lost configuration": {func(dir string) error { return os.Remove(dir + "/config") },
+			[]string{`"config" is gone`, "put back what the object had"}},
+		"lost pages": {func(dir string) error {
+			pages, err := filepath.Glob(dir + "/page-*")
+			for _, page := range pages[len(pages)/2:] {
+				err = errors.Join(err, os.Remove(page))
+			}
+			return err
+		}, []string{"is gone", "put back what the object had"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "leases")
+			store := "file:" + dir
+			if _, err := driver.Ensure(t.Context(), opened(t, store).(driver.Embedded)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.change(dir); err != nil {
+				t.Fatal(err)
+			}
+			r := command(t, "", "doctor", "--store", store)
+			if (r.code == 0) != (c.want == nil) {
+				t.Errorf("code %d\n%s%s", r.code, r.out, r.errOut)
+			}
+			for _, text := range c.want {
+				if !strings.Contains(r.out, text) {
+					t.Errorf("doctor does not say %q:\n%s%s", text, r.out, r.errOut)
+				}
+			}
+		})
+	}
 }
