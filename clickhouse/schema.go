@@ -29,9 +29,12 @@ type Schema struct {
 }
 
 func (s Schema) validate() error {
-	for what, name := range map[string]string{"database": s.Database, "table": s.Table, "table of logs": s.LogsTable} {
-		if name != "" && !plainName.MatchString(name) {
-			return fmt.Errorf("clickhouse: %s %q: a name has 1 to 128 letters, digits, _ or -, and no database in front of it", what, name)
+	for _, part := range []struct{ what, name string }{
+		{"database", s.Database}, {"table", s.Table}, {"table of logs", s.LogsTable},
+	} {
+		if part.name != "" && !plainName.MatchString(part.name) {
+			return fmt.Errorf("clickhouse: %s %q: a name has 1 to 128 letters, digits, _ or -, "+
+				"and no database in front of it", part.what, part.name)
 		}
 	}
 	switch {

@@ -139,11 +139,15 @@ func (c Config) Check() error {
 	case c.Store != "":
 		return nil
 	}
-	for name, set := range map[string]bool{
-		SecretFileVar: c.SecretFile != "", TTLVar: c.TTL != 0, StrictVar: c.Strict,
+	for _, variable := range []struct {
+		name string
+		set  bool
+	}{
+		{SecretFileVar, c.SecretFile != ""}, {TTLVar, c.TTL != 0}, {StrictVar, c.Strict},
 	} {
-		if set {
-			return fmt.Errorf("%w: %s is set, but %s is not: set both for leased nodes, or neither", ErrConfig, name, StoreVar)
+		if variable.set {
+			return fmt.Errorf("%w: %s is set, but %s is not: set both for leased nodes, or neither",
+				ErrConfig, variable.name, StoreVar)
 		}
 	}
 	return nil

@@ -68,10 +68,12 @@ var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func (o *objects) store() (driver.Store, error) {
 	o.name = cmp.Or(o.name, DefaultName)
-	for what, name := range map[string]string{"namespace": o.namespace, "name": o.name} {
-		if !label.MatchString(name) {
-			return nil, fmt.Errorf("k8sstore: %w: the %s is %q, want at most 63 letters a to z, digits and hyphens",
-				lease.ErrInvalidRequest, what, name)
+	for _, part := range []struct{ what, name string }{
+		{"namespace", o.namespace}, {"name", o.name},
+	} {
+		if !label.MatchString(part.name) {
+			return nil, fmt.Errorf("k8sstore: %w: the %s is %q, want at most 63 letters a to z, "+
+				"digits and hyphens", lease.ErrInvalidRequest, part.what, part.name)
 		}
 	}
 	// API servers have several kinds of storage below them.
