@@ -19,7 +19,9 @@ func TestBounds(t *testing.T) {
 		return second(s.Search(q))
 	}
 	spans := func(from, to int) error {
-		return second(s.Spans(time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(to, 12, 31, 0, 0, 0, 0, time.UTC)))
+		return second(
+			s.Spans(time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC),
+				time.Date(to, 12, 31, 0, 0, 0, 0, time.UTC)))
 	}
 	keep := func(ttl time.Duration) error {
 		_, err := clickhouse.Schema{TTL: ttl}.Statements()
@@ -48,17 +50,24 @@ func TestBounds(t *testing.T) {
 		{"a search for one", search(clickhouse.Search{Limit: 1}), ""},
 		{"a search for 10000", search(clickhouse.Search{Limit: 10_000}), ""},
 		{"a search for 10001", search(clickhouse.Search{Limit: 10_001}), "limit 10001"},
-		{"the shortest negative", search(clickhouse.Search{MinDuration: -1}), "they are not negative"},
-		{"the longest negative", search(clickhouse.Search{MaxDuration: -1}), "they are not negative"},
-		{"one duration", search(clickhouse.Search{MinDuration: time.Second, MaxDuration: time.Second}), ""},
-		{"no duration", search(clickhouse.Search{MinDuration: time.Second, MaxDuration: time.Second - 1}), "the longest is shorter"},
+		{"the shortest negative", search(clickhouse.Search{MinDuration: -1}),
+			"they are not negative"},
+		{"the longest negative", search(clickhouse.Search{MaxDuration: -1}),
+			"they are not negative"},
+		{"one duration",
+			search(clickhouse.Search{MinDuration: time.Second, MaxDuration: time.Second}), ""},
+		{"no duration",
+			search(clickhouse.Search{MinDuration: time.Second, MaxDuration: time.Second - 1}),
+			"the longest is shorter"},
 		{"a TTL of a second", keep(time.Second), ""},
 		{"a TTL of an odd number of seconds", keep(3 * time.Second), ""},
 		{"a TTL of half a second", keep(time.Second / 2), "TTL 500ms"},
 		{"a TTL of 50 years", keep(50 * year), ""},
 		{"a longer TTL", keep(50*year + time.Second), "TTL 438000h0m1s"},
 	} {
-		if (c.err == nil) != (c.want == "") || c.err != nil && (!strings.HasPrefix(c.err.Error(), "clickhouse: ") || !strings.Contains(c.err.Error(), c.want)) {
+		if (c.err == nil) != (c.want == "") || c.err != nil &&
+			(!strings.HasPrefix(c.err.Error(), "clickhouse: ") ||
+				!strings.Contains(c.err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, c.err, c.want)
 		}
 	}

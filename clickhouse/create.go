@@ -32,11 +32,13 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
 	}
 	s.replicated = o.databaseEngine == "Replicated"
 	steps := s.steps()
-	if !s.Overlay && o.table(s.named(s.rows())).exists() && !o.table(s.named(outlierFeed)).exists() {
+	if !s.Overlay && o.table(s.named(s.rows())).exists() &&
+		!o.table(s.named(outlierFeed)).exists() {
 		steps = append(steps, s.fillOutliers(s.quoted(s.rows()))) // Create was interrupted
 	}
 	ttl, err := s.changeTTL(o)
-	return Plan{Steps: append(steps, ttl...), Notes: []string{"lookups by trace ID: " + LookupAdvice}}, err
+	return Plan{Steps: append(steps, ttl...),
+		Notes: []string{"lookups by trace ID: " + LookupAdvice}}, err
 }
 
 // Detect returns the schema with Overlay set if the table of spans on the server of db is not one
@@ -52,7 +54,8 @@ func (s Schema) Detect(ctx context.Context, db *sql.DB) (Schema, error) {
 }
 
 // onlyDrops is a TTL that drops spans after a time and does nothing else.
-var onlyDrops = regexp.MustCompile(`^(?:toDateTime\()?(?:Timestamp|End)\)? \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
+var onlyDrops = regexp.MustCompile(
+	`^(?:toDateTime\()?(?:Timestamp|End)\)? \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
 
 // changeTTL returns the steps that give existing tables another TTL.
 func (s Schema) changeTTL(o server) (steps []Step, err error) {
@@ -63,14 +66,19 @@ func (s Schema) changeTTL(o server) (steps []Step, err error) {
 			continue // or it is created with its TTL, or is a view
 		}
 		alter := "ALTER TABLE " + s.quoted(suffix) + s.onCluster() + " "
-		step := Step{Does: fmt.Sprintf("spans of %s are kept for %v", s.named(suffix), s.TTL), SQL: []string{alter + "MODIFY TTL " + s.ttlOf(column)}, Undo: []string{alter + "REMOVE TTL"}}
+		step := Step{Does: fmt.Sprintf("spans of %s are kept for %v", s.named(suffix), s.TTL),
+			SQL:  []string{alter + "MODIFY TTL " + s.ttlOf(column)},
+			Undo: []string{alter + "REMOVE TTL"}}
 		if now := clause(t.Full, "TTL"); now != "" {
 			m := onlyDrops.FindStringSubmatch(now)
 			if m == nil {
-				return nil, fmt.Errorf("clickhouse: the TTL of %s is %q, which does more than drop old spans: change it by hand, and leave the TTL out here", s.named(suffix), now)
+				return nil, fmt.Errorf("clickhouse: the TTL of %s is %q, which does more than "+
+					"drop old spans: change it by hand, and leave the TTL out here",
+					s.named(suffix), now)
 			}
 			n, _ := strconv.Atoi(m[2])
-			unit := map[string]time.Duration{"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour, "Day": 24 * time.Hour, "Week": 7 * 24 * time.Hour}[m[1]]
+			unit := map[string]time.Duration{"Second": time.Second, "Minute": time.Minute,
+				"Hour": time.Hour, "Day": 24 * time.Hour, "Week": 7 * 24 * time.Hour}[m[1]]
 			if time.Duration(n)*unit == s.TTL {
 				continue
 			}
@@ -89,20 +97,25 @@ func (s Schema) MaterializeIndexes() (p Plan, err error) {
 	for _, t := range s.indexed() {
 		p.Steps = append(p.Steps, Step{
 			Does: "old parts of " + t.named("") + " have the index on ranges of trace IDs",
-			SQL:  []string{"ALTER TABLE " + t.quoted("") + t.onCluster() + " MATERIALIZE INDEX " + rangeIndex + " SETTINGS mutations_sync = 0"},
-			wait: "SELECT toString(sum(parts_to_do)) AS left, anyIf(latest_fail_reason, latest_fail_reason != '') AS reason FROM system.mutations\n" +
-				"WHERE " + t.at("table", "") + " AND NOT is_done AND command LIKE '%MATERIALIZE INDEX " + rangeIndex + "%'",
+			SQL: []string{"ALTER TABLE " + t.quoted("") + t.onCluster() + " MATERIALIZE INDEX " +
+				rangeIndex + " SETTINGS mutations_sync = 0"},
+			wait: "SELECT toString(sum(parts_to_do)) AS left, anyIf(latest_fail_reason, " +
+				"latest_fail_reason != '') AS reason FROM system.mutations\nWHERE " +
+				t.at("table", "") + " AND NOT is_done AND command LIKE '%MATERIALIZE INDEX " +
+				rangeIndex + "%'",
 		})
 	}
 	return p, s.validate()
 }
 
-// functions is the step that creates the functions on trace IDs, which belong to the server, not to a database.
+// functions is the step that creates the functions on trace IDs, which belong to the server, not to
+// a database.
 func (s Schema) functions() Step {
 	step := Step{Does: "the functions on trace IDs exist"}
 	for statement := range strings.SplitSeq(template("functions"), ";") {
 		if statement = strings.TrimSpace(statement); statement != "" {
-			step.SQL = append(step.SQL, strings.Replace(statement, " AS (", s.onCluster()+" AS (", 1))
+			step.SQL = append(step.SQL,
+				strings.Replace(statement, " AS (", s.onCluster()+" AS (", 1))
 		}
 	}
 	return step

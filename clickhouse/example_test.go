@@ -49,7 +49,8 @@ func ExampleSchema_Newest() {
 func ExampleSchema_Search() {
 	to := time.Date(2026, 3, 14, 12, 5, 0, 0, time.UTC)
 	q, err := clickhouse.Schema{}.Search(clickhouse.Search{
-		From: to.Add(-5 * time.Minute), To: to, Service: "checkout", Errors: true, MinDuration: time.Second,
+		From: to.Add(-5 * time.Minute), To: to, Service: "checkout", Errors: true,
+		MinDuration: time.Second,
 	})
 	if err != nil {
 		panic(err)

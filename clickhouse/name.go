@@ -42,7 +42,8 @@ func (s Schema) inDatabase() string {
 	return quoteText(s.Database)
 }
 
-// at is the condition for rows about the table with a suffix, whose name a system table has in a column.
+// at is the condition for rows about the table with a suffix, whose name a system table has in a
+// column.
 func (s Schema) at(column, suffix string) string {
 	return "database = " + s.inDatabase() + " AND " + column + " = " + quoteText(s.named(suffix))
 }

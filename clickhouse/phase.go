@@ -276,8 +276,8 @@ const (
 // still returns the query that fails if the table with a name is not one of those that were to be
 // dropped, or holds something else.
 func (o *adoption) still(name string, uuids []string, holds holding) string {
-	problem := "another operator exchanged the tables, or spans were stored: nothing was dropped; " +
-		"look at the status"
+	problem := "another operator exchanged the tables, or spans were stored: nothing was " +
+		"dropped; look at the status"
 	return o.render("adopt/same", "{problem}", quoteText(problem),
 		"{database}", quoteText(o.database), "{name}", quoteText(name),
 		"{uuids}", texts(uuids), "{wrong}", string(holds),

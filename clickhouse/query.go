@@ -59,13 +59,15 @@ func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 		var times []string
 		for i, span := range spans(ids) {
 			first, last := fmt.Sprint("first", i), fmt.Sprint("last", i)
-			times = append(times, s.around("traceIDTime({"+first+":String})", "traceIDTime({"+last+":String})"))
+			times = append(times,
+				s.around("traceIDTime({"+first+":String})", "traceIDTime({"+last+":String})"))
 			params = append(params, Param{first, span.first}, Param{last, span.last})
 		}
 		with, where = s.outlierTimesOf(among), where+within(append(times, outlying))
 	}
 	return Query{
-		SQL: with + fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp, SpanId%s",
+		SQL: with + fmt.Sprintf(
+			"SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp, SpanId%s",
 			columnNames(), s.quoted(""), where, s.settings()),
 		Params: params,
 	}, nil
@@ -99,12 +101,14 @@ func spans[ID ~[16]byte](ids []ID) (groups []idSpan) {
 // around is the condition for spans other than outliers, of IDs from one time to another: the hour
 // of the sorting key, and a second for what that rounds off.
 func (s Schema) around(from, to string) string {
-	return fmt.Sprintf("Timestamp BETWEEN %s - INTERVAL 3601 SECOND AND %s + INTERVAL 3601 SECOND", from, to)
+	return fmt.Sprintf("Timestamp BETWEEN %s - INTERVAL 3601 SECOND AND %s + INTERVAL 3601 SECOND",
+		from, to)
 }
 
 // outlierTimesOf defines, in front of a query, the times of outliers whose IDs meet a condition.
 func (s Schema) outlierTimesOf(ids string) string {
-	return fmt.Sprintf("WITH (SELECT (min(Start) - 1, max(End) + 1) FROM %s WHERE %s) AS outlier_times\n",
+	return fmt.Sprintf(
+		"WITH (SELECT (min(Start) - 1, max(End) + 1) FROM %s WHERE %s) AS outlier_times\n",
 		s.quoted(outlierTimes), ids)
 }
 
@@ -134,8 +138,9 @@ func listed[ID ~[16]byte](s Schema, ids []ID) ([]Param, error) {
 }
 
 // logColumns are those that every version of the exporter's table of logs has.
-const logColumns = "`Timestamp`, `TraceId`, `SpanId`, `TraceFlags`, `SeverityText`, `SeverityNumber`, `ServiceName`, `Body`, " +
-	"`ResourceSchemaUrl`, `ResourceAttributes`, `ScopeSchemaUrl`, `ScopeName`, `ScopeVersion`, `ScopeAttributes`, `LogAttributes`"
+const logColumns = "`Timestamp`, `TraceId`, `SpanId`, `TraceFlags`, `SeverityText`, " +
+	"`SeverityNumber`, `ServiceName`, `Body`, `ResourceSchemaUrl`, `ResourceAttributes`, " +
+	"`ScopeSchemaUrl`, `ScopeName`, `ScopeVersion`, `ScopeAttributes`, `LogAttributes`"
 
 // Logs finds all log records of up to 3000 traces in the schema's LogsTable, by trace and time.
 //
@@ -146,7 +151,8 @@ func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 		return Query{}, err
 	}
 	return Query{
-		SQL:    fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp%s", logColumns, s.logs().quoted(""), among, s.settings()),
+		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp%s",
+			logColumns, s.logs().quoted(""), among, s.settings()),
 		Params: params,
 	}, nil
 }
@@ -167,8 +173,12 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
 	if _, err := s.between(from, to); err != nil {
 		return Query{}, err
 	}
-	// The times of IDs are whole milliseconds: those in [from, to) are those between both rounded up.
-	up := func(t time.Time) string { return text(t.Add(time.Millisecond - 1).Truncate(time.Millisecond)) }
+	// The times of IDs are whole milliseconds: those in [from, to) are those between both rounded
+	// up.
+	up := func(t time.Time) string {
+		return text(
+			t.Add(time.Millisecond - 1).Truncate(time.Millisecond))
+	}
 	params := []Param{{"from", up(from)}, {"to", up(to)}}
 	if limit < 1 || limit > 10_000 {
 		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000", limit)
@@ -185,7 +195,8 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
 		near += " AND NOT " + outlier
 	}
 	return Query{
-		SQL: with + s.render("newest", "{ids}", ids, "{near}", near, "{limit}", strconv.Itoa(limit), "{times}", all,
+		SQL: with + s.render("newest", "{ids}", ids, "{near}", near, "{limit}", strconv.Itoa(limit),
+			"{times}", all,
 			"{settings}", s.settings()),
 		Params: params,
 	}, nil
@@ -199,7 +210,8 @@ func (s Schema) Spans(from, to time.Time) (Query, error) {
 		return Query{}, err
 	}
 	return Query{
-		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE Timestamp >= {from:%s} AND Timestamp < {to:%s}\nORDER BY Timestamp",
+		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE Timestamp >= {from:%s} AND Timestamp < "+
+			"{to:%s}\nORDER BY Timestamp",
 			columnNames(), s.quoted(""), instant, instant),
 		Params: params,
 	}, nil
@@ -211,21 +223,24 @@ func (s Schema) between(from, to time.Time) ([]Param, error) {
 	case err != nil:
 		return nil, err
 	case !from.Before(to):
-		return nil, fmt.Errorf("clickhouse: from %v to %v: the end must be after the start", from, to)
+		return nil, fmt.Errorf("clickhouse: from %v to %v: the end must be after the start", from,
+			to)
 	case from.Year() < 1900 || to.Year() > 2261:
-		return nil, fmt.Errorf("clickhouse: from %v to %v: ClickHouse's times range from 1900 to 2261", from, to)
+		return nil, fmt.Errorf(
+			"clickhouse: from %v to %v: ClickHouse's times range from 1900 to 2261", from, to)
 	}
 	return []Param{{"from", text(from)}, {"to", text(to)}}, nil
 }
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
 
-// LookupSetting is ClickHouse's setting that makes a lookup by ID cheapest when it is 0. It belongs to
-// queries and users, not to tables.
+// LookupSetting is ClickHouse's setting that makes a lookup by ID cheapest when it is 0. It belongs
+// to queries and users, not to tables.
 const LookupSetting = "use_skip_indexes_on_data_read"
 
 // LookupAdvice says how tools get that setting.
-const LookupAdvice = "ALTER USER … SETTINGS " + LookupSetting + " = 0 for each tool's user saves more than half of the bytes"
+const LookupAdvice = "ALTER USER … SETTINGS " + LookupSetting +
+	" = 0 for each tool's user saves more than half of the bytes"
 
 // settings returns the clause for a query by ID: the range of IDs of a granule then
 // excludes it before its bloom filter is read. On a cluster a known ID also selects the shard.

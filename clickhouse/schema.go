@@ -39,11 +39,15 @@ func (s Schema) validate() error {
 	}
 	switch {
 	case s.Cluster != "" && !clusterName.MatchString(s.Cluster):
-		return fmt.Errorf("clickhouse: cluster %q: a name has 1 to 128 letters, digits, _ or -, or is a macro as in {cluster}", s.Cluster)
+		return fmt.Errorf("clickhouse: cluster %q: a name has 1 to 128 letters, digits, _ or -, "+
+			"or is a macro as in {cluster}", s.Cluster)
 	case s.TTL < 0 || s.TTL%time.Second != 0:
-		return fmt.Errorf("clickhouse: TTL %v: it is a whole number of seconds, or 0 to keep spans forever", s.TTL)
+		return fmt.Errorf(
+			"clickhouse: TTL %v: it is a whole number of seconds, or 0 to keep spans forever",
+			s.TTL)
 	case s.TTL > maxTTL:
-		return fmt.Errorf("clickhouse: TTL %v: ClickHouse would count past the year 2106 and drop spans at once; 50 years is the most", s.TTL)
+		return fmt.Errorf("clickhouse: TTL %v: ClickHouse would count past the year 2106 and "+
+			"drop spans at once; 50 years is the most", s.TTL)
 	}
 	return nil
 }
@@ -74,10 +78,13 @@ func (s Schema) steps() []Step {
 		if s.Cluster != "" {
 			steps = append(steps, s.front(""))
 		}
-		steps = slices.Concat(steps, s.outliers(s.quoted(s.rows()), s.engine(), s.ttlClause("End")), s.traceTimes())
+		steps = slices.Concat(steps, s.outliers(s.quoted(s.rows()), s.engine(), s.ttlClause("End")),
+			s.traceTimes())
 	}
 	for _, t := range s.indexed() {
-		steps = append(steps, Step{Does: "new parts of " + t.named("") + " have the index on ranges of trace IDs", SQL: []string{t.addRangeIndex()}})
+		steps = append(steps,
+			Step{Does: "new parts of " + t.named("") + " have the index on ranges of trace IDs",
+				SQL: []string{t.addRangeIndex()}})
 	}
 	return steps
 }
@@ -100,7 +107,8 @@ func (s Schema) indexed() (all []Schema) {
 
 // logs is the table of logs.
 func (s Schema) logs() Schema {
-	return Schema{Database: s.Database, Table: cmp.Or(s.LogsTable, "otel_logs"), Cluster: s.Cluster, Overlay: true}
+	return Schema{Database: s.Database, Table: cmp.Or(s.LogsTable, "otel_logs"), Cluster: s.Cluster,
+		Overlay: true}
 }
 
 // DropLookup returns the statements that replace the exporter's lookup table of
@@ -114,7 +122,8 @@ func (s Schema) DropLookup() ([]string, error) {
 	}
 	return append([]string{
 		"DROP VIEW IF EXISTS " + s.quoted(lookupFeed) + s.onCluster() + " SYNC",
-		"DROP TABLE IF EXISTS " + s.quoted(lookup) + s.onCluster() + " SYNC SETTINGS max_table_size_to_drop = 0",
+		"DROP TABLE IF EXISTS " + s.quoted(lookup) + s.onCluster() +
+			" SYNC SETTINGS max_table_size_to_drop = 0",
 	}, Plan{Steps: s.traceTimes()}.SQL()...), nil
 }
 

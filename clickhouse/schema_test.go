@@ -26,13 +26,22 @@ func TestBadSchemas(t *testing.T) {
 			"Statements": func() error { _, err := s.Statements(); return err },
 			"DropLookup": func() error { _, err := s.DropLookup(); return err },
 			"Trace":      func() error { _, err := s.Trace([16]byte{1}); return err },
-			"Newest":     func() error { _, err := s.Newest(day, day.Add(1), [16]byte{}, 1); return err },
-			"Spans":      func() error { _, err := s.Spans(day, day.Add(1)); return err },
-			"Search":     func() error { _, err := s.Search(clickhouse.Search{From: day, To: day.Add(1)}); return err },
-			"Create":     func() error { return s.Create(t.Context(), nil) },
+			"Newest": func() error {
+				_,
+					err := s.Newest(day, day.Add(1), [16]byte{}, 1)
+				return err
+			},
+			"Spans": func() error { _, err := s.Spans(day, day.Add(1)); return err },
+			"Search": func() error {
+				_,
+					err := s.Search(clickhouse.Search{From: day, To: day.Add(1)})
+				return err
+			},
+			"Create": func() error { return s.Create(t.Context(), nil) },
 		}
 		for name, call := range all {
-			if err := call(); err == nil || !strings.HasPrefix(err.Error(), "clickhouse: "+message) {
+			if err := call(); err == nil ||
+				!strings.HasPrefix(err.Error(), "clickhouse: "+message) {
 				t.Errorf("%s of %+v: %v, want %s", name, s, err, message)
 			}
 		}
@@ -45,15 +54,18 @@ var (
 )
 
 func TestParameters(t *testing.T) {
-	q, err := clickhouse.Schema{}.Search(clickhouse.Search{From: day, To: day.Add(1), Service: "it's"})
+	q, err := clickhouse.Schema{}.Search(
+		clickhouse.Search{From: day, To: day.Add(1), Service: "it's"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(q.SQL, "it's") {
 		t.Error("the value is in the text")
 	}
-	if last := len(q.Params) - 1; len(q.Args()) != len(q.Params) || q.Args()[last] != sql.Named(q.Params[last].Name, q.Params[last].Value) {
-		t.Errorf("%d arguments of %d parameters, the last %v", len(q.Args()), len(q.Params), q.Args()[last])
+	if last := len(q.Params) - 1; len(q.Args()) != len(q.Params) ||
+		q.Args()[last] != sql.Named(q.Params[last].Name, q.Params[last].Value) {
+		t.Errorf("%d arguments of %d parameters, the last %v", len(q.Args()), len(q.Params),
+			q.Args()[last])
 	}
 }
 
@@ -66,5 +78,6 @@ func ExampleSchema_Trace() {
 	}
 	// With database/sql: rows, err := db.QueryContext(ctx, q.SQL, q.Args()...)
 	fmt.Println(q.Params)
-	// Output: [{ids ['19500000000000000000000000000001']} {first0 19500000000000000000000000000001} {last0 19500000000000000000000000000001}]
+	// Output: [{ids ['19500000000000000000000000000001']} {first0 19500000000000000000000000000001}
+	// {last0 19500000000000000000000000000001}]
 }

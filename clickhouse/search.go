@@ -26,7 +26,8 @@ type Search struct {
 // columns see [Schema.Trace]. For the next page set To to the last Timestamp: all
 // spans of exactly that time are on the previous page, even beyond its limit.
 //
-// With a service it reads the spans of that service within the time range. With attributes, bloom filters exclude granules without such values.
+// With a service it reads the spans of that service within the time range. With attributes, bloom
+// filters exclude granules without such values.
 func (s Schema) Search(q Search) (Query, error) {
 	params, err := s.between(q.From, q.To)
 	if err != nil {
@@ -37,9 +38,13 @@ func (s Schema) Search(q Search) (Query, error) {
 	case limit < 1 || limit > 10_000:
 		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000, or 0 for 20", q.Limit)
 	case q.MinDuration < 0 || q.MaxDuration < 0:
-		return Query{}, fmt.Errorf("clickhouse: durations %v to %v: they are not negative", q.MinDuration, q.MaxDuration)
+		return Query{},
+			fmt.Errorf("clickhouse: durations %v to %v: they are not negative", q.MinDuration,
+				q.MaxDuration)
 	case q.MaxDuration > 0 && q.MaxDuration < q.MinDuration:
-		return Query{}, fmt.Errorf("clickhouse: durations %v to %v: the longest is shorter than the shortest", q.MinDuration, q.MaxDuration)
+		return Query{},
+			fmt.Errorf("clickhouse: durations %v to %v: the longest is shorter than the shortest",
+				q.MinDuration, q.MaxDuration)
 	}
 
 	var where []string
@@ -55,10 +60,12 @@ func (s Schema) Search(q Search) (Query, error) {
 	}
 	where = append(where, "Timestamp >= {from:"+instant+"} AND Timestamp < {to:"+instant+"}")
 	if q.MinDuration > 0 {
-		and("Duration >= {min_duration:UInt64}", "min_duration", strconv.FormatInt(int64(q.MinDuration), 10))
+		and("Duration >= {min_duration:UInt64}", "min_duration",
+			strconv.FormatInt(int64(q.MinDuration), 10))
 	}
 	if q.MaxDuration > 0 {
-		and("Duration <= {max_duration:UInt64}", "max_duration", strconv.FormatInt(int64(q.MaxDuration), 10))
+		and("Duration <= {max_duration:UInt64}", "max_duration",
+			strconv.FormatInt(int64(q.MaxDuration), 10))
 	}
 	if q.Errors {
 		where = append(where, "StatusCode IN ('STATUS_CODE_ERROR', 'Error')")
@@ -66,7 +73,8 @@ func (s Schema) Search(q Search) (Query, error) {
 	attributes := func(column, prefix string, wanted map[string]string) {
 		for i, key := range slices.Sorted(maps.Keys(wanted)) {
 			k, v := prefix+"_key"+strconv.Itoa(i), prefix+"_value"+strconv.Itoa(i)
-			and(fmt.Sprintf("mapContains(%s, {%s:String}) AND %s[{%s:String}] = {%s:String}", column, k, column, k, v), k, key)
+			and(fmt.Sprintf("mapContains(%s, {%s:String}) AND %s[{%s:String}] = {%s:String}",
+				column, k, column, k, v), k, key)
 			params = append(params, Param{v, wanted[key]})
 		}
 	}
@@ -74,7 +82,8 @@ func (s Schema) Search(q Search) (Query, error) {
 	attributes("ResourceAttributes", "resource", q.ResourceAttributes)
 
 	return Query{
-		SQL: fmt.Sprintf("SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, StatusCode\nFROM %s\nWHERE %s\nORDER BY Timestamp DESC LIMIT %d WITH TIES",
+		SQL: fmt.Sprintf("SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, "+
+			"StatusCode\nFROM %s\nWHERE %s\nORDER BY Timestamp DESC LIMIT %d WITH TIES",
 			s.quoted(""), strings.Join(where, "\n    AND "), limit),
 		Params: params,
 	}, nil

@@ -101,9 +101,10 @@ func (s Schema) createRows(suffix string, c carried) string {
 // front is the step that creates the Distributed table in front of the rows, or of the outliers'.
 func (s Schema) front(suffix string) Step {
 	local := suffix + s.rows()
-	return s.exists(suffix, s.render("front", "{table}", s.quoted(suffix), "{local}", s.quoted(local),
-		"{cluster}", s.quotedCluster(), "{database}", s.inDatabase(),
-		"{local_name}", quoteName(s.named(local)), "{shard}", shard))
+	return s.exists(suffix,
+		s.render("front", "{table}", s.quoted(suffix), "{local}", s.quoted(local),
+			"{cluster}", s.quotedCluster(), "{database}", s.inDatabase(),
+			"{local_name}", quoteName(s.named(local)), "{shard}", shard))
 }
 
 // ttlOf is the expression for a column of times.
@@ -144,7 +145,8 @@ func (s Schema) outliers(from, engine, ttl string) []Step {
 func (s Schema) fillOutliers(from string) Step {
 	return Step{
 		Does: s.named(outlierTimes) + " has the times of the outliers that are stored",
-		SQL: []string{"INSERT INTO " + s.quoted(outlierTimes+s.rows()) + " (TraceId, Start, End)\n" +
+		SQL: []string{"INSERT INTO " + s.quoted(outlierTimes+s.rows()) +
+			" (TraceId, Start, End)\n" +
 			s.render("outlier_times", "{from}", from)},
 	}
 }

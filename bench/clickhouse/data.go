@@ -51,8 +51,11 @@ func newDataset(ctx context.Context, spans int) (*dataset, error) {
 	for i, share := range []int{20, 20, 60} {
 		start, traces := day.AddDate(0, 0, i-2), spans*share/100/8
 		for from := 0; from < traces; from += block / 8 {
-			statements = append(statements, strings.NewReplacer("{seed}", fmt.Sprint(i+1), "{start}", fmt.Sprint(start.UnixMilli()),
-				"{traces}", fmt.Sprint(traces), "{from}", fmt.Sprint(from), "{count}", fmt.Sprint(min(block/8, traces-from))).Replace(generate))
+			statements = append(statements,
+				strings.NewReplacer("{seed}", fmt.Sprint(i+1), "{start}",
+					fmt.Sprint(start.UnixMilli()),
+					"{traces}", fmt.Sprint(traces), "{from}", fmt.Sprint(from), "{count}",
+					fmt.Sprint(min(block/8, traces-from))).Replace(generate))
 		}
 	}
 	if err := d.Exec(ctx, slices.Insert(statements, 0, createSource)...); err != nil {
@@ -61,7 +64,9 @@ func newDataset(ctx context.Context, spans int) (*dataset, error) {
 	if err := d.scan(ctx, "SELECT count() FROM source", &d.spans); err != nil {
 		return nil, err
 	}
-	return d, d.scan(ctx, fmt.Sprintf("SELECT count() FROM source WHERE toDate(Timestamp, 'UTC') = '%s'", day.Format(time.DateOnly)), &d.day)
+	return d, d.scan(ctx,
+		fmt.Sprintf("SELECT count() FROM source WHERE toDate(Timestamp, 'UTC') = '%s'",
+			day.Format(time.DateOnly)), &d.day)
 }
 
 // scan reads the only value of a query.
@@ -76,9 +81,12 @@ func (d *dataset) scan(ctx context.Context, query string, into any) error {
 
 // create replaces the table by an empty one of a layout.
 func (d *dataset) create(ctx context.Context, l layout) error {
-	statements := []string{"DROP VIEW IF EXISTS spans_trace_id_ts_mv SYNC", "DROP TABLE IF EXISTS spans_trace_id_ts SYNC",
-		"DROP VIEW IF EXISTS spans_outliers_mv SYNC", "DROP TABLE IF EXISTS spans_outliers SYNC", "DROP TABLE IF EXISTS spans SYNC"}
-	exporters := strings.Split(strings.ReplaceAll(collectorTable+";\n"+lookupTable, "{table}", table), ";\n")
+	statements := []string{"DROP VIEW IF EXISTS spans_trace_id_ts_mv SYNC",
+		"DROP TABLE IF EXISTS spans_trace_id_ts SYNC",
+		"DROP VIEW IF EXISTS spans_outliers_mv SYNC", "DROP TABLE IF EXISTS spans_outliers SYNC",
+		"DROP TABLE IF EXISTS spans SYNC"}
+	exporters := strings.Split(strings.ReplaceAll(collectorTable+";\n"+lookupTable, "{table}",
+		table), ";\n")
 	switch l.Name {
 	case exporter.Name:
 		return d.Exec(ctx, append(statements, exporters...)...)
@@ -98,25 +106,33 @@ func (d *dataset) create(ctx context.Context, l layout) error {
 
 // load stores all spans block by block, merges them, and returns the CPU seconds
 // that this process, in which the engine runs, has used.
-func (d *dataset) load(ctx context.Context, l layout, block int) (seconds float64, parts int, err error) {
-	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage, Events.Timestamp, Events.Name, Events.Attributes"
-	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(hex(reverse(reinterpretAsFixedString(h1)))) || lower(hex(reverse(reinterpretAsFixedString(h2)))), "+
+func (d *dataset) load(ctx context.Context, l layout, block int) (seconds float64, parts int,
+	err error) {
+	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, " +
+		"SpanAttributes, Duration, StatusCode, StatusMessage, Events.Timestamp, Events.Name, " +
+		"Events.Attributes"
+	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(hex(reverse(reinterpretAsFixedString(h1)))) || "+
+		"lower(hex(reverse(reinterpretAsFixedString(h2)))), "+
 		"assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2)))", l.Random)
 	if err := d.create(ctx, l); err != nil {
 		return 0, 0, err
 	}
 	start := used()
 	for from := 0; from < d.spans; from += block {
-		if err := d.Exec(ctx, fmt.Sprintf(`INSERT INTO spans (Timestamp, TraceId, %[1]s) SELECT Timestamp, %[2]s, %[1]s FROM source
+		if err := d.Exec(ctx,
+			fmt.Sprintf(
+				`INSERT INTO spans (Timestamp, TraceId, %[1]s) SELECT Timestamp, %[2]s, %[1]s FROM source
 			WHERE _part_starting_offset + _part_offset >= %[3]d AND _part_starting_offset + _part_offset < %[4]d SETTINGS max_threads = 1, max_insert_threads = 1`,
-			columns, id, from, from+block)); err != nil {
+				columns, id, from, from+block)); err != nil {
 			return 0, 0, err
 		}
 	}
-	if err := d.scan(ctx, "SELECT count() FROM system.parts WHERE active AND database = currentDatabase() AND table = 'spans'", &parts); err != nil {
+	if err := d.scan(ctx, "SELECT count() FROM system.parts WHERE active AND database = "+
+		"currentDatabase() AND table = 'spans'", &parts); err != nil {
 		return 0, 0, err
 	}
-	second := map[string]string{"exporter": "spans_trace_id_ts", "ours": "spans_outliers", "overlay": "spans"}[l.Name]
+	second := map[string]string{"exporter": "spans_trace_id_ts", "ours": "spans_outliers",
+		"overlay": "spans"}[l.Name]
 	err = d.Exec(ctx, "OPTIMIZE TABLE spans FINAL", "OPTIMIZE TABLE "+second+" FINAL")
 	return used() - start, parts, err
 }

@@ -68,9 +68,11 @@ const rounds = 3 // of CPU time
 
 func start(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench/clickhouse", flag.ContinueOnError)
-	spans := flags.Int("spans", 5000, "`thousands` of spans, 60 % of them on the day that is queried and the rest on the two days before")
+	spans := flags.Int("spans", 5000, "`thousands` of spans, 60 % of them on the day that is "+
+		"queried and the rest on the two days before")
 	load := flags.Int("cpu", 2500, "`thousands` of spans of each round that measures the CPU time")
-	scales := flags.String("scale", "", "measure lookups in tables of so many `millions` of spans, as in 1,4,16,64, and write SCALE.md")
+	scales := flags.String("scale", "", "measure lookups in tables of so many `millions` of "+
+		"spans, as in 1,4,16,64, and write SCALE.md")
 	out := flags.String("out", ".", "`folder` for the results")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -79,7 +81,8 @@ func start(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("the results name the commit: %w", err)
 	}
-	r := results{Date: time.Now().UTC().Format(time.DateOnly), Commit: strings.TrimSpace(string(commit)),
+	r := results{Date: time.Now().UTC().Format(time.DateOnly),
+		Commit:  strings.TrimSpace(string(commit)),
 		Machine: fmt.Sprintf("%s, %d cores", cpuName(), runtime.NumCPU())}
 	if *scales != "" {
 		text, err := r.scaling(ctx, *scales)
@@ -106,7 +109,8 @@ func (r *results) measure(ctx context.Context, spans int) error {
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	if r.Spans, r.Day, err = d.spans, d.day, d.scan(ctx, "SELECT version()", &r.ClickHouse); err != nil {
+	if r.Spans, r.Day, err = d.spans, d.day, d.scan(ctx, "SELECT version()",
+		&r.ClickHouse); err != nil {
 		return err
 	}
 	for _, l := range layouts {

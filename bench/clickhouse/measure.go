@@ -34,7 +34,8 @@ type measured struct {
 	Granularity float64 // of index granularity, never evicted
 	Marks       float64 // in the mark cache after all columns were read
 	Costs       []cost
-	CPU         []float64 // of each round to load and merge, for one of the exporter's, with reading the spans in both
+	// of each round to load and merge, for one of the exporter's, with reading the spans in both
+	CPU []float64
 }
 
 func (m measured) cost(name string) (cost, bool) {
@@ -78,17 +79,20 @@ func (d *dataset) measure(ctx context.Context, l layout) (m measured, err error)
 	return m, nil
 }
 
-// memory measures disk and memory. Where a cache keeps primary keys, it is left out for a moment: its size
-// is rounded up for each part, which a table of few spans shows.
+// memory measures disk and memory. Where a cache keeps primary keys, it is left out for a moment:
+// its size is rounded up for each part, which a table of few spans shows.
 func (d *dataset) memory(ctx context.Context, m *measured) error {
-	const tables = " FROM system.parts WHERE active AND database = currentDatabase() AND startsWith(table, 'spans')"
+	const tables = " FROM system.parts WHERE active AND database = currentDatabase() AND " +
+		"startsWith(table, 'spans')"
 	cached := func(on string) error {
-		return d.Exec(ctx, "ALTER TABLE spans MODIFY SETTING use_primary_key_cache = "+on, "DETACH TABLE spans SYNC", "ATTACH TABLE spans")
+		return d.Exec(ctx, "ALTER TABLE spans MODIFY SETTING use_primary_key_cache = "+on,
+			"DETACH TABLE spans SYNC", "ATTACH TABLE spans")
 	}
 	if err := cached("0"); err != nil {
 		return err
 	}
-	if err := d.Exec(ctx, "SYSTEM DROP MARK CACHE", "SELECT * FROM spans WHERE Timestamp > '2000-01-01' AND ServiceName != '' AND NOT ignore(*) FORMAT Null"); err != nil {
+	if err := d.Exec(ctx, "SYSTEM DROP MARK CACHE", "SELECT * FROM spans WHERE Timestamp > "+
+		"'2000-01-01' AND ServiceName != '' AND NOT ignore(*) FORMAT Null"); err != nil {
 		return err
 	}
 	for query, into := range map[string]any{
@@ -115,7 +119,8 @@ func (d *dataset) memory(ctx context.Context, m *measured) error {
 // questions are our own queries, and those of tools.sql.
 func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	noon := day.Add(12*time.Hour + 30*time.Minute)
-	// The same traces in every layout, whose IDs are ordered unless all are random, or random unless none is.
+	// The same traces in every layout, whose IDs are ordered unless all are random, or random
+	// unless none is.
 	ordered, err := d.traces(ctx, "h1 % 100 >= 50")
 	if err != nil {
 		return nil, err
@@ -124,7 +129,8 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	if err != nil {
 		return nil, err
 	}
-	many, err := d.ids(ctx, "SELECT TraceId FROM spans WHERE Timestamp >= '2026-10-14 12:30:00' AND Timestamp < '2026-10-14 12:35:00' AND ParentSpanId = '' ORDER BY SpanId LIMIT 100")
+	many, err := d.ids(ctx, "SELECT TraceId FROM spans WHERE Timestamp >= '2026-10-14 12:30:00' "+
+		"AND Timestamp < '2026-10-14 12:35:00' AND ParentSpanId = '' ORDER BY SpanId LIMIT 100")
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +138,10 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	s := schemas[l.Name]
 	newest := bind(s.Newest(noon.Add(-4*time.Minute), noon, [16]byte{}, 100))
 	if l == exporter {
-		newest = "SELECT TraceId, ServiceName, SpanName, Timestamp, Duration FROM spans\n" + // its newest roots, as Grafana lists them
-			"WHERE Timestamp >= '2026-10-14 12:26:00' AND Timestamp < '2026-10-14 12:30:00' AND ParentSpanId = ''\nORDER BY Timestamp DESC LIMIT 100"
+		// its newest roots, as Grafana lists them
+		newest = "SELECT TraceId, ServiceName, SpanName, Timestamp, Duration FROM spans\n" +
+			"WHERE Timestamp >= '2026-10-14 12:26:00' AND Timestamp < '2026-10-14 12:30:00' AND " +
+			"ParentSpanId = ''\nORDER BY Timestamp DESC LIMIT 100"
 	}
 	each := func(ids [][16]byte, sql func(id [16]byte) string) (all []string) {
 		for _, id := range ids {
@@ -159,11 +167,13 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 		{"TraceId = …", each(ordered, bare)},
 	}
 	if l.Random > 0 {
-		all = append(all, question{"ours: one trace of a random ID", each(random, one)}, question{"TraceId = … of a random ID", each(random, bare)})
+		all = append(all, question{"ours: one trace of a random ID", each(random, one)},
+			question{"TraceId = … of a random ID", each(random, bare)})
 	}
 	// A search without a time ends where the span is found: the mean of many tells
 	// the layouts apart, one would be chance.
-	spans, err := d.Query(ctx, "SELECT SpanId FROM spans WHERE toDate(Timestamp, 'UTC') = '2026-10-14' ORDER BY cityHash64(SpanId) LIMIT 24")
+	spans, err := d.Query(ctx, "SELECT SpanId FROM spans WHERE toDate(Timestamp, 'UTC') = "+
+		"'2026-10-14' ORDER BY cityHash64(SpanId) LIMIT 24")
 	if err != nil {
 		return nil, err
 	}
@@ -172,9 +182,11 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(toolsSQL, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(
+		toolsSQL, -1) {
 		on := func(span string) string {
-			return strings.NewReplacer("{table}", table, "{trace}", id, "{span}", span).Replace(m[2])
+			return strings.NewReplacer("{table}", table, "{trace}", id, "{span}",
+				span).Replace(m[2])
 		}
 		q := question{m[1], []string{on(span.Rows[0][0])}}
 		if strings.Contains(m[2], "WHERE SpanId = '{span}'") {
@@ -190,7 +202,8 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 
 // traces are four of the day.
 func (d *dataset) traces(ctx context.Context, where string) ([][16]byte, error) {
-	return d.ids(ctx, "SELECT TraceId FROM spans WHERE ParentSpanId = '' AND SpanId IN (SELECT SpanId FROM source WHERE ParentSpanId = '' AND "+where+
+	return d.ids(ctx, "SELECT TraceId FROM spans WHERE ParentSpanId = '' AND SpanId IN (SELECT "+
+		"SpanId FROM source WHERE ParentSpanId = '' AND "+where+
 		" AND toDate(Timestamp, 'UTC') = '2026-10-14' ORDER BY h2 LIMIT 4) ORDER BY SpanId")
 }
 
@@ -209,16 +222,18 @@ func (d *dataset) ids(ctx context.Context, query string) (ids [][16]byte, err er
 	return ids, nil
 }
 
-// exporterTraces finds the time of traces in the lookup table first, as the exporter's documentation
-// has it.
+// exporterTraces finds the time of traces in the lookup table first, as the exporter's
+// documentation has it.
 func exporterTraces(table string, ids [][16]byte) string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = "'" + hex.EncodeToString(id[:]) + "'"
 	}
-	return strings.NewReplacer("{ids}", "TraceId IN ("+strings.Join(texts, ", ")+")", "{table}", table).Replace("SELECT * FROM {table} WHERE {ids}\n" +
+	return strings.NewReplacer("{ids}", "TraceId IN ("+strings.Join(texts, ", ")+")", "{table}",
+		table).Replace("SELECT * FROM {table} WHERE {ids}\n" +
 		"AND Timestamp >= (SELECT min(Start) FROM {table}_trace_id_ts WHERE {ids})\n" +
-		"AND Timestamp <= (SELECT max(End) + 1 FROM {table}_trace_id_ts WHERE {ids})\nORDER BY TraceId, Timestamp, SpanId")
+		"AND Timestamp <= (SELECT max(End) + 1 FROM {table}_trace_id_ts WHERE {ids})\nORDER BY " +
+		"TraceId, Timestamp, SpanId")
 }
 
 // bind puts the values into the text. The queries here are valid by construction.
@@ -228,8 +243,10 @@ func bind(q clickhouse.Query, err error) string {
 	}
 	for _, p := range q.Params {
 		quoted := "'" + p.Value + "'"
-		q.SQL = strings.NewReplacer("{"+p.Name+":String}", quoted, "{"+p.Name+":Array(String)}", p.Value,
-			"{"+p.Name+":DateTime64(9, 'UTC')}", "toDateTime64("+quoted+", 9, 'UTC')").Replace(q.SQL)
+		q.SQL = strings.NewReplacer("{"+p.Name+":String}", quoted, "{"+p.Name+":Array(String)}",
+			p.Value,
+			"{"+p.Name+":DateTime64(9, 'UTC')}", "toDateTime64("+quoted+
+				", 9, 'UTC')").Replace(q.SQL)
 	}
 	return q.SQL
 }

@@ -26,11 +26,13 @@ text { fill: #1f2328 } .all { fill: #d0d7de } .ordered { fill: #0969da } .half {
 <rect class="all" x="230" y="30" width="200" height="10"/><text class="small" x="438" y="39">exporter's table, random IDs</text>
 `
 
-// svg is a picture of what the default layout reads of what the exporter's table does. The length of a grey bar stands for that table.
+// svg is a picture of what the default layout reads of what the exporter's table does. The length
+// of a grey bar stands for that table.
 func (r *results) svg() ([]byte, error) {
 	var b strings.Builder
 	bar := func(class string, x, y int, width float64) {
-		fmt.Fprintf(&b, "<rect class=%q x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"10\"/>", class, x, y, width)
+		fmt.Fprintf(&b, "<rect class=%q x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"10\"/>", class, x,
+			y, width)
 	}
 	label := func(x, y int, text string) {
 		fmt.Fprintf(&b, "<text class=\"small\" x=\"%d\" y=\"%d\" dy=\"9\">%s</text>\n", x, y, text)

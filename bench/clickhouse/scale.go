@@ -25,7 +25,8 @@ type size struct {
 
 // text says it in words.
 func (s size) text() string {
-	text := fmt.Sprintf("%.4g million spans, %d days, %d %% random", float64(s.Spans)/1e6, s.Days, s.Random)
+	text := fmt.Sprintf("%.4g million spans, %d days, %d %% random", float64(s.Spans)/1e6, s.Days,
+		s.Random)
 	if s.Unmerged {
 		text += ", unmerged"
 	}
@@ -58,7 +59,8 @@ var kinds = []kind{
 		return bind(clickhouse.Schema{Table: table}.Trace(id))
 	}},
 	{"theirs", func() ([]string, error) {
-		return strings.Split(strings.ReplaceAll(collectorTable+";\n"+lookupTable, "{table}", "theirs"), ";\n"), nil
+		return strings.Split(strings.ReplaceAll(collectorTable+";\n"+lookupTable, "{table}",
+			"theirs"), ";\n"), nil
 	}, func(table string, id [16]byte) string { return exporterTraces(table, [][16]byte{id}) }},
 }
 
@@ -84,8 +86,10 @@ func scale(ctx context.Context, s size) (all []scaled, err error) {
 	}
 	for _, id := range []string{"ordered", "random"} {
 		ids, err := d.ids(ctx, fmt.Sprintf("SELECT DISTINCT TraceId FROM theirs\n"+
-			"WHERE (age('hour', Timestamp, traceIDTime(TraceId)) BETWEEN -4 AND 4) = %d AND Timestamp >= '%s' ORDER BY Timestamp LIMIT 2",
-			map[string]int{"ordered": 1, "random": 0}[id], day.Add(12*time.Hour).Format(time.DateTime)))
+			"WHERE (age('hour', Timestamp, traceIDTime(TraceId)) BETWEEN -4 AND 4) = %d AND "+
+			"Timestamp >= '%s' ORDER BY Timestamp LIMIT 2",
+			map[string]int{"ordered": 1, "random": 0}[id],
+			day.Add(12*time.Hour).Format(time.DateTime)))
 		if err != nil {
 			return nil, err
 		}
@@ -114,9 +118,12 @@ func (d *dataset) fill(ctx context.Context, table string, s size) error {
 	}
 	for i := range blocks {
 		from, to := traces*i/blocks, traces*(i+1)/blocks
-		if err := d.Exec(ctx, strings.NewReplacer("{table}", table, "{random}", fmt.Sprint(s.Random), "{days}", fmt.Sprint(s.Days),
-			"{start}", fmt.Sprint(day.UnixMilli()), "{traces}", fmt.Sprint(traces), "{from}", fmt.Sprint(from), "{count}", fmt.Sprint(to-from),
-		).Replace(generateScaled)); err != nil {
+		if err := d.Exec(ctx,
+			strings.NewReplacer("{table}", table, "{random}", fmt.Sprint(s.Random), "{days}",
+				fmt.Sprint(s.Days),
+				"{start}", fmt.Sprint(day.UnixMilli()), "{traces}", fmt.Sprint(traces), "{from}",
+				fmt.Sprint(from), "{count}", fmt.Sprint(to-from),
+			).Replace(generateScaled)); err != nil {
 			return err
 		}
 	}
@@ -127,7 +134,8 @@ func (d *dataset) fill(ctx context.Context, table string, s size) error {
 	return d.Exec(ctx, "OPTIMIZE TABLE "+table+" FINAL", "OPTIMIZE TABLE "+second+" FINAL")
 }
 
-var grafana = regexp.MustCompile(`(?m)^-- Grafana: builder: trace by ID, 4.20.0.*\n(.*);$`).FindStringSubmatch(toolsSQL)[1]
+var grafana = regexp.MustCompile(
+	`(?m)^-- Grafana: builder: trace by ID, 4.20.0.*\n(.*);$`).FindStringSubmatch(toolsSQL)[1]
 
 // lookUp measures the lookups of some traces, in the mean.
 func (d *dataset) lookUp(ctx context.Context, k kind, ids [][16]byte, into *lookups) error {
@@ -138,7 +146,9 @@ func (d *dataset) lookUp(ctx context.Context, k kind, ids [][16]byte, into *look
 		}{
 			{&into.Own, k.ask(k.table, id)},
 			{&into.Bare, fmt.Sprintf("SELECT * FROM %s WHERE TraceId = '%x'", k.table, id)},
-			{&into.Grafana, strings.NewReplacer("{table}", k.table, "{trace}", fmt.Sprintf("%x", id)).Replace(grafana)},
+			{&into.Grafana,
+				strings.NewReplacer("{table}", k.table, "{trace}",
+					fmt.Sprintf("%x", id)).Replace(grafana)},
 		} {
 			r, err := d.Reads(ctx, q.sql)
 			if err != nil {
@@ -168,7 +178,8 @@ func (r *results) scaling(ctx context.Context, millions string) (string, error) 
 	fmt.Fprintf(&b, `# What a lookup by ID costs as tables grow
 
 Megabytes from files with ClickHouse's caches empty, of one trace of the oldest day: our query on our
-table and that of the exporter's documentation on its table; `+"`TraceId = …`"+` alone, as HyperDX asks;
+table and that of the exporter's documentation on its table; `+"`TraceId = …`"+
+		` alone, as HyperDX asks;
 and Grafana's two steps. Spans of six columns, 10 to a trace, 200 pairs of service and name.
 
 %s, `+"`make bench-clickhouse-scale MILLIONS=%s`"+`, %s; commit %s.
@@ -179,7 +190,8 @@ and Grafana's two steps. Spans of six columns, 10 to a trace, 200 pairs of servi
 	for m := range strings.SplitSeq(millions, ",") {
 		n, err := strconv.ParseFloat(m, 64)
 		if err != nil {
-			return "", fmt.Errorf("%q: millions of spans are numbers, separated by commas", millions)
+			return "", fmt.Errorf("%q: millions of spans are numbers, separated by commas",
+				millions)
 		}
 		for _, s := range sizes(int(n * 1e6)) {
 			fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), s.text())
@@ -189,9 +201,11 @@ and Grafana's two steps. Spans of six columns, 10 to a trace, 200 pairs of servi
 			}
 			for _, r := range all {
 				fmt.Fprintf(&b, "| %s | %s |", r.text(), r.ID)
-				for _, pair := range [][2]float64{{r.Ours.Own, r.Exporter.Own}, {r.Ours.Bare, r.Exporter.Bare},
+				for _, pair := range [][2]float64{{r.Ours.Own, r.Exporter.Own},
+					{r.Ours.Bare, r.Exporter.Bare},
 					{r.Ours.Grafana, r.Exporter.Grafana}} {
-					fmt.Fprintf(&b, " %.2f | %.2f | %.2f |", pair[0]/1e6, pair[1]/1e6, pair[0]/pair[1])
+					fmt.Fprintf(&b, " %.2f | %.2f | %.2f |", pair[0]/1e6, pair[1]/1e6,
+						pair[0]/pair[1])
 				}
 				b.WriteByte('\n')
 			}

@@ -34,15 +34,18 @@ func TestScale(t *testing.T) {
 		for _, r := range all {
 			own[c.Days][r.ID] = r.Ours.Own
 			t.Logf("%s, %s ID: ours %.0f, the exporter's %.0f", c.text(), r.ID, r.Ours, r.Exporter)
-			if r.Ours.Own > c.own*r.Exporter.Own || r.Ours.Bare > c.tools*r.Exporter.Bare || r.Ours.Grafana > c.tools*r.Exporter.Grafana {
-				t.Errorf("%s, %s ID: %+v, the exporter's table %+v", c.text(), r.ID, r.Ours, r.Exporter)
+			if r.Ours.Own > c.own*r.Exporter.Own || r.Ours.Bare > c.tools*r.Exporter.Bare ||
+				r.Ours.Grafana > c.tools*r.Exporter.Grafana {
+				t.Errorf("%s, %s ID: %+v, the exporter's table %+v", c.text(), r.ID, r.Ours,
+					r.Exporter)
 			}
 		}
 	}
 	for _, id := range []string{"ordered", "random"} {
 		// The outliers' times of one day are less than the 128 KiB that ClickHouse reads at a time.
 		if one, eight := own[1][id], own[8][id]; eight > 1.1*one+131_072 {
-			t.Errorf("a lookup by an ID that is %s reads %.0f bytes of eight days, %.0f of one", id, eight, one)
+			t.Errorf("a lookup by an ID that is %s reads %.0f bytes of eight days, %.0f of one", id,
+				eight, one)
 		}
 	}
 }

@@ -25,7 +25,8 @@ import (
 func few() []span {
 	few := slices.Clone(world()[:300])
 	for i := range few {
-		few[i].start = noon.Add(time.Duration(i%2) * 24 * time.Hour).Add(time.Duration(i) * time.Second)
+		few[i].start = noon.Add(time.Duration(i%2) * 24 * time.Hour).Add(
+			time.Duration(i) * time.Second)
 	}
 	return few
 }
@@ -43,10 +44,12 @@ func (e *engine) column(query string) []string {
 // whose names begin with its own.
 func (e *engine) snapshot() string {
 	e.t.Helper()
-	return fmt.Sprint(e.exec("SELECT database, name, uuid, create_table_query, total_rows FROM system.tables WHERE startsWith(database, currentDatabase()) ORDER BY ALL"))
+	return fmt.Sprint(e.exec("SELECT database, name, uuid, create_table_query, total_rows FROM " +
+		"system.tables WHERE startsWith(database, currentDatabase()) ORDER BY ALL"))
 }
 
-// refuses checks that a call fails with an error that contains want, and changes nothing, nor creates the functions.
+// refuses checks that a call fails with an error that contains want, and changes nothing, nor
+// creates the functions.
 func (e *engine) refuses(want string, call func() error) {
 	e.t.Helper()
 	e.exec("DROP FUNCTION IF EXISTS traceIDSeq")
@@ -63,24 +66,28 @@ func (e *engine) refuses(want string, call func() error) {
 // createTable is the statement of a schema that creates its table.
 func createTable(s clickhouse.Schema) string {
 	all, _ := s.Statements()
-	return all[slices.IndexFunc(all, func(statement string) bool { return strings.HasPrefix(statement, "CREATE TABLE") })]
+	return all[slices.IndexFunc(all,
+		func(statement string) bool { return strings.HasPrefix(statement, "CREATE TABLE") })]
 }
 
 // moves is a TTL that does more than drop spans.
-const moves = "toDateTime(Timestamp) + toIntervalDay(1) TO VOLUME 'cold', toDateTime(Timestamp) + toIntervalDay(3650)"
+const moves = "toDateTime(Timestamp) + toIntervalDay(1) TO VOLUME 'cold', toDateTime(Timestamp) " +
+	"+ toIntervalDay(3650)"
 
 // columnTTL is the TTL of one of the exporter's columns.
 const columnTTL = "toDateTime(Timestamp) + toIntervalDay(3600)"
 
-// adoptable is the exporter's table with the columns and indexes of a shape and what else an adoption
-// carries over, the lookup table, and materialized views of users on both. It returns the shape's indexes.
+// adoptable is the exporter's table with the columns and indexes of a shape and what else an
+// adoption carries over, the lookup table, and materialized views of users on both. It returns the
+// shape's indexes.
 func (e *engine) adoptable(shape string) (indexes string) {
 	e.t.Helper()
 	columns, _, _ := strings.Cut(collectorTable("spans")[0], ",\n    INDEX")
 	more := strings.Split(comments.ReplaceAllString(read("testdata/shapes/"+shape), ""), ";\n")
 	e.exec(columns + more[0] + ", " + more[1] + `,
 		CONSTRAINT named CHECK SpanName != 'a, (b', PROJECTION counts (SELECT ServiceName, count() GROUP BY ServiceName)) ENGINE = MergeTree ` + more[2] + `
-		TTL ` + moves + ` SETTINGS ttl_only_drop_parts = 0, storage_policy = 'tiered', merge_with_ttl_timeout = 7, index_granularity = 8192 COMMENT 'ours, (not TTL x'`)
+		TTL ` + moves +
+		` SETTINGS ttl_only_drop_parts = 0, storage_policy = 'tiered', merge_with_ttl_timeout = 7, index_granularity = 8192 COMMENT 'ours, (not TTL x'`)
 	e.exec("ALTER TABLE spans MODIFY COLUMN StatusMessage TTL " + columnTTL)
 	e.run(collectorTable("spans")[1:], nil)
 	e.exec("CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
@@ -90,7 +97,8 @@ func (e *engine) adoptable(shape string) (indexes string) {
 	return more[1]
 }
 
-var operations = map[string]func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error){
+var operations = map[string]func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan,
+	error){
 	"prepare": clickhouse.Adoption.Prepare,
 	"swap":    clickhouse.Adoption.Swap,
 	"undo":    clickhouse.Adoption.Undo,
@@ -98,10 +106,12 @@ var operations = map[string]func(clickhouse.Adoption, context.Context, *sql.DB) 
 	"copy": func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
 		return a.Copy(ctx, db, time.Time{})
 	},
-	"finish": func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
+	"finish": func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan,
+		error) {
 		return a.Finish(ctx, db, false)
 	},
-	"drop-history": func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
+	"drop-history": func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan,
+		error) {
 		return a.Finish(ctx, db, true)
 	},
 }
@@ -112,7 +122,8 @@ func (e *engine) adopts(operation string) (clickhouse.Plan, error) {
 }
 
 // adopt plans an operation and runs it.
-func adopt(ctx context.Context, a clickhouse.Adoption, operation string, db *sql.DB) (clickhouse.Plan, error) {
+func adopt(ctx context.Context, a clickhouse.Adoption, operation string,
+	db *sql.DB) (clickhouse.Plan, error) {
 	plan, err := operations[operation](a, ctx, db)
 	if err == nil {
 		err = plan.Run(ctx, db, nil)
@@ -129,7 +140,8 @@ func (e *engine) must(operation string) clickhouse.Plan {
 		e.t.Fatalf("%s: %v", operation, err)
 	}
 	definitions := func() string {
-		return fmt.Sprint(e.exec("SELECT name, uuid, create_table_query FROM system.tables WHERE database = currentDatabase() ORDER BY name"))
+		return fmt.Sprint(e.exec("SELECT name, uuid, create_table_query FROM system.tables WHERE " +
+			"database = currentDatabase() ORDER BY name"))
 	}
 	before := definitions()
 	if _, err := e.adopts(operation); err != nil || definitions() != before {
@@ -137,7 +149,8 @@ func (e *engine) must(operation string) clickhouse.Plan {
 	}
 	status, err := clickhouse.Adoption{Table: "spans"}.Status(e.t.Context(), e.db)
 	if err != nil || status.Problem != nil || status.Phase != plan.Phase {
-		e.t.Fatalf("after %s the adoption is %s (%v, %v), want %s", operation, status.Phase, err, status.Problem, plan.Phase)
+		e.t.Fatalf("after %s the adoption is %s (%v, %v), want %s", operation, status.Phase, err,
+			status.Problem, plan.Phase)
 	}
 	return plan
 }
@@ -152,24 +165,31 @@ func (e *engine) stored(when string, want []string) {
 			e.t.Fatalf("%s: %s has %d rows, want %d, or others", when, what, len(got), len(want))
 		}
 	}
-	if n := e.one("SELECT count() FROM system.tables WHERE database = currentDatabase() AND name IN ('spans_other', 'spans_all', 'spans_all_trace_id_ts')"); n == "3" {
+	if n := e.one("SELECT count() FROM system.tables WHERE database = currentDatabase() AND name " +
+		"IN ('spans_other', 'spans_all', 'spans_all_trace_id_ts')"); n == "3" {
 		of("spans_all", "SELECT SpanId FROM spans_all ORDER BY SpanId", want)
-		of("spans_all_trace_id_ts", "SELECT DISTINCT TraceId FROM spans_all_trace_id_ts ORDER BY TraceId", e.column("SELECT DISTINCT TraceId FROM spans_all ORDER BY TraceId"))
+		of("spans_all_trace_id_ts",
+			"SELECT DISTINCT TraceId FROM spans_all_trace_id_ts ORDER BY TraceId",
+			e.column("SELECT DISTINCT TraceId FROM spans_all ORDER BY TraceId"))
 	} else {
 		of("spans", "SELECT SpanId FROM spans ORDER BY SpanId", want)
 	}
 	of("a materialized view", "SELECT SpanId FROM rollup ORDER BY SpanId", want)
-	of("a materialized view of the lookup table", "SELECT TraceId FROM traces FINAL ORDER BY TraceId", e.column("SELECT DISTINCT TraceId FROM spans_trace_id_ts ORDER BY TraceId"))
+	of("a materialized view of the lookup table",
+		"SELECT TraceId FROM traces FINAL ORDER BY TraceId",
+		e.column("SELECT DISTINCT TraceId FROM spans_trace_id_ts ORDER BY TraceId"))
 }
 
-// TestAdopt adopts tables of several shapes and finishes, one of them after going back and forth, while
-// spans are stored: each is in one table once, and the new table has what the old one had.
+// TestAdopt adopts tables of several shapes and finishes, one of them after going back and forth,
+// while spans are stored: each is in one table once, and the new table has what the old one had.
 func TestAdopt(t *testing.T) {
 	for _, shape := range []string{"clickstack.sql", "exporter.sql"} {
 		t.Run(shape, func(t *testing.T) {
 			e := newEngine(t)
 			indexes := e.adoptable(shape)
-			const columnsOf = "SELECT name || ' ' || type || ' ' || default_kind || ' ' || default_expression || comment FROM system.columns WHERE database = currentDatabase() AND table = 'spans' ORDER BY name"
+			const columnsOf = "SELECT name || ' ' || type || ' ' || default_kind || ' ' || " +
+				"default_expression || comment FROM system.columns WHERE database = " +
+				"currentDatabase() AND table = 'spans' ORDER BY name"
 			columns := e.column(columnsOf)
 			spans, want := world()[:2400], []string{}
 			store := func(when string) {
@@ -180,7 +200,8 @@ func TestAdopt(t *testing.T) {
 			}
 			refuses := func(operation, want string) {
 				t.Helper()
-				if _, err := e.adopts(operation); err == nil || !strings.Contains(err.Error(), want) {
+				if _, err := e.adopts(operation); err == nil ||
+					!strings.Contains(err.Error(), want) {
 					t.Errorf("%s: %v, want %q", operation, err, want)
 				}
 			}
@@ -199,7 +220,8 @@ func TestAdopt(t *testing.T) {
 				e.must("prepare")
 				store("prepared")
 				refuses("finish", "is prepared; next: `adopt swap`")
-				if plan := e.must("swap"); len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "rollup_mv") {
+				if plan := e.must("swap"); len(plan.Notes) != 1 ||
+					!strings.Contains(plan.Notes[0], "rollup_mv") {
 					t.Errorf("notes of swap: %q", plan.Notes)
 				}
 				store("swapped")
@@ -209,19 +231,23 @@ func TestAdopt(t *testing.T) {
 				e.exec("ALTER TABLE spans MODIFY TTL toDateTime(Timestamp) + toIntervalDay(9000)")
 				e.exec("ALTER TABLE spans ADD COLUMN Later String DEFAULT 'x, y' AFTER SpanName")
 				for range 2 { // whatever has changed
-					if plan := e.must("undo"); !strings.Contains(plan.Notes[len(plan.Notes)-1], "spans_other keeps the spans") {
+					if plan := e.must("undo"); !strings.Contains(plan.Notes[len(plan.Notes)-1],
+						"spans_other keeps the spans") {
 						t.Errorf("notes of undo: %q", plan.Notes)
 					}
 					store("undone")
 				}
 				e.is("400", "SELECT count() FROM spans")
-				refuses("cancel", "spans_other holds 100 spans, which were stored between swap and undo")
+				refuses("cancel",
+					"spans_other holds 100 spans, which were stored between swap and undo")
 				refuses("swap", `the TTL of spans is ["`+moves+`" `)
 				e.exec("ALTER TABLE spans_other MODIFY TTL " + moves)
 				e.exec("ALTER TABLE spans_other DROP COLUMN Later")
 				e.exec("ALTER TABLE spans ADD COLUMN Later String DEFAULT 'x, y' AFTER SpanName")
-				refuses("swap", "column Later exists in spans but not in spans_other: add it there and rerun prepare")
-				e.exec("ALTER TABLE spans_other ADD COLUMN Later String DEFAULT 'x, y' AFTER SpanName")
+				refuses("swap", "column Later exists in spans but not in spans_other: add it "+
+					"there and rerun prepare")
+				e.exec("ALTER TABLE spans_other ADD COLUMN Later String DEFAULT 'x, y' AFTER " +
+					"SpanName")
 			}
 			e.must("prepare")
 			e.must("swap")
@@ -239,13 +265,19 @@ func TestAdopt(t *testing.T) {
 			e.exec("TRUNCATE TABLE rollup")
 			e.exec("INSERT INTO rollup SELECT SpanId FROM spans")
 			store("finished")
-			if after := e.column(columnsOf); !slices.Equal(slices.DeleteFunc(after, func(s string) bool { return strings.HasPrefix(s, "Later ") }), columns) {
+			if after := e.column(columnsOf); !slices.Equal(
+				slices.DeleteFunc(after,
+					func(s string) bool { return strings.HasPrefix(s, "Later ") }), columns) {
 				t.Errorf("columns %q, want %q", after, columns)
 			}
-			create := e.one("SELECT create_table_query FROM system.tables WHERE database = currentDatabase() AND name = 'spans'")
-			parts := []string{"CONSTRAINT named CHECK SpanName != 'a, (b'", "PROJECTION counts (", "ttl_only_drop_parts = 0", "merge_with_ttl_timeout = 7", "storage_policy = 'tiered'",
+			create := e.one("SELECT create_table_query FROM system.tables WHERE database = " +
+				"currentDatabase() AND name = 'spans'")
+			parts := []string{"CONSTRAINT named CHECK SpanName != 'a, (b'", "PROJECTION counts (",
+				"ttl_only_drop_parts = 0", "merge_with_ttl_timeout = 7",
+				"storage_policy = 'tiered'",
 				moves + " SETTINGS", "TTL " + columnTTL + ",", "COMMENT 'ours, (not TTL x'"}
-			for _, part := range append(parts, regexp.MustCompile(`INDEX \w+ `).FindAllString(indexes, -1)...) {
+			for _, part := range append(parts,
+				regexp.MustCompile(`INDEX \w+ `).FindAllString(indexes, -1)...) {
 				if strings.Count(create, part) != 1 {
 					t.Errorf("the new table has not %s: %s", part, create)
 				}
@@ -274,35 +306,41 @@ func TestAdoptKilled(t *testing.T) {
 		seen      = map[string]bool{}
 		kills     int
 	)
-	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", e.through(func(w http.ResponseWriter, r *http.Request, statement string, next http.Handler) {
-		kill := func(when string) bool {
-			key := operation + when + randomName.ReplaceAllString(statement, "")
-			if seen[key] || strings.HasPrefix(statement, "SELECT") || strings.HasPrefix(statement, "CREATE OR REPLACE FUNCTION") {
-				return false
+	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN",
+		e.through(func(w http.ResponseWriter, r *http.Request, statement string,
+			next http.Handler) {
+			kill := func(when string) bool {
+				key := operation + when + randomName.ReplaceAllString(statement, "")
+				if seen[key] || strings.HasPrefix(statement, "SELECT") ||
+					strings.HasPrefix(statement, "CREATE OR REPLACE FUNCTION") {
+					return false
+				}
+				seen[key] = true
+				kills++
+				_ = (<-running).Kill()
+				return true
 			}
-			seen[key] = true
-			kills++
-			_ = (<-running).Kill()
-			return true
-		}
-		if kill("before") {
-			return
-		}
-		answer := httptest.NewRecorder()
-		next.ServeHTTP(answer, r)
-		if kill("after") {
-			return
-		}
-		maps.Copy(w.Header(), answer.Header())
-		w.WriteHeader(answer.Code)
-		_, _ = w.Write(answer.Body.Bytes())
-	}))
-	for _, operation = range []string{"prepare", "cancel", "prepare ", "swap", "undo", "swap ", "finish --drop-history"} {
+			if kill("before") {
+				return
+			}
+			answer := httptest.NewRecorder()
+			next.ServeHTTP(answer, r)
+			if kill("after") {
+				return
+			}
+			maps.Copy(w.Header(), answer.Header())
+			w.WriteHeader(answer.Code)
+			_, _ = w.Write(answer.Body.Bytes())
+		}))
+	for _, operation = range []string{"prepare", "cancel", "prepare ", "swap", "undo", "swap ",
+		"finish --drop-history"} {
 		if strings.HasPrefix(operation, "finish") {
 			want = e.column("SELECT SpanId FROM spans")
 		}
 		for killed := true; killed; {
-			cmd := exec.Command(path, append([]string{"clickhouse", "adopt"}, append(strings.Fields(operation), "--table", "spans")...)...)
+			cmd := exec.Command(path,
+				append([]string{"clickhouse", "adopt"},
+					append(strings.Fields(operation), "--table", "spans")...)...)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
 			if err := cmd.Start(); err != nil {
@@ -321,10 +359,12 @@ func TestAdoptKilled(t *testing.T) {
 			}
 		}
 	}
-	if got := e.column("SELECT SpanId FROM spans ORDER BY SpanId"); !slices.Equal(got, sorted(want)) {
+	if got := e.column("SELECT SpanId FROM spans ORDER BY SpanId"); !slices.Equal(got,
+		sorted(want)) {
 		t.Errorf("spans has %d spans, want %d, or others", len(got), len(want))
 	}
-	e.is("0", "SELECT count() FROM system.tables WHERE database = currentDatabase() AND match(name, 'spans_(other|all|dropped)')")
+	e.is("0", "SELECT count() FROM system.tables WHERE database = currentDatabase() AND "+
+		"match(name, 'spans_(other|all|dropped)')")
 	if kills < 14 {
 		t.Errorf("only %d kills", kills)
 	}
@@ -333,8 +373,9 @@ func TestAdoptKilled(t *testing.T) {
 // randomName is the random end of a name.
 var randomName = regexp.MustCompile(`_[a-z2-7]{8}\b`)
 
-// TestAdoptTwoAtOnce: an operator exchanges the tables before any query of another one's plan, which takes neither of
-// them for a foreign one. Two operators plan the same and then run it at once: two exchanges would undo each other.
+// TestAdoptTwoAtOnce: an operator exchanges the tables before any query of another one's plan,
+// which takes neither of them for a foreign one. Two operators plan the same and then run it at
+// once: two exchanges would undo each other.
 func TestAdoptTwoAtOnce(t *testing.T) {
 	e := newEngine(t)
 	e.adoptable("clickstack.sql")
@@ -342,12 +383,13 @@ func TestAdoptTwoAtOnce(t *testing.T) {
 	e.must("prepare")
 	for at, met := 0, true; met; at++ {
 		queries := 0
-		_, err := operations["swap"](clickhouse.Adoption{Table: "spans"}, t.Context(), e.rewriting("", func(query string) string {
-			if queries++; queries-1 == at {
-				e.exec("EXCHANGE TABLES spans AND spans_other")
-			}
-			return query
-		}))
+		_, err := operations["swap"](clickhouse.Adoption{Table: "spans"}, t.Context(),
+			e.rewriting("", func(query string) string {
+				if queries++; queries-1 == at {
+					e.exec("EXCHANGE TABLES spans AND spans_other")
+				}
+				return query
+			}))
 		if met = queries > at; err != nil {
 			t.Errorf("query %d: %v", at, err)
 		}
@@ -359,7 +401,8 @@ func TestAdoptTwoAtOnce(t *testing.T) {
 		exchange.Add(2)
 		for range 2 {
 			ran.Go(func() {
-				plan, err := operations[operation](clickhouse.Adoption{Table: "spans"}, t.Context(), e.db)
+				plan, err := operations[operation](clickhouse.Adoption{Table: "spans"}, t.Context(),
+					e.db)
 				planned.Done()
 				planned.Wait()
 				met := false
@@ -379,16 +422,19 @@ func TestAdoptTwoAtOnce(t *testing.T) {
 			})
 		}
 		ran.Wait()
-		e.is(map[string]string{"prepare": "0", "undo": "0", "swap": "1", "drop-history": "1"}[operation],
-			"SELECT toString(position(sorting_key, 'toStartOfInterval') > 0) FROM system.tables WHERE database = currentDatabase() AND name = 'spans'")
+		e.is(map[string]string{"prepare": "0", "undo": "0", "swap": "1",
+			"drop-history": "1"}[operation],
+			"SELECT toString(position(sorting_key, 'toStartOfInterval') > 0) FROM system.tables "+
+				"WHERE database = currentDatabase() AND name = 'spans'")
 		if operation != "drop-history" {
 			e.stored(operation+" twice", ids(few()))
 		}
 	}
 }
 
-// TestAdoptOnCluster checks the text of what the engine of the tests cannot run: every change reaches
-// the cluster, and row policies and grants get the other names. ClickHouse parses all of it.
+// TestAdoptOnCluster checks the text of what the engine of the tests cannot run: every change
+// reaches the cluster, and row policies and grants get the other names. ClickHouse parses all of
+// it.
 func TestAdoptOnCluster(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
@@ -407,7 +453,9 @@ func TestAdoptOnCluster(t *testing.T) {
 				case strings.Contains(query, "system.grants"):
 					return grants
 				}
-				return oneServer(strings.Replace(query, "\n    engine,", "\n    replaceRegexpOne(engine, '^MergeTree', 'ReplicatedMergeTree') AS engine,", 1))
+				return oneServer(
+					strings.Replace(query, "\n    engine,", "\n    replaceRegexpOne(engine, "+
+						"'^MergeTree', 'ReplicatedMergeTree') AS engine,", 1))
 			})
 			a := clickhouse.Adoption{Table: "spans", Cluster: cluster}
 			plan, err := operations[operation](a, t.Context(), db)
@@ -417,10 +465,16 @@ func TestAdoptOnCluster(t *testing.T) {
 			for _, step := range plan.Steps {
 				for _, statement := range append(step.SQL, step.Undo...) {
 					e.exec("EXPLAIN AST " + statement)
-					if on := strings.Contains(statement, " ON CLUSTER `c`"); on != (cluster != "" && !strings.HasPrefix(statement, "INSERT") && !strings.HasPrefix(statement, "SELECT") && !strings.HasPrefix(statement, "CREATE VIEW "+e.Database())) {
+					if on := strings.Contains(statement, " ON CLUSTER `c`"); on != (cluster != "" &&
+						!strings.HasPrefix(statement, "INSERT") &&
+						!strings.HasPrefix(statement, "SELECT") &&
+						!strings.HasPrefix(statement, "CREATE VIEW "+e.Database())) {
 						t.Errorf("on the cluster %q: %s", cluster, statement)
 					}
-					if strings.HasPrefix(statement, "CREATE TABLE") && !strings.Contains(statement, ") ENGINE = ReplicatedMergeTree\n") && !strings.Contains(statement, "ENGINE = Distributed(") { // as the old one, without a path
+					// as the old one, without a path
+					if strings.HasPrefix(statement, "CREATE TABLE") &&
+						!strings.Contains(statement, ") ENGINE = ReplicatedMergeTree\n") &&
+						!strings.Contains(statement, "ENGINE = Distributed(") {
 						t.Errorf("the new table has another engine: %s", statement)
 					}
 					fmt.Fprintln(&text, statement)
@@ -430,7 +484,8 @@ func TestAdoptOnCluster(t *testing.T) {
 				fmt.Fprintln(&text, note)
 			}
 			plan.Steps = slices.DeleteFunc(plan.Steps, func(s clickhouse.Step) bool {
-				return strings.Contains(s.SQL[0], "ROW POLICY") || strings.HasPrefix(s.SQL[0], "GRANT")
+				return strings.Contains(s.SQL[0], "ROW POLICY") ||
+					strings.HasPrefix(s.SQL[0], "GRANT")
 			})
 			if err := plan.Run(t.Context(), db, nil); err != nil {
 				t.Fatalf("%s: %v", operation, err)
@@ -440,7 +495,8 @@ func TestAdoptOnCluster(t *testing.T) {
 		e.run(collectorTable("spans"), nil)
 	}
 	for _, want := range []string{
-		"CREATE ROW POLICY IF NOT EXISTS `tenants` ON CLUSTER `c` ON `DB`.`spans_other` FOR SELECT USING TraceState = 'x' AS RESTRICTIVE TO ALL EXCEPT `root`",
+		"CREATE ROW POLICY IF NOT EXISTS `tenants` ON CLUSTER `c` ON `DB`.`spans_other` FOR " +
+			"SELECT USING TraceState = 'x' AS RESTRICTIVE TO ALL EXCEPT `root`",
 		"DROP ROW POLICY IF EXISTS `tenants` ON CLUSTER `c` ON `DB`.`spans_other`",
 		"GRANT ON CLUSTER `c` SELECT ON `DB`.`spans_other` TO `grafana`",
 		"GRANT SELECT ON `DB`.`spans_all` TO `grafana`",
@@ -451,7 +507,8 @@ func TestAdoptOnCluster(t *testing.T) {
 		"EXCHANGE TABLES `DB`.`spans` AND `DB`.`spans_other` ON CLUSTER `c`",
 		"run it on one server of each other shard",
 	} {
-		if want = strings.ReplaceAll(want, "`DB`", "`"+e.Database()+"`"); !strings.Contains(text.String(), want+"\n") {
+		if want = strings.ReplaceAll(want, "`DB`",
+			"`"+e.Database()+"`"); !strings.Contains(text.String(), want+"\n") {
 			t.Errorf("no %s in\n%s", want, text.String())
 		}
 	}

@@ -33,23 +33,38 @@ func TestCommand(t *testing.T) {
 		args, says string
 	}{
 		{0, "create --table fresh --ttl 720h", "the functions on trace IDs exist\nfresh exists\n"},
-		{0, "create --table fresh --ttl 48h", "spans of fresh are kept for 48h0m0s\n  to undo this: ALTER TABLE"},
+		{0, "create --table fresh --ttl 48h",
+			"spans of fresh are kept for 48h0m0s\n  to undo this: ALTER TABLE"},
 		{2, "create --table fresher --logs nothere", "there is no table nothere with"},
-		{0, "create --overlay --table overlaid --materialize --dry-run", "MATERIALIZE INDEX idx_trace_id_range"},
-		{2, "create --table spans", "traceflake: clickhouse: table spans has another shape; it was not changed: adopt it or choose another name\n"},
-		{0, "adopt prepare --table spans", "the view spans_all shows the spans of both tables\n  to undo this: DROP VIEW"},
-		{0, "status --table spans", db + ".spans\n  sorted by       ServiceName, SpanName, toDateTime(Timestamp)\n  engine          MergeTree\n  TTL             " + moves +
-			"\n  storage policy  tiered\n  spans           300, N\n  ordered IDs     45.7 % of 300 spans of the newest partition\n  last expires    in N\n  read by         " +
-			db + ".rollup_mv, " + db + ".spans_all, " + db + ".spans_trace_id_ts_mv\n" + db + ".spans_other, the new table of an adoption\n  sorted by       toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), " + outlier + ", ServiceName, SpanName, TraceId, Timestamp\n" +
-			"  engine          MergeTree\n  TTL             " + moves + "\n  storage policy  tiered\n  spans           0\n  ordered IDs     no spans\n  last expires    never\n  read by         " + db + ".spans_all\nthe adoption is prepared; next: `adopt swap`, or `adopt cancel`\n"},
+		{0, "create --overlay --table overlaid --materialize --dry-run",
+			"MATERIALIZE INDEX idx_trace_id_range"},
+		{2, "create --table spans", "traceflake: clickhouse: table spans has another shape; it " +
+			"was not changed: adopt it or choose another name\n"},
+		{0, "adopt prepare --table spans",
+			"the view spans_all shows the spans of both tables\n  to undo this: DROP VIEW"},
+		{0, "status --table spans", db + ".spans\n  sorted by       ServiceName, SpanName, " +
+			"toDateTime(Timestamp)\n  engine          MergeTree\n  TTL             " + moves +
+			"\n  storage policy  tiered\n  spans           300, N\n  ordered IDs     45.7 % of " +
+			"300 spans of the newest partition\n  last expires    in N\n  read by         " +
+			db + ".rollup_mv, " + db + ".spans_all, " + db + ".spans_trace_id_ts_mv\n" + db +
+			".spans_other, the new table of an adoption\n  sorted by       " +
+			"toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), " + outlier +
+			", ServiceName, SpanName, TraceId, Timestamp\n" +
+			"  engine          MergeTree\n  TTL             " + moves +
+			"\n  storage policy  tiered\n  spans           0\n  ordered IDs     no spans\n  last " +
+			"expires    never\n  read by         " + db +
+			".spans_all\nthe adoption is prepared; next: `adopt swap`, or `adopt cancel`\n"},
 		{0, "adopt swap --table spans", "the new table has the name spans"},
-		{2, "adopt finish --table spans", "still holds 300 spans: wait until they have expired (status says when), move them with `adopt copy`, or drop them with --drop-history"},
+		{2, "adopt finish --table spans", "still holds 300 spans: wait until they have expired " +
+			"(status says when), move them with `adopt copy`, or drop them with --drop-history"},
 		{0, "adopt undo --table spans", "note: spans_other keeps the spans"},
 		{0, "adopt undo --table spans", "the adoption is prepared; next: `adopt swap`"},
 		{0, "adopt cancel --table spans", "the table spans_other is gone"},
-		{0, "adopt cancel --table spans", "nothing is left to do\nthe adoption is not begun; next: `adopt prepare`\n"},
+		{0, "adopt cancel --table spans",
+			"nothing is left to do\nthe adoption is not begun; next: `adopt prepare`\n"},
 	} {
-		if out := varies.ReplaceAllString(run(c.code, c.args), "N"); !strings.Contains(out, c.says) {
+		if out := varies.ReplaceAllString(run(c.code, c.args), "N"); !strings.Contains(out,
+			c.says) {
 			t.Errorf("%s: %s\nlacks %s", c.args, out, c.says)
 		}
 	}
@@ -70,14 +85,15 @@ func TestCommand(t *testing.T) {
 	e.is("0", "SELECT count() FROM spans")
 	e.creates(clickhouse.Schema{Table: "spans"})
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "") // a dry run of create needs no server
-	if out := run(0, "create --overlay --materialize --dry-run"); !strings.Contains(out, "MATERIALIZE INDEX idx_trace_id_range") {
+	if out := run(0, "create --overlay --materialize --dry-run"); !strings.Contains(out,
+		"MATERIALIZE INDEX idx_trace_id_range") {
 		t.Errorf("the dry run omits the materialization: %s", out)
 	}
 }
 
 // outlier is the second part of the sorting key.
-const outlier = "toUInt64(((toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, 8))))) * 512)" +
-	" + 1577840400000) - toUnixTimestamp64Milli(Timestamp)) > 7200000"
+const outlier = "toUInt64(((toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, " +
+	"8))))) * 512) + 1577840400000) - toUnixTimestamp64Milli(Timestamp)) > 7200000"
 
 // varies is what differs between runs.
 var varies = regexp.MustCompile(`\d+\.\d (MiB|days).*`)

@@ -16,15 +16,18 @@ import (
 func (e *engine) copying() (db *sql.DB, all []span) {
 	e.t.Helper()
 	e.run(collectorTable("spans"), nil)
-	e.exec("ALTER TABLE spans ADD COLUMN Tenant String DEFAULT 'nobody', ADD COLUMN Kind String MATERIALIZED SpanKind")
+	e.exec("ALTER TABLE spans ADD COLUMN Tenant String DEFAULT 'nobody', ADD COLUMN Kind String " +
+		"MATERIALIZED SpanKind")
 	e.exec("CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
 	e.exec("CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT SpanId FROM spans")
 	all = few()
 	e.insert("spans", all[:200])
-	e.exec("INSERT INTO spans (Timestamp, TraceId, SpanId, Tenant) VALUES ('2026-10-15 12:00:00', '" + all[0].trace + "', 'tenants', 'somebody')")
+	e.exec("INSERT INTO spans (Timestamp, TraceId, SpanId, Tenant) VALUES ('2026-10-15 " +
+		"12:00:00', '" + all[0].trace + "', 'tenants', 'somebody')")
 	db = e.rewriting("", settled.Replace)
 	for _, operation := range []string{"prepare", "swap"} {
-		if _, err := adopt(e.t.Context(), clickhouse.Adoption{Table: "spans"}, operation, db); err != nil {
+		if _, err := adopt(e.t.Context(), clickhouse.Adoption{Table: "spans"}, operation,
+			db); err != nil {
 			e.t.Fatal(err)
 		}
 	}
@@ -35,16 +38,18 @@ func (e *engine) copying() (db *sql.DB, all []span) {
 // complete checks that each span is stored once, and that a lookup finds whole traces.
 func (e *engine) complete(when string, all []span) {
 	e.t.Helper()
-	for table, want := range map[string][]string{"spans_all": append(ids(all), "tenants"), "rollup": append(ids(all), "tenants")} {
-		if got := e.column("SELECT SpanId FROM " + table + " ORDER BY SpanId"); !slices.Equal(got, sorted(want)) {
+	for table, want := range map[string][]string{"spans_all": append(ids(all), "tenants"),
+		"rollup": append(ids(all), "tenants")} {
+		if got := e.column("SELECT SpanId FROM " + table + " ORDER BY SpanId"); !slices.Equal(got,
+			sorted(want)) {
 			e.t.Fatalf("%s: %s has %d rows, want %d, or others", when, table, len(got), len(want))
 		}
 	}
 	e.is("somebody", "SELECT any(Tenant) FROM spans_all WHERE SpanId = 'tenants'")
 }
 
-// TestCopy moves history into the new table, and after undo what was stored meanwhile into the old one:
-// each span once, with its columns, without materialized views, and found by its trace ID.
+// TestCopy moves history into the new table, and after undo what was stored meanwhile into the old
+// one: each span once, with its columns, without materialized views, and found by its trace ID.
 func TestCopy(t *testing.T) {
 	e := newEngine(t)
 	db, all := e.copying()
@@ -61,11 +66,13 @@ func TestCopy(t *testing.T) {
 		return plan
 	}
 	plan, err := clickhouse.Adoption{Table: "spans"}.Copy(t.Context(), e.db, time.Time{})
-	if err != nil || len(plan.Steps) != 0 || len(plan.Notes) != 2 || !strings.Contains(plan.Notes[0], "was written within ten minutes") {
+	if err != nil || len(plan.Steps) != 0 || len(plan.Notes) != 2 ||
+		!strings.Contains(plan.Notes[0], "was written within ten minutes") {
 		t.Errorf("copying what is still written: %+v, %v", plan, err)
 	}
 	e.is("201", "SELECT count() FROM spans_other")
-	if plan := copies(noon); len(plan.Steps) != 1 || !strings.Contains(plan.Steps[0].Does, "20261014") {
+	if plan := copies(noon); len(plan.Steps) != 1 ||
+		!strings.Contains(plan.Steps[0].Does, "20261014") {
 		t.Errorf("copying a day: %+v", plan.Steps)
 	}
 	e.is("101", "SELECT count() FROM spans_other")
@@ -76,7 +83,8 @@ func TestCopy(t *testing.T) {
 	e.is("301", "SELECT count() FROM spans")
 	for _, s := range all {
 		s := s.trace
-		if found := e.find("SpanId")(clickhouse.Schema{Table: "spans"}.Trace(parse(s))); fmt.Sprint(len(found)) != e.one("SELECT count() FROM spans WHERE TraceId = '"+s+"'") {
+		if found := e.find("SpanId")(clickhouse.Schema{Table: "spans"}.Trace(parse(s))); fmt.Sprint(
+			len(found)) != e.one("SELECT count() FROM spans WHERE TraceId = '"+s+"'") {
 			t.Fatalf("a lookup of %s finds %d spans", s, len(found))
 		}
 	}
@@ -92,15 +100,16 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestCopyInterrupted interrupts a copy before and after each of its statements, sometimes undoes the
-// swap, and copies again: each span is stored once.
+// TestCopyInterrupted interrupts a copy before and after each of its statements, sometimes undoes
+// the swap, and copies again: each span is stored once.
 func TestCopyInterrupted(t *testing.T) {
 	e := newEngine(t)
 	_, all := e.copying()
 	db := e.rewriting("", settled.Replace)
 	adopts := func(operation string) {
 		t.Helper()
-		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, operation, db); err != nil {
+		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, operation,
+			db); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,7 +134,8 @@ func TestCopyInterrupted(t *testing.T) {
 			}
 			return query
 		})
-		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "copy", cut); interrupted != (err != nil) {
+		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "copy",
+			cut); interrupted != (err != nil) {
 			t.Fatalf("interrupted %t: %v", interrupted, err)
 		}
 		back := []string{"undo", "swap"}
@@ -146,13 +156,16 @@ func TestCopyInterrupted(t *testing.T) {
 
 // isNew is 1 if the table spans is the new one.
 func (e *engine) isNew() string {
-	return e.one("SELECT toString(sorting_key LIKE '%toIntervalHour(4)%') FROM system.tables WHERE database = currentDatabase() AND name = 'spans'")
+	return e.one("SELECT toString(sorting_key LIKE '%toIntervalHour(4)%') FROM system.tables " +
+		"WHERE database = currentDatabase() AND name = 'spans'")
 }
 
 // leftovers counts the tables of copies and drops.
-const leftovers = "SELECT count() FROM system.tables WHERE database = currentDatabase() AND match(name, '_(copy|copied|dropped)_')"
+const leftovers = "SELECT count() FROM system.tables WHERE database = currentDatabase() AND " +
+	"match(name, '_(copy|copied|dropped)_')"
 
-// TestCopyTwoAtOnce: two operators copy the same days, and undo meanwhile; each span is stored once.
+// TestCopyTwoAtOnce: two operators copy the same days, and undo meanwhile; each span is stored
+// once.
 func TestCopyTwoAtOnce(t *testing.T) {
 	e := newEngine(t)
 	db, all := e.copying()
@@ -167,7 +180,8 @@ func TestCopyTwoAtOnce(t *testing.T) {
 		_, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "undo", db)
 		_, _ = <-ended, <-ended // both may have found the other one's work
 		for range 3 {           // what one of them stopped may need a second look
-			if _, err = adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "copy", db); err == nil {
+			if _, err = adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "copy",
+				db); err == nil {
 				break
 			}
 		}
@@ -176,14 +190,16 @@ func TestCopyTwoAtOnce(t *testing.T) {
 		}
 		e.complete("two at once", all)
 		e.is("0", leftovers)
-		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "swap", db); err != nil {
+		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "swap",
+			db); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestAdoptTwoShards adopts one shard after the other, each with its history, under a Distributed table
-// that shows all spans before and after; in between it shows those that the shards have under the name.
+// TestAdoptTwoShards adopts one shard after the other, each with its history, under a Distributed
+// table that shows all spans before and after; in between it shows those that the shards have under
+// the name.
 func TestAdoptTwoShards(t *testing.T) {
 	e := newEngine(t)
 	all := few()
@@ -193,10 +209,13 @@ func TestAdoptTwoShards(t *testing.T) {
 		e.run(collectorTable(name), nil)
 		e.insert(name, spans)
 	}
-	e.exec("CREATE VIEW spans_local AS SELECT * FROM merge(currentDatabase(), '^spans_[12]$') WHERE _table = 'spans_' || toString(shardNum())")
-	e.exec("CREATE TABLE spans AS spans_1 ENGINE = Distributed(two, currentDatabase(), spans_local)")
+	e.exec("CREATE VIEW spans_local AS SELECT * FROM merge(currentDatabase(), '^spans_[12]$') " +
+		"WHERE _table = 'spans_' || toString(shardNum())")
+	e.exec("CREATE TABLE spans AS spans_1 ENGINE = Distributed(two, currentDatabase(), " +
+		"spans_local)")
 	for shard, left := range []string{"150", "150"} {
-		for _, step := range []struct{ operation, shows string }{{"prepare", "300"}, {"swap", left}, {"copy", "300"}, {"finish", "300"}} {
+		for _, step := range []struct{ operation, shows string }{{"prepare", "300"}, {"swap", left},
+			{"copy", "300"}, {"finish", "300"}} {
 			a := clickhouse.Adoption{Table: fmt.Sprint("spans_", 1+shard)}
 			if _, err := adopt(t.Context(), a, step.operation, db); err != nil {
 				t.Fatal(err)
@@ -204,7 +223,8 @@ func TestAdoptTwoShards(t *testing.T) {
 			e.is(step.shows, "SELECT count() FROM spans")
 		}
 	}
-	if got := e.column("SELECT SpanId FROM spans ORDER BY SpanId"); !slices.Equal(got, sorted(ids(all))) {
+	if got := e.column("SELECT SpanId FROM spans ORDER BY SpanId"); !slices.Equal(got,
+		sorted(ids(all))) {
 		t.Errorf("%d spans, want %d, or others", len(got), len(all))
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// The doctor is not green over a missing table, an adoption that has stopped halfway, or a missing view,
-// and its advice mends each.
+// The doctor is not green over a missing table, an adoption that has stopped halfway, or a missing
+// view, and its advice mends each.
 func TestDoctor(t *testing.T) {
 	path := child.Build(t, child.Traceflake)
 	doctor := func(e *engine, want string) {
@@ -18,7 +18,8 @@ func TestDoctor(t *testing.T) {
 		cmd := exec.Command(path, "doctor")
 		cmd.Env = []string{"TRACEFLAKE_CLICKHOUSE_DSN=" + e.DSN()}
 		out, err := cmd.CombinedOutput()
-		if wrong := strings.HasPrefix(want, "→"); (err != nil) != wrong || !strings.Contains(string(out), want) {
+		if wrong := strings.HasPrefix(want, "→"); (err != nil) != wrong ||
+			!strings.Contains(string(out), want) {
 			t.Errorf("want %s, got %v\n%s", want, err, out)
 		}
 	}

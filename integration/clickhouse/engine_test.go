@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	for name, value := range map[string]string{"CONFIG": "testdata/engine.xml", "COLD": dir + "/cold/", "USERS": dir + "/users.xml"} {
+	for name, value := range map[string]string{"CONFIG": "testdata/engine.xml",
+		"COLD": dir + "/cold/", "USERS": dir + "/users.xml"} {
 		_ = os.Setenv("TRACEFLAKE_CLICKHOUSE_"+name, value) // fails for bad names only
 	}
 	e, err := servers.ClickHouse(context.Background())
@@ -128,7 +129,8 @@ func (e *engine) run(statements []string, err error) {
 // fails runs a statement that must fail with a message.
 func (e *engine) fails(statement, message string) {
 	e.t.Helper()
-	if _, err := e.Query(e.t.Context(), statement); err == nil || !strings.Contains(err.Error(), message) {
+	if _, err := e.Query(e.t.Context(), statement); err == nil ||
+		!strings.Contains(err.Error(), message) {
 		e.t.Errorf("%s: error %v, want %q", statement, err, message)
 	}
 }
@@ -136,7 +138,8 @@ func (e *engine) fails(statement, message string) {
 // empty drops all tables of the database but these.
 func (e *engine) empty(but ...string) {
 	e.t.Helper()
-	for _, table := range e.column("SELECT name FROM system.tables WHERE database = currentDatabase() ORDER BY name DESC") {
+	for _, table := range e.column(
+		"SELECT name FROM system.tables WHERE database = currentDatabase() ORDER BY name DESC") {
 		if !slices.Contains(but, table) { // views first: their names are longer
 			e.exec("DROP TABLE IF EXISTS `" + table + "` SYNC")
 		}
@@ -146,8 +149,10 @@ func (e *engine) empty(but ...string) {
 // collectorTable is the table of the Collector's exporter v0.161.0, with its
 // lookup table and view.
 func collectorTable(table string) []string {
-	create := strings.Replace(read(bench+"collector.sql"), "\nSETTINGS", "\nTTL toDateTime(Timestamp) + toIntervalDay(3650)\nSETTINGS", 1)
-	return strings.Split(strings.ReplaceAll(create+";\n"+read(bench+"lookup.sql"), "{table}", table), ";\n")
+	create := strings.Replace(read(bench+"collector.sql"), "\nSETTINGS",
+		"\nTTL toDateTime(Timestamp) + toIntervalDay(3650)\nSETTINGS", 1)
+	return strings.Split(strings.ReplaceAll(create+";\n"+read(bench+"lookup.sql"), "{table}",
+		table), ";\n")
 }
 
 // bench is the folder of the benchmark, which has the same tables, spans and queries.
@@ -183,8 +188,10 @@ func (s span) values() string {
 	if s.start.Year() > 2261 { // as clickhouse-go sends it: its nanoseconds overflow
 		start = fmt.Sprintf("fromUnixTimestamp64Nano(toInt64('%d'))", s.start.UnixNano())
 	}
-	return fmt.Sprintf("(%s,'%s','%s','%s','%s','%s','Server',{'service.name':'%s','host.name':'%s'},{'user.id':'%s'},%d,'%s')",
-		start, s.trace, hex(s.id), s.parent, service, s.name, service, s.host, s.user, s.duration.Nanoseconds(), s.status)
+	return fmt.Sprintf(
+		"(%s,'%s','%s','%s','%s','%s','Server',{'service.name':'%s','host.name':'%s'},{'user.id':'%s'},%d,'%s')",
+		start, s.trace, hex(s.id), s.parent, service, s.name, service, s.host, s.user,
+		s.duration.Nanoseconds(), s.status)
 }
 
 func (e *engine) insert(table string, spans []span) {
@@ -195,7 +202,9 @@ func (e *engine) insert(table string, spans []span) {
 		for i, s := range spans[:n] {
 			rows[i] = s.values()
 		}
-		e.exec("INSERT INTO " + table + " (Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, SpanName, SpanKind, ResourceAttributes, SpanAttributes, Duration, StatusCode) VALUES " +
+		e.exec("INSERT INTO " + table + " (Timestamp, TraceId, SpanId, ParentSpanId, " +
+			"ServiceName, SpanName, SpanKind, ResourceAttributes, SpanAttributes, Duration, " +
+			"StatusCode) VALUES " +
 			strings.Join(rows, ","))
 		spans = spans[n:]
 	}
@@ -209,7 +218,8 @@ func (e *engine) find(column string) func(clickhouse.Query, error) []string {
 		if err != nil {
 			e.t.Fatal(err)
 		}
-		row := e.db.QueryRowContext(e.t.Context(), "SELECT groupArray(toString("+column+")) FROM (\n"+q.SQL+"\n)", q.Args()...)
+		row := e.db.QueryRowContext(e.t.Context(), "SELECT groupArray(toString("+column+
+			")) FROM (\n"+q.SQL+"\n)", q.Args()...)
 		if err := row.Scan(&found); err != nil {
 			e.t.Fatalf("%s\n%v: %v", q.SQL, q.Params, err)
 		}
@@ -225,8 +235,10 @@ func parse(hex string) trace.TraceID {
 	return id
 }
 
-// through returns the DSN of a proxy that passes each statement on to handle, for which next is the engine.
-func (e *engine) through(handle func(w http.ResponseWriter, r *http.Request, statement string, next http.Handler)) string {
+// through returns the DSN of a proxy that passes each statement on to handle, for which next is the
+// engine.
+func (e *engine) through(handle func(w http.ResponseWriter, r *http.Request, statement string,
+	next http.Handler)) string {
 	e.t.Helper()
 	at, err := url.Parse(e.DSN())
 	if err != nil {
@@ -246,11 +258,14 @@ func (e *engine) through(handle func(w http.ResponseWriter, r *http.Request, sta
 // rewriting returns database/sql, with settings as in a URL, whose statements are rewritten.
 func (e *engine) rewriting(settings string, rewrite func(string) string) *sql.DB {
 	e.t.Helper()
-	return e.openAt(e.through(func(w http.ResponseWriter, r *http.Request, statement string, next http.Handler) {
-		statement = rewrite(statement)
-		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(statement)), int64(len(statement))
-		next.ServeHTTP(w, r)
-	}) + "?" + settings)
+	return e.openAt(
+		e.through(func(w http.ResponseWriter, r *http.Request, statement string,
+			next http.Handler) {
+			statement = rewrite(statement)
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(statement)),
+				int64(len(statement))
+			next.ServeHTTP(w, r)
+		}) + "?" + settings)
 }
 
 // everywhere is a system table of all servers of the cluster.

@@ -21,13 +21,15 @@ func interleaved(t *testing.T, first []string, one, other string, check func(e *
 		e.run(collectorTable("spans"), nil)
 		e.insert("spans", few()[:100])
 		for _, operation := range first {
-			if _, err := adopt(t.Context(), spansAdoption, operation, e.rewriting("", settled.Replace)); err != nil {
+			if _, err := adopt(t.Context(), spansAdoption, operation,
+				e.rewriting("", settled.Replace)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		e.insert("spans", few()[100:200])
 		statements := 0
-		_, _ = adopt(t.Context(), spansAdoption, one, e.rewriting("", func(query string) string { // one of them may be refused
+		// one of them may be refused
+		_, _ = adopt(t.Context(), spansAdoption, one, e.rewriting("", func(query string) string {
 			if statements++; statements-1 == at {
 				_, _ = adopt(t.Context(), spansAdoption, other, e.rewriting("", settled.Replace))
 			}
@@ -38,18 +40,24 @@ func interleaved(t *testing.T, first []string, one, other string, check func(e *
 	}
 }
 
-// TestFinishBesideUndo: whichever of the two wins, the table that the Collector writes to is not dropped,
-// and neither is the new one.
+// TestFinishBesideUndo: whichever of the two wins, the table that the Collector writes to is not
+// dropped, and neither is the new one.
 func TestFinishBesideUndo(t *testing.T) {
 	interleaved(t, []string{"prepare", "swap"}, "drop-history", "undo", func(e *engine, at int) {
-		tables := e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND match(name, '^spans(_other|_dropped.*)?$') ORDER BY name")
-		found := e.column("SELECT SpanId FROM merge(currentDatabase(), '^spans(_other|_dropped.*)?$') ORDER BY SpanId")
+		tables := e.column("SELECT name FROM system.tables WHERE database = currentDatabase() " +
+			"AND match(name, '^spans(_other|_dropped.*)?$') ORDER BY name")
+		found := e.column("SELECT SpanId FROM merge(currentDatabase(), " +
+			"'^spans(_other|_dropped.*)?$') ORDER BY SpanId")
 		fresh := ids(few()[100:200])
-		if slices.ContainsFunc(fresh, func(id string) bool { return !slices.Contains(found, id) }) || !slices.Contains(tables, "spans") {
-			t.Errorf("undo before statement %d of finish: %d spans are left, in %q", at, len(found), tables)
+		if slices.ContainsFunc(fresh,
+			func(id string) bool { return !slices.Contains(found, id) }) ||
+			!slices.Contains(tables, "spans") {
+			t.Errorf("undo before statement %d of finish: %d spans are left, in %q", at, len(found),
+				tables)
 		}
 		if e.isNew() == "0" && len(found) != 200 { // undo won
-			t.Errorf("undo before statement %d of finish: %d spans are left, in %q", at, len(found), tables)
+			t.Errorf("undo before statement %d of finish: %d spans are left, in %q", at, len(found),
+				tables)
 		}
 		e.is("0", leftovers)
 	})
@@ -67,7 +75,8 @@ func TestPrepareBesideCancel(t *testing.T) {
 	})
 }
 
-// TestDropFails: if the old table cannot be dropped, it has its name again, and the views are still there.
+// TestDropFails: if the old table cannot be dropped, it has its name again, and the views are still
+// there.
 func TestDropFails(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
@@ -75,13 +84,16 @@ func TestDropFails(t *testing.T) {
 	e.must("prepare")
 	e.must("swap")
 	before := e.snapshot()
-	_, err := adopt(t.Context(), spansAdoption, "drop-history", e.rewriting("", func(query string) string {
-		return strings.Replace(query, "max_table_size_to_drop = 0", "max_table_size_to_drop = 1", 1)
-	}))
+	_, err := adopt(t.Context(), spansAdoption, "drop-history",
+		e.rewriting("", func(query string) string {
+			return strings.Replace(query, "max_table_size_to_drop = 0",
+				"max_table_size_to_drop = 1", 1)
+		}))
 	if after := e.snapshot(); err == nil || after != before {
 		t.Errorf("%v; changed from %s to %s", err, before, after)
 	}
-	e.exec("ALTER TABLE spans_other DELETE WHERE 1 SETTINGS mutations_sync = 1") // leaves empty parts
+	// leaves empty parts
+	e.exec("ALTER TABLE spans_other DELETE WHERE 1 SETTINGS mutations_sync = 1")
 	e.must("finish")
 }
 
@@ -93,7 +105,8 @@ func TestColumnTTL(t *testing.T) {
 	e.exec("ALTER TABLE spans MODIFY COLUMN SpanAttributes TTL " + ttl)
 	e.exec("ALTER TABLE spans MODIFY COLUMN `Events.Attributes` TTL " + ttl)
 	e.must("prepare")
-	e.is("2", "SELECT countSubstrings(create_table_query, ' TTL "+ttl+",') FROM system.tables WHERE database = currentDatabase() AND name = 'spans_other'")
+	e.is("2", "SELECT countSubstrings(create_table_query, ' TTL "+ttl+
+		",') FROM system.tables WHERE database = currentDatabase() AND name = 'spans_other'")
 	e.exec("ALTER TABLE spans MODIFY COLUMN StatusMessage TTL " + ttl)
 	if _, err := e.adopts("swap"); err == nil || !strings.Contains(err.Error(), "StatusMessage") {
 		t.Errorf("a swap to a table with other TTLs of columns: %v", err)
@@ -102,7 +115,8 @@ func TestColumnTTL(t *testing.T) {
 	e.must("swap")
 }
 
-// TestEmptyDefinition: a table whose definition a full disk left empty does not take the place of another one.
+// TestEmptyDefinition: a table whose definition a full disk left empty does not take the place of
+// another one.
 func TestEmptyDefinition(t *testing.T) {
 	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
 		t.Skip("needs the engine's files")
@@ -110,7 +124,8 @@ func TestEmptyDefinition(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
 	e.must("prepare")
-	path := e.one("SELECT metadata_path FROM system.tables WHERE database = currentDatabase() AND name = 'spans_other'")
+	path := e.one("SELECT metadata_path FROM system.tables WHERE database = currentDatabase() " +
+		"AND name = 'spans_other'")
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(e.one("SELECT path FROM system.disks WHERE name = 'default'"), path)
 	}
@@ -118,7 +133,8 @@ func TestEmptyDefinition(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.adopts("swap"); err == nil || !strings.Contains(err.Error(), "its definition is empty, as a full disk leaves it") {
+	if _, err := e.adopts("swap"); err == nil ||
+		!strings.Contains(err.Error(), "its definition is empty, as a full disk leaves it") {
 		t.Errorf("a swap: %v", err)
 	}
 	if err := os.WriteFile(path, []byte(definition), 0o600); err != nil {
@@ -127,8 +143,9 @@ func TestEmptyDefinition(t *testing.T) {
 	e.must("swap")
 }
 
-// TestReadOnlyAccess: in this engine all users and policies are in users.xml. What is missing is printed for
-// somebody with the rights; prepare goes on without if it is told to, and when it is there.
+// TestReadOnlyAccess: in this engine all users and policies are in users.xml. What is missing is
+// printed for somebody with the rights; prepare goes on without if it is told to, and when it is
+// there.
 func TestReadOnlyAccess(t *testing.T) {
 	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
 		t.Skip("for an engine whose users are in users.xml")
@@ -136,7 +153,8 @@ func TestReadOnlyAccess(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
 	row := func(table string) string {
-		return `'{"name":"tenants","table":"` + table + `","filter":"Duration > 1","kind":"PERMISSIVE","readers":"ALL"}'`
+		return `'{"name":"tenants","table":"` + table +
+			`","filter":"Duration > 1","kind":"PERMISSIVE","readers":"ALL"}'`
 	}
 	policies := row("spans")
 	db := e.rewriting("", func(query string) string {
@@ -145,7 +163,8 @@ func TestReadOnlyAccess(t *testing.T) {
 		}
 		return query
 	})
-	statement := "CREATE ROW POLICY IF NOT EXISTS `tenants` ON `" + e.Database() + "`.`spans_other` FOR SELECT USING Duration > 1 AS PERMISSIVE TO ALL;"
+	statement := "CREATE ROW POLICY IF NOT EXISTS `tenants` ON `" + e.Database() +
+		"`.`spans_other` FOR SELECT USING Duration > 1 AS PERMISSIVE TO ALL;"
 	before := e.snapshot()
 	_, err := adopt(t.Context(), spansAdoption, "prepare", db)
 	for _, want := range []string{"no writeable access storage", "--skip-access", statement} {
@@ -156,12 +175,14 @@ func TestReadOnlyAccess(t *testing.T) {
 	if after := e.snapshot(); after != before {
 		t.Errorf("changed from %s to %s", before, after)
 	}
-	plan, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans", SkipAccess: true}, "prepare", db)
+	plan, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans", SkipAccess: true},
+		"prepare", db)
 	if err != nil || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], statement) {
 		t.Errorf("with SkipAccess: %q, %v", plan.Notes, err)
 	}
 	policies += ", " + row("spans_other")
-	if plan, err := adopt(t.Context(), spansAdoption, "prepare", db); err != nil || len(plan.Notes) != 0 {
+	if plan, err := adopt(t.Context(), spansAdoption, "prepare", db); err != nil ||
+		len(plan.Notes) != 0 {
 		t.Errorf("after somebody created the policy: %q, %v", plan.Notes, err)
 	}
 }
@@ -180,7 +201,8 @@ func TestStatus(t *testing.T) {
 	e.run(collectorTable("spans"), nil)
 	e.insert("spans", few())
 	e.exec("INSERT INTO spans (Timestamp, SpanId) VALUES ('2090-01-01 00:00:00', 'later')")
-	if s := status("spans").Tables[0]; s.Future != 1 || s.Expires.Year() != 2036 || s.Sampled < 100 {
+	if s := status("spans").Tables[0]; s.Future != 1 || s.Expires.Year() != 2036 ||
+		s.Sampled < 100 {
 		t.Errorf("with a span in the future: %+v", s)
 	}
 	e.exec("ALTER TABLE spans REMOVE TTL")
@@ -189,7 +211,8 @@ func TestStatus(t *testing.T) {
 	}
 	e.exec("CREATE TABLE front AS spans ENGINE = Distributed(two, currentDatabase(), spans)")
 	s := status("front")
-	if s.Problem == nil || !strings.Contains(s.Problem.Error(), "--table spans") || s.Tables[0].Rows != 602 || s.Tables[0].Future != 2 || s.Tables[0].Sampled != 602 {
+	if s.Problem == nil || !strings.Contains(s.Problem.Error(), "--table spans") ||
+		s.Tables[0].Rows != 602 || s.Tables[0].Future != 2 || s.Tables[0].Sampled != 602 {
 		t.Errorf("a Distributed table: %+v", s)
 	}
 }
@@ -198,10 +221,13 @@ func TestStatus(t *testing.T) {
 func TestReplicatedDatabase(t *testing.T) {
 	e := newEngine(t)
 	db := e.rewriting("", func(query string) string {
-		return strings.Replace(query, "SELECT name, engine, version()", "SELECT name, 'Replicated' AS engine, version()", 1)
+		return strings.Replace(query, "SELECT name, engine, version()",
+			"SELECT name, 'Replicated' AS engine, version()", 1)
 	})
 	plan, err := clickhouse.Schema{}.Plan(t.Context(), db)
-	if text := fmt.Sprint(plan.SQL()); err != nil || strings.Count(text, "ENGINE = ReplicatedMergeTree\n") != 2 || strings.Contains(text, "ENGINE = MergeTree") {
+	if text := fmt.Sprint(plan.SQL()); err != nil ||
+		strings.Count(text, "ENGINE = ReplicatedMergeTree\n") != 2 ||
+		strings.Contains(text, "ENGINE = MergeTree") {
 		t.Errorf("%v: %s", err, text)
 	}
 }

@@ -36,7 +36,8 @@ func milli(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000"
 
 func edges() []trace.TraceID {
 	var ids []trace.TraceID
-	for _, high := range []uint64{0, 1, 1<<23 - 1, 1 << 23, 1<<63 - 1, 1 << 63, 1<<64 - 1, 1<<64 - 1<<23, 0x18f06868b6000000} {
+	for _, high := range []uint64{0, 1, 1<<23 - 1, 1 << 23, 1<<63 - 1, 1 << 63, 1<<64 - 1,
+		1<<64 - 1<<23, 0x18f06868b6000000} {
 		for _, low := range []uint64{0, 1, 1<<63 - 1, 1 << 63, 1<<64 - 1} {
 			ids = append(ids, id(high, low))
 		}
@@ -59,16 +60,20 @@ func random(n int) []trace.TraceID {
 	return ids
 }
 
-// TestFunctionsAgreeWithGo compares each function with its twin in Go, value by value, and the documented condition of sampling.
+// TestFunctionsAgreeWithGo compares each function with its twin in Go, value by value, and the
+// documented condition of sampling.
 func TestFunctionsAgreeWithGo(t *testing.T) {
 	e := newEngine(t)
 	ids := append(edges(), random(50_000)...)
 	store(e, ids)
 	now := time.Date(2026, 10, 15, 11, 0, 0, 123456789, time.UTC)
 	const age, skew = 40 * 365 * 24 * time.Hour, 10 * 365 * 24 * time.Hour
-	got := e.exec(fmt.Sprintf(`SELECT traceIDTime(id), traceIDSeq(id), traceIDLow(id), traceIDMin(traceIDTime(id)), traceIDMax(traceIDTime(id)),
+	got := e.exec(
+		fmt.Sprintf(
+			`SELECT traceIDTime(id), traceIDSeq(id), traceIDLow(id), traceIDMin(traceIDTime(id)), traceIDMax(traceIDTime(id)),
 		traceIDIsOurs(id, toDateTime64('%s', 9, 'UTC'), toIntervalSecond(%d), %d), traceIDAt(traceIDTime(id), traceIDSeq(id), traceIDLow(id))
-		FROM ids ORDER BY n`, now.Format("2006-01-02 15:04:05.000000000"), int(age.Seconds()), int(skew.Seconds())))
+		FROM ids ORDER BY n`, now.Format("2006-01-02 15:04:05.000000000"), int(age.Seconds()),
+			int(skew.Seconds())))
 	if len(got) != len(ids) {
 		t.Fatalf("%d rows of %d", len(got), len(ids))
 	}
@@ -82,7 +87,8 @@ func TestFunctionsAgreeWithGo(t *testing.T) {
 			same[7] = 1 // a zero high half would say that the ID is not ours
 		}
 		at := traceid.Time(id)
-		want := []string{milli(at), strconv.Itoa(int(traceid.Sequence(id))), strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10),
+		want := []string{milli(at), strconv.Itoa(int(traceid.Sequence(id))),
+			strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10),
 			traceid.Min(at).String(), traceid.Max(at).String(), ours, same.String()}
 		for column, value := range want {
 			if got[i][column] != value {
@@ -95,13 +101,18 @@ func TestFunctionsAgreeWithGo(t *testing.T) {
 		sampler := sdktrace.TraceIDRatioBased(ratio)
 		var kept []string
 		for _, id := range ids {
-			if sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: t.Context(), TraceID: id}).Decision == sdktrace.RecordAndSample {
+			if sampler.ShouldSample(
+				sdktrace.SamplingParameters{ParentContext: t.Context(),
+					TraceID: id}).Decision == sdktrace.RecordAndSample {
 				kept = append(kept, id.String())
 			}
 		}
-		condition := fmt.Sprintf("bitShiftRight(traceIDLow(TraceId), 1) < toUInt64(%g * 9223372036854775808)", ratio)
-		if got := e.column("SELECT TraceId FROM ids WHERE " + condition + " ORDER BY n"); !slices.Equal(got, kept) {
-			t.Errorf("ratio %v: %d traces, the sampler keeps %d, or others", ratio, len(got), len(kept))
+		condition := fmt.Sprintf(
+			"bitShiftRight(traceIDLow(TraceId), 1) < toUInt64(%g * 9223372036854775808)", ratio)
+		if got := e.column("SELECT TraceId FROM ids WHERE " + condition +
+			" ORDER BY n"); !slices.Equal(got, kept) {
+			t.Errorf("ratio %v: %d traces, the sampler keeps %d, or others", ratio, len(got),
+				len(kept))
 		}
 	}
 }
@@ -111,12 +122,16 @@ func TestBoundsAgreeWithGo(t *testing.T) {
 	e.run(clickhouse.Schema{Table: "functions"}.Statements())
 	times := []time.Time{
 		time.Date(1900, 1, 2, 0, 0, 0, 0, time.UTC), time.Unix(-1, 999_999_999), time.Unix(0, 0),
-		time.UnixMilli(layout.EpochMillis).Add(-1), time.UnixMilli(layout.EpochMillis), time.UnixMilli(layout.EpochMillis).Add(time.Millisecond - 1),
-		time.UnixMilli(layout.EpochMillis + 1), time.Date(2026, 10, 15, 10, 0, 0, 999_999_999, time.UTC),
-		time.UnixMilli(layout.EpochMillis + 1<<41 - 1), time.UnixMilli(layout.EpochMillis + 1<<41), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.UnixMilli(layout.EpochMillis).Add(-1), time.UnixMilli(layout.EpochMillis),
+		time.UnixMilli(layout.EpochMillis).Add(time.Millisecond - 1),
+		time.UnixMilli(layout.EpochMillis + 1),
+		time.Date(2026, 10, 15, 10, 0, 0, 999_999_999, time.UTC),
+		time.UnixMilli(layout.EpochMillis + 1<<41 - 1), time.UnixMilli(layout.EpochMillis + 1<<41),
+		time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
 	for _, at := range times {
-		literal := "toDateTime64('" + at.UTC().Format("2006-01-02 15:04:05.000000000") + "', 9, 'UTC')"
+		literal := "toDateTime64('" + at.UTC().Format("2006-01-02 15:04:05.000000000") +
+			"', 9, 'UTC')"
 		e.is(traceid.Min(at).String(), "SELECT traceIDMin("+literal+")")
 		e.is(traceid.Max(at).String(), "SELECT traceIDMax("+literal+")")
 	}
@@ -140,9 +155,11 @@ func TestBoundsAgreeWithGo(t *testing.T) {
 func TestFunctionsOnOtherTexts(t *testing.T) {
 	e := newEngine(t)
 	ours := traceid.Min(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String()
-	store(e, []string{"", "0", ours[:31], ours + "0", ours[:16], strings.ToUpper(ours), "g" + ours[1:], ours[:31] + " ", ours + "\n", "\x00" + ours[1:],
+	store(e, []string{"", "0", ours[:31], ours + "0", ours[:16], strings.ToUpper(ours),
+		"g" + ours[1:], ours[:31] + " ", ours + "\n", "\x00" + ours[1:],
 		strings.Repeat("é", 16), "0x" + ours[2:], ours})
-	for _, row := range e.exec("SELECT hex(id), traceIDTime(id), traceIDSeq(id), traceIDLow(id), traceIDIsOurs(id, now(), toIntervalYear(40), 0) FROM ids WHERE id != '" + ours + "'") {
+	for _, row := range e.exec("SELECT hex(id), traceIDTime(id), traceIDSeq(id), traceIDLow(id), " +
+		"traceIDIsOurs(id, now(), toIntervalYear(40), 0) FROM ids WHERE id != '" + ours + "'") {
 		if !slices.Equal(row[1:], []string{null, null, null, "0"}) {
 			t.Errorf("%s: %v", row[0], row[1:])
 		}
@@ -152,5 +169,7 @@ func TestFunctionsOnOtherTexts(t *testing.T) {
 		e.is(null, "SELECT traceIDTime("+constant+")")
 	}
 	// A 64-bit ID, padded as B3 pads it, is valid but not ours.
-	e.is("2020-01-01 00:00:00.000 0", "SELECT traceIDTime(x) || ' ' || traceIDIsOurs(x, toDateTime('2020-01-01 00:00:01', 'UTC'), 60, 60) FROM (SELECT '000000000000000000000000000000ff' AS x)")
+	e.is("2020-01-01 00:00:00.000 0", "SELECT traceIDTime(x) || ' ' || traceIDIsOurs(x, "+
+		"toDateTime('2020-01-01 00:00:01', 'UTC'), 60, 60) FROM (SELECT "+
+		"'000000000000000000000000000000ff' AS x)")
 }

@@ -14,7 +14,8 @@ import (
 
 var (
 	predicates = flag.Int("predicates", 150, "random predicates for TestIndexesChangeNoAnswer")
-	fuzzSeed   = flag.Uint64("predicates-seed", 1, "seed of the first predicate of TestIndexesChangeNoAnswer")
+	fuzzSeed   = flag.Uint64("predicates-seed", 1,
+		"seed of the first predicate of TestIndexesChangeNoAnswer")
 )
 
 // predicate is a random condition on spans, as tools and people write them.
@@ -62,8 +63,10 @@ func (p predicate) atom() string {
 		return []string{"", "NOT "}[p.IntN(2)] + "(" + outlier + ")"
 	default:
 		s := p.any()
-		return []string{"ServiceName = 'service-1'", "SpanName = '" + s.name + "'", "SpanId = '" + hex(s.id) + "'",
-			"SpanAttributes['user.id'] = '" + s.user + "'", "lower(TraceId) < '" + s.trace + "'"}[p.IntN(5)]
+		return []string{"ServiceName = 'service-1'", "SpanName = '" + s.name + "'",
+			"SpanId = '" + hex(s.id) + "'",
+			"SpanAttributes['user.id'] = '" + s.user + "'", "lower(TraceId) < '" + s.trace +
+				"'"}[p.IntN(5)]
 	}
 }
 
@@ -106,7 +109,8 @@ func TestIndexesChangeNoAnswer(t *testing.T) {
 		for _, s := range tables {
 			for _, settings := range []string{"", " SETTINGS use_skip_indexes_on_data_read = 0"} {
 				if got := e.one(answer + s.Table + " WHERE " + where + settings); got != want {
-					t.Errorf("seed %d, %s%s: %s, want %s\n%s", seed, s.Table, settings, got, want, where)
+					t.Errorf("seed %d, %s%s: %s, want %s\n%s", seed, s.Table, settings, got, want,
+						where)
 				}
 			}
 		}

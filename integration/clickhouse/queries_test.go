@@ -42,9 +42,13 @@ func world() []span {
 		n := 1 + r.IntN(8)
 		root := r.Uint64() | 1
 		for k := range n {
-			s := span{trace: id, id: root + uint64(k), service: fmt.Sprintf("service-%d", r.IntN(5)), name: fmt.Sprintf("GET /%d", r.IntN(4)),
-				start: at.Add(time.Duration(r.IntN(500_000_000))), duration: time.Duration(r.IntN(1_000_000_000)), status: map[bool]string{true: "Error", false: "Unset"}[r.IntN(20) == 0],
-				user: fmt.Sprint("u", r.IntN(40)), host: fmt.Sprint("h", r.IntN(3))}
+			s := span{trace: id, id: root + uint64(k),
+				service:  fmt.Sprintf("service-%d", r.IntN(5)),
+				name:     fmt.Sprintf("GET /%d", r.IntN(4)),
+				start:    at.Add(time.Duration(r.IntN(500_000_000))),
+				duration: time.Duration(r.IntN(1_000_000_000)),
+				status:   map[bool]string{true: "Error", false: "Unset"}[r.IntN(20) == 0],
+				user:     fmt.Sprint("u", r.IntN(40)), host: fmt.Sprint("h", r.IntN(3))}
 			switch s.parent = hex(root); {
 			case k == 0 && i%100 == 30: // the root is not stored
 				s.parent = hex(7)
@@ -62,7 +66,8 @@ func world() []span {
 	}
 	for i := range 60 { // a service with an odd name and a clock of 100 ms
 		s := spans[10*i]
-		s.id, s.service, s.start = uint64(1+i), oddService, noon.Add(2*time.Hour+time.Duration(i/11)*100*time.Millisecond)
+		s.id, s.service, s.start = uint64(1+i), oddService,
+			noon.Add(2*time.Hour+time.Duration(i/11)*100*time.Millisecond)
 		s.trace, s.parent = fmt.Sprintf("%032x", 1+i), ""
 		spans = append(spans, s)
 	}
@@ -80,23 +85,27 @@ func ids(spans []span) (all []string) {
 }
 
 // listed formats the columns of a span in a search, and list those of several.
-const listed = "TraceId || ' ' || toString(toUnixTimestamp64Nano(Timestamp)) || ' ' || ServiceName || ' ' || SpanName || ' ' || toString(Duration) || ' ' || StatusCode"
+const listed = "TraceId || ' ' || toString(toUnixTimestamp64Nano(Timestamp)) || ' ' || " +
+	"ServiceName || ' ' || SpanName || ' ' || toString(Duration) || ' ' || StatusCode"
 
 func list(spans []span) []string {
 	var all []string
 	for _, s := range spans {
-		all = append(all, fmt.Sprintf("%s %d %s %s %d %s", s.trace, s.start.UnixNano(), s.service, s.name, s.duration.Nanoseconds(), s.status))
+		all = append(all,
+			fmt.Sprintf("%s %d %s %s %d %s", s.trace, s.start.UnixNano(), s.service, s.name,
+				s.duration.Nanoseconds(), s.status))
 	}
 	return all
 }
 
 func sorted(s []string) []string { s = slices.Clone(s); slices.Sort(s); return s }
 
-// TestQueriesFindWhatWasStored compares them with the spans in Go, also through Distributed tables over two
-// shards that have different traces.
+// TestQueriesFindWhatWasStored compares them with the spans in Go, also through Distributed tables
+// over two shards that have different traces.
 func TestQueriesFindWhatWasStored(t *testing.T) {
 	spans := world()
-	for name, s := range map[string]clickhouse.Schema{"one server": {}, "read only": {ReadOnly: true}, "overlay": {Overlay: true},
+	for name, s := range map[string]clickhouse.Schema{"one server": {},
+		"read only": {ReadOnly: true}, "overlay": {Overlay: true},
 		"cluster": {Cluster: "two"}, "macro": {Cluster: "{shards}"}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -106,8 +115,10 @@ func TestQueriesFindWhatWasStored(t *testing.T) {
 			testTraces(t, e, s, spans)
 			testNewest(t, e, s, spans)
 			from, to := noon.Add(55*time.Minute), noon.Add(65*time.Minute) // across two partitions
-			want := slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return s.start.Before(from) || !s.start.Before(to) })
-			if got := e.find("SpanId")(s.Spans(from, to)); !slices.Equal(sorted(got), ids(want)) || len(want) < 500 {
+			want := slices.DeleteFunc(slices.Clone(spans),
+				func(s span) bool { return s.start.Before(from) || !s.start.Before(to) })
+			if got := e.find("SpanId")(s.Spans(from, to)); !slices.Equal(sorted(got), ids(want)) ||
+				len(want) < 500 {
 				t.Errorf("spans of ten minutes: %d, want %d", len(got), len(want))
 			}
 			testSearch(t, e, s, spans)
@@ -134,7 +145,8 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		if i%10 != 0 && i%100 != 3 { // all kinds stand at multiples of ten, but the foreign IDs
 			continue
 		}
-		if got, want := sorted(whole(parse(order[i]))), ids(byTrace[order[i]]); !slices.Equal(got, want) {
+		if got, want := sorted(whole(parse(order[i]))), ids(byTrace[order[i]]); !slices.Equal(got,
+			want) {
 			t.Errorf("trace %d %s: %v, want %v", i, order[i], got, want)
 		}
 	}
@@ -195,9 +207,11 @@ func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		from, to time.Time
 		found    bool
 	}{
-		{at, at.Add(1), true}, {at.Add(-1), at, false}, {at.Add(1), at.Add(time.Second), false}, {at.Add(-time.Hour), at.Add(time.Millisecond / 2), true},
+		{at, at.Add(1), true}, {at.Add(-1), at, false}, {at.Add(1), at.Add(time.Second), false},
+		{at.Add(-time.Hour), at.Add(time.Millisecond / 2), true},
 	} {
-		if got := len(e.find("TraceId")(s.Newest(c.from, c.to, trace.TraceID{}, 10))) > 0; got != c.found {
+		if got := len(
+			e.find("TraceId")(s.Newest(c.from, c.to, trace.TraceID{}, 10))) > 0; got != c.found {
 			t.Errorf("an ID at %v in [%v, %v): newest %v", at, c.from, c.to, got)
 		}
 	}
@@ -209,22 +223,38 @@ func testSearch(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		q    clickhouse.Search
 		keep func(span) bool
 	}{
-		"all":       {clickhouse.Search{}, func(span) bool { return true }},
-		"service":   {clickhouse.Search{Service: "service-2"}, func(s span) bool { return s.service == "service-2" }},
-		"name":      {clickhouse.Search{Name: "GET /1"}, func(s span) bool { return s.name == "GET /1" }},
-		"both":      {clickhouse.Search{Service: "service-2", Name: "GET /1"}, func(s span) bool { return s.service == "service-2" && s.name == "GET /1" }},
-		"errors":    {clickhouse.Search{Service: "service-2", Errors: true}, func(s span) bool { return s.service == "service-2" && s.status == "Error" }},
-		"slow":      {clickhouse.Search{MinDuration: 900 * time.Millisecond}, func(s span) bool { return s.duration >= 900*time.Millisecond }},
-		"fast":      {clickhouse.Search{MaxDuration: 10 * time.Millisecond}, func(s span) bool { return s.duration <= 10*time.Millisecond }},
-		"attribute": {clickhouse.Search{Attributes: map[string]string{"user.id": "u7"}}, func(s span) bool { return s.user == "u7" }},
-		"attributes": {clickhouse.Search{Service: "service-1", Attributes: map[string]string{"user.id": "u7"}, ResourceAttributes: map[string]string{"host.name": "h1"}},
-			func(s span) bool { return s.service == "service-1" && s.user == "u7" && s.host == "h1" }},
-		"no such service":   {clickhouse.Search{Service: "it's \\ none\t{x:String}"}, func(span) bool { return false }},
-		"no such attribute": {clickhouse.Search{Attributes: map[string]string{"not'there": ""}}, func(span) bool { return false }},
-		"quotes":            {clickhouse.Search{Service: oddService}, func(s span) bool { return s.service == oddService }},
+		"all": {clickhouse.Search{}, func(span) bool { return true }},
+		"service": {clickhouse.Search{Service: "service-2"},
+			func(s span) bool { return s.service == "service-2" }},
+		"name": {clickhouse.Search{Name: "GET /1"},
+			func(s span) bool { return s.name == "GET /1" }},
+		"both": {clickhouse.Search{Service: "service-2", Name: "GET /1"},
+			func(s span) bool { return s.service == "service-2" && s.name == "GET /1" }},
+		"errors": {clickhouse.Search{Service: "service-2", Errors: true},
+			func(s span) bool { return s.service == "service-2" && s.status == "Error" }},
+		"slow": {clickhouse.Search{MinDuration: 900 * time.Millisecond},
+			func(s span) bool { return s.duration >= 900*time.Millisecond }},
+		"fast": {clickhouse.Search{MaxDuration: 10 * time.Millisecond},
+			func(s span) bool { return s.duration <= 10*time.Millisecond }},
+		"attribute": {clickhouse.Search{Attributes: map[string]string{"user.id": "u7"}},
+			func(s span) bool { return s.user == "u7" }},
+		"attributes": {clickhouse.Search{Service: "service-1",
+			Attributes:         map[string]string{"user.id": "u7"},
+			ResourceAttributes: map[string]string{"host.name": "h1"}},
+			func(s span) bool {
+				return s.service == "service-1" && s.user == "u7" &&
+					s.host == "h1"
+			}},
+		"no such service": {clickhouse.Search{Service: "it's \\ none\t{x:String}"},
+			func(span) bool { return false }},
+		"no such attribute": {clickhouse.Search{Attributes: map[string]string{"not'there": ""}},
+			func(span) bool { return false }},
+		"quotes": {clickhouse.Search{Service: oddService},
+			func(s span) bool { return s.service == oddService }},
 	} {
 		matching := slices.Clone(spans)
-		matching = slices.DeleteFunc(matching, func(s span) bool { return s.start.Before(from) || !s.start.Before(to) || !c.keep(s) })
+		matching = slices.DeleteFunc(matching,
+			func(s span) bool { return s.start.Before(from) || !s.start.Before(to) || !c.keep(s) })
 		slices.SortFunc(matching, func(a, b span) int { return b.start.Compare(a.start) })
 		for _, limit := range []int{0, 1, 10_000} {
 			c.q.From, c.q.To, c.q.Limit = from, to, limit
@@ -243,9 +273,12 @@ func testSearch(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 // testPages: clocks of milliseconds put many spans at one time, and no page loses any.
 func testPages(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	q := clickhouse.Search{From: noon, To: noon.Add(3 * time.Hour), Service: oddService, Limit: 7}
-	want := sorted(list(slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return s.service != oddService })))
+	want := sorted(
+		list(slices.DeleteFunc(slices.Clone(spans),
+			func(s span) bool { return s.service != oddService })))
 	var got []string
-	for page := e.find(listed)(s.Search(q)); len(page) > 0 && len(got) <= len(want); page = e.find(listed)(s.Search(q)) {
+	for page := e.find(listed)(s.Search(q)); len(page) > 0 &&
+		len(got) <= len(want); page = e.find(listed)(s.Search(q)) {
 		got = append(got, page...)
 		nanos, err := strconv.ParseInt(strings.Fields(page[len(page)-1])[1], 10, 64)
 		if err != nil {
@@ -264,35 +297,43 @@ func TestReadOnlyUser(t *testing.T) {
 	e := newEngine(t)
 	s := clickhouse.Schema{Table: "spans", ReadOnly: true}
 	e.run(s.Statements())
-	odd := span{trace: traceid.Min(noon).String(), id: 5, service: "a", name: "b", start: noon, user: "tab\tback\\\\slash"}
+	odd := span{trace: traceid.Min(noon).String(), id: 5, service: "a", name: "b", start: noon,
+		user: "tab\tback\\\\slash"}
 	e.insert("spans", []span{odd})
-	view := clickhouse.Query{SQL: "SELECT * FROM spans_trace_id_ts WHERE TraceId = '" + odd.trace + "'"}
-	search, err := s.Search(clickhouse.Search{From: noon, To: noon.Add(time.Second), Attributes: map[string]string{"user.id": "tab\tback\\slash"}})
+	view := clickhouse.Query{SQL: "SELECT * FROM spans_trace_id_ts WHERE TraceId = '" + odd.trace +
+		"'"}
+	search, err := s.Search(
+		clickhouse.Search{From: noon, To: noon.Add(time.Second),
+			Attributes: map[string]string{"user.id": "tab\tback\\slash"}})
 	byID, err2 := s.Trace(parse(odd.trace))
 	s.ReadOnly = false
 	setting, err3 := s.Trace(parse(odd.trace))
 	user := &engine{e.Engine, t, e.openAt(e.DSN() + "?readonly=1")}
 	for _, q := range []clickhouse.Query{search, byID, view} {
-		if got := user.find("TraceId")(q, errors.Join(err, err2, err3)); !slices.Equal(got, []string{odd.trace}) {
+		if got := user.find("TraceId")(q, errors.Join(err, err2, err3)); !slices.Equal(got,
+			[]string{odd.trace}) {
 			t.Errorf("a user who may only read finds %q", got)
 		}
 	}
 	old := e.openAt(e.DSN() + "?readonly=1&enable_analyzer=0") // checks a view's settings, too
 	for db, q := range map[*sql.DB]clickhouse.Query{user.db: setting, old: view} {
-		if _, err := db.ExecContext(t.Context(), q.SQL, q.Args()...); err == nil || !strings.Contains(err.Error(), "READONLY") {
+		if _, err := db.ExecContext(t.Context(), q.SQL, q.Args()...); err == nil ||
+			!strings.Contains(err.Error(), "READONLY") {
 			t.Errorf("%s: %v", q.SQL, err)
 		}
 	}
 }
 
-// The cluster "two" of testdata/engine.xml has two shards in one engine: each table that holds rows is created twice, NAME_1 and NAME_2, and
-// NAME_local is a view that shows a shard its own. Neither connections between servers nor replicas are tested by it.
+// The cluster "two" of testdata/engine.xml has two shards in one engine: each table that holds rows
+// is created twice, NAME_1 and NAME_2, and NAME_local is a view that shows a shard its own. Neither
+// connections between servers nor replicas are tested by it.
 var (
 	local     = regexp.MustCompile("`([a-z_]+)_local`")
 	onCluster = regexp.MustCompile(" ON CLUSTER [`'][a-z{}]+[`']")
 )
 
-// tables runs the statements of a schema: for an Overlay on the exporter's table, with a cluster on two shards.
+// tables runs the statements of a schema: for an Overlay on the exporter's table, with a cluster on
+// two shards.
 func (e *engine) tables(s clickhouse.Schema) {
 	e.t.Helper()
 	if s.Overlay {
@@ -318,7 +359,8 @@ func (e *engine) tables(s clickhouse.Schema) {
 		if e.exec("EXPLAIN AST " + statement); !onCluster.MatchString(statement) {
 			e.t.Errorf("only on one server: %s", statement)
 		}
-		statement = strings.ReplaceAll(onCluster.ReplaceAllString(statement, ""), "ReplicatedMergeTree", "MergeTree")
+		statement = strings.ReplaceAll(onCluster.ReplaceAllString(statement, ""),
+			"ReplicatedMergeTree", "MergeTree")
 		switch {
 		case strings.Contains(statement, "ENGINE = Distributed"):
 			e.exec(statement)
@@ -327,8 +369,11 @@ func (e *engine) tables(s clickhouse.Schema) {
 				view := strings.Replace(statement, "_mv`", "_mv"+shard+"`", 1)
 				e.exec(local.ReplaceAllString(view, "`${1}"+shard+"`"))
 			}
-			if name := local.FindStringSubmatch(statement)[1]; strings.HasPrefix(statement, "CREATE TABLE") {
-				e.exec(fmt.Sprintf("CREATE VIEW %[1]s_local AS SELECT * FROM merge(currentDatabase(), '^%[1]s_[12]$') WHERE _table = '%[1]s_' || toString(shardNum())", name))
+			if name := local.FindStringSubmatch(statement)[1]; strings.HasPrefix(statement,
+				"CREATE TABLE") {
+				e.exec(fmt.Sprintf("CREATE VIEW %[1]s_local AS SELECT * FROM "+
+					"merge(currentDatabase(), '^%[1]s_[12]$') WHERE _table = '%[1]s_' || "+
+					"toString(shardNum())", name))
 			}
 		default:
 			e.exec(statement)
@@ -336,7 +381,8 @@ func (e *engine) tables(s clickhouse.Schema) {
 	}
 }
 
-// insert2 stores spans, with a cluster in the tables in which the Distributed table looks for their traces.
+// insert2 stores spans, with a cluster in the tables in which the Distributed table looks for their
+// traces.
 func (e *engine) insert2(s clickhouse.Schema, spans []span) {
 	e.t.Helper()
 	if s.Cluster == "" {
@@ -344,15 +390,19 @@ func (e *engine) insert2(s clickhouse.Schema, spans []span) {
 		return
 	}
 	for shard := range 2 {
-		own := slices.DeleteFunc(slices.Clone(spans), func(s span) bool { return int(parse(s.trace)[15])%2 != shard })
+		own := slices.DeleteFunc(slices.Clone(spans),
+			func(s span) bool { return int(parse(s.trace)[15])%2 != shard })
 		e.insert(fmt.Sprint(s.Table, "_", 1+shard), own)
 	}
 }
 
-// testUnusedShards: with known IDs the Distributed table asks the shard that has the traces, and no other.
+// testUnusedShards: with known IDs the Distributed table asks the shard that has the traces, and no
+// other.
 func testUnusedShards(t *testing.T, e *engine, s clickhouse.Schema) {
-	ids := e.traceIDs("SELECT DISTINCT TraceId FROM spans_2 WHERE TraceId > traceIDMin('2026-10-14 22:00:00') ORDER BY TraceId LIMIT 100")
-	e.exec("CREATE OR REPLACE VIEW spans_local AS SELECT * FROM spans_2 WHERE throwIf(shardNum() = 1, 'this shard was asked') = 0")
+	ids := e.traceIDs("SELECT DISTINCT TraceId FROM spans_2 WHERE TraceId > " +
+		"traceIDMin('2026-10-14 22:00:00') ORDER BY TraceId LIMIT 100")
+	e.exec("CREATE OR REPLACE VIEW spans_local AS SELECT * FROM spans_2 WHERE throwIf(shardNum() " +
+		"= 1, 'this shard was asked') = 0")
 	e.fails("SELECT count() FROM spans", "this shard was asked")
 	for _, some := range [][]trace.TraceID{ids[:1], ids} {
 		if found := e.find("SpanId")(clickhouse.Traces(s, some)); len(found) < len(some) {

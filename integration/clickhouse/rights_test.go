@@ -24,22 +24,25 @@ var settled = strings.NewReplacer("SELECT sleep(1)", "SELECT 1",
 // commands are those that need the rights.
 var commands = []string{"create", "adopt"}
 
-// of returns a statement for each right that a command needs: those that the page lists for it, or for both.
+// of returns a statement for each right that a command needs: those that the page lists for it, or
+// for both.
 func of(command string) (all []string) {
 	for _, m := range granted.FindAllStringSubmatch(read("../../docs/clickhouse.md"), -1) {
 		for what := range strings.SplitSeq(m[1], ", ") {
 			if strings.Contains(command, m[3]) {
-				all = append(all, "GRANT "+what+" ON "+strings.Replace(m[2], "otel.", "traceflake_*.", 1))
+				all = append(all, "GRANT "+what+" ON "+
+					strings.Replace(m[2], "otel.", "traceflake_*.", 1))
 			}
 		}
 	}
 	return all
 }
 
-// users is the engine's configuration of users. Its only user may do everything, and may take a role instead:
-// create3 has all rights that the page lists for create, but number 3.
+// users is the engine's configuration of users. Its only user may do everything, and may take a
+// role instead: create3 has all rights that the page lists for create, but number 3.
 func users() []byte {
-	roles, taken := "<everything><grants><query>GRANT ALL ON *.* WITH GRANT OPTION</query></grants></everything>", "<query>GRANT everything</query>"
+	roles, taken := "<everything><grants><query>GRANT ALL ON *.* WITH GRANT "+
+		"OPTION</query></grants></everything>", "<query>GRANT everything</query>"
 	for _, command := range commands {
 		for i := range len(of(command)) + 1 {
 			role := fmt.Sprint(command, i)
@@ -52,12 +55,13 @@ func users() []byte {
 			roles, taken = roles+"</grants></"+role+">", taken+"<query>GRANT "+role+"</query>"
 		}
 	}
-	return fmt.Appendf(nil, "<clickhouse><profiles><default/></profiles><quotas><default/></quotas><roles>%s</roles><users><default>"+
-		"<no_password/><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota><grants>%s</grants></default></users></clickhouse>", roles, taken)
+	return fmt.Appendf(nil,
+		"<clickhouse><profiles><default/></profiles><quotas><default/></quotas><roles>%s</roles><users><default>"+
+			"<no_password/><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota><grants>%s</grants></default></users></clickhouse>", roles, taken)
 }
 
-// TestRights: a user with exactly the rights that the page lists for it can create tables, or adopt one. Where
-// one is missing, the error names it, and with it the same goes to its end.
+// TestRights: a user with exactly the rights that the page lists for it can create tables, or adopt
+// one. Where one is missing, the error names it, and with it the same goes to its end.
 func TestRights(t *testing.T) {
 	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
 		t.Skip("for the embedded engine only")
@@ -69,11 +73,13 @@ func TestRights(t *testing.T) {
 			e.run(collectorTable("spans"), nil)
 			e.run(collectorTable("overlay")[:1], nil)
 			e.insert("spans", few()[:1]) // for copy
-			run := map[string]func(context.Context, *sql.DB) error{"create": e.createsAll, "adopt": e.adoptsAll()}[command]
+			run := map[string]func(context.Context, *sql.DB) error{"create": e.createsAll,
+				"adopt": e.adoptsAll()}[command]
 			as := func(role int) error {
-				return run(t.Context(), e.rewriting(fmt.Sprint("role=", command, role), func(query string) string {
-					return settled.Replace(query)
-				}))
+				return run(t.Context(),
+					e.rewriting(fmt.Sprint("role=", command, role), func(query string) string {
+						return settled.Replace(query)
+					}))
 			}
 			want := "necessary to have the grant "
 			if strings.HasPrefix(missing, "GRANT SHOW") {
@@ -81,7 +87,8 @@ func TestRights(t *testing.T) {
 			}
 			err := as(i)
 			if missing != "" {
-				if err == nil || !strings.HasPrefix(err.Error(), "clickhouse: ") || strings.Contains(err.Error(), "HTTP") || !strings.Contains(err.Error(), want) {
+				if err == nil || !strings.HasPrefix(err.Error(), "clickhouse: ") ||
+					strings.Contains(err.Error(), "HTTP") || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s without %s: %v", command, missing, err)
 				}
 				err = as(len(all))
@@ -97,7 +104,8 @@ func TestRights(t *testing.T) {
 func (e *engine) createsAll(ctx context.Context, db *sql.DB) error {
 	overlay := clickhouse.Schema{Table: "overlay", Overlay: true, TTL: time.Hour}
 	build, err := overlay.MaterializeIndexes()
-	return errors.Join(err, clickhouse.Schema{Table: "fresh"}.Create(ctx, db), overlay.Create(ctx, db), build.Run(ctx, db, nil))
+	return errors.Join(err, clickhouse.Schema{Table: "fresh"}.Create(ctx, db),
+		overlay.Create(ctx, db), build.Run(ctx, db, nil))
 }
 
 // adoptsAll returns a function that does all that adopt can, and goes on where it failed.
@@ -106,7 +114,11 @@ func (e *engine) adoptsAll() func(context.Context, *sql.DB) error {
 	return func(ctx context.Context, db *sql.DB) error {
 		for ; len(left) > 0; left = left[1:] {
 			plan, err := adopt(ctx, clickhouse.Adoption{Table: "spans"}, left[0], db)
-			if i := slices.IndexFunc(plan.Notes, func(note string) bool { return strings.Contains(note, "may not see") }); err == nil && i >= 0 {
+			if i := slices.IndexFunc(plan.Notes,
+				func(note string) bool {
+					return strings.Contains(note,
+						"may not see")
+				}); err == nil && i >= 0 {
 				err = errors.New("clickhouse: " + plan.Notes[i])
 			}
 			if err == nil && left[0] == "copy" && e.one("SELECT count() FROM spans") != "1" {

@@ -14,17 +14,20 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// TestTTL: creating a table again changes its TTL and that of the times of outliers, or says why it does not.
+// TestTTL: creating a table again changes its TTL and that of the times of outliers, or says why it
+// does not.
 func TestTTL(t *testing.T) {
 	e := newEngine(t)
 	const day = 24 * time.Hour
 	ttl := func(table, want string) {
 		t.Helper()
-		e.is(want, "SELECT extract(engine_full, 'TTL (.*) SETTINGS') FROM system.tables WHERE database = currentDatabase() AND name = '"+table+"'")
+		e.is(want, "SELECT extract(engine_full, 'TTL (.*) SETTINGS') FROM system.tables WHERE "+
+			"database = currentDatabase() AND name = '"+table+"'")
 	}
 	s := clickhouse.Schema{Database: e.Database(), Table: "odd-name"}
 	e.creates(s)
-	e.is("1", "SELECT countIf(engine_full LIKE '%ttl_only_drop_parts = 1%') FROM system.tables WHERE database = currentDatabase() AND name = 'odd-name'")
+	e.is("1", "SELECT countIf(engine_full LIKE '%ttl_only_drop_parts = 1%') FROM system.tables "+
+		"WHERE database = currentDatabase() AND name = 'odd-name'")
 	var plan clickhouse.Plan
 	for _, s.TTL = range []time.Duration{2 * day, 3 * day} {
 		var err error
@@ -32,32 +35,43 @@ func TestTTL(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.creates(s)
-		ttl("odd-name", fmt.Sprintf("toDateTime(Timestamp) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
-		ttl("odd-name_outliers", fmt.Sprintf("toDateTime(End) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
+		ttl("odd-name",
+			fmt.Sprintf("toDateTime(Timestamp) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
+		ttl("odd-name_outliers",
+			fmt.Sprintf("toDateTime(End) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
 	}
 	e.run(append(plan.Steps[6].Undo, plan.Steps[7].Undo...), nil)
 	s.TTL = 0 // leaves it as it is
 	e.creates(s)
 	ttl("odd-name", "toDateTime(Timestamp) + toIntervalSecond(172800)")
 	e.run(collectorTable("exporter"), nil)
-	e.creates(clickhouse.Schema{Table: "exporter", Overlay: true, TTL: 3650 * day}) // as the exporter wrote it
+	// as the exporter wrote it
+	e.creates(clickhouse.Schema{Table: "exporter", Overlay: true, TTL: 3650 * day})
 	ttl("exporter", "toDateTime(Timestamp) + toIntervalDay(3650)")
 	e.creates(clickhouse.Schema{Table: "exporter", Overlay: true, TTL: day})
 	ttl("exporter", "toDateTime(Timestamp) + toIntervalSecond(86400)")
-	e.exec("CREATE TABLE moves AS exporter ENGINE = MergeTree ORDER BY Timestamp TTL " + moves + " SETTINGS storage_policy = 'tiered'")
-	e.refuses("the TTL of moves is \""+moves+"\", which does more than drop old spans", func() error {
-		return clickhouse.Schema{Table: "moves", Overlay: true, TTL: day}.Create(t.Context(), e.db)
-	})
+	e.exec("CREATE TABLE moves AS exporter ENGINE = MergeTree ORDER BY Timestamp TTL " + moves +
+		" SETTINGS storage_policy = 'tiered'")
+	e.refuses("the TTL of moves is \""+moves+"\", which does more than drop old spans",
+		func() error {
+			return clickhouse.Schema{Table: "moves", Overlay: true, TTL: day}.Create(t.Context(),
+				e.db)
+		})
 }
 
-// TestRefused: a table that is not the schema's, or that cannot be adopted, is refused before anything is changed.
+// TestRefused: a table that is not the schema's, or that cannot be adopted, is refused before
+// anything is changed.
 func TestRefused(t *testing.T) {
 	e := newEngine(t)
 	owned := createTable(clickhouse.Schema{Table: "spans"})
 	otherKey := strings.Replace(owned, ", TraceId, Timestamp)", ", TraceId)", 1)
 	exporter := collectorTable("spans")
-	json := strings.NewReplacer("Map(LowCardinality(String), String)", "JSON", "mapKeys(ResourceAttributes)", "ServiceName", "mapValues(ResourceAttributes)", "ServiceName",
-		"mapKeys(SpanAttributes)", "ServiceName", "mapValues(SpanAttributes)", "ServiceName").Replace(exporter[0]) // json: true
+	json := strings.NewReplacer("Map(LowCardinality(String), String)", "JSON",
+		"mapKeys(ResourceAttributes)", "ServiceName", "mapValues(ResourceAttributes)",
+		"ServiceName",
+		// json: true
+		"mapKeys(SpanAttributes)", "ServiceName", "mapValues(SpanAttributes)",
+		"ServiceName").Replace(exporter[0])
 	columns, _, _ := strings.Cut(exporter[0], ",\n    INDEX")
 	local := strings.Replace(owned, "`spans`", "`spans_local`", 1)
 	const front = "CREATE TABLE spans AS spans_local ENGINE = Distributed(two, currentDatabase(), "
@@ -69,34 +83,73 @@ func TestRefused(t *testing.T) {
 		make []string
 		want string // "" if it is right
 	}{
-		"exporter's":                      {clickhouse.Schema{}, exporter[:1], "spans has another shape"},
-		"logs, overlay":                   {clickhouse.Schema{Overlay: true}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "there is no table spans with the exporter's column TraceId"},
-		"JSON, overlay":                   {clickhouse.Schema{Overlay: true}, []string{json}, ""}, // the index needs the column TraceId alone
-		"no table of logs":                {clickhouse.Schema{LogsTable: "nothere"}, nil, "there is no table nothere with the exporter's column TraceId"},
-		"owned, a column of another type": {clickhouse.Schema{}, []string{strings.Replace(owned, "Duration UInt64", "Duration Int64", 1)}, "spans has another shape"},
-		"exporter's lookup table":         {clickhouse.Schema{}, slices.Concat([]string{owned}, exporter[1:]), ""},
-		"owned, other indexes":            {clickhouse.Schema{}, []string{owned, "ALTER TABLE spans DROP INDEX idx_span_attr_value, ADD INDEX idx_kind SpanKind TYPE set(10)"}, ""},
-		"lookup in the way":               {clickhouse.Schema{}, exporter[1:2], "spans_trace_id_ts is in the way"},
-		"another view in the way":         {clickhouse.Schema{}, []string{"CREATE VIEW spans_trace_id_ts AS SELECT 1 AS id"}, "spans_trace_id_ts is in the way"},
-		"another sorting key":             {clickhouse.Schema{}, []string{otherKey}, "spans has another shape"},
-		"exporter's, cluster":             {clickhouse.Schema{Cluster: "two"}, exporter[:1], "spans is not Distributed over spans_local"},
-		"Distributed over something else": {clickhouse.Schema{Cluster: "two"}, []string{local, strings.Replace(local, "spans_local", "spans_locally", 1), front + "spans_locally)"}, "spans is not Distributed over spans_local"},
-		"rows of exporter's, cluster":     {clickhouse.Schema{Cluster: "two"}, []string{strings.Replace(exporter[0], "spans", "spans_local", 1)}, "spans_local has another shape"},
-		"cluster":                         {clickhouse.Schema{Cluster: "two"}, []string{local, front + "spans_local)"}, ""},
-		"no such database":                {clickhouse.Schema{Database: "not_there"}, nil, "not_there"},
+		"exporter's": {clickhouse.Schema{}, exporter[:1],
+			"spans has another shape"},
+		"logs, overlay": {clickhouse.Schema{Overlay: true},
+			[]string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"},
+			"there is no table spans with the exporter's column TraceId"},
+		// the index needs the column TraceId alone
+		"JSON, overlay": {clickhouse.Schema{Overlay: true}, []string{json}, ""},
+		"no table of logs": {clickhouse.Schema{LogsTable: "nothere"}, nil,
+			"there is no table nothere with the exporter's column TraceId"},
+		"owned, a column of another type": {clickhouse.Schema{},
+			[]string{strings.Replace(owned, "Duration UInt64", "Duration Int64", 1)},
+			"spans has another shape"},
+		"exporter's lookup table": {clickhouse.Schema{},
+			slices.Concat([]string{owned}, exporter[1:]), ""},
+		"owned, other indexes": {clickhouse.Schema{},
+			[]string{owned, "ALTER TABLE spans DROP INDEX idx_span_attr_value, ADD INDEX " +
+				"idx_kind SpanKind TYPE set(10)"}, ""},
+		"lookup in the way": {clickhouse.Schema{}, exporter[1:2],
+			"spans_trace_id_ts is in the way"},
+		"another view in the way": {clickhouse.Schema{},
+			[]string{"CREATE VIEW spans_trace_id_ts AS SELECT 1 AS id"},
+			"spans_trace_id_ts is in the way"},
+		"another sorting key": {clickhouse.Schema{}, []string{otherKey},
+			"spans has another shape"},
+		"exporter's, cluster": {clickhouse.Schema{Cluster: "two"}, exporter[:1],
+			"spans is not Distributed over spans_local"},
+		"Distributed over something else": {clickhouse.Schema{Cluster: "two"},
+			[]string{local, strings.Replace(local, "spans_local", "spans_locally", 1),
+				front + "spans_locally)"}, "spans is not Distributed over spans_local"},
+		"rows of exporter's, cluster": {clickhouse.Schema{Cluster: "two"},
+			[]string{strings.Replace(exporter[0], "spans", "spans_local", 1)},
+			"spans_local has another shape"},
+		"cluster": {clickhouse.Schema{Cluster: "two"},
+			[]string{local, front + "spans_local)"}, ""},
+		"no such database": {clickhouse.Schema{Database: "not_there"}, nil, "not_there"},
 
-		"a typo":             {clickhouse.Adoption{}, nil, "there is no table spans in database " + e.Database()},
-		"no database":        {clickhouse.Adoption{Database: "nothere"}, nil, "there is no database nothere"},
-		"a bad name":         {clickhouse.Adoption{Database: "a.b"}, nil, "database \"a.b\": a name has"},
-		"other columns":      {clickhouse.Adoption{}, []string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"}, "column Timestamp has the type \"\""},
-		"another type":       {clickhouse.Adoption{}, []string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)}, "column Duration has the type \"Int64\", not UInt64; it is not the Collector's"},
-		"JSON":               {clickhouse.Adoption{}, []string{json}, "tables with json: true can be used with create --overlay only"},
-		"other database":     {clickhouse.Adoption{Database: notAtomic}, []string{strings.Replace(columns, "spans", notAtomic+".spans", 1) + ") ENGINE = MergeTree ORDER BY TraceId"}, "has the engine Memory, which cannot exchange tables"},
-		"ReplacingMergeTree": {clickhouse.Adoption{}, []string{columns + ") ENGINE = ReplacingMergeTree ORDER BY TraceState"}, "engine ReplacingMergeTree"},
-		"a view":             {clickhouse.Adoption{}, []string{"CREATE VIEW spans AS SELECT 1 AS x"}, "engine View"},
-		"an own table":       {clickhouse.Adoption{}, append(exporter, "CREATE TABLE spans_other AS spans"), "there is a table or view spans_other, which does not belong"},
-		"an own view":        {clickhouse.Adoption{}, append(exporter, "CREATE VIEW spans_all AS SELECT 1 AS x"), "there is a table or view spans_all, which does not belong"},
-		"different servers":  {clickhouse.Adoption{Cluster: "c"}, exporter, "spans is the old table on a and the new one on b: run EXCHANGE TABLES there by hand"},
+		"a typo": {clickhouse.Adoption{}, nil, "there is no table spans in database " +
+			e.Database()},
+		"no database": {clickhouse.Adoption{Database: "nothere"}, nil,
+			"there is no database nothere"},
+		"a bad name": {clickhouse.Adoption{Database: "a.b"}, nil,
+			"database \"a.b\": a name has"},
+		"other columns": {clickhouse.Adoption{},
+			[]string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"},
+			"column Timestamp has the type \"\""},
+		"another type": {clickhouse.Adoption{},
+			[]string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)},
+			"column Duration has the type \"Int64\", not UInt64; it is not the Collector's"},
+		"JSON": {clickhouse.Adoption{}, []string{json},
+			"tables with json: true can be used with create --overlay only"},
+		"other database": {clickhouse.Adoption{Database: notAtomic},
+			[]string{strings.Replace(columns, "spans", notAtomic+".spans", 1) +
+				") ENGINE = MergeTree ORDER BY TraceId"},
+			"has the engine Memory, which cannot exchange tables"},
+		"ReplacingMergeTree": {clickhouse.Adoption{},
+			[]string{columns + ") ENGINE = ReplacingMergeTree ORDER BY TraceState"},
+			"engine ReplacingMergeTree"},
+		"a view": {clickhouse.Adoption{}, []string{"CREATE VIEW spans AS SELECT 1 AS x"},
+			"engine View"},
+		"an own table": {clickhouse.Adoption{},
+			append(exporter, "CREATE TABLE spans_other AS spans"),
+			"there is a table or view spans_other, which does not belong"},
+		"an own view": {clickhouse.Adoption{},
+			append(exporter, "CREATE VIEW spans_all AS SELECT 1 AS x"),
+			"there is a table or view spans_all, which does not belong"},
+		"different servers": {clickhouse.Adoption{Cluster: "c"}, exporter,
+			"spans is the old table on a and the new one on b: run EXCHANGE TABLES there by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &engine{e.Engine, t, e.db}
@@ -123,7 +176,8 @@ func TestRefused(t *testing.T) {
 					if s.Cluster != "" && command == "copy" { // is for one server
 						continue
 					}
-					if name == "other columns" || name == "another type" || name == "JSON" { // swap says what comes first
+					// swap says what comes first
+					if name == "other columns" || name == "another type" || name == "JSON" {
 						operation = clickhouse.Adoption.Prepare
 					}
 					e.refuses(c.want, func() error {
@@ -139,9 +193,17 @@ func TestRefused(t *testing.T) {
 // TestVersion: a server that is too old is refused.
 func TestVersion(t *testing.T) {
 	e := newEngine(t)
-	for version, ok := range map[string]bool{"25.8.9.1": false, "25.9.1.1": true, "9.12.1": false, "26.1.1.1": true, "25.12.1.1": true} {
-		_, err := clickhouse.Schema{}.Plan(t.Context(), e.rewriting("", func(query string) string { return strings.ReplaceAll(query, "version()", "'"+version+"'") }))
-		if ok != (err == nil) || !ok && !strings.Contains(err.Error(), "the server is ClickHouse "+version+", which is too old: upgrade it to 25.9") {
+	for version, ok := range map[string]bool{"25.8.9.1": false, "25.9.1.1": true, "9.12.1": false,
+		"26.1.1.1": true, "25.12.1.1": true} {
+		_, err := clickhouse.Schema{}.Plan(t.Context(),
+			e.rewriting("",
+				func(query string) string {
+					return strings.ReplaceAll(query, "version()",
+						"'"+version+"'")
+				}))
+		if ok != (err == nil) || !ok &&
+			!strings.Contains(err.Error(), "the server is ClickHouse "+version+
+				", which is too old: upgrade it to 25.9") {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
@@ -155,13 +217,15 @@ func (e *engine) traceIDs(query string) (ids []trace.TraceID) {
 	return ids
 }
 
-// TestOverlayIndexes: the index on ranges of trace IDs makes a lookup by ID alone, and by an ID that does not
-// exist, read less of the exporter's table of logs, and the records of traces are all found.
+// TestOverlayIndexes: the index on ranges of trace IDs makes a lookup by ID alone, and by an ID
+// that does not exist, read less of the exporter's table of logs, and the records of traces are all
+// found.
 func TestOverlayIndexes(t *testing.T) {
 	e := newEngine(t)
 	s := clickhouse.Schema{Table: "spans", LogsTable: "logs"}
 	e.run(clickhouse.Schema{Table: "spans"}.Statements())
-	// Records of three days until now: 20 to a trace, of 8 services, each up to a minute after its trace began.
+	// Records of three days until now: 20 to a trace, of 8 services, each up to a minute after its
+	// trace began.
 	e.exec(strings.ReplaceAll(read("testdata/logs.sql"), "{table}", "logs"))
 	e.exec(`INSERT INTO logs (Timestamp, TraceId, SpanId, SeverityText, SeverityNumber, ServiceName, Body)
 SELECT began + toIntervalMillisecond(cityHash64(number) % 60000) AS Timestamp,
@@ -191,16 +255,20 @@ SETTINGS max_partitions_per_insert_block = 0`)
 		}
 		return query
 	})
-	if err := build.Run(t.Context(), full, nil); err == nil || !strings.Contains(err.Error(), "this was started, but fails: the disk is full") {
+	if err := build.Run(t.Context(), full, nil); err == nil ||
+		!strings.Contains(err.Error(), "this was started, but fails: the disk is full") {
 		t.Errorf("an index that cannot be built: %v", err)
 	}
 	if after := read(); after[0] > before[0] || after[1]*4 > before[1]*3 {
-		t.Errorf("bytes for an ID, and for one that does not exist: %v with the index, %v without", after, before)
+		t.Errorf("bytes for an ID, and for one that does not exist: %v with the index, %v without",
+			after, before)
 	}
-	if create := e.one("SHOW CREATE TABLE logs"); strings.Index(create, "idx_trace_id_range") > strings.Index(create, "INDEX idx_trace_id ") {
+	if create := e.one("SHOW CREATE TABLE logs"); strings.Index(create,
+		"idx_trace_id_range") > strings.Index(create, "INDEX idx_trace_id ") {
 		t.Errorf("the index is not the first: %s", create)
 	}
-	many := e.traceIDs("SELECT DISTINCT TraceId FROM logs WHERE Timestamp > now() - 3600 ORDER BY TraceId LIMIT 100")
+	many := e.traceIDs("SELECT DISTINCT TraceId FROM logs WHERE Timestamp > now() - 3600 ORDER " +
+		"BY TraceId LIMIT 100")
 	for _, ids := range [][]trace.TraceID{{parse(id)}, many} {
 		if got := e.find("SpanId")(clickhouse.Logs(s, ids)); len(got) != 20*len(ids) {
 			t.Errorf("%d traces have %d records, want %d", len(ids), len(got), 20*len(ids))
@@ -213,9 +281,12 @@ var sqlBlock = regexp.MustCompile("(?ms)^ *```sql\n(.*?)```")
 // TestDocumentedSQL runs what docs/clickhouse.md shows, on each table and on one over two shards.
 func TestDocumentedSQL(t *testing.T) {
 	id := random(1)[0].String()
-	params := clickhouse.Query{Params: []clickhouse.Param{{Name: "id", Value: id}, {Name: "ids", Value: "['" + id + "']"}, {Name: "service", Value: "a"},
-		{Name: "name", Value: "b"}, {Name: "from", Value: "2026-10-15 10:00:00"}, {Name: "to", Value: "2026-10-15 11:00:00"}}}
-	for _, s := range []clickhouse.Schema{{}, {Overlay: true, Table: "otel_traces"}, {Cluster: "two"}} {
+	params := clickhouse.Query{Params: []clickhouse.Param{{Name: "id", Value: id},
+		{Name: "ids", Value: "['" + id + "']"}, {Name: "service", Value: "a"},
+		{Name: "name", Value: "b"}, {Name: "from", Value: "2026-10-15 10:00:00"},
+		{Name: "to", Value: "2026-10-15 11:00:00"}}}
+	for _, s := range []clickhouse.Schema{{}, {Overlay: true, Table: "otel_traces"},
+		{Cluster: "two"}} {
 		e := newEngine(t)
 		e.tables(s)
 		queries := 0
@@ -226,13 +297,17 @@ func TestDocumentedSQL(t *testing.T) {
 				continue
 			case s.Overlay && strings.Contains(sql, "otel_traces_outliers"): // which it has not
 				continue
-			case s.Cluster != "" && strings.HasPrefix(sql, "ALTER"): // runs on the table that holds the rows
+			// runs on the table that holds the rows
+			case s.Cluster != "" && strings.HasPrefix(sql, "ALTER"):
 				continue
 			case strings.HasPrefix(sql, "reinterpretAsUInt64"):
-				if cluster, err := (clickhouse.Schema{Cluster: "c"}).Statements(); err != nil || !strings.Contains(strings.Join(cluster, "\n"), sql+")") {
+				if cluster, err := (clickhouse.Schema{Cluster: "c"}).Statements(); err != nil ||
+					!strings.Contains(strings.Join(cluster, "\n"), sql+")") {
 					t.Errorf("the Distributed table is not sharded by %s (%v)", sql, err)
 				}
-				e.exec("SELECT " + sql + " % 16 FROM (SELECT arrayJoin(['', 'abc', repeat('z', 32), repeat('F', 32)]) AS TraceId)") // each text has a shard
+				// each text has a shard
+				e.exec("SELECT " + sql + " % 16 FROM (SELECT arrayJoin(['', 'abc', repeat('z', " +
+					"32), repeat('F', 32)]) AS TraceId)")
 				continue
 			}
 			if _, err := e.db.ExecContext(t.Context(), sql, params.Args()...); err != nil {

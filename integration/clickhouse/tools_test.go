@@ -27,8 +27,11 @@ type tool struct {
 
 func tools(t *testing.T) (all []tool) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(read(bench+"tools.sql"), -1) {
-		all = append(all, tool{m[1], m[2], strings.Contains(m[1], "(by ID)"), strings.Contains(m[1], "(any rows)")})
+	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(
+		read(bench+"tools.sql"), -1) {
+		all = append(all,
+			tool{m[1], m[2], strings.Contains(m[1], "(by ID)"),
+				strings.Contains(m[1], "(any rows)")})
 	}
 	if len(all) < 80 {
 		t.Fatalf("only %d queries in tools.sql", len(all))
@@ -38,7 +41,8 @@ func tools(t *testing.T) (all []tool) {
 
 // on is the query for a table and a trace with one of its spans.
 func (q tool) on(table string, trace []string) string {
-	return strings.NewReplacer("{table}", table, "{trace}", trace[0], "{span}", trace[1]).Replace(q.sql)
+	return strings.NewReplacer("{table}", table, "{trace}", trace[0], "{span}",
+		trace[1]).Replace(q.sql)
 }
 
 // fill stores a day of spans in the table source, as the benchmark has them.
@@ -48,8 +52,10 @@ func (e *engine) fill(spans int) {
 	generate := read(bench + "generate.sql")
 	const step = 12_500
 	for from, traces := 0, spans/8; from < traces; from += step {
-		e.exec(strings.NewReplacer("{seed}", "1", "{start}", fmt.Sprint(time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC).UnixMilli()),
-			"{traces}", fmt.Sprint(traces), "{from}", fmt.Sprint(from), "{count}", fmt.Sprint(min(step, traces-from))).Replace(generate))
+		e.exec(strings.NewReplacer("{seed}", "1", "{start}",
+			fmt.Sprint(time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC).UnixMilli()),
+			"{traces}", fmt.Sprint(traces), "{from}", fmt.Sprint(from), "{count}",
+			fmt.Sprint(min(step, traces-from))).Replace(generate))
 	}
 }
 
@@ -97,7 +103,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// store4tools stores the source in tables, and returns those that hold rows and are not shards; the exporter's is the first.
+// store4tools stores the source in tables, and returns those that hold rows and are not shards; the
+// exporter's is the first.
 func (e *engine) store4tools(random int) []string {
 	e.t.Helper()
 	schemas := map[string]clickhouse.Schema{"service": {}, "overlay": {Overlay: true}}
@@ -113,15 +120,20 @@ func (e *engine) store4tools(random int) []string {
 			e.run(s.DropLookup())
 		}
 	}
-	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage, Events.Timestamp, Events.Name, Events.Attributes"
-	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(leftPad(hex(h1), 16, '0') || leftPad(hex(h2), 16, '0')), assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2)))", random)
+	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, " +
+		"SpanAttributes, Duration, StatusCode, StatusMessage, Events.Timestamp, Events.Name, " +
+		"Events.Attributes"
+	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(leftPad(hex(h1), 16, '0') || leftPad(hex(h2), "+
+		"16, '0')), assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2)))", random)
 	insert := func(table, where string) {
-		e.exec("INSERT INTO " + table + " (Timestamp, TraceId, " + columns + ") SELECT Timestamp, " + id + " AS TraceId, " + columns + " FROM source WHERE " + where)
+		e.exec("INSERT INTO " + table + " (Timestamp, TraceId, " + columns +
+			") SELECT Timestamp, " + id + " AS TraceId, " + columns + " FROM source WHERE " + where)
 		e.exec("OPTIMIZE TABLE " + table + " FINAL")
 	}
 	for _, table := range tables {
 		if table == "overlay" { // the exporter's table with an index more
-			for _, partition := range e.column("SELECT DISTINCT partition_id FROM system.parts WHERE active AND database = currentDatabase() AND table = 'exporter'") {
+			for _, partition := range e.column("SELECT DISTINCT partition_id FROM system.parts " +
+				"WHERE active AND database = currentDatabase() AND table = 'exporter'") {
 				e.exec("ALTER TABLE overlay ATTACH PARTITION ID '" + partition + "' FROM exporter")
 			}
 			e.exec("OPTIMIZE TABLE overlay FINAL")
@@ -132,19 +144,24 @@ func (e *engine) store4tools(random int) []string {
 	if random == 0 {
 		e.tables(clickhouse.Schema{Table: "shards", Cluster: "two"})
 		for i, table := range []string{"shards_1", "shards_2"} {
-			insert(table, fmt.Sprintf("reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16)))) %% 2 = %d", i))
+			insert(table,
+				fmt.Sprintf(
+					"reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16)))) %% 2 = %d", i))
 		}
 	}
-	// The spans before ten are in the exporter's table, and the others, after its adoption, in ours.
+	// The spans before ten are in the exporter's table, and the others, after its adoption, in
+	// ours.
 	e.run(collectorTable("adopted"), nil)
 	insert("adopted", "Timestamp < '2026-10-14 10:00:00'")
 	for _, operation := range []string{"prepare", "swap"} {
-		if _, err := adopt(e.t.Context(), clickhouse.Adoption{Table: "adopted"}, operation, e.db); err != nil {
+		if _, err := adopt(e.t.Context(), clickhouse.Adoption{Table: "adopted"}, operation,
+			e.db); err != nil {
 			e.t.Fatal(err)
 		}
 	}
 	insert("adopted", "Timestamp >= '2026-10-14 10:00:00'")
-	for _, table := range e.column("SELECT name FROM system.tables WHERE database = currentDatabase() AND endsWith(name, '_trace_id_ts') AND endsWith(engine, 'MergeTree')") {
+	for _, table := range e.column("SELECT name FROM system.tables WHERE database = " +
+		"currentDatabase() AND endsWith(name, '_trace_id_ts') AND endsWith(engine, 'MergeTree')") {
 		e.exec("OPTIMIZE TABLE " + table + " FINAL")
 	}
 	return tables
@@ -155,11 +172,15 @@ func (e *engine) keys(tables []string, day float64) {
 	e.t.Helper()
 	for _, table := range tables {
 		// HyperDX takes the time column from the primary key.
-		if key := e.one("SELECT primary_key FROM system.tables WHERE database = currentDatabase() AND name = '" + table + "'"); !strings.Contains(key, "Timestamp") {
+		if key := e.one("SELECT primary_key FROM system.tables WHERE database = " +
+			"currentDatabase() AND name = '" + table + "'"); !strings.Contains(key, "Timestamp") {
 			e.t.Errorf("%s: HyperDX finds no time column in the primary key %s", table, key)
 		}
 		// Grafana probes for these columns since 4.19.0.
-		if got := fmt.Sprint(e.column("SELECT name FROM system.columns WHERE database = currentDatabase() AND table = '" + table + "_trace_id_ts' ORDER BY name")); got != "[End Start TraceId]" {
+		if got := fmt.Sprint(
+			e.column("SELECT name FROM system.columns WHERE database = currentDatabase() AND " +
+				"table = '" + table +
+				"_trace_id_ts' ORDER BY name")); got != "[End Start TraceId]" {
 			e.t.Errorf("%s: Grafana finds the columns %s", table, got)
 		}
 	}
@@ -168,10 +189,14 @@ func (e *engine) keys(tables []string, day float64) {
 	e.exec("DETACH TABLE service SYNC")
 	e.exec("ATTACH TABLE service")
 	e.exec("SELECT count() FROM service WHERE ServiceName = 'x'")
-	memory := e.exec("SELECT sum(primary_key_bytes_in_memory), sum(index_granularity_bytes_in_memory) FROM system.parts WHERE active AND database = currentDatabase() AND table = 'service'")[0]
+	memory := e.exec("SELECT sum(primary_key_bytes_in_memory), " +
+		"sum(index_granularity_bytes_in_memory) FROM system.parts WHERE active AND database = " +
+		"currentDatabase() AND table = 'service'")[0]
 	key, _ := strconv.ParseFloat(memory[0], 64)
-	if granularity, err := strconv.Atoi(memory[1]); err != nil || key == 0 || key/day > 0.010 || granularity > 1000 {
-		e.t.Errorf("%s bytes of memory for the primary key and %s for granularity of %.0f spans", memory[0], memory[1], day)
+	if granularity, err := strconv.Atoi(memory[1]); err != nil || key == 0 || key/day > 0.010 ||
+		granularity > 1000 {
+		e.t.Errorf("%s bytes of memory for the primary key and %s for granularity of %.0f spans",
+			memory[0], memory[1], day)
 	}
 }
 
@@ -180,7 +205,8 @@ func (e *engine) keys(tables []string, day float64) {
 func (e *engine) tools(tables []string, day float64, random int) {
 	t := e.t
 	t.Helper()
-	one := e.exec("SELECT TraceId, SpanId FROM exporter WHERE Timestamp >= '2026-10-14 12:30:00' AND ParentSpanId = '' ORDER BY Timestamp LIMIT 1")[0]
+	one := e.exec("SELECT TraceId, SpanId FROM exporter WHERE Timestamp >= '2026-10-14 12:30:00' " +
+		"AND ParentSpanId = '' ORDER BY Timestamp LIMIT 1")[0]
 	for _, q := range tools(t) {
 		var exporter servers.Result
 		for _, table := range tables {
@@ -197,9 +223,12 @@ func (e *engine) tools(tables []string, day float64, random int) {
 			}
 			switch {
 			case err == nil:
-			case table == "shards" && strings.Contains(err.Error(), "Code: 288") && strings.Contains(q.sql, "JOIN"): // refused by any Distributed table
+			// refused by any Distributed table
+			case table == "shards" && strings.Contains(err.Error(), "Code: 288") &&
+				strings.Contains(q.sql, "JOIN"):
 				continue
-			case table == "shards" && strings.Contains(q.sql, "_part_offset"): // the views that are our shards have none
+			// the views that are our shards have none
+			case table == "shards" && strings.Contains(q.sql, "_part_offset"):
 				continue
 			default:
 				t.Fatalf("%s on %s: %v", q.name, table, err)
@@ -215,7 +244,8 @@ func (e *engine) tools(tables []string, day float64, random int) {
 				}
 			}
 			if len(result.Rows) != len(want) || !q.loose && !sameRows(result.Rows, want) {
-				t.Errorf("%s on %s: %d rows, the exporter's table has %d, or others", q.name, table, len(result.Rows), len(want))
+				t.Errorf("%s on %s: %d rows, the exporter's table has %d, or others", q.name, table,
+					len(result.Rows), len(want))
 			}
 			if !ours {
 				continue
@@ -230,16 +260,22 @@ func (e *engine) tools(tables []string, day float64, random int) {
 			if larger, ok := exceptions[q.name]; ok {
 				most = max(larger, most)
 			}
-			rows, disk := float64(read.Rows)/float64(max(base.Rows, 1)), float64(read.Disk)/float64(base.Disk)
-			if rows > most && float64(read.Rows) > day/100 || disk > max(1.25, most) && read.Disk > 500_000 {
-				t.Errorf("%s on %s reads %.2f of the exporter's rows and %.2f of its bytes, %+v; at most %.2f are allowed", q.name, table, rows, disk, read, most)
+			rows, disk := float64(read.Rows)/float64(max(base.Rows, 1)),
+				float64(read.Disk)/float64(base.Disk)
+			if rows > most && float64(read.Rows) > day/100 || disk > max(1.25, most) &&
+				read.Disk > 500_000 {
+				t.Errorf("%s on %s reads %.2f of the exporter's rows and %.2f of its bytes, %+v; "+
+					"at most %.2f are allowed", q.name, table, rows, disk, read, most)
 			}
 			if q.byID {
 				// A tool asks the lookup table twice first. The setting is what an operator may
 				// give the tool's user.
-				set := float64(e.reads(q.on(table, one)+"\nSETTINGS use_skip_indexes_on_data_read = 0").Disk) / float64(base.Disk)
+				set := float64(
+					e.reads(q.on(table, one)+
+						"\nSETTINGS use_skip_indexes_on_data_read = 0").Disk) / float64(base.Disk)
 				if disk > 0.75 || set > 0.4 {
-					t.Errorf("%s on %s reads %.2f of the exporter's bytes from disk, with the setting %.2f", q.name, table, disk, set)
+					t.Errorf("%s on %s reads %.2f of the exporter's bytes from disk, with the "+
+						"setting %.2f", q.name, table, disk, set)
 				}
 			}
 		}
@@ -258,17 +294,24 @@ func (e *engine) ownQueries(day float64) {
 		}
 		for _, p := range q.Params {
 			quoted := "'" + p.Value + "'"
-			q.SQL = strings.NewReplacer("{"+p.Name+":String}", quoted, "{"+p.Name+":Array(String)}", p.Value,
-				"{"+p.Name+":DateTime64(9, 'UTC')}", "toDateTime64("+quoted+", 9, 'UTC')").Replace(q.SQL)
+			q.SQL = strings.NewReplacer("{"+p.Name+":String}", quoted, "{"+p.Name+":Array(String)}",
+				p.Value,
+				"{"+p.Name+":DateTime64(9, 'UTC')}", "toDateTime64("+quoted+
+					", 9, 'UTC')").Replace(q.SQL)
 		}
 		return q.SQL
 	}
-	ids := e.traceIDs("SELECT TraceId FROM exporter WHERE ParentSpanId = '' AND Timestamp >= '2026-10-14 12:30:00' AND Timestamp < '2026-10-14 13:30:00' ORDER BY Timestamp LIMIT 100")
+	ids := e.traceIDs("SELECT TraceId FROM exporter WHERE ParentSpanId = '' AND Timestamp >= " +
+		"'2026-10-14 12:30:00' AND Timestamp < '2026-10-14 13:30:00' ORDER BY Timestamp LIMIT 100")
 	for _, n := range []int{1, len(ids)} {
-		among := fmt.Sprintf("TraceId IN ('%v')", strings.Join(strings.Fields(strings.Trim(fmt.Sprint(ids[:n]), "[]")), "', '"))
-		lookup := e.reads(strings.ReplaceAll("SELECT * FROM exporter WHERE {ids} AND Timestamp >= (SELECT min(Start) FROM exporter_trace_id_ts WHERE {ids})\n"+
-			"AND Timestamp <= (SELECT max(End) + 1 FROM exporter_trace_id_ts WHERE {ids})", "{ids}", among)) // as its documentation has it
-		for _, s := range []clickhouse.Schema{{Table: "overlay", Overlay: true}, {Table: "service"}} {
+		among := fmt.Sprintf("TraceId IN ('%v')",
+			strings.Join(strings.Fields(strings.Trim(fmt.Sprint(ids[:n]), "[]")), "', '"))
+		lookup := e.reads(strings.ReplaceAll("SELECT * FROM exporter WHERE {ids} AND Timestamp "+
+			// as its documentation has it
+			">= (SELECT min(Start) FROM exporter_trace_id_ts WHERE {ids})\nAND Timestamp <= "+
+			"(SELECT max(End) + 1 FROM exporter_trace_id_ts WHERE {ids})", "{ids}", among))
+		for _, s := range []clickhouse.Schema{{Table: "overlay", Overlay: true},
+			{Table: "service"}} {
 			most := 1.
 			if !s.Overlay {
 				most = 1. / 5 // of a small table; the benchmark has large ones
@@ -276,9 +319,13 @@ func (e *engine) ownQueries(day float64) {
 			ours := e.reads(bound(clickhouse.Traces(s, ids[:n])))
 			// An Overlay reads the same granules of the table, and none of the lookup table:
 			// fewer rows. Of one trace it may yet read a little more uncompressed bytes, as it
-			// compares Timestamp in all of those granules' rows (1.018 measured), and fewer from disk.
-			if float64(ours.Rows) > most*float64(lookup.Rows) || float64(ours.Bytes) > 1.03*float64(lookup.Bytes) || float64(ours.Disk) > most*float64(lookup.Disk) {
-				e.t.Errorf("%s: %d traces read %+v, with the lookup table %+v", s.Table, n, ours, lookup)
+			// compares Timestamp in all of those granules' rows (1.018 measured), and fewer from
+			// disk.
+			if float64(ours.Rows) > most*float64(lookup.Rows) ||
+				float64(ours.Bytes) > 1.03*float64(lookup.Bytes) ||
+				float64(ours.Disk) > most*float64(lookup.Disk) {
+				e.t.Errorf("%s: %d traces read %+v, with the lookup table %+v", s.Table, n, ours,
+					lookup)
 			}
 		}
 	}
@@ -286,15 +333,18 @@ func (e *engine) ownQueries(day float64) {
 	// One trace has the value: each of its spans is within one or two filters' reach,
 	// and one filter of a hundred is wrong.
 	const user = "SpanAttributes['user.id']"
-	value := e.one("SELECT " + user + " AS value FROM service GROUP BY value HAVING uniqExact(TraceId) = 1 ORDER BY value LIMIT 1")
-	if read := e.reads("SELECT * FROM service WHERE " + user + " = '" + value + "'"); float64(read.Rows) > 16*2048+day/50 {
+	value := e.one("SELECT " + user + " AS value FROM service GROUP BY value HAVING " +
+		"uniqExact(TraceId) = 1 ORDER BY value LIMIT 1")
+	if read := e.reads("SELECT * FROM service WHERE " + user + " = '" + value +
+		"'"); float64(read.Rows) > 16*2048+day/50 {
 		e.t.Errorf("service: a search for an attribute's value reads %+v of %.0f spans", read, day)
 	}
 	to := time.Date(2026, 10, 14, 12, 0, 0, 0, time.UTC)
 	for _, s := range []clickhouse.Schema{{Table: "service"}} {
 		all := e.reads(bound(s.Newest(to.Add(-30*time.Minute), to, trace.TraceID{}, 100)))
 		if float64(all.Rows) > day*3/4 {
-			e.t.Errorf("%s: the newest traces of half a day read %d of %.0f spans", s.Table, all.Rows, day)
+			e.t.Errorf("%s: the newest traces of half a day read %d of %.0f spans", s.Table,
+				all.Rows, day)
 		}
 	}
 }

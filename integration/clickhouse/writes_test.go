@@ -14,8 +14,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// agree compares the ways to see the spans of a table with what must be in it: by time, by trace, and
-// through the view of trace times.
+// agree compares the ways to see the spans of a table with what must be in it: by time, by trace,
+// and through the view of trace times.
 func (e *engine) agree(when string, s clickhouse.Schema, gone string, want []span) {
 	e.t.Helper()
 	from, to := noon.Add(-time.Hour), noon.Add(200*time.Hour)
@@ -30,14 +30,16 @@ func (e *engine) agree(when string, s clickhouse.Schema, gone string, want []spa
 	near := map[string]bool{} // with a span that is not an outlier
 	var each [][16]byte
 	for _, span := range want {
-		near[span.trace] = near[span.trace] || span.start.Sub(traceid.Time(parse(span.trace))).Abs() <= time.Hour
+		near[span.trace] = near[span.trace] ||
+			span.start.Sub(traceid.Time(parse(span.trace))).Abs() <= time.Hour
 		if traces[span.trace]++; traces[span.trace] == 1 {
 			each = append(each, parse(span.trace))
 		}
 	}
 	// The times of outliers stay, as all times in the exporter's lookup table do.
 	shown := e.column("SELECT TraceId FROM " + s.Table + "_trace_id_ts")
-	shown = slices.DeleteFunc(shown, func(id string) bool { return traces[id] == 0 && when != "as stored" && id != gone })
+	shown = slices.DeleteFunc(shown,
+		func(id string) bool { return traces[id] == 0 && when != "as stored" && id != gone })
 	same("lookup", shown, slices.Collect(maps.Keys(traces)))
 	same("traces", e.find("SpanId")(clickhouse.Traces(s, each)), ids(want))
 	var ours []string
@@ -46,7 +48,9 @@ func (e *engine) agree(when string, s clickhouse.Schema, gone string, want []spa
 			ours = append(ours, fmt.Sprint(id, " ", n))
 		}
 	}
-	same("newest", e.find("TraceId || ' ' || toString(Spans)")(s.Newest(from, to, trace.TraceID{}, 10_000)), ours)
+	same("newest",
+		e.find("TraceId || ' ' || toString(Spans)")(s.Newest(from, to, trace.TraceID{}, 10_000)),
+		ours)
 }
 
 // TestChangesShowAtOnce: what was deleted, changed or stored is so in the very next query.
@@ -64,17 +68,24 @@ func TestChangesShowAtOnce(t *testing.T) {
 			e.insert(s.Table, spans[150:])
 			e.agree("as stored", s, gone, spans)
 			untouched := func() string {
-				return e.one("SELECT sum(value) FROM system.events WHERE event = 'MutationUntouchedParts'")
+				return e.one(
+					"SELECT sum(value) FROM system.events WHERE event = 'MutationUntouchedParts'")
 			}
 			for _, c := range []struct {
 				statement string
 				change    func(*span) (kept bool)
 			}{
-				{"ALTER TABLE spans DELETE WHERE TraceId IN ['" + gone + "'] SETTINGS mutations_sync = 2;" + // as in docs/clickhouse.md
-					"ALTER TABLE spans_outliers DELETE WHERE TraceId IN ['" + gone + "'] SETTINGS mutations_sync = 2", func(s *span) bool { return s.trace != gone }},
-				{"DELETE FROM spans WHERE ServiceName = 'service-1'", func(s *span) bool { return s.service != "service-1" }},
+				// as in docs/clickhouse.md
+				{"ALTER TABLE spans DELETE WHERE TraceId IN ['" + gone +
+					"'] SETTINGS mutations_sync = 2;" +
+					"ALTER TABLE spans_outliers DELETE WHERE TraceId IN ['" + gone +
+					"'] SETTINGS mutations_sync = 2",
+					func(s *span) bool { return s.trace != gone }},
+				{"DELETE FROM spans WHERE ServiceName = 'service-1'",
+					func(s *span) bool { return s.service != "service-1" }},
 				{"OPTIMIZE TABLE spans FINAL", keep},
-				{"ALTER TABLE spans UPDATE Duration = 7, StatusCode = 'Error' WHERE ServiceName = 'service-2' SETTINGS mutations_sync = 1", func(s *span) bool {
+				{"ALTER TABLE spans UPDATE Duration = 7, StatusCode = 'Error' WHERE ServiceName " +
+					"= 'service-2' SETTINGS mutations_sync = 1", func(s *span) bool {
 					if s.service == "service-2" {
 						s.duration, s.status = 7, "Error"
 					}
@@ -83,10 +94,12 @@ func TestChangesShowAtOnce(t *testing.T) {
 				{"ALTER TABLE spans ADD COLUMN Tenant String DEFAULT ServiceName", keep},
 				{"ALTER TABLE spans MATERIALIZE COLUMN Tenant SETTINGS mutations_sync = 1", keep},
 				{"ALTER TABLE spans DROP COLUMN Tenant SETTINGS mutations_sync = 1", keep},
-				{"INSERT INTO spans SELECT * FROM spans; OPTIMIZE TABLE spans FINAL DEDUPLICATE", keep},
+				{"INSERT INTO spans SELECT * FROM spans; OPTIMIZE TABLE spans FINAL DEDUPLICATE",
+					keep},
 			} {
 				before := untouched()
-				e.run(strings.Split(strings.ReplaceAll(c.statement, " spans", " "+s.Table), ";"), nil)
+				e.run(strings.Split(strings.ReplaceAll(c.statement, " spans", " "+s.Table), ";"),
+					nil)
 				if strings.Contains(c.statement, gone) && untouched() == before {
 					t.Error("parts without such spans were rewritten")
 				}
@@ -103,20 +116,26 @@ func TestChangesShowAtOnce(t *testing.T) {
 	}
 }
 
-// TestOddDates stores spans of clocks that are wrong by days or by centuries, in two inserts, as the exporter's
-// table and ours have them: no more parts, and the same answers.
+// TestOddDates stores spans of clocks that are wrong by days or by centuries, in two inserts, as
+// the exporter's table and ours have them: no more parts, and the same answers.
 func TestOddDates(t *testing.T) {
 	e := newEngine(t)
-	e.exec(strings.ReplaceAll(read(bench+"collector.sql"), "{table}", "exporter")) // without a TTL, which would drop most of it
-	dates := []time.Time{noon, noon.Add(-72 * time.Hour), noon.Add(72 * time.Hour), noon.Add(-6 * time.Hour)}
+	// without a TTL, which would drop most of it
+	e.exec(strings.ReplaceAll(read(bench+"collector.sql"), "{table}", "exporter"))
+	dates := []time.Time{noon, noon.Add(-72 * time.Hour), noon.Add(72 * time.Hour),
+		noon.Add(-6 * time.Hour)}
 	for _, year := range []int{1931, 1969, 1970, 2106, 2107, 2150, 2261, 2299} {
-		dates = append(dates, time.Date(year, 2, 3, 4, 5, 6, 0, time.UTC), time.Date(year, 12, 31, 22, 59, 59, 0, time.UTC))
+		dates = append(dates, time.Date(year, 2, 3, 4, 5, 6, 0, time.UTC),
+			time.Date(year, 12, 31, 22, 59, 59, 0, time.UTC))
 	}
 	var spans []span
 	for _, date := range dates {
 		for k := range 40 {
-			spans = append(spans, span{trace: traceid.Min(noon.Add(time.Duration(k) * time.Second)).String(), id: uint64(1 + len(spans)), service: fmt.Sprintf("service-%d", k%3),
-				name: fmt.Sprint("GET /", k%2), start: date.Add(time.Duration(k)*time.Minute + time.Duration(k))})
+			spans = append(spans,
+				span{trace: traceid.Min(noon.Add(time.Duration(k) * time.Second)).String(),
+					id: uint64(1 + len(spans)), service: fmt.Sprintf("service-%d", k%3),
+					name:  fmt.Sprint("GET /", k%2),
+					start: date.Add(time.Duration(k)*time.Minute + time.Duration(k))})
 		}
 	}
 	var parts int
@@ -128,21 +147,31 @@ func TestOddDates(t *testing.T) {
 		e.exec("OPTIMIZE TABLE " + s.Table + " FINAL")
 		var answers []string
 		add := func(question string, rows []string) {
-			if answers = append(answers, fmt.Sprint(question, sorted(rows))); len(rows) == 0 && !strings.HasPrefix(question, "a day") { // no Date is before 1970
+			// no Date is before 1970
+			if answers = append(answers, fmt.Sprint(question, sorted(rows))); len(rows) == 0 &&
+				!strings.HasPrefix(question, "a day") {
 				t.Errorf("%s %s: nothing", s.Table, question)
 			}
 		}
-		add("until", e.column("SELECT SpanId FROM "+s.Table+" WHERE ServiceName = 'service-1' AND SpanName = 'GET /1' AND Timestamp < '2026-10-14 12:00:00'"))
+		add("until", e.column("SELECT SpanId FROM "+s.Table+" WHERE ServiceName = 'service-1' "+
+			"AND SpanName = 'GET /1' AND Timestamp < '2026-10-14 12:00:00'"))
 		for _, date := range dates {
 			if date.Year() > 2261 {
 				continue // no DateTime64(9) has this time
 			}
 			from, to := date.Add(-time.Hour), date.Add(20*time.Minute)
 			add("spans of "+date.String(), e.find("SpanId")(s.Spans(from, to)))
-			add("spans of "+date.String(), e.find("TraceId")(s.Search(clickhouse.Search{From: from, To: to, Service: "service-1", Name: "GET /1", Limit: 10_000})))
-			add("a day like "+date.String(), e.column("SELECT SpanId FROM "+s.Table+" WHERE ServiceName = 'service-2' AND toDate(Timestamp) = toDate('"+date.Format(time.DateOnly)+"')"))
+			add("spans of "+date.String(),
+				e.find("TraceId")(
+					s.Search(clickhouse.Search{From: from, To: to, Service: "service-1",
+						Name: "GET /1", Limit: 10_000})))
+			add("a day like "+date.String(),
+				e.column("SELECT SpanId FROM "+s.Table+
+					" WHERE ServiceName = 'service-2' AND toDate(Timestamp) = toDate('"+
+					date.Format(time.DateOnly)+"')"))
 		}
-		n := len(e.column("SELECT name FROM system.parts WHERE active AND database = currentDatabase() AND table = '" + s.Table + "'"))
+		n := len(e.column("SELECT name FROM system.parts WHERE active AND database = " +
+			"currentDatabase() AND table = '" + s.Table + "'"))
 		if exporters == nil {
 			parts, exporters = n, answers
 		}
