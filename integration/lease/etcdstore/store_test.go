@@ -103,6 +103,24 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A backup that is restored in another cluster beside the first one is a copy.
+func TestCopied(t *testing.T) {
+	first, second := etcd.ForTest(t, 1), etcd.ForTest(t, 1)
+	url := func(c *etcd.Cluster) string { return "etcd://" + c.Endpoints()[0] + "/fleet" }
+	processes.Copied(t, url(first), func() (string, error) {
+		all, err := first.Get(t.Context(), "/", clientv3.WithPrefix())
+		if err != nil {
+			return "", err
+		}
+		for _, kv := range all.Kvs {
+			if _, err := second.Put(t.Context(), string(kv.Key), string(kv.Value)); err != nil {
+				return "", err
+			}
+		}
+		return url(second), nil
+	})
+}
+
 var wantError = calls.WantError("etcdstore: ", "secret")
 
 // With the least rights that the documentation requires, and with none.

@@ -4,6 +4,7 @@ package k8sstore_test
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -38,6 +39,51 @@ func TestProcesses(t *testing.T) {
 	proxy := faults.HTTP(t, s.Proxy(kubernetes.Token(kubernetes.Admin)))
 	processes.Run(t, "k8s://default/processes?server="+proxy.Endpoint(), processes.Outage(s))
 	proxy.Check(t)
+}
+
+// An export of a namespace's objects that is applied in another namespace is a copy.
+func TestCopied(t *testing.T) {
+	server := kubernetes.Shared(t)
+	proxy := server.Proxy(kubernetes.Token(kubernetes.Admin))
+	const from, to = "/apis/coordination.k8s.io/v1/namespaces/default/leases", "copied"
+	processes.Copied(t, "k8s://default/copied?server="+proxy, func() (string, error) {
+		if err := server.Apply(t.Context(), "{apiVersion: v1, kind: Namespace, metadata: {name: "+to+"}}"); err != nil {
+			return "", err
+		}
+		all, err := server.Do(t.Context(), http.MethodGet, from, "", nil)
+		if err != nil {
+			return "", err
+		}
+		var exported struct {
+			Items []struct {
+				APIVersion string         `json:"apiVersion"`
+				Kind       string         `json:"kind"`
+				Metadata   map[string]any `json:"metadata"`
+			} `json:"items"`
+		}
+		if err := json.Unmarshal(all, &exported); err != nil {
+			return "", err
+		}
+		for _, item := range exported.Items {
+			if !strings.HasPrefix(fmt.Sprint(item.Metadata["name"]), "copied.") {
+				continue
+			}
+			item.APIVersion, item.Kind = "coordination.k8s.io/v1", "Lease"
+			item.Metadata["namespace"] = to
+			for _, ofServer := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields"} {
+				delete(item.Metadata, ofServer)
+			}
+			body, err := json.Marshal(item)
+			if err != nil {
+				return "", err
+			}
+			if _, err := server.Do(t.Context(), http.MethodPost, strings.Replace(from, "default", to, 1),
+				"application/json", body); err != nil {
+				return "", err
+			}
+		}
+		return "k8s://" + to + "/copied?server=" + proxy, nil
+	})
 }
 
 var wantError = calls.WantError("k8sstore: ", "secret-of-")

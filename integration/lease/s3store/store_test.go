@@ -3,7 +3,9 @@
 package s3store_test
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -131,6 +133,48 @@ func TestFirstLeaseOverASlowNetwork(t *testing.T) {
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("the first lease took %s, want at most 1s", took)
+	}
+}
+
+// A bucket that is copied, or another prefix of one, is a copy.
+func TestCopied(t *testing.T) {
+	server := child.ForTest(t, s3.Start)
+	s3.Root.Setenv(t)
+	client, endpoint := server.Client(), "?endpoint="+server.Endpoint()
+	const bucket = "copied"
+	if _, err := client.CreateBucket(t.Context(), &sdk.CreateBucketInput{Bucket: aws.String(bucket)}); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string][2]string{
+		"bucket": {bucket, "bucket"}, "prefix": {s3.Bucket, "another"},
+	} {
+		processes.Copied(t, leases+from+endpoint, func() (string, error) {
+			all, err := client.ListObjectsV2(t.Context(), &sdk.ListObjectsV2Input{
+				Bucket: aws.String(s3.Bucket), Prefix: aws.String(from + "/"),
+			})
+			if err != nil {
+				return "", err
+			}
+			for _, o := range all.Contents {
+				got, err := client.GetObject(t.Context(), &sdk.GetObjectInput{
+					Bucket: aws.String(s3.Bucket), Key: o.Key,
+				})
+				if err != nil {
+					return "", err
+				}
+				data, err := io.ReadAll(got.Body)
+				if err == nil { // the test's server copies no object by itself
+					_, err = client.PutObject(t.Context(), &sdk.PutObjectInput{
+						Bucket: aws.String(to[0]), Body: bytes.NewReader(data),
+						Key: aws.String(to[1] + strings.TrimPrefix(*o.Key, from)),
+					})
+				}
+				if err != nil {
+					return "", err
+				}
+			}
+			return "s3://" + to[0] + "/" + to[1] + endpoint, nil
+		})
 	}
 }
 
