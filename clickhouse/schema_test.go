@@ -77,7 +77,11 @@ func ExampleSchema_Trace() {
 		panic(err)
 	}
 	// With database/sql: rows, err := db.QueryContext(ctx, q.SQL, q.Args()...)
-	fmt.Println(q.Params)
-	// Output: [{ids ['19500000000000000000000000000001']} {first0 19500000000000000000000000000001}
-	// {last0 19500000000000000000000000000001}]
+	for _, p := range q.Params {
+		fmt.Println(p.Name, p.Value)
+	}
+	// Output:
+	// ids ['19500000000000000000000000000001']
+	// first0 19500000000000000000000000000001
+	// last0 19500000000000000000000000000001
 }
