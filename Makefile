@@ -77,7 +77,7 @@ bench-clickhouse-scale: engines ## what a lookup by ID costs in tables of MILLIO
 race: engines ## the tests under the race detector: of the packages for users, and of the stores with their servers
 	@packages=$$(go list work)
 	$(WITH_SERVERS) go test -race -skip '^Test(SimulationReplays|RequestsOfAFleet)$$' $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
-	$(WITH_SERVERS) go test -race -run '^TestConformance$$/^(create|every_block_at_once|linearizable)$$|Faults' ./integration/lease/...
+	$(WITH_SERVERS) go test -race -run '^TestObjectsThroughPgbouncer$$/^histories$$|Faults' ./integration/lease/...
 
 .PHONY: sim
 sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one

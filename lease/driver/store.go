@@ -43,6 +43,9 @@ func New(o Objects, layout Layout) (Store, error) {
 	return &store{objects: waiter{o}, layout: layout}, nil
 }
 
+// Objects returns what the store keeps leases in, for package leasetest.
+func (s *store) Objects() Objects { return s.objects.Objects }
+
 // closeTime is how long Close waits at most: some clients wait for a server that does not answer. With
 // the Keeper's four seconds a process ends within five.
 const closeTime = 500 * time.Millisecond

@@ -4,6 +4,7 @@ package etcdstore_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"strings"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/processes"
-	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/internal/calls"
@@ -30,13 +30,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// harness makes each storage a prefix of its own.
-func harness(c *etcd.Cluster) rowtest.Harness {
-	return processes.Stores(false, "etcd://"+strings.Join(c.Endpoints(), ",")+"/", "")
-}
-
-func TestConformance(t *testing.T) { rowtest.Run(t, harness(etcd.ForTest(t, 1))) }
-
 // Processes reach three members through a bad network. The members are all killed.
 func TestProcesses(t *testing.T) {
 	cluster := etcd.ForTest(t, 3)
@@ -49,12 +42,10 @@ func TestProcesses(t *testing.T) {
 	proxy.Check(t)
 }
 
-// What clients see while members fail is linearizable, with those calls whose
-// answer was lost carried out or not.
+// What clients see while members fail follows from the writes that were acknowledged.
 func TestFaults(t *testing.T) {
 	const members = 3
 	cluster := etcd.ForTest(t, members)
-	harness := harness(cluster)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	// member returns the one that leads, or the nth after it.
@@ -93,11 +84,12 @@ func TestFaults(t *testing.T) {
 		{"all down and back", func() error { return processes.Outage(cluster)(func() {}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rowtest.Faults(t, func(tb testing.TB) rowtest.Storage {
+			leasetest.Faults(t, func(tb testing.TB) leasetest.Storage {
 				if err := cluster.Wait(ctx); err != nil {
 					tb.Fatal(err)
 				}
-				return harness.New(tb)
+				at := processes.Store("etcd://" + strings.Join(cluster.Endpoints(), ",") + "/" + rand.Text())
+				return leasetest.Storage{Open: func() (driver.Objects, error) { return at.Objects(tb), nil }}
 			}, c.fault)
 		})
 	}

@@ -9,23 +9,9 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
-	"github.com/traceflake/traceflake/integration/lease/rowtest"
-	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/filestore"
+	_ "github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
-
-func harness() rowtest.Harness {
-	return rowtest.Harness{KnowsTime: true, New: func(tb testing.TB) rowtest.Storage {
-		path := filepath.Join(tb.TempDir(), "leases")
-		return rowtest.Storage{
-			Open:   func() (driver.Store, error) { return filestore.New(path) },
-			Delete: func() error { return os.RemoveAll(path) },
-		}
-	}}
-}
-
-func TestConformance(t *testing.T) { rowtest.Run(t, harness()) }
 
 func TestMain(m *testing.M) {
 	leasetest.Worker()

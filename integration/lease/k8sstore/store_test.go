@@ -14,7 +14,6 @@ import (
 
 	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/processes"
-	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/internal/calls"
@@ -27,10 +26,6 @@ import (
 func TestMain(m *testing.M) {
 	leasetest.Worker()
 	kubernetes.Main(m)
-}
-
-func TestConformance(t *testing.T) {
-	rowtest.Run(t, processes.Stores(true, "k8s://default/", "?server="+kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))))
 }
 
 // Processes reach the API server through a bad network. The server is killed.
@@ -93,8 +88,8 @@ var wantError = calls.WantError("k8sstore: ", "secret-of-")
 func TestRights(t *testing.T) {
 	s := kubernetes.Shared(t)
 	try := func(user, namespace string) error {
-		stores := processes.Stores(true, "k8s://"+namespace+"/", "?server="+s.Proxy(kubernetes.Token(user)))
-		return calls.Everything(t.Context(), stores.New(t).Open, nil)
+		at := "k8s://" + namespace + "/" + strings.ToLower(rand.Text()) + "?server=" + s.Proxy(kubernetes.Token(user))
+		return calls.Everything(t.Context(), processes.Store(at).Open, nil)
 	}
 	verbs := []string{"get", "list", "create", "update"}
 	for _, missing := range verbs {

@@ -17,10 +17,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
-	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // Behind pgbouncer in transaction mode, a session has what other clients left in it. All
@@ -49,7 +49,7 @@ func TestSettingsOfOtherClients(t *testing.T) {
 		"SET search_path = missing",
 	}
 	leave(leftovers[0]) // before the store is created, too
-	d := processes.Store(front).Create(t, rowtest.Nodes(few))
+	d := processes.Store(front).Create(t, few)
 	if n := value[int](t, admin, "SELECT count(*) FROM public.traceflake_store"); n != 2 {
 		t.Errorf("%d rows, want the configuration and a page", n)
 	}
@@ -73,9 +73,9 @@ func TestSettingsOfOtherClients(t *testing.T) {
 }
 
 // Through pgbouncer in transaction mode, with fewer sessions than clients.
-func TestConformanceThroughPgbouncer(t *testing.T) {
+func TestObjectsThroughPgbouncer(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
-	rowtest.Run(t, harness(pgbouncer(t, server.DSN()), server.Connect(t)))
+	leasetest.Run(t, storages(pgbouncer(t, server.DSN()), server.Connect(t)))
 }
 
 // pgbouncer returns the DSN of a database through pgbouncer.

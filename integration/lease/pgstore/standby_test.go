@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
-	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/calls"
@@ -47,7 +46,7 @@ func cancelledWait(t *testing.T, setting, severity string) {
 		return bytes.ReplaceAll(b, []byte("SWARNING\x00"), []byte("S"+severity+"\x00"))
 	}
 	dsn += "&application_name=waits"
-	processes.Store(dsn).Create(t, rowtest.Nodes(few))
+	processes.Store(dsn).Create(t, few)
 	s := processes.Store(dsn).Client(t)
 	acquire := func() (lease.Grant, error) {
 		return s.Acquire(ctx, calls.Request(time.Now()))
@@ -119,7 +118,7 @@ func cancelledWait(t *testing.T, setting, severity string) {
 		"get":        get,
 		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
 		"create": func() error {
-			d, err := driver.NewDescription(rowtest.Nodes(few))
+			d, err := driver.NewDescription(few)
 			return errors.Join(err, processes.Store(dsn+"&search_path=another").Client(t).Create(ctx, d))
 		},
 	} {

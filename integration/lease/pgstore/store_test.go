@@ -17,10 +17,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
-	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
@@ -36,24 +36,28 @@ func TestMain(m *testing.M) {
 }
 
 // few has four blocks.
-var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
+var few = lease.Description{Nodes: 1 << 17, BlockSize: 1 << 15, LongestTTL: lease.MaxTTL}
 
 var wantError = calls.WantError("pgstore: ")
 
 var schemas atomic.Int64
 
-// harness has each store in a schema of its own, which admin creates.
-func harness(dsn string, admin *pgx.Conn) rowtest.Harness {
-	return rowtest.Harness{KnowsTime: true, New: func(tb testing.TB) rowtest.Storage {
+// storages keeps objects in schemas of their own, which admin creates.
+func storages(dsn string, admin *pgx.Conn) func(testing.TB) leasetest.Storage {
+	return func(tb testing.TB) leasetest.Storage {
 		schema := fmt.Sprintf("leases_%d", schemas.Add(1))
 		execute(tb, admin, "CREATE SCHEMA "+schema)
-		s := processes.Store(dsn + "&search_path=" + schema)
-		s.Delete = func() error {
-			_, err := admin.Exec(context.Background(), fmt.Sprintf("DROP TABLE %s.traceflake_store CASCADE", schema))
-			return err
+		relay, dsn := relayed(tb, dsn+"&search_path="+schema)
+		return leasetest.Storage{
+			Open: func() (driver.Objects, error) { return processes.Store(dsn).Objects(tb), nil },
+			Delete: func(name string) error {
+				_, err := admin.Exec(context.Background(),
+					"DELETE FROM "+schema+".traceflake_store WHERE name = $1", name)
+				return err
+			},
+			Stall: relay.Stall,
 		}
-		return s
-	}}
+	}
 }
 
 func value[T any](tb testing.TB, conn *pgx.Conn, sql string) T {
@@ -84,13 +88,8 @@ func relayed(tb testing.TB, dsn string) (*leasetest.Proxy, string) {
 	return c, u.String()
 }
 
-func TestConformance(t *testing.T) {
-	server := child.ForTest(t, servers.Postgres)
-	rowtest.Run(t, harness(server.DSN(), server.Connect(t)))
-}
-
 // Settings of a database or role that change how things look or work.
-func TestConformanceUnderOtherSettings(t *testing.T) {
+func TestObjectsUnderOtherSettings(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
 	settings := url.Values{
 		"default_transaction_isolation": {"serializable"},
@@ -100,7 +99,7 @@ func TestConformanceUnderOtherSettings(t *testing.T) {
 		"synchronous_commit":            {"off"},
 		"client_min_messages":           {"error"},
 	}
-	rowtest.Run(t, harness(server.DSN()+"&"+settings.Encode(), server.Connect(t)))
+	leasetest.Run(t, storages(server.DSN()+"&"+settings.Encode(), server.Connect(t)))
 }
 
 // Processes reach the server through a bad network. While it is cut the server crashes, and

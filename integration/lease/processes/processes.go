@@ -5,39 +5,74 @@ package processes
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"os"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Stores returns a harness whose storages are at the URLs that begin and end so, with names between them.
-func Stores(knowsTime bool, begin, end string) rowtest.Harness {
-	return rowtest.Harness{KnowsTime: knowsTime, New: func(testing.TB) rowtest.Storage {
-		return Store(begin + strings.ToLower(rand.Text()) + end)
-	}}
+// Store is the URL of a store.
+type Store string
+
+// Open returns a new client of the store.
+func (s Store) Open() (driver.Store, error) { return driver.Open(string(s)) }
+
+// Client returns a new client of the store until tb ends.
+func (s Store) Client(tb testing.TB) driver.Store {
+	tb.Helper()
+	client, err := s.Open()
+	if err != nil {
+		tb.Fatalf("open: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := client.Close(context.Background()); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return client
 }
 
-// Store returns the storage at a URL.
-func Store(url string) rowtest.Storage {
-	return rowtest.Storage{Open: func() (driver.Store, error) { return driver.Open(url) }}
+// Create creates the store that d describes, and returns its description. Fields that d leaves
+// empty are set as by [driver.NewDescription].
+func (s Store) Create(tb testing.TB, d lease.Description) lease.Description {
+	tb.Helper()
+	return CreateWith(tb, s.Client(tb), d)
+}
+
+// CreateWith creates the store that d describes with a client of it.
+func CreateWith(tb testing.TB, client driver.Store, d lease.Description) lease.Description {
+	tb.Helper()
+	if d.Created.IsZero() {
+		d.Created = time.Now()
+	}
+	d, err := driver.NewDescription(d)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := client.Create(context.Background(), d); err != nil {
+		tb.Fatalf("create: %v", err)
+	}
+	return d
+}
+
+// Objects returns the objects in which a new client of the store keeps it, until tb ends, to check
+// them with package leasetest.
+func (s Store) Objects(tb testing.TB) driver.Objects {
+	tb.Helper()
+	return s.Client(tb).(interface{ Objects() driver.Objects }).Objects()
 }
 
 // Create creates the store at a URL for a secret, as `traceflake lease create` does, and returns a client.
 func Create(tb testing.TB, url string, secret *randflake.Codec) driver.Store {
 	tb.Helper()
-	storage := Store(url)
-	d := storage.Create(tb, lease.Description{})
-	client := storage.Client(tb)
+	d := Store(url).Create(tb, lease.Description{})
+	client := Store(url).Client(tb)
 	if err := client.AddSecret(tb.Context(), lease.Fingerprint(secret, d.ID)); err != nil {
 		tb.Fatal(err)
 	}

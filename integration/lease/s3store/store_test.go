@@ -18,7 +18,6 @@ import (
 
 	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/processes"
-	"github.com/traceflake/traceflake/integration/lease/rowtest"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/internal/calls"
@@ -37,12 +36,6 @@ func TestMain(m *testing.M) {
 // leases begins the URLs of stores.
 const leases = "s3://" + s3.Bucket + "/"
 
-func TestConformance(t *testing.T) {
-	s := child.ForTest(t, s3.Start)
-	s3.Root.Setenv(t)
-	rowtest.Run(t, processes.Stores(true, leases, "?endpoint="+s.Endpoint()))
-}
-
 // Processes reach the server through a bad network. The server is killed.
 func TestProcesses(t *testing.T) {
 	s := child.ForTest(t, s3.Start)
@@ -52,14 +45,14 @@ func TestProcesses(t *testing.T) {
 	proxy.Check(t)
 }
 
-// through returns a storage whose clients use a transport.
-func through(tb testing.TB, transport http.RoundTripper) rowtest.Storage {
+// through returns a function that opens the store over a transport.
+func through(tb testing.TB, transport http.RoundTripper) func() (driver.Store, error) {
 	tb.Helper()
 	credentials := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: s3.Root.AccessKey, SecretAccessKey: s3.Root.SecretKey}, nil
 	})
 	cfg := aws.Config{BaseEndpoint: aws.String(child.ForTest(tb, s3.Start).Endpoint()), Credentials: credentials, HTTPClient: &http.Client{Transport: transport}}
-	return rowtest.Storage{Open: func() (driver.Store, error) { return s3store.New(cfg, s3.Bucket, "") }}
+	return func() (driver.Store, error) { return s3store.New(cfg, s3.Bucket, "") }
 }
 
 // checked is the transport to a server that demands a checksum of every object, as Amazon's does for a
@@ -101,7 +94,7 @@ func TestObjectLock(t *testing.T) {
 // Those of a process and of a fleet are in docs/operating.md.
 func TestRequests(t *testing.T) {
 	c := &calls.Transport{RoundTripper: http.DefaultTransport}
-	calls.Costs(t, through(t, c).Open, &c.N, map[string]int64{
+	calls.Costs(t, through(t, c), &c.N, map[string]int64{
 		"start": 1, "acquire": 2, "acquire again": 2, "renew": 2, "get": 1, "release": 2,
 	})
 }
@@ -116,14 +109,22 @@ func (slow) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A process has its first lease within a second.
 func TestFirstLeaseOverASlowNetwork(t *testing.T) {
-	stored := through(t, slow{})
-	stored.Create(t, lease.Description{})
+	open := through(t, slow{})
+	created, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	processes.CreateWith(t, created, lease.Description{})
+	client, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
 	secret, err := randflake.NewCodec(make([]byte, 16))
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	keeper, err := lease.Start(t.Context(), stored.Client(t), secret)
+	keeper, err := lease.Start(t.Context(), client, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +188,10 @@ func TestRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policies := regexp.MustCompile(`(?s)\{"Version".*?\n\]\}`).FindAllString(string(doc), -1)
+	policy := regexp.MustCompile(`(?s)\{"Version".*?\n\]\}`).FindString(string(doc))
 	// There it is a policy of the user, here one of the bucket.
-	policy := strings.NewReplacer("BUCKET", s3.Bucket, "PREFIX", "fleet",
-		`"Effect": "Allow"`, `"Effect": "Allow", "Principal": {"AWS": ["`+s3.User.AccessKey+`"]}`).Replace(policies[0])
+	policy = strings.NewReplacer("BUCKET", s3.Bucket, "PREFIX", "fleet",
+		`"Effect": "Allow"`, `"Effect": "Allow", "Principal": {"AWS": ["`+s3.User.AccessKey+`"]}`).Replace(policy)
 	allow := func(right, instead string) {
 		t.Helper()
 		_, err := server.Client().PutBucketPolicy(t.Context(), &sdk.PutBucketPolicyInput{Bucket: aws.String(s3.Bucket),
