@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -15,7 +14,7 @@ func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 	t.Helper()
 	original := Store(url)
 	original.Create(t, lease.Description{})
-	if _, err := original.Client(t).Acquire(t.Context(), calls.Request(time.Now())); err != nil {
+	if _, err := original.Client(t).Acquire(t.Context(), request(time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	at, err := duplicate()
@@ -23,7 +22,7 @@ func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 		t.Fatal(err)
 	}
 	_, describe := Store(at).Client(t).Describe(t.Context())
-	_, acquire := Store(at).Client(t).Acquire(t.Context(), calls.Request(time.Now()))
+	_, acquire := Store(at).Client(t).Acquire(t.Context(), request(time.Now()))
 	for call, err := range map[string]error{"describe": describe, "acquire": acquire} {
 		if !errors.Is(err, lease.ErrMoved) {
 			t.Errorf("%s in the copy: %v, want %v", call, err, lease.ErrMoved)
@@ -32,7 +31,11 @@ func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 	if _, err := Store(at).Client(t).MovedHere(t.Context(), time.Now()); err != nil {
 		t.Errorf("the original is gone: %v", err)
 	}
-	if _, err := Store(at).Client(t).Acquire(t.Context(), calls.Request(time.Now().Add(time.Second))); err != nil {
+	if _, err := Store(at).Client(t).Acquire(t.Context(), request(time.Now().Add(time.Second))); err != nil {
 		t.Errorf("acquire after that: %v", err)
 	}
+}
+
+func request(now time.Time) lease.Request {
+	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: lease.MinTTL, Owner: "test"}
 }
