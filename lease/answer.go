@@ -25,14 +25,16 @@ type confirmed struct {
 type answer int
 
 const (
-	written     answer = iota // the renewal was written
-	late                      // an earlier renewal by the Keeper was written, without its knowledge
-	unwritten                 // nothing was written yet; a proposal may still arrive
-	raised                    // an operator raised the block: the grant is used to its end
-	raisedLater               // an operator raised the block, and before that somebody may have written it
-	forgotten                 // the store is behind what it acknowledged
-	copied                    // another process wrote instead, which can only be a copy of this one
-	lost                      // the block was granted again: to another process, or to a late Acquire by this one
+	written   answer = iota // the renewal was written
+	late                    // an earlier renewal by the Keeper was written, without its knowledge
+	unwritten               // nothing was written yet; a proposal may still arrive
+	raised                  // an operator raised the block: the grant is used to its end
+	// an operator raised the block, and before that somebody may have written it
+	raisedLater
+	forgotten // the store is behind what it acknowledged
+	copied    // another process wrote instead, which can only be a copy of this one
+	// the block was granted again: to another process, or to a late Acquire by this one
+	lost
 )
 
 // meaning returns what the stored block means. The grant continues only if the block has a nonce
@@ -65,14 +67,19 @@ func (c confirmed) meaning(stored Grant) answer {
 func (a answer) explain(g, stored Grant) (reason, error) {
 	switch a {
 	case forgotten:
-		return contradicted, fmt.Errorf("lease: node %d: the store does not have a grant until %s that it acknowledged; "+
-			"is it an old copy, or did a copy of this machine give the grant back?",
-			g.Node, text(g.End))
+		return contradicted,
+			fmt.Errorf("lease: node %d: the store does not have a grant until %s that it "+
+				"acknowledged; is it an old copy, or did a copy of this machine give the grant "+
+				"back?",
+				g.Node, text(g.End))
 	case copied:
-		return cloned, fmt.Errorf("%w: node %d: a copy of this process renewed or released the grant", ErrCloned, g.Node)
+		return cloned,
+			fmt.Errorf("%w: node %d: a copy of this process renewed or released the grant",
+				ErrCloned, g.Node)
 	case raisedLater:
-		return raisedAway, fmt.Errorf("lease: node %d: the store was raised by an operator, more than once or after another write; "+
-			"a new lease is granted from %s on", g.Node, text(stored.End))
+		return raisedAway, fmt.Errorf("lease: node %d: the store was raised by an operator, more "+
+			"than once or after another write; a new lease is granted from %s on", g.Node,
+			text(stored.End))
 	}
 	return taken, fmt.Errorf("lease: node %d: %w: the block was granted again", g.Node, ErrLost)
 }

@@ -29,7 +29,8 @@ func twiceRenewed(t *testing.T, opts ...lease.Option) (b *bench, mine lease.Gran
 
 // answer has the store respond to renewals and Gets. Renewals get no response if renew is nil, and
 // Gets are the store's own if get is nil.
-func (b *bench) answer(renew func(g lease.Grant, nonce string) (lease.Grant, error), get func() (lease.Grant, error)) {
+func (b *bench) answer(renew func(g lease.Grant, nonce string) (lease.Grant, error),
+	get func() (lease.Grant, error)) {
 	b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
 		switch {
 		case c.op == "renew" && renew == nil:
@@ -79,7 +80,10 @@ func TestAnswers(t *testing.T) {
 		return g
 	}
 	yes := func(versions uint64, d time.Duration) func(lease.Grant, string) (lease.Grant, error) {
-		return func(g lease.Grant, next string) (lease.Grant, error) { return longer(block(g, next, versions), d), nil }
+		return func(g lease.Grant, next string) (lease.Grant,
+			error) {
+			return longer(block(g, next, versions), d), nil
+		}
 	}
 	type g = lease.Grant
 	for _, tt := range []struct {
@@ -97,24 +101,49 @@ func TestAnswers(t *testing.T) {
 		{"the clock is ahead", ahead, func(m g, _, _ string) g { return m }, goesOn},
 		{"not written", nil, func(m g, _, _ string) g { return m }, goesOn},
 		{"lost, but not written", refused, func(m g, _, _ string) g { return m }, goesOn},
-		{"an older version", nil, func(m g, _, _ string) g { return block(m, m.Nonce, ^uint64(0)) }, "store_contradiction"},
-		{"an earlier end", nil, func(m g, _, second string) g { return longer(block(m, second, 1), -time.Second) }, "store_contradiction"},
-		{"my nonce, an earlier end", nil, func(m g, _, _ string) g { return longer(m, -time.Second) }, "store_contradiction"},
-		{"my nonce, a newer version", refused, func(m g, _, _ string) g { return longer(block(m, m.Nonce, 1), 5*time.Second) }, "taken"},
+		{"an older version", nil, func(m g, _, _ string) g { return block(m, m.Nonce, ^uint64(0)) },
+			"store_contradiction"},
+		{"an earlier end", nil,
+			func(m g, _, second string) g { return longer(block(m, second, 1), -time.Second) },
+			"store_contradiction"},
+		{"my nonce, an earlier end", nil,
+			func(m g, _, _ string) g { return longer(m, -time.Second) }, "store_contradiction"},
+		{"my nonce, a newer version", refused,
+			func(m g, _, _ string) g { return longer(block(m, m.Nonce, 1), 5*time.Second) },
+			"taken"},
 		{"my nonce, another start", refused, func(m g, _, _ string) g { return moved(m) }, "taken"},
-		{"my nonce, another start and version", refused, func(m g, _, _ string) g { return moved(block(m, m.Nonce, 2)) }, "taken"},
-		{"the nonce that was lost", refused, func(m g, _, second string) g { return longer(block(m, second, 1), 5*time.Second) }, "cloned"},
-		{"this nonce, without an answer", nil, func(m g, _, second string) g { return longer(block(m, second, 1), 5*time.Second) }, extends},
-		{"an earlier nonce", refused, func(m g, first, _ string) g { return longer(block(m, first, 1), 5*time.Second) }, extends},
-		{"an earlier nonce, and a later write", refused, func(m g, first, _ string) g { return longer(block(m, first, 2), 5*time.Second) }, "cloned"},
-		{"an earlier nonce, another start", refused, func(m g, first, _ string) g { return moved(block(m, first, 1)) }, "taken"},
-		{"raised", refused, func(m g, _, _ string) g { return longer(block(m, "", 1), time.Hour) }, goesOn},
-		{"raised, but not past my end", refused, func(m g, _, _ string) g { return block(m, "", 1) }, goesOn},
-		{"raised after another write", refused, func(m g, _, _ string) g { return longer(block(m, "", 2), time.Hour) }, "raised"},
-		{"emptied, an earlier end", refused, func(m g, _, _ string) g { return longer(block(m, "", 1), -time.Second) }, "store_contradiction"},
-		{"another's nonce", refused, func(m g, _, _ string) g { return longer(block(m, stranger, 1), 5*time.Second) }, "cloned"},
-		{"a foreign nonce, my version", refused, func(m g, _, _ string) g { return block(m, stranger, 0) }, "cloned"},
-		{"a foreign nonce, another start", refused, func(m g, _, _ string) g { return moved(block(m, stranger, 2)) }, "taken"},
+		{"my nonce, another start and version", refused,
+			func(m g, _, _ string) g { return moved(block(m, m.Nonce, 2)) }, "taken"},
+		{"the nonce that was lost", refused,
+			func(m g, _, second string) g { return longer(block(m, second, 1), 5*time.Second) },
+			"cloned"},
+		{"this nonce, without an answer", nil,
+			func(m g, _, second string) g { return longer(block(m, second, 1), 5*time.Second) },
+			extends},
+		{"an earlier nonce", refused,
+			func(m g, first, _ string) g { return longer(block(m, first, 1), 5*time.Second) },
+			extends},
+		{"an earlier nonce, and a later write", refused,
+			func(m g, first, _ string) g { return longer(block(m, first, 2), 5*time.Second) },
+			"cloned"},
+		{"an earlier nonce, another start", refused,
+			func(m g, first, _ string) g { return moved(block(m, first, 1)) }, "taken"},
+		{"raised", refused, func(m g, _, _ string) g { return longer(block(m, "", 1), time.Hour) },
+			goesOn},
+		{"raised, but not past my end", refused,
+			func(m g, _, _ string) g { return block(m, "", 1) }, goesOn},
+		{"raised after another write", refused,
+			func(m g, _, _ string) g { return longer(block(m, "", 2), time.Hour) }, "raised"},
+		{"emptied, an earlier end", refused,
+			func(m g, _, _ string) g { return longer(block(m, "", 1), -time.Second) },
+			"store_contradiction"},
+		{"another's nonce", refused,
+			func(m g, _, _ string) g { return longer(block(m, stranger, 1), 5*time.Second) },
+			"cloned"},
+		{"a foreign nonce, my version", refused,
+			func(m g, _, _ string) g { return block(m, stranger, 0) }, "cloned"},
+		{"a foreign nonce, another start", refused,
+			func(m g, _, _ string) g { return moved(block(m, stranger, 2)) }, "taken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b, mine := twiceRenewed(t)
@@ -123,7 +152,10 @@ func TestAnswers(t *testing.T) {
 			b.next()
 			get := away
 			if tt.get != nil {
-				get = func() (lease.Grant, error) { return tt.get(mine, b.proposed()[0], b.proposed()[1]), nil }
+				get = func() (lease.Grant,
+					error) {
+					return tt.get(mine, b.proposed()[0], b.proposed()[1]), nil
+				}
 			}
 			b.answer(tt.renew, get)
 			b.next()
@@ -144,7 +176,8 @@ func TestAnswers(t *testing.T) {
 			if term.Over() != over || errors.Is(said, lease.ErrCloned) != (tt.want == "cloned") {
 				t.Errorf("over %v, reported: %v", term.Over(), said)
 			}
-			if text := "a grant until " + mine.End.Format(time.RFC3339) + " that it acknowledged; is it an old copy"; tt.want == "store_contradiction" &&
+			if text := "a grant until " + mine.End.Format(time.RFC3339) +
+				" that it acknowledged; is it an old copy"; tt.want == "store_contradiction" &&
 				!strings.Contains(said.Error(), text) {
 				t.Errorf("reported %v, want %q", said, text)
 			}
@@ -186,7 +219,8 @@ func TestUnwrittenStaysPending(t *testing.T) {
 		t.Errorf("the next renewal is in %s", wait)
 	}
 	b.Step(t.Context())
-	if got, nonces := b.Term().Grant(), b.proposed(); len(nonces) != tries+2 || got.Nonce != nonces[tries+1] || got.Version != late.Version+1 {
+	if got, nonces := b.Term().Grant(), b.proposed(); len(nonces) != tries+2 ||
+		got.Nonce != nonces[tries+1] || got.Version != late.Version+1 {
 		t.Errorf("after %d attempts the grant is %+v", len(nonces), got)
 	}
 	// If it is never acknowledged, it is repeated more and more rarely.
@@ -215,8 +249,8 @@ func TestConfirmedClearsPending(t *testing.T) {
 	}
 }
 
-// After a raise a grant is neither renewed nor released. It is used until another one is granted, or
-// until its end.
+// After a raise a grant is neither renewed nor released. It is used until another one is granted,
+// or until its end.
 func TestRaised(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		b := newBench(t)
@@ -240,7 +274,8 @@ func TestRaised(t *testing.T) {
 			}
 		}
 		b.pass(5 * time.Second)
-		if text := errors.Join(b.reports...).Error(); !strings.Contains(text, "node 0: an operator raised the store") {
+		if text := errors.Join(b.reports...).Error(); !strings.Contains(text,
+			"node 0: an operator raised the store") {
 			t.Errorf("reported %s", text)
 		}
 		if full {

@@ -18,7 +18,8 @@ type calls struct {
 	counts *counts
 }
 
-func call[T any](ctx context.Context, s calls, operation string, do func(context.Context) (T, error)) (T, error) {
+func call[T any](ctx context.Context, s calls, operation string,
+	do func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	result, err := do(ctx)
@@ -31,7 +32,8 @@ func call[T any](ctx context.Context, s calls, operation string, do func(context
 func (s calls) Describe(ctx context.Context) (Description, error) {
 	return call(ctx, s, "describe", func(ctx context.Context) (Description, error) {
 		d, err := s.Store.Describe(ctx)
-		if err == nil && len(d.Secrets) > 0 && !slices.Contains(d.Secrets, Fingerprint(s.codec, d.ID)) {
+		if err == nil && len(d.Secrets) > 0 &&
+			!slices.Contains(d.Secrets, Fingerprint(s.codec, d.ID)) {
 			err = ErrWrongSecret
 		}
 		return d, err
@@ -39,15 +41,18 @@ func (s calls) Describe(ctx context.Context) (Description, error) {
 }
 
 func (s calls) Acquire(ctx context.Context, r Request) (Grant, error) {
-	return call(ctx, s, "acquire", func(ctx context.Context) (Grant, error) { return s.Store.Acquire(ctx, r) })
+	return call(ctx, s, "acquire",
+		func(ctx context.Context) (Grant, error) { return s.Store.Acquire(ctx, r) })
 }
 
 func (s calls) Renew(ctx context.Context, g Grant, r Request) (Grant, error) {
-	return call(ctx, s, "renew", func(ctx context.Context) (Grant, error) { return s.Store.Renew(ctx, g, r) })
+	return call(ctx, s, "renew",
+		func(ctx context.Context) (Grant, error) { return s.Store.Renew(ctx, g, r) })
 }
 
 func (s calls) Get(ctx context.Context, node uint32) (Grant, error) {
-	return call(ctx, s, "get", func(ctx context.Context) (Grant, error) { return s.Store.Get(ctx, node) })
+	return call(ctx, s, "get",
+		func(ctx context.Context) (Grant, error) { return s.Store.Get(ctx, node) })
 }
 
 func (s calls) Release(ctx context.Context, g Grant, nonce string, unused time.Time) error {

@@ -18,17 +18,23 @@ import (
 // there. Then the store is not asked again, not even if another one takes its place for a while.
 func TestSecretIsCompared(t *testing.T) {
 	b := newBench(t)
-	d := lease.Description{ID: lease.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize, LongestTTL: lease.MaxTTL}
+	d := lease.Description{ID: lease.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize,
+		LongestTTL: lease.MaxTTL}
 	d.Secrets = []string{"0123456789abcdef"}
-	if id := lease.NewNonce(); lease.Fingerprint(testCodec, id) == lease.Fingerprint(testCodec, d.ID) || id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
-		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not random", id, d.ID)
+	if id := lease.NewNonce(); lease.Fingerprint(testCodec, id) == lease.Fingerprint(testCodec,
+		d.ID) || id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
+		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not "+
+			"random", id, d.ID)
 	}
 	b.memory = must(driver.New(new(driver.Memory), onePage))
 	if err := b.memory.Create(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	b.store.Store = b.memory
-	b.store.on = func(*call, func() (lease.Grant, error)) (lease.Grant, error) { return lease.Grant{}, errAway }
+	b.store.on = func(*call, func() (lease.Grant, error)) (lease.Grant,
+		error) {
+		return lease.Grant{}, errAway
+	}
 	b.pass(time.Second)
 	b.wantReports(errAway) // once, until a lease is granted
 	b.store.on = nil
@@ -37,7 +43,8 @@ func TestSecretIsCompared(t *testing.T) {
 	if err := b.Failure(); !errors.Is(err, lease.ErrWrongSecret) {
 		t.Errorf("the failure is %v", err)
 	}
-	if n, asked := len(b.store.asked("acquire")), len(b.store.asked("describe")); n > 0 || asked < 5 || asked > 80 {
+	if n, asked := len(b.store.asked("acquire")), len(b.store.asked("describe")); n > 0 ||
+		asked < 5 || asked > 80 {
 		t.Errorf("%d Acquires and %d Describes in a minute", n, asked)
 	}
 	if err := b.memory.AddSecret(t.Context(), lease.Fingerprint(testCodec, d.ID)); err != nil {
@@ -68,10 +75,11 @@ func TestHandlerBlocks(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		release, got := make(chan bool), make([]error, 0, 2)
 		store := &fakeStore{Store: driver.NewMemory(driver.AllNodes), away: errAway}
-		k := openTest(t, store, lease.WithTTL(10*time.Second), lease.WithErrorHandler(func(err error) {
-			<-release
-			got = append(got, err)
-		}))
+		k := openTest(t, store, lease.WithTTL(10*time.Second),
+			lease.WithErrorHandler(func(err error) {
+				<-release
+				got = append(got, err)
+			}))
 		time.Sleep(time.Minute)
 		store.set(nil, nil)
 		time.Sleep(time.Minute)
@@ -85,7 +93,9 @@ func TestHandlerBlocks(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		if len(got) != 2 || !errors.Is(got[0], errAway) || !strings.Contains(got[0].Error(), "lease: acquire") || !errors.Is(got[1], lease.ErrRecovered) {
+		if len(got) != 2 || !errors.Is(got[0], errAway) ||
+			!strings.Contains(got[0].Error(), "lease: acquire") ||
+			!errors.Is(got[1], lease.ErrRecovered) {
 			t.Errorf("reported %v", got)
 		}
 	})

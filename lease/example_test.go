@@ -18,7 +18,8 @@ func ExampleStart() {
 		panic(err)
 	}
 	ctx := context.Background()
-	keeper, err := lease.Start(ctx, driver.NewMemory(driver.NodeRange{First: 8, Nodes: 8, BlockSize: 8}), codec)
+	keeper, err := lease.Start(ctx,
+		driver.NewMemory(driver.NodeRange{First: 8, Nodes: 8, BlockSize: 8}), codec)
 	if err != nil {
 		panic(err)
 	}

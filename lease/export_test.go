@@ -72,7 +72,8 @@ func (k *Keeper) Drops() map[string]int64 {
 	return counts
 }
 
-// RequestValues returns the names of the operations and of the errors with which requests are counted.
+// RequestValues returns the names of the operations and of the errors with which requests are
+// counted.
 func RequestValues() (names []string) {
 	names = []string{"describe", "acquire", "renew", "get", "release"}
 	for _, o := range outcomes[1:] {

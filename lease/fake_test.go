@@ -125,16 +125,20 @@ func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, 
 	})
 }
 
-func (s *fakeStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	return s.call(call{ctx: ctx, op: "renew", grant: g, request: r}, func(c call) (lease.Grant, error) {
-		return s.Store.Renew(ctx, g, c.request)
-	})
+func (s *fakeStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant,
+	error) {
+	return s.call(call{ctx: ctx, op: "renew", grant: g, request: r},
+		func(c call) (lease.Grant, error) {
+			return s.Store.Renew(ctx, g, c.request)
+		})
 }
 
-func (s *fakeStore) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
-	_, err := s.call(call{ctx, "release", g, lease.Request{Nonce: nonce}, unused}, func(call) (lease.Grant, error) {
-		return lease.Grant{}, s.Store.Release(ctx, g, nonce, unused)
-	})
+func (s *fakeStore) Release(ctx context.Context, g lease.Grant, nonce string,
+	unused time.Time) error {
+	_, err := s.call(call{ctx, "release", g, lease.Request{Nonce: nonce}, unused},
+		func(call) (lease.Grant, error) {
+			return lease.Grant{}, s.Store.Release(ctx, g, nonce, unused)
+		})
 	return err
 }
 
@@ -163,13 +167,16 @@ var few = driver.NodeRange{Nodes: 4, BlockSize: 1}
 func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
 	memory := driver.NewMemory(few)
-	b := &bench{t: t, clock: newFakeClock(), memory: memory, store: &fakeStore{Store: memory}, life: new(uint64(7))}
+	b := &bench{t: t, clock: newFakeClock(), memory: memory, store: &fakeStore{Store: memory},
+		life: new(uint64(7))}
 	opts = append([]lease.Option{
-		lease.WithClock(b.clock), lease.WithTTL(10 * time.Second), lease.WithMeterProvider(noop.NewMeterProvider()),
+		lease.WithClock(b.clock), lease.WithTTL(10 * time.Second),
+		lease.WithMeterProvider(noop.NewMeterProvider()),
 		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
 		lease.WithMachine(func() uint64 { return *b.life }),
 	}, opts...)
-	opts = append(opts, nil, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil)) // which change nothing
+	// which change nothing
+	opts = append(opts, nil, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))
 	k := must(lease.NewKeeper(b.store, testCodec, opts...))
 	k.SetJitter(func() float64 { return 0.5 })
 	k.ReportAtOnce()
@@ -199,7 +206,8 @@ func (b *bench) takeOthers() {
 // releasedByACopy does what Close does in a copy of the process that used nothing of this second.
 func (b *bench) releasedByACopy() {
 	b.t.Helper()
-	if err := b.memory.Release(b.t.Context(), b.Term().Grant(), lease.NewNonce(), b.clock.Now()); err != nil {
+	if err := b.memory.Release(b.t.Context(), b.Term().Grant(), lease.NewNonce(),
+		b.clock.Now()); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -257,7 +265,8 @@ func (b *bench) one() (randflake.Parts, error) {
 	}
 	parts := testCodec.Decode(ids[0])
 	if n != 1 || !parts.Time.Equal(second) {
-		b.t.Fatalf("Fill returns %d IDs of second %s, the first is of second %s", n, second, parts.Time)
+		b.t.Fatalf("Fill returns %d IDs of second %s, the first is of second %s", n, second,
+			parts.Time)
 	}
 	return parts, nil
 }

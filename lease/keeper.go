@@ -25,8 +25,8 @@ var (
 )
 
 // Keeper holds a lease of one block and generates IDs with it. Its one goroutine acquires a grant
-// from the store and renews it at half its time. A process that needs more IDs a second than a block
-// has uses a store with larger blocks.
+// from the store and renews it at half its time. A process that needs more IDs a second than a
+// block has uses a store with larger blocks.
 //
 // While the store is unreachable, IDs are generated until the end of the lease; then Next and
 // Fill return [randflake.ErrLeaseExpired] until it is back.
@@ -76,7 +76,8 @@ type Keeper struct {
 type held struct {
 	term *term     // nil if there is none
 	end  time.Time // of the lease
-	err  error     // why there is none, or, if the term was dropped in the meantime, that there is none
+	// why there is none, or, if the term was dropped in the meantime, that there is none
+	err error
 }
 
 // Start starts a Keeper and returns at once, whether the store answers or not. It fails only if
@@ -125,7 +126,8 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	}
 	k.report = k.reports.Add
 	k.cfg.machine = func() uint64 {
-		return cfg.machine() + k.restores.Load()*0x9e3779b97f4a7c15 // a step of either changes the sum
+		// a step of either changes the sum
+		return cfg.machine() + k.restores.Load()*0x9e3779b97f4a7c15
 	}
 	k.held.Store(&held{err: k.noLease})
 	if k.metrics, err = k.register(cfg.meters); err != nil {
@@ -229,7 +231,8 @@ func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	}
 }
 
-// refusal returns the error for users when a generator refuses. A clock that is behind ends the term.
+// refusal returns the error for users when a generator refuses. A clock that is behind ends the
+// term.
 func (k *Keeper) refusal(h *held, err error) error {
 	switch {
 	case errors.Is(err, randflake.ErrSealed): // which is not for users
@@ -257,8 +260,8 @@ func (k *Keeper) OnRestore() {
 
 // Close seals the generator, so that no ID is generated after it, ends the goroutine and the
 // metrics, and gives the unused seconds back to the store. If ctx ends first, or the store does not
-// answer within four seconds, or the response to the last renewal was lost, an error is returned and
-// the block stays unused until the lease's end. Further calls return the same result.
+// answer within four seconds, or the response to the last renewal was lost, an error is returned
+// and the block stays unused until the lease's end. Further calls return the same result.
 func (k *Keeper) Close(ctx context.Context) error {
 	if k.store.Store == nil {
 		return nil

@@ -48,7 +48,8 @@ func TestDefaults(t *testing.T) {
 	clock, memory := newFakeClock(), driver.NewMemory(driver.NodeRange{Nodes: 8, BlockSize: 1})
 	k := must(lease.NewKeeper(memory, testCodec, lease.WithClock(clock)))
 	k.Step(t.Context())
-	if b := must(memory.Get(t.Context(), 0)); !b.End.Equal(testStart.Add(lease.DefaultTTL)) || strings.Count(b.Owner, "/") != 2 {
+	if b := must(memory.Get(t.Context(), 0)); !b.End.Equal(testStart.Add(lease.DefaultTTL)) ||
+		strings.Count(b.Owner, "/") != 2 {
 		t.Errorf("the first grant is %+v", b)
 	}
 }
@@ -93,7 +94,8 @@ func TestFullStoreIsAskedRarely(t *testing.T) {
 		jitter float64
 		err    error
 		about  int
-	}{{10 * time.Minute, 0.5, lease.ErrNoFreeNode, 60}, {10 * time.Minute, 0.5, errAway, 360}, {24 * time.Second, 0, errAway, 2400}} {
+	}{{10 * time.Minute, 0.5, lease.ErrNoFreeNode, 60}, {10 * time.Minute, 0.5, errAway, 360},
+		{24 * time.Second, 0, errAway, 2400}} {
 		b := newBench(t, lease.WithTTL(c.ttl))
 		b.SetJitter(func() float64 { return c.jitter })
 		b.store.set(c.err, nil)
@@ -102,7 +104,8 @@ func TestFullStoreIsAskedRarely(t *testing.T) {
 			b.Step(t.Context()) // woken before the due time
 		}
 		if n := len(b.store.asked("acquire")); n > c.about*3/2 || n < c.about*2/3 {
-			t.Errorf("TTL %s, %v: asked %d times in an hour, want about %d", c.ttl, c.err, n, c.about)
+			t.Errorf("TTL %s, %v: asked %d times in an hour, want about %d", c.ttl, c.err, n,
+				c.about)
 		}
 		b.store.set(nil, nil)
 		b.pass(2 * time.Minute)
@@ -113,8 +116,11 @@ func TestFullStoreIsAskedRarely(t *testing.T) {
 // A store whose grants are expired or empty is not called continuously.
 func TestUselessGrants(t *testing.T) {
 	for name, spoil := range map[string]func(*lease.Grant){
-		"expired": func(g *lease.Grant) { g.Start, g.End = g.Start.Add(-time.Hour), g.End.Add(-time.Hour) },
-		"empty":   func(g *lease.Grant) { g.Nodes = 0 },
+		"expired": func(g *lease.Grant) {
+			g.Start, g.End = g.Start.Add(-time.Hour),
+				g.End.Add(-time.Hour)
+		},
+		"empty": func(g *lease.Grant) { g.Nodes = 0 },
 	} {
 		b := newBench(t)
 		b.store.on = func(_ *call, do func() (lease.Grant, error)) (lease.Grant, error) {
@@ -127,7 +133,8 @@ func TestUselessGrants(t *testing.T) {
 		if n := len(b.store.asked("acquire")); n == 0 || n > 50 {
 			t.Errorf("%s: %d calls in 10 s", name, n)
 		}
-		if name == "empty" && (len(b.reports) != 1 || errors.Is(b.reports[0], lease.ErrNoFreeNode)) {
+		if name == "empty" &&
+			(len(b.reports) != 1 || errors.Is(b.reports[0], lease.ErrNoFreeNode)) {
 			t.Errorf("reported %v", b.reports)
 		}
 	}
@@ -178,7 +185,8 @@ func TestReady(t *testing.T) {
 	ready := func(when string, want ...error) {
 		t.Helper()
 		err := b.Ready(cancelled)
-		if (err == nil) != (len(want) == 0) || slices.ContainsFunc(want, func(w error) bool { return !errors.Is(err, w) }) {
+		if (err == nil) != (len(want) == 0) ||
+			slices.ContainsFunc(want, func(w error) bool { return !errors.Is(err, w) }) {
 			t.Errorf("%s: %v, want %v", when, err, want)
 		}
 	}
@@ -215,7 +223,8 @@ func TestReady(t *testing.T) {
 
 func openTest(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
 	t.Helper()
-	opts = append([]lease.Option{lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {})}, opts...)
+	opts = append([]lease.Option{lease.WithMeterProvider(noop.NewMeterProvider()),
+		lease.WithErrorHandler(func(error) {})}, opts...)
 	return must(lease.Start(t.Context(), s, testCodec, opts...))
 }
 
@@ -272,12 +281,14 @@ func TestClose(t *testing.T) {
 		memory := driver.NewMemory(few)
 		store := &fakeStore{Store: memory}
 		ctx, cancel := context.WithCancel(t.Context())
-		k := must(lease.Start(ctx, store, testCodec, lease.WithMeterProvider(noop.NewMeterProvider()),
+		k := must(lease.Start(ctx, store, testCodec,
+			lease.WithMeterProvider(noop.NewMeterProvider()),
 			lease.WithErrorHandler(func(err error) { t.Error(err) })))
 		synctest.Wait()
 		cancel()
 		time.Sleep(48 * time.Hour)
-		if a, r := len(store.asked("acquire")), len(store.asked("renew")); a != 1 || r < 500 || r > 700 {
+		if a, r := len(store.asked("acquire")), len(store.asked("renew")); a != 1 || r < 500 ||
+			r > 700 {
 			t.Errorf("%d grants and %d renewals in 48 h, want 1 and about 576", a, r)
 		}
 		for range 2 {
@@ -295,7 +306,8 @@ func TestClose(t *testing.T) {
 		if err != nil || len(blocks) != 1 || blocks[0].Owner != "" || !blocks[0].End.Equal(used) {
 			t.Errorf("the blocks are %+v, %v, want one that is returned from %s", blocks, err, used)
 		}
-		if n, _, err := k.Fill(make([]randflake.ID, 3)); n != 0 || !errors.Is(err, lease.ErrClosed) {
+		if n, _, err := k.Fill(make([]randflake.ID, 3)); n != 0 ||
+			!errors.Is(err, lease.ErrClosed) {
 			t.Errorf("got %d, %v, want ErrClosed", n, err)
 		}
 	})
@@ -306,20 +318,22 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		for _, heeds := range []bool{true, false} {
 			hang := make(chan struct{})
-			store := &fakeStore{Store: driver.NewMemory(driver.AllNodes), on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
-				switch {
-				case c.op != "renew":
-					return do()
-				case heeds:
-					<-c.ctx.Done()
-				default:
-					<-hang
-				}
-				return lease.Grant{}, errAway
-			}}
-			k := openTest(t, store, lease.WithTTL(4*time.Second), lease.WithErrorHandler(func(err error) {
-				t.Errorf("Close is reported: %v", err)
-			}))
+			store := &fakeStore{Store: driver.NewMemory(driver.AllNodes),
+				on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+					switch {
+					case c.op != "renew":
+						return do()
+					case heeds:
+						<-c.ctx.Done()
+					default:
+						<-hang
+					}
+					return lease.Grant{}, errAway
+				}}
+			k := openTest(t, store, lease.WithTTL(4*time.Second),
+				lease.WithErrorHandler(func(err error) {
+					t.Errorf("Close is reported: %v", err)
+				}))
 			synctest.Wait()
 			time.Sleep(3 * time.Second) // during the renewal
 			if _, err := k.Next(); err != nil {

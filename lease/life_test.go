@@ -140,7 +140,8 @@ func TestOwnBlockWonAtItsEnd(t *testing.T) {
 // A step of the clock drops the grant before an ID is made with the new time; the block is not
 // returned, because a clone may use it.
 func TestClockStep(t *testing.T) {
-	for _, d := range []time.Duration{90 * time.Second, -90 * time.Second, 1100 * time.Millisecond, -1100 * time.Millisecond} {
+	for _, d := range []time.Duration{90 * time.Second, -90 * time.Second, 1100 * time.Millisecond,
+		-1100 * time.Millisecond} {
 		b := newHeld(t)
 		b.mustOne()
 		before := b.block(0)

@@ -67,7 +67,8 @@ type series struct {
 
 func (s series) attributes() metric.MeasurementOption {
 	if s.reason != "" {
-		return metric.WithAttributes(attribute.String("traceflake.lease.drop.reason", string(s.reason)))
+		return metric.WithAttributes(
+			attribute.String("traceflake.lease.drop.reason", string(s.reason)))
 	}
 	attrs := []attribute.KeyValue{attribute.String("traceflake.lease.operation", s.operation)}
 	if s.outcome != "" {
@@ -91,7 +92,8 @@ func newCounts() *counts {
 		{operation: "acquire", outcome: "no_free_node"}: 0,
 		{operation: "acquire", outcome: "raised"}:       0,
 	}}
-	for _, why := range []reason{clockGap, clockBehind, contradicted, cloned, restored, raisedAway, taken} {
+	for _, why := range []reason{clockGap, clockBehind, contradicted, cloned, restored, raisedAway,
+		taken} {
 		c.of[series{reason: why}] = 0
 	}
 	return c
@@ -106,13 +108,16 @@ func (c *counts) add(s series) {
 // register registers the Keeper's metrics; unregistering the result ends them.
 func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) {
 	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
-	requests, err1 := m.Int64ObservableCounter("traceflake.lease.requests", metric.WithUnit("{request}"),
+	requests, err1 := m.Int64ObservableCounter("traceflake.lease.requests",
+		metric.WithUnit("{request}"),
 		metric.WithDescription("Requests to the lease store, by operation and outcome."))
 	drops, err2 := m.Int64ObservableCounter("traceflake.lease.drops", metric.WithUnit("{grant}"),
 		metric.WithDescription("Grants dropped before their end, by reason."))
 	remaining, err3 := m.Float64ObservableGauge("traceflake.lease.remaining", metric.WithUnit("s"),
-		metric.WithDescription("Time until the lease held ends; IDs can be generated for so long without the store."))
-	blocks, err4 := m.Int64ObservableUpDownCounter("traceflake.lease.blocks", metric.WithUnit("{block}"),
+		metric.WithDescription(
+			"Time until the lease held ends; IDs can be generated for so long without the store."))
+	blocks, err4 := m.Int64ObservableUpDownCounter("traceflake.lease.blocks",
+		metric.WithUnit("{block}"),
 		metric.WithDescription("Blocks of nodes held."))
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err

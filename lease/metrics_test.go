@@ -29,7 +29,8 @@ import (
 func metered(t *testing.T) (lease.Option, func() map[string]float64) {
 	t.Helper()
 	reader := sdk.NewManualReader()
-	return lease.WithMeterProvider(sdk.NewMeterProvider(sdk.WithReader(reader))), func() map[string]float64 { return collect(t, reader) }
+	return lease.WithMeterProvider(sdk.NewMeterProvider(sdk.WithReader(reader))),
+		func() map[string]float64 { return collect(t, reader) }
 }
 
 func collect(t *testing.T, r sdk.Reader) map[string]float64 {
@@ -71,16 +72,19 @@ func requests(operation, outcome string) string {
 	if outcome != "" {
 		outcome = "error.type=" + outcome + ","
 	}
-	return "traceflake.lease.requests {request} " + outcome + "traceflake.lease.operation=" + operation
+	return "traceflake.lease.requests {request} " + outcome + "traceflake.lease.operation=" +
+		operation
 }
 
-// A rate misses the first count of a series unless the series existed before, at 0: those of which a
-// single count matters do, and no others. Close ends the metrics.
+// A rate misses the first count of a series unless the series existed before, at 0: those of which
+// a single count matters do, and no others. Close ends the metrics.
 func TestMetrics(t *testing.T) {
 	option, collect := metered(t)
 	b := newBench(t, option)
-	want := map[string]float64{blocks: 0, remaining: 0, requests("acquire", "no_free_node"): 0, requests("acquire", "raised"): 0}
-	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned", "restored", "raised", "taken"} {
+	want := map[string]float64{blocks: 0, remaining: 0, requests("acquire", "no_free_node"): 0,
+		requests("acquire", "raised"): 0}
+	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned",
+		"restored", "raised", "taken"} {
 		want[drops+reason] = 0
 	}
 	check := func(changed map[string]float64) {
@@ -97,17 +101,20 @@ func TestMetrics(t *testing.T) {
 	b.store.set(nil, nil)
 	b.pass(6 * time.Second)
 	check(map[string]float64{
-		requests("acquire", ""): 1, requests("renew", ""): 2, // the first proves the grant, whose nonce was repeated
+		// the first proves the grant, whose nonce was repeated
+		requests("acquire", ""): 1, requests("renew", ""): 2,
 		blocks: 1, remaining: b.block(0).End.Sub(b.clock.Now()).Seconds(),
 	})
 	b.store.set(errAway, nil)
 	b.next()
 	b.Step(t.Context())
-	check(map[string]float64{requests("renew", "_OTHER"): 1, requests("get", "_OTHER"): 1, remaining: b.block(0).End.Sub(b.clock.Now()).Seconds()})
+	check(map[string]float64{requests("renew", "_OTHER"): 1, requests("get", "_OTHER"): 1,
+		remaining: b.block(0).End.Sub(b.clock.Now()).Seconds()})
 	b.store.set(lease.ErrLost, nil)
 	b.clock.Step(time.Hour)
 	b.Step(t.Context())
-	check(map[string]float64{drops + "clock_gap": 1, requests("acquire", "lost"): 1, blocks: 0, remaining: 0})
+	check(map[string]float64{drops + "clock_gap": 1, requests("acquire", "lost"): 1, blocks: 0,
+		remaining: 0})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel() // a bench has no goroutine to wait for
 	_ = b.Close(ended)
@@ -121,7 +128,8 @@ func TestPageListsRequests(t *testing.T) {
 	text := must(os.ReadFile("../docs/metrics.md"))
 	_, section, _ := strings.Cut(string(text), "## `traceflake.lease.requests`")
 	var listed []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-zA-Z_]+)` \\|").FindAllStringSubmatch(section, -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-zA-Z_]+)` \\|").FindAllStringSubmatch(
+		section, -1) {
 		listed = append(listed, row[1])
 	}
 	want := lease.RequestValues()
@@ -141,7 +149,9 @@ var globalReader = sync.OnceValue(func() sdk.Reader {
 // A program may set its meter provider after starting the Keeper.
 func TestRequestsBeforeTheProvider(t *testing.T) {
 	failed := make(chan error, 1)
-	k := must(lease.Start(t.Context(), &fakeStore{Store: driver.NewMemory(driver.AllNodes), away: lease.ErrSchemaVersion}, testCodec,
+	k := must(lease.Start(t.Context(),
+		&fakeStore{Store: driver.NewMemory(driver.AllNodes), away: lease.ErrSchemaVersion},
+		testCodec,
 		lease.WithErrorHandler(func(err error) { failed <- err })))
 	if err := <-failed; !errors.Is(k.Failure(), err) {
 		t.Errorf("%v, and the last failure is %v", err, k.Failure())
@@ -167,7 +177,8 @@ func (broken) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Re
 }
 
 func TestMetricsThatFail(t *testing.T) {
-	if _, err := lease.NewKeeper(driver.NewMemory(driver.AllNodes), testCodec, lease.WithMeterProvider(broken{})); !errors.Is(err, errAway) {
+	if _, err := lease.NewKeeper(driver.NewMemory(driver.AllNodes), testCodec,
+		lease.WithMeterProvider(broken{})); !errors.Is(err, errAway) {
 		t.Errorf("%v, want the meter's error", err)
 	}
 }

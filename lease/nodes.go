@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Nodes are the node numbers of a lease, for generators other than Randflake's: any kind of Snowflake
-// needs a number that no other process uses at the same time. Take them from a store of their own,
-// whose nodes are in the generator's range, in blocks of one:
+// Nodes are the node numbers of a lease, for generators other than Randflake's: any kind of
+// Snowflake needs a number that no other process uses at the same time. Take them from a store of
+// their own, whose nodes are in the generator's range, in blocks of one:
 //
 //	traceflake lease create --nodes 0-1023 --block-size 1
 //
 // A generator that reads the clock by itself is unique in the fleet as long as every ID contains a
-// time at which the process held the nodes. End it when the context ends, and check each ID, after it
-// was generated, with Hold.
+// time at which the process held the nodes. End it when the context ends, and check each ID, after
+// it was generated, with Hold.
 //
 // Nodes are not given back early: after Close, nobody is granted them before the lease's end, since
 // the Keeper cannot know the last time that was used. Use a short TTL, such as a minute.
@@ -26,7 +26,8 @@ type Nodes struct {
 	t *term
 }
 
-// Nodes returns the numbers that the Keeper holds. Like [Keeper.Ready], it waits for the first lease.
+// Nodes returns the numbers that the Keeper holds. Like [Keeper.Ready], it waits for the first
+// lease.
 func (k *Keeper) Nodes(ctx context.Context) (*Nodes, error) {
 	if err := k.Ready(ctx); err != nil {
 		return nil, err
@@ -45,16 +46,16 @@ func (k *Keeper) margin() time.Duration { return min(k.cfg.ttl/10, time.Second) 
 
 // Context returns a context that ends a tenth of the TTL, and at most a second, before the lease
 // does, when the Keeper is closed, and when it notices that the lease was lost, that the clock was
-// stepped, or that the machine was suspended or cloned. Its cause says which. Then ask the Keeper for
-// other nodes.
+// stepped, or that the machine was suspended or cloned. Its cause says which. Then ask the Keeper
+// for other nodes.
 func (n *Nodes) Context() context.Context { return n.t.ctx }
 
 // Until returns the lease's end, which grows with every renewal: no ID may contain that time or a
 // later one.
 func (n *Nodes) Until() time.Time { return time.Unix(n.t.until.Load(), 0).UTC() }
 
-// Hold reports whether an ID that contains this time may be used. Call it after the ID was generated:
-// the process may have been stopped in between.
+// Hold reports whether an ID that contains this time may be used. Call it after the ID was
+// generated: the process may have been stopped in between.
 func (n *Nodes) Hold(at time.Time) bool {
 	if _, ok := n.t.look(); !ok || n.t.ctx.Err() != nil {
 		return false

@@ -22,8 +22,8 @@ func (b *bench) nodes() *lease.Nodes {
 	return n
 }
 
-// The context ends before the lease does, and at once when the lease must not be used any more. Then
-// no time is held.
+// The context ends before the lease does, and at once when the lease must not be used any more.
+// Then no time is held.
 func TestNodesEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		happen func(*bench)
@@ -44,14 +44,17 @@ func TestNodesEnd(t *testing.T) {
 	} {
 		b := newHeld(t)
 		n := b.nodes()
-		if n.First != 0 || n.Count != 1 || !n.From.Equal(testStart) || !n.Until().Equal(testStart.Add(10*time.Second)) {
+		if n.First != 0 || n.Count != 1 || !n.From.Equal(testStart) ||
+			!n.Until().Equal(testStart.Add(10*time.Second)) {
 			t.Fatalf("%+v until %s", n, n.Until())
 		}
-		if n.Context().Err() != nil || !n.Hold(b.clock.Now()) || n.Hold(testStart.Add(-1)) || n.Hold(n.Until()) {
+		if n.Context().Err() != nil || !n.Hold(b.clock.Now()) || n.Hold(testStart.Add(-1)) ||
+			n.Hold(n.Until()) {
 			t.Errorf("%s: the nodes are held at other times than the lease says", name)
 		}
 		c.happen(b)
-		if cause := context.Cause(n.Context()); cause == nil || c.cause != nil && !errors.Is(cause, c.cause) {
+		if cause := context.Cause(n.Context()); cause == nil || c.cause != nil &&
+			!errors.Is(cause, c.cause) {
 			t.Errorf("%s: the context ended with %v, want %v", name, cause, c.cause)
 		}
 		if n.Hold(b.clock.Now()) || n.Hold(testStart) {
@@ -81,15 +84,16 @@ func TestNodesAreNotGivenBack(t *testing.T) {
 	b.wantBlock(before)
 }
 
-// Processes on one store that are copied, stopped and whose clocks are stepped never use a number at
-// the same time, as long as they respect Hold.
+// Processes on one store that are copied, stopped and whose clocks are stepped never use a number
+// at the same time, as long as they respect Hold.
 func TestNodesOfClones(t *testing.T) {
 	type use struct {
 		node uint32
 		at   int64 // milliseconds
 	}
 	memory := must(driver.New(new(driver.Memory), onePage))
-	d := must(driver.NewDescription(lease.Description{Nodes: 3, BlockSize: 1, LongestTTL: lease.MaxTTL}))
+	d := must(driver.NewDescription(
+		lease.Description{Nodes: 3, BlockSize: 1, LongestTTL: lease.MaxTTL}))
 	if err := memory.Create(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -142,11 +146,12 @@ func TestNodesOfClones(t *testing.T) {
 	}
 }
 
-// A store that grants shorter leases than the process asks for is reported once, and every renewal is
-// before the end.
+// A store that grants shorter leases than the process asks for is reported once, and every renewal
+// is before the end.
 func TestShorterTTL(t *testing.T) {
 	memory := must(driver.New(new(driver.Memory), onePage))
-	d := must(driver.NewDescription(lease.Description{Nodes: 8, BlockSize: 8, LongestTTL: lease.MinTTL}))
+	d := must(driver.NewDescription(
+		lease.Description{Nodes: 8, BlockSize: 8, LongestTTL: lease.MinTTL}))
 	if err := memory.Create(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -165,18 +170,19 @@ func TestShorterTTL(t *testing.T) {
 	}
 }
 
-// Without a deadline Close ends within four seconds, even if the store heeds no context; at once if its
-// context is over.
+// Without a deadline Close ends within four seconds, even if the store heeds no context; at once if
+// its context is over.
 func TestCloseIsBounded(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		inTime(t, func(t *testing.T) {
 			hang := make(chan struct{})
-			store := &fakeStore{Store: driver.NewMemory(driver.AllNodes), on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
-				if c.op == "release" {
-					<-hang
-				}
-				return do()
-			}}
+			store := &fakeStore{Store: driver.NewMemory(driver.AllNodes),
+				on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+					if c.op == "release" {
+						<-hang
+					}
+					return do()
+				}}
 			k := openTest(t, store)
 			synctest.Wait()
 			ctx, cancel := context.WithCancel(context.Background())

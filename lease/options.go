@@ -17,13 +17,14 @@ import (
 type Option func(*config)
 
 type config struct {
-	ttl     time.Duration
-	owner   string // shows operators who holds a block
-	clock   clock
-	meters  metric.MeterProvider
-	report  func(error)
-	codec   func(context.Context) (*randflake.Codec, error) // of the store's own secret
-	machine func() uint64                                   // changes when this machine is restored from a snapshot
+	ttl    time.Duration
+	owner  string // shows operators who holds a block
+	clock  clock
+	meters metric.MeterProvider
+	report func(error)
+	codec  func(context.Context) (*randflake.Codec, error) // of the store's own secret
+	// changes when this machine is restored from a snapshot
+	machine func() uint64
 }
 
 // WithTTL sets how long a grant lasts, and thus how long IDs are generated while the store is

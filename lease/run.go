@@ -13,8 +13,8 @@ import (
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 10 * time.Second
-	// maxFull is the longest backoff while no block is free: finding that out may mean reading every
-	// page.
+	// maxFull is the longest backoff while no block is free: finding that out may mean reading
+	// every page.
 	maxFull = time.Minute
 	// reseeding is how long no nonce is drawn after a restore was noticed. A kernel learns of it
 	// within some tens of milliseconds.
@@ -47,7 +47,8 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 		k.acquire(ctx)
 		k.sweep() // time has passed
 	}
-	if t := k.term; t != nil && t.over.Load() == nil && ctx.Err() == nil && k.cfg.clock.Elapsed() >= t.renewAt {
+	if t := k.term; t != nil && t.over.Load() == nil && ctx.Err() == nil &&
+		k.cfg.clock.Elapsed() >= t.renewAt {
 		// With a stepped clock nothing is renewed.
 		if now, ok := t.look(); ok && now.wall.Before(t.grant.End) {
 			k.renew(ctx, t, now.wall)
@@ -70,7 +71,8 @@ func (k *Keeper) sweep() {
 	}
 }
 
-// ended reports whether a term has ended, ends it at its lease's end, and reports why it was dropped.
+// ended reports whether a term has ended, ends it at its lease's end, and reports why it was
+// dropped.
 func (k *Keeper) ended(t *term) bool {
 	if t.over.Load() == nil {
 		if at, ok := t.look(); ok && !at.wall.Before(t.end()) {
@@ -111,9 +113,9 @@ func (k *Keeper) request(nonce string, now time.Time) Request {
 	return Request{Nonce: nonce, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner}
 }
 
-// acquire requests a block. An Acquire that was not granted keeps its nonce, so that a grant is found
-// again if the response was lost. A grant acquired with a repeated nonce may have been found by
-// a copy of this process as well, so its term is proven only by a renewal that the store
+// acquire requests a block. An Acquire that was not granted keeps its nonce, so that a grant is
+// found again if the response was lost. A grant acquired with a repeated nonce may have been found
+// by a copy of this process as well, so its term is proven only by a renewal that the store
 // acknowledges.
 //
 // After a restore it waits, and then draws a new nonce: copies may draw the same ones until their
@@ -180,8 +182,9 @@ func (k *Keeper) open(ctx context.Context) (err error) {
 	}
 	d, err := k.store.Describe(ctx)
 	if longest := d.LongestTTL; err == nil && longest > 0 && longest < k.cfg.ttl {
-		k.report(fmt.Errorf("lease: the store grants leases of %s at most, this process asks for %s: "+
-			"without the store it has IDs for the shorter time only", longest, k.cfg.ttl))
+		k.report(fmt.Errorf(
+			"lease: the store grants leases of %s at most, this process asks for %s: "+
+				"without the store it has IDs for the shorter time only", longest, k.cfg.ttl))
 		k.cfg.ttl = longest
 	}
 	return err
@@ -257,7 +260,8 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 		if k.term = nil; t.proven {
 			k.raised = t
 		}
-		k.failed(ctx, "renew", fmt.Errorf("node %d: an operator raised the store: the lease is used until %s, and another one acquired",
+		k.failed(ctx, "renew", fmt.Errorf("node %d: an operator raised the store: the lease is "+
+			"used until %s, and another one acquired",
 			t.node, text(t.grant.End)))
 	default:
 		why, err := said.explain(t.grant, g)

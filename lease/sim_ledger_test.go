@@ -54,7 +54,8 @@ type life struct {
 }
 
 func newLife(p *process, parent *life) *life {
-	l := &life{process: p, parent: parent, proven: map[*granted]bool{}, stopped: map[*granted]time.Duration{}}
+	l := &life{process: p, parent: parent, proven: map[*granted]bool{},
+		stopped: map[*granted]time.Duration{}}
 	if parent != nil {
 		maps.Copy(l.stopped, parent.stopped)
 	}
@@ -99,11 +100,13 @@ type maker struct {
 }
 
 func (m *maker) overlaps(s span) bool {
-	return slices.ContainsFunc(m.spans, func(o span) bool { return o.first < s.end && s.first < o.end })
+	return slices.ContainsFunc(m.spans,
+		func(o span) bool { return o.first < s.end && s.first < o.end })
 }
 
 func newLedger(w *world) *ledger {
-	return &ledger{w: w, byNonce: map[string]*granted{}, drawn: map[string][]*life{}, pages: map[page][]*maker{}}
+	return &ledger{w: w, byNonce: map[string]*granted{}, drawn: map[string][]*life{},
+		pages: map[page][]*maker{}}
 }
 
 // wrote records what a store wrote now or had written before.
@@ -154,8 +157,10 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 	l.fills++
 	first := place(p.secret.Decode(ids[0]))
 	for i := len(ids) - 1; i >= 0; i -= 1 + len(ids)/256 {
-		if parts := p.secret.Decode(ids[i]); place(parts) != first+uint64(i) || !parts.Time.Equal(second) {
-			l.w.fail("undecodable", "process %d: ID %d of second %d and place %d decodes to %+v", p.id, i, second.Unix(), first+uint64(i), parts)
+		if parts := p.secret.Decode(ids[i]); place(parts) != first+uint64(i) ||
+			!parts.Time.Equal(second) {
+			l.w.fail("undecodable", "process %d: ID %d of second %d and place %d decodes to %+v",
+				p.id, i, second.Unix(), first+uint64(i), parts)
 			return
 		}
 	}
@@ -163,17 +168,20 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 	node := first / (randflake.MaxSequence + 1)
 	g := p.covering(s, at.second)
 	if g == nil {
-		l.w.fail("outside", "process %d made an ID of node %d, second %d, which it was not granted", p.id, node, at.second)
+		l.w.fail("outside", "process %d made an ID of node %d, second %d, which it was not granted",
+			p.id, node, at.second)
 		return
 	}
 	if heard, ok := p.life.stopped[g]; ok {
-		l.w.fail("deaf", "process %d made an ID of node %d, second %d, although it knew at %s that it had lost the grant",
+		l.w.fail("deaf", "process %d made an ID of node %d, second %d, although it knew at %s "+
+			"that it had lost the grant",
 			p.id, node, at.second, heard)
 		return
 	}
 	mine, others := l.open(at, p.life, g)
 	if mine.overlaps(s) {
-		l.w.fail("duplicate", "process %d made an ID of node %d, second %d again", p.id, node, at.second)
+		l.w.fail("duplicate", "process %d made an ID of node %d, second %d again", p.id, node,
+			at.second)
 		return
 	}
 	for _, other := range others {
@@ -181,7 +189,8 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 			continue
 		}
 		if why := l.wrong(mine, other, at.second); why != "" {
-			l.w.fail("duplicate", "process %d: node %d, second %d: process %d made that ID before: %s",
+			l.w.fail("duplicate",
+				"process %d: node %d, second %d: process %d made that ID before: %s",
 				p.id, node, at.second, other.life.process.id, why)
 			return
 		}
@@ -215,7 +224,8 @@ func (l *ledger) wrong(a, b *maker, second int64) string {
 	// freed reports whether a copy of m returned what m still uses.
 	freed := func(m *maker) bool {
 		by := m.g.freedBy
-		return by != nil && second >= m.g.freed && unproven(m) && by.family() == m.life.family() && by.process != m.life.process
+		return by != nil && second >= m.g.freed && unproven(m) && by.family() == m.life.family() &&
+			by.process != m.life.process
 	}
 	switch {
 	case a.life.descends(b.life) || b.life.descends(a.life):
@@ -238,7 +248,8 @@ func (l *ledger) wrong(a, b *maker, second int64) string {
 func (p *process) covering(ids span, second int64) *granted {
 	const size = randflake.MaxSequence + 1
 	for _, g := range slices.Backward(p.grants) {
-		inside := ids.first >= uint64(g.node)*size && ids.end <= uint64(g.node+g.nodes)*size && second >= g.start && second < g.end
+		inside := ids.first >= uint64(g.node)*size && ids.end <= uint64(g.node+g.nodes)*size &&
+			second >= g.start && second < g.end
 		if returned := g.freedBy == p.life && second >= g.freed; inside && !returned {
 			return g
 		}

@@ -102,7 +102,8 @@ func (w *world) startWith(h *host, with *randflake.Codec, again string) *process
 }
 
 func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan) *process {
-	p := &process{w: w, id: len(w.processes), host: h, server: s, secret: with, plan: made, again: made.again, ahead: made.ahead}
+	p := &process{w: w, id: len(w.processes), host: h, server: s, secret: with, plan: made,
+		again: made.again, ahead: made.ahead}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.life = newLife(p, nil)
 	w.processes = append(w.processes, p)
@@ -112,7 +113,8 @@ func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan)
 func (p *process) build() {
 	w := p.w
 	p.keeper = must(lease.NewKeeper(client{w, p}, p.secret, lease.WithTTL(w.ttl),
-		lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
+		lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()),
+		lease.WithErrorHandler(func(error) {}),
 		lease.WithMachine(func() uint64 {
 			if w.wrong("a restored machine continues") {
 				return 0

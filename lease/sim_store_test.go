@@ -225,7 +225,8 @@ func (s *server) raise() {
 	}
 	s.grantsFrom(until)
 	broken := must(driver.New(&breaking{s.objects, 1 + w.rng.IntN(2)}, onePage))
-	if _, err := broken.Raise(context.Background(), until); err != nil && !errors.Is(err, errNoAnswer) {
+	if _, err := broken.Raise(context.Background(), until); err != nil &&
+		!errors.Is(err, errNoAnswer) {
 		panic(err) // nil: an earlier raise lasts
 	}
 	w.logf("the raise is interrupted")
@@ -238,7 +239,8 @@ type breaking struct {
 	writes int
 }
 
-func (b *breaking) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+func (b *breaking) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
 	if b.writes--; b.writes < 0 {
 		return driver.Object{}, errNoAnswer
 	}
@@ -257,7 +259,8 @@ func (s *server) again(first time.Time) {
 	got := s.raiseTo(pick(s.w, first, s.afterLeases()))
 	latest := s.Now().Truncate(time.Second).Add(time.Second) // the server sends whole seconds
 	if lasts := d.Raised.After(latest.Add(lease.MaxClockAhead)); lasts && got.After(d.Raised) {
-		s.w.fail("postponed", "a repeated raise is to %s, the first one was to %s", text(got), text(d.Raised))
+		s.w.fail("postponed", "a repeated raise is to %s, the first one was to %s", text(got),
+			text(d.Raised))
 	}
 }
 
@@ -315,7 +318,8 @@ func (c client) call(ctx context.Context, apply func(*server) reply) reply {
 	}
 	r := ask(p, func() reply {
 		s := p.server
-		lost := reply{err: errNoAnswer, sent: w.now, wait: w.between(10*time.Millisecond, simTimeout)}
+		lost := reply{err: errNoAnswer, sent: w.now,
+			wait: w.between(10*time.Millisecond, simTimeout)}
 		again := func() { _ = serve(s) }
 		if p.host.cut > w.now || w.chance(0.08) {
 			if w.rng.IntN(2) == 0 { // not lost: it arrives after the client has given up
@@ -375,7 +379,8 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		if err != nil {
 			return reply{err: err}
 		}
-		w.logf("process %d: granted node %d %s to %s, version %d", p.id, g.Node, text(g.Start), text(g.End), g.Version)
+		w.logf("process %d: granted node %d %s to %s, version %d", p.id, g.Node, text(g.Start),
+			text(g.End), g.Version)
 		return reply{grant: g, of: w.ledger.wrote(s, g, true)}
 	}
 	if p.ahead > 0 {
@@ -414,8 +419,10 @@ func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 		if err != nil {
 			return reply{err: err}
 		}
-		w.logf("process %d: renewed node %d to %s, version %d", p.id, renewed.Node, text(renewed.End), renewed.Version)
-		return reply{grant: renewed, of: w.ledger.wrote(s, renewed, false), wrote: renewed.Version > before.Version}
+		w.logf("process %d: renewed node %d to %s, version %d", p.id, renewed.Node,
+			text(renewed.End), renewed.Version)
+		return reply{grant: renewed, of: w.ledger.wrote(s, renewed, false),
+			wrote: renewed.Version > before.Version}
 	})
 	switch {
 	case got.err == nil:
@@ -427,7 +434,8 @@ func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 		got.err = errNoAnswer // a refusal tells nothing about this renewal
 	case w.wrong("assuming the requested end") && errors.Is(got.err, errNoAnswer):
 		got.err, got.grant = nil, g
-		got.grant.End, got.grant.Version, got.grant.Nonce = r.Now.Add(r.TTL).Truncate(time.Second), g.Version+1, r.Nonce
+		got.grant.End, got.grant.Version, got.grant.Nonce = r.Now.Add(r.TTL).Truncate(time.Second),
+			g.Version+1, r.Nonce
 	}
 	return got.grant, got.err
 }

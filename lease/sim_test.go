@@ -41,13 +41,14 @@ func newWorld(seed uint64, v variant) *world {
 
 	hosts, processes := 2+w.rng.IntN(3), 3+w.rng.IntN(3)
 	size := pick[uint32](w, 1, 1, 2, 8)
-	w.nodes = driver.NodeRange{First: size * w.rng.Uint32N(100), Nodes: size * uint32(processes+1+maxCopies+w.rng.IntN(4)), BlockSize: size}
+	w.nodes = driver.NodeRange{First: size * w.rng.Uint32N(100),
+		Nodes: size * uint32(processes+1+maxCopies+w.rng.IntN(4)), BlockSize: size}
 	if w.tight {
 		w.nodes.Nodes = size * uint32(processes)
 	}
 
-	// In half of the worlds there are two stores: under one secret, each with its own nodes, or under
-	// two secrets with the same nodes.
+	// In half of the worlds there are two stores: under one secret, each with its own nodes, or
+	// under two secrets with the same nodes.
 	first := w.newSecret()
 	w.servers = append(w.servers, w.newServer(first, w.nodes))
 	if w.twoStores {
@@ -64,10 +65,12 @@ func newWorld(seed uint64, v variant) *world {
 	for i := range hosts {
 		skew := w.between(-3*time.Second, 3*time.Second)
 		if w.rng.IntN(4) == 0 {
-			skew = pick(w, w.between(-time.Minute, 30*time.Second), -w.between(0, 26*time.Hour), w.between(0, 26*time.Hour),
+			skew = pick(w, w.between(-time.Minute, 30*time.Second), -w.between(0, 26*time.Hour),
+				w.between(0, 26*time.Hour),
 				w.between(50*time.Second, lease.MaxClockAhead))
 		}
-		h := &host{id: i, life: firstLife, asleep: -w.between(0, time.Hour), server: w.servers[i%len(w.servers)], kernel: w.newKernel()}
+		h := &host{id: i, life: firstLife, asleep: -w.between(0, time.Hour),
+			server: w.servers[i%len(w.servers)], kernel: w.newKernel()}
 		h.set(0, skew, w.slew())
 		w.hosts = append(w.hosts, h)
 	}
@@ -96,7 +99,8 @@ func (w *world) chaos() {
 		}
 		h := pick(w, w.hosts...)
 		s := pick(w, w.servers...)
-		live := slices.DeleteFunc(slices.Clone(w.processes), func(p *process) bool { return !p.runs() })
+		live := slices.DeleteFunc(slices.Clone(w.processes),
+			func(p *process) bool { return !p.runs() })
 		if len(live) == 0 {
 			continue // a new process is about to start
 		}
@@ -110,7 +114,8 @@ func (w *world) chaos() {
 			p.kill()
 			w.after(pick(w, 0, 0, w.between(0, time.Second), w.between(0, w.ttl)), func() {
 				again := ""
-				if last := len(p.asked) - 1; last >= 0 && w.wrong("resuming a grant after a crash") {
+				if last := len(p.asked) - 1; last >= 0 &&
+					w.wrong("resuming a grant after a crash") {
 					again = p.asked[last]
 				}
 				if w.room() {
@@ -128,7 +133,8 @@ func (w *world) chaos() {
 			}
 			w.logf("host %d is suspended for %s", h.id, d)
 		case clockStep, 10, 11:
-			d := pick(w, w.between(0, time.Second), w.between(0, 5*time.Second), w.between(0, 5*time.Minute))
+			d := pick(w, w.between(0, time.Second), w.between(0, 5*time.Second),
+				w.between(0, 5*time.Minute))
 			if w.rng.IntN(2) == 0 {
 				d = -d
 			}
@@ -150,7 +156,8 @@ func (w *world) chaos() {
 		case 18:
 			w.failOver(s)
 		case 19:
-			if s.about.ID != "" && !s.about.Raised.After(w.time()) && (w.rng.IntN(4) == 0 || w.losses) {
+			if s.about.ID != "" && !s.about.Raised.After(w.time()) &&
+				(w.rng.IntN(4) == 0 || w.losses) {
 				s.lose()
 			}
 		case 20, 21:
@@ -191,13 +198,15 @@ func (w *world) chaos() {
 			// The first Acquire is sent while the clock is ahead and arrives late; then the clock
 			// is set back so far that the block is free for the late Acquire.
 			if w.room() {
-				slow := &host{id: len(w.hosts), life: firstLife, server: h.server, kernel: w.newKernel()}
+				slow := &host{id: len(w.hosts), life: firstLife, server: h.server,
+					kernel: w.newKernel()}
 				slow.set(w.now, -w.between(w.ttl, 2*w.ttl), 0)
 				w.hosts = append(w.hosts, slow)
 				p := w.start(slow)
 				p.plan.ahead = w.between(0, w.ttl/2) - slow.skew
 				p.ahead = p.plan.ahead
-				w.after(w.between(50*time.Millisecond, time.Second), func() { slow.cut = w.now + w.between(0, 2*w.ttl) })
+				w.after(w.between(50*time.Millisecond, time.Second),
+					func() { slow.cut = w.now + w.between(0, 2*w.ttl) })
 				w.after(w.between(100*time.Millisecond, w.ttl/2), func() {
 					if w.room() {
 						w.start(h) // may get the same block
@@ -329,8 +338,8 @@ func raced() bool {
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// TestSimulation runs the production code under many seeds. With -seed, one seed is replayed and its
-// whole history is logged.
+// TestSimulation runs the production code under many seeds. With -seed, one seed is replayed and
+// its whole history is logged.
 func TestSimulation(t *testing.T) {
 	first, last := uint64(1), uint64(*simSeeds)
 	switch {
@@ -353,7 +362,8 @@ func TestSimulation(t *testing.T) {
 					t.Log(strings.Join(w.log, "\n"))
 				}
 				if w.failed != "" {
-					t.Errorf("seed %d: %s\nreplay: go test ./lease -run '^TestSimulation$' -v -seed %d", seed, w.failed, seed)
+					t.Errorf("seed %d: %s\nreplay: go test ./lease -run '^TestSimulation$' -v "+
+						"-seed %d", seed, w.failed, seed)
 				}
 			}
 		})
@@ -364,7 +374,8 @@ func TestSimulation(t *testing.T) {
 	close(queue)
 	all.Wait()
 	seeds := int64(last - first + 1)
-	t.Logf("%d seeds, %d processes, %d reservations, %d IDs", seeds, lives.Load(), fills.Load(), made.Load())
+	t.Logf("%d seeds, %d processes, %d reservations, %d IDs", seeds, lives.Load(), fills.Load(),
+		made.Load())
 	if least := 5_000 * seeds; made.Load() < least && !t.Failed() {
 		t.Errorf("only %d IDs were made, want %d", made.Load(), least)
 	}
@@ -394,7 +405,8 @@ func TestSimulationReplays(t *testing.T) {
 	for seed := range uint64(3) {
 		a, b := simulate(seed+1, variant{}), simulate(seed+1, variant{})
 		if !slices.Equal(a.log, b.log) || a.ledger.made != b.ledger.made {
-			t.Errorf("seed %d: %d events and %d IDs, then %d and %d", seed+1, len(a.log), a.ledger.made, len(b.log), b.ledger.made)
+			t.Errorf("seed %d: %d events and %d IDs, then %d and %d", seed+1, len(a.log),
+				a.ledger.made, len(b.log), b.ledger.made)
 		}
 	}
 }

@@ -197,7 +197,10 @@ type host struct {
 }
 
 // set sets the wall clock.
-func (h *host) set(now, skew time.Duration, slew float64) { h.skew, h.slew, h.since = skew, slew, now }
+func (h *host) set(now, skew time.Duration, slew float64) {
+	h.skew, h.slew, h.since = skew, slew,
+		now
+}
 
 // ahead returns how far the wall clock is ahead.
 func (h *host) ahead(now time.Duration) time.Duration {

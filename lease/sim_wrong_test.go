@@ -33,12 +33,14 @@ var wrongVariants = []variant{
 	{name: "renewal checks neither nonce nor version"},
 	{name: "renewal writes nothing if the end stays"},
 	{name: "renewal idempotent by its nonce"},
-	{"release leaves no nonce", func(w *world) { w.bursts, w.vmclock, w.often = true, false, returnByACopy }},
+	{"release leaves no nonce",
+		func(w *world) { w.bursts, w.vmclock, w.often = true, false, returnByACopy }},
 	{name: "assuming the requested end"},
 	{name: "adopting anybody's renewal"},
 	{"the start is not compared", func(w *world) { w.often, w.tight = lateAcquire, true }},
 	{name: "sealing only if the start is unchanged"},
-	{"a repeated Acquire is used at once", func(w *world) { w.vmclock, w.often = false, goldenImage }},
+	{"a repeated Acquire is used at once",
+		func(w *world) { w.vmclock, w.often = false, goldenImage }},
 	{"used seconds are returned", bursts},
 	{"a restored machine continues", restores},
 	{"nonces of the kernel alone", func(w *world) { w.mixed = false }},
@@ -104,9 +106,11 @@ func (p *process) reads(stored lease.Grant) lease.Grant {
 	proposed := slices.Contains(p.asked, stored.Nonce) || slices.Contains(p.proposed, stored.Nonce)
 	switch {
 	case len(p.proposed) == 0:
-	case w.wrong("adopting anybody's renewal") && sameStart, w.wrong("the start is not compared") && proposed:
+	case w.wrong("adopting anybody's renewal") && sameStart, w.wrong("the start is not compared") &&
+		proposed:
 		if stored.Version > mine.Version {
-			stored.Start, stored.Nonce, stored.Version = mine.Start, p.proposed[len(p.proposed)-1], mine.Version+1
+			stored.Start, stored.Nonce, stored.Version = mine.Start, p.proposed[len(p.proposed)-1],
+				mine.Version+1
 		}
 	case w.wrong("sealing only if the start is unchanged") && !sameStart:
 		return mine
@@ -116,7 +120,8 @@ func (p *process) reads(stored lease.Grant) lease.Grant {
 
 // misreads reports whether the variant is about what reads returns.
 func (w *world) misreads() bool {
-	return w.wrong("adopting anybody's renewal") || w.wrong("the start is not compared") || w.wrong("sealing only if the start is unchanged")
+	return w.wrong("adopting anybody's renewal") || w.wrong("the start is not compared") ||
+		w.wrong("sealing only if the start is unchanged")
 }
 
 // edit changes the first written block for which change returns true.
@@ -133,8 +138,10 @@ func (s *server) edit(change func(b *lease.Grant) bool) {
 }
 
 func (s *server) acquire(r lease.Request) (lease.Grant, error) {
-	start, end := s.w.wrong("grants count from the last start"), s.w.wrong("grants include the last end")
-	if repeated := slices.ContainsFunc(s.list(), func(b lease.Grant) bool { return b.Nonce == r.Nonce }); !repeated && (start || end) {
+	start, end := s.w.wrong("grants count from the last start"),
+		s.w.wrong("grants include the last end")
+	if repeated := slices.ContainsFunc(s.list(),
+		func(b lease.Grant) bool { return b.Nonce == r.Nonce }); !repeated && (start || end) {
 		s.edit(func(b *lease.Grant) bool {
 			free := start && !b.Start.After(r.Now) || end && b.End.Unix()-1 <= r.Now.Unix()
 			if free && start {

@@ -30,8 +30,9 @@ var (
 	// ErrNoFreeNode is returned by Acquire if every block is granted beyond the request's Now. Try
 	// again when a lease has ended, or create a store with more nodes or smaller blocks.
 	ErrNoFreeNode = errors.New("lease: no free block of nodes")
-	// ErrRaised is the ErrNoFreeNode of a store that an operator raised, or created with a secret of
-	// other stores: it grants nothing before a time that the error contains. Processes recover then.
+	// ErrRaised is the ErrNoFreeNode of a store that an operator raised, or created with a secret
+	// of other stores: it grants nothing before a time that the error contains. Processes recover
+	// then.
 	ErrRaised = fmt.Errorf("%w: the store was raised", ErrNoFreeNode)
 	// ErrClockAhead is returned by Acquire and Renew if the client's clock is ahead of the
 	// store's, if it has one, by more than MaxClockAhead. Set the client's clock.
@@ -44,24 +45,27 @@ var (
 	ErrInvalidRequest = errors.New("lease: invalid request")
 	// ErrNoStore is returned by every call except Create if there is no store, or one whose
 	// creation was interrupted: the same command again finishes it.
-	ErrNoStore = errors.New("lease: there is no lease store here; if none ever was, create it once with `traceflake lease create`")
+	ErrNoStore = errors.New("lease: there is no lease store here; if none ever was, create it " +
+		"once with `traceflake lease create`")
 	// ErrRaising is returned by Describe and Acquire while an operator raises the store, or after
 	// that was interrupted: the same command again finishes it.
-	ErrRaising = errors.New("lease: the store is being raised; if that was interrupted, repeat `traceflake lease raise`")
+	ErrRaising = errors.New("lease: the store is being raised; if that was interrupted, repeat " +
+		"`traceflake lease raise`")
 	// ErrExists is returned by Create if there is another store.
 	ErrExists = errors.New("lease: there is another lease store here")
 	// ErrReplaced is returned if the store is not the one that this client used before: a table, a
 	// bucket or a server was swapped. Current leases are used to their ends. Restart the process
 	// to use the new store.
 	ErrReplaced = errors.New("lease: another lease store has taken the place of the one in use")
-	// ErrMoved is returned if the store was created elsewhere: it is a copy, beside an original that
-	// may grant the same nodes, or it was moved. [Admin.MovedHere] takes it as moved.
-	ErrMoved = errors.New("lease: the store was created elsewhere; if this is a copy, create another store instead; " +
-		"if the original is gone and no process uses it, run `traceflake lease raise --moved-here`")
+	// ErrMoved is returned if the store was created elsewhere: it is a copy, beside an original
+	// that may grant the same nodes, or it was moved. [Admin.MovedHere] takes it as moved.
+	ErrMoved = errors.New("lease: the store was created elsewhere; if this is a copy, create " +
+		"another store instead; if the original is gone and no process uses it, run `traceflake " +
+		"lease raise --moved-here`")
 	// ErrWrongSecret is what a [Keeper] reports if the secret is not registered with the store:
 	// two stores that grant the same nodes under one secret cause duplicates.
-	ErrWrongSecret = errors.New("lease: the store belongs to another secret; use the secret file with which it was created, " +
-		"or register a new secret with `traceflake lease secret add`")
+	ErrWrongSecret = errors.New("lease: the store belongs to another secret; use the secret file " +
+		"with which it was created, or register a new secret with `traceflake lease secret add`")
 	// ErrSchemaVersion is returned if a store was written by a newer version of this library, or
 	// is not a lease store at all.
 	ErrSchemaVersion = errors.New("lease: the store has an unknown schema version")
@@ -72,7 +76,8 @@ var (
 
 // Permanent reports whether retrying cannot help: an operator has to change something.
 func Permanent(err error) bool {
-	for _, e := range []error{ErrInvalidRequest, ErrNoStore, ErrReplaced, ErrMoved, ErrWrongSecret, ErrSchemaVersion, ErrMisconfigured} {
+	for _, e := range []error{ErrInvalidRequest, ErrNoStore, ErrReplaced, ErrMoved, ErrWrongSecret,
+		ErrSchemaVersion, ErrMisconfigured} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -171,8 +176,8 @@ type Admin interface {
 	//
 	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Raise(ctx context.Context, until time.Time) (time.Time, error)
-	// MovedHere raises a store that was created elsewhere, as Raise does, and records that it is here
-	// now: until then every call returns [ErrMoved]. The original must be gone for good.
+	// MovedHere raises a store that was created elsewhere, as Raise does, and records that it is
+	// here now: until then every call returns [ErrMoved]. The original must be gone for good.
 	MovedHere(ctx context.Context, until time.Time) (time.Time, error)
 
 	// Time returns the time on the store's clock, with which it compares the clocks of its

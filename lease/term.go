@@ -90,9 +90,9 @@ func (t *term) now() time.Time {
 	return now
 }
 
-// guard decides whether the grant may be used. In each new second it checks that the two clocks have
-// not diverged. Last, and each time, it checks the machine: every ID is generated in the life in
-// which its grant was requested.
+// guard decides whether the grant may be used. In each new second it checks that the two clocks
+// have not diverged. Last, and each time, it checks the machine: every ID is generated in the life
+// in which its grant was requested.
 func (t *term) guard(now time.Time) bool {
 	second := now.Unix()
 	if second == t.second.Load() {
@@ -123,8 +123,10 @@ func (t *term) look() (at reading, ok bool) {
 	case !t.alive():
 		return at, false
 	case gap.Abs() > maxClockGap:
-		t.k.drop(t, clockGap, fmt.Errorf("lease: node %d: the wall clock moved by %s against the monotonic clock: "+
-			"the clock was stepped, or the machine suspended or cloned", t.node, gap.Round(time.Millisecond)))
+		t.k.drop(t, clockGap,
+			fmt.Errorf("lease: node %d: the wall clock moved by %s against the monotonic clock: "+
+				"the clock was stepped, or the machine suspended or cloned", t.node,
+				gap.Round(time.Millisecond)))
 		return at, false
 	}
 	t.offset.Store(at.offset())

@@ -31,7 +31,8 @@ const (
 // and of this repository's tests. docs/configuration.md lists them.
 var known = map[string]bool{
 	StoreVar: true, SecretFileVar: true, TTLVar: true, StrictVar: true,
-	"TRACEFLAKE_CLICKHOUSE_DSN": true, "TRACEFLAKE_POSTGRES_DSN": true, "TRACEFLAKE_VMCLOCK": true, "TRACEFLAKE_ENGINES": true,
+	"TRACEFLAKE_CLICKHOUSE_DSN": true, "TRACEFLAKE_POSTGRES_DSN": true, "TRACEFLAKE_VMCLOCK": true,
+	"TRACEFLAKE_ENGINES": true,
 }
 
 // Config holds the settings, for programs that do not use the environment. The zero Config is zero
@@ -49,11 +50,12 @@ type Config struct {
 // says what to do.
 var ErrConfig = errors.New("setup: bad configuration")
 
-// Env reads the variables; [Config.Check] checks them. An empty one counts as not set. One that begins
-// with TRACEFLAKE_ and does not exist is reported to [otel.Handle]. Errors: [ErrConfig].
+// Env reads the variables; [Config.Check] checks them. An empty one counts as not set. One that
+// begins with TRACEFLAKE_ and does not exist is reported to [otel.Handle]. Errors: [ErrConfig].
 func Env() (Config, error) {
 	for _, name := range Unknown(os.Environ()) {
-		otel.Handle(fmt.Errorf("setup: the variable %s is not known and has no effect; docs/configuration.md lists those that exist", name))
+		otel.Handle(fmt.Errorf("setup: the variable %s is not known and has no effect; "+
+			"docs/configuration.md lists those that exist", name))
 	}
 	c := Config{Store: os.Getenv(StoreVar), SecretFile: os.Getenv(SecretFileVar)}
 	var err error
@@ -70,9 +72,9 @@ func Env() (Config, error) {
 	return c, nil
 }
 
-// Unknown returns the names in an environment that begin with TRACEFLAKE_ and that nothing reads, so
-// that a mistyped one does not go unnoticed, each with the known name that it resembles. Values are
-// left out: one may be a secret.
+// Unknown returns the names in an environment that begin with TRACEFLAKE_ and that nothing reads,
+// so that a mistyped one does not go unnoticed, each with the known name that it resembles. Values
+// are left out: one may be a secret.
 func Unknown(environ []string) (names []string) {
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
@@ -86,8 +88,8 @@ func Unknown(environ []string) (names []string) {
 	return names
 }
 
-// nearest returns the known variable that begins with a name or differs least from it, or "" if none
-// is near.
+// nearest returns the known variable that begins with a name or differs least from it, or "" if
+// none is near.
 func nearest(name string) (best string) {
 	least := 3 // letters: two that are exchanged count twice
 	for _, candidate := range slices.Sorted(maps.Keys(known)) {
@@ -161,7 +163,9 @@ func LoadKeyring(path string) (*randflake.Keyring, error) {
 		return nil, err
 	}
 	if err := CheckSecretFile(path); err != nil {
-		otel.Handle(fmt.Errorf("setup: %w: run chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440", err))
+		otel.Handle(
+			fmt.Errorf("setup: %w: run chmod o= on it; in Kubernetes, set the volume's "+
+				"defaultMode to 0440", err))
 	}
 	return k, nil
 }
@@ -169,10 +173,12 @@ func LoadKeyring(path string) (*randflake.Keyring, error) {
 // CheckSecretFile returns an error if every user of this machine can read the file.
 func CheckSecretFile(path string) error {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o004 == 0 || runtime.GOOS == "windows" {
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o004 == 0 ||
+		runtime.GOOS == "windows" {
 		return err
 	}
-	return fmt.Errorf("every user of this machine can read the secret in %s (mode %04o)", path, info.Mode().Perm())
+	return fmt.Errorf("every user of this machine can read the secret in %s (mode %04o)", path,
+		info.Mode().Perm())
 }
 
 // ReadKeyring reads the secrets in a file; see [randflake.ParseKeyring] for the format. Errors

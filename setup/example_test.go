@@ -32,7 +32,8 @@ func ExampleFromEnv() {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids))
 	_, span := provider.Tracer("example").Start(ctx, "work")
 	span.End()
-	fmt.Println(time.Since(traceid.Time(span.SpanContext().TraceID())) < time.Minute, ids.Fallbacks())
+	fmt.Println(time.Since(traceid.Time(span.SpanContext().TraceID())) < time.Minute,
+		ids.Fallbacks())
 
 	// Spans first, then the IDs: the lease is returned when no span needs it.
 	if err := provider.Shutdown(ctx); err != nil {
@@ -60,7 +61,8 @@ func ExampleIDs_Verifier() {
 	defer func() { _ = ids.Shutdown(ctx) }()
 	own, _ := ids.NewIDs(ctx)
 	foreign := trace.TraceID{0x4b, 0xf9, 0x2f, 0x35, 15: 0x36}
-	verifier := ids.Verifier() // for otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verifier.Verify))
+	// for otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verifier.Verify))
+	verifier := ids.Verifier()
 	fmt.Println(verifier.Verify(own), verifier.Verify(foreign))
 	// Output: true false
 }

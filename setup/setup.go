@@ -94,8 +94,8 @@ func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 
 // OnRestore must be called after this process was restored from a snapshot. When it returns,
 // everything that was generated, leased or drawn before is discarded; see
-// [idgen.Generator.OnRestore]. A lease directory is refused from then on, because it may have been copied
-// as well.
+// [idgen.Generator.OnRestore]. A lease directory is refused from then on, because it may have been
+// copied as well.
 func (ids *IDs) OnRestore() {
 	if store, ok := ids.store.(driver.Embedded); ok {
 		store.OnRestore()
@@ -131,15 +131,17 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 	return c.wait(ctx, first, ids.keeper)
 }
 
-// secrets reads the secrets with which the store's leases are used: its own or the file's. If its own
-// cannot be read now, it returns what reads them later: a disk that is full, read-only, busy or not
-// mounted yet is a store that is unavailable.
-func (c Config) secrets(ctx context.Context, ids *IDs) (later func(context.Context) (*randflake.Codec, error), err error) {
+// secrets reads the secrets with which the store's leases are used: its own or the file's. If its
+// own cannot be read now, it returns what reads them later: a disk that is full, read-only, busy or
+// not mounted yet is a store that is unavailable.
+func (c Config) secrets(ctx context.Context,
+	ids *IDs) (later func(context.Context) (*randflake.Codec, error), err error) {
 	own, embedded := ids.store.(driver.Embedded)
 	switch {
 	case embedded && c.SecretFile != "":
 		return nil, bad(SecretFileVar, c.SecretFile, fmt.Errorf("%s=%s has a secret of its own; "+
-			"unset this variable, or use a store that several hosts can share", StoreVar, c.Address()))
+			"unset this variable, or use a store that several hosts can share", StoreVar,
+			c.Address()))
 	case embedded:
 		read := func(ctx context.Context) (*randflake.Codec, error) {
 			codec, err := driver.Ensure(ctx, own)
@@ -153,7 +155,8 @@ func (c Config) secrets(ctx context.Context, ids *IDs) (later func(context.Conte
 		}
 		return nil, nil
 	case c.SecretFile == "":
-		return nil, fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease create` wrote for this store",
+		return nil, fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease "+
+			"create` wrote for this store",
 			ErrConfig, StoreVar, c.Address(), SecretFileVar)
 	}
 	k, err := LoadKeyring(c.SecretFile)
@@ -201,7 +204,8 @@ func (c Config) explain(err error) error {
 	case errors.Is(err, lease.ErrInvalidRequest):
 		return bad(StoreVar, c.Address(), err)
 	case errors.Is(err, lease.ErrWrongSecret):
-		return bad(SecretFileVar, c.SecretFile, fmt.Errorf("%w (%s=%s)", err, StoreVar, c.Address()))
+		return bad(SecretFileVar, c.SecretFile,
+			fmt.Errorf("%w (%s=%s)", err, StoreVar, c.Address()))
 	}
 	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.Address(), err)
 }
@@ -235,8 +239,8 @@ func (ids *IDs) ReadyHandler() http.Handler {
 }
 
 // Keyring returns the secrets with which IDs are generated and decoded: those of the file, or the
-// store's own. It is nil in zero configuration, whose secret is not available, and while a store that
-// has its own has been unavailable since the start.
+// store's own. It is nil in zero configuration, whose secret is not available, and while a store
+// that has its own has been unavailable since the start.
 func (ids *IDs) Keyring() *randflake.Keyring { return ids.keyring.Load() }
 
 // Verifier returns a verifier of IDs generated under the secrets of [IDs.Keyring]. In zero
@@ -279,8 +283,8 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 	return ids.shutdownErr
 }
 
-// Level returns the level at which to log an error that an OpenTelemetry error handler gets: Info if
-// something has recovered, Error if an operator has to change something ([lease.Permanent],
+// Level returns the level at which to log an error that an OpenTelemetry error handler gets: Info
+// if something has recovered, Error if an operator has to change something ([lease.Permanent],
 // [ErrConfig]), and otherwise Warn.
 func Level(err error) slog.Level {
 	var recovered reports.Recovered

@@ -96,7 +96,8 @@ func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, 
 	return s.Store.Acquire(ctx, r)
 }
 
-func (s *fakeStore) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
+func (s *fakeStore) Release(ctx context.Context, g lease.Grant, next string,
+	unused time.Time) error {
 	if s.hangs.Load() {
 		<-ctx.Done()
 	}
@@ -123,7 +124,8 @@ func file(t *testing.T, text string) string {
 // env sets the given variables and clears the others.
 func env(t *testing.T, vars map[string]string) {
 	t.Helper()
-	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.TTLVar, setup.StrictVar} {
+	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.TTLVar,
+		setup.StrictVar} {
 		t.Setenv(name, vars[name])
 	}
 }
@@ -146,7 +148,8 @@ func fromEnv(t *testing.T, vars map[string]string) *setup.IDs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = ids.Shutdown(context.Background()) }) // fails if the store is unreachable
+	// fails if the store is unreachable
+	t.Cleanup(func() { _ = ids.Shutdown(context.Background()) })
 	return ids
 }
 
@@ -157,21 +160,24 @@ func TestFleet(t *testing.T) {
 	g := fromEnv(t, fleet(t, "setup-test://host", setup.TTLVar, "1m"))
 	id, _ := g.NewIDs(t.Context()) // the first one is already leased
 	info := traceid.Inspect(g.Keyring(), id)
-	if opened.url != "setup-test://host" || info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
+	if opened.url != "setup-test://host" || info.Secret != 0 || info.Parts.Node < 256 ||
+		info.Parts.Node >= 320 {
 		t.Errorf("opened %q: secret %d, node %d", opened.url, info.Secret, info.Parts.Node)
 	}
 	blocks, err := opened.List(t.Context())
 	if err != nil || len(blocks) != 1 || blocks[0].End.Sub(blocks[0].Start) != time.Minute {
 		t.Fatalf("%v, %v; want one block for a minute", blocks, err)
 	}
-	err = errors.Join(g.Shutdown(t.Context()), g.Shutdown(t.Context())) // the second call changes nothing
+	// the second call changes nothing
+	err = errors.Join(g.Shutdown(t.Context()), g.Shutdown(t.Context()))
 	blocks, listErr := opened.List(t.Context())
 	if err != nil || listErr != nil || opened.closed != 1 || blocks[0].Owner != "" {
 		t.Errorf("closed %d times, %+v: %v, %v", opened.closed, blocks, err, listErr)
 	}
 }
 
-// One host without a secret file: the first process creates the directory, which has its own secret.
+// One host without a secret file: the first process creates the directory, which has its own
+// secret.
 func TestOwnSecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases")
 	g := fromEnv(t, map[string]string{setup.StoreVar: "file:" + path, setup.TTLVar: "90s"})
@@ -184,7 +190,8 @@ func TestOwnSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, _ := g.NewIDs(t.Context())
-	if !traceid.Inspect(randflake.NewKeyring(codec), id).Agree || !traceid.Inspect(g.Keyring(), id).Agree {
+	if !traceid.Inspect(randflake.NewKeyring(codec), id).Agree ||
+		!traceid.Inspect(g.Keyring(), id).Agree {
 		t.Error("the ID, or the keyring, is not of the directory's secret")
 	}
 	if d, err := own.Describe(t.Context()); err != nil || d.LongestTTL != lease.MaxTTL {
@@ -228,7 +235,8 @@ func TestRestoredWithACopy(t *testing.T) {
 		ids.OnRestore()
 	}
 	seen := map[[8]byte]bool{}
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(
+		time.Millisecond) {
 		for i, ids := range machines {
 			id, _ := ids.NewIDs(t.Context())
 			low := [8]byte(id[8:])
@@ -243,15 +251,17 @@ func TestRestoredWithACopy(t *testing.T) {
 	}
 }
 
-// A directory that cannot be used now does not stop a start: it is a store that is unavailable, and is
-// used when it is back.
+// A directory that cannot be used now does not stop a start: it is a store that is unavailable, and
+// is used when it is back.
 func TestUnavailableDirectory(t *testing.T) {
 	quiet(t)
 	for what, c := range map[string]struct{ take, giveBack func(path string) error }{
-		"not mounted": {func(string) error { return nil }, func(path string) error { return os.Mkdir(filepath.Dir(path), 0o700) }},
+		"not mounted": {func(string) error { return nil },
+			func(path string) error { return os.Mkdir(filepath.Dir(path), 0o700) }},
 		"a file": {func(path string) error { return os.WriteFile(filepath.Dir(path), nil, 0o600) },
 			func(path string) error {
-				return errors.Join(os.Remove(filepath.Dir(path)), os.Mkdir(filepath.Dir(path), 0o700))
+				return errors.Join(os.Remove(filepath.Dir(path)),
+					os.Mkdir(filepath.Dir(path), 0o700))
 			}},
 	} {
 		path := filepath.Join(t.TempDir(), "disk", "leases")
@@ -272,7 +282,8 @@ func TestUnavailableDirectory(t *testing.T) {
 		}
 		cancel()
 	}
-	env(t, map[string]string{setup.StoreVar: "file:" + filepath.Join(t.TempDir(), "none", "leases"), setup.StrictVar: "1"})
+	env(t, map[string]string{setup.StoreVar: "file:" + filepath.Join(t.TempDir(), "none", "leases"),
+		setup.StrictVar: "1"})
 	ids, err := setup.FromEnv(t.Context()) // it may be mounted later
 	if err != nil {
 		t.Fatal(err)
@@ -285,7 +296,8 @@ func TestReady(t *testing.T) {
 	for store, want := range map[string]string{
 		"":                  "ready\n",
 		"setup-test://host": "ready\n",
-		"setup-test://away": "setup: not ready: lease: no grant yet: context canceled; the store says: lease: acquire: connection refused\n",
+		"setup-test://away": "setup: not ready: lease: no grant yet: context canceled; the store " +
+			"says: lease: acquire: connection refused\n",
 	} {
 		var vars map[string]string
 		if store != "" {
@@ -294,17 +306,21 @@ func TestReady(t *testing.T) {
 		g := fromEnv(t, vars)
 		probe := func() (int, string) {
 			w := httptest.NewRecorder()
-			g.ReadyHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
+			g.ReadyHandler().ServeHTTP(w,
+				httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
 			return w.Code, w.Body.String()
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		code, text := probe()
 		if err := g.Ready(ctx); text != want || (err == nil) != (code == http.StatusOK) ||
-			err != nil && (!errors.Is(err, errAway) || !errors.Is(err, context.DeadlineExceeded) || code != http.StatusServiceUnavailable) {
+			err != nil &&
+				(!errors.Is(err, errAway) || !errors.Is(err, context.DeadlineExceeded) ||
+					code != http.StatusServiceUnavailable) {
 			t.Errorf("%s: %v, %d %s", store, err, code, text)
 		}
-		if (g.Keyring() == nil) != (store == "") { // the secret of zero configuration is not available
+		// the secret of zero configuration is not available
+		if (g.Keyring() == nil) != (store == "") {
 			t.Errorf("%s: keyring %v", store, g.Keyring())
 		}
 		if err := g.Shutdown(t.Context()); err != nil {
@@ -319,9 +335,10 @@ func TestReady(t *testing.T) {
 func TestStrict(t *testing.T) {
 	quiet(t)
 	for answer, want := range map[string]error{
-		"role": lease.ErrMisconfigured, "newer": lease.ErrSchemaVersion, "absent": lease.ErrNoStore, "replaced": lease.ErrReplaced,
-		"slow": lease.ErrMisconfigured,
-		"host": nil, "away": nil, "full": nil,
+		"role": lease.ErrMisconfigured, "newer": lease.ErrSchemaVersion, "absent": lease.ErrNoStore,
+		"replaced": lease.ErrReplaced,
+		"slow":     lease.ErrMisconfigured,
+		"host":     nil, "away": nil, "full": nil,
 	} {
 		for _, strict := range []string{"1", "0", ""} {
 			if answer != "role" && strict != "1" {
@@ -332,14 +349,17 @@ func TestStrict(t *testing.T) {
 			if strict != "1" {
 				want = nil
 			}
-			if !errors.Is(err, want) || err != nil && (!strings.Contains(err.Error(), "TRACEFLAKE_") || strings.Contains(err.Error(), "hunter2")) {
+			if !errors.Is(err, want) || err != nil &&
+				(!strings.Contains(err.Error(), "TRACEFLAKE_") ||
+					strings.Contains(err.Error(), "hunter2")) {
 				t.Errorf("%s, strict %q: %v, want %v", answer, strict, err, want)
 			}
 			if err == nil {
 				err = g.Shutdown(t.Context())
 			}
 			if want == nil && err != nil || opened.closed != 1 {
-				t.Errorf("%s, strict %q: %v; the store was closed %d times", answer, strict, err, opened.closed)
+				t.Errorf("%s, strict %q: %v; the store was closed %d times", answer, strict, err,
+					opened.closed)
 			}
 		}
 	}
@@ -372,7 +392,8 @@ func TestDeadStore(t *testing.T) {
 	start := time.Now()
 	g := fromEnv(t, fleet(t, "setup-test:dead"))
 	took := time.Since(start)
-	if id, span := g.NewIDs(t.Context()); took < time.Second || took > 10*time.Second || !id.IsValid() || !span.IsValid() || g.Fallbacks() == 0 {
+	if id, span := g.NewIDs(t.Context()); took < time.Second || took > 10*time.Second ||
+		!id.IsValid() || !span.IsValid() || g.Fallbacks() == 0 {
 		t.Errorf("it took %s: %v, %v, %d fallbacks", took, id, span, g.Fallbacks())
 	}
 }
@@ -392,9 +413,11 @@ func TestShutdownAfterTheContextIsOver(t *testing.T) {
 			err := ids.Shutdown(ctx)
 			took := time.Since(start)
 			blocks, listErr := opened.List(t.Context())
-			if hangs && (!errors.Is(err, context.DeadlineExceeded) || took < 2*time.Second || took > 10*time.Second) ||
+			if hangs && (!errors.Is(err, context.DeadlineExceeded) || took < 2*time.Second ||
+				took > 10*time.Second) ||
 				!hangs && (err != nil || listErr != nil || blocks[0].Owner != "") {
-				t.Errorf("hangs: %v, the context ends after %s: %v after %s; %v, %+v", hangs, ends, err, took, listErr, blocks)
+				t.Errorf("hangs: %v, the context ends after %s: %v after %s; %v, %+v", hangs, ends,
+					err, took, listErr, blocks)
 			}
 		}
 	}
@@ -414,34 +437,56 @@ func TestBadValues(t *testing.T) {
 	}{
 		{"secret without store", map[string]string{setup.SecretFileVar: good},
 			"TRACEFLAKE_SECRET_FILE is set, but TRACEFLAKE_STORE is not"},
-		{"TTL without store", map[string]string{setup.TTLVar: "1m"}, "TRACEFLAKE_TTL is set, but TRACEFLAKE_STORE is not"},
-		{"strict without store", map[string]string{setup.StrictVar: "1"}, "TRACEFLAKE_STRICT is set, but TRACEFLAKE_STORE is not"},
+		{"TTL without store", map[string]string{setup.TTLVar: "1m"},
+			"TRACEFLAKE_TTL is set, but TRACEFLAKE_STORE is not"},
+		{"strict without store", map[string]string{setup.StrictVar: "1"},
+			"TRACEFLAKE_STRICT is set, but TRACEFLAKE_STORE is not"},
 		{"store without secret", map[string]string{setup.StoreVar: store},
-			"TRACEFLAKE_STORE=setup-test://host: set TRACEFLAKE_SECRET_FILE to the secret file that `traceflake lease create` wrote"},
-		{"missing secret", fleet(setup.SecretFileVar, filepath.Join(dir, "none")), "TRACEFLAKE_SECRET_FILE: open " + dir},
-		{"folder for a secret", fleet(setup.SecretFileVar, dir), "TRACEFLAKE_SECRET_FILE: read " + dir},
-		{"bad secret", fleet(setup.SecretFileVar, short), "TRACEFLAKE_SECRET_FILE: " + short + ": randflake: invalid keyring: line 1 has 30 characters"},
+			"TRACEFLAKE_STORE=setup-test://host: set TRACEFLAKE_SECRET_FILE to the secret file " +
+				"that `traceflake lease create` wrote"},
+		{"missing secret", fleet(setup.SecretFileVar, filepath.Join(dir, "none")),
+			"TRACEFLAKE_SECRET_FILE: open " + dir},
+		{"folder for a secret", fleet(setup.SecretFileVar, dir), "TRACEFLAKE_SECRET_FILE: read " +
+			dir},
+		{"bad secret", fleet(setup.SecretFileVar, short), "TRACEFLAKE_SECRET_FILE: " + short +
+			": randflake: invalid keyring: line 1 has 30 characters"},
 		{"unknown store", fleet(setup.StoreVar, "redis://user:hunter2@host"),
-			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store: its URL must begin with one of: file:, "},
-		{"store not imported", fleet(setup.StoreVar, "postgres://user:hunter2@host/db?sslmode=disable"),
+			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store: its URL must begin " +
+				"with one of: file:, "},
+		{"store not imported",
+			fleet(setup.StoreVar, "postgres://user:hunter2@host/db?sslmode=disable"),
 			`TRACEFLAKE_STORE=postgres://host/db: lease: unknown kind of store: postgres: ` +
 				`import _ "github.com/traceflake/traceflake/lease/pgstore"`},
-		{"slash in the password", fleet(setup.StoreVar, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
+		{"slash in the password",
+			fleet(setup.StoreVar, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
 			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: unknown kind of store: etcds: ` +
 				`import _ "github.com/traceflake/traceflake/lease/etcdstore"`},
-		{"password as a parameter", fleet(setup.StoreVar, "redis://host/db?password=x@hunter2"), "TRACEFLAKE_STORE=…: "},
-		{"question mark in the password", fleet(setup.StoreVar, "redis://user:hunter2?@host"), "TRACEFLAKE_STORE=…: "},
-		{"not a URL", fleet(setup.StoreVar, "host=db password=hunter2"), "TRACEFLAKE_STORE=…: lease: unknown kind of store"},
-		{"not a URL, although it looks like one", fleet(setup.StoreVar, "host=h password=hu://hunter2"), "TRACEFLAKE_STORE=…: lease: unknown kind of store"},
-		{"driver refuses", fleet(setup.StoreVar, "setup-test://refuse"), "TRACEFLAKE_STORE=setup-test://refuse: the driver refuses"},
-		{"TTL too short", fleet(setup.TTLVar, "1999ms"), "TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},
-		{"TTL too long", fleet(setup.TTLVar, "24h0m1s"), "TRACEFLAKE_TTL=24h0m1s: want a duration from 2s to 24h"},
-		{"TTL without a unit", fleet(setup.TTLVar, "10"), `TRACEFLAKE_TTL="10": want a duration from 2s to 24h`},
-		{"TTL of zero", fleet(setup.TTLVar, "0s"), `TRACEFLAKE_TTL="0s": want a duration from 2s to 24h`},
-		{"undecided", fleet(setup.StrictVar, "perhaps"), `TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
-		{"a directory with a fleet's secret", map[string]string{setup.StoreVar: own, setup.SecretFileVar: good},
+		{"password as a parameter", fleet(setup.StoreVar, "redis://host/db?password=x@hunter2"),
+			"TRACEFLAKE_STORE=…: "},
+		{"question mark in the password", fleet(setup.StoreVar, "redis://user:hunter2?@host"),
+			"TRACEFLAKE_STORE=…: "},
+		{"not a URL", fleet(setup.StoreVar, "host=db password=hunter2"),
+			"TRACEFLAKE_STORE=…: lease: unknown kind of store"},
+		{"not a URL, although it looks like one",
+			fleet(setup.StoreVar, "host=h password=hu://hunter2"),
+			"TRACEFLAKE_STORE=…: lease: unknown kind of store"},
+		{"driver refuses", fleet(setup.StoreVar, "setup-test://refuse"),
+			"TRACEFLAKE_STORE=setup-test://refuse: the driver refuses"},
+		{"TTL too short", fleet(setup.TTLVar, "1999ms"),
+			"TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},
+		{"TTL too long", fleet(setup.TTLVar, "24h0m1s"),
+			"TRACEFLAKE_TTL=24h0m1s: want a duration from 2s to 24h"},
+		{"TTL without a unit", fleet(setup.TTLVar, "10"),
+			`TRACEFLAKE_TTL="10": want a duration from 2s to 24h`},
+		{"TTL of zero", fleet(setup.TTLVar, "0s"),
+			`TRACEFLAKE_TTL="0s": want a duration from 2s to 24h`},
+		{"undecided", fleet(setup.StrictVar, "perhaps"),
+			`TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
+		{"a directory with a fleet's secret",
+			map[string]string{setup.StoreVar: own, setup.SecretFileVar: good},
 			"has a secret of its own; unset this variable"},
-		{"a directory without a path", map[string]string{setup.StoreVar: "file:"}, "the path is empty"},
+		{"a directory without a path", map[string]string{setup.StoreVar: "file:"},
+			"the path is empty"},
 	} {
 		env(t, c.vars)
 		g, err := setup.FromEnv(t.Context())
@@ -450,10 +495,12 @@ func TestBadValues(t *testing.T) {
 			continue
 		}
 		if g != nil || opened.url == c.vars[setup.StoreVar] && opened.closed != 1 {
-			t.Errorf("%s: got a generator: %v; the store was closed %d times", c.name, g != nil, opened.closed)
+			t.Errorf("%s: got a generator: %v; the store was closed %d times", c.name, g != nil,
+				opened.closed)
 		}
 		path := c.vars[setup.SecretFileVar]
-		if text := err.Error(); path != "" && strings.Count(text, path) > 1 || strings.Contains(text, "hunter2") || strings.Contains(text, secret[:8]) {
+		if text := err.Error(); path != "" && strings.Count(text, path) > 1 ||
+			strings.Contains(text, "hunter2") || strings.Contains(text, secret[:8]) {
 			t.Errorf("%s: it repeats the path, or shows a secret: %s", c.name, text)
 		}
 	}
@@ -467,8 +514,9 @@ func TestBadValues(t *testing.T) {
 // The bounds of each value are valid.
 func TestBounds(t *testing.T) {
 	for want, vars := range map[setup.Config]map[string]string{
-		{Store: "file:x", TTL: 2 * time.Second, Strict: true}: {setup.TTLVar: "2s", setup.StrictVar: "true"},
-		{Store: "file:x", TTL: lease.MaxTTL}:                  {setup.TTLVar: "24h", setup.StrictVar: "0"},
+		{Store: "file:x", TTL: 2 * time.Second, Strict: true}: {setup.TTLVar: "2s",
+			setup.StrictVar: "true"},
+		{Store: "file:x", TTL: lease.MaxTTL}: {setup.TTLVar: "24h", setup.StrictVar: "0"},
 	} {
 		vars[setup.StoreVar] = "file:x"
 		env(t, vars)
@@ -496,20 +544,25 @@ func reported(t *testing.T) func() []string {
 	}
 }
 
-// A variable that nothing reads is reported once, without its value. Kubernetes sets some for a Service.
+// A variable that nothing reads is reported once, without its value. Kubernetes sets some for a
+// Service.
 func TestUnknownVariables(t *testing.T) {
 	t.Setenv("TRACEFLAKE_STROE", "hunter2")
 	texts := reported(t)
 	fromEnv(t, nil)
-	if got := texts(); len(got) != 1 || !strings.Contains(got[0], "TRACEFLAKE_STROE") || strings.Contains(got[0], "hunter2") {
+	if got := texts(); len(got) != 1 || !strings.Contains(got[0], "TRACEFLAKE_STROE") ||
+		strings.Contains(got[0], "hunter2") {
 		t.Errorf("reported %q", got)
 	}
 	got := setup.Unknown([]string{
-		"TRACEFLAKE_=1", "TRACEFLAKE_SECRET=x", "TRACEFLAKE_CLICKHOUSE_DSN=x", "TRACEFLAKE_SERVICE_HOST=x", "TRACEFLAKE_PORT_80_TCP_ADDR=x",
-		"TRACEFLAKE_WEB_SERVICE_PORT=x", "TRACEFLAKE_WEB_PORT=x", "TRACEFLAKESTORE=x", "OTEL_TRACEFLAKE_STORE_SECRET=x",
+		"TRACEFLAKE_=1", "TRACEFLAKE_SECRET=x", "TRACEFLAKE_CLICKHOUSE_DSN=x",
+		"TRACEFLAKE_SERVICE_HOST=x", "TRACEFLAKE_PORT_80_TCP_ADDR=x",
+		"TRACEFLAKE_WEB_SERVICE_PORT=x", "TRACEFLAKE_WEB_PORT=x", "TRACEFLAKESTORE=x",
+		"OTEL_TRACEFLAKE_STORE_SECRET=x",
 		"TRACEFLAKE_COLOR=x",
 	})
-	if want := []string{"TRACEFLAKE_", "TRACEFLAKE_SECRET (did you mean TRACEFLAKE_SECRET_FILE?)", "TRACEFLAKE_COLOR"}; !slices.Equal(got, want) {
+	if want := []string{"TRACEFLAKE_", "TRACEFLAKE_SECRET (did you mean TRACEFLAKE_SECRET_FILE?)",
+		"TRACEFLAKE_COLOR"}; !slices.Equal(got, want) {
 		t.Errorf("unknown are %q, want %q", got, want)
 	}
 }
@@ -524,7 +577,8 @@ func TestReadableSecret(t *testing.T) {
 		}
 		texts := reported(t)
 		fromEnv(t, vars)
-		if got := texts(); len(got) != want || want > 0 && (!strings.Contains(got[0], path) || !strings.Contains(got[0], "chmod")) {
+		if got := texts(); len(got) != want || want > 0 &&
+			(!strings.Contains(got[0], path) || !strings.Contains(got[0], "chmod")) {
 			t.Errorf("mode %s: reported %q, want %d", mode, got, want)
 		}
 	}
@@ -543,7 +597,8 @@ func TestPageListsEveryVariable(t *testing.T) {
 		slices.Sort(found)
 		return found
 	}
-	page, code := names("../docs/configuration.md", "(?m)^\\| `(TRACEFLAKE_[A-Z_]+)`"), names("env.go", `"(TRACEFLAKE_[A-Z_]+[A-Z])"`)
+	page, code := names("../docs/configuration.md", "(?m)^\\| `(TRACEFLAKE_[A-Z_]+)`"),
+		names("env.go", `"(TRACEFLAKE_[A-Z_]+[A-Z])"`)
 	if !slices.Equal(page, code) || len(code) < 5 {
 		t.Errorf("the page lists\n%q\nthe code knows\n%q", page, code)
 	}
@@ -551,7 +606,8 @@ func TestPageListsEveryVariable(t *testing.T) {
 
 // Both the generator and the leases use the provider of the Config.
 func TestMeterProvider(t *testing.T) {
-	for _, c := range []setup.Config{{}, {Store: "setup-test://host", SecretFile: file(t, secret)}} {
+	for _, c := range []setup.Config{{},
+		{Store: "setup-test://host", SecretFile: file(t, secret)}} {
 		reader := metric.NewManualReader()
 		c.MeterProvider = metric.NewMeterProvider(metric.WithReader(reader))
 		ids, err := c.Open(t.Context())
@@ -563,7 +619,8 @@ func TestMeterProvider(t *testing.T) {
 			want = 2
 		}
 		var data metricdata.ResourceMetrics
-		if err := errors.Join(reader.Collect(t.Context(), &data), ids.Shutdown(t.Context())); err != nil || len(data.ScopeMetrics) != want {
+		if err := errors.Join(reader.Collect(t.Context(), &data),
+			ids.Shutdown(t.Context())); err != nil || len(data.ScopeMetrics) != want {
 			t.Errorf("%q: %d meters, want %d: %v", c.Store, len(data.ScopeMetrics), want, err)
 		}
 	}
@@ -591,22 +648,30 @@ func TestZeroValues(t *testing.T) {
 		new(sparx64.Cipher), new(sparx64.KeySizeError),
 		new(randflake.Codec), new(randflake.Generator), new(randflake.ID), new(randflake.Keyring),
 		new(idgen.Generator), new(traceid.Verifier), new(setup.IDs), new(setup.Config),
-		new(lease.Keeper), new(driver.Memory), new(driver.Block), new(driver.NodeRange), new(driver.Busy),
+		new(lease.Keeper), new(driver.Memory), new(driver.Block), new(driver.NodeRange),
+		new(driver.Busy),
 		new(lookup.Transport), new(lookup.Backend),
-		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan), new(clickhouse.Adoption),
+		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan),
+		new(clickhouse.Adoption),
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	argument := map[reflect.Type]func() any{
-		reflect.TypeFor[context.Context]():     func() any { return ctx },
-		reflect.TypeFor[*http.Request]():       func() any { return httptest.NewRequest("GET", server.URL+"/api/traces/1", http.NoBody) },
+		reflect.TypeFor[context.Context](): func() any { return ctx },
+		reflect.TypeFor[*http.Request](): func() any {
+			return httptest.NewRequest("GET",
+				server.URL+"/api/traces/1", http.NoBody)
+		},
 		reflect.TypeFor[http.ResponseWriter](): func() any { return httptest.NewRecorder() },
 		reflect.TypeFor[*sql.DB]():             func() any { return sql.OpenDB(noServer{}) },
-		reflect.TypeFor[[]byte]():              func() any { return make([]byte, sparx64.BlockSize) },
-		reflect.TypeFor[[]uint64]():            func() any { return make([]uint64, 1) },
-		reflect.TypeFor[[]randflake.ID]():      func() any { return make([]randflake.ID, 3) },
+		reflect.TypeFor[[]byte](): func() any {
+			return make([]byte,
+				sparx64.BlockSize)
+		},
+		reflect.TypeFor[[]uint64]():       func() any { return make([]uint64, 1) },
+		reflect.TypeFor[[]randflake.ID](): func() any { return make([]randflake.ID, 3) },
 	}
 	for _, v := range values {
 		typ := reflect.TypeOf(v)

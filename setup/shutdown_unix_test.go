@@ -14,14 +14,15 @@ import (
 	"github.com/traceflake/traceflake/setup"
 )
 
-// A directory that another process keeps locked, or whose disk does not answer, keeps a process from
-// ending for 5 s at most, and for 2 s if the context is over.
+// A directory that another process keeps locked, or whose disk does not answer, keeps a process
+// from ending for 5 s at most, and for 2 s if the context is over.
 func TestShutdownWithAHungDirectory(t *testing.T) {
 	quiet(t)
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	var all sync.WaitGroup
-	for what, hang := range map[string]func(t *testing.T, path string){"locked": lock, "frozen": freeze} {
+	for what, hang := range map[string]func(t *testing.T, path string){"locked": lock,
+		"frozen": freeze} {
 		for ctx, most := range map[context.Context]time.Duration{
 			t.Context(): 5 * time.Second, canceled: 2 * time.Second,
 		} {

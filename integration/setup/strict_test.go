@@ -195,7 +195,8 @@ func shutDown(t *testing.T, ends []ending) {
 			err := e.ids.Shutdown(e.ctx)
 			took := time.Since(began)
 			t.Logf("%s: %s of %s", e.name, took.Round(time.Millisecond), e.most)
-			if took > e.most+loaded || e.name == "waiting" && !errors.Is(err, context.DeadlineExceeded) {
+			if took > e.most+loaded || e.name == "waiting" &&
+				!errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Shutdown took %s, want at most %s: %v", e.name, took, e.most, err)
 			}
 		})

@@ -41,7 +41,8 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 }
 
 // acquire grants a block of one page. Errors: [lease.ErrNoFreeNode] if the page has none.
-func (s *store) acquire(ctx context.Context, c *config, number int, r lease.Request) (lease.Grant, error) {
+func (s *store) acquire(ctx context.Context, c *config, number int, r lease.Request) (lease.Grant,
+	error) {
 	e := s.editPage(c, number, r.Nonce)
 	for {
 		p, err := e.read(ctx)
@@ -124,7 +125,8 @@ func (s *store) search(ctx context.Context, c *config, r lease.Request, order []
 
 // readAll returns pages, in the same order. It does not read those whose data
 // was listed.
-func (s *store) readAll(ctx context.Context, c *config, numbers []int, listed map[string]Object) ([]*page, error) {
+func (s *store) readAll(ctx context.Context, c *config, numbers []int,
+	listed map[string]Object) ([]*page, error) {
 	return each(ctx, numbers, func(ctx context.Context, number int) (*page, error) {
 		if o := listed[pageName(number)]; o.Data != nil {
 			return parse(c, number, o)

@@ -34,8 +34,8 @@ func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	return blocks, nil
 }
 
-// Raise implements [lease.Admin]. It marks the store as incomplete, reads and writes every page, and
-// marks it as complete again. No client acquires a block in between, even if the raise is
+// Raise implements [lease.Admin]. It marks the store as incomplete, reads and writes every page,
+// and marks it as complete again. No client acquires a block in between, even if the raise is
 // interrupted, until it is repeated.
 func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "raise")
@@ -76,17 +76,18 @@ func (s *store) raise(ctx context.Context, until time.Time, movedHere bool) (tim
 }
 
 func (s *store) raisePages(ctx context.Context, c *config) error {
-	_, err := each(ctx, c.numbers(), func(ctx context.Context, number int) (none struct{}, _ error) {
-		for e := s.editPage(c, number, ""); ; {
-			p, err := e.read(ctx)
-			if err != nil || !p.raise(c.Raised) {
-				return none, err
+	_, err := each(ctx, c.numbers(),
+		func(ctx context.Context, number int) (none struct{}, _ error) {
+			for e := s.editPage(c, number, ""); ; {
+				p, err := e.read(ctx)
+				if err != nil || !p.raise(c.Raised) {
+					return none, err
+				}
+				if done, err := e.write(ctx, p); done || err != nil {
+					return none, err
+				}
 			}
-			if done, err := e.write(ctx, p); done || err != nil {
-				return none, err
-			}
-		}
-	})
+		})
 	return err
 }
 
@@ -105,9 +106,10 @@ func (p *page) raise(until time.Time) (raised bool) {
 // atOnce is how many requests a call makes at once.
 const atOnce = 32
 
-// each calls f for each page, several at once, and returns the results in the order of the pages, or
-// the first error, after which it makes no further calls.
-func each[T any](ctx context.Context, numbers []int, f func(ctx context.Context, number int) (T, error)) ([]T, error) {
+// each calls f for each page, several at once, and returns the results in the order of the pages,
+// or the first error, after which it makes no further calls.
+func each[T any](ctx context.Context, numbers []int,
+	f func(ctx context.Context, number int) (T, error)) ([]T, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup

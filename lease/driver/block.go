@@ -40,7 +40,8 @@ func NoneFree(blocks []Block, now time.Time) error {
 // The store must check whether some block already has the nonce.
 func (b Block) Acquire(r lease.Request) (Block, error) {
 	if !b.Free(r.Now) {
-		return b, fmt.Errorf("%w: node %d is granted until %s", lease.ErrNoFreeNode, b.Node, text(b.End))
+		return b, fmt.Errorf("%w: node %d is granted until %s", lease.ErrNoFreeNode, b.Node,
+			text(b.End))
 	}
 	b.Start = second(r.Now)
 	b.End = capEnd(b.Start.Add(r.TTL))
@@ -120,7 +121,8 @@ func (b Block) allows(g lease.Grant, nonce string) error {
 	case b.Nonce != g.Nonce:
 		return fmt.Errorf("%w: node %d has another nonce, or none", lease.ErrLost, b.Node)
 	case b.Version != g.Version:
-		return fmt.Errorf("%w: node %d has version %d, not %d", lease.ErrLost, b.Node, b.Version, g.Version)
+		return fmt.Errorf("%w: node %d has version %d, not %d", lease.ErrLost, b.Node, b.Version,
+			g.Version)
 	}
 	return nil
 }

@@ -18,7 +18,9 @@ func at(d time.Duration) time.Time { return testStart.Add(d) }
 
 // held is a block granted for [testStart, testStart+10s), at version 3.
 func heldBlock() (Block, lease.Grant) {
-	b := Block{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: testStart, End: at(10 * time.Second)}, Nonce: strings.Repeat("a", nonceLen), Version: 3, Owner: "web-1"}
+	b := Block{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: testStart,
+		End: at(10 * time.Second)}, Nonce: strings.Repeat("a", nonceLen), Version: 3,
+		Owner: "web-1"}
 	return b, lease.Grant(b)
 }
 
@@ -32,7 +34,9 @@ func TestBlockAcquire(t *testing.T) {
 		{-time.Hour, false}, {0, false}, {9999 * time.Millisecond, false},
 		{10 * time.Second, true}, {10500 * time.Millisecond, true}, {time.Hour, true},
 	} {
-		got, err := b.Acquire(lease.Request{Nonce: other, Now: at(tt.now), TTL: 3500 * time.Millisecond, Owner: "web-2"})
+		got, err := b.Acquire(
+			lease.Request{Nonce: other, Now: at(tt.now), TTL: 3500 * time.Millisecond,
+				Owner: "web-2"})
 		if !tt.free {
 			if !errors.Is(err, lease.ErrNoFreeNode) || got != b {
 				t.Errorf("at %s: %+v, %v; want it refused", tt.now, got, err)
@@ -40,19 +44,22 @@ func TestBlockAcquire(t *testing.T) {
 			continue
 		}
 		start := at(tt.now.Truncate(time.Second))
-		want := Block{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: start, End: start.Add(3 * time.Second)}, Nonce: other, Version: 4, Owner: "web-2"}
+		want := Block{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: start,
+			End: start.Add(3 * time.Second)}, Nonce: other, Version: 4, Owner: "web-2"}
 		if err != nil || got != want {
 			t.Errorf("at %s: %+v, %v; want %+v", tt.now, got, err, want)
 		}
 	}
 	last := time.Unix(randflake.EndOfLife-2, 0)
-	if got, err := (Block{Lease: randflake.Lease{Nodes: 8}}).Acquire(lease.Request{Nonce: other, Now: last, TTL: time.Hour}); err != nil || got.End.Unix() != randflake.EndOfLife {
+	if got, err := (Block{Lease: randflake.Lease{Nodes: 8}}).Acquire(
+		lease.Request{Nonce: other, Now: last, TTL: time.Hour}); err != nil ||
+		got.End.Unix() != randflake.EndOfLife {
 		t.Errorf("at the end of life: %+v, %v", got, err)
 	}
 }
 
-// Every write changes version and nonce, even if the end stays the same: or two clients that hold one
-// grant would both be told yes.
+// Every write changes version and nonce, even if the end stays the same: or two clients that hold
+// one grant would both be told yes.
 func TestBlockEnds(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	b, g := heldBlock()
@@ -62,16 +69,20 @@ func TestBlockEnds(t *testing.T) {
 		ends         map[time.Duration]time.Duration // by the time that the rule is given
 	}{
 		"renew": {
-			func(end time.Time) (Block, error) { return b.Renew(g, renewal(fresh, end)) }, fresh, b.Owner,
-			map[time.Duration]time.Duration{20 * s: 20 * s, 20999 * ms: 20 * s, 10 * s: 10 * s, 10900 * ms: 10 * s, -time.Hour: 10 * s},
+			func(end time.Time) (Block, error) { return b.Renew(g, renewal(fresh, end)) }, fresh,
+			b.Owner,
+			map[time.Duration]time.Duration{20 * s: 20 * s, 20999 * ms: 20 * s, 10 * s: 10 * s,
+				10900 * ms: 10 * s, -time.Hour: 10 * s},
 		},
 		"release": {
 			func(unused time.Time) (Block, error) { return b.Release(g, fresh, unused) }, fresh, "",
-			map[time.Duration]time.Duration{-time.Hour: 0, 0: 0, 4 * s: 4 * s, 4001 * ms: 5 * s, 10 * s: 10 * s, time.Hour: 10 * s},
+			map[time.Duration]time.Duration{-time.Hour: 0, 0: 0, 4 * s: 4 * s, 4001 * ms: 5 * s,
+				10 * s: 10 * s, time.Hour: 10 * s},
 		},
 		"raise": {
 			func(until time.Time) (Block, error) { return b.Raise(until), nil }, "", "",
-			map[time.Duration]time.Duration{0: 10 * s, 10 * s: 10 * s, 10001 * ms: 11 * s, time.Hour: time.Hour},
+			map[time.Duration]time.Duration{0: 10 * s, 10 * s: 10 * s, 10001 * ms: 11 * s,
+				time.Hour: time.Hour},
 		},
 	} {
 		for given, end := range tt.ends {
@@ -83,7 +94,8 @@ func TestBlockEnds(t *testing.T) {
 		}
 	}
 	raised := b.Raise(at(time.Minute))
-	if again, later := raised.Raise(at(time.Second)), raised.Raise(at(time.Hour)); again != raised || later.End != at(time.Hour) {
+	if again, later := raised.Raise(at(time.Second)), raised.Raise(
+		at(time.Hour)); again != raised || later.End != at(time.Hour) {
 		t.Errorf("raised again: %+v and %+v", again, later)
 	}
 }
@@ -94,20 +106,30 @@ func TestBlockRefuses(t *testing.T) {
 		change func(g *lease.Grant, nonce *string)
 		want   error
 	}{
-		"nonce":             {func(g *lease.Grant, _ *string) { g.Nonce = strings.Repeat("b", nonceLen) }, lease.ErrLost},
-		"older version":     {func(g *lease.Grant, _ *string) { g.Version-- }, lease.ErrLost},
-		"newer version":     {func(g *lease.Grant, _ *string) { g.Version++ }, lease.ErrLost},
-		"no nonce":          {func(g *lease.Grant, _ *string) { g.Nonce = "" }, lease.ErrInvalidRequest},
-		"node":              {func(g *lease.Grant, _ *string) { g.Node = 16 }, lease.ErrInvalidRequest},
-		"nodes":             {func(g *lease.Grant, _ *string) { g.Nodes = 16 }, lease.ErrInvalidRequest},
-		"no new nonce":      {func(_ *lease.Grant, next *string) { *next = "" }, lease.ErrInvalidRequest},
-		"the grant's nonce": {func(g *lease.Grant, next *string) { *next = g.Nonce }, lease.ErrInvalidRequest},
-		"a short nonce":     {func(_ *lease.Grant, next *string) { *next = fresh[1:] }, lease.ErrInvalidRequest},
+		"nonce": {func(g *lease.Grant,
+			_ *string) {
+			g.Nonce = strings.Repeat("b", nonceLen)
+		}, lease.ErrLost},
+		"older version": {func(g *lease.Grant, _ *string) { g.Version-- }, lease.ErrLost},
+		"newer version": {func(g *lease.Grant, _ *string) { g.Version++ }, lease.ErrLost},
+		"no nonce": {func(g *lease.Grant, _ *string) { g.Nonce = "" },
+			lease.ErrInvalidRequest},
+		"node": {func(g *lease.Grant, _ *string) { g.Node = 16 },
+			lease.ErrInvalidRequest},
+		"nodes": {func(g *lease.Grant, _ *string) { g.Nodes = 16 },
+			lease.ErrInvalidRequest},
+		"no new nonce": {func(_ *lease.Grant, next *string) { *next = "" },
+			lease.ErrInvalidRequest},
+		"the grant's nonce": {func(g *lease.Grant, next *string) { *next = g.Nonce },
+			lease.ErrInvalidRequest},
+		"a short nonce": {func(_ *lease.Grant, next *string) { *next = fresh[1:] },
+			lease.ErrInvalidRequest},
 	} {
 		b, g := heldBlock()
 		next := fresh
 		tt.change(&g, &next)
-		if got, err := b.Renew(g, renewal(next, at(time.Hour))); !errors.Is(err, tt.want) || got != b {
+		if got, err := b.Renew(g, renewal(next, at(time.Hour))); !errors.Is(err, tt.want) ||
+			got != b {
 			t.Errorf("%s: Renew gives %+v, %v; want %v", name, got, err, tt.want)
 		}
 		if got, err := b.Release(g, next, at(0)); !errors.Is(err, tt.want) || got != b {
@@ -122,19 +144,29 @@ func TestCheckRequest(t *testing.T) {
 		change func(*lease.Request)
 		want   error
 	}{
-		"good":             {func(*lease.Request) {}, nil},
-		"short nonce":      {func(r *lease.Request) { r.Nonce = r.Nonce[1:] }, lease.ErrInvalidRequest},
-		"upper-case nonce": {func(r *lease.Request) { r.Nonce = "A" + r.Nonce[1:] }, lease.ErrInvalidRequest},
-		"no hex digit":     {func(r *lease.Request) { r.Nonce = r.Nonce[1:] + "g" }, lease.ErrInvalidRequest},
-		"none in between":  {func(r *lease.Request) { r.Nonce = r.Nonce[:8] + "-" + r.Nonce[9:] }, lease.ErrInvalidRequest},
-		"long owner":       {func(r *lease.Request) { r.Owner = strings.Repeat("a", 129) }, lease.ErrInvalidRequest},
-		"control owner":    {func(r *lease.Request) { r.Owner = "a\x1b[2J" }, lease.ErrInvalidRequest},
-		"no TTL":           {func(r *lease.Request) { r.TTL = 0 }, lease.ErrInvalidRequest},
-		"two days":         {func(r *lease.Request) { r.TTL = 48 * time.Hour }, lease.ErrInvalidRequest},
-		"1970":             {func(r *lease.Request) { r.Now = time.Unix(0, 0) }, randflake.ErrBeforeEpoch},
-		"2060":             {func(r *lease.Request) { r.Now = time.Unix(randflake.EndOfLife, 0) }, randflake.ErrEndOfLife},
-		"a minute ahead":   {func(r *lease.Request) { r.Now = at(lease.MaxClockAhead) }, nil},
-		"further ahead":    {func(r *lease.Request) { r.Now = at(lease.MaxClockAhead + 1) }, lease.ErrClockAhead},
+		"good": {func(*lease.Request) {}, nil},
+		"short nonce": {func(r *lease.Request) { r.Nonce = r.Nonce[1:] },
+			lease.ErrInvalidRequest},
+		"upper-case nonce": {func(r *lease.Request) { r.Nonce = "A" + r.Nonce[1:] },
+			lease.ErrInvalidRequest},
+		"no hex digit": {func(r *lease.Request) { r.Nonce = r.Nonce[1:] + "g" },
+			lease.ErrInvalidRequest},
+		"none in between": {func(r *lease.Request) { r.Nonce = r.Nonce[:8] + "-" + r.Nonce[9:] },
+			lease.ErrInvalidRequest},
+		"long owner": {func(r *lease.Request) { r.Owner = strings.Repeat("a", 129) },
+			lease.ErrInvalidRequest},
+		"control owner": {func(r *lease.Request) { r.Owner = "a\x1b[2J" },
+			lease.ErrInvalidRequest},
+		"no TTL": {func(r *lease.Request) { r.TTL = 0 }, lease.ErrInvalidRequest},
+		"two days": {func(r *lease.Request) { r.TTL = 48 * time.Hour },
+			lease.ErrInvalidRequest},
+		"1970": {func(r *lease.Request) { r.Now = time.Unix(0, 0) },
+			randflake.ErrBeforeEpoch},
+		"2060": {func(r *lease.Request) { r.Now = time.Unix(randflake.EndOfLife, 0) },
+			randflake.ErrEndOfLife},
+		"a minute ahead": {func(r *lease.Request) { r.Now = at(lease.MaxClockAhead) }, nil},
+		"further ahead": {func(r *lease.Request) { r.Now = at(lease.MaxClockAhead + 1) },
+			lease.ErrClockAhead},
 		"an hour too late": {func(r *lease.Request) { r.Now = at(-time.Hour) }, nil},
 	} {
 		r := good
@@ -154,12 +186,16 @@ func TestNodeRange(t *testing.T) {
 		r    NodeRange
 		good bool
 	}{
-		{AllNodes, true}, {NodeRange{0, 1 << 17, 1 << 17}, true}, {NodeRange{131071, 1, 1}, true}, {NodeRange{24, 16, 8}, true},
-		{NodeRange{}, false}, {NodeRange{0, 8, 0}, false}, {NodeRange{0, 9, 3}, false}, {NodeRange{0, 1 << 18, 1 << 18}, false},
-		{NodeRange{4, 8, 8}, false}, {NodeRange{0, 12, 8}, false}, {NodeRange{131072, 8, 8}, false}, {NodeRange{131064, 16, 8}, false},
+		{AllNodes, true}, {NodeRange{0, 1 << 17, 1 << 17}, true}, {NodeRange{131071, 1, 1}, true},
+		{NodeRange{24, 16, 8}, true},
+		{NodeRange{}, false}, {NodeRange{0, 8, 0}, false}, {NodeRange{0, 9, 3}, false},
+		{NodeRange{0, 1 << 18, 1 << 18}, false},
+		{NodeRange{4, 8, 8}, false}, {NodeRange{0, 12, 8}, false}, {NodeRange{131072, 8, 8}, false},
+		{NodeRange{131064, 16, 8}, false},
 		{NodeRange{8, 1<<32 - 8, 8}, false},
 	} {
-		if err := tt.r.Check(); (err == nil) != tt.good || err != nil && !errors.Is(err, lease.ErrInvalidRequest) {
+		if err := tt.r.Check(); (err == nil) != tt.good || err != nil &&
+			!errors.Is(err, lease.ErrInvalidRequest) {
 			t.Errorf("%+v: %v", tt.r, err)
 		}
 	}
@@ -187,10 +223,12 @@ func TestNoneFree(t *testing.T) {
 	over := held.Raise(at(10 * time.Second))
 	over.End = at(-time.Minute) // raised, long ago
 	full := NoneFree([]Block{held, over, held}, testStart)
-	if !errors.Is(full, lease.ErrNoFreeNode) || errors.Is(full, lease.ErrRaised) || !strings.Contains(full.Error(), "all 3 are granted") {
+	if !errors.Is(full, lease.ErrNoFreeNode) || errors.Is(full, lease.ErrRaised) ||
+		!strings.Contains(full.Error(), "all 3 are granted") {
 		t.Errorf("full: %v", full)
 	}
-	raised := NoneFree([]Block{held, held.Raise(at(2 * time.Hour)), over.Raise(at(30 * time.Minute))}, testStart)
+	raised := NoneFree(
+		[]Block{held, held.Raise(at(2 * time.Hour)), over.Raise(at(30 * time.Minute))}, testStart)
 	if !errors.Is(raised, lease.ErrNoFreeNode) || !errors.Is(raised, lease.ErrRaised) ||
 		!strings.Contains(raised.Error(), "grants nothing before "+text(at(30*time.Minute))) {
 		t.Errorf("raised: %v", raised)
@@ -200,7 +238,8 @@ func TestNoneFree(t *testing.T) {
 func TestCheckRaise(t *testing.T) {
 	epoch, end := time.Unix(randflake.Epoch, 0), time.Unix(randflake.EndOfLife, 0)
 	for until, want := range map[time.Time]error{
-		epoch.Add(-1): randflake.ErrBeforeEpoch, epoch: nil, end.Add(-time.Second + 1): nil, end: nil, end.Add(1): randflake.ErrEndOfLife,
+		epoch.Add(-1): randflake.ErrBeforeEpoch, epoch: nil, end.Add(-time.Second + 1): nil,
+		end: nil, end.Add(1): randflake.ErrEndOfLife,
 	} {
 		if err := CheckRaise(until); !errors.Is(err, want) {
 			t.Errorf("to %v: %v, want %v", until, err, want)
@@ -209,16 +248,21 @@ func TestCheckRaise(t *testing.T) {
 }
 
 func TestDescriptions(t *testing.T) {
-	d, err := NewDescription(lease.Description{Created: testStart.Add(time.Millisecond), Raised: testStart.Add(time.Millisecond)})
-	if err != nil || RangeOf(d) != AllNodes || d.LongestTTL != lease.DefaultTTL || !d.Created.Equal(testStart) || !d.Raised.Equal(at(time.Second)) {
+	d, err := NewDescription(
+		lease.Description{Created: testStart.Add(time.Millisecond),
+			Raised: testStart.Add(time.Millisecond)})
+	if err != nil || RangeOf(d) != AllNodes || d.LongestTTL != lease.DefaultTTL ||
+		!d.Created.Equal(testStart) || !d.Raised.Equal(at(time.Second)) {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	if other, err := NewDescription(lease.Description{}); err != nil || other.ID == d.ID {
 		t.Errorf("IDs %q and %q, %v", d.ID, other.ID, err)
 	}
 	for name, d := range map[string]lease.Description{
-		"nodes without a number": {First: 8}, "half a block": {Nodes: 4}, "an ID": {ID: "orders"}, "a TTL": {LongestTTL: 1500 * time.Millisecond},
-		"a secret": {Secrets: []string{"0123456789abcdef", "hunter2"}}, "a raise": {Raised: time.Unix(randflake.EndOfLife+1, 0)},
+		"nodes without a number": {First: 8}, "half a block": {Nodes: 4}, "an ID": {ID: "orders"},
+		"a TTL":    {LongestTTL: 1500 * time.Millisecond},
+		"a secret": {Secrets: []string{"0123456789abcdef", "hunter2"}},
+		"a raise":  {Raised: time.Unix(randflake.EndOfLife+1, 0)},
 	} {
 		if _, err := NewDescription(d); !errors.Is(err, lease.ErrInvalidRequest) {
 			t.Errorf("%s: %v", name, err)
@@ -231,19 +275,23 @@ func TestRaiseTo(t *testing.T) {
 		{0, time.Hour, time.Hour},
 		{0, time.Hour + 1, time.Hour + time.Second},
 		{lease.MaxClockAhead + 1, time.Hour, lease.MaxClockAhead + 1}, // it lasts
-		{lease.MaxClockAhead, time.Hour, time.Hour},                   // a client that is ahead may have a later grant
+		// a client that is ahead may have a later grant
+		{lease.MaxClockAhead, time.Hour, time.Hour},
 		{2 * time.Hour, time.Hour, 2 * time.Hour},
 		{-time.Hour, time.Hour, time.Hour},
 	} {
 		d := lease.Description{Raised: at(tt.raised)}
 		if got := RaiseTo(d, at(tt.until), testStart); !got.Equal(at(tt.want)) {
-			t.Errorf("raised to %s, and now to %s: %s, want %s", tt.raised, tt.until, got.Sub(testStart), tt.want)
+			t.Errorf("raised to %s, and now to %s: %s, want %s", tt.raised, tt.until,
+				got.Sub(testStart), tt.want)
 		}
 	}
-	if got := AfterLeases(testStart.Add(1), lease.MaxTTL); got != at(lease.MaxTTL+Margin+time.Second) {
+	if got := AfterLeases(testStart.Add(1), lease.MaxTTL); got != at(lease.MaxTTL+Margin+
+		time.Second) {
 		t.Errorf("every lease is over at %s", got)
 	}
-	if got := AfterLeases(time.Unix(randflake.EndOfLife, 0), time.Hour); got.Unix() != randflake.EndOfLife {
+	if got := AfterLeases(time.Unix(randflake.EndOfLife, 0),
+		time.Hour); got.Unix() != randflake.EndOfLife {
 		t.Errorf("every lease is over at %s", got)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Busy is the error of a request that an overloaded [Objects] refused without doing anything. The store
-// makes the request again.
+// Busy is the error of a request that an overloaded [Objects] refused without doing anything. The
+// store makes the request again.
 type Busy struct {
 	Err error
 	// After is when the server wants to be asked again, at the earliest.
@@ -36,9 +36,12 @@ func (w waiter) Read(ctx context.Context, name string) (Object, error) {
 	return again(ctx, func() (Object, error) { return w.Objects.Read(ctx, name) })
 }
 
-func (w waiter) Write(ctx context.Context, name string, data []byte, version string) (Object, error) {
-	o, err := again(ctx, func() (Object, error) { return w.Objects.Write(ctx, name, data, version) })
-	if err == nil && (o.Version == "" || o.Version == version || o.Data != nil && !bytes.Equal(o.Data, data)) {
+func (w waiter) Write(ctx context.Context, name string, data []byte, version string) (Object,
+	error) {
+	o, err := again(ctx,
+		func() (Object, error) { return w.Objects.Write(ctx, name, data, version) })
+	if err == nil &&
+		(o.Version == "" || o.Version == version || o.Data != nil && !bytes.Equal(o.Data, data)) {
 		err = fmt.Errorf("%s: %w", name, ErrAltered)
 	}
 	return o, err
@@ -57,7 +60,8 @@ func again[T any](ctx context.Context, request func() (T, error)) (answer T, err
 		}
 		wait := max(rand.N(min(minBusy<<try, maxBusy)), busy.After+rand.N(busy.After/2+1))
 		if over := sleep(ctx, wait); over != nil {
-			return answer, fmt.Errorf("%w; retry in %s: %w", err, wait.Round(time.Millisecond), over)
+			return answer,
+				fmt.Errorf("%w; retry in %s: %w", err, wait.Round(time.Millisecond), over)
 		}
 	}
 }

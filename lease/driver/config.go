@@ -152,11 +152,16 @@ func parseConfig(o Object) (*config, error) {
 	if _, err := open(configName, o.Data, c); err != nil {
 		return c, err
 	}
-	if err := CheckDescription(c.Description); err != nil || c.BlocksPerPage < 1 || c.BlocksPerPage > randflake.MaxNode+1 {
-		return &config{}, fmt.Errorf("%w: %s: %d blocks on a page, %w", ErrEdited, configName, c.BlocksPerPage, err)
+	if err := CheckDescription(c.Description); err != nil || c.BlocksPerPage < 1 ||
+		c.BlocksPerPage > randflake.MaxNode+1 {
+		return &config{},
+			fmt.Errorf("%w: %s: %d blocks on a page, %w", ErrEdited, configName, c.BlocksPerPage,
+				err)
 	}
 	if !c.Complete {
-		return c, fmt.Errorf("%w; the creation of the store %s was interrupted: run the same command again", lease.ErrNoStore, c.ID)
+		return c, fmt.Errorf(
+			"%w; the creation of the store %s was interrupted: run the same command again",
+			lease.ErrNoStore, c.ID)
 	}
 	return c, nil
 }
@@ -194,7 +199,8 @@ func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 		c, err := parseConfig(o)
 		switch {
 		case c.ID != "" && c.ID != d.ID:
-			return fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.ID, c.Created.Format(time.RFC3339))
+			return fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.ID,
+				c.Created.Format(time.RFC3339))
 		case err == nil: // it exists
 			return errors.Join(c.here(o.Place), s.whole(ctx, c))
 		case !errors.Is(err, lease.ErrNoStore): // it is damaged
@@ -203,7 +209,8 @@ func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 			c.Complete, c.Place = true, o.Place
 			err = s.createPages(ctx, c)
 		case begun:
-			err = fmt.Errorf("%w: the server acknowledged the object %q, which is not there", lease.ErrMisconfigured, configName)
+			err = fmt.Errorf("%w: the server acknowledged the object %q, which is not there",
+				lease.ErrMisconfigured, configName)
 		default:
 			c = &config{Format: format, Description: d, BlocksPerPage: s.layout.BlocksPerPage}
 			err = s.mayBegin(ctx, stray)
@@ -220,7 +227,8 @@ func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 // mayBegin refuses to create a store where pages of another one are, or on a server that is unfit.
 func (s *store) mayBegin(ctx context.Context, stray string) error {
 	if stray != "" {
-		return fmt.Errorf("%w: its pages are here, such as %s, but the object %q is gone: put it back, or create a new store elsewhere",
+		return fmt.Errorf("%w: its pages are here, such as %s, but the object %q is gone: put it "+
+			"back, or create a new store elsewhere",
 			lease.ErrExists, stray, configName)
 	}
 	if s.layout.Probe {
@@ -244,7 +252,8 @@ func (s *store) whole(ctx context.Context, c *config) error {
 func (s *store) stray(ctx context.Context) (string, error) {
 	listed, err := s.objects.List(ctx)
 	names := slices.Sorted(maps.Keys(listed))
-	if i, _ := slices.BinarySearch(names, pagePrefix); i < len(names) && strings.HasPrefix(names[i], pagePrefix) {
+	if i, _ := slices.BinarySearch(names, pagePrefix); i < len(names) &&
+		strings.HasPrefix(names[i], pagePrefix) {
 		return names[i], err
 	}
 	return "", err
@@ -252,7 +261,8 @@ func (s *store) stray(ctx context.Context) (string, error) {
 
 func (s *store) createPages(ctx context.Context, c *config) error {
 	_, err := each(ctx, c.numbers(), func(ctx context.Context, number int) (o Object, err error) {
-		p := &page{pageHeader: pageHeader{Format: format, Store: c.ID, Number: number}, nodes: c.blocks(number)}
+		p := &page{pageHeader: pageHeader{Format: format, Store: c.ID, Number: number},
+			nodes: c.blocks(number)}
 		if !c.Raised.IsZero() {
 			p.raise(c.Raised)
 		}

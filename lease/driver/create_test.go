@@ -23,7 +23,8 @@ func other() lease.Description {
 	return d
 }
 
-// A creation that is interrupted at any request is finished by the same command, and by nothing else.
+// A creation that is interrupted at any request is finished by the same command, and by nothing
+// else.
 func TestInterruptedCreate(t *testing.T) {
 	for _, made := range []bool{false, true} {
 		for at := 0; ; at++ {
@@ -44,17 +45,21 @@ func TestInterruptedCreate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			begun, complete := config.Version != "", strings.Contains(config.Version, `"Complete":true`)
-			for call, err := range everyCall(t, client(server, 2), lease.Grant{Nonce: lease.NewNonce()}) {
+			begun, complete := config.Version != "",
+				strings.Contains(config.Version, `"Complete":true`)
+			for call, err := range everyCall(t, client(server, 2),
+				lease.Grant{Nonce: lease.NewNonce()}) {
 				if !complete {
 					wantErr(t, call, err, lease.ErrNoStore)
 				}
 			}
-			if d, err := client(server, 2).Describe(t.Context()); (d.ID == storeID) != begun || !complete && !errors.Is(err, lease.ErrNoStore) {
+			if d, err := client(server, 2).Describe(t.Context()); (d.ID == storeID) != begun ||
+				!complete && !errors.Is(err, lease.ErrNoStore) {
 				t.Errorf("describe: %+v, %v", d, err)
 			}
 			if begun {
-				wantErr(t, "create another", client(server, 2).Create(t.Context(), other()), lease.ErrExists)
+				wantErr(t, "create another", client(server, 2).Create(t.Context(), other()),
+					lease.ErrExists)
 			}
 			for range 2 {
 				if err := client(server, 2).Create(t.Context(), describe(few(8))); err != nil {
@@ -91,11 +96,14 @@ func TestCreateMeetsCreate(t *testing.T) {
 			}}), 2).Create(t.Context(), describe(few(8)))
 			if met = n > at; met && d.ID == storeID && (first != nil || second != nil) {
 				t.Errorf("request %d: %v and %v, want both to succeed", at, first, second)
-			} else if failed := cmp.Or(first, second); met && d.ID != storeID && (first != nil && second != nil || !errors.Is(failed, lease.ErrExists)) {
-				t.Errorf("request %d: %v and %v, want one of them to succeed, and %v", at, first, second, lease.ErrExists)
+			} else if failed := cmp.Or(first, second); met && d.ID != storeID &&
+				(first != nil && second != nil || !errors.Is(failed, lease.ErrExists)) {
+				t.Errorf("request %d: %v and %v, want one of them to succeed, and %v", at, first,
+					second, lease.ErrExists)
 			}
 			if granted.Nonce != "" {
-				if got, err := client(server, 2).Get(t.Context(), granted.Node); err != nil || got != granted {
+				if got, err := client(server, 2).Get(t.Context(), granted.Node); err != nil ||
+					got != granted {
 					t.Errorf("request %d: the grant %+v is now %+v, %v", at, granted, got, err)
 				}
 			}
@@ -139,8 +147,8 @@ func TestRaiseMeetsRaise(t *testing.T) {
 	}
 }
 
-// After a raise that was interrupted at any request, nobody is granted a block until it is repeated,
-// neither a new process nor one that knows the store. Leases that are held go on.
+// After a raise that was interrupted at any request, nobody is granted a block until it is
+// repeated, neither a new process nor one that knows the store. Leases that are held go on.
 func TestInterruptedRaise(t *testing.T) {
 	for at := 0; ; at++ {
 		server, n := new(counted), 0
@@ -168,11 +176,13 @@ func TestInterruptedRaise(t *testing.T) {
 			_, err = s.Acquire(t.Context(), request(until.Add(time.Minute)))
 			wantErr(t, "acquire by a new process", err, lease.ErrRaising)
 		}
-		if got, err := client(server, 2).Raise(t.Context(), until); err != nil || !got.Equal(until) {
+		if got, err := client(server, 2).Raise(t.Context(), until); err != nil ||
+			!got.Equal(until) {
 			t.Fatalf("request %d: repeated: %s, %v", at, got, err)
 		}
 		blocks, err := known.List(t.Context())
-		lower := slices.ContainsFunc(blocks, func(b lease.Grant) bool { return b.End.Before(until) })
+		lower := slices.ContainsFunc(blocks,
+			func(b lease.Grant) bool { return b.End.Before(until) })
 		if err != nil || len(blocks) != 8 || lower {
 			t.Errorf("request %d: %+v, %v; want 8 blocks, raised to %s", at, blocks, err, until)
 		}
@@ -180,8 +190,8 @@ func TestInterruptedRaise(t *testing.T) {
 	}
 }
 
-// A process that has only looked at a store takes the one that an operator puts in its place. Once it
-// has used one, it refuses another.
+// A process that has only looked at a store takes the one that an operator puts in its place. Once
+// it has used one, it refuses another.
 func TestReplacedBeforeUse(t *testing.T) {
 	server := new(counted)
 	s := open(server, 2, few(8))
@@ -203,19 +213,22 @@ func TestReplacedBeforeUse(t *testing.T) {
 	wantErr(t, "describe", err, lease.ErrReplaced)
 }
 
-// A raise is repeated only while nothing can have been granted after it: not even to a client that is as
-// far ahead as the server's clock allows, which sends whole seconds.
+// A raise is repeated only while nothing can have been granted after it: not even to a client that
+// is as far ahead as the server's clock allows, which sends whole seconds.
 func TestRaiseIsOver(t *testing.T) {
 	for left, over := range map[time.Duration]bool{
-		30 * time.Second: true, lease.MaxClockAhead + 100*time.Millisecond: true, lease.MaxClockAhead + 2*time.Second: false,
+		30 * time.Second: true, lease.MaxClockAhead + 100*time.Millisecond: true,
+		lease.MaxClockAhead + 2*time.Second: false,
 	} {
 		now := t0
-		s := open(&counted{Memory: driver.Memory{Clock: func() time.Time { return now }}}, 2, few(2))
+		s := open(&counted{Memory: driver.Memory{Clock: func() time.Time { return now }}}, 2,
+			few(2))
 		until, err := s.Raise(t.Context(), t0.Add(time.Hour))
 		now = until.Add(-left)
 		again, failed := s.Raise(t.Context(), now.Add(2*time.Hour))
 		if err = errors.Join(err, failed); err != nil || over != again.After(until) {
-			t.Errorf("%s before %s, to which the store was raised, it is raised to %s, %v", left, until, again, err)
+			t.Errorf("%s before %s, to which the store was raised, it is raised to %s, %v", left,
+				until, again, err)
 		}
 	}
 }
@@ -246,8 +259,10 @@ func TestLostObjects(t *testing.T) {
 			for call, err := range everyCall(t, client(server, 2), g) {
 				says(call, err, lease.ErrNoStore)
 			}
-			says("create", client(server, 2).Create(t.Context(), other()), lease.ErrExists, `the object "config" is gone: put it back`)
-			says("create again", client(server, 2).Create(t.Context(), describe(few(8))), lease.ErrExists, "put it back")
+			says("create", client(server, 2).Create(t.Context(), other()), lease.ErrExists,
+				`the object "config" is gone: put it back`)
+			says("create again", client(server, 2).Create(t.Context(), describe(few(8))),
+				lease.ErrExists, "put it back")
 			_, err := old.Raise(t.Context(), t0)
 			says("raise", err, lease.ErrReplaced, `"config" is gone`)
 			says("add secret", old.AddSecret(t.Context(), "0123456789abcdef"), lease.ErrReplaced)
@@ -256,7 +271,8 @@ func TestLostObjects(t *testing.T) {
 	t.Run("one page", func(t *testing.T) {
 		old, _ := lose("page-0002")
 		wantWrites(t, "create again", server, 0, func() {
-			says("create again", old.Create(t.Context(), describe(few(8))), lease.ErrReplaced, "page-0002", "put it back")
+			says("create again", old.Create(t.Context(), describe(few(8))), lease.ErrReplaced,
+				"page-0002", "put it back")
 		})
 		_, err := old.Get(t.Context(), 2*2*8)
 		says("get", err, lease.ErrReplaced, "page-0002", "put it back")
@@ -282,7 +298,8 @@ func TestOthersAlwaysWriteFirst(t *testing.T) {
 		s := client(oneAtATime(writes(server, func(m *message, do func() answer) answer {
 			if n++; m.version != "" {
 				o, _ := server.Read(m.ctx, m.name)
-				o.Data = driver.Sealed(written.ReplaceAll(o.Data, fmt.Appendf(nil, `"Writes":%d`, 100+n)))
+				o.Data = driver.Sealed(
+					written.ReplaceAll(o.Data, fmt.Appendf(nil, `"Writes":%d`, 100+n)))
 				_, _ = server.Write(m.ctx, m.name, o.Data, o.Version)
 			}
 			return do()
@@ -292,11 +309,17 @@ func TestOthersAlwaysWriteFirst(t *testing.T) {
 			writes int
 			call   func() error
 		}{
-			{"config", 1 + 50 + 50, func() error { return s.Create(t.Context(), describe(few(2))) }}, // 50 pages, which are there
-			{"page-0000", 50, func() error { _, err := s.Acquire(t.Context(), request(t0)); return err }},
+			// 50 pages, which are there
+			{"config", 1 + 50 + 50,
+				func() error { return s.Create(t.Context(), describe(few(2))) }},
+			{"page-0000", 50,
+				func() error { _, err := s.Acquire(t.Context(), request(t0)); return err }},
 		} {
 			n = 0
-			if err := c.call(); err == nil || !strings.Contains(err.Error(), c.object+": another client wrote it first in each of 50 attempts") || n != c.writes {
+			if err := c.call(); err == nil ||
+				!strings.Contains(err.Error(),
+					c.object+": another client wrote it first in each of 50 attempts") ||
+				n != c.writes {
 				t.Errorf("%v after %d writes, want an error after %d", err, n, c.writes)
 			}
 			if c.object == "config" { // another operator finishes it
@@ -311,23 +334,33 @@ func TestOthersAlwaysWriteFirst(t *testing.T) {
 // What a server says that it stored is compared with what was sent.
 func TestOtherAnswers(t *testing.T) {
 	for name, o := range map[string]func(m *message) driver.Object{
-		"the old data":    func(m *message) driver.Object { return driver.Object{Version: "next", Data: []byte(m.version)} }, // as a webhook may keep it
-		"the old version": func(m *message) driver.Object { return driver.Object{Version: m.version} },
-		"no object":       func(*message) driver.Object { return driver.Object{} },
+		// as a webhook may keep it
+		"the old data": func(m *message) driver.Object {
+			return driver.Object{Version: "next",
+				Data: []byte(m.version)}
+		},
+		"the old version": func(
+			m *message) driver.Object {
+			return driver.Object{Version: m.version}
+		},
+		"no object": func(*message) driver.Object { return driver.Object{} },
 	} {
 		server := &counted{}
 		open(server, 2, few(2))
-		s := client(writes(server, func(m *message, _ func() answer) answer { return answer{object: o(m)} }), 2)
+		s := client(
+			writes(server,
+				func(m *message, _ func() answer) answer { return answer{object: o(m)} }), 2)
 		_, err := s.Acquire(t.Context(), request(t0))
 		wantErr(t, name, err, driver.ErrAltered)
 		wantUnknown(t, name, err)
 	}
-	wantErr(t, "create with a probe", probed(t.Context(), writes(&counted{}, func(m *message, do func() answer) answer {
-		m.data = bytes.ToUpper(m.data)
-		a := do()
-		a.object.Data = m.data
-		return a
-	})), driver.ErrAltered)
+	wantErr(t, "create with a probe",
+		probed(t.Context(), writes(&counted{}, func(m *message, do func() answer) answer {
+			m.data = bytes.ToUpper(m.data)
+			a := do()
+			a.object.Data = m.data
+			return a
+		})), driver.ErrAltered)
 	// One that says nothing, and stores nothing, is found out by Create.
 	swallows := client(writes(&counted{}, func(*message, func() answer) answer {
 		return answer{object: driver.Object{Version: "next"}}
@@ -336,10 +369,13 @@ func TestOtherAnswers(t *testing.T) {
 }
 
 func TestLayout(t *testing.T) {
-	for perPage, good := range map[uint32]bool{0: false, 1: true, 1 << 17: true, 1<<17 + 1: false, 1<<32 - 1: false} {
+	for perPage, good := range map[uint32]bool{0: false, 1: true, 1 << 17: true, 1<<17 + 1: false,
+		1<<32 - 1: false} {
 		_, err := driver.New(&counted{}, driver.Layout{Name: "teststore", BlocksPerPage: perPage})
 		if good {
-			mustAcquire(t, open(&counted{}, perPage, driver.NodeRange{Nodes: 1 << 17, BlockSize: 1 << 12}), request(t0))
+			mustAcquire(t,
+				open(&counted{}, perPage, driver.NodeRange{Nodes: 1 << 17, BlockSize: 1 << 12}),
+				request(t0))
 		} else {
 			wantErr(t, fmt.Sprint(perPage, " blocks on a page"), err, lease.ErrInvalidRequest)
 		}

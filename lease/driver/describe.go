@@ -15,8 +15,8 @@ import (
 const Margin = lease.MaxClockAhead + 2*time.Minute
 
 // NewDescription fills in what d lacks: a new ID, every node, blocks of
-// [DefaultBlockSize] and [lease.DefaultTTL]. It truncates Created to a whole second, and rounds Raised
-// up. The error wraps [lease.ErrInvalidRequest].
+// [DefaultBlockSize] and [lease.DefaultTTL]. It truncates Created to a whole second, and rounds
+// Raised up. The error wraps [lease.ErrInvalidRequest].
 func NewDescription(d lease.Description) (lease.Description, error) {
 	d.ID = cmp.Or(d.ID, lease.NewNonce())
 	d.BlockSize = cmp.Or(d.BlockSize, DefaultBlockSize)
@@ -51,7 +51,8 @@ func CheckDescription(d lease.Description) error {
 			return fmt.Errorf("%w: %w", lease.ErrInvalidRequest, err)
 		}
 		if d.Raised.Nanosecond() > 0 {
-			return fmt.Errorf("%w: raised to %s, want a whole second", lease.ErrInvalidRequest, d.Raised)
+			return fmt.Errorf("%w: raised to %s, want a whole second", lease.ErrInvalidRequest,
+				d.Raised)
 		}
 	}
 	return RangeOf(d).Check()
@@ -65,7 +66,8 @@ func CheckFingerprint(s string) error {
 
 func checkHex(what, text string, digits int) error {
 	if len(text) != digits || strings.Trim(text, "0123456789abcdef") != "" {
-		return fmt.Errorf("%w: %s %q, want %d lower-case hex digits", lease.ErrInvalidRequest, what, text, digits)
+		return fmt.Errorf("%w: %s %q, want %d lower-case hex digits", lease.ErrInvalidRequest, what,
+			text, digits)
 	}
 	return nil
 }
@@ -76,9 +78,9 @@ func Shorten(r lease.Request, d lease.Description) lease.Request {
 	return r
 }
 
-// RaiseTo returns the time to which a store is raised: until, rounded up to a whole second, or the time
-// of an earlier raise if nothing can have been granted after that, not even to a client whose clock is
-// ahead. The present time, now, is the store's, or the caller's.
+// RaiseTo returns the time to which a store is raised: until, rounded up to a whole second, or the
+// time of an earlier raise if nothing can have been granted after that, not even to a client whose
+// clock is ahead. The present time, now, is the store's, or the caller's.
 func RaiseTo(d lease.Description, until, now time.Time) time.Time {
 	if d.Raised.After(now.Add(lease.MaxClockAhead)) {
 		return d.Raised
@@ -86,8 +88,8 @@ func RaiseTo(d lease.Description, until, now time.Time) time.Time {
 	return roundUp(until)
 }
 
-// AfterLeases returns the time at which every lease of at most this TTL that was granted before now is
-// over.
+// AfterLeases returns the time at which every lease of at most this TTL that was granted before now
+// is over.
 func AfterLeases(now time.Time, ttl time.Duration) time.Time {
 	end := roundUp(now.Add(ttl + Margin))
 	if last := time.Unix(randflake.EndOfLife, 0).UTC(); end.After(last) {

@@ -8,7 +8,8 @@ import (
 )
 
 func init() {
-	driver.Register("example", func(string) (driver.Store, error) { return driver.NewMemory(driver.AllNodes), nil })
+	driver.Register("example",
+		func(string) (driver.Store, error) { return driver.NewMemory(driver.AllNodes), nil })
 }
 
 // The package of a store registers it in its init function. A service that

@@ -49,7 +49,8 @@ func (w wire) Read(ctx context.Context, name string) (driver.Object, error) {
 	return a.object, a.err
 }
 
-func (w wire) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+func (w wire) Write(ctx context.Context, name string, data []byte, version string) (driver.Object,
+	error) {
 	m := &message{ctx: ctx, op: "write", name: name, version: version, data: data}
 	a := w.on(m, func() (a answer) {
 		a.object, a.err = w.server.Write(m.ctx, name, m.data, m.version)
@@ -104,7 +105,8 @@ const storeID = "0123456789abcdef0123456789abcdef"
 
 func describe(nodes driver.NodeRange) lease.Description {
 	return lease.Description{
-		ID: storeID, Created: t0, First: nodes.First, Nodes: nodes.Nodes, BlockSize: nodes.BlockSize, LongestTTL: lease.MaxTTL,
+		ID: storeID, Created: t0, First: nodes.First, Nodes: nodes.Nodes,
+		BlockSize: nodes.BlockSize, LongestTTL: lease.MaxTTL,
 	}
 }
 

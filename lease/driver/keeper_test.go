@@ -14,8 +14,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// A process that met a store with another secret uses what an operator puts right, without a restart:
-// the store registers the secret, or another one takes its place.
+// A process that met a store with another secret uses what an operator puts right, without a
+// restart: the store registers the secret, or another one takes its place.
 func TestKeeperAfterAWrongSecret(t *testing.T) {
 	theirs, err := randflake.NewCodec([]byte("another's secret"))
 	if err != nil {
@@ -30,7 +30,8 @@ func TestKeeperAfterAWrongSecret(t *testing.T) {
 		return d
 	}
 	for what, repair := range map[string]func(context.Context, *counted, driver.Store) error{
-		"the secret is registered": func(ctx context.Context, _ *counted, operator driver.Store) error {
+		"the secret is registered": func(ctx context.Context, _ *counted,
+			operator driver.Store) error {
 			return operator.AddSecret(ctx, lease.Fingerprint(ours, storeID))
 		},
 		"the store is replaced": func(ctx context.Context, server *counted, _ driver.Store) error {
@@ -46,7 +47,8 @@ func TestKeeperAfterAWrongSecret(t *testing.T) {
 				t.Fatal(err)
 			}
 			k, err := lease.Start(t.Context(), client(server, 2), ours,
-				lease.WithErrorHandler(func(error) {}), lease.WithMeterProvider(noop.NewMeterProvider()))
+				lease.WithErrorHandler(func(error) {}),
+				lease.WithMeterProvider(noop.NewMeterProvider()))
 			if err != nil {
 				t.Fatal(err)
 			}

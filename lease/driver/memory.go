@@ -26,7 +26,8 @@ var _ Objects = (*Memory)(nil)
 // no secrets, so that a Keeper may use any. It panics if the range is invalid.
 func NewMemory(nodes NodeRange) Store {
 	d, err := NewDescription(lease.Description{
-		First: nodes.First, Nodes: nodes.Nodes, BlockSize: nodes.BlockSize, LongestTTL: lease.MaxTTL,
+		First: nodes.First, Nodes: nodes.Nodes, BlockSize: nodes.BlockSize,
+		LongestTTL: lease.MaxTTL,
 	})
 	if err != nil {
 		panic(err)
@@ -58,7 +59,8 @@ func (m *Memory) object(name string) Object {
 }
 
 // Write implements [Objects].
-func (m *Memory) Write(ctx context.Context, name string, data []byte, version string) (Object, error) {
+func (m *Memory) Write(ctx context.Context, name string, data []byte, version string) (Object,
+	error) {
 	if err := ctx.Err(); err != nil {
 		return Object{}, err
 	}

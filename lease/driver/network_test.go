@@ -39,8 +39,12 @@ func (d *distant) Read(ctx context.Context, name string) (o driver.Object, err e
 	return o, cmp.Or(lost, err)
 }
 
-func (d *distant) Write(_ context.Context, name string, data []byte, version string) (o driver.Object, err error) {
-	write := func() (driver.Object, error) { return d.Objects.Write(context.Background(), name, data, version) }
+func (d *distant) Write(_ context.Context, name string, data []byte,
+	version string) (o driver.Object, err error) {
+	write := func() (driver.Object,
+		error) {
+		return d.Objects.Write(context.Background(), name, data, version)
+	}
 	again := func() { _, _ = write() }
 	if rand.IntN(20) == 0 { // repeated before it is answered, and others write in between
 		again()
@@ -90,10 +94,12 @@ func TestPagesOfAServerThatIgnoresVersions(t *testing.T) {
 }
 
 // four is all nodes in four blocks, which are soon used up.
-var four = describe(driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4})
+var four = describe(
+	driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4})
 
 // overABadNetwork returns the calls of four clients, and what the store has at last.
-func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (all []answered, stored []lease.Grant) {
+func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (all []answered,
+	stored []lease.Grant) {
 	t.Helper()
 	server := new(counted)
 	if ignoresVersions {
@@ -205,7 +211,8 @@ func judgeGrants(answers []answered, stored []lease.Grant) error {
 
 // judgeAnswer returns what is wrong with an answer.
 func judgeAnswer(a answered, known map[state]lease.Grant, last map[uint32]lease.Grant) error {
-	if (a.op == "renew" || a.op == "release") && errors.Is(a.err, lease.ErrLost) && last[a.grant.Node] == a.grant {
+	if (a.op == "renew" || a.op == "release") && errors.Is(a.err, lease.ErrLost) &&
+		last[a.grant.Node] == a.grant {
 		return errors.New("the grant is called lost, and is still the block's")
 	}
 	before, ok := known[state{a.got.Node, a.got.Version - 1}]

@@ -32,11 +32,14 @@ func (r NodeRange) Check() error {
 	const nodes = randflake.MaxNode + 1
 	switch {
 	case r.BlockSize == 0 || r.BlockSize&(r.BlockSize-1) != 0 || r.BlockSize > nodes:
-		return fmt.Errorf("%w: block size %d, want a power of two from 1 to %d", lease.ErrInvalidRequest, r.BlockSize, nodes)
+		return fmt.Errorf("%w: block size %d, want a power of two from 1 to %d",
+			lease.ErrInvalidRequest, r.BlockSize, nodes)
 	case r.Nodes == 0 || r.First >= nodes || r.Nodes > nodes-r.First:
-		return fmt.Errorf("%w: nodes %d+%d, want at least one, all of them below %d", lease.ErrInvalidRequest, r.First, r.Nodes, nodes)
+		return fmt.Errorf("%w: nodes %d+%d, want at least one, all of them below %d",
+			lease.ErrInvalidRequest, r.First, r.Nodes, nodes)
 	case r.First%r.BlockSize != 0 || r.Nodes%r.BlockSize != 0:
-		return fmt.Errorf("%w: nodes %d+%d, want multiples of the block size, %d", lease.ErrInvalidRequest, r.First, r.Nodes, r.BlockSize)
+		return fmt.Errorf("%w: nodes %d+%d, want multiples of the block size, %d",
+			lease.ErrInvalidRequest, r.First, r.Nodes, r.BlockSize)
 	}
 	return nil
 }

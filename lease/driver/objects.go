@@ -10,15 +10,16 @@ import (
 // given version. Nothing was written.
 var ErrChanged = errors.New("the object has changed")
 
-// ErrAltered is returned if a server acknowledged a write, and its response shows that it did not store
-// what was sent.
+// ErrAltered is returned if a server acknowledged a write, and its response shows that it did not
+// store what was sent.
 var ErrAltered = errors.New("the server acknowledged a write, but did not store what was sent: " +
 	"does something between here and it, such as a webhook or a gateway, change objects?")
 
 // Objects is what a backend brings: objects of some kilobytes under names of lower-case letters,
-// digits and "-". It is linearizable and durable: an acknowledged write is never forgotten, and every
-// call sees all writes acknowledged before it began, by any client. A read from a replica or a cache
-// does not. It is safe for concurrent use. If it is an io.Closer, the store's Close closes it.
+// digits and "-". It is linearizable and durable: an acknowledged write is never forgotten, and
+// every call sees all writes acknowledged before it began, by any client. A read from a replica or
+// a cache does not. It is safe for concurrent use. If it is an io.Closer, the store's Close closes
+// it.
 //
 // Each method obeys its context, also while a request is in flight: it returns soon after the
 // context is over, with an error that wraps the context's. Many clients obey it before a request
@@ -57,7 +58,7 @@ type Object struct {
 	// Time is the server's at the response, in whole seconds, or zero if the
 	// server has no clock. Only Read sets it.
 	Time time.Time
-	// Place is where the object is, and "" if the server cannot tell: a copy of the object elsewhere has
-	// another one. Only a Read of the object "config" needs to have it.
+	// Place is where the object is, and "" if the server cannot tell: a copy of the object
+	// elsewhere has another one. Only a Read of the object "config" needs to have it.
 	Place string
 }

@@ -50,8 +50,9 @@ type Embedded interface {
 	OnRestore()
 }
 
-// Ensure returns the codec of an embedded store's own secret. It creates the store if it is missing,
-// for every node and leases of any TTL, or completes it. Several processes may do so at once.
+// Ensure returns the codec of an embedded store's own secret. It creates the store if it is
+// missing, for every node and leases of any TTL, or completes it. Several processes may do so at
+// once.
 func Ensure(ctx context.Context, s Embedded) (_ *randflake.Codec, err error) {
 	for range 3 { // another process may create it first, and end before it is complete
 		var d lease.Description
@@ -60,7 +61,8 @@ func Ensure(ctx context.Context, s Embedded) (_ *randflake.Codec, err error) {
 		}
 		if errors.Is(err, lease.ErrNoStore) {
 			if err = nil; d.ID == "" { // otherwise another process has begun
-				d, err = NewDescription(lease.Description{Created: time.Now(), LongestTTL: lease.MaxTTL})
+				d, err = NewDescription(
+					lease.Description{Created: time.Now(), LongestTTL: lease.MaxTTL})
 			}
 			if err == nil {
 				err = s.Create(ctx, d)
@@ -129,6 +131,7 @@ func Open(url string) (Store, error) {
 			ErrUnknownScheme, scheme, "github.com/traceflake/traceflake/lease/"+name, imported)
 	}
 	// The text may be a path or a password, so it is not repeated.
-	return nil, fmt.Errorf("%w: its URL must begin with one of: %s; for another kind of store import its package",
+	return nil, fmt.Errorf(
+		"%w: its URL must begin with one of: %s; for another kind of store import its package",
 		ErrUnknownScheme, imported)
 }

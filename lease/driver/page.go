@@ -55,7 +55,9 @@ func parse(c *config, number int, o Object) (*page, error) {
 	p := &page{now: o.Time, nodes: c.blocks(number)}
 	name := pageName(number)
 	if o.Version == "" {
-		return nil, fmt.Errorf("%w: the object %q is gone; put it back, then run `traceflake lease raise`", lease.ErrReplaced, name)
+		return nil, fmt.Errorf(
+			"%w: the object %q is gone; put it back, then run `traceflake lease raise`",
+			lease.ErrReplaced, name)
 	}
 	lines, err := open(name, o.Data, &p.pageHeader)
 	if err != nil {
@@ -74,7 +76,8 @@ func parse(c *config, number int, o Object) (*page, error) {
 // to another store.
 func (p *page) check(c *config, number int) error {
 	if p.Store != c.ID {
-		return fmt.Errorf("%w: %s belongs to the store %s, not to %s", lease.ErrReplaced, pageName(number), p.Store, c.ID)
+		return fmt.Errorf("%w: %s belongs to the store %s, not to %s", lease.ErrReplaced,
+			pageName(number), p.Store, c.ID)
 	}
 	if p.Number != number {
 		return fmt.Errorf("%w: %s is a copy of %s", ErrEdited, pageName(number), pageName(p.Number))
@@ -82,9 +85,12 @@ func (p *page) check(c *config, number int) error {
 	for i, b := range p.Blocks {
 		_, outside := p.nodes.Index(b.Node)
 		switch {
-		case outside != nil, b.Nodes != c.BlockSize, i > 0 && p.Blocks[i-1].Node >= b.Node, b.Version == 0,
-			b.End.IsZero(), b.End.Unix() > randflake.EndOfLife, b.Start.After(b.End), b.Start.Nanosecond() > 0, b.End.Nanosecond() > 0:
-			return fmt.Errorf("%w: %s: line %d is not a block that was written: %+v", ErrEdited, pageName(number), i+2, b)
+		case outside != nil, b.Nodes != c.BlockSize, i > 0 &&
+			p.Blocks[i-1].Node >= b.Node, b.Version == 0,
+			b.End.IsZero(), b.End.Unix() > randflake.EndOfLife, b.Start.After(b.End),
+			b.Start.Nanosecond() > 0, b.End.Nanosecond() > 0:
+			return fmt.Errorf("%w: %s: line %d is not a block that was written: %+v", ErrEdited,
+				pageName(number), i+2, b)
 		}
 	}
 	return nil
@@ -167,7 +173,8 @@ func open(name string, data []byte, first any) (lines [][]byte, err error) {
 	want := sumOf(bytes.Join(lines[:last], nil))
 	if err := json.Unmarshal(lines[last], &s); err != nil || s != want {
 		return nil, fmt.Errorf("%w: %s does not end with the checksum %s: put back what it had, "+
-			"or set this checksum after every \"End\" was raised past all grants", ErrEdited, name, want.CRC32C)
+			"or set this checksum after every \"End\" was raised past all grants", ErrEdited, name,
+			want.CRC32C)
 	}
 	if err := json.Unmarshal(lines[0], first); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrEdited, name, err)

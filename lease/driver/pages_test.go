@@ -71,18 +71,25 @@ func TestEdited(t *testing.T) {
 		{"no checksum", "page-0000", text(`{"Format":3,"Number":0}`), driver.ErrEdited},
 		{"not ours", "page-0000", text(`{"kind":"Lease"}`), lease.ErrSchemaVersion},
 		{"not JSON", "page-0000", text("<html>"), driver.ErrEdited},
-		{"newer, with other members", "page-0000", text(`{"Format":4,"Number":"a"}`), lease.ErrSchemaVersion},
+		{"newer, with other members", "page-0000", text(`{"Format":4,"Number":"a"}`),
+			lease.ErrSchemaVersion},
 		{"config", "config", replace(`"BlockSize":8`, `"BlockSize":16`), driver.ErrEdited},
-		{"config without pages", "config", sealed(`"BlocksPerPage":64`, `"BlocksPerPage":0`), driver.ErrEdited},
+		{"config without pages", "config", sealed(`"BlocksPerPage":64`, `"BlocksPerPage":0`),
+			driver.ErrEdited},
 		{"another page", "page-0000", sealed(`"Number":0`, `"Number":3`), driver.ErrEdited},
-		{"config with blocks of 3 nodes", "config", sealed(`"BlockSize":8`, `"BlockSize":3`), driver.ErrEdited},
+		{"config with blocks of 3 nodes", "config", sealed(`"BlockSize":8`, `"BlockSize":3`),
+			driver.ErrEdited},
 		{"config without an ID", "config", sealed(storeID, ""), driver.ErrEdited},
-		{"another store's", "page-0000", sealed(storeID, strings.Repeat("a", 32)), lease.ErrReplaced},
-		{"a block of another page", "page-0000", sealed(`"Node":0`, `"Node":512`), driver.ErrEdited},
+		{"another store's", "page-0000", sealed(storeID, strings.Repeat("a", 32)),
+			lease.ErrReplaced},
+		{"a block of another page", "page-0000", sealed(`"Node":0`, `"Node":512`),
+			driver.ErrEdited},
 		{"another size", "page-0000", sealed(`"Nodes":8`, `"Nodes":16`), driver.ErrEdited},
 		{"no version", "page-0000", sealed(`"Version":1`, `"Version":0`), driver.ErrEdited},
-		{"no end", "page-0000", sealed("2026-05-04T03:03:01Z", "0001-01-01T00:00:00Z"), driver.ErrEdited},
-		{"an end before the start", "page-0000", sealed("2026-05-04T03:03:01Z", "2026-01-01T00:00:00Z"), driver.ErrEdited},
+		{"no end", "page-0000", sealed("2026-05-04T03:03:01Z", "0001-01-01T00:00:00Z"),
+			driver.ErrEdited},
+		{"an end before the start", "page-0000",
+			sealed("2026-05-04T03:03:01Z", "2026-01-01T00:00:00Z"), driver.ErrEdited},
 		{"half a second", "page-0000", sealed("03:03:01Z", "03:03:01.5Z"), driver.ErrEdited},
 		{"a block twice", "page-0000", func(b []byte) []byte {
 			lines := bytes.SplitAfter(b, []byte("\n"))
@@ -96,7 +103,8 @@ func TestEdited(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := server.Write(t.Context(), c.object, c.edit(slices.Clone(o.Data)), o.Version); err != nil {
+			if _, err := server.Write(t.Context(), c.object, c.edit(slices.Clone(o.Data)),
+				o.Version); err != nil {
 				t.Fatal(err)
 			}
 			recorded := 1 // by Raise, before it comes to the page
@@ -105,7 +113,8 @@ func TestEdited(t *testing.T) {
 			}
 			wantWrites(t, "all calls", server, recorded, func() {
 				for call, err := range everyCall(t, client(server, 64), g) {
-					if wantErr(t, call, err, c.want); err != nil && !strings.Contains(err.Error(), c.object) {
+					if wantErr(t, call, err, c.want); err != nil &&
+						!strings.Contains(err.Error(), c.object) {
 						t.Errorf("%s: the error does not name %s: %v", call, c.object, err)
 					}
 				}
@@ -149,7 +158,8 @@ func TestRequests(t *testing.T) {
 	}
 	another := func(what string) {
 		s = client(server, 64)
-		count("describe by "+what, 1, 0, 0, func() error { _, err := s.Describe(t.Context()); return err })
+		count("describe by "+what, 1, 0, 0,
+			func() error { _, err := s.Describe(t.Context()); return err })
 	}
 	another("the first process")
 	count("the first acquire", 1, 1, 0, acquire)
@@ -180,18 +190,21 @@ func TestRequests(t *testing.T) {
 	count("list by versions", 257, 0, 1, list(byVersions))
 	lost = errLost
 	wantErr(t, "list", list(byVersions)(), errLost)
-	count("create again", 1, 0, 2, func() error { return s.Create(t.Context(), describe(driver.AllNodes)) })
+	count("create again", 1, 0, 2,
+		func() error { return s.Create(t.Context(), describe(driver.AllNodes)) })
 	server.Delete("")
-	count("create", 2, 258, 1, func() error { return client(server, 64).Create(t.Context(), describe(driver.AllNodes)) })
+	count("create", 2, 258, 1,
+		func() error { return client(server, 64).Create(t.Context(), describe(driver.AllNodes)) })
 }
 
-// A fleet that has 61 % of the blocks takes little more than three requests for each start, and even
-// the last of those that have 98 % find a block soon: as many as 10000 and 16000 are of 16384, in a
-// quarter of them.
+// A fleet that has 61 % of the blocks takes little more than three requests for each start, and
+// even the last of those that have 98 % find a block soon: as many as 10000 and 16000 are of 16384,
+// in a quarter of them.
 func TestRequestsOfAFleet(t *testing.T) {
 	for _, perPage := range []uint32{16, 64} {
 		server := &counted{}
-		s := open(server, perPage, driver.NodeRange{Nodes: driver.AllNodes.Nodes, BlockSize: 4 * driver.DefaultBlockSize})
+		s := open(server, perPage,
+			driver.NodeRange{Nodes: driver.AllNodes.Nodes, BlockSize: 4 * driver.DefaultBlockSize})
 		n := 0
 		for _, c := range []struct {
 			to            int
@@ -204,9 +217,11 @@ func TestRequestsOfAFleet(t *testing.T) {
 				}
 				mustAcquire(t, s, request(t0))
 			}
-			r, w := float64(server.Reads-reads)/(float64(n)-from), float64(server.Writes-writes)/(float64(n)-from)
+			r, w := float64(server.Reads-reads)/(float64(n)-from),
+				float64(server.Writes-writes)/(float64(n)-from)
 			if r > c.reads || w > c.writes || server.Lists > 1 { // one by Create
-				t.Errorf("%d a page, up to %d: %.2f reads and %.2f writes each, %d lists", perPage, n, r, w, server.Lists)
+				t.Errorf("%d a page, up to %d: %.2f reads and %.2f writes each, %d lists", perPage,
+					n, r, w, server.Lists)
 			}
 			t.Logf("%d a page, up to %d: %.2f reads and %.2f writes each", perPage, n, r, w)
 		}
@@ -236,11 +251,13 @@ func TestRepeatedWrite(t *testing.T) {
 	}
 	then = func() { mustAcquire(t, good, request(t0)) }
 	wantUnknown(t, "release", twice.Release(t.Context(), got, lease.NewNonce(), t0))
-	// What an Acquire wrote is released and granted again: it used a block, and another holder has it.
+	// What an Acquire wrote is released and granted again: it used a block, and another holder has
+	// it.
 	later := t0.Add(time.Hour)
 	then = func() {
 		g, err := good.Get(t.Context(), g.Node)
-		if err = errors.Join(err, good.Release(t.Context(), g, lease.NewNonce(), later)); err != nil {
+		if err = errors.Join(err,
+			good.Release(t.Context(), g, lease.NewNonce(), later)); err != nil {
 			t.Error(err)
 		}
 		mustAcquire(t, good, request(later))
@@ -280,13 +297,24 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 // A write without an answer is not made again.
 func TestUnknownWritesAreNotRepeated(t *testing.T) {
 	for name, call := range map[string]func(s driver.Store, g lease.Grant) error{
-		"acquire": func(s driver.Store, _ lease.Grant) error { _, err := s.Acquire(t.Context(), request(t0)); return err },
+		"acquire": func(s driver.Store, _ lease.Grant) error {
+			_,
+				err := s.Acquire(t.Context(), request(t0))
+			return err
+		},
 		"renew": func(s driver.Store, g lease.Grant) error {
 			_, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0))
 			return err
 		},
-		"release": func(s driver.Store, g lease.Grant) error { return s.Release(t.Context(), g, lease.NewNonce(), t0) },
-		"raise":   func(s driver.Store, _ lease.Grant) error { _, err := s.Raise(t.Context(), t0); return err },
+		"release": func(s driver.Store,
+			g lease.Grant) error {
+			return s.Release(t.Context(), g, lease.NewNonce(), t0)
+		},
+		"raise": func(s driver.Store, _ lease.Grant) error {
+			_,
+				err := s.Raise(t.Context(), t0)
+			return err
+		},
 	} {
 		for _, made := range []bool{true, false} {
 			server, tries := &counted{}, 0
@@ -306,7 +334,10 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 
 // The server sends whole seconds: the last one may be nearly over.
 func TestClock(t *testing.T) {
-	server := &counted{Memory: driver.Memory{Clock: func() time.Time { return t0.Add(900 * time.Millisecond) }}}
+	server := &counted{Memory: driver.Memory{Clock: func() time.Time {
+		return t0.Add(
+			900 * time.Millisecond)
+	}}}
 	s := open(server, 64, few(64))
 	g := mustAcquire(t, s, request(t0.Add(lease.MaxClockAhead+900*time.Millisecond)))
 	_, err := s.Acquire(t.Context(), request(t0.Add(lease.MaxClockAhead+1001*time.Millisecond)))
@@ -339,14 +370,16 @@ func TestBusyServer(t *testing.T) {
 			requests := 0
 			s := open(writes(&counted{}, func(_ *message, do func() answer) answer {
 				if requests++; requests <= c.busy {
-					return answer{err: fmt.Errorf("busy: %w", &driver.Busy{Err: errLost, After: c.after})}
+					return answer{err: fmt.Errorf("busy: %w",
+						&driver.Busy{Err: errLost, After: c.after})}
 				}
 				return do()
 			}), 1, few(1))
 			ctx, cancel := context.WithTimeout(t.Context(), c.timeout)
 			began := time.Now()
 			_, err := s.Acquire(ctx, request(t0))
-			if took := time.Since(began); !errors.Is(err, c.want) || took < c.least || took > c.most {
+			if took := time.Since(began); !errors.Is(err, c.want) || took < c.least ||
+				took > c.most {
 				t.Errorf("%+v: %v after %s and %d requests", c, err, took, requests)
 			}
 			cancel()

@@ -26,7 +26,8 @@ func onServer(t *testing.T, server *leasetest.Server) (driver.Store, lease.Descr
 	return s, d
 }
 
-// A copy of a store in another place grants nothing, until an operator says that the original is gone.
+// A copy of a store in another place grants nothing, until an operator says that the original is
+// gone.
 func TestMoved(t *testing.T) {
 	server := &leasetest.Server{Memory: driver.Memory{Clock: time.Now}, Place: "here"}
 	s, d := onServer(t, server)
@@ -38,12 +39,27 @@ func TestMoved(t *testing.T) {
 	refused := func(when string, want error) {
 		t.Helper()
 		for call, do := range map[string]func(driver.Store) error{
-			"describe":   func(s driver.Store) error { _, err := s.Describe(t.Context()); return err },
-			"acquire":    func(s driver.Store) error { _, err := s.Acquire(t.Context(), calls.Request(time.Now())); return err },
-			"list":       func(s driver.Store) error { _, err := s.List(t.Context()); return err },
-			"raise":      func(s driver.Store) error { _, err := s.Raise(t.Context(), until); return err },
-			"add secret": func(s driver.Store) error { return s.AddSecret(t.Context(), "0123456789abcdef") },
-			"create":     func(s driver.Store) error { return s.Create(t.Context(), d) },
+			"describe": func(s driver.Store) error {
+				_,
+					err := s.Describe(t.Context())
+				return err
+			},
+			"acquire": func(s driver.Store) error {
+				_,
+					err := s.Acquire(t.Context(), calls.Request(time.Now()))
+				return err
+			},
+			"list": func(s driver.Store) error { _, err := s.List(t.Context()); return err },
+			"raise": func(s driver.Store) error {
+				_,
+					err := s.Raise(t.Context(), until)
+				return err
+			},
+			"add secret": func(
+				s driver.Store) error {
+				return s.AddSecret(t.Context(), "0123456789abcdef")
+			},
+			"create": func(s driver.Store) error { return s.Create(t.Context(), d) },
 		} {
 			s, _ := onServer(t, server)
 			if err := do(s); !errors.Is(err, want) || !lease.Permanent(err) {
@@ -69,17 +85,20 @@ func TestMoved(t *testing.T) {
 	}
 	server.Accepts = nil
 	s, _ = onServer(t, server)
-	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); !errors.Is(err, lease.ErrRaising) {
+	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); !errors.Is(err,
+		lease.ErrRaising) {
 		t.Errorf("acquire in between: %v", err)
 	}
 	if to, err := s.MovedHere(t.Context(), until); err != nil || to.Before(until) {
 		t.Fatalf("raised to %s, %v", to, err)
 	}
 	s, _ = onServer(t, server)
-	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); !errors.Is(err, lease.ErrNoFreeNode) {
+	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); !errors.Is(err,
+		lease.ErrNoFreeNode) {
 		t.Errorf("before the leases of the original are over: %v", err)
 	}
-	if _, err := s.Acquire(t.Context(), calls.Request(until.Add(2*time.Second))); !errors.Is(err, lease.ErrClockAhead) {
+	if _, err := s.Acquire(t.Context(), calls.Request(until.Add(2*time.Second))); !errors.Is(err,
+		lease.ErrClockAhead) {
 		t.Errorf("after that: %v", err)
 	}
 	server.Place = "here"

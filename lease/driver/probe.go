@@ -21,16 +21,18 @@ const (
 	// probeSize is large enough for [Halfway]: servers read some kilobytes before
 	// they look at a request.
 	probeSize = 32 << 10
-	// halfwayWait is how long a write waits for the others, one of which may have been refused before
-	// it reached [Halfway], and halfwayPause how long the server then has to look at all of them.
+	// halfwayWait is how long a write waits for the others, one of which may have been refused
+	// before it reached [Halfway], and halfwayPause how long the server then has to look at all of
+	// them.
 	halfwayWait  = 250 * time.Millisecond
 	halfwayPause = 50 * time.Millisecond
 )
 
-// Halfway is for a [Objects] that sends data over a network. Write calls it after it has sent a part of
-// the data. During a probe it returns when all concurrent writes have reached it, otherwise at once. A
-// server that checks the condition when a write begins, not when it ends, then accepts all of them.
-// Without it Versity's gateway 1.6.0, whose window is a millisecond or two, passed half of the probes.
+// Halfway is for a [Objects] that sends data over a network. Write calls it after it has sent a
+// part of the data. During a probe it returns when all concurrent writes have reached it, otherwise
+// at once. A server that checks the condition when a write begins, not when it ends, then accepts
+// all of them. Without it Versity's gateway 1.6.0, whose window is a millisecond or two, passed
+// half of the probes.
 func Halfway(ctx context.Context) {
 	if meet, ok := ctx.Value(halfwayKey{}).(func()); ok {
 		meet()
@@ -56,11 +58,11 @@ func meeting(ctx context.Context, writers int64) context.Context {
 	})
 }
 
-// probe returns an error unless, of several writes at once that require the same version, the server
-// takes exactly one, several times, and refuses writes that require an old version or none. A server
-// that ignores conditions, or that checks them before it writes without excluding others in between,
-// would grant leases twice. Another operator's probe of the same object can only make this one try
-// more often.
+// probe returns an error unless, of several writes at once that require the same version, the
+// server takes exactly one, several times, and refuses writes that require an old version or none.
+// A server that ignores conditions, or that checks them before it writes without excluding others
+// in between, would grant leases twice. Another operator's probe of the same object can only make
+// this one try more often.
 func probe(ctx context.Context, server Objects) (err error) {
 	defer func() {
 		if err != nil {
@@ -71,9 +73,12 @@ func probe(ctx context.Context, server Objects) (err error) {
 	old := ""
 	for rounds, tries := 0, 1; err == nil && rounds < probeRounds; tries++ {
 		old = before.Version
-		tried := fmt.Sprintf("%d writes at once, each on condition that the object has the version %.64q", probeWriters, old)
+		tried := fmt.Sprintf(
+			"%d writes at once, each on condition that the object has the version %.64q",
+			probeWriters, old)
 		if old == "" {
-			tried = fmt.Sprintf("%d writes at once, each on condition that there is no such object", probeWriters)
+			tried = fmt.Sprintf("%d writes at once, each on condition that there is no such object",
+				probeWriters)
 		}
 		acknowledged, failed := writeAtOnce(ctx, server, old)
 		if failed != nil {
@@ -84,7 +89,8 @@ func probe(ctx context.Context, server Objects) (err error) {
 		case acknowledged > 1:
 			return unfit("of %s, it acknowledged %d; exactly one may be", tried, acknowledged)
 		case acknowledged == 1 && unchanged:
-			return unfit("of %s, it acknowledged one, and then the object still has this version", tried)
+			return unfit("of %s, it acknowledged one, and then the object still has this version",
+				tried)
 		case acknowledged == 1:
 			rounds++
 		case unchanged && tries >= 2*probeRounds:
@@ -100,7 +106,8 @@ func probe(ctx context.Context, server Objects) (err error) {
 		case err == nil && condition == "":
 			return unfit("it replaced an object on condition that there is no such object")
 		case err == nil:
-			return unfit("it replaced an object on condition that it has the old version %.64q", condition)
+			return unfit("it replaced an object on condition that it has the old version %.64q",
+				condition)
 		case errors.Is(err, ErrChanged):
 			err = nil
 		}
@@ -111,7 +118,8 @@ func probe(ctx context.Context, server Objects) (err error) {
 // writeAtOnce makes several writes that require the same version, and returns
 // how many the server acknowledged. It fails if more than half have no answer:
 // fewer show little.
-func writeAtOnce(ctx context.Context, server Objects, version string) (acknowledged int, err error) {
+func writeAtOnce(ctx context.Context, server Objects, version string) (acknowledged int,
+	err error) {
 	var errs [probeWriters]error
 	var all sync.WaitGroup
 	ctx = meeting(ctx, probeWriters)
@@ -143,6 +151,7 @@ func probeData() []byte {
 }
 
 func unfit(format string, args ...any) error {
-	return fmt.Errorf("%w: %s: this server does not honour conditional writes, so it would grant leases twice; use another one, or a newer version",
+	return fmt.Errorf("%w: %s: this server does not honour conditional writes, so it would grant "+
+		"leases twice; use another one, or a newer version",
 		lease.ErrMisconfigured, fmt.Sprintf(format, args...))
 }

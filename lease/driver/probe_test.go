@@ -33,12 +33,17 @@ func TestProbeRefuses(t *testing.T) {
 		flawed func(*counted) driver.Objects
 		want   string
 	}{
-		"checks first and writes later": {accepts(func(unchanged bool) bool { time.Sleep(2 * time.Millisecond); return unchanged }),
+		"checks first and writes later": {accepts(
+			func(unchanged bool) bool { time.Sleep(2 * time.Millisecond); return unchanged }),
 			"8 writes at once, each on condition that"},
-		"checks before the data is there":             {early, "it acknowledged 8; exactly one may be"},
-		"ignores conditions":                          {accepts(func(bool) bool { return true }), "it acknowledged 8; exactly one may be"},
-		"ignores conditions of writes that are alone": {alone, "it replaced an object on condition that"},
-		"takes none":                   {accepts(func(bool) bool { return false }), "it refused all of 8 writes at once"},
+		"checks before the data is there": {early,
+			"it acknowledged 8; exactly one may be"},
+		"ignores conditions": {accepts(func(bool) bool { return true }),
+			"it acknowledged 8; exactly one may be"},
+		"ignores conditions of writes that are alone": {alone,
+			"it replaced an object on condition that"},
+		"takes none": {accepts(func(bool) bool { return false }),
+			"it refused all of 8 writes at once"},
 		"acknowledges what it forgets": {once, "acknowledged one, and then the object still has"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,8 +18,8 @@ type Rights interface {
 	CheckRights(ctx context.Context) error
 }
 
-// CheckRights returns nil if a process with this client may lease blocks. It writes nothing. Errors:
-// [ErrRightsUnknown], lease.ErrMisconfigured.
+// CheckRights returns nil if a process with this client may lease blocks. It writes nothing.
+// Errors: [ErrRightsUnknown], lease.ErrMisconfigured.
 func CheckRights(ctx context.Context, s Store) error {
 	if r, ok := s.(Rights); ok {
 		return r.CheckRights(ctx)

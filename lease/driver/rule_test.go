@@ -64,13 +64,14 @@ func (b blocks) written() (all []lease.Grant) {
 	return all
 }
 
-// after returns the error that a call has at a time of the store, if it has a clock, and changes the
-// blocks as it does. Which free block an Acquire takes is up to the store, which granted got.
+// after returns the error that a call has at a time of the store, if it has a clock, and changes
+// the blocks as it does. Which free block an Acquire takes is up to the store, which granted got.
 func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant, err error) {
 	switch c.op {
 	case "acquire":
 		// A block that has the nonce is granted before any clock is looked at: its answer was lost.
-		if err = driver.CheckRequest(c.request, time.Time{}); err == nil && got.Nonce != c.request.Nonce {
+		if err = driver.CheckRequest(c.request, time.Time{}); err == nil &&
+			got.Nonce != c.request.Nonce {
 			err = driver.CheckRequest(c.request, now)
 		}
 	case "renew":
@@ -89,7 +90,8 @@ func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant,
 	r := driver.Shorten(c.request, b.about)
 	if c.op == "acquire" {
 		free := func(one driver.Block) bool { return one.Free(r.Now) }
-		i := slices.IndexFunc(b.all, func(one driver.Block) bool { return one.Node == got.Node && got.Nodes > 0 })
+		i := slices.IndexFunc(b.all,
+			func(one driver.Block) bool { return one.Node == got.Node && got.Nodes > 0 })
 		if i < 0 {
 			i = slices.IndexFunc(b.all, free)
 		}
@@ -143,7 +145,8 @@ func kindOf(err error) error {
 func TestRandomCalls(t *testing.T) {
 	began := time.Now().Add(-6 * time.Hour).UTC().Truncate(time.Second)
 	for seed, d := range []lease.Description{
-		describe(driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4}),
+		describe(driver.NodeRange{Nodes: randflake.MaxNode + 1,
+			BlockSize: (randflake.MaxNode + 1) / 4}),
 		describe(driver.NodeRange{First: 64, Nodes: 64, BlockSize: 8}),
 		describe(driver.NodeRange{First: randflake.MaxNode - 7, Nodes: 8, BlockSize: 8}),
 		{ID: storeID, Created: t0, First: 5, Nodes: 3, BlockSize: 1, LongestTTL: 10 * time.Second},
@@ -154,9 +157,11 @@ func TestRandomCalls(t *testing.T) {
 				if err := client(server, perPage).Create(t.Context(), d); err != nil {
 					t.Fatal(err)
 				}
-				clients := []driver.Store{client(server, perPage), client(server, perPage), client(server, perPage)}
+				clients := []driver.Store{client(server, perPage), client(server, perPage),
+					client(server, perPage)}
 				have := unwritten(d)
-				l := loader{Rand: rand.New(rand.NewPCG(uint64(seed), uint64(perPage))), about: d, alone: true, seen: new(sync.Map)}
+				l := loader{Rand: rand.New(rand.NewPCG(uint64(seed), uint64(perPage))), about: d,
+					alone: true, seen: new(sync.Map)}
 				for i := range 300 {
 					c := l.next(i, began, have.all)
 					var now time.Time
@@ -167,11 +172,13 @@ func TestRandomCalls(t *testing.T) {
 					before := slices.Clone(have.all)
 					want, wantErr := have.after(c, got, now)
 					if kindOf(err) != kindOf(wantErr) || err == nil && got != want {
-						t.Fatalf("call %d, %+v: got %+v, %v; want %+v, %v; the blocks were %+v", i, c, got, err, want, wantErr, before)
+						t.Fatalf("call %d, %+v: got %+v, %v; want %+v, %v; the blocks were %+v", i,
+							c, got, err, want, wantErr, before)
 					}
 					listed, err := clients[(i+1)%3].List(t.Context())
 					if err != nil || !slices.Equal(listed, have.written()) {
-						t.Fatalf("after call %d, %+v: list: %+v, %v; want %+v", i, c, listed, err, have.written())
+						t.Fatalf("after call %d, %+v: list: %+v, %v; want %+v", i, c, listed, err,
+							have.written())
 					}
 					l.answered(got, err)
 				}
@@ -210,8 +217,9 @@ func (l *loader) next(i int, began time.Time, have []driver.Block) call {
 	case i == 3: // when some blocks were never granted
 		return call{op: "raise", until: now}
 	case l.IntN(20) == 0:
-		return call{op: "raise", until: pick(l, now, now.Add(40*time.Second), now.Add(20*time.Second-1),
-			time.Time{}, time.Unix(randflake.Epoch-1, 0), time.Unix(randflake.EndOfLife+1, 0))}
+		return call{op: "raise",
+			until: pick(l, now, now.Add(40*time.Second), now.Add(20*time.Second-1),
+				time.Time{}, time.Unix(randflake.Epoch-1, 0), time.Unix(randflake.EndOfLife+1, 0))}
 	}
 	return l.call(now)
 }
@@ -219,7 +227,8 @@ func (l *loader) next(i int, began time.Time, have []driver.Block) call {
 // call returns a call that is no raise.
 func (l *loader) call(now time.Time) call {
 	c := call{grant: l.mine, until: now, request: lease.Request{
-		Nonce: lease.NewNonce(), Now: now, TTL: lease.MinTTL + time.Duration(l.IntN(40))*time.Second/2,
+		Nonce: lease.NewNonce(), Now: now,
+		TTL: lease.MinTTL + time.Duration(l.IntN(40))*time.Second/2,
 	}}
 	switch nodes := driver.RangeOf(l.about); l.IntN(10) {
 	case 0, 1:
@@ -271,7 +280,8 @@ func (l *loader) spoil(c *call) {
 	case 0, 1:
 		r.Nonce = g.Nonce
 	case 2:
-		r.Nonce = pick(l, "", r.Nonce[1:], "ABCDEF0123456789ABCDEF0123456789", "'; DROP TABLE traceflake_leases;-")
+		r.Nonce = pick(l, "", r.Nonce[1:], "ABCDEF0123456789ABCDEF0123456789",
+			"'; DROP TABLE traceflake_leases;-")
 	case 3:
 		r.Owner = pick(l, strings.Repeat("x", 129), "\xff", "a\nb")
 	case 4:
@@ -283,11 +293,14 @@ func (l *loader) spoil(c *call) {
 			return // of two mistakes the store may report either
 		}
 		now := time.Now()
-		r.Now = pick(l, time.Time{}, time.Unix(randflake.Epoch, -1), time.Unix(randflake.EndOfLife, 0),
+		r.Now = pick(l, time.Time{}, time.Unix(randflake.Epoch, -1),
+			time.Unix(randflake.EndOfLife, 0),
 			time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC),
 			// These are valid, at least if the store has no clock.
-			time.Unix(randflake.Epoch, 0), time.Unix(randflake.EndOfLife-1, 0), now.Add(23*time.Hour),
-			now.Add(lease.MaxClockAhead-20*time.Second), now.Add(lease.MaxClockAhead+20*time.Second))
+			time.Unix(randflake.Epoch, 0), time.Unix(randflake.EndOfLife-1, 0),
+			now.Add(23*time.Hour),
+			now.Add(lease.MaxClockAhead-20*time.Second),
+			now.Add(lease.MaxClockAhead+20*time.Second))
 	case 7:
 		r.Now = r.Now.In(time.FixedZone("", 5*3600))
 	case 8:
@@ -295,7 +308,8 @@ func (l *loader) spoil(c *call) {
 	case 9:
 		g.Version--
 	case 10:
-		g.Node = pick(l, g.Node+1, 1<<31, l.about.First, l.about.First+l.about.Nodes-l.about.BlockSize)
+		g.Node = pick(l, g.Node+1, 1<<31, l.about.First,
+			l.about.First+l.about.Nodes-l.about.BlockSize)
 	case 11:
 		g.Nodes /= 2
 	case 12:
@@ -360,7 +374,8 @@ func TestAddSecretsAtOnce(t *testing.T) {
 	})
 	d, err := s.Describe(t.Context())
 	slices.Sort(d.Secrets)
-	if err := errors.Join(append(errs, err)...); err != nil || len(d.Secrets) != n || d.Secrets[n-1] != fmt.Sprintf("%016x", n-1) {
+	if err := errors.Join(append(errs, err)...); err != nil || len(d.Secrets) != n ||
+		d.Secrets[n-1] != fmt.Sprintf("%016x", n-1) {
 		t.Errorf("%d secrets were added, each twice: %v; now there are %q", n, err, d.Secrets)
 	}
 	for _, bad := range []string{"", "0123456789abcde", "0123456789ABCDEF", "my secret"} {
@@ -371,13 +386,20 @@ func TestAddSecretsAtOnce(t *testing.T) {
 // A description that is invalid creates nothing.
 func TestCreateRefusesDescriptions(t *testing.T) {
 	for name, change := range map[string]func(*lease.Description){
-		"unaligned nodes":             func(d *lease.Description) { d.First, d.Nodes = 4, 8 },
-		"a TTL of two days":           func(d *lease.Description) { d.LongestTTL = 2 * lease.MaxTTL },
-		"a secret, not a fingerprint": func(d *lease.Description) { d.Secrets = []string{"correct horse battery"} },
+		"unaligned nodes": func(d *lease.Description) { d.First, d.Nodes = 4, 8 },
+		"a TTL of two days": func(
+			d *lease.Description) {
+			d.LongestTTL = 2 * lease.MaxTTL
+		},
+		"a secret, not a fingerprint": func(
+			d *lease.Description) {
+			d.Secrets = []string{"correct horse battery"}
+		},
 	} {
 		server, d := new(counted), describe(few(8))
 		change(&d)
-		wantErr(t, "create with "+name, client(server, 2).Create(t.Context(), d), lease.ErrInvalidRequest)
+		wantErr(t, "create with "+name, client(server, 2).Create(t.Context(), d),
+			lease.ErrInvalidRequest)
 		if server.Writes > 0 {
 			t.Errorf("create with %s wrote", name)
 		}
@@ -395,7 +417,8 @@ func TestContextsThatAreOver(t *testing.T) {
 	defer cancel()
 	for _, ctx := range []context.Context{done, late} {
 		for _, op := range []string{"acquire", "renew", "release", "raise", "get"} {
-			c := call{op: op, grant: g, request: renewal(lease.NewNonce(), t0.Add(time.Hour)), until: t0.Add(time.Second)}
+			c := call{op: op, grant: g, request: renewal(lease.NewNonce(), t0.Add(time.Hour)),
+				until: t0.Add(time.Second)}
 			_, err := c.on(ctx, s)
 			wantErr(t, op, err, ctx.Err())
 		}

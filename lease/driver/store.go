@@ -46,8 +46,8 @@ func New(o Objects, layout Layout) (Store, error) {
 // Objects returns what the store keeps leases in, for package leasetest.
 func (s *store) Objects() Objects { return s.objects.Objects }
 
-// closeTime is how long Close waits at most: some clients wait for a server that does not answer. With
-// the Keeper's four seconds a process ends within five.
+// closeTime is how long Close waits at most: some clients wait for a server that does not answer.
+// With the Keeper's four seconds a process ends within five.
 const closeTime = 500 * time.Millisecond
 
 // Close implements [Store].
@@ -70,7 +70,8 @@ func (s *store) Close(ctx context.Context) error {
 
 // Renew implements [lease.Store]. It is two requests, or more if others write
 // the page at this moment.
-func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant, err error) {
+func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant,
+	err error) {
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
 	return s.change(ctx, g.Node, r.Nonce, func(c *config, p *page, b Block) (Block, error) {
 		if err := CheckRequest(r, latest(p.now)); err != nil {
@@ -81,7 +82,8 @@ func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ le
 }
 
 // Release implements [lease.Store].
-func (s *store) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) (err error) {
+func (s *store) Release(ctx context.Context, g lease.Grant, nonce string,
+	unused time.Time) (err error) {
 	defer s.failed(ctx, &err, "release node %d", g.Node)
 	_, err = s.change(ctx, g.Node, nonce, func(_ *config, _ *page, b Block) (Block, error) {
 		return b.Release(g, nonce, unused)
@@ -104,7 +106,8 @@ func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error)
 }
 
 // change applies a rule to the block that starts at node.
-func (s *store) change(ctx context.Context, node uint32, nonce string, rule func(*config, *page, Block) (Block, error)) (lease.Grant, error) {
+func (s *store) change(ctx context.Context, node uint32, nonce string,
+	rule func(*config, *page, Block) (Block, error)) (lease.Grant, error) {
 	c, err := s.setupFor(ctx, node)
 	if err != nil {
 		return lease.Grant{}, err
@@ -154,9 +157,12 @@ func (s *store) edit(name string) *edit { return &edit{s: s, name: name} }
 func (e *edit) get(ctx context.Context) (Object, error) {
 	switch {
 	case e.tries == updateTries:
-		return Object{}, fmt.Errorf("%s: another client wrote it first in each of %d attempts", e.name, updateTries)
+		return Object{},
+			fmt.Errorf("%s: another client wrote it first in each of %d attempts", e.name,
+				updateTries)
 	case e.tries > 0:
-		if err := sleep(ctx, rand.N(min(time.Millisecond<<min(e.tries, 10), 500*time.Millisecond))); err != nil {
+		if err := sleep(ctx,
+			rand.N(min(time.Millisecond<<min(e.tries, 10), 500*time.Millisecond))); err != nil {
 			return Object{}, err
 		}
 	}
@@ -193,15 +199,16 @@ func (s *store) editPage(c *config, number int, nonce string) *pageEdit {
 
 // read returns the page. It returns errRepeated, too, if a write was refused and then the page has
 // its nonce: something between here and the server repeated the write, and the first one was made.
-// Or a copy of this process made it, with the same nonce. Of two copies at most one may be told yes,
-// and this one cannot know which it is.
+// Or a copy of this process made it, with the same nonce. Of two copies at most one may be told
+// yes, and this one cannot know which it is.
 func (e *pageEdit) read(ctx context.Context) (*page, error) {
 	o, err := e.get(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p, err := parse(e.c, e.number, o)
-	if err == nil && e.tries > 1 && e.nonce != "" && (p.has(e.nonce) || slices.Contains(p.Recent, e.nonce)) {
+	if err == nil && e.tries > 1 && e.nonce != "" &&
+		(p.has(e.nonce) || slices.Contains(p.Recent, e.nonce)) {
 		err = errRepeated
 	}
 	return p, err

@@ -5,11 +5,12 @@
 //	etcd://user:password@host:port,host:port/prefix
 //	etcds://host:port,host:port/prefix?ca=FILE&cert=FILE&key=FILE
 //
-// The prefix may have several parts; the default is [DefaultPrefix]. For other settings pass your own
-// client to [New].
+// The prefix may have several parts; the default is [DefaultPrefix]. For other settings pass your
+// own client to [New].
 //
-// It needs etcd 3.4 or newer, with the right to read and write the keys of the prefix. Every change is
-// one transaction that compares what it changes; every read is linearizable. The store has no clock.
+// It needs etcd 3.4 or newer, with the right to read and write the keys of the prefix. Every change
+// is one transaction that compares what it changes; every read is linearizable. The store has no
+// clock.
 //
 // docs/etcd.md has the keys, and says what makes etcd forget grants.
 package etcdstore

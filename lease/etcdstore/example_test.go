@@ -10,7 +10,8 @@ import (
 
 // A service that has a client already. Pass the store to lease.Start.
 func ExampleNew() {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://etcd-1:2379", "https://etcd-2:2379"}})
+	client, err := clientv3.New(
+		clientv3.Config{Endpoints: []string{"https://etcd-1:2379", "https://etcd-2:2379"}})
 	if err != nil {
 		panic(err)
 	}

@@ -33,16 +33,16 @@ const (
 	// DefaultPrefix begins every key unless [New] or the URL gives another.
 	DefaultPrefix = "/traceflake/leases/"
 
-	// blocksPerPage is how many blocks of a new store share a key: few processes write the same one, and
-	// a value is small.
+	// blocksPerPage is how many blocks of a new store share a key: few processes write the same
+	// one, and a value is small.
 	blocksPerPage = 64
 
 	urlForm = "etcd://user:password@host:port,host:port/prefix, or etcds://… for TLS"
 )
 
-// New returns a store in the etcd of client, which the caller must close. Every key begins with prefix;
-// "" is [DefaultPrefix]. Fleets with different secrets need different prefixes, none of which is a
-// prefix of another. New does not connect.
+// New returns a store in the etcd of client, which the caller must close. Every key begins with
+// prefix; "" is [DefaultPrefix]. Fleets with different secrets need different prefixes, none of
+// which is a prefix of another. New does not connect.
 func New(client clientv3.KV, prefix string) (driver.Store, error) {
 	c, ok := client.(*clientv3.Client)
 	if client == nil || ok && c == nil {
@@ -55,16 +55,17 @@ func New(client clientv3.KV, prefix string) (driver.Store, error) {
 	return s.store(prefix)
 }
 
-// openURL is the [driver.Opener] of etcd and etcds. Query parameters of etcds name files in PEM form:
-// ca, cert, key.
+// openURL is the [driver.Opener] of etcd and etcds. Query parameters of etcds name files in PEM
+// form: ca, cert, key.
 func openURL(text string) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
 		return nil, bad("want " + urlForm) // err may contain the password
 	}
 	s := &server{config: clientv3.Config{
-		DialTimeout:          5 * time.Second,
-		DialKeepAliveTime:    10 * time.Second, // detects a member that vanished without closing the connection
+		DialTimeout: 5 * time.Second,
+		// detects a member that vanished without closing the connection
+		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 5 * time.Second,
 		Logger:               zap.NewNop(), // errors are returned
 	}}
@@ -72,7 +73,8 @@ func openURL(text string) (driver.Store, error) {
 	query := u.Query()
 	if u.Scheme == "etcds" {
 		scheme = "https://"
-		files := transport.TLSInfo{TrustedCAFile: query.Get("ca"), CertFile: query.Get("cert"), KeyFile: query.Get("key")}
+		files := transport.TLSInfo{TrustedCAFile: query.Get("ca"), CertFile: query.Get("cert"),
+			KeyFile: query.Get("key")}
 		if s.config.TLS, err = files.ClientConfig(); err != nil {
 			return nil, fmt.Errorf("etcdstore: %w: TLS: %w", lease.ErrInvalidRequest, err)
 		}
@@ -103,11 +105,12 @@ func bad(text string) error {
 	return fmt.Errorf("etcdstore: %w: the URL: %s", lease.ErrInvalidRequest, text)
 }
 
-// server is a [driver.Objects] on the keys below a prefix. The version of a page is its value, which never
-// recurs; etcd's revisions may, after a restore.
+// server is a [driver.Objects] on the keys below a prefix. The version of a page is its value,
+// which never recurs; etcd's revisions may, after a restore.
 type server struct {
 	prefix string
-	config clientv3.Config // of a URL's client, which the first call creates: the server may be down
+	// of a URL's client, which the first call creates: the server may be down
+	config clientv3.Config
 
 	cause atomic.Pointer[string] // of the last request that did not reach a member
 
@@ -118,11 +121,13 @@ type server struct {
 }
 
 func (s *server) store(prefix string) (driver.Store, error) {
-	s.prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/" // or it might be a prefix of another
+	// or it might be a prefix of another
+	s.prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/"
 	return driver.New(s, driver.Layout{Name: "etcdstore", BlocksPerPage: blocksPerPage})
 }
 
-// kv returns the client. To create one with a password contacts the server, until the context is over.
+// kv returns the client. To create one with a password contacts the server, until the context is
+// over.
 func (s *server) kv(ctx context.Context) (clientv3.KV, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,22 +156,25 @@ func (s *server) kv(ctx context.Context) (clientv3.KV, error) {
 
 // remember keeps the error of a request that did not reach a member, such as a refused connection:
 // etcd's client tries again until the context is over, and returns the context's error.
-func (s *server) remember(ctx context.Context, method string, request, response any, conn *grpc.ClientConn,
+func (s *server) remember(ctx context.Context, method string, request, response any,
+	conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, request, response, conn, options...)
-	_, why, _ := strings.Cut(status.Convert(err).Message(), "connection error: desc = ") // "" if it reached one
+	// "" if it reached one
+	_, why, _ := strings.Cut(status.Convert(err).Message(), "connection error: desc = ")
 	s.cause.Store(&why)
 	return err
 }
 
-// CheckRights implements [driver.Rights]. etcd compares all of a transaction with the user's rights and
-// its quota, also what is not carried out: no key has a negative revision.
+// CheckRights implements [driver.Rights]. etcd compares all of a transaction with the user's rights
+// and its quota, also what is not carried out: no key has a negative revision.
 func (s *server) CheckRights(ctx context.Context) error {
 	kv, err := s.kv(ctx)
 	if err == nil {
 		key := s.prefix + "config"
-		_, err = kv.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", -1)).Then(clientv3.OpPut(key, "")).Commit()
+		_, err = kv.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", -1)).Then(
+			clientv3.OpPut(key, "")).Commit()
 	}
 	if err != nil {
 		return s.failed(err)
@@ -210,7 +218,8 @@ func (s *server) List(ctx context.Context) (map[string]driver.Object, error) {
 	return all, nil
 }
 
-func (s *server) get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (s *server) get(ctx context.Context, key string,
+	options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	kv, err := s.kv(ctx)
 	if err != nil {
 		return nil, s.failed(err)
@@ -223,7 +232,8 @@ func (s *server) get(ctx context.Context, key string, options ...clientv3.OpOpti
 }
 
 // Write implements [driver.Objects].
-func (s *server) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+func (s *server) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
 	kv, err := s.kv(ctx)
 	if err != nil {
 		return driver.Object{}, s.failed(err)
@@ -273,7 +283,8 @@ func (s *server) failed(err error) error {
 		}
 		return err
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return fmt.Errorf("%w (etcd's quota is used up: compact and defragment it, then disarm the alarm)", err)
+		return fmt.Errorf(
+			"%w (etcd's quota is used up: compact and defragment it, then disarm the alarm)", err)
 	default:
 		return err
 	}

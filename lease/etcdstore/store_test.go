@@ -30,7 +30,8 @@ func address(tb testing.TB) string {
 	tb.Helper()
 	a := os.Getenv(variable)
 	if a == "" {
-		const why = "no etcd: run this in the repository, `go run ./integration/servers/with go test ./lease/etcdstore`, or set " +
+		const why = "no etcd: run this in the repository, `go run ./integration/servers/with go " +
+			"test ./lease/etcdstore`, or set " +
 			variable + " to host:port"
 		if os.Getenv("CI") != "" {
 			tb.Fatal(why)
@@ -80,8 +81,8 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// spy is a client that counts round trips, and may change values on their way to etcd. Without a client
-// below it, it sends nothing and keeps the key that was asked for.
+// spy is a client that counts round trips, and may change values on their way to etcd. Without a
+// client below it, it sends nothing and keeps the key that was asked for.
 type spy struct {
 	clientv3.KV
 	n      atomic.Int64
@@ -89,7 +90,8 @@ type spy struct {
 	alters bool
 }
 
-func (s *spy) Get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (s *spy) Get(ctx context.Context, key string,
+	options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	s.n.Add(1)
 	if s.KV == nil {
 		s.key = key
@@ -143,7 +145,8 @@ func TestAlteredValues(t *testing.T) {
 }
 
 func TestPrefix(t *testing.T) {
-	for prefix, want := range map[string]string{"": "/traceflake/leases/config", "/fleet/": "/fleet/config", "/a/b": "/a/b/config"} {
+	for prefix, want := range map[string]string{"": "/traceflake/leases/config",
+		"/fleet/": "/fleet/config", "/a/b": "/a/b/config"} {
 		kv := &spy{}
 		s, err := New(kv, prefix)
 		if err != nil {
@@ -163,7 +166,9 @@ func TestPrefix(t *testing.T) {
 func TestURL(t *testing.T) {
 	prefix := newPrefix(t)
 	for _, path := range []string{prefix, prefix + "fleet"} {
-		if err := calls.Everything(t.Context(), func() (driver.Store, error) { return driver.Open("etcd://" + address(t) + path) }, nil); err != nil {
+		if err := calls.Everything(t.Context(),
+			func() (driver.Store, error) { return driver.Open("etcd://" + address(t) + path) },
+			nil); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -181,16 +186,18 @@ func TestURL(t *testing.T) {
 	_, err = s.Get(t.Context(), 0)
 	wantError(t, "after close", err, nil, "closed")
 	for _, url := range []string{
-		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:hunter2@a:port", "etcd://a:1,,b:2",
-		"etcd://a:2379/?timeout=3", "etcd://a:2379/?ca=file", "etcds://a:2379/?ca=/no/such/file", "etcds://a:2379/?ca=store_test.go", "etcds://a:2379/?cert=/no/such/file",
+		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:hunter2@a:port",
+		"etcd://a:1,,b:2",
+		"etcd://a:2379/?timeout=3", "etcd://a:2379/?ca=file", "etcds://a:2379/?ca=/no/such/file",
+		"etcds://a:2379/?ca=store_test.go", "etcds://a:2379/?cert=/no/such/file",
 	} {
 		_, err := driver.Open(url)
 		wantError(t, url, err, lease.ErrInvalidRequest)
 	}
 }
 
-// An unreachable or silent server does not delay Open, and calls obey their context, also while they
-// connect with a password.
+// An unreachable or silent server does not delay Open, and calls obey their context, also while
+// they connect with a password.
 func TestUnreachableServer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

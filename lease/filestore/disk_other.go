@@ -13,5 +13,6 @@ var errReadOnly = errors.ErrUnsupported
 
 // system has no locks, and so no store.
 var system = disk{lockable: func(*os.Root) (*os.File, error) {
-	return nil, fmt.Errorf("filestore: directories cannot be locked on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	return nil, fmt.Errorf("filestore: directories cannot be locked on %s: %w", runtime.GOOS,
+		errors.ErrUnsupported)
 }}

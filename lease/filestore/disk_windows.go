@@ -9,14 +9,15 @@ import (
 
 const errReadOnly = windows.ERROR_WRITE_PROTECT
 
-// system locks a file, which nobody can delete while it is open, since directories have no locks. It
-// syncs the renamed file, since directories cannot be: this was not tried with a power failure.
+// system locks a file, which nobody can delete while it is open, since directories have no locks.
+// It syncs the renamed file, since directories cannot be: this was not tried with a power failure.
 var system = disk{
 	lockable: func(root *os.Root) (*os.File, error) {
 		return root.OpenFile("lock.file", os.O_RDWR|os.O_CREATE, fileMode)
 	},
 	tryLock: func(f *os.File) (bool, error) {
-		err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+		err := windows.LockFileEx(windows.Handle(f.Fd()),
+			windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
 			0, 1, 0, new(windows.Overlapped))
 		if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 			return false, nil

@@ -21,11 +21,12 @@ import (
 var (
 	// ErrLocked is returned if other processes held the directory's lock for 5 s.
 	ErrLocked = errors.New("the directory is locked by other processes")
-	// ErrCopied is returned if this machine was restored from a snapshot since New, or OnRestore was
-	// called: another machine may have a copy of the directory, and both would grant the same nodes.
-	// If one has, move the directory away, then start the process again: the next one has another
-	// secret.
-	ErrCopied = errors.New("the machine was restored from a snapshot, and may not be the only one with this directory")
+	// ErrCopied is returned if this machine was restored from a snapshot since New, or OnRestore
+	// was called: another machine may have a copy of the directory, and both would grant the same
+	// nodes. If one has, move the directory away, then start the process again: the next one has
+	// another secret.
+	ErrCopied = errors.New("the machine was restored from a snapshot, and may not be the only " +
+		"one with this directory")
 )
 
 const (
@@ -39,7 +40,8 @@ const (
 	dirty = "unsynced.mark"
 )
 
-// objects is a [driver.Objects] in a directory. The version of an object is its data, which never recurs.
+// objects is a [driver.Objects] in a directory. The version of an object is its data, which never
+// recurs.
 type objects struct {
 	path    string
 	timeout time.Duration
@@ -78,7 +80,8 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 }
 
 // Write implements [driver.Objects].
-func (o *objects) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+func (o *objects) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
 	written, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
 		now, err := d.object(name)
 		switch {
@@ -113,9 +116,10 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	return all, err
 }
 
-// locked calls do with the directory, locked, that a function opens. It returns when ctx is over, also
-// if the disk does not answer: then do goes on, and later calls of this process wait for it.
-func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error), do func(*directory) (T, error)) (none T, err error) {
+// locked calls do with the directory, locked, that a function opens. It returns when ctx is over,
+// also if the disk does not answer: then do goes on, and later calls of this process wait for it.
+func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error),
+	do func(*directory) (T, error)) (none T, err error) {
 	if o.copied.Load() || o.machine() != o.life {
 		return none, ErrCopied
 	}
@@ -150,7 +154,9 @@ func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error
 // explain adds what an operator can do.
 func explain(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errReadOnly) {
-		return fmt.Errorf("%w: %w; the user of the process must own the directory, and be able to write there", lease.ErrMisconfigured, err)
+		return fmt.Errorf(
+			"%w: %w; the user of the process must own the directory, and be able to write there",
+			lease.ErrMisconfigured, err)
 	}
 	return err
 }
@@ -185,7 +191,8 @@ func (o *objects) create() (*os.Root, error) {
 	}
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("the directory %s does not exist; create it, on a local disk that all processes of the host see: %w",
+			err = fmt.Errorf("the directory %s does not exist; create it, on a local disk that "+
+				"all processes of the host see: %w",
 				filepath.Dir(o.path), err)
 		}
 		return nil, err
@@ -194,14 +201,15 @@ func (o *objects) create() (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(o.disk.syncNames(above, filepath.Base(o.path)), above.Close()); err != nil {
+	if err := errors.Join(o.disk.syncNames(above, filepath.Base(o.path)),
+		above.Close()); err != nil {
 		return nil, err
 	}
 	return o.open()
 }
 
-// lock locks the directory that is at the path at that moment. It tries until ctx is over, or for the
-// timeout.
+// lock locks the directory that is at the path at that moment. It tries until ctx is over, or for
+// the timeout.
 func (o *objects) lock(ctx context.Context, open func() (*os.Root, error)) (*directory, error) {
 	for began := time.Now(); ; {
 		if err := ctx.Err(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckRights implements [driver.Rights]. It asks whether this user may write in the directory, or in
-// the one above it as long as there is none, and whether that is of a store.
+// CheckRights implements [driver.Rights]. It asks whether this user may write in the directory, or
+// in the one above it as long as there is none, and whether that is of a store.
 func (s *store) CheckRights(context.Context) error {
 	err := mayUse(s.objects.path)
 	if err != nil {
@@ -29,7 +29,8 @@ func mayUse(path string) error {
 		above := filepath.Dir(path)
 		err = unix.Access(above, unix.W_OK|unix.X_OK)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("the directory %s does not exist; create it, on a local disk that all processes of the host see: %w", above, err)
+			err = fmt.Errorf("the directory %s does not exist; create it, on a local disk that "+
+				"all processes of the host see: %w", above, err)
 		}
 		return err
 	}

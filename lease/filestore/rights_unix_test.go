@@ -18,7 +18,8 @@ import (
 // What a process could not use is known without writing: nothing is created.
 func TestCheckRights(t *testing.T) {
 	dir := t.TempDir()
-	file, foreign, locked := filepath.Join(dir, "file"), filepath.Join(dir, "foreign"), filepath.Join(dir, "locked")
+	file, foreign, locked := filepath.Join(dir, "file"), filepath.Join(dir, "foreign"),
+		filepath.Join(dir, "locked")
 	for _, d := range []string{foreign, locked} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
@@ -51,7 +52,8 @@ func TestCheckRights(t *testing.T) {
 		{"foreign", "other files, such as passwd"},
 	}
 	if os.Geteuid() != 0 { // who may write everywhere
-		cases = append(cases, result{"locked", fs.ErrPermission.Error()}, result{"locked/store", fs.ErrPermission.Error()})
+		cases = append(cases, result{"locked", fs.ErrPermission.Error()},
+			result{"locked/store", fs.ErrPermission.Error()})
 	}
 	for _, c := range cases {
 		s, err := New(filepath.Join(dir, c.path))
@@ -68,8 +70,8 @@ func TestCheckRights(t *testing.T) {
 	}
 }
 
-// A store is created in no directory of something else, as CheckRights says, and in a file system of
-// its own.
+// A store is created in no directory of something else, as CheckRights says, and in a file system
+// of its own.
 func TestCreateInOthersDirectory(t *testing.T) {
 	dir := t.TempDir()
 	for entry, mine := range map[string]bool{"passwd": false, "lost+found": true} {
@@ -79,7 +81,8 @@ func TestCreateInOthersDirectory(t *testing.T) {
 		}
 		_, err := Open(path)
 		said := driver.CheckRights(t.Context(), unopened(t, path))
-		if mine && errors.Join(err, said) != nil || !mine && !errors.Is(err, lease.ErrSchemaVersion) ||
+		if mine && errors.Join(err, said) != nil || !mine &&
+			!errors.Is(err, lease.ErrSchemaVersion) ||
 			(err == nil) != (said == nil) {
 			t.Errorf("%s: Open gives %v, CheckRights %v", entry, err, said)
 		}

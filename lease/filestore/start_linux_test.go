@@ -36,7 +36,8 @@ func start(t *testing.T, path string) service {
 		t.Errorf("it took %s to start: %v", took, err)
 		return service{t, new(setup.IDs)}
 	}
-	if id, span := ids.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() || ids.Fallbacks() == 0 {
+	if id, span := ids.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() ||
+		ids.Fallbacks() == 0 {
 		t.Errorf("the IDs are %s and %s, %d of them random", id, span, ids.Fallbacks())
 	}
 	return service{t, ids}
@@ -98,8 +99,8 @@ const (
 	nobody = 65534
 )
 
-// TestStartsWithoutRights starts services that may not read or write the directory, or whose disk is
-// full, until an operator changes that.
+// TestStartsWithoutRights starts services that may not read or write the directory, or whose disk
+// is full, until an operator changes that.
 func TestStartsWithoutRights(t *testing.T) {
 	for what, mode := range map[string]os.FileMode{"another owner's": 0, "read-only": 0o555} {
 		above := t.TempDir()
@@ -161,11 +162,13 @@ func asRoot(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	user := os.Geteuid()
-	if _, _, err := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), uintptr(os.Getuid()), ^uintptr(0)); err != 0 {
+	if _, _, err := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), uintptr(os.Getuid()),
+		^uintptr(0)); err != 0 {
 		return err
 	}
 	err := f()
-	if _, _, back := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), uintptr(user), ^uintptr(0)); back != 0 {
+	if _, _, back := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), uintptr(user),
+		^uintptr(0)); back != 0 {
 		err = errors.Join(err, back)
 	}
 	return err

@@ -28,16 +28,19 @@ type store struct {
 var _ driver.Embedded = (*store)(nil)
 
 func init() {
-	driver.Register("file", func(url string) (driver.Store, error) { return New(strings.TrimPrefix(url, "file:")) })
+	driver.Register("file",
+		func(url string) (driver.Store, error) { return New(strings.TrimPrefix(url, "file:")) })
 }
 
 // New returns the store in the directory at path. It does not access the directory. The error wraps
 // [lease.ErrInvalidRequest]. The store may be used by many goroutines and processes at once.
 func New(path string) (driver.Embedded, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
-		return nil, fmt.Errorf("filestore: %w: the path is empty or contains a zero byte", lease.ErrInvalidRequest)
+		return nil, fmt.Errorf("filestore: %w: the path is empty or contains a zero byte",
+			lease.ErrInvalidRequest)
 	}
-	o := &objects{path: path, timeout: lockTimeout, machine: restores, life: restores(), turn: make(chan struct{}, 1), disk: system}
+	o := &objects{path: path, timeout: lockTimeout, machine: restores, life: restores(),
+		turn: make(chan struct{}, 1), disk: system}
 	s, err := driver.New(o, driver.Layout{Name: "filestore: " + path, BlocksPerPage: blocksPerPage})
 	if err != nil {
 		return nil, err
@@ -45,8 +48,8 @@ func New(path string) (driver.Embedded, error) {
 	return &store{Store: s, objects: o}, nil
 }
 
-// Open returns the store in the directory at path. If there is no directory, it creates one, for every
-// node and leases of up to [lease.DefaultTTL], but not the directory above it.
+// Open returns the store in the directory at path. If there is no directory, it creates one, for
+// every node and leases of up to [lease.DefaultTTL], but not the directory above it.
 //
 // Errors: [ErrLocked], [lease.ErrSchemaVersion], [lease.ErrInvalidRequest], and those of the file
 // system.
@@ -61,44 +64,47 @@ func Open(path string) (driver.Embedded, error) {
 	return s, nil
 }
 
-// secretOf is the name of the file that has the secret of the store with an ID. A store with another
-// ID never gets its secret, even if all other files were deleted.
+// secretOf is the name of the file that has the secret of the store with an ID. A store with
+// another ID never gets its secret, even if all other files were deleted.
 func secretOf(id string) string { return id + ".secret" }
 
-// Create implements [lease.Admin]. It creates the directory, with a new secret of its own, but not the
-// directory above it.
+// Create implements [lease.Admin]. It creates the directory, with a new secret of its own, but not
+// the directory above it.
 func (s *store) Create(ctx context.Context, d lease.Description) error {
 	if err := driver.CheckDescription(d); err != nil {
 		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
 	}
-	codec, err := locked(ctx, s.objects, s.objects.create, func(dir *directory) (*randflake.Codec, error) {
-		files, err := fs.ReadDir(dir.root.FS(), ".")
-		if err == nil {
-			err = foreign(files)
-		}
-		if err != nil {
-			return nil, err
-		}
-		codec, err := dir.codec(d.ID)
-		if errors.Is(err, fs.ErrNotExist) {
-			var secret [16]byte
-			entropy.Read(secret[:])
-			text := fmt.Sprintf("# the secret of the lease store %s in this directory\n%s\n", d.ID, hex.EncodeToString(secret[:]))
-			if err = dir.replace(secretOf(d.ID), []byte(text)); err == nil {
-				codec, err = dir.codec(d.ID)
+	codec, err := locked(ctx, s.objects, s.objects.create,
+		func(dir *directory) (*randflake.Codec, error) {
+			files, err := fs.ReadDir(dir.root.FS(), ".")
+			if err == nil {
+				err = foreign(files)
 			}
-		}
-		return codec, err
-	})
+			if err != nil {
+				return nil, err
+			}
+			codec, err := dir.codec(d.ID)
+			if errors.Is(err, fs.ErrNotExist) {
+				var secret [16]byte
+				entropy.Read(secret[:])
+				text := fmt.Sprintf("# the secret of the lease store %s in this directory\n%s\n",
+					d.ID, hex.EncodeToString(secret[:]))
+				if err = dir.replace(secretOf(d.ID), []byte(text)); err == nil {
+					codec, err = dir.codec(d.ID)
+				}
+			}
+			return codec, err
+		})
 	if err != nil {
 		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
 	}
 	d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
 	err = s.Store.Create(ctx, d)
 	if errors.Is(err, lease.ErrExists) {
-		_, unused := locked(ctx, s.objects, s.objects.open, func(dir *directory) (none struct{}, err error) {
-			return none, dir.root.Remove(secretOf(d.ID))
-		})
+		_, unused := locked(ctx, s.objects, s.objects.open,
+			func(dir *directory) (none struct{}, err error) {
+				return none, dir.root.Remove(secretOf(d.ID))
+			})
 		err = errors.Join(err, unused)
 	}
 	return err
@@ -122,7 +128,8 @@ func foreign(files []fs.DirEntry) error {
 	switch {
 	case page != "":
 		return fmt.Errorf("%w: its pages are here, such as %s, but the file \"config\" is gone; "+
-			"put it back, then run `traceflake lease raise`, or choose another directory", lease.ErrExists, page)
+			"put it back, then run `traceflake lease raise`, or choose another directory",
+			lease.ErrExists, page)
 	case other != "":
 		return fmt.Errorf("%w: the directory has other files, such as %s, and no lease store; "+
 			"choose an empty one", lease.ErrSchemaVersion, other)
@@ -149,7 +156,8 @@ func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	codec, err := locked(ctx, s.objects, s.objects.open, func(d *directory) (*randflake.Codec, error) { return d.codec(about.ID) })
+	codec, err := locked(ctx, s.objects, s.objects.open,
+		func(d *directory) (*randflake.Codec, error) { return d.codec(about.ID) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w: the file %s is gone", driver.ErrEdited, secretOf(about.ID))

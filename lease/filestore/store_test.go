@@ -62,10 +62,12 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	if other := acquire(t, s, calls.Request(start)); other.Node == g.Node {
 		t.Errorf("granted again: %+v", other)
 	}
-	if err := s.Release(t.Context(), g, lease.NewNonce(), start.Add(1500*time.Millisecond)); err != nil {
+	if err := s.Release(t.Context(), g, lease.NewNonce(),
+		start.Add(1500*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := open(t, path).Get(t.Context(), g.Node); err != nil || !got.End.Equal(start.Add(2*time.Second)) {
+	if got, err := open(t, path).Get(t.Context(), g.Node); err != nil ||
+		!got.End.Equal(start.Add(2*time.Second)) {
 		t.Errorf("after the release: Get gives %v, %v", got, err)
 	}
 }
@@ -78,7 +80,8 @@ func fingerprint(t *testing.T, s driver.Embedded) string {
 		t.Fatal(err)
 	}
 	d, err := s.Describe(t.Context())
-	if want := []string{lease.Fingerprint(codec, d.ID)}; err != nil || !slices.Equal(d.Secrets, want) {
+	if want := []string{lease.Fingerprint(codec, d.ID)}; err != nil ||
+		!slices.Equal(d.Secrets, want) {
 		t.Errorf("the store has the secrets %q, %v; want %q", d.Secrets, err, want)
 	}
 	return lease.Fingerprint(codec, "")
@@ -149,7 +152,8 @@ func TestMissing(t *testing.T) {
 		_, acquire := s.Acquire(t.Context(), calls.Request(time.Now()))
 		_, raise := s.Raise(t.Context(), time.Now())
 		_, codec := s.(driver.Embedded).Codec(t.Context())
-		for call, err := range map[string]error{"describe": describe, "acquire": acquire, "raise": raise, "codec": codec} {
+		for call, err := range map[string]error{"describe": describe, "acquire": acquire,
+			"raise": raise, "codec": codec} {
 			if !errors.Is(err, lease.ErrNoStore) {
 				t.Errorf("%s, %s: got %v, want %v", what, call, err, lease.ErrNoStore)
 			}
@@ -159,7 +163,8 @@ func TestMissing(t *testing.T) {
 			t.Errorf("%s: something was created: %v, %v", what, files, err)
 		}
 	}
-	if _, err := open(t, path).objects.Write(t.Context(), "note", nil, "1"); !errors.Is(err, driver.ErrChanged) {
+	if _, err := open(t, path).objects.Write(t.Context(), "note", nil, "1"); !errors.Is(err,
+		driver.ErrChanged) {
 		t.Errorf("write with a version that is not the object's: got %v", err)
 	}
 }
@@ -194,7 +199,8 @@ func TestInterruptedCreate(t *testing.T) {
 	}
 }
 
-// A secret belongs to one store: if everything but the secrets is deleted, the next store has another.
+// A secret belongs to one store: if everything but the secrets is deleted, the next store has
+// another.
 func TestSecretIsNotUsedAgain(t *testing.T) {
 	path := newPath(t)
 	before := fingerprint(t, open(t, path))
@@ -221,7 +227,8 @@ func TestMissingParent(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "a directory")
 	s := unopened(t, filepath.Join(parent, "leases")) // it may be mounted later
 	_, err := driver.Ensure(t.Context(), s)
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), parent+" does not exist; create it") {
+	if !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), parent+" does not exist; create it") {
 		t.Errorf("without the parent: %v", err)
 	}
 	if err := os.Mkdir(parent, dirMode); err != nil {
@@ -236,14 +243,16 @@ func TestMissingParent(t *testing.T) {
 func TestCopiedDirectory(t *testing.T) {
 	path := newPath(t)
 	before := fingerprint(t, open(t, path))
-	if err := errors.Join(os.CopyFS(path+".copy", os.DirFS(path)), os.Rename(path, path+".old"), os.Rename(path+".copy", path)); err != nil {
+	if err := errors.Join(os.CopyFS(path+".copy", os.DirFS(path)), os.Rename(path, path+".old"),
+		os.Rename(path+".copy", path)); err != nil {
 		t.Fatal(err)
 	}
 	s := unopened(t, path)
 	if _, err := driver.Ensure(t.Context(), s); !errors.Is(err, lease.ErrMoved) {
 		t.Errorf("a copy: %v", err)
 	}
-	if _, err := s.MovedHere(t.Context(), time.Now()); err != nil || fingerprint(t, open(t, path)) != before {
+	if _, err := s.MovedHere(t.Context(), time.Now()); err != nil ||
+		fingerprint(t, open(t, path)) != before {
 		t.Errorf("moved: %v", err)
 	}
 	if err := errors.Join(os.Rename(path, path+".copy"), os.Rename(path+".old", path)); err != nil {
@@ -255,7 +264,10 @@ func TestCopiedDirectory(t *testing.T) {
 // A machine that was restored from a snapshot may not be the only one with this directory.
 func TestRestoredMachine(t *testing.T) {
 	for what, restore := range map[string]func(*store){
-		"vmclock":   func(s *store) { s.objects.machine = func() uint64 { return s.objects.life + 1 } },
+		"vmclock": func(
+			s *store) {
+			s.objects.machine = func() uint64 { return s.objects.life + 1 }
+		},
 		"OnRestore": (*store).OnRestore,
 	} {
 		s := open(t, newPath(t))
@@ -263,7 +275,8 @@ func TestRestoredMachine(t *testing.T) {
 		restore(s)
 		_, err1 := s.Acquire(t.Context(), calls.Request(start))
 		_, err2 := s.Renew(t.Context(), g, calls.Renewal(g))
-		for _, err := range []error{err1, err2, s.Release(t.Context(), g, lease.NewNonce(), start)} {
+		for _, err := range []error{err1, err2,
+			s.Release(t.Context(), g, lease.NewNonce(), start)} {
 			if !errors.Is(err, ErrCopied) {
 				t.Errorf("%s: got %v, want ErrCopied", what, err)
 			}
@@ -280,7 +293,8 @@ func TestBadFiles(t *testing.T) {
 			}
 			for _, name := range names {
 				b, err := os.ReadFile(name)
-				if err = errors.Join(err, os.WriteFile(name, []byte(change(string(b))), fileMode)); err != nil {
+				if err = errors.Join(err,
+					os.WriteFile(name, []byte(change(string(b))), fileMode)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -301,16 +315,26 @@ func TestBadFiles(t *testing.T) {
 		damage func(*testing.T, string)
 		want   error // nil: any
 	}{
-		{"half a secret", edit("*.secret", func(s string) string { return s[:len(s)-8] }), driver.ErrEdited},
-		{"another secret", edit("*.secret", func(s string) string { return s[:len(s)-33] + strings.Repeat("1f", 16) + "\n" }), driver.ErrEdited},
+		{"half a secret", edit("*.secret", func(s string) string { return s[:len(s)-8] }),
+			driver.ErrEdited},
+		{"another secret",
+			edit("*.secret",
+				func(s string) string { return s[:len(s)-33] + strings.Repeat("1f", 16) + "\n" }),
+			driver.ErrEdited},
 		{"no secret", remove("*.secret"), driver.ErrEdited},
-		{"newer format", edit("config", func(string) string { return `{"Format":9}` }), lease.ErrSchemaVersion},
-		{"changed page", edit("page-*", func(s string) string { return strings.Replace(s, `"Writes":`, `"Writes":1`, 1) }), driver.ErrEdited},
-		{"pages cut off", edit("page-*", func(s string) string { return s[:len(s)/2] }), driver.ErrEdited},
+		{"newer format", edit("config", func(string) string { return `{"Format":9}` }),
+			lease.ErrSchemaVersion},
+		{"changed page",
+			edit("page-*",
+				func(s string) string { return strings.Replace(s, `"Writes":`, `"Writes":1`, 1) }),
+			driver.ErrEdited},
+		{"pages cut off", edit("page-*", func(s string) string { return s[:len(s)/2] }),
+			driver.ErrEdited},
 		{"no pages", remove("page-*"), lease.ErrReplaced},
 		{"no config", remove("config"), lease.ErrExists},
 		{"a file", func(t *testing.T, path string) {
-			if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, nil, fileMode)); err != nil {
+			if err := errors.Join(os.RemoveAll(path),
+				os.WriteFile(path, nil, fileMode)); err != nil {
 				t.Fatal(err)
 			}
 		}, nil},
@@ -323,7 +347,8 @@ func TestBadFiles(t *testing.T) {
 			if err == nil {
 				_, err = s.List(t.Context())
 			}
-			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), path) {
+			if err == nil || tt.want != nil && !errors.Is(err, tt.want) ||
+				!strings.Contains(err.Error(), path) {
 				t.Fatalf("got %v, want %v and the path", err, tt.want)
 			}
 		})
@@ -394,7 +419,8 @@ func TestHungDisk(t *testing.T) {
 	for range 2 { // the second one waits for the first
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		began := time.Now()
-		if _, err := s.Acquire(ctx, calls.Request(start)); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 2*time.Second {
+		if _, err := s.Acquire(ctx, calls.Request(start)); !errors.Is(err,
+			context.DeadlineExceeded) || time.Since(began) > 2*time.Second {
 			t.Errorf("got %v after %s, want the context's error", err, time.Since(began))
 		}
 		cancel()
@@ -419,7 +445,11 @@ func TestUnsynced(t *testing.T) {
 		t.Errorf("what is not on the disk was granted: %v", err)
 	}
 	synced := 0
-	s.objects.disk.syncNames = func(root *os.Root, name string) error { synced++; return system.syncNames(root, name) }
+	s.objects.disk.syncNames = func(root *os.Root,
+		name string) error {
+		synced++
+		return system.syncNames(root, name)
+	}
 	for range 2 {
 		acquire(t, s, r) // finds it
 	}
@@ -428,7 +458,8 @@ func TestUnsynced(t *testing.T) {
 	}
 }
 
-// What an Objects must do, with another process that holds the lock as a server that does not answer.
+// What an Objects must do, with another process that holds the lock as a server that does not
+// answer.
 func TestObjects(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		path := filepath.Join(tb.TempDir(), "leases")
@@ -460,7 +491,8 @@ func (c counted) Read(ctx context.Context, name string) (driver.Object, error) {
 	return c.Objects.Read(ctx, name)
 }
 
-func (c counted) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+func (c counted) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
 	c.n.Add(1)
 	return c.Objects.Write(ctx, name, data, version)
 }
@@ -477,10 +509,12 @@ func TestRequests(t *testing.T) {
 	calls.Costs(t, func() (driver.Store, error) {
 		s := unopened(t, path)
 		var err error
-		s.Store, err = driver.New(counted{s.objects, &n}, driver.Layout{Name: "filestore: " + path, BlocksPerPage: blocksPerPage})
+		s.Store, err = driver.New(counted{s.objects, &n},
+			driver.Layout{Name: "filestore: " + path, BlocksPerPage: blocksPerPage})
 		return s, err
 	}, &n, map[string]int64{
-		"start": 1, "acquire": 2, "acquire again": 2, "acquire in vain": 3, "renew": 2, "get": 1, "release": 2, "list": 1,
+		"start": 1, "acquire": 2, "acquire again": 2, "acquire in vain": 3, "renew": 2, "get": 1,
+		"release": 2, "list": 1,
 		"add secret": 2,
 	})
 }

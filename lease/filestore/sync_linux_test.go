@@ -17,8 +17,8 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Every write is on the disk when it is answered: a machine that loses its power forgets no grant. The
-// data is synced before the file gets its name, and the name after that.
+// Every write is on the disk when it is answered: a machine that loses its power forgets no grant.
+// The data is synced before the file gets its name, and the name after that.
 func TestAnswersAreSynced(t *testing.T) {
 	path := newPath(t)
 	if err := os.Mkdir(path, dirMode); err != nil {
@@ -39,13 +39,21 @@ func TestAnswersAreSynced(t *testing.T) {
 		write func() error
 	}{
 		{"create", func() error { _, err := driver.Ensure(t.Context(), s); return err }},
-		{"acquire", func() (err error) { g, err = s.Acquire(t.Context(), calls.Request(start)); return err }},
+		{"acquire", func() (err error) {
+			g,
+				err = s.Acquire(t.Context(), calls.Request(start))
+			return err
+		}},
 		{"renew", func() (err error) {
 			g, err = s.Renew(t.Context(), g, calls.Renewal(g))
 			return err
 		}},
 		{"release", func() error { return s.Release(t.Context(), g, lease.NewNonce(), start) }},
-		{"raise", func() error { _, err := s.Raise(t.Context(), start.Add(time.Hour)); return err }},
+		{"raise", func() error {
+			_,
+				err := s.Raise(t.Context(), start.Add(time.Hour))
+			return err
+		}},
 	} {
 		before := synced
 		if err := step.write(); err != nil {
@@ -57,8 +65,8 @@ func TestAnswersAreSynced(t *testing.T) {
 	}
 }
 
-// unsynced is how many pages of a file the kernel has not written to the disk yet. It is false if the
-// kernel, before 6.5, or the file system cannot report it, or if the file is a directory.
+// unsynced is how many pages of a file the kernel has not written to the disk yet. It is false if
+// the kernel, before 6.5, or the file system cannot report it, or if the file is a directory.
 func unsynced(t *testing.T, root *os.Root, name string) (pages uint64, ok bool) {
 	t.Helper()
 	f, err := root.Open(name)

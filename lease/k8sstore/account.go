@@ -21,8 +21,9 @@ const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 func inPod(dir string) (*objects, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return nil, errors.New("this is not a pod, because KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; " +
-			"run `kubectl proxy` and add ?server=http://127.0.0.1:8001 to the URL")
+		return nil, errors.New("this is not a pod, because KUBERNETES_SERVICE_HOST and " +
+			"KUBERNETES_SERVICE_PORT are not set; run `kubectl proxy` and add " +
+			"?server=http://127.0.0.1:8001 to the URL")
 	}
 	token := func() (string, error) { return read(dir, "token") }
 	_, noToken := token()
@@ -33,9 +34,11 @@ func inPod(dir string) (*objects, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(ca)) {
-		return nil, fmt.Errorf("the pod's service account: %s has no certificate in PEM form", filepath.Join(dir, "ca.crt"))
+		return nil, fmt.Errorf("the pod's service account: %s has no certificate in PEM form",
+			filepath.Join(dir, "ca.crt"))
 	}
-	return &objects{client: newClient(roots), server: "https://" + net.JoinHostPort(host, port), token: token, namespace: namespace}, nil
+	return &objects{client: newClient(roots), server: "https://" + net.JoinHostPort(host, port),
+		token: token, namespace: namespace}, nil
 }
 
 // read returns what a file of the service account contains.
@@ -46,7 +49,8 @@ func read(dir, name string) (string, error) {
 		err = fmt.Errorf("%s is empty", filepath.Join(dir, name))
 	}
 	if err != nil {
-		err = fmt.Errorf("the pod's service account: %w (is automountServiceAccountToken false?)", err)
+		err = fmt.Errorf("the pod's service account: %w (is automountServiceAccountToken false?)",
+			err)
 	}
 	return text, err
 }
@@ -67,6 +71,9 @@ func newClient(roots *x509.CertPool) *http.Client {
 // withoutRedirects returns a client that returns a redirect as the response: API servers send none.
 func withoutRedirects(client *http.Client) *http.Client {
 	own := *client
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	own.CheckRedirect = func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}
 	return &own
 }

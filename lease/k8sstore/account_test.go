@@ -37,7 +37,8 @@ func TestAccount(t *testing.T) {
 	defer server.Close()
 	host, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "https://"), ":")
 	dir := t.TempDir()
-	token, ca, namespace := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt"), filepath.Join(dir, "namespace")
+	token, ca, namespace := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt"),
+		filepath.Join(dir, "namespace")
 	wrong := func(what string, texts ...string) {
 		t.Helper()
 		_, err := inPod(dir)
@@ -54,7 +55,9 @@ func TestAccount(t *testing.T) {
 	wrong("an empty namespace", "namespace is empty")
 	write(t, namespace, "shop\n")
 	wrong("half a certificate", "ca.crt has no certificate")
-	write(t, ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	write(t, ca,
+		string(pem.EncodeToMemory(
+			&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 
 	o, err := inPod(dir)
 	if err != nil || o.namespace != "shop" {
@@ -79,7 +82,8 @@ func TestAccount(t *testing.T) {
 
 func TestURL(t *testing.T) {
 	asked := ""
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.Path }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.Path }))
 	defer server.Close()
 	for _, c := range []struct{ url, namespace, name string }{
 		{"k8s://", "default", DefaultName},
@@ -94,7 +98,8 @@ func TestURL(t *testing.T) {
 		}
 		_, err = s.List(t.Context())
 		wantError(t, c.url, err, nil, "not a response of a Kubernetes API server")
-		if want := "/apis/coordination.k8s.io/v1/namespaces/" + c.namespace + "/leases/" + c.name + ".config"; asked != want {
+		if want := "/apis/coordination.k8s.io/v1/namespaces/" + c.namespace + "/leases/" + c.name +
+			".config"; asked != want {
 			t.Errorf("%s: asks for %s, want %s", c.url, asked, want)
 		}
 		if err := s.Close(t.Context()); err != nil {
@@ -119,7 +124,8 @@ func TestURL(t *testing.T) {
 	} {
 		_, err := openURL(url)
 		wantError(t, url, err, nil, "k8sstore: ", want)
-		if strings.Contains(url, "?server=") && !errors.Is(err, lease.ErrInvalidRequest) { // as of New
+		// as of New
+		if strings.Contains(url, "?server=") && !errors.Is(err, lease.ErrInvalidRequest) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

@@ -83,12 +83,14 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 	if err != nil {
 		return driver.Object{}, o.failed(r, err)
 	}
-	return driver.Object{Data: []byte(found.Metadata.Annotations[pageAnnotation]), Version: found.Metadata.version(), Time: at,
+	return driver.Object{Data: []byte(found.Metadata.Annotations[pageAnnotation]),
+		Version: found.Metadata.version(), Time: at,
 		Place: "Lease " + found.Metadata.UID}, nil
 }
 
 // Write implements [driver.Objects].
-func (o *objects) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+func (o *objects) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
 	next := object{APIVersion: apiVersion, Kind: "Lease", Metadata: metadata{
 		Name:        o.nameOf(name),
 		Namespace:   o.namespace,
@@ -115,13 +117,15 @@ func (o *objects) Write(ctx context.Context, name string, data []byte, version s
 	if err != nil {
 		return driver.Object{}, o.failed(r, err)
 	}
-	return driver.Object{Data: []byte(written.Metadata.Annotations[pageAnnotation]), Version: written.Metadata.version()}, nil
+	return driver.Object{Data: []byte(written.Metadata.Annotations[pageAnnotation]),
+		Version: written.Metadata.version()}, nil
 }
 
 // check refuses a Lease that is not a page of this store, and a response that is not a Lease.
 func (o *objects) check(l object, page string) error {
 	m := l.Metadata
-	if l.Kind != "Lease" || l.APIVersion != apiVersion || m.Name != o.nameOf(page) || m.UID == "" || m.ResourceVersion == "" {
+	if l.Kind != "Lease" || l.APIVersion != apiVersion || m.Name != o.nameOf(page) || m.UID == "" ||
+		m.ResourceVersion == "" {
 		return errOther
 	}
 	if m.DeletionTimestamp != "" {
@@ -129,16 +133,18 @@ func (o *objects) check(l object, page string) error {
 			"remove its finalizers, then raise the store with `traceflake lease raise`", m.Name)
 	}
 	if _, ok := m.Annotations[pageAnnotation]; !ok || m.Labels[fleetLabel] != o.name {
-		return fmt.Errorf("%w: Lease %q has no annotation %s or no label %s=%s: it is not a page of this store, or somebody changed it",
+		return fmt.Errorf("%w: Lease %q has no annotation %s or no label %s=%s: it is not a page "+
+			"of this store, or somebody changed it",
 			lease.ErrSchemaVersion, m.Name, pageAnnotation, fleetLabel, o.name)
 	}
 	return nil
 }
 
-// List implements [driver.Objects]. It lists the data too, all of one moment, in one response: a store
-// has at most 1024 driver.
+// List implements [driver.Objects]. It lists the data too, all of one moment, in one response: a
+// store has at most 1024 driver.
 func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
-	r := request{verb: "list", method: http.MethodGet, path: o.path(), query: "labelSelector=" + fleetLabel + "%3D" + o.name}
+	r := request{verb: "list", method: http.MethodGet, path: o.path(), query: "labelSelector=" +
+		fleetLabel + "%3D" + o.name}
 	var list struct {
 		Kind  string
 		Items []object
@@ -154,7 +160,8 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	for _, l := range list.Items {
 		if page, ok := strings.CutPrefix(l.Metadata.Name, o.nameOf("")); ok {
 			found := driver.Object{Version: l.Metadata.version()}
-			if text, ok := l.Metadata.Annotations[pageAnnotation]; ok && l.Metadata.DeletionTimestamp == "" {
+			if text, ok := l.Metadata.Annotations[pageAnnotation]; ok &&
+				l.Metadata.DeletionTimestamp == "" {
 				found.Data = []byte(text) // otherwise Read returns what is wrong
 			}
 			all[page] = found
@@ -180,7 +187,10 @@ type status struct {
 func (s *status) Error() string { return fmt.Sprintf("status %d: %.300s", s.Code, s.Message) }
 
 // missing reports whether the object is, rather than its namespace.
-func (s *status) missing() bool { return s.Code == http.StatusNotFound && s.Details.Kind == "leases" }
+func (s *status) missing() bool {
+	return s.Code == http.StatusNotFound &&
+		s.Details.Kind == "leases"
+}
 
 // errOther is returned if a response is not one of Kubernetes.
 var errOther = errors.New("not a response of a Kubernetes API server with " + apiVersion)
@@ -188,8 +198,8 @@ var errOther = errors.New("not a response of a Kubernetes API server with " + ap
 // maxResponse is twice the size of a list of every page, with blocks of one node.
 const maxResponse = 64 << 20
 
-// do sends a request once and decodes the response into v. It returns the server's time, or zero if the
-// response does not have it.
+// do sends a request once and decodes the response into v. It returns the server's time, or zero if
+// the response does not have it.
 func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err error) {
 	q, err := http.NewRequestWithContext(ctx, r.method, o.server+r.path, nil)
 	if err != nil {
@@ -197,7 +207,8 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 	}
 	q.URL.RawQuery = r.query
 	if r.body != nil {
-		q.Body = io.NopCloser(bytes.NewReader(r.body)) // without GetBody no transport sends it again: the server may have carried it out
+		// without GetBody no transport sends it again: the server may have carried it out
+		q.Body = io.NopCloser(bytes.NewReader(r.body))
 		q.ContentLength = int64(len(r.body))
 		q.Header.Set("Content-Type", "application/json")
 	}
@@ -224,16 +235,19 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 	switch code := response.StatusCode; {
 	case code == http.StatusTooManyRequests:
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-		return at, &driver.Busy{Err: errors.New("the server throttles"), After: time.Duration(min(max(seconds, 1), 3600)) * time.Second}
+		return at, &driver.Busy{Err: errors.New("the server throttles"),
+			After: time.Duration(min(max(seconds, 1), 3600)) * time.Second}
 	case code/100 == 2 && json.Unmarshal(data, v) == nil:
 		return at, nil
 	case code/100 != 2 && json.Unmarshal(data, s) == nil && s.Kind == "Status":
 		s.Code = code
 		return at, s
-	case code >= 500 || code == http.StatusUnauthorized || code == http.StatusForbidden: // of a proxy, or of a server that starts
+	// of a proxy, or of a server that starts
+	case code >= 500 || code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return at, &status{Code: code, Message: fmt.Sprintf("%.300q", bytes.TrimSpace(data))}
 	default:
-		return at, fmt.Errorf("%w: %s responds with status %d %.300q", errOther, q.URL.Host, code, data)
+		return at, fmt.Errorf("%w: %s responds with status %d %.300q", errOther, q.URL.Host, code,
+			data)
 	}
 }
 
@@ -245,7 +259,8 @@ func (o *objects) failed(r request, err error) error {
 		switch {
 		case s.Code == http.StatusUnauthorized:
 			hint = "it does not accept the credentials"
-		case s.Code == http.StatusForbidden && strings.Contains(s.Message, "cannot "+r.verb+" resource"):
+		case s.Code == http.StatusForbidden &&
+			strings.Contains(s.Message, "cannot "+r.verb+" resource"):
 			hint = "the client's Role needs get, list, create and update"
 		case s.Code == http.StatusForbidden:
 			hint = "it refuses the request"

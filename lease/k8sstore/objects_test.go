@@ -25,7 +25,8 @@ func at(t *testing.T, h http.HandlerFunc) *objects {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	return &objects{client: withoutRedirects(&http.Client{Transport: unrepeatable{t}}), server: server.URL, namespace: "shop", name: "orders"}
+	return &objects{client: withoutRedirects(&http.Client{Transport: unrepeatable{t}}),
+		server: server.URL, namespace: "shop", name: "orders"}
 }
 
 // unrepeatable fails the test if a transport could send a body twice.
@@ -41,11 +42,13 @@ func (u unrepeatable) RoundTrip(r *http.Request) (*http.Response, error) {
 const aLease = `{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "orders.page-0001", "uid": "u", ` +
 	`"resourceVersion": "7", "labels": {"traceflake.github.io/leases": "orders"}, "annotations": {"traceflake.github.io/page": "data"}}}`
 
-// Responses of servers, proxies and other things, and what is made of them. No request is sent twice.
+// Responses of servers, proxies and other things, and what is made of them. No request is sent
+// twice.
 func TestResponses(t *testing.T) {
 	none := errors.New("no sentinel")
 	failure := func(code int, details, message string) string {
-		return fmt.Sprintf(`{"kind": "Status", "code": %d, "message": %q, "details": %s}`, code, message, details)
+		return fmt.Sprintf(`{"kind": "Status", "code": %d, "message": %q, "details": %s}`, code,
+			message, details)
 	}
 	for _, c := range []struct {
 		name        string
@@ -55,24 +58,42 @@ func TestResponses(t *testing.T) {
 		text        string
 	}{
 		{"a page", 200, aLease, nil, nil, ""},
-		{"no page", 404, failure(404, `{"kind": "leases"}`, "not found"), nil, driver.ErrChanged, ""},
-		{"written meanwhile", 409, failure(409, `{"kind": "leases"}`, "conflict"), none, driver.ErrChanged, "conflict"},
-		{"no namespace", 404, failure(404, `{"kind": "namespaces"}`, "not found"), lease.ErrMisconfigured, lease.ErrMisconfigured, `no namespace "shop"`},
-		{"no rights", 403, failure(403, `{}`, `User "x" cannot VERB resource "leases"`), lease.ErrMisconfigured, lease.ErrMisconfigured, "Role needs get, list, create and update"},
-		{"a quota", 403, failure(403, `{}`, "exceeded quota"), lease.ErrMisconfigured, lease.ErrMisconfigured, "exceeded quota"},
-		{"unauthorized", 401, failure(401, `{}`, "Unauthorized"), lease.ErrMisconfigured, lease.ErrMisconfigured, "credentials"},
-		{"unauthorized by a proxy", 401, "log in", lease.ErrMisconfigured, lease.ErrMisconfigured, "credentials"},
+		{"no page", 404, failure(404, `{"kind": "leases"}`, "not found"), nil, driver.ErrChanged,
+			""},
+		{"written meanwhile", 409, failure(409, `{"kind": "leases"}`, "conflict"), none,
+			driver.ErrChanged, "conflict"},
+		{"no namespace", 404, failure(404, `{"kind": "namespaces"}`, "not found"),
+			lease.ErrMisconfigured, lease.ErrMisconfigured, `no namespace "shop"`},
+		{"no rights", 403, failure(403, `{}`, `User "x" cannot VERB resource "leases"`),
+			lease.ErrMisconfigured, lease.ErrMisconfigured,
+			"Role needs get, list, create and update"},
+		{"a quota", 403, failure(403, `{}`, "exceeded quota"), lease.ErrMisconfigured,
+			lease.ErrMisconfigured, "exceeded quota"},
+		{"unauthorized", 401, failure(401, `{}`, "Unauthorized"), lease.ErrMisconfigured,
+			lease.ErrMisconfigured, "credentials"},
+		{"unauthorized by a proxy", 401, "log in", lease.ErrMisconfigured, lease.ErrMisconfigured,
+			"credentials"},
 		{"away", 503, "<html>", none, none, `503: "<html>"`},
-		{"failed", 500, failure(500, `{}`, "etcdserver: timeout"), none, none, "etcdserver: timeout"},
-		{"another server", 404, "404 page not found", lease.ErrMisconfigured, none, "not a response of a Kubernetes"},
-		{"a web site", 200, "<html>", lease.ErrMisconfigured, none, "not a response of a Kubernetes"},
+		{"failed", 500, failure(500, `{}`, "etcdserver: timeout"), none, none,
+			"etcdserver: timeout"},
+		{"another server", 404, "404 page not found", lease.ErrMisconfigured, none,
+			"not a response of a Kubernetes"},
+		{"a web site", 200, "<html>", lease.ErrMisconfigured, none,
+			"not a response of a Kubernetes"},
 		{"a redirect", 302, "", lease.ErrMisconfigured, none, "not a response of a Kubernetes"},
-		{"another kind", 200, `{"kind": "Pod"}`, lease.ErrMisconfigured, none, "not a response of a Kubernetes"},
-		{"another object", 200, strings.Replace(aLease, "page-0001", "page-0002", 1), lease.ErrMisconfigured, none, "not a response of a Kubernetes"},
+		{"another kind", 200, `{"kind": "Pod"}`, lease.ErrMisconfigured, none,
+			"not a response of a Kubernetes"},
+		{"another object", 200, strings.Replace(aLease, "page-0001", "page-0002", 1),
+			lease.ErrMisconfigured, none, "not a response of a Kubernetes"},
 		{"a broken connection", 0, "", none, none, "EOF"},
-		{"being deleted", 200, strings.Replace(aLease, `"metadata": {`, `"metadata": {"deletionTimestamp": "2026-11-22T01:02:03Z", `, 1), none, none, "being deleted"},
-		{"no label", 200, strings.Replace(aLease, `/leases": "orders"`, `/leases": "carts"`, 1), lease.ErrSchemaVersion, lease.ErrSchemaVersion, "not a page of this store"},
-		{"no annotation", 200, strings.Replace(aLease, "io/page", "io/other", 1), lease.ErrSchemaVersion, lease.ErrSchemaVersion, "not a page of this store"},
+		{"being deleted", 200,
+			strings.Replace(aLease, `"metadata": {`,
+				`"metadata": {"deletionTimestamp": "2026-11-22T01:02:03Z", `, 1), none, none,
+			"being deleted"},
+		{"no label", 200, strings.Replace(aLease, `/leases": "orders"`, `/leases": "carts"`, 1),
+			lease.ErrSchemaVersion, lease.ErrSchemaVersion, "not a page of this store"},
+		{"no annotation", 200, strings.Replace(aLease, "io/page", "io/other", 1),
+			lease.ErrSchemaVersion, lease.ErrSchemaVersion, "not a page of this store"},
 	} {
 		asked := ""
 		var sent atomic.Int64
@@ -90,7 +111,8 @@ func TestResponses(t *testing.T) {
 			w.WriteHeader(c.code)
 			_, _ = io.WriteString(w, strings.ReplaceAll(c.body, "VERB", asked))
 		})
-		ctx, page := t.Context(), driver.Object{Data: []byte("data"), Version: "u/7"} // its data is compared with what was sent
+		// its data is compared with what was sent
+		ctx, page := t.Context(), driver.Object{Data: []byte("data"), Version: "u/7"}
 		read := page
 		read.Time, read.Place = time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC), "Lease u"
 		for _, try := range []struct {
@@ -99,9 +121,18 @@ func TestResponses(t *testing.T) {
 			object driver.Object
 			call   func() (driver.Object, error)
 		}{
-			{"get", c.read, read, func() (driver.Object, error) { return o.Read(ctx, "page-0001") }},
-			{"create", c.write, page, func() (driver.Object, error) { return o.Write(ctx, "page-0001", []byte("data"), "") }},
-			{"update", c.write, page, func() (driver.Object, error) { return o.Write(ctx, "page-0001", []byte("data"), "u/7") }},
+			{"get", c.read, read,
+				func() (driver.Object, error) { return o.Read(ctx, "page-0001") }},
+			{"create", c.write, page,
+				func() (driver.Object,
+					error) {
+					return o.Write(ctx, "page-0001", []byte("data"), "")
+				}},
+			{"update", c.write, page,
+				func() (driver.Object,
+					error) {
+					return o.Write(ctx, "page-0001", []byte("data"), "u/7")
+				}},
 		} {
 			asked = try.verb
 			got, err := try.call()
@@ -109,13 +140,17 @@ func TestResponses(t *testing.T) {
 				t.Errorf("%s: %s: the server received %d requests", c.name, try.verb, n)
 			}
 			if try.want == nil || errors.Is(try.want, driver.ErrChanged) {
-				if !errors.Is(err, try.want) || c.name == "a page" && !reflect.DeepEqual(got, try.object) {
-					t.Errorf("%s: %s: got %+v, error %v, want %v", c.name, try.verb, got, err, try.want)
+				if !errors.Is(err, try.want) || c.name == "a page" &&
+					!reflect.DeepEqual(got, try.object) {
+					t.Errorf("%s: %s: got %+v, error %v, want %v", c.name, try.verb, got, err,
+						try.want)
 				}
 				continue
 			}
-			wantError(t, c.name+": "+try.verb, err, nil, try.verb+" leases.coordination.k8s.io", strings.ReplaceAll(c.text, "VERB", try.verb))
-			for _, sentinel := range []error{lease.ErrMisconfigured, lease.ErrSchemaVersion, driver.ErrChanged} {
+			wantError(t, c.name+": "+try.verb, err, nil, try.verb+" leases.coordination.k8s.io",
+				strings.ReplaceAll(c.text, "VERB", try.verb))
+			for _, sentinel := range []error{lease.ErrMisconfigured, lease.ErrSchemaVersion,
+				driver.ErrChanged} {
 				if is := errors.Is(err, sentinel); is != errors.Is(try.want, sentinel) {
 					t.Errorf("%s: %s: %v: that it is %v is %t", c.name, try.verb, err, sentinel, is)
 				}
@@ -126,7 +161,8 @@ func TestResponses(t *testing.T) {
 
 // A throttled request was not carried out: the store sends it again after Retry-After.
 func TestThrottling(t *testing.T) {
-	for header, want := range map[string]time.Duration{"2": 2 * time.Second, "": time.Second, "-5": time.Second, "86400": time.Hour} {
+	for header, want := range map[string]time.Duration{"2": 2 * time.Second, "": time.Second,
+		"-5": time.Second, "86400": time.Hour} {
 		o := at(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", header)
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -146,23 +182,26 @@ func TestList(t *testing.T) {
 			t.Errorf("the request is %s", r.URL)
 		}
 		item := func(name, more string) string {
-			return fmt.Sprintf(`{"metadata": {"name": %q, "uid": "u", "resourceVersion": "1"%s}}`, name, more)
+			return fmt.Sprintf(`{"metadata": {"name": %q, "uid": "u", "resourceVersion": "1"%s}}`,
+				name, more)
 		}
 		const data = `, "annotations": {"traceflake.github.io/page": "data"}`
-		_, _ = fmt.Fprintf(w, `{"kind": "LeaseList", "items": [%s, %s, %s, %s]}`, item("orders.page-0001", data+`, "deletionTimestamp": "2026-11-22T01:02:03Z"`),
+		_, _ = fmt.Fprintf(w, `{"kind": "LeaseList", "items": [%s, %s, %s, %s]}`,
+			item("orders.page-0001", data+`, "deletionTimestamp": "2026-11-22T01:02:03Z"`),
 			item("orders.page-0002", data), item("orders.page-0003", ""), item("by-hand", ""))
 	})
 	got, err := o.List(t.Context())
 	want := map[string]driver.Object{
-		"page-0001": {Version: "u/1"}, "page-0002": {Version: "u/1", Data: []byte("data")}, "page-0003": {Version: "u/1"},
+		"page-0001": {Version: "u/1"}, "page-0002": {Version: "u/1", Data: []byte("data")},
+		"page-0003": {Version: "u/1"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 }
 
-// variable has the URL of an API server that needs no credentials, such as that of `kubectl proxy`, in
-// whose namespace "default" the tests may write and delete Leases.
+// variable has the URL of an API server that needs no credentials, such as that of `kubectl proxy`,
+// in whose namespace "default" the tests may write and delete Leases.
 const variable = "TEST_KUBERNETES"
 
 // What a Server must do, on a real API server.
@@ -170,7 +209,8 @@ func TestServer(t *testing.T) {
 	url := os.Getenv(variable)
 	if url == "" {
 		const why = "no Kubernetes: run this in the repository, after `make api-server`, " +
-			"`go run ./integration/servers/with go test ./lease/k8sstore`, or set " + variable + " to http://host:port"
+			"`go run ./integration/servers/with go test ./lease/k8sstore`, or set " + variable +
+			" to http://host:port"
 		if os.Getenv("CI") != "" {
 			t.Fatal(why)
 		}
@@ -180,11 +220,13 @@ func TestServer(t *testing.T) {
 		proxy := leasetest.NewProxy(tb, strings.TrimPrefix(url, "http://"))
 		name := "test-" + strings.ToLower(rand.Text())
 		open := func() *objects { // as another process has it
-			return &objects{client: newClient(nil), server: "http://" + proxy.Address(), namespace: "default", name: name}
+			return &objects{client: newClient(nil), server: "http://" + proxy.Address(),
+				namespace: "default", name: name}
 		}
 		remove := func(path, query string) error {
 			var ignored struct{}
-			r := request{verb: "delete", method: http.MethodDelete, path: open().path() + path, query: query}
+			r := request{verb: "delete", method: http.MethodDelete, path: open().path() + path,
+				query: query}
 			_, err := open().do(context.Background(), r, &ignored)
 			return err
 		}

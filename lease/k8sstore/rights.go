@@ -16,7 +16,8 @@ import (
 func (o *objects) CheckRights(ctx context.Context) error {
 	var missing []string
 	for _, verb := range []string{"get", "list", "update"} {
-		attributes := map[string]string{"namespace": o.namespace, "verb": verb, "group": "coordination.k8s.io", "resource": "leases"}
+		attributes := map[string]string{"namespace": o.namespace, "verb": verb,
+			"group": "coordination.k8s.io", "resource": "leases"}
 		body, err := json.Marshal(map[string]any{
 			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
 			"spec": map[string]any{"resourceAttributes": attributes},
@@ -28,9 +29,11 @@ func (o *objects) CheckRights(ctx context.Context) error {
 			Kind   string
 			Status struct{ Allowed bool }
 		}
-		r := request{verb: "review", method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body: body}
+		r := request{verb: "review", method: http.MethodPost,
+			path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body: body}
 		_, err = o.do(ctx, r, &review)
-		if s, ok := errors.AsType[*status](err); ok && (s.Code == http.StatusForbidden || s.Code == http.StatusNotFound) {
+		if s, ok := errors.AsType[*status](err); ok &&
+			(s.Code == http.StatusForbidden || s.Code == http.StatusNotFound) {
 			return driver.ErrRightsUnknown // a server without access reviews
 		}
 		if err != nil {
@@ -41,7 +44,8 @@ func (o *objects) CheckRights(ctx context.Context) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: the client's Role needs %s of leases.coordination.k8s.io in namespace %q",
+		return fmt.Errorf(
+			"%w: the client's Role needs %s of leases.coordination.k8s.io in namespace %q",
 			lease.ErrMisconfigured, strings.Join(missing, ", "), o.namespace)
 	}
 	return nil

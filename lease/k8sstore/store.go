@@ -21,19 +21,23 @@ const blocksPerPage = 128
 
 func init() { driver.Register("k8s", openURL) }
 
-const urlForm = "k8s://namespace/name, or k8s:///name for the pod's namespace; outside of pods with ?server=URL"
+const urlForm = "k8s://namespace/name, or k8s:///name for the pod's namespace; outside of pods " +
+	"with ?server=URL"
 
 // openURL is the [driver.Opener] of k8s.
 func openURL(text string) (driver.Store, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Opaque != "" || u.User != nil || u.Port() != "" || u.Fragment != "" || !strings.HasPrefix(text, "k8s://") {
-		return nil, fmt.Errorf("k8sstore: %w: not the URL of a store, want %s", lease.ErrInvalidRequest, urlForm)
+	if err != nil || u.Opaque != "" || u.User != nil || u.Port() != "" || u.Fragment != "" ||
+		!strings.HasPrefix(text, "k8s://") {
+		return nil, fmt.Errorf("k8sstore: %w: not the URL of a store, want %s",
+			lease.ErrInvalidRequest, urlForm)
 	}
 	query := u.Query()
 	server := query.Get("server")
 	query.Del("server")
 	for name := range query {
-		return nil, fmt.Errorf("k8sstore: %w: unknown parameter %q of the URL, want server", lease.ErrInvalidRequest, name)
+		return nil, fmt.Errorf("k8sstore: %w: unknown parameter %q of the URL, want server",
+			lease.ErrInvalidRequest, name)
 	}
 	name := strings.Trim(u.Path, "/")
 	if server != "" {
@@ -49,8 +53,8 @@ func openURL(text string) (driver.Store, error) {
 
 // New returns a store in a namespace of the API server at a URL, with a client
 // that authenticates by itself; with client-go it is that of rest.HTTPClientFor,
-// and the URL is the Host of the same rest.Config. The names of the store's objects begin with name, at
-// most 63 letters a to z, digits and hyphens; "" is [DefaultName]. New makes no request.
+// and the URL is the Host of the same rest.Config. The names of the store's objects begin with
+// name, at most 63 letters a to z, digits and hyphens; "" is [DefaultName]. New makes no request.
 // Errors of invalid arguments wrap [lease.ErrInvalidRequest].
 func New(client *http.Client, server, namespace, name string) (driver.Store, error) {
 	u, err := url.Parse(server)
@@ -58,9 +62,11 @@ func New(client *http.Client, server, namespace, name string) (driver.Store, err
 	case client == nil:
 		return nil, fmt.Errorf("k8sstore: %w: no client", lease.ErrInvalidRequest)
 	case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http":
-		return nil, fmt.Errorf("k8sstore: %w: the server is not a URL, want https://host:port", lease.ErrInvalidRequest)
+		return nil, fmt.Errorf("k8sstore: %w: the server is not a URL, want https://host:port",
+			lease.ErrInvalidRequest)
 	}
-	return (&objects{client: withoutRedirects(client), server: strings.TrimRight(server, "/"), namespace: namespace, name: name}).store()
+	return (&objects{client: withoutRedirects(client), server: strings.TrimRight(server, "/"),
+		namespace: namespace, name: name}).store()
 }
 
 // label is the form of the names of namespaces and stores.

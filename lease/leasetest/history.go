@@ -94,7 +94,8 @@ type call struct {
 }
 
 func (c call) String() string {
-	return fmt.Sprintf("%q of %s (%.3f to %.3f s)", c.write, c.object, c.began.Seconds(), c.ended.Seconds())
+	return fmt.Sprintf("%q of %s (%.3f to %.3f s)", c.write, c.object, c.began.Seconds(),
+		c.ended.Seconds())
 }
 
 // data is what a write has as the object's data.
@@ -184,8 +185,8 @@ type historian struct {
 }
 
 // calls reads an object, writes it, and writes it again with the version that the first write
-// returned. A client that cannot read writes with the version that it saw before. Sometimes it lists
-// all objects first, and sometimes it writes once more with a version that is certainly old.
+// returned. A client that cannot read writes with the version that it saw before. Sometimes it
+// lists all objects first, and sometimes it writes once more with a version that is certainly old.
 func (c historian) calls(n int) {
 	if n%10 == 0 {
 		c.list()
@@ -205,7 +206,8 @@ func (c historian) calls(n int) {
 		return
 	}
 	c.seen[name] = first
-	if second := c.write(fmt.Sprintf("%s-%d-second", c.name, n), name, first); second.Version != "" {
+	if second := c.write(fmt.Sprintf("%s-%d-second", c.name, n), name,
+		first); second.Version != "" {
 		c.seen[name] = second
 	}
 	if n%4 == 0 {
@@ -226,8 +228,8 @@ func (c historian) list() {
 	}
 }
 
-// write writes an object on condition of what it was, and returns what it is then. It has no version
-// unless the write was acknowledged.
+// write writes an object on condition of what it was, and returns what it is then. It has no
+// version unless the write was acknowledged.
 func (c historian) write(id, name string, o driver.Object) driver.Object {
 	w := call{object: name, wrote: true, write: id, before: writeOf(o)}
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
@@ -276,14 +278,18 @@ func judgeObject(calls []call, last string) error {
 		}
 		at, ok := place[c.write]
 		if !ok && c.wrote {
-			return fmt.Errorf("the write %v was acknowledged, and is not among those that led to the last one: it was "+
-				"forgotten, never made, or replaced by one on condition of another version", c)
+			return fmt.Errorf("the write %v was acknowledged, and is not among those that led to "+
+				"the last one: it was forgotten, never made, or replaced by one on condition of "+
+				"another version", c)
 		} else if !ok {
-			return fmt.Errorf("a read returned %v, which is not among the writes that led to the last one", c)
+			return fmt.Errorf(
+				"a read returned %v, which is not among the writes that led to the last one", c)
 		}
-		i, _ := slices.BinarySearchFunc(known, c.began, func(k call, began time.Duration) int { return cmp.Compare(k.ended, began) })
+		i, _ := slices.BinarySearchFunc(known, c.began,
+			func(k call, began time.Duration) int { return cmp.Compare(k.ended, began) })
 		if i > 0 && at < place[known[i-1].write] {
-			return fmt.Errorf("%v is older than %v, which was known before: does a read see every write at once?", c, known[i-1])
+			return fmt.Errorf("%v is older than %v, which was known before: does a read see "+
+				"every write at once?", c, known[i-1])
 		}
 		if len(known) == 0 || at > place[known[len(known)-1].write] {
 			known = append(known, c)
@@ -295,7 +301,8 @@ func judgeObject(calls []call, last string) error {
 			return fmt.Errorf("the write %v has the versions %.40q and %.40q", c, other, c.version)
 		}
 		if other, ok := writes[c.version]; ok && other != c.write {
-			return fmt.Errorf("the writes %q and %v have the same version, %.40q: it must change with every write", other, c, c.version)
+			return fmt.Errorf("the writes %q and %v have the same version, %.40q: it must change "+
+				"with every write", other, c, c.version)
 		}
 		versions[c.write], writes[c.version] = c.version, c.write
 	}

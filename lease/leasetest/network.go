@@ -27,12 +27,12 @@ var errGone = errors.New("the connection is gone")
 // longest is how long a late message takes at most.
 const longest = 5 * time.Second
 
-// Send sends a message once, twice or not at all. If it returns an error, its client must see that the
-// connection has ended.
+// Send sends a message once, twice or not at all. If it returns an error, its client must see that
+// the connection has ended.
 //
-// It calls deliver with whether the client gets the answer, and again for a message that arrives up to
-// five seconds later: after its client gave up, after the end of the lease that it requests, or after the
-// client has ended.
+// It calls deliver with whether the client gets the answer, and again for a message that arrives up
+// to five seconds later: after its client gave up, after the end of the lease that it requests, or
+// after the client has ended.
 func (n *BadNetwork) Send(deliver func(answered bool) error, again func()) error {
 	sent, every := n.sent.Add(1), cmp.Or(n.Every, 6)
 	if sent%every > 0 {

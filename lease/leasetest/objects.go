@@ -80,7 +80,8 @@ func (c client) write(name, data, version string) {
 		c.tb.Fatalf("Write of %s with the version that it has, %.20q: %v", name, version, err)
 	}
 	if o.Version == "" || o.Version == version || o.Data != nil && string(o.Data) != data {
-		c.tb.Errorf("Write of %s returned the version %.20q and %d bytes; want the new version, and no data or what was sent", name, o.Version, len(o.Data))
+		c.tb.Errorf("Write of %s returned the version %.20q and %d bytes; want the new version, "+
+			"and no data or what was sent", name, o.Version, len(o.Data))
 	}
 }
 
@@ -91,7 +92,8 @@ func (c client) refused(why, name, version string) {
 	_, err := c.Write(context.Background(), name, []byte("refused\n"), version)
 	switch after := c.read(name); {
 	case err == nil:
-		c.tb.Fatalf("Write succeeded %s: writes are not conditional, and two processes would be granted the same nodes", why)
+		c.tb.Fatalf("Write succeeded %s: writes are not conditional, and two processes would be "+
+			"granted the same nodes", why)
 	case !errors.Is(err, driver.ErrChanged):
 		c.tb.Errorf("Write %s: got error %v, want ErrChanged", why, err)
 	case after.Version != before.Version:
@@ -105,7 +107,8 @@ func (c client) missing(name, why string) {
 	all, err := c.List(context.Background())
 	o := c.read(name)
 	if _, listed := all[name]; err != nil || listed || o.Version != "" || len(o.Data) > 0 {
-		c.tb.Errorf("an object that was %s has the version %.20q and %d bytes, and is in a List: %t, %v; want none, and no error",
+		c.tb.Errorf("an object that was %s has the version %.20q and %d bytes, and is in a List: "+
+			"%t, %v; want none, and no error",
 			why, o.Version, len(o.Data), listed, err)
 	}
 	c.refused("with a version, of an object that was "+why, name, "1")
@@ -118,23 +121,29 @@ func written(tb testing.TB, newStorage func(testing.TB) Storage) {
 	version := ""
 	for i := range 5 {
 		// As large as a page of 64 blocks, with what text formats may change.
-		data := fmt.Sprintf("{\"writes\":%d}\n", i) + strings.Repeat("\tname: 'x' \"y\" <z> é \\n\r\n  \n", 800) + "\n"
+		data := fmt.Sprintf("{\"writes\":%d}\n", i) +
+			strings.Repeat("\tname: 'x' \"y\" <z> é \\n\r\n  \n", 800) + "\n"
 		one.write("page-0000", data, version)
 		for i, c := range []client{one, two, storage.client(tb)} {
 			o := c.read("page-0000")
 			if string(o.Data) != data {
-				tb.Fatalf("%s reads %d bytes that differ from the %d that were written just before: does it see every write at once, and are they kept byte by byte?",
-					[]string{"the client that wrote", "another client", "a new client"}[i], len(o.Data), len(data))
+				tb.Fatalf("%s reads %d bytes that differ from the %d that were written just "+
+					"before: does it see every write at once, and are they kept byte by byte?",
+					[]string{"the client that wrote", "another client", "a new client"}[i],
+					len(o.Data), len(data))
 			}
 			for i := range o.Data {
 				o.Data[i] = 0 // it belongs to the caller
 			}
-			if version = o.Version; !o.Time.IsZero() && (time.Since(o.Time).Abs() > time.Minute || o.Time.Nanosecond() > 0) {
-				tb.Errorf("Read has the time %s at %s; want whole seconds of the server's clock, or none", o.Time, time.Now())
+			if version = o.Version; !o.Time.IsZero() &&
+				(time.Since(o.Time).Abs() > time.Minute || o.Time.Nanosecond() > 0) {
+				tb.Errorf("Read has the time %s at %s; want whole seconds of the server's clock, "+
+					"or none", o.Time, time.Now())
 			}
 		}
 		if version == "" || versions[version] {
-			tb.Fatalf("after write %d the version is %.20q, which it was before: it must change with every write", i+1, version)
+			tb.Fatalf("after write %d the version is %.20q, which it was before: it must change "+
+				"with every write", i+1, version)
 		}
 		versions[version] = true
 	}
@@ -161,8 +170,8 @@ func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {
 	one.write("page-0000", "third\n", "")
 }
 
-// sameData checks that of two clients that write the same data on one condition, one is told that the
-// object has changed: copies of a process do that, and only one of them may go on.
+// sameData checks that of two clients that write the same data on one condition, one is told that
+// the object has changed: copies of a process do that, and only one of them may go on.
 func sameData(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
 	one, two := storage.client(tb), storage.client(tb)
@@ -171,8 +180,8 @@ func sameData(tb testing.TB, newStorage func(testing.TB) Storage) {
 		one.write("page-0000", data, version)
 		_, err := two.Write(context.Background(), "page-0000", []byte(data), version)
 		if !errors.Is(err, driver.ErrChanged) {
-			tb.Fatalf("a second Write of the same data, with the version before: got error %v, want ErrChanged: "+
-				"two copies of a process would both be told yes", err)
+			tb.Fatalf("a second Write of the same data, with the version before: got error %v, "+
+				"want ErrChanged: two copies of a process would both be told yes", err)
 		}
 	}
 }
@@ -181,15 +190,18 @@ func sameData(tb testing.TB, newStorage func(testing.TB) Storage) {
 func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
 	c := storage.client(tb)
-	c.write("page-0000", "first\n", "") // a server may have no place for objects before, and no answer
+	// a server may have no place for objects before, and no answer
+	c.write("page-0000", "first\n", "")
 	began := c.read("page-0000").Time
 	if began.IsZero() {
 		return
 	}
 	const wait = 2 * time.Second
 	time.Sleep(wait)
-	if moved := c.read("page-0000").Time.Sub(began); moved < wait-time.Second || moved > time.Minute {
-		tb.Errorf("in %s the time of Read moved by %s: it must be the server's clock at the response", wait, moved)
+	if moved := c.read("page-0000").Time.Sub(began); moved < wait-time.Second ||
+		moved > time.Minute {
+		tb.Errorf("in %s the time of Read moved by %s: it must be the server's clock at the "+
+			"response", wait, moved)
 	}
 	if storage.Stall == nil {
 		return
@@ -198,8 +210,10 @@ func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
 	sent := time.Now()
 	resume := storage.Stall()
 	time.AfterFunc(wait, resume)
-	if o := c.read("page-0000"); o.Time.Before(sent.Add(wait-2*time.Second)) || o.Time.Sub(began) < 2*wait-time.Second {
-		tb.Errorf("a Read that reached the server after %s has the time %s, which is the client's: want the server's", wait, o.Time)
+	if o := c.read("page-0000"); o.Time.Before(sent.Add(wait-2*time.Second)) ||
+		o.Time.Sub(began) < 2*wait-time.Second {
+		tb.Errorf("a Read that reached the server after %s has the time %s, which is the "+
+			"client's: want the server's", wait, o.Time)
 	}
 }
 
@@ -215,7 +229,8 @@ func badURLs(tb testing.TB, _ func(testing.TB) Storage) {
 			_ = s.Close(context.Background())
 		}
 		if !errors.Is(err, lease.ErrInvalidRequest) || strings.Contains(err.Error(), secret) {
-			tb.Errorf("open %s with a zero byte and a setting that does not exist: got error %v, want %v, without the password",
+			tb.Errorf("open %s with a zero byte and a setting that does not exist: got error %v, "+
+				"want %v, without the password",
 				name, err, lease.ErrInvalidRequest)
 		}
 	}
@@ -234,7 +249,8 @@ func atOnce(tb testing.TB, newStorage func(testing.TB) Storage) {
 		var all sync.WaitGroup
 		for i, c := range clients {
 			all.Go(func() {
-				_, errs[i] = c.Write(context.Background(), "page-0000", fmt.Appendf(nil, "%d by %d\n", round, i), version)
+				_, errs[i] = c.Write(context.Background(), "page-0000",
+					fmt.Appendf(nil, "%d by %d\n", round, i), version)
 			})
 		}
 		all.Wait()
@@ -246,8 +262,10 @@ func atOnce(tb testing.TB, newStorage func(testing.TB) Storage) {
 				tb.Errorf("one of %d writes at once: got error %v, want ErrChanged", n, err)
 			}
 		}
-		if o := clients[round%n].read("page-0000"); len(acknowledged) != 1 || string(o.Data) != acknowledged[0] {
-			tb.Fatalf("of %d writes at once on one condition, %q succeeded, and the object is %q; want one: writes are not conditional", n, acknowledged, o.Data)
+		if o := clients[round%n].read("page-0000"); len(acknowledged) != 1 ||
+			string(o.Data) != acknowledged[0] {
+			tb.Fatalf("of %d writes at once on one condition, %q succeeded, and the object is "+
+				"%q; want one: writes are not conditional", n, acknowledged, o.Data)
 		}
 	}
 }
@@ -260,7 +278,8 @@ func list(tb testing.TB, newStorage func(testing.TB) Storage) {
 	for worker := range workers {
 		all.Go(func() {
 			for i := worker; i < n; i += workers {
-				if _, err := c.Write(context.Background(), name(i), []byte(name(i)), ""); err != nil {
+				if _, err := c.Write(context.Background(), name(i), []byte(name(i)),
+					""); err != nil {
 					tb.Errorf("Write: %v", err)
 					return
 				}
@@ -271,7 +290,8 @@ func list(tb testing.TB, newStorage func(testing.TB) Storage) {
 	c.write(name(7), "next", c.read(name(7)).Version)
 	listed, err := c.List(context.Background())
 	if err != nil || len(listed) != n {
-		tb.Fatalf("List has %d of %d objects, %v: it must return all of them, however many pages its answer has", len(listed), n, err)
+		tb.Fatalf("List has %d of %d objects, %v: it must return all of them, however many pages "+
+			"its answer has", len(listed), n, err)
 	}
 	for i := range n {
 		want := name(i)
@@ -300,7 +320,8 @@ func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
 		if err := call(over); !errors.Is(err, context.Canceled) {
-			tb.Errorf("%s with a context that is over: got error %v, want %v", name, err, context.Canceled)
+			tb.Errorf("%s with a context that is over: got error %v, want %v", name, err,
+				context.Canceled)
 		}
 		for _, cancelled := range []bool{false, true} {
 			ctx, cancel := context.WithTimeout(context.Background(), wait)
@@ -314,12 +335,14 @@ func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
 			select {
 			case err := <-done:
 				if resume(); ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
-					tb.Errorf("%s that the server does not answer: got error %v, want %v: an error must wrap the context's", name, err, ctx.Err())
+					tb.Errorf("%s that the server does not answer: got error %v, want %v: an "+
+						"error must wrap the context's", name, err, ctx.Err())
 				}
 			case <-time.After(wait + patience):
 				resume()
-				tb.Fatalf("%s that the server does not answer had not returned %s after its context was over: it must obey its context in flight, too; "+
-					"then it returned %v", name, patience, <-done)
+				tb.Fatalf("%s that the server does not answer had not returned %s after its "+
+					"context was over: it must obey its context in flight, too; then it "+
+					"returned %v", name, patience, <-done)
 			}
 			cancel()
 		}

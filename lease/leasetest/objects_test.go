@@ -78,7 +78,8 @@ func (f flawed) Read(ctx context.Context, name string) (driver.Object, error) {
 	return o, err
 }
 
-func (f flawed) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+func (f flawed) Write(ctx context.Context, name string, data []byte, version string) (driver.Object,
+	error) {
 	if err := f.pass(ctx); err != nil {
 		if f.flaw == "swallowed errors" {
 			err = nil
@@ -153,7 +154,8 @@ func storages(flaw string) func(testing.TB) Storage {
 				if flaw == "deleted object" {
 					o, err := server.Read(context.Background(), name)
 					if err == nil {
-						_, err = server.Write(context.Background(), name, []byte(tombstone), o.Version)
+						_, err = server.Write(context.Background(), name, []byte(tombstone),
+							o.Version)
 					}
 					return err
 				}
@@ -173,21 +175,24 @@ func TestRun(t *testing.T) { Run(t, storages("none")) }
 // Each flaw fails the check that is for it, within seconds, with a message that says what is wrong.
 func TestRunCatchesWrongServers(t *testing.T) {
 	for flaw, want := range map[string]string{
-		"no condition":                          "writes are not conditional",
-		"no condition for a new object":         "on condition that there is no such object, twice",
-		"memory of its own":                     "another client reads 0 bytes",
-		"stale reads":                           "does it see every write at once",
-		"swallowed errors":                      "Write with a context that is over: got error <nil>",
+		"no condition":                  "writes are not conditional",
+		"no condition for a new object": "on condition that there is no such object, twice",
+		"memory of its own":             "another client reads 0 bytes",
+		"stale reads":                   "does it see every write at once",
+		"swallowed errors": "Write with a context that is over: got error " +
+			"<nil>",
 		"first thousand":                        "List has 1000 of 1200 objects",
 		"deleted object":                        "an object that was deleted has the version",
 		"obeys a context before a request only": "it must obey its context in flight, too",
-		"shared names":                          "was written to another storage only has the version",
-		"hash of the length":                    "must change with every write",
-		"trimmed text":                          "kept byte by byte",
-		"yes to the same data":                  "two copies of a process would both be told yes",
-		"a clock that stands still":             "it must be the server's clock",
-		"the client's clock":                    "which is the client's",
-		"reads of a replica":                    "which was known before: does a read see every write",
+		"shared names": "was written to another storage only has the " +
+			"version",
+		"hash of the length":        "must change with every write",
+		"trimmed text":              "kept byte by byte",
+		"yes to the same data":      "two copies of a process would both be told yes",
+		"a clock that stands still": "it must be the server's clock",
+		"the client's clock":        "which is the client's",
+		"reads of a replica": "which was known before: does a read see every " +
+			"write",
 		"forgets a write in twenty":             "is not among those that led to the last one",
 		"a write in twenty is made and refused": "was refused, and made nevertheless",
 		"compares before it writes":             "is not among those that led to the last one",
@@ -238,8 +243,12 @@ func (v *verdicts) Failed() bool {
 	return v.failed
 }
 
-func (v *verdicts) Helper()                           {}
-func (v *verdicts) Logf(string, ...any)               {}
-func (v *verdicts) Error(args ...any)                 { v.Errorf("%s", fmt.Sprint(args...)) }
-func (v *verdicts) Fatal(args ...any)                 { v.Error(args...); runtime.Goexit() }
-func (v *verdicts) Fatalf(format string, args ...any) { v.Errorf(format, args...); runtime.Goexit() }
+func (v *verdicts) Helper()             {}
+func (v *verdicts) Logf(string, ...any) {}
+func (v *verdicts) Error(args ...any)   { v.Errorf("%s", fmt.Sprint(args...)) }
+func (v *verdicts) Fatal(args ...any)   { v.Error(args...); runtime.Goexit() }
+func (v *verdicts) Fatalf(format string,
+	args ...any) {
+	v.Errorf(format, args...)
+	runtime.Goexit()
+}

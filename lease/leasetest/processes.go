@@ -46,11 +46,11 @@ const (
 	minMade = 100_000
 )
 
-// Run creates the store, and runs eight processes on its 48 blocks, each making IDs as fast as it can.
-// It kills, stops and restarts them, and makes the store unreachable, for some seconds per round. It
-// collects every ID of every life and checks that no two are the same, that each lies in a rectangle
-// that was granted to its life, and that the store forgot no write. After each round all processes
-// make IDs again. It stores 16 KB for each second of a node, not each ID.
+// Run creates the store, and runs eight processes on its 48 blocks, each making IDs as fast as it
+// can. It kills, stops and restarts them, and makes the store unreachable, for some seconds per
+// round. It collects every ID of every life and checks that no two are the same, that each lies in
+// a rectangle that was granted to its life, and that the store forgot no write. After each round
+// all processes make IDs again. It stores 16 KB for each second of a node, not each ID.
 func (p Processes) Run(tb testing.TB) {
 	if os.Getenv(workerLog) != "" { // or workers would start workers
 		fmt.Fprintln(os.Stderr, "TestMain must begin with leasetest.Worker()")
@@ -61,7 +61,8 @@ func (p Processes) Run(tb testing.TB) {
 		tb.Fatalf("open: %v", err)
 	}
 	defer func() { _ = store.Close(context.Background()) }()
-	d, err := driver.NewDescription(lease.Description{Created: time.Now(), Nodes: blocks * driver.DefaultBlockSize})
+	d, err := driver.NewDescription(
+		lease.Description{Created: time.Now(), Nodes: blocks * driver.DefaultBlockSize})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -94,14 +95,15 @@ func (p Processes) Run(tb testing.TB) {
 		}
 	}
 	var stored []lease.Grant
-	if err := again(func() (err error) { stored, err = store.List(tb.Context()); return err }); err != nil {
+	if err := again(
+		func() (err error) { stored, err = store.List(tb.Context()); return err }); err != nil {
 		tb.Fatalf("after all processes ended: %v", err)
 	}
 	f.judge(stored)
 }
 
-// again calls f until it succeeds, for some time: the network may be bad, and an outage may have cut
-// connections.
+// again calls f until it succeeds, for some time: the network may be bad, and an outage may have
+// cut connections.
 func again(f func() error) (err error) {
 	for range 100 {
 		if err = f(); err == nil || lease.Permanent(err) {
@@ -127,8 +129,10 @@ func (p Processes) round(f *fleet, n int) {
 	}()
 	for begin := time.Now(); time.Since(begin) < workerTTL+time.Second; {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
-		i := (n + len(stopped) + rand.IntN(workers-len(stopped))) % workers // one that was not stopped
-		f.lives[i].end([]syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM}[rand.IntN(3)])
+		// one that was not stopped
+		i := (n + len(stopped) + rand.IntN(workers-len(stopped))) % workers
+		f.lives[i].end(
+			[]syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM}[rand.IntN(3)])
 		f.start(i)
 	}
 	for _, i := range stopped {
@@ -239,7 +243,8 @@ func (f *fleet) wait(what string) {
 	for i, l := range f.lives {
 		before[i] = l.count.Load()
 	}
-	deadline := time.After(90 * time.Second) // on a busy machine, over a bad network, it takes many tries
+	// on a busy machine, over a bad network, it takes many tries
+	deadline := time.After(90 * time.Second)
 	for i, l := range f.lives {
 		for l.count.Load() <= before[i] {
 			select {
@@ -290,7 +295,8 @@ func (f *fleet) mark(l *life, ids []randflake.Parts) {
 	}
 }
 
-// judge compares the IDs with the grants, and what the workers learned of blocks with what is stored.
+// judge compares the IDs with the grants, and what the workers learned of blocks with what is
+// stored.
 func (f *fleet) judge(stored []lease.Grant) {
 	tb := f.tb
 	tb.Helper()
@@ -304,7 +310,8 @@ func (f *fleet) judge(stored []lease.Grant) {
 		all, learned = append(all, grants...), append(learned, seen...)
 		for at := range l.seen {
 			if !slices.ContainsFunc(grants, func(g lease.Grant) bool {
-				return at.node-g.Node < g.Nodes && g.Start.Unix() <= at.unix && at.unix < g.End.Unix()
+				return at.node-g.Node < g.Nodes && g.Start.Unix() <= at.unix &&
+					at.unix < g.End.Unix()
 			}) {
 				tb.Errorf("%s made IDs of %+v, which was not granted to it", l.name, at)
 				break
@@ -328,7 +335,8 @@ func (f *fleet) judge(stored []lease.Grant) {
 	}
 }
 
-// judgeWrites checks that each version of a block was written once, and that the store has the last.
+// judgeWrites checks that each version of a block was written once, and that the store has the
+// last.
 func (f *fleet) judgeWrites(stored, learned []lease.Grant) {
 	f.tb.Helper()
 	type version struct {
@@ -342,16 +350,17 @@ func (f *fleet) judgeWrites(stored, learned []lease.Grant) {
 	for _, g := range learned {
 		v := version{g.Node, g.Version}
 		if nonce, ok := nonces[v]; ok && nonce != g.Nonce || g.Version > last[g.Node] {
-			f.tb.Errorf("version %d of node %d was lost: writes are not conditional, or the store acknowledged "+
-				"one that had failed, or it forgot one in an outage, which was not on a disk", v.n, v.node)
+			f.tb.Errorf("version %d of node %d was lost: writes are not conditional, or the "+
+				"store acknowledged one that had failed, or it forgot one in an outage, which "+
+				"was not on a disk", v.n, v.node)
 			return
 		}
 		nonces[v] = g.Nonce
 	}
 }
 
-// read returns what a log says: the seconds that were granted, and the blocks as the worker learned of
-// them. A line truncated by a kill was not used.
+// read returns what a log says: the seconds that were granted, and the blocks as the worker learned
+// of them. A line truncated by a kill was not used.
 func read(log []byte) (grants, learned []lease.Grant) {
 	for line := range bytes.Lines(log) {
 		var e entry
@@ -361,7 +370,8 @@ func read(log []byte) (grants, learned []lease.Grant) {
 		if !e.Released {
 			learned = append(learned, e.Grant)
 		}
-		i := slices.IndexFunc(grants, func(g lease.Grant) bool { return g.Node == e.Node && g.Start.Equal(e.Start) })
+		i := slices.IndexFunc(grants,
+			func(g lease.Grant) bool { return g.Node == e.Node && g.Start.Equal(e.Start) })
 		if i < 0 {
 			grants = append(grants, e.Grant)
 		} else if !e.Released || e.End.Before(grants[i].End) { // a renewal changes only the end

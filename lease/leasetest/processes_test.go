@@ -24,15 +24,18 @@ func TestJudgeOfProcesses(t *testing.T) {
 		second int64     // second of an ID of the first life, node 9
 		say    string
 	}{
-		{"all is well", [2]string{grant, strings.ReplaceAll(grant, `"Node":8`, `"Node":16`)}, start + 59, ""},
+		{"all is well", [2]string{grant, strings.ReplaceAll(grant, `"Node":8`, `"Node":16`)},
+			start + 59, ""},
 		{"in a renewal", [2]string{grant + "\n" + longer, ""}, start + 89, ""},
 		{"cut off", [2]string{grant + "\n" + longer[:20], ""}, start + 60, "not granted"},
 		{"past the end", [2]string{grant, ""}, start + 60, "not granted"},
 		{"returned", [2]string{grant + "\n" + released, ""}, start + 30, "not granted"},
 		{"another's", [2]string{"", grant}, start, "not granted"},
 		{"overlap", [2]string{grant, grant}, start, "overlap"},
-		{"overlap by a second", [2]string{grant, strings.ReplaceAll(longer, "08:00:00", "08:00:59")}, start, "overlap"},
-		{"one after the other", [2]string{grant, strings.ReplaceAll(longer, "08:00:00", "08:01:00")}, start, ""},
+		{"overlap by a second",
+			[2]string{grant, strings.ReplaceAll(longer, "08:00:00", "08:00:59")}, start, "overlap"},
+		{"one after the other",
+			[2]string{grant, strings.ReplaceAll(longer, "08:00:00", "08:01:00")}, start, ""},
 	} {
 		dir := t.TempDir()
 		v := judged(t, func(tb testing.TB) {
@@ -55,7 +58,8 @@ func TestJudgeOfProcesses(t *testing.T) {
 }
 
 func TestProcessesThatRepeatIDs(t *testing.T) {
-	parts := []randflake.Parts{{Node: 1, Sequence: 63}, {Node: 1, Sequence: 64}, {Node: 2, Sequence: 63}}
+	parts := []randflake.Parts{{Node: 1, Sequence: 63}, {Node: 1, Sequence: 64},
+		{Node: 2, Sequence: 63}}
 	v := &verdicts{TB: t}
 	f := &fleet{tb: v, pages: map[second]*page{}}
 	one, two := &life{seen: map[second]bool{}}, &life{seen: map[second]bool{}}
@@ -70,16 +74,22 @@ func TestProcessesThatRepeatIDs(t *testing.T) {
 }
 
 func TestJudgeOfWrites(t *testing.T) {
-	write := func(version uint64, nonce string) lease.Grant { return lease.Grant{Nonce: nonce, Version: version} }
+	write := func(version uint64,
+		nonce string) lease.Grant {
+		return lease.Grant{Nonce: nonce, Version: version}
+	}
 	for name, c := range map[string]struct {
 		stored  lease.Grant
 		learned []lease.Grant
 		good    bool
 	}{
-		"all is well":            {write(4, "released"), []lease.Grant{write(1, "a"), write(3, "c"), write(2, "b"), write(2, "b")}, true},
-		"written twice":          {write(3, "c"), []lease.Grant{write(2, "a"), write(2, "b"), write(3, "c")}, false},
-		"the last one forgotten": {write(2, "a"), []lease.Grant{write(2, "a"), write(3, "b")}, false},
-		"and written again":      {write(2, "b"), []lease.Grant{write(2, "a")}, false},
+		"all is well": {write(4, "released"),
+			[]lease.Grant{write(1, "a"), write(3, "c"), write(2, "b"), write(2, "b")}, true},
+		"written twice": {write(3, "c"),
+			[]lease.Grant{write(2, "a"), write(2, "b"), write(3, "c")}, false},
+		"the last one forgotten": {write(2, "a"), []lease.Grant{write(2, "a"), write(3, "b")},
+			false},
+		"and written again": {write(2, "b"), []lease.Grant{write(2, "a")}, false},
 	} {
 		v := &verdicts{TB: t}
 		if (&fleet{tb: v}).judgeWrites([]lease.Grant{c.stored}, c.learned); v.Failed() == c.good {

@@ -67,8 +67,8 @@ func (s *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(m)
 }
 
-// forget undoes the last write of each page, as a server may that was killed before it had written to
-// a disk.
+// forget undoes the last write of each page, as a server may that was killed before it had written
+// to a disk.
 func (s *remote) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,8 @@ func (c httpClient) do(ctx context.Context, m message) (answer message, err erro
 	if err != nil {
 		return m, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.address, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.address,
+		bytes.NewReader(body))
 	if err != nil {
 		return m, err
 	}
@@ -106,7 +107,8 @@ func (c httpClient) Read(ctx context.Context, name string) (driver.Object, error
 	return m.Object, err
 }
 
-func (c httpClient) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+func (c httpClient) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
 	m, err := c.do(ctx, message{Op: "write", Name: name, Data: data, Version: version})
 	if err != nil && c.swallows {
 		return driver.Object{Version: string(data)}, nil
@@ -128,7 +130,8 @@ func init() {
 		if err != nil {
 			return nil, fmt.Errorf("leasetest: %w: it cannot be parsed", lease.ErrInvalidRequest)
 		}
-		return driver.New(httpClient{u.Host, u.Query().Has("swallows")}, driver.Layout{Name: "leasetest", BlocksPerPage: 16})
+		return driver.New(httpClient{u.Host, u.Query().Has("swallows")},
+			driver.Layout{Name: "leasetest", BlocksPerPage: 16})
 	})
 }
 
@@ -179,8 +182,8 @@ func TestProcesses(t *testing.T) {
 	runOn(t, "none")
 }
 
-// Each mistake is certain to occur, however busy the machine is: all pages forget a write, every write
-// of an outage fails, or writes take so long that they meet.
+// Each mistake is certain to occur, however busy the machine is: all pages forget a write, every
+// write of an outage fails, or writes take so long that they meet.
 func TestProcessesCatchWrongStores(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Proxy is a bad network between the clients of a store and its server, for any protocol over TCP. A
-// message is what is sent at once.
+// Proxy is a bad network between the clients of a store and its server, for any protocol over TCP.
+// A message is what is sent at once.
 type Proxy struct {
 	BadNetwork // while it loses messages
 	// Change, if not nil, returns what clients get of a message from the server. Set it before they
@@ -60,8 +60,8 @@ func (p *Proxy) Cut() {
 	p.conns = nil
 }
 
-// Stall delivers nothing until Mend, which it returns: as a server that hangs, or a network that drops
-// packets.
+// Stall delivers nothing until Mend, which it returns: as a server that hangs, or a network that
+// drops packets.
 func (p *Proxy) Stall() (mend func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,8 +71,9 @@ func (p *Proxy) Stall() (mend func()) {
 	return p.Mend
 }
 
-// Lose has the [BadNetwork] delay, lose and repeat messages to the server until Mend. The connection of
-// a client ends when a message or its answer is lost, and before a message is repeated.
+// Lose has the [BadNetwork] delay, lose and repeat messages to the server until Mend. The
+// connection of a client ends when a message or its answer is lost, and before a message is
+// repeated.
 func (p *Proxy) Lose() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Server is [driver.Memory] that counts requests, and may ignore conditions. It is safe for concurrent
-// use.
+// Server is [driver.Memory] that counts requests, and may ignore conditions. It is safe for
+// concurrent use.
 type Server struct {
 	driver.Memory
 	// Place is that of all objects.
 	Place string
-	// Accepts, if not nil, decides whether a write is made after it has compared the versions, without
-	// excluding other writes. A server that always accepts ignores conditions, as some do.
+	// Accepts, if not nil, decides whether a write is made after it has compared the versions,
+	// without excluding other writes. A server that always accepts ignores conditions, as some do.
 	Accepts func(name string, unchanged bool) bool
 
 	// Reads, Writes and Lists count the requests.
@@ -39,7 +39,8 @@ func (s *Server) Read(ctx context.Context, name string) (driver.Object, error) {
 }
 
 // Write implements [driver.Objects].
-func (s *Server) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+func (s *Server) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
 	s.count(&s.Writes)
 	if s.Accepts == nil {
 		return s.Memory.Write(ctx, name, data, version)

@@ -121,7 +121,8 @@ func (w *witness) Get(ctx context.Context, node uint32) (lease.Grant, error) {
 	return w.learn(w.Store.Get(ctx, node))
 }
 
-func (w *witness) Release(ctx context.Context, g lease.Grant, nonce string, unused time.Time) error {
+func (w *witness) Release(ctx context.Context, g lease.Grant, nonce string,
+	unused time.Time) error {
 	e := entry{g, true}
 	e.End = unused
 	if err := w.log.Encode(e); err != nil {

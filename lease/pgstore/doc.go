@@ -1,5 +1,6 @@
-// Package pgstore keeps leases of nodes in PostgreSQL, for a fleet, through github.com/jackc/pgx/v5.
-// Importing it registers postgres:// and postgresql://, for example in TRACEFLAKE_STORE:
+// Package pgstore keeps leases of nodes in PostgreSQL, for a fleet, through
+// github.com/jackc/pgx/v5. Importing it registers postgres:// and postgresql://, for example in
+// TRACEFLAKE_STORE:
 //
 //	postgres://user:password@host:port,host:port/database?parameter=value&…
 //
@@ -14,6 +15,6 @@
 // pgbouncer in transaction mode. A renewal is two, a read and a conditional write.
 //
 // Each write is durable before it is answered, whatever synchronous_commit says, on the synchronous
-// standbys, too; and so is what a call read. docs/postgresql.md has the rights that a role needs, and
-// says which failovers forget a grant.
+// standbys, too; and so is what a call read. docs/postgresql.md has the rights that a role needs,
+// and says which failovers forget a grant.
 package pgstore

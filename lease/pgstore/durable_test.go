@@ -19,7 +19,9 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 		t.Run(c.byDefault, func(t *testing.T) {
 			dsn := database(t)
 			setup := connect(t, dsn, nil)
-			execute(t, setup, "ALTER DATABASE "+value[string](t, setup, "SELECT quote_ident(current_database())")+" SET synchronous_commit = "+c.byDefault)
+			execute(t, setup,
+				"ALTER DATABASE "+value[string](t, setup, "SELECT quote_ident(current_database())")+
+					" SET synchronous_commit = "+c.byDefault)
 			pool := connect(t, dsn, nil) // new sessions
 			if got := value[string](t, pool, "SHOW synchronous_commit"); got != c.byDefault {
 				t.Fatalf("synchronous_commit is %s", got)
@@ -44,19 +46,22 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				if err := write(); err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}
-				if got := value[string](t, pool, "SELECT string_agg(DISTINCT setting, ',') FROM commits"); got != want {
+				if got := value[string](t, pool,
+					"SELECT string_agg(DISTINCT setting, ',') FROM commits"); got != want {
 					t.Errorf("%s: committed with synchronous_commit = %s, want %s", what, got, want)
 				}
 			}
 			logged("a plain update", c.byDefault, func() error {
-				_, err := pool.Exec(ctx, "UPDATE traceflake_store SET version = version WHERE name = 'page-0000'")
+				_, err := pool.Exec(ctx,
+					"UPDATE traceflake_store SET version = version WHERE name = 'page-0000'")
 				return err
 			})
 			logged("renew", c.want, func() (err error) {
 				g, err = s.Renew(ctx, g, calls.Renewal(g))
 				return err
 			})
-			logged("release", c.want, func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
+			logged("release", c.want,
+				func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
 			logged("acquire", c.want, func() error {
 				_, err := s.Acquire(ctx, calls.Request(now))
 				return err
@@ -87,10 +92,12 @@ func TestAnswersAreFlushed(t *testing.T) {
 	unflushed := func() string {
 		for range 100 {
 			execute(t, pool, "BEGIN; SET LOCAL synchronous_commit = off; "+
-				"UPDATE traceflake_store SET version = version || 'x' WHERE name = 'page-0000'; COMMIT")
+				"UPDATE traceflake_store SET version = version || 'x' WHERE name = 'page-0000'; "+
+				"COMMIT")
 			var lsn string
 			var flushed bool
-			err := pool.QueryRow(ctx, "SELECT lsn::text, pg_current_wal_flush_lsn() >= lsn FROM pg_current_wal_insert_lsn() AS lsn").Scan(&lsn, &flushed)
+			err := pool.QueryRow(ctx, "SELECT lsn::text, pg_current_wal_flush_lsn() >= lsn FROM "+
+				"pg_current_wal_insert_lsn() AS lsn").Scan(&lsn, &flushed)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,10 +136,12 @@ func TestFailedWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, trigger := range map[string][2]string{
-		"fails":    {"CONSTRAINT TRIGGER fails AFTER UPDATE ON traceflake_store DEFERRABLE INITIALLY DEFERRED", "RAISE 'the commit fails'"},
+		"fails": {"CONSTRAINT TRIGGER fails AFTER UPDATE ON traceflake_store DEFERRABLE " +
+			"INITIALLY DEFERRED", "RAISE 'the commit fails'"},
 		"swallows": {"TRIGGER swallows BEFORE UPDATE ON traceflake_store", "RETURN NULL"},
 	} {
-		execute(t, pool, "CREATE FUNCTION "+name+"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "+trigger[1]+"; END $$")
+		execute(t, pool, "CREATE FUNCTION "+name+"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "+
+			trigger[1]+"; END $$")
 		execute(t, pool, "CREATE "+trigger[0]+" FOR EACH ROW EXECUTE FUNCTION "+name+"()")
 		for call, write := range map[string]func() error{
 			"acquire": func() error { _, err := s.Acquire(ctx, calls.Request(now)); return err },
@@ -148,7 +157,8 @@ func TestFailedWrites(t *testing.T) {
 				t.Errorf("%s, %s: %v after %s", name, call, err, time.Since(began))
 			}
 		}
-		if blocks, err := s.List(ctx); err != nil || len(blocks) != 1 || blocks[0].Version != g.Version {
+		if blocks, err := s.List(ctx); err != nil || len(blocks) != 1 ||
+			blocks[0].Version != g.Version {
 			t.Errorf("%s: list: %v, %v", name, blocks, err)
 		}
 		execute(t, pool, "DROP FUNCTION "+name+" CASCADE")

@@ -26,8 +26,9 @@ var meanings = map[string]struct {
 	"42703": {lease.ErrSchemaVersion, "the table traceflake_store is another program's"},
 	"42809": {lease.ErrExists, ""}, // a table has the view's name
 	"25006": {nil, "the server is read-only, a standby perhaps; connect to the primary"},
-	"42501": {lease.ErrMisconfigured, "grant SELECT and UPDATE on traceflake_store, and USAGE on its schema; " +
-		"to create the store, the role needs CREATE on the schema"},
+	"42501": {lease.ErrMisconfigured,
+		"grant SELECT and UPDATE on traceflake_store, and USAGE on its schema; " +
+			"to create the store, the role needs CREATE on the schema"},
 	"42704": {lease.ErrMisconfigured, "the URL has a parameter that the server does not know"},
 	"22023": {lease.ErrMisconfigured, "the URL has a parameter with an invalid value"},
 	"3D000": {lease.ErrMisconfigured, ""}, // no such database
@@ -60,7 +61,8 @@ func cause(err error) (text string, sentinel error) {
 	}
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted ||
 		strings.Contains(text, "server refused TLS connection") || // which has no code
-		strings.Contains(text, "unsupported startup parameter") { // pgbouncer's code has many meanings
+		// pgbouncer's code has many meanings
+		strings.Contains(text, "unsupported startup parameter") {
 		sentinel = lease.ErrMisconfigured
 	}
 	return text, sentinel

@@ -21,11 +21,13 @@ func TestErrors(t *testing.T) {
 	admin := connect(t, dsn, nil)
 	created(t, admin)
 	for _, sql := range []string{
-		"CREATE ROLE traceflake_reader LOGIN PASSWORD 'hunter2'", "CREATE ROLE traceflake_user LOGIN PASSWORD 'hunter2'",
+		"CREATE ROLE traceflake_reader LOGIN PASSWORD 'hunter2'",
+		"CREATE ROLE traceflake_user LOGIN PASSWORD 'hunter2'",
 		"CREATE ROLE traceflake_none LOGIN PASSWORD 'hunter2'",
 		"GRANT SELECT ON traceflake_store TO traceflake_reader",
 		"GRANT SELECT, UPDATE ON traceflake_store TO traceflake_user",
-		"CREATE SCHEMA empty", "CREATE SCHEMA newer", "CREATE SCHEMA customers", "CREATE SCHEMA taken",
+		"CREATE SCHEMA empty", "CREATE SCHEMA newer", "CREATE SCHEMA customers",
+		"CREATE SCHEMA taken",
 		"CREATE TABLE newer.traceflake_store AS SELECT * FROM traceflake_store",
 		`UPDATE newer.traceflake_store SET data = convert_to(replace(convert_from(data, 'UTF8'), '"Format":3', '"Format":9'), 'UTF8')`,
 		"CREATE TABLE customers.traceflake_store (what text)",
@@ -74,32 +76,58 @@ func TestErrors(t *testing.T) {
 		permanent bool
 		text      string
 	}{
-		{"unknown parameter", with("foo", "bar"), acquire, lease.ErrMisconfigured, true, `unrecognized configuration parameter "foo"`},
-		{"wrong parameter", with("timezone", "Mars"), acquire, lease.ErrMisconfigured, true, "TimeZone"},
-		{"no TLS", with("sslmode", "require"), acquire, lease.ErrMisconfigured, true, "refused TLS"},
-		{"no database", func(u *url.URL) { u.Path = "/missing" }, acquire, lease.ErrMisconfigured, true, `database "missing" does not exist`},
-		{"no role", role("traceflake_missing", "hunter2"), acquire, lease.ErrMisconfigured, true, "traceflake_missing"},
-		{"wrong password", role("traceflake_user", "wrong hunter2"), acquire, lease.ErrMisconfigured, true, "password"},
+		{"unknown parameter", with("foo", "bar"), acquire, lease.ErrMisconfigured, true,
+			`unrecognized configuration parameter "foo"`},
+		{"wrong parameter", with("timezone", "Mars"), acquire, lease.ErrMisconfigured, true,
+			"TimeZone"},
+		{"no TLS", with("sslmode", "require"), acquire, lease.ErrMisconfigured, true,
+			"refused TLS"},
+		{"no database", func(u *url.URL) { u.Path = "/missing" }, acquire, lease.ErrMisconfigured,
+			true, `database "missing" does not exist`},
+		{"no role", role("traceflake_missing", "hunter2"), acquire, lease.ErrMisconfigured, true,
+			"traceflake_missing"},
+		{"wrong password", role("traceflake_user", "wrong hunter2"), acquire,
+			lease.ErrMisconfigured, true, "password"},
 		{"no store", with("search_path", "empty"), acquire, lease.ErrNoStore, true, "lease create"},
-		{"no schema to create in", with("search_path", "missing"), create, lease.ErrMisconfigured, true, "create it first"},
-		{"no right to create", func(u *url.URL) { with("search_path", "empty")(u); role("traceflake_user", "hunter2")(u) }, create,
+		{"no schema to create in", with("search_path", "missing"), create, lease.ErrMisconfigured,
+			true, "create it first"},
+		{"no right to create",
+			func(u *url.URL) {
+				with("search_path", "empty")(u)
+				role("traceflake_user",
+					"hunter2")(u)
+			}, create,
 			lease.ErrMisconfigured, true, "CREATE"},
-		{"no right to read", role("traceflake_none", "hunter2"), acquire, lease.ErrMisconfigured, true, "SELECT"},
-		{"no right to write", role("traceflake_reader", "hunter2"), acquire, lease.ErrMisconfigured, true, "UPDATE"},
+		{"no right to read", role("traceflake_none", "hunter2"), acquire, lease.ErrMisconfigured,
+			true, "SELECT"},
+		{"no right to write", role("traceflake_reader", "hunter2"), acquire, lease.ErrMisconfigured,
+			true, "UPDATE"},
 		{"rights of a process", role("traceflake_user", "hunter2"), acquire, nil, false, ""},
 		{"another store", nil, create, lease.ErrExists, false, "created at"},
-		{"a table in the view's place", with("search_path", "taken"), create, lease.ErrExists, false, "is not a view"},
-		{"a newer store", with("search_path", "newer"), acquire, lease.ErrSchemaVersion, true, "format 9"},
-		{"another kind of table", with("search_path", "customers"), acquire, lease.ErrSchemaVersion, true, "column"},
-		{"a standby", with("default_transaction_read_only", "on"), acquire, nil, false, "connect to the primary"},
-		{"a dead server", func(u *url.URL) { with("sslmode", "prefer")(u); u.Host = closed.Addr().String() }, acquire, nil, false, "refused"},
-		{"a server without TLS, and a dead one", func(u *url.URL) { with("sslmode", "require")(u); u.Host += "," + closed.Addr().String() },
+		{"a table in the view's place", with("search_path", "taken"), create, lease.ErrExists,
+			false, "is not a view"},
+		{"a newer store", with("search_path", "newer"), acquire, lease.ErrSchemaVersion, true,
+			"format 9"},
+		{"another kind of table", with("search_path", "customers"), acquire, lease.ErrSchemaVersion,
+			true, "column"},
+		{"a standby", with("default_transaction_read_only", "on"), acquire, nil, false,
+			"connect to the primary"},
+		{"a dead server",
+			func(u *url.URL) { with("sslmode", "prefer")(u); u.Host = closed.Addr().String() },
+			acquire, nil, false, "refused"},
+		{"a server without TLS, and a dead one",
+			func(u *url.URL) {
+				with("sslmode", "require")(u)
+				u.Host += "," +
+					closed.Addr().String()
+			},
 			acquire, nil, false, "refused TLS"},
 		{"a dead server, and one without the role", func(u *url.URL) {
 			role("traceflake_missing", "hunter2")(u)
 			u.Host = closed.Addr().String() + "," + u.Host
 		}, acquire, nil, false, "traceflake_missing"},
-		{"a server that does not respond", host(silent.Addr().String()), acquire, context.DeadlineExceeded, false, ""},
+		{"a server that does not respond", host(silent.Addr().String()), acquire,
+			context.DeadlineExceeded, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, err := url.Parse(dsn)
@@ -131,12 +159,14 @@ func TestErrors(t *testing.T) {
 			if lease.Permanent(err) != c.permanent {
 				t.Errorf("%q is permanent: %t, want %t", err, lease.Permanent(err), c.permanent)
 			}
-			for _, bad := range []string{"failed to connect", "server error", "SELECT count", "UPDATE \"", "%!"} {
+			for _, bad := range []string{"failed to connect", "server error", "SELECT count",
+				"UPDATE \"", "%!"} {
 				if strings.Contains(err.Error(), bad) {
 					t.Errorf("error %q has %q", err, bad)
 				}
 			}
-			for _, once := range []string{"does not exist", "connection refused", "permission denied", "password authentication", "lease:"} {
+			for _, once := range []string{"does not exist", "connection refused",
+				"permission denied", "password authentication", "lease:"} {
 				if strings.Count(err.Error(), once) > 1 {
 					t.Errorf("error %q says %q more than once", err, once)
 				}

@@ -17,8 +17,8 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// objects is a [driver.Objects] in one table of a PostgreSQL database. Versions are random: those of a
-// table that was dropped never recur in the one that takes its place.
+// objects is a [driver.Objects] in one table of a PostgreSQL database. Versions are random: those
+// of a table that was dropped never recur in the one that takes its place.
 type objects struct {
 	pool   *pgxpool.Pool
 	schema string // of the table
@@ -35,7 +35,8 @@ type row struct {
 
 func (r row) object() (driver.Object, error) {
 	data, err := hex.DecodeString(r.Data)
-	return driver.Object{Data: data, Version: r.Version, Time: time.Unix(r.Now, 0).UTC(), Place: r.Place}, err
+	return driver.Object{Data: data, Version: r.Version, Time: time.Unix(r.Now, 0).UTC(),
+		Place: r.Place}, err
 }
 
 // Read implements [driver.Objects]. It needs the primary: it waits for what it reads to be durable.
@@ -52,7 +53,8 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 
 // Write implements [driver.Objects]. It is one statement. If it creates an object, it creates the
 // table, too: nothing but the creation of a store does.
-func (o *objects) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+func (o *objects) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
 	next := lease.NewNonce()
 	sql, args := replaceSQL, []any{name, version, data, next}
 	if version == "" {
@@ -79,7 +81,8 @@ func (o *objects) Write(ctx context.Context, name string, data []byte, version s
 }
 
 // errNotWritten is returned if a row that could be written is not.
-var errNotWritten = errors.New("the row was not written; does a rule, trigger or policy of the table interfere?")
+var errNotWritten = errors.New(
+	"the row was not written; does a rule, trigger or policy of the table interfere?")
 
 // List implements [driver.Objects]. It is one statement, which lists the data too.
 func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
@@ -106,7 +109,8 @@ func (o *objects) Close() error {
 const warning = "traceflake: warning"
 
 // prepare has connections keep the server's warnings. A statement is sent in one round trip and
-// unnamed, so that it leaves nothing behind in a session that pgbouncer gives to another client next.
+// unnamed, so that it leaves nothing behind in a session that pgbouncer gives to another client
+// next.
 func prepare(config *pgx.ConnConfig) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -118,8 +122,8 @@ func prepare(config *pgx.ConnConfig) {
 
 // session calls f with a connection.
 //
-// A warning is an error: if the wait for a synchronous standby is cancelled, the server commits with
-// a warning, and a failover may lose that commit.
+// A warning is an error: if the wait for a synchronous standby is cancelled, the server commits
+// with a warning, and a failover may lose that commit.
 func (o *objects) session(ctx context.Context, f func(*pgx.Conn) error) error {
 	return o.pool.AcquireFunc(ctx, func(pooled *pgxpool.Conn) error {
 		c := pooled.Conn()
@@ -129,7 +133,8 @@ func (o *objects) session(ctx context.Context, f func(*pgx.Conn) error) error {
 			return err
 		}
 		if text, warned := heard[warning]; warned {
-			return fmt.Errorf("the server warned, and it is unknown whether the commit is durable: %s", text)
+			return fmt.Errorf(
+				"the server warned, and it is unknown whether the commit is durable: %s", text)
 		}
 		return nil
 	})

@@ -24,7 +24,8 @@ func TestSchemas(t *testing.T) {
 		execute(t, admin, "DROP OWNED BY traceflake_fleet")
 		execute(t, admin, "DROP ROLE traceflake_fleet")
 	})
-	execute(t, admin, "CREATE SCHEMA traceflake_fleet AUTHORIZATION traceflake_fleet") // the first one of "$user", public
+	// the first one of "$user", public
+	execute(t, admin, "CREATE SCHEMA traceflake_fleet AUTHORIZATION traceflake_fleet")
 	path := func(schema string) driver.Store {
 		return open(t, connect(t, dsn, map[string]string{"search_path": schema}))
 	}
@@ -49,7 +50,8 @@ func TestSchemas(t *testing.T) {
 			t.Errorf("%s: the store %q, %v; want %s", what, d.ID, err, c.want)
 		}
 	}
-	wantError(t, "create a second store", path("").Create(ctx, description(t)), lease.ErrExists, shared.ID)
+	wantError(t, "create a second store", path("").Create(ctx, description(t)), lease.ErrExists,
+		shared.ID)
 	if err := path("").Create(ctx, shared); err != nil {
 		t.Errorf("create the same store again: %v", err)
 	}
@@ -68,7 +70,8 @@ func TestCopiedDatabase(t *testing.T) {
 	original := strings.TrimPrefix(u.Path, "/")
 	server := connect(t, os.Getenv(variable), nil)
 	// Connections of the store that are idle hinder the copy.
-	execute(t, server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+original+"'")
+	execute(t, server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+
+		original+"'")
 	execute(t, server, "CREATE DATABASE "+original+"_copy TEMPLATE "+original)
 	t.Cleanup(func() { execute(t, server, "DROP DATABASE "+original+"_copy WITH (FORCE)") })
 	u.Path += "_copy"
@@ -83,17 +86,19 @@ func TestCopiedDatabase(t *testing.T) {
 	}
 }
 
-// An operator drops the tables, moves them away, or puts others in their place. A client of the store
-// before uses nothing else, and creates nothing. When the store is back, it goes on.
+// An operator drops the tables, moves them away, or puts others in their place. A client of the
+// store before uses nothing else, and creates nothing. When the store is back, it goes on.
 func TestReplacedWhileInUse(t *testing.T) {
 	const drop = "DROP TABLE traceflake_store CASCADE"
-	const put = "UPDATE traceflake_store AS s SET data = a.data FROM %s AS a WHERE s.name = a.name AND s.name <> 'config'"
+	const put = "UPDATE traceflake_store AS s SET data = a.data FROM %s AS a WHERE s.name = " +
+		"a.name AND s.name <> 'config'"
 	for _, c := range []struct {
 		name             string
 		replace, restore []string
-		another          bool   // store is created in between
-		written          string // counts the blocks that were written although they belong to another store
-		kept             bool   // config is the one before
+		another          bool // store is created in between
+		// counts the blocks that were written although they belong to another store
+		written string
+		kept    bool // config is the one before
 	}{
 		{
 			name: "dropped", replace: []string{drop},
@@ -111,7 +116,8 @@ func TestReplacedWhileInUse(t *testing.T) {
 			restore: []string{drop, "ALTER TABLE away.traceflake_store SET SCHEMA public"},
 		}, {
 			name: "only the pages, by those of another store", kept: true,
-			replace: []string{"CREATE TABLE away AS SELECT * FROM traceflake_store", fmt.Sprintf(put, "other.traceflake_store")},
+			replace: []string{"CREATE TABLE away AS SELECT * FROM traceflake_store",
+				fmt.Sprintf(put, "other.traceflake_store")},
 			written: "SELECT count(*) FROM traceflake_leases",
 			restore: []string{fmt.Sprintf(put, "away")},
 		}, {
@@ -138,7 +144,8 @@ func TestReplacedWhileInUse(t *testing.T) {
 			_, renew := s.Renew(ctx, g, calls.Renewal(g))
 			_, get := s.Get(ctx, g.Node)
 			release := s.Release(ctx, g, lease.NewNonce(), time.Now())
-			for call, err := range map[string]error{"acquire": acquire, "renew": renew, "get": get, "release": release} {
+			for call, err := range map[string]error{"acquire": acquire, "renew": renew, "get": get,
+				"release": release} {
 				wantError(t, call, err, lease.ErrReplaced)
 			}
 			if _, err := s.Describe(ctx); !c.kept {

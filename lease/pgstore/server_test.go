@@ -31,8 +31,10 @@ func database(tb testing.TB) string {
 		tb.Fatalf("%s is no URL", variable)
 	}
 	if u.Host == "" {
-		const why = "no PostgreSQL: run this in the repository, `go run ./integration/servers/with go test ./lease/pgstore`, or set " +
-			variable + " to postgres://user:password@host/database, where the tests may create databases and roles"
+		const why = "no PostgreSQL: run this in the repository, `go run " +
+			"./integration/servers/with go test ./lease/pgstore`, or set " +
+			variable + " to postgres://user:password@host/database, where the tests may create " +
+			"databases and roles"
 		if os.Getenv("CI") != "" {
 			tb.Fatal(why)
 		}
@@ -106,7 +108,9 @@ func open(tb testing.TB, pool *pgxpool.Pool) driver.Store {
 // description describes a new store of few nodes.
 func description(tb testing.TB) lease.Description {
 	tb.Helper()
-	d, err := driver.NewDescription(lease.Description{Created: time.Now(), Nodes: few.Nodes, BlockSize: few.BlockSize, LongestTTL: lease.MaxTTL})
+	d, err := driver.NewDescription(
+		lease.Description{Created: time.Now(), Nodes: few.Nodes, BlockSize: few.BlockSize,
+			LongestTTL: lease.MaxTTL})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -146,7 +150,8 @@ func TestObjects(t *testing.T) {
 		return leasetest.Storage{
 			Open: func() (driver.Objects, error) { return pgstore.Objects(tb, u.String()), nil },
 			Delete: func(name string) error {
-				_, err := admin.Exec(context.Background(), "DELETE FROM traceflake_store WHERE name = $1", name)
+				_, err := admin.Exec(context.Background(),
+					"DELETE FROM traceflake_store WHERE name = $1", name)
 				return err
 			},
 			Stall: proxy.Stall,
@@ -184,7 +189,8 @@ func TestView(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := pool.Query(t.Context(), `SELECT node, granted_from, granted_until, nonce, owner, version
+	rows, err := pool.Query(t.Context(),
+		`SELECT node, granted_from, granted_until, nonce, owner, version
 		FROM traceflake_leases WHERE granted_until > now()`)
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +203,8 @@ func TestView(t *testing.T) {
 	}
 	got, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[block])
 	got.GrantedFrom, got.GrantedUntil = got.GrantedFrom.UTC(), got.GrantedUntil.UTC()
-	if want := (block{g.Node, g.Start, g.End, g.Nonce, r.Owner, g.Version}); err != nil || got != want {
+	if want := (block{g.Node, g.Start, g.End, g.Nonce, r.Owner, g.Version}); err != nil ||
+		got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 }
@@ -205,7 +212,8 @@ func TestView(t *testing.T) {
 // counter counts statements.
 type counter struct{ n atomic.Int64 }
 
-func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn,
+	_ pgx.TraceQueryStartData) context.Context {
 	c.n.Add(1)
 	return ctx
 }
@@ -217,10 +225,12 @@ func TestRequests(t *testing.T) {
 	var statements counter
 	config := connect(t, database(t), nil).Config()
 	config.ConnConfig.Tracer = &statements
-	calls.Costs(t, func() (driver.Store, error) { return pgstore.New(config) }, &statements.n, map[string]int64{
-		"start": 1, "acquire": 2, "acquire again": 2, "acquire in vain": 3, "renew": 2, "get": 1, "release": 2, "list": 1,
-		"add secret": 2, "raise": 6,
-	})
+	calls.Costs(t, func() (driver.Store, error) { return pgstore.New(config) }, &statements.n,
+		map[string]int64{
+			"start": 1, "acquire": 2, "acquire again": 2, "acquire in vain": 3, "renew": 2,
+			"get": 1, "release": 2, "list": 1,
+			"add secret": 2, "raise": 6,
+		})
 }
 
 // A server that does not answer keeps a process from ending for no longer than 2 s.

@@ -1,7 +1,7 @@
 package pgstore
 
-// The statements. Each has the full names of the table and the view: {schema} is their schema, and no
-// setting of a role, database or pooled session changes what they find or return.
+// The statements. Each has the full names of the table and the view: {schema} is their schema, and
+// no setting of a role, database or pooled session changes what they find or return.
 
 // placeSQL is where the table is: the server's identity, which its physical standbys share, the
 // database, and the table. No copy elsewhere has all three.
@@ -19,13 +19,15 @@ const durableSQL = `set_config('synchronous_commit', CASE current_setting('synch
 	WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) || set_config('client_min_messages', 'warning', true)`
 
 // objectSQL are the columns that [row] has. The data is in digits, whatever bytea_output is.
-const objectSQL = `name, version, encode(data, 'hex') AS data, ` + nowSQL + ` AS now, ` + placeSQL + ` AS place, ` +
+const objectSQL = `name, version, encode(data, 'hex') AS data, ` + nowSQL + ` AS now, ` + placeSQL +
+	` AS place, ` +
 	durableSQL + ` AS durable`
 
-// readSQL locks the row, in a way that hinders no writer. This makes it a writing transaction, so that
-// its commit waits for disk and standby: the commit that is read here may not be durable yet if its
-// client was disconnected.
-const readSQL = `SELECT ` + objectSQL + ` FROM {schema}.traceflake_store WHERE name = $1 FOR KEY SHARE`
+// readSQL locks the row, in a way that hinders no writer. This makes it a writing transaction, so
+// that its commit waits for disk and standby: the commit that is read here may not be durable yet
+// if its client was disconnected.
+const readSQL = `SELECT ` + objectSQL +
+	` FROM {schema}.traceflake_store WHERE name = $1 FOR KEY SHARE`
 
 const listSQL = `SELECT ` + objectSQL + ` FROM {schema}.traceflake_store ORDER BY name`
 
@@ -36,7 +38,8 @@ const insertSQL = `INSERT INTO {schema}.traceflake_store (name, version, data) V
 	ON CONFLICT DO NOTHING RETURNING ` + objectSQL
 
 // beginSQL begins the transaction of an operator who creates the table, one at a time.
-const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ` + durableSQL + `, pg_advisory_xact_lock(8390876135275523179)`
+const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ` + durableSQL +
+	`, pg_advisory_xact_lock(8390876135275523179)`
 
 // createSQL creates the table, and the view that shows people a row for each block.
 const createSQL = `CREATE TABLE IF NOT EXISTS {schema}.traceflake_store (

@@ -26,8 +26,10 @@ func openURL(dsn string) (driver.Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		// The error contains the URL; where its parts are unclear, also the password.
-		text := "want postgres://user:password@host:port/database, with special characters of the password as %XX"
-		if _, why, ok := strings.Cut(err.Error(), "`: "); ok && !strings.Contains(why, "failed to parse as URL") {
+		text := "want postgres://user:password@host:port/database, with special characters of " +
+			"the password as %XX"
+		if _, why, ok := strings.Cut(err.Error(), "`: "); ok &&
+			!strings.Contains(why, "failed to parse as URL") {
 			text = why
 		}
 		return nil, fmt.Errorf("pgstore: %w: the URL: %s", lease.ErrInvalidRequest, text)
@@ -37,8 +39,8 @@ func openURL(dsn string) (driver.Store, error) {
 
 // New returns a store with at most two connections of its own, which it closes after 30 s without a
 // call. config is that of [pgxpool.ParseConfig], or of the program's own pool: pool.Config(). Its
-// search_path is the schema of the tables, by default public. New does not connect. The store is safe for concurrent
-// use. Errors of invalid arguments wrap [lease.ErrInvalidRequest].
+// search_path is the schema of the tables, by default public. New does not connect. The store is
+// safe for concurrent use. Errors of invalid arguments wrap [lease.ErrInvalidRequest].
 //
 // The store needs connections of its own to see the server's warnings: the server reports a commit
 // that was not replicated only as a warning.
@@ -62,7 +64,8 @@ func newObjects(config *pgxpool.Config) (*objects, error) {
 	schema := cmp.Or(strings.Trim(settings["search_path"], ` "`), "public")
 	delete(settings, "search_path") // pgbouncer refuses it, and no statement relies on it
 	if strings.Contains(schema, ",") {
-		return nil, fmt.Errorf("%w: search_path is %s, want the one schema of the tables", lease.ErrInvalidRequest, schema)
+		return nil, fmt.Errorf("%w: search_path is %s, want the one schema of the tables",
+			lease.ErrInvalidRequest, schema)
 	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	return &objects{pool: pool, schema: schema}, err

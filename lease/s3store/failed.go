@@ -32,7 +32,8 @@ func (s *server) failed(right, name string, err error) error {
 	return fmt.Errorf("%s on %s: %w", right, where, err)
 }
 
-const wrongKeys = "the credentials are not those of the server, or a proxy between here and the server changes requests"
+const wrongKeys = "the credentials are not those of the server, or a proxy between here and the " +
+	"server changes requests"
 
 // hints say what to do if a response has the code.
 var hints = map[string]string{
@@ -52,7 +53,8 @@ func (s *server) refused(right, name string, a answer) error {
 	hint := hints[a.code]
 	switch {
 	case a.status == http.StatusNotImplemented && right == putObject:
-		hint = "this server does not support conditional writes, use one that honours If-Match and If-None-Match in PutObject"
+		hint = "this server does not support conditional writes, use one that honours If-Match " +
+			"and If-None-Match in PutObject"
 	case a.status >= http.StatusInternalServerError:
 		hint = "" // whatever else it says, the server may have done something
 	case hint != "":
@@ -60,9 +62,11 @@ func (s *server) refused(right, name string, a answer) error {
 			c.Invalidate() // the next call may find fresh ones
 		}
 	case a.region != "" && a.region != s.region:
-		hint = fmt.Sprintf("the bucket is in the region %s, not %s: set the region", a.region, s.region)
+		hint = fmt.Sprintf("the bucket is in the region %s, not %s: set the region", a.region,
+			s.region)
 	case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden:
-		hint = fmt.Sprintf("the store needs %s and %s on s3://%s/%s*, and %s on s3://%[3]s, without which it may not learn that an object is missing",
+		hint = fmt.Sprintf("the store needs %s and %s on s3://%s/%s*, and %s on s3://%[3]s, "+
+			"without which it may not learn that an object is missing",
 			getObject, putObject, s.bucket, s.prefix, listBucket)
 	}
 	if hint == "" {

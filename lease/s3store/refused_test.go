@@ -21,7 +21,8 @@ import (
 )
 
 func TestURL(t *testing.T) {
-	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} {
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE",
+		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
@@ -46,7 +47,8 @@ func TestURL(t *testing.T) {
 		_, err := driver.Open(c.url)
 		wantError(t, c.url, err, nil, c.texts...)
 	}
-	for _, url := range []string{"s3://bucket?region=eu-west-1", "s3://my.bucket/a/b/?region=cn-north-1", "s3://bucket?endpoint=http://127.0.0.1:1"} {
+	for _, url := range []string{"s3://bucket?region=eu-west-1",
+		"s3://my.bucket/a/b/?region=cn-north-1", "s3://bucket?endpoint=http://127.0.0.1:1"} {
 		s, err := driver.Open(url)
 		if err != nil {
 			t.Errorf("%s: %v", url, err)
@@ -58,8 +60,8 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// The URLs that requests have, by the settings. No transport can send the body of a write again, as it
-// would after some errors.
+// The URLs that requests have, by the settings. No transport can send the body of a write again, as
+// it would after some errors.
 func TestRequestURL(t *testing.T) {
 	for _, c := range []struct{ bucket, region, endpoint, want string }{
 		{"bucket", "eu-west-1", "", "https://bucket.s3.eu-west-1.amazonaws.com/p/config"},
@@ -122,8 +124,10 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(status)
 	if code != "" {
-		_, _ = fmt.Fprintf(w, `<?xml version="1.0"?><Error><Code>%s</Code><Message>a message</Message>`+
-			`<AWSAccessKeyId>%s</AWSAccessKeyId><StringToSign>%s</StringToSign></Error>`, code, root.AccessKeyID, root.SecretAccessKey)
+		_, _ = fmt.Fprintf(w,
+			`<?xml version="1.0"?><Error><Code>%s</Code><Message>a message</Message>`+
+				`<AWSAccessKeyId>%s</AWSAccessKeyId><StringToSign>%s</StringToSign></Error>`, code,
+			root.AccessKeyID, root.SecretAccessKey)
 	}
 }
 
@@ -134,8 +138,8 @@ func (s *stub) store(t *testing.T) driver.Store {
 	return played(server.URL).open(t)
 }
 
-// What a server responds with, and what the error contains. No request is repeated, not even one whose
-// connection breaks.
+// What a server responds with, and what the error contains. No request is repeated, not even one
+// whose connection breaks.
 func TestRefusals(t *testing.T) {
 	date := func(d time.Duration) http.Header {
 		return http.Header{"Date": {time.Now().Add(d).UTC().Format(http.TimeFormat)}}
@@ -148,25 +152,41 @@ func TestRefusals(t *testing.T) {
 		want  error
 		texts []string
 	}{
-		{&stub{status: 403, code: "AccessDenied", after: reads}, lease.ErrMisconfigured, []string{"s3:GetObject on s3://leases/traceflake-test/", "s3:ListBucket on s3://leases", "a message"}},
-		{&stub{status: 403, code: "AccessDenied", after: writes}, lease.ErrMisconfigured, []string{"s3:PutObject on s3://leases/traceflake-test/"}},
+		{&stub{status: 403, code: "AccessDenied", after: reads}, lease.ErrMisconfigured,
+			[]string{"s3:GetObject on s3://leases/traceflake-test/", "s3:ListBucket on s3://leases",
+				"a message"}},
+		{&stub{status: 403, code: "AccessDenied", after: writes}, lease.ErrMisconfigured,
+			[]string{"s3:PutObject on s3://leases/traceflake-test/"}},
 		{&stub{status: 404}, nil, []string{"404"}},
-		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(-90 * time.Minute)}, lease.ErrClockAhead, []string{"set this machine's clock"}},
-		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(90 * time.Minute)}, lease.ErrMisconfigured, []string{"set this machine's clock"}},
-		{&stub{status: 400, code: "ExpiredToken"}, lease.ErrMisconfigured, []string{"credentials are expired"}},
-		{&stub{status: 403, code: "InvalidAccessKeyId"}, lease.ErrMisconfigured, []string{"InvalidAccessKeyId", "credentials"}},
-		{&stub{status: 404, code: "NoSuchBucket"}, lease.ErrMisconfigured, []string{"s3://leases/", "create the bucket"}},
-		{&stub{status: 301, code: "PermanentRedirect", header: http.Header{"X-Amz-Bucket-Region": {"eu-west-3"}}}, lease.ErrMisconfigured, []string{"eu-west-3", "us-east-1"}},
-		{&stub{status: 307, code: "TemporaryRedirect", header: http.Header{"Location": {"http://127.0.0.1:1/"}}}, nil, []string{"307"}},
-		{&stub{status: 501, code: "NotImplemented", after: writes}, lease.ErrMisconfigured, []string{"does not support conditional writes"}},
-		{&stub{status: 500, code: "InternalError", header: http.Header{"X-Amz-Bucket-Region": {"mars-1"}}, after: writes}, nil, []string{"500", "s3:PutObject"}},
-		{&stub{status: 503, code: "ServiceUnavailable", after: writes}, nil, []string{"503", "s3:PutObject"}},
+		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(-90 * time.Minute)},
+			lease.ErrClockAhead, []string{"set this machine's clock"}},
+		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(90 * time.Minute)},
+			lease.ErrMisconfigured, []string{"set this machine's clock"}},
+		{&stub{status: 400, code: "ExpiredToken"}, lease.ErrMisconfigured,
+			[]string{"credentials are expired"}},
+		{&stub{status: 403, code: "InvalidAccessKeyId"}, lease.ErrMisconfigured,
+			[]string{"InvalidAccessKeyId", "credentials"}},
+		{&stub{status: 404, code: "NoSuchBucket"}, lease.ErrMisconfigured,
+			[]string{"s3://leases/", "create the bucket"}},
+		{&stub{status: 301, code: "PermanentRedirect",
+			header: http.Header{"X-Amz-Bucket-Region": {"eu-west-3"}}}, lease.ErrMisconfigured,
+			[]string{"eu-west-3", "us-east-1"}},
+		{&stub{status: 307, code: "TemporaryRedirect",
+			header: http.Header{"Location": {"http://127.0.0.1:1/"}}}, nil, []string{"307"}},
+		{&stub{status: 501, code: "NotImplemented", after: writes}, lease.ErrMisconfigured,
+			[]string{"does not support conditional writes"}},
+		{&stub{status: 500, code: "InternalError",
+			header: http.Header{"X-Amz-Bucket-Region": {"mars-1"}}, after: writes}, nil,
+			[]string{"500", "s3:PutObject"}},
+		{&stub{status: 503, code: "ServiceUnavailable", after: writes}, nil,
+			[]string{"503", "s3:PutObject"}},
 		{&stub{after: writes}, nil, []string{"/probe"}},
 		{&stub{status: 409, code: "InvalidBucketState", after: writes}, nil, []string{"409"}},
 		{&stub{status: 200}, nil, []string{"no ETag"}},
 		{&stub{status: 200, after: writes}, nil, []string{"no ETag"}},
 		{&stub{status: 200, header: http.Header{"Etag": {`W/"abc"`}}}, nil, []string{"weak"}},
-		{&stub{status: 200, header: http.Header{"Date": nil, "Etag": {`"abc"`}}}, nil, []string{"Date"}},
+		{&stub{status: 200, header: http.Header{"Date": nil, "Etag": {`"abc"`}}}, nil,
+			[]string{"Date"}},
 	} {
 		what := fmt.Sprintf("%d %s after %d", c.status, c.code, c.after)
 		err, doing := create(t, c.store(t), 0), "s3store: create"
@@ -202,7 +222,8 @@ func TestRedirect(t *testing.T) {
 		followed.Add(1)
 	}))
 	t.Cleanup(portal.Close)
-	for name, client := range map[string]aws.HTTPClient{"the SDK's": nil, "net/http's": &http.Client{}, "any": doer(http.DefaultClient.Do)} {
+	for name, client := range map[string]aws.HTTPClient{"the SDK's": nil,
+		"net/http's": &http.Client{}, "any": doer(http.DefaultClient.Do)} {
 		cfg := played(portal.URL).config()
 		cfg.HTTPClient = client
 		s, err := newServer(cfg, bucket, "")
@@ -217,8 +238,8 @@ func TestRedirect(t *testing.T) {
 }
 
 // A write that was refused because the object has changed, or because another write of it is in
-// progress, is repeated only after a read. A creation is repeated, since a read may not show the object
-// yet, and so is what the server had no time for: package pages waits before it does.
+// progress, is repeated only after a read. A creation is repeated, since a read may not show the
+// object yet, and so is what the server had no time for: package pages waits before it does.
 func TestConflictsAndThrottling(t *testing.T) {
 	for _, c := range []struct {
 		*stub
@@ -229,14 +250,18 @@ func TestConflictsAndThrottling(t *testing.T) {
 		{&stub{status: http.StatusNotFound, code: "NoSuchKey"}, "old", ""},
 		{&stub{status: http.StatusConflict, code: "ConditionalRequestConflict"}, "old", ""},
 		{&stub{status: http.StatusConflict, code: "OperationAborted"}, "old", ""},
-		{&stub{status: http.StatusConflict, code: "ConditionalRequestConflict"}, "", "for another process"},
-		{&stub{status: http.StatusServiceUnavailable, code: "SlowDown"}, "old", "throttles requests"},
+		{&stub{status: http.StatusConflict, code: "ConditionalRequestConflict"}, "",
+			"for another process"},
+		{&stub{status: http.StatusServiceUnavailable, code: "SlowDown"}, "old",
+			"throttles requests"},
 		{&stub{status: http.StatusTooManyRequests}, "old", "throttles requests"},
 	} {
 		server := httptest.NewServer(c.stub)
-		_, err := played(server.URL).server(t, "").Write(t.Context(), "page-0000", []byte("data"), c.version)
+		_, err := played(server.URL).server(t, "").Write(t.Context(), "page-0000", []byte("data"),
+			c.version)
 		_, busy := errors.AsType[*driver.Busy](err)
-		if busy != (c.busy != "") || errors.Is(err, driver.ErrChanged) == busy || !strings.Contains(err.Error(), c.busy) {
+		if busy != (c.busy != "") || errors.Is(err, driver.ErrChanged) == busy ||
+			!strings.Contains(err.Error(), c.busy) {
 			t.Errorf("%s, version %q: %v", c.code, c.version, err)
 		}
 		server.Close()
@@ -249,10 +274,12 @@ func TestExpiredCredentials(t *testing.T) {
 	t.Cleanup(server.Close)
 	var retrieved atomic.Int64
 	cfg := played(server.URL).config()
-	cfg.Credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		retrieved.Add(1)
-		return aws.Credentials{AccessKeyID: root.AccessKeyID, SecretAccessKey: root.SecretAccessKey, SessionToken: "sessiontoken"}, nil
-	}))
+	cfg.Credentials = aws.NewCredentialsCache(
+		aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			retrieved.Add(1)
+			return aws.Credentials{AccessKeyID: root.AccessKeyID,
+				SecretAccessKey: root.SecretAccessKey, SessionToken: "sessiontoken"}, nil
+		}))
 	acquire := func() error {
 		s, err := New(cfg, bucket, "")
 		if err == nil {

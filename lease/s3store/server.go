@@ -52,7 +52,8 @@ func (s *server) Read(ctx context.Context, name string) (driver.Object, error) {
 	if err != nil {
 		return driver.Object{}, s.failed(getObject, name, err)
 	}
-	return driver.Object{Data: a.body, Version: version, Time: a.time, Place: "s3://" + s.bucket + "/" + s.prefix}, nil
+	return driver.Object{Data: a.body, Version: version, Time: a.time, Place: "s3://" + s.bucket +
+		"/" + s.prefix}, nil
 }
 
 // Close closes idle connections.
@@ -64,7 +65,8 @@ func (s *server) Close() error {
 }
 
 // Write implements [driver.Objects].
-func (s *server) Write(ctx context.Context, name string, data []byte, version string) (driver.Object, error) {
+func (s *server) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
 	condition, value := "If-None-Match", "*"
 	if version != "" {
 		condition, value = "If-Match", `"`+version+`"`
@@ -84,7 +86,8 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 		return driver.Object{}, s.refused(putObject, name, a)
 	}
 	written, err := etag(a.header.Get("ETag"))
-	if sum := a.header.Get("X-Amz-Checksum-Crc64nvme"); err == nil && sum != "" && sum != checksum(data) {
+	if sum := a.header.Get("X-Amz-Checksum-Crc64nvme"); err == nil && sum != "" &&
+		sum != checksum(data) {
 		err = driver.ErrAltered
 	}
 	if err != nil {
@@ -95,10 +98,11 @@ func (s *server) Write(ctx context.Context, name string, data []byte, version st
 
 var nvme = crc64.MakeTable(0x9a6c9329ac4bc9b5)
 
-// checksum returns the CRC-64/NVME of an object, as a server that computes one for each object sends it.
-// The store does not ask for it: some servers refuse such requests.
+// checksum returns the CRC-64/NVME of an object, as a server that computes one for each object
+// sends it. The store does not ask for it: some servers refuse such requests.
 func checksum(data []byte) string {
-	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64.Checksum(data, nvme)))
+	return base64.StdEncoding.EncodeToString(
+		binary.BigEndian.AppendUint64(nil, crc64.Checksum(data, nvme)))
 }
 
 // List implements [driver.Objects]. It lists names only.
@@ -106,7 +110,9 @@ func (s *server) List(ctx context.Context) (map[string]driver.Object, error) {
 	all := make(map[string]driver.Object)
 	query := url.Values{"list-type": {"2"}, "prefix": {s.prefix}}
 	for {
-		a, err := s.ask(ctx, http.MethodGet, "?"+strings.ReplaceAll(query.Encode(), "+", "%20"), nil, nil) // as it is signed
+		// as it is signed
+		a, err := s.ask(ctx, http.MethodGet, "?"+strings.ReplaceAll(query.Encode(), "+", "%20"),
+			nil, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +143,8 @@ func etag(text string) (string, error) {
 	case tag == "":
 		return "", errors.New("the response has no ETag")
 	case strings.HasPrefix(tag, "W/"):
-		return "", fmt.Errorf("the ETag %s is weak: something between here and the server changes responses", tag)
+		return "", fmt.Errorf(
+			"the ETag %s is weak: something between here and the server changes responses", tag)
 	default:
 		return tag, nil
 	}
@@ -159,16 +166,19 @@ const maxBody = 4 << 20
 // conflict reports whether the server refused a write because another one of
 // the same object is in progress.
 func (a answer) conflict() bool {
-	return a.status == http.StatusConflict && (a.code == "ConditionalRequestConflict" || a.code == "OperationAborted")
+	return a.status == http.StatusConflict &&
+		(a.code == "ConditionalRequestConflict" || a.code == "OperationAborted")
 }
 
 // ask sends a request once, for the object with a key, or for the bucket with a query. It returns
-// [*driver.Busy] if the server says that it did nothing, because there are too many requests, or because
-// another process is about to create the same object, which a read may not show yet. Other responses of
-// 503 do not say so.
-func (s *server) ask(ctx context.Context, method, path string, header http.Header, body []byte) (answer, error) {
+// [*driver.Busy] if the server says that it did nothing, because there are too many requests, or
+// because another process is about to create the same object, which a read may not show yet. Other
+// responses of 503 do not say so.
+func (s *server) ask(ctx context.Context, method, path string, header http.Header,
+	body []byte) (answer, error) {
 	// Without GetBody the transport cannot send a body again that the server has taken.
-	req, err := http.NewRequestWithContext(ctx, method, s.base.String()+"/"+path, inParts(ctx, body))
+	req, err := http.NewRequestWithContext(ctx, method, s.base.String()+"/"+path,
+		inParts(ctx, body))
 	if err != nil {
 		return answer{}, err
 	}
@@ -179,9 +189,11 @@ func (s *server) ask(ctx context.Context, method, path string, header http.Heade
 	req.Header.Set("X-Amz-Content-Sha256", payload)
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
-		return answer{}, fmt.Errorf("no credentials (set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another source of AWS's SDKs): %w", err)
+		return answer{}, fmt.Errorf("no credentials (set AWS_ACCESS_KEY_ID and "+
+			"AWS_SECRET_ACCESS_KEY, or another source of AWS's SDKs): %w", err)
 	}
-	if err := s.signer.SignHTTP(ctx, credentials, req, payload, "s3", s.region, time.Now()); err != nil {
+	if err := s.signer.SignHTTP(ctx, credentials, req, payload, "s3", s.region,
+		time.Now()); err != nil {
 		return answer{}, fmt.Errorf("signing a request: %w", err)
 	}
 	// A compressed response has another ETag. Not signed, since proxies set it too.
@@ -192,15 +204,18 @@ func (s *server) ask(ctx context.Context, method, path string, header http.Heade
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.Request != nil && res.Request.Response != nil { // that of a redirect
-		return answer{}, fmt.Errorf("%s %s: the HTTP client followed a redirect to %s, whose response is not the bucket's",
-			method, req.URL.Redacted(), res.Request.URL.Redacted())
+		return answer{},
+			fmt.Errorf("%s %s: the HTTP client followed a redirect to %s, whose response is not "+
+				"the bucket's",
+				method, req.URL.Redacted(), res.Request.URL.Redacted())
 	}
 	a := answer{status: res.StatusCode, header: res.Header}
 	if a.body, err = io.ReadAll(io.LimitReader(res.Body, maxBody)); err != nil {
 		return answer{}, fmt.Errorf("%s %s: %w", method, req.URL.Redacted(), err)
 	}
 	if a.time, err = http.ParseTime(res.Header.Get("Date")); err != nil {
-		return answer{}, fmt.Errorf("%s %s: the response has no valid Date: something between here and the server drops it",
+		return answer{}, fmt.Errorf("%s %s: the response has no valid Date: something between "+
+			"here and the server drops it",
 			method, req.URL.Redacted())
 	}
 	if a.status >= http.StatusMultipleChoices {
@@ -215,7 +230,8 @@ func (s *server) ask(ctx context.Context, method, path string, header http.Heade
 	}
 	switch {
 	case a.conflict() && header.Get("If-None-Match") != "":
-		err = fmt.Errorf("s3://%s is creating %s for another process: it responded with %s", s.bucket, path, a)
+		err = fmt.Errorf("s3://%s is creating %s for another process: it responded with %s",
+			s.bucket, path, a)
 	case a.status == http.StatusTooManyRequests || a.code == "SlowDown":
 		err = fmt.Errorf("s3://%s throttles requests: it responded with %s", s.bucket, a)
 	default:
@@ -230,7 +246,8 @@ func inParts(ctx context.Context, data []byte) io.Reader {
 		return http.NoBody
 	}
 	middle := len(data) / 2
-	return io.MultiReader(bytes.NewReader(data[:middle]), halfway{ctx}, bytes.NewReader(data[middle:]))
+	return io.MultiReader(bytes.NewReader(data[:middle]), halfway{ctx},
+		bytes.NewReader(data[middle:]))
 }
 
 type halfway struct{ context.Context }

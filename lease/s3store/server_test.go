@@ -35,7 +35,8 @@ const (
 
 var wantError = calls.WantError("s3store: ", root.SecretAccessKey, "sessiontoken", "hunter2")
 
-var root = aws.Credentials{AccessKeyID: "rootaccesskey0000000", SecretAccessKey: "root+secret/of+the+tests"}
+var root = aws.Credentials{AccessKeyID: "rootaccesskey0000000",
+	SecretAccessKey: "root+secret/of+the+tests"}
 
 // place is a bucket of a server, and who may use it.
 type place struct {
@@ -48,8 +49,8 @@ func real(tb testing.TB) place {
 	tb.Helper()
 	u, err := url.Parse(os.Getenv("TEST_S3"))
 	if err != nil || u.Host == "" {
-		const why = "no S3: run this in the repository, `go run ./integration/servers/with go test ./lease/s3store`, " +
-			"or set TEST_S3 to http://KEY:SECRET@host:port/bucket"
+		const why = "no S3: run this in the repository, `go run ./integration/servers/with go " +
+			"test ./lease/s3store`, or set TEST_S3 to http://KEY:SECRET@host:port/bucket"
 		if os.Getenv("CI") != "" {
 			tb.Fatal(why)
 		}
@@ -71,7 +72,8 @@ func (p place) behind(proxy string) place {
 }
 
 func (p place) config() aws.Config {
-	provider := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return p.keys, nil })
+	provider := aws.CredentialsProviderFunc(
+		func(context.Context) (aws.Credentials, error) { return p.keys, nil })
 	return aws.Config{Region: region, Credentials: provider, BaseEndpoint: aws.String(p.endpoint)}
 }
 
@@ -119,7 +121,8 @@ func TestServer(t *testing.T) {
 				return p.behind("http://"+proxy.Address()).server(tb, prefix), nil
 			},
 			Delete: func(name string) error {
-				_, err := p.server(tb, "").ask(context.Background(), http.MethodDelete, prefix+name, nil, nil)
+				_, err := p.server(tb, "").ask(context.Background(), http.MethodDelete, prefix+name,
+					nil, nil)
 				return err
 			},
 			Stall: proxy.Stall,
@@ -129,7 +132,8 @@ func TestServer(t *testing.T) {
 
 // forward sends a request on to the server, without the headers named. It is
 // signed anew if the proxy is one that has keys of its own.
-func (p place) forward(t *testing.T, w http.ResponseWriter, r *http.Request, sign bool, without ...string) {
+func (p place) forward(t *testing.T, w http.ResponseWriter, r *http.Request, sign bool,
+	without ...string) {
 	target, err := url.Parse(p.endpoint)
 	if err != nil {
 		t.Error(err)
@@ -138,10 +142,11 @@ func (p place) forward(t *testing.T, w http.ResponseWriter, r *http.Request, sig
 		r.Header.Del(name)
 	}
 	if !sign {
-		proxy := httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(q *httputil.ProxyRequest) {
-			q.SetURL(target)
-			q.Out.Host = q.In.Host
-		}}
+		proxy := httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0),
+			Rewrite: func(q *httputil.ProxyRequest) {
+				q.SetURL(target)
+				q.Out.Host = q.In.Host
+			}}
 		proxy.ServeHTTP(w, r)
 		return
 	}
@@ -171,9 +176,12 @@ func TestConditionsIgnored(t *testing.T) {
 		texts   []string
 	}{
 		{[]string{"If-Match", "If-None-Match"}, true, []string{ignores}},
-		{[]string{"If-None-Match"}, true, []string{ignores, "on condition that there is no such object"}},
-		{[]string{"If-Match"}, true, []string{ignores, "on condition that the object has the version"}},
-		{[]string{"If-None-Match"}, false, []string{"SignatureDoesNotMatch"}}, // the headers are signed
+		{[]string{"If-None-Match"}, true,
+			[]string{ignores, "on condition that there is no such object"}},
+		{[]string{"If-Match"}, true,
+			[]string{ignores, "on condition that the object has the version"}},
+		// the headers are signed
+		{[]string{"If-None-Match"}, false, []string{"SignatureDoesNotMatch"}},
 	} {
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodPut {
@@ -183,7 +191,8 @@ func TestConditionsIgnored(t *testing.T) {
 			server.forward(t, w, r, c.sign, c.without...)
 		}))
 		err := create(t, server.behind(proxy.URL).open(t), 0)
-		wantError(t, fmt.Sprintf("without %s, signed %t", c.without, c.sign), err, lease.ErrMisconfigured, c.texts...)
+		wantError(t, fmt.Sprintf("without %s, signed %t", c.without, c.sign), err,
+			lease.ErrMisconfigured, c.texts...)
 		proxy.Close()
 	}
 }
@@ -198,10 +207,12 @@ func TestConditionsCheckedEarly(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if r.Method == http.MethodPut && r.Header.Get("If-None-Match") != "" {
-			a, err := server.server(t, "").ask(r.Context(), http.MethodGet, server.path(r), nil, nil)
+			a, err := server.server(t, "").ask(r.Context(), http.MethodGet, server.path(r), nil,
+				nil)
 			if err != nil || a.status == http.StatusOK {
 				w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
-				(&stub{status: http.StatusPreconditionFailed, code: "PreconditionFailed"}).ServeHTTP(w, r)
+				(&stub{status: http.StatusPreconditionFailed,
+					code: "PreconditionFailed"}).ServeHTTP(w, r)
 				return
 			}
 		}
@@ -223,11 +234,12 @@ func TestConditionsCheckedEarly(t *testing.T) {
 	}))
 	defer gateway.Close()
 	err := create(t, server.behind(gateway.URL).open(t), 0)
-	wantError(t, "create", err, lease.ErrMisconfigured, "of 8 writes at once, each on condition that there is no such object")
+	wantError(t, "create", err, lease.ErrMisconfigured,
+		"of 8 writes at once, each on condition that there is no such object")
 }
 
-// A gateway that changes what it stores. Without the server's keys it is refused by the server; with
-// keys of its own, the server's answer shows it.
+// A gateway that changes what it stores. Without the server's keys it is refused by the server;
+// with keys of its own, the server's answer shows it.
 func TestAlteredBodies(t *testing.T) {
 	server := real(t)
 	for _, c := range []struct {
@@ -240,24 +252,26 @@ func TestAlteredBodies(t *testing.T) {
 	}{
 		{"refused", false, nil, nil, lease.ErrMisconfigured, "XAmzContentSHA256Mismatch"},
 		{"signed", true, nil, nil, nil, "BadDigest"},
-		{"signed, without the checksum", true, []string{"Content-Md5"}, nil, driver.ErrAltered, "did not store what was sent"},
+		{"signed, without the checksum", true, []string{"Content-Md5"}, nil, driver.ErrAltered,
+			"did not store what was sent"},
 		{"not stored", true, nil, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("ETag", r.Header.Get("If-Match"))
 		}, driver.ErrAltered, "did not store what was sent"},
 	} {
 		var alters atomic.Bool
-		gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			switch {
-			case !alters.Load() || r.Method != http.MethodPut:
-				server.forward(t, w, r, false)
-			case c.do != nil:
-				c.do(w, r)
-			default:
-				body, _ := io.ReadAll(r.Body)
-				r.Body = io.NopCloser(bytes.NewReader(bytes.ToUpper(body)))
-				server.forward(t, w, r, c.sign, c.without...)
-			}
-		}))
+		gateway := httptest.NewServer(
+			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case !alters.Load() || r.Method != http.MethodPut:
+					server.forward(t, w, r, false)
+				case c.do != nil:
+					c.do(w, r)
+				default:
+					body, _ := io.ReadAll(r.Body)
+					r.Body = io.NopCloser(bytes.NewReader(bytes.ToUpper(body)))
+					server.forward(t, w, r, c.sign, c.without...)
+				}
+			}))
 		s := server.behind(gateway.URL).open(t)
 		if err := create(t, s, 8); err != nil {
 			t.Fatal(err)

@@ -35,16 +35,20 @@ const urlForm = "s3://bucket/prefix?region=REGION&endpoint=URL"
 func openURL(text string) (driver.Store, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" {
-		return nil, fmt.Errorf("s3store: %w: not the URL of a bucket, want %s", lease.ErrInvalidRequest, urlForm) // it may contain a key
+		// it may contain a key
+		return nil, fmt.Errorf("s3store: %w: not the URL of a bucket, want %s",
+			lease.ErrInvalidRequest, urlForm)
 	}
 	query := u.Query()
 	for name := range query {
 		if name != "region" && name != "endpoint" {
-			return nil, fmt.Errorf("s3store: %w: unknown parameter %q of the URL, want %s", lease.ErrInvalidRequest, name, urlForm)
+			return nil, fmt.Errorf("s3store: %w: unknown parameter %q of the URL, want %s",
+				lease.ErrInvalidRequest, name, urlForm)
 		}
 	}
 	// It reads the environment and files; credentials are retrieved by the first call.
-	loaded, err := config.LoadDefaultConfig(context.Background(), config.WithRegion(query.Get("region")))
+	loaded, err := config.LoadDefaultConfig(context.Background(),
+		config.WithRegion(query.Get("region")))
 	if err != nil {
 		return nil, fmt.Errorf("s3store: the configuration of AWS's SDK: %w", err)
 	}
@@ -55,12 +59,12 @@ func openURL(text string) (driver.Store, error) {
 }
 
 // New returns a store in a bucket, whose keys begin with prefix: letters, digits and the
-// characters -_. between slashes; "" is [DefaultPrefix]. Fleets with different secrets need different
-// prefixes, none of which is a prefix of another.
+// characters -_. between slashes; "" is [DefaultPrefix]. Fleets with different secrets need
+// different prefixes, none of which is a prefix of another.
 //
 // It uses the region, the credentials, the BaseEndpoint and the HTTPClient of cfg, which package
-// github.com/aws/aws-sdk-go-v2/config loads. The client must not repeat a request, as those of config
-// and of net/http do not. New makes no request. Errors of invalid arguments wrap
+// github.com/aws/aws-sdk-go-v2/config loads. The client must not repeat a request, as those of
+// config and of net/http do not. New makes no request. Errors of invalid arguments wrap
 // [lease.ErrInvalidRequest].
 func New(cfg aws.Config, bucket, prefix string) (driver.Store, error) {
 	s, err := newServer(cfg, bucket, prefix)
@@ -77,8 +81,9 @@ var (
 )
 
 func newServer(cfg aws.Config, bucket, prefix string) (*server, error) {
-	prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/" // or it might be a prefix of another
-	own := cfg.BaseEndpoint != nil                                        // an endpoint of its own
+	// or it might be a prefix of another
+	prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/"
+	own := cfg.BaseEndpoint != nil // an endpoint of its own
 	if cfg.Region == "" && own {
 		cfg.Region = "us-east-1" // which servers other than Amazon's expect, or ignore
 	}
@@ -91,12 +96,15 @@ func newServer(cfg aws.Config, bucket, prefix string) (*server, error) {
 	case !goodBucket.MatchString(bucket):
 		return nil, fmt.Errorf("%q is not the name of a bucket", bucket)
 	case !goodPrefix.MatchString(prefix):
-		return nil, fmt.Errorf("the prefix %q: want letters, digits and -_. between single slashes", prefix)
+		return nil, fmt.Errorf("the prefix %q: want letters, digits and -_. between single slashes",
+			prefix)
 	case cfg.Credentials == nil:
 		return nil, fmt.Errorf("no credentials")
 	case !goodRegion.MatchString(cfg.Region):
-		return nil, fmt.Errorf("%q is not a region: set the parameter region, or AWS_REGION", cfg.Region)
-	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "":
+		return nil, fmt.Errorf("%q is not a region: set the parameter region, or AWS_REGION",
+			cfg.Region)
+	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" ||
+		base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		return nil, fmt.Errorf("the endpoint: want https://host:port") // it may contain a password
 	}
 	if own || strings.Contains(bucket, ".") { // a certificate is for one label
@@ -111,11 +119,12 @@ func newServer(cfg aws.Config, bucket, prefix string) (*server, error) {
 	return &server{
 		client:      httpClient(cfg.HTTPClient),
 		credentials: credentials,
-		signer:      v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }), // as S3 wants it
-		region:      cfg.Region,
-		base:        base,
-		bucket:      bucket,
-		prefix:      prefix,
+		// as S3 wants it
+		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
+		region: cfg.Region,
+		base:   base,
+		bucket: bucket,
+		prefix: prefix,
 	}, nil
 }
 
@@ -136,7 +145,8 @@ func httpClient(c aws.HTTPClient) aws.HTTPClient {
 		return c // ask sees whether it followed a redirect
 	}
 	t := sdk.GetTransport()
-	// HTTP/1.1: one connection of HTTP/2 whose packets are dropped would be used again by every later try.
+	// HTTP/1.1: one connection of HTTP/2 whose packets are dropped would be used again by every
+	// later try.
 	t.ForceAttemptHTTP2 = false
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)

@@ -152,8 +152,8 @@ func TestDoctorIsNotGreen(t *testing.T) {
 		"TRACEFLAKE_SECRETFILE (did you mean TRACEFLAKE_SECRET_FILE?)", "has no effect")
 }
 
-// A store of which objects are truncated or gone is not green: the error contains which, and what to
-// do. In a directory that has lost its configuration, no process would create another store.
+// A store of which objects are truncated or gone is not green: the error contains which, and what
+// to do. In a directory that has lost its configuration, no process would create another store.
 func TestDoctorSeesLosses(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(dir string) error
@@ -166,7 +166,10 @@ func TestDoctorSeesLosses(t *testing.T) {
 			[]string{"page-0003 is empty", "put back what the object had"}},
 		"an empty configuration": {func(dir string) error { return os.Truncate(dir+"/config", 0) },
 			[]string{"config is empty", "put back what the object had"}},
-		"a truncated configuration": {func(dir string) error { return os.Truncate(dir+"/config", 40) },
+		"a truncated configuration": {func(
+			dir string) error {
+			return os.Truncate(dir+"/config", 40)
+		},
 			[]string{"config", "put back what the object had"}},
 		"a lost page": {func(dir string) error { return os.Remove(dir + "/page-0003") },
 			[]string{`"page-0003" is gone`, "put back what the object had"}},
@@ -183,7 +186,8 @@ func TestDoctorSeesLosses(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "leases")
 			store := "file:" + dir
-			if _, err := driver.Ensure(t.Context(), opened(t, store).(driver.Embedded)); err != nil {
+			if _, err := driver.Ensure(t.Context(),
+				opened(t, store).(driver.Embedded)); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.change(dir); err != nil {

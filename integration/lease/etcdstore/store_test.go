@@ -53,7 +53,8 @@ func TestFaults(t *testing.T) {
 		t.Helper()
 		if err := child.Ready(ctx, func(ctx context.Context) error {
 			for i, endpoint := range cluster.Endpoints() {
-				if s, err := cluster.Status(ctx, endpoint); err == nil && s.Leader == s.Header.MemberId {
+				if s, err := cluster.Status(ctx, endpoint); err == nil &&
+					s.Leader == s.Header.MemberId {
 					m = cluster.Members[(i+n)%members]
 					return nil
 				}
@@ -79,7 +80,8 @@ func TestFaults(t *testing.T) {
 		}},
 		{"the leader stopped, to wake up as one no more", func() error {
 			leader := member(0)
-			return errors.Join(leader.Signal(syscall.SIGSTOP), sleep(), sleep(), leader.Signal(syscall.SIGCONT))
+			return errors.Join(leader.Signal(syscall.SIGSTOP), sleep(), sleep(),
+				leader.Signal(syscall.SIGCONT))
 		}},
 		{"all down and back", func() error { return processes.Outage(cluster)(func() {}) }},
 	} {
@@ -88,8 +90,12 @@ func TestFaults(t *testing.T) {
 				if err := cluster.Wait(ctx); err != nil {
 					tb.Fatal(err)
 				}
-				at := processes.Store("etcd://" + strings.Join(cluster.Endpoints(), ",") + "/" + rand.Text())
-				return leasetest.Storage{Open: func() (driver.Objects, error) { return at.Objects(tb), nil }}
+				at := processes.Store("etcd://" + strings.Join(cluster.Endpoints(), ",") + "/" +
+					rand.Text())
+				return leasetest.Storage{Open: func() (driver.Objects,
+					error) {
+					return at.Objects(tb), nil
+				}}
 			}, c.fault)
 		})
 	}
@@ -127,11 +133,13 @@ func TestRights(t *testing.T) {
 	}
 	must(cluster.RoleAdd(ctx, "fleet"))
 	end := clientv3.GetPrefixRangeEnd("/fleet/")
-	must(cluster.RoleGrantPermission(ctx, "fleet", "/fleet/", end, clientv3.PermissionType(clientv3.PermReadWrite)))
+	must(cluster.RoleGrantPermission(ctx, "fleet", "/fleet/", end,
+		clientv3.PermissionType(clientv3.PermReadWrite)))
 	must(cluster.UserAdd(ctx, "user", "secret"))
 	must(cluster.UserGrantRole(ctx, "user", "fleet"))
 	must(cluster.RoleAdd(ctx, "look"))
-	must(cluster.RoleGrantPermission(ctx, "look", "/fleet/", end, clientv3.PermissionType(clientv3.PermRead)))
+	must(cluster.RoleGrantPermission(ctx, "look", "/fleet/", end,
+		clientv3.PermissionType(clientv3.PermRead)))
 	must(cluster.UserAdd(ctx, "reader", "secret"))
 	must(cluster.UserGrantRole(ctx, "reader", "look"))
 	must(cluster.UserAdd(ctx, "root", "secret"))
@@ -154,8 +162,10 @@ func TestRights(t *testing.T) {
 	if err := rights("user"); err != nil {
 		t.Errorf("the rights of the user: %v", err)
 	}
-	wantError(t, "the rights of a reader", rights("reader"), lease.ErrMisconfigured, "permission denied", "read and write")
-	wantError(t, "another prefix", try("etcd://user:secret@"+host+"/other/"), nil, "permission denied", "read and write")
+	wantError(t, "the rights of a reader", rights("reader"), lease.ErrMisconfigured,
+		"permission denied", "read and write")
+	wantError(t, "another prefix", try("etcd://user:secret@"+host+"/other/"), nil,
+		"permission denied", "read and write")
 	wantError(t, "nobody", try("etcd://"+host+"/fleet/"), nil)
 	wantError(t, "a wrong password", try("etcd://user:wrong@"+host+"/fleet/"), nil)
 }

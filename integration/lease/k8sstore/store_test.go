@@ -42,7 +42,8 @@ func TestCopied(t *testing.T) {
 	proxy := server.Proxy(kubernetes.Token(kubernetes.Admin))
 	const from, to = "/apis/coordination.k8s.io/v1/namespaces/default/leases", "copied"
 	processes.Copied(t, "k8s://default/copied?server="+proxy, func() (string, error) {
-		if err := server.Apply(t.Context(), "{apiVersion: v1, kind: Namespace, metadata: {name: "+to+"}}"); err != nil {
+		if err := server.Apply(t.Context(), "{apiVersion: v1, kind: Namespace, metadata: {name: "+
+			to+"}}"); err != nil {
 			return "", err
 		}
 		all, err := server.Do(t.Context(), http.MethodGet, from, "", nil)
@@ -65,14 +66,16 @@ func TestCopied(t *testing.T) {
 			}
 			item.APIVersion, item.Kind = "coordination.k8s.io/v1", "Lease"
 			item.Metadata["namespace"] = to
-			for _, ofServer := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields"} {
+			for _, ofServer := range []string{"uid", "resourceVersion", "creationTimestamp",
+				"managedFields"} {
 				delete(item.Metadata, ofServer)
 			}
 			body, err := json.Marshal(item)
 			if err != nil {
 				return "", err
 			}
-			if _, err := server.Do(t.Context(), http.MethodPost, strings.Replace(from, "default", to, 1),
+			if _, err := server.Do(t.Context(), http.MethodPost,
+				strings.Replace(from, "default", to, 1),
 				"application/json", body); err != nil {
 				return "", err
 			}
@@ -83,37 +86,46 @@ func TestCopied(t *testing.T) {
 
 var wantError = calls.WantError("k8sstore: ", "secret-of-")
 
-// The four verbs are enough, and each is needed: without it the error contains which. So it does if the
-// user or the namespace does not exist.
+// The four verbs are enough, and each is needed: without it the error contains which. So it does if
+// the user or the namespace does not exist.
 func TestRights(t *testing.T) {
 	s := kubernetes.Shared(t)
 	try := func(user, namespace string) error {
-		at := "k8s://" + namespace + "/" + strings.ToLower(rand.Text()) + "?server=" + s.Proxy(kubernetes.Token(user))
+		at := "k8s://" + namespace + "/" + strings.ToLower(rand.Text()) + "?server=" +
+			s.Proxy(kubernetes.Token(user))
 		return calls.Everything(t.Context(), processes.Store(at).Open, nil)
 	}
 	verbs := []string{"get", "list", "create", "update"}
 	for _, missing := range verbs {
 		in := "without-" + missing
-		grantRights(t, s, in, slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == missing }))
+		grantRights(t, s, in,
+			slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == missing }))
 		wantError(t, in, try(kubernetes.Limited, in), lease.ErrMisconfigured,
-			fmt.Sprintf("%s leases.coordination.k8s.io in namespace %q", missing, in), "Role needs get, list, create and update")
+			fmt.Sprintf("%s leases.coordination.k8s.io in namespace %q", missing, in),
+			"Role needs get, list, create and update")
 	}
 	grantRights(t, s, "with-all", verbs)
 	if err := try(kubernetes.Limited, "with-all"); err != nil {
 		t.Errorf("with all four verbs: %v", err)
 	}
 	// Without a write, too, a process can know what it may do.
-	for namespace, want := range map[string]string{"with-all": "", "without-create": "", "without-update": "needs update of leases", "default": "needs get, list, update of leases"} {
-		store, err := driver.Open("k8s://" + namespace + "/rights?server=" + s.Proxy(kubernetes.Token(kubernetes.Limited)))
+	for namespace, want := range map[string]string{"with-all": "", "without-create": "",
+		"without-update": "needs update of leases",
+		"default":        "needs get, list, update of leases"} {
+		store, err := driver.Open("k8s://" + namespace + "/rights?server=" +
+			s.Proxy(kubernetes.Token(kubernetes.Limited)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := driver.CheckRights(t.Context(), store); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := driver.CheckRights(t.Context(), store); (err != nil) != (want != "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("rights in %s: %v, want %q", namespace, err, want)
 		}
 	}
-	wantError(t, "no role", try(kubernetes.Limited, "default"), lease.ErrMisconfigured, "get, list, create and update")
-	wantError(t, "no namespace", try(kubernetes.Admin, "nowhere"), lease.ErrMisconfigured, `there is no namespace "nowhere": create it`)
+	wantError(t, "no role", try(kubernetes.Limited, "default"), lease.ErrMisconfigured,
+		"get, list, create and update")
+	wantError(t, "no namespace", try(kubernetes.Admin, "nowhere"), lease.ErrMisconfigured,
+		`there is no namespace "nowhere": create it`)
 	wantError(t, "no user", try("nobody", "default"), lease.ErrMisconfigured, "credentials")
 }
 
@@ -141,10 +153,13 @@ subjects:
 		t.Fatal(err)
 	}
 	// The server takes up a role after a moment.
-	body := fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": %q, "resourceAttributes":
-		{"verb": %q, "group": "coordination.k8s.io", "resource": "leases", "namespace": %q}}}`, kubernetes.Limited, verbs[0], namespace)
+	body := fmt.Sprintf(
+		`{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": %q, "resourceAttributes":
+		{"verb": %q, "group": "coordination.k8s.io", "resource": "leases", "namespace": %q}}}`,
+		kubernetes.Limited, verbs[0], namespace)
 	for range 200 {
-		answer, err := s.Do(t.Context(), http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", []byte(body))
+		answer, err := s.Do(t.Context(), http.MethodPost,
+			"/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", []byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}

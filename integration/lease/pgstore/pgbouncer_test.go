@@ -98,12 +98,14 @@ func pgbouncer(t *testing.T, dsn string) string {
 	}
 	password, _ := backend.User.Password()
 	bouncer := &child.Server{Name: "pgbouncer"}
-	if bouncer.Dir, err = os.MkdirTemp("", "pgbouncer-"); err != nil { //nolint:usetesting // t.TempDir is for this user only
+	if bouncer.Dir, err = os.MkdirTemp("",
+		"pgbouncer-"); err != nil { //nolint:usetesting // t.TempDir is for this user only
 		t.Fatal(err)
 	}
 	ini := filepath.Join(bouncer.Dir, "pgbouncer.ini")
 	front := func() string {
-		return fmt.Sprintf("postgres://any:none@%s%s?sslmode=disable", bouncer.Address, backend.Path)
+		return fmt.Sprintf("postgres://any:none@%s%s?sslmode=disable", bouncer.Address,
+			backend.Path)
 	}
 	bouncer.Answers = func(ctx context.Context) error { return ping(ctx, front()) }
 	bouncer.Command = func() *exec.Cmd {
@@ -123,14 +125,17 @@ server_reset_query_always = 0
 		command := child.Foreign(path, ini)
 		if os.Geteuid() == 0 { // which pgbouncer refuses
 			const nobody = 65534
-			command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-			err = errors.Join(err, os.Chown(bouncer.Dir, nobody, nobody), os.Chown(ini, nobody, nobody))
+			command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody,
+				Gid: nobody}}
+			err = errors.Join(err, os.Chown(bouncer.Dir, nobody, nobody),
+				os.Chown(ini, nobody, nobody))
 		}
 		if err != nil {
 			t.Error(err)
 		}
 		return command
 	}
-	child.ForTest(t, func(ctx context.Context) (*child.Server, error) { return bouncer, bouncer.Start(ctx) })
+	child.ForTest(t,
+		func(ctx context.Context) (*child.Server, error) { return bouncer, bouncer.Start(ctx) })
 	return front()
 }

@@ -26,8 +26,8 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 	}{
 		{"default settings", "client_min_messages = notice", "WARNING"},
 		{"without warnings", "client_min_messages = error", "WARNING"},
-		// The engine of the tests speaks English only. A relay that translates the severity stands in
-		// for lc_messages.
+		// The engine of the tests speaks English only. A relay that translates the severity stands
+		// in for lc_messages.
 		{"severity in German", "client_min_messages = notice", "WARNUNG"},
 	} {
 		t.Run(c.name, func(t *testing.T) { cancelledWait(t, c.setting, c.severity) })
@@ -37,7 +37,9 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 func cancelledWait(t *testing.T, setting, severity string) {
 	server := child.ForTest(t, servers.Postgres)
 	ctx, admin := context.Background(), server.Connect(t)
-	execute(t, admin, "ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET "+setting)
+	execute(t, admin,
+		"ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET "+
+			setting)
 	execute(t, admin, "CREATE SCHEMA another")
 	var warnings atomic.Int64
 	relay, dsn := relayed(t, server.DSN())
@@ -58,7 +60,8 @@ func cancelledWait(t *testing.T, setting, severity string) {
 	standby := func(name string) {
 		execute(t, admin, "ALTER SYSTEM SET synchronous_standby_names = '"+name+"'")
 		execute(t, admin, "SELECT pg_reload_conf()")
-		for deadline := time.Now().Add(10 * time.Second); value[string](t, admin, "SHOW synchronous_standby_names") != name; {
+		for deadline := time.Now().Add(10 * time.Second); value[string](t, admin,
+			"SHOW synchronous_standby_names") != name; {
 			if time.Now().After(deadline) {
 				t.Fatalf("synchronous_standby_names is not %q", name)
 			}
@@ -74,7 +77,8 @@ func cancelledWait(t *testing.T, setting, severity string) {
 	}
 	// A renewal reads the row before commits wait, and writes it after that.
 	locked, next, renewed := server.Connect(t), calls.Renewal(g), make(chan error, 1)
-	execute(t, locked, "BEGIN; SELECT FROM traceflake_store WHERE name LIKE 'page-%' FOR NO KEY UPDATE")
+	execute(t, locked,
+		"BEGIN; SELECT FROM traceflake_store WHERE name LIKE 'page-%' FOR NO KEY UPDATE")
 	go func() {
 		_, err := s.Renew(ctx, g, next)
 		renewed <- err
@@ -119,7 +123,8 @@ func cancelledWait(t *testing.T, setting, severity string) {
 		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
 		"create": func() error {
 			d, err := driver.NewDescription(few)
-			return errors.Join(err, processes.Store(dsn+"&search_path=another").Client(t).Create(ctx, d))
+			return errors.Join(err,
+				processes.Store(dsn+"&search_path=another").Client(t).Create(ctx, d))
 		},
 	} {
 		wantError(t, what, cancelled(call), nil, "unknown")
@@ -133,7 +138,8 @@ func cancelledWait(t *testing.T, setting, severity string) {
 	wantError(t, "get while the standby is down", err, context.DeadlineExceeded)
 
 	standby("")
-	if got, err := s.Get(ctx, g.Node); err != nil || got.Nonce != next.Nonce || got.Version != g.Version+1 {
+	if got, err := s.Get(ctx, g.Node); err != nil || got.Nonce != next.Nonce ||
+		got.Version != g.Version+1 {
 		t.Errorf("with the standby: %+v, %v; want the renewal as %s", got, err, next.Nonce)
 	}
 }

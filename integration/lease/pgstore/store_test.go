@@ -1,7 +1,8 @@
 //go:build unix
 
 // Package pgstore has the tests of lease/pgstore that need leasetest, kill, stop and reconfigure a
-// server, cut its network, or start pgbouncer in front of it. The others are in the store's package.
+// server, cut its network, or start pgbouncer in front of it. The others are in the store's
+// package.
 package pgstore
 
 import (
@@ -107,7 +108,9 @@ func TestObjectsUnderOtherSettings(t *testing.T) {
 func TestProcesses(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
 	admin := server.Connect(t)
-	execute(t, admin, "ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET synchronous_commit = off")
+	execute(t, admin,
+		"ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+
+			" SET synchronous_commit = off")
 	proxy, dsn := relayed(t, server.DSN())
 	processes.Run(t, dsn, func(during func()) error {
 		proxy.Cut()

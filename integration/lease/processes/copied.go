@@ -9,7 +9,8 @@ import (
 )
 
 // Copied checks that a copy of the store at a URL grants nothing until an operator says that the
-// original is gone. Duplicate copies the objects of the store as they are and returns the copy's URL.
+// original is gone. Duplicate copies the objects of the store as they are and returns the copy's
+// URL.
 func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 	t.Helper()
 	original := Store(url)
@@ -31,7 +32,8 @@ func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 	if _, err := Store(at).Client(t).MovedHere(t.Context(), time.Now()); err != nil {
 		t.Errorf("the original is gone: %v", err)
 	}
-	if _, err := Store(at).Client(t).Acquire(t.Context(), request(time.Now().Add(time.Second))); err != nil {
+	if _, err := Store(at).Client(t).Acquire(t.Context(),
+		request(time.Now().Add(time.Second))); err != nil {
 		t.Errorf("acquire after that: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 //go:build unix
 
-// Package processes creates stores at URLs, and runs package leasetest on them while a server fails.
+// Package processes creates stores at URLs, and runs package leasetest on them while a server
+// fails.
 package processes
 
 import (
@@ -68,7 +69,8 @@ func (s Store) Objects(tb testing.TB) driver.Objects {
 	return s.Client(tb).(interface{ Objects() driver.Objects }).Objects()
 }
 
-// Create creates the store at a URL for a secret, as `traceflake lease create` does, and returns a client.
+// Create creates the store at a URL for a secret, as `traceflake lease create` does, and returns a
+// client.
 func Create(tb testing.TB, url string, secret *randflake.Codec) driver.Store {
 	tb.Helper()
 	d := Store(url).Create(tb, lease.Description{})

@@ -49,19 +49,22 @@ func TestProcesses(t *testing.T) {
 func through(tb testing.TB, transport http.RoundTripper) func() (driver.Store, error) {
 	tb.Helper()
 	credentials := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: s3.Root.AccessKey, SecretAccessKey: s3.Root.SecretKey}, nil
+		return aws.Credentials{AccessKeyID: s3.Root.AccessKey, SecretAccessKey: s3.Root.SecretKey},
+			nil
 	})
-	cfg := aws.Config{BaseEndpoint: aws.String(child.ForTest(tb, s3.Start).Endpoint()), Credentials: credentials, HTTPClient: &http.Client{Transport: transport}}
+	cfg := aws.Config{BaseEndpoint: aws.String(child.ForTest(tb, s3.Start).Endpoint()),
+		Credentials: credentials, HTTPClient: &http.Client{Transport: transport}}
 	return func() (driver.Store, error) { return s3store.New(cfg, s3.Bucket, "") }
 }
 
-// checked is the transport to a server that demands a checksum of every object, as Amazon's does for a
-// bucket with Object Lock, which the test's server does not.
+// checked is the transport to a server that demands a checksum of every object, as Amazon's does
+// for a bucket with Object Lock, which the test's server does not.
 type checked struct{ t *testing.T }
 
 func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	sum := r.Header.Get("Content-Md5")
-	if r.Method == http.MethodPut && (sum == "" || !strings.Contains(r.Header.Get("Authorization"), "content-md5")) {
+	if r.Method == http.MethodPut &&
+		(sum == "" || !strings.Contains(r.Header.Get("Authorization"), "content-md5")) {
 		c.t.Errorf("PUT %s has no checksum that is signed: %q", r.URL.Path, sum)
 	}
 	return http.DefaultTransport.RoundTrip(r)
@@ -77,15 +80,19 @@ func TestObjectLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock, err := server.Client().GetObjectLockConfiguration(t.Context(), &sdk.GetObjectLockConfigurationInput{Bucket: aws.String(locked)})
+	lock, err := server.Client().GetObjectLockConfiguration(t.Context(),
+		&sdk.GetObjectLockConfigurationInput{Bucket: aws.String(locked)})
 	if err != nil || lock.ObjectLockConfiguration.ObjectLockEnabled != "Enabled" {
 		t.Fatalf("the bucket has no Object Lock: %v", err)
 	}
-	cfg := aws.Config{BaseEndpoint: aws.String(server.Endpoint()), HTTPClient: &http.Client{Transport: checked{t}},
+	cfg := aws.Config{BaseEndpoint: aws.String(server.Endpoint()),
+		HTTPClient: &http.Client{Transport: checked{t}},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: s3.Root.AccessKey, SecretAccessKey: s3.Root.SecretKey}, nil
+			return aws.Credentials{AccessKeyID: s3.Root.AccessKey,
+				SecretAccessKey: s3.Root.SecretKey}, nil
 		})}
-	err = calls.Everything(t.Context(), func() (driver.Store, error) { return s3store.New(cfg, locked, "") }, nil)
+	err = calls.Everything(t.Context(),
+		func() (driver.Store, error) { return s3store.New(cfg, locked, "") }, nil)
 	if err != nil {
 		t.Error(err)
 	}
@@ -103,7 +110,8 @@ func TestRequests(t *testing.T) {
 type slow struct{}
 
 func (slow) RoundTrip(r *http.Request) (*http.Response, error) {
-	time.Sleep(map[string]time.Duration{http.MethodGet: 30 * time.Millisecond, http.MethodPut: 60 * time.Millisecond}[r.Method])
+	time.Sleep(map[string]time.Duration{http.MethodGet: 30 * time.Millisecond,
+		http.MethodPut: 60 * time.Millisecond}[r.Method])
 	return http.DefaultTransport.RoundTrip(r)
 }
 
@@ -143,7 +151,8 @@ func TestCopied(t *testing.T) {
 	s3.Root.Setenv(t)
 	client, endpoint := server.Client(), "?endpoint="+server.Endpoint()
 	const bucket = "copied"
-	if _, err := client.CreateBucket(t.Context(), &sdk.CreateBucketInput{Bucket: aws.String(bucket)}); err != nil {
+	if _, err := client.CreateBucket(t.Context(),
+		&sdk.CreateBucketInput{Bucket: aws.String(bucket)}); err != nil {
 		t.Fatal(err)
 	}
 	for from, to := range map[string][2]string{
@@ -191,24 +200,29 @@ func TestRights(t *testing.T) {
 	policy := regexp.MustCompile(`(?s)\{"Version".*?\n\]\}`).FindString(string(doc))
 	// There it is a policy of the user, here one of the bucket.
 	policy = strings.NewReplacer("BUCKET", s3.Bucket, "PREFIX", "fleet",
-		`"Effect": "Allow"`, `"Effect": "Allow", "Principal": {"AWS": ["`+s3.User.AccessKey+`"]}`).Replace(policy)
+		`"Effect": "Allow"`, `"Effect": "Allow", "Principal": {"AWS": ["`+s3.User.AccessKey+
+			`"]}`).Replace(policy)
 	allow := func(right, instead string) {
 		t.Helper()
-		_, err := server.Client().PutBucketPolicy(t.Context(), &sdk.PutBucketPolicyInput{Bucket: aws.String(s3.Bucket),
-			Policy: aws.String(strings.Replace(policy, `"`+right+`"`, `"`+instead+`"`, 1))})
+		_, err := server.Client().PutBucketPolicy(t.Context(),
+			&sdk.PutBucketPolicyInput{Bucket: aws.String(s3.Bucket),
+				Policy: aws.String(strings.Replace(policy, `"`+right+`"`, `"`+instead+`"`, 1))})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	s3.User.Setenv(t)
 	try := func() error {
-		return calls.Everything(t.Context(), processes.Store(leases+"fleet?endpoint="+server.Endpoint()).Open, nil)
+		return calls.Everything(t.Context(),
+			processes.Store(leases+"fleet?endpoint="+server.Endpoint()).Open, nil)
 	}
 	for right, another := range map[string]string{
-		"s3:GetObject": "s3:GetObjectAcl", "s3:PutObject": "s3:PutObjectAcl", "s3:ListBucket": "s3:GetBucketAcl",
+		"s3:GetObject": "s3:GetObjectAcl", "s3:PutObject": "s3:PutObjectAcl",
+		"s3:ListBucket": "s3:GetBucketAcl",
 	} {
 		allow(right, another)
-		wantError(t, "without "+right, try(), lease.ErrMisconfigured, right+" on s3://"+s3.Bucket, "AccessDenied")
+		wantError(t, "without "+right, try(), lease.ErrMisconfigured, right+" on s3://"+s3.Bucket,
+			"AccessDenied")
 	}
 	allow("", "")
 	if err := try(); err != nil {

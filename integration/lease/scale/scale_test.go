@@ -61,7 +61,9 @@ func TestFleet(t *testing.T) {
 			before := size()
 			started := f.each(t, func(s driver.Store, i int) (err error) {
 				if _, err = s.Describe(t.Context()); err == nil {
-					f.grants[i], err = s.Acquire(t.Context(), lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: lease.DefaultTTL})
+					f.grants[i], err = s.Acquire(t.Context(),
+						lease.Request{Nonce: lease.NewNonce(), Now: time.Now(),
+							TTL: lease.DefaultTTL})
 				}
 				return err
 			})
@@ -74,14 +76,16 @@ func TestFleet(t *testing.T) {
 			}
 			between := size()
 			renewed := f.each(t, func(s driver.Store, i int) (err error) {
-				f.grants[i], err = s.Renew(t.Context(), f.grants[i], lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: lease.DefaultTTL})
+				f.grants[i], err = s.Renew(t.Context(), f.grants[i],
+					lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: lease.DefaultTTL})
 				return err
 			})
 			after := size()
 			if needed := float64(n) / (lease.DefaultTTL / 2).Seconds(); renewed < needed {
 				t.Errorf("%.0f renewals a second, the fleet needs %.0f", renewed, needed)
 			}
-			t.Logf("%d processes: %.0f starts and %.0f renewals a second; %d bytes a start, %d a renewal",
+			t.Logf("%d processes: %.0f starts and %.0f renewals a second; %d bytes a start, %d a "+
+				"renewal",
 				n, started, renewed, (between-before)/int64(n), (after-between)/int64(n))
 		})
 	}
@@ -119,7 +123,8 @@ func onPostgres(t *testing.T) (string, func() int64) {
 	server := child.ForTest(t, servers.Postgres)
 	conn := server.Connect(t)
 	return server.DSN(), func() (bytes int64) {
-		if err := conn.QueryRow(context.Background(), "SELECT (pg_current_wal_lsn() - '0/0')::bigint").Scan(&bytes); err != nil {
+		if err := conn.QueryRow(context.Background(),
+			"SELECT (pg_current_wal_lsn() - '0/0')::bigint").Scan(&bytes); err != nil {
 			t.Fatal(err)
 		}
 		return bytes
@@ -142,40 +147,43 @@ func onEtcd(t *testing.T) (string, func() int64) {
 func onKubernetes(t *testing.T) (string, func() int64) {
 	s := kubernetes.Shared(t)
 	reported := regexp.MustCompile(`(?m)^apiserver_storage_size_bytes\{[^}]*\} (\S+)$`)
-	return "k8s://default/scale?server=" + s.Proxy(kubernetes.Token(kubernetes.Admin)), func() int64 {
-		text, err := s.Do(t.Context(), "GET", "/metrics", "", nil)
-		if err != nil {
-			t.Fatal(err)
+	return "k8s://default/scale?server=" + s.Proxy(kubernetes.Token(kubernetes.Admin)),
+		func() int64 {
+			text, err := s.Do(t.Context(), "GET", "/metrics", "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			value := reported.FindSubmatch(text)
+			if value == nil {
+				return 0
+			}
+			bytes, err := strconv.ParseFloat(string(value[1]), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int64(bytes)
 		}
-		value := reported.FindSubmatch(text)
-		if value == nil {
-			return 0
-		}
-		bytes, err := strconv.ParseFloat(string(value[1]), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return int64(bytes)
-	}
 }
 
 // onS3 measures all objects: they are replaced.
 func onS3(t *testing.T) (string, func() int64) {
 	server := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
-	return "s3://" + s3.Bucket + "/scale?region=" + s3.Region + "&endpoint=" + url.QueryEscape(server.Endpoint()), func() (bytes int64) {
-		pages := sdk.NewListObjectsV2Paginator(server.Client(), &sdk.ListObjectsV2Input{Bucket: aws.String(s3.Bucket)})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, o := range page.Contents {
-				if strings.HasPrefix(*o.Key, "scale/") {
-					bytes += *o.Size
+	return "s3://" + s3.Bucket + "/scale?region=" + s3.Region + "&endpoint=" +
+			url.QueryEscape(server.Endpoint()), func() (bytes int64) {
+			pages := sdk.NewListObjectsV2Paginator(server.Client(),
+				&sdk.ListObjectsV2Input{Bucket: aws.String(s3.Bucket)})
+			for pages.HasMorePages() {
+				page, err := pages.NextPage(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, o := range page.Contents {
+					if strings.HasPrefix(*o.Key, "scale/") {
+						bytes += *o.Size
+					}
 				}
 			}
+			return bytes
 		}
-		return bytes
-	}
 }
