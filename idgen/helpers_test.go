@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
+
+	"github.com/traceflake/traceflake/internal/reports"
 )
 
 // collectErrors returns a function that returns the errors passed to otel.Handle so far, once all
@@ -17,9 +19,9 @@ import (
 func collectErrors(t *testing.T) (all func() []error) {
 	var mu sync.Mutex
 	var errs []error
-	old, goroutines := otel.GetErrorHandler(), runtime.NumGoroutine()
-	delivered := func() { // reports are delivered by goroutines that end
-		for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > goroutines; {
+	old := otel.GetErrorHandler()
+	delivered := func() { // by goroutines that end
+		for end := time.Now().Add(10 * time.Second); reports.Delivering() > 0; {
 			if runtime.Gosched(); time.Now().After(end) {
 				t.Fatal("a report was not delivered")
 			}

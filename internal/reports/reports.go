@@ -3,6 +3,7 @@ package reports
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -27,6 +28,13 @@ type Queue struct {
 	running bool
 }
 
+// delivering is how many queues have a goroutine.
+var delivering atomic.Int64
+
+// Delivering returns how many queues of this process are handing out reports. If it is 0, the
+// handlers of all that was added have returned.
+func Delivering() int64 { return delivering.Load() }
+
 // Add queues a report and returns at once. If Most wait, the last one and this one are discarded:
 // the end of an outage and the beginning of the next one cancel each other.
 func (q *Queue) Add(err error) {
@@ -39,6 +47,7 @@ func (q *Queue) Add(err error) {
 	q.waiting = append(q.waiting, err)
 	if !q.running {
 		q.running = true
+		delivering.Add(1)
 		go q.deliver()
 	}
 }
@@ -60,6 +69,7 @@ func (q *Queue) Flush() {
 }
 
 func (q *Queue) deliver() {
+	defer delivering.Add(-1)
 	handle := q.Handle
 	if handle == nil {
 		handle = otel.Handle
