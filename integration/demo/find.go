@@ -47,14 +47,14 @@ func find(ctx context.Context, out io.Writer, engine *servers.Engine, r request)
 		return err
 	}
 	if err := compare(ctx, out, engine, r,
-		"new spans in a part of their own, which costs both the same"); err != nil {
+		"with new spans in a part of their own, which costs both the same"); err != nil {
 		return err
 	}
 	if err := engine.Exec(ctx, "OPTIMIZE TABLE otel_traces FINAL", "OPTIMIZE TABLE "+exporters+
 		" FINAL"); err != nil {
 		return err
 	}
-	return compare(ctx, out, engine, r, "merged")
+	return compare(ctx, out, engine, r, "after merging")
 }
 
 // compare prints what ClickHouse reads for a query by ID in both tables, as bars.
@@ -76,7 +76,7 @@ func compare(ctx context.Context, out io.Writer, engine *servers.Engine, r reque
 		reads[i] = found.Read
 		most = max(most, found.Read.Bytes)
 	}
-	fmt.Fprintf(out, "Read        with %s:\n", state)
+	fmt.Fprintf(out, "Read        %s:\n", state)
 	const width = 40
 	for i, table := range tables {
 		bar := strings.Repeat("█", max(1, int(reads[i].Bytes*width/most)))

@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer, requests, history int) (err error) 
 	if err := createTables(ctx, engine, history); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "ClickHouse  %d spans of the last day, generated, in %s.otel_traces\n",
+	fmt.Fprintf(out, "ClickHouse  %d spans of today, generated, in %s.otel_traces\n",
 		history, engine.Database())
 
 	sent, err := throughServices(ctx, out, engine.DSN(), requests)
@@ -71,21 +71,24 @@ const (
 		"SpanName, Duration FROM otel_traces"
 )
 
-// createTables creates the default table with a history, which ClickHouse generates: traces of
-// eight spans, the last of them a minute ago. The exporter's has the same.
+// createTables creates the default table with a history, which ClickHouse generates: traces of eight
+// spans since midnight, because a day is a partition. The exporter's table has the same.
 func createTables(ctx context.Context, engine *servers.Engine, history int) error {
 	statements, err := clickhouse.Schema{Table: "otel_traces"}.Statements()
 	if err != nil {
 		return err
 	}
-	return engine.Exec(ctx,
-		append(statements,
-			fmt.Sprintf(
-				`INSERT INTO otel_traces (Timestamp, TraceId, SpanId, ServiceName, SpanName, Duration)
-		SELECT start + INTERVAL number %% 8 MILLISECOND, traceIDAt(start, 0, sipHash64(intDiv(number, 8))),
-			leftPad(lower(hex(sipHash64(number))), 16, '0'), concat('service-', toString(number %% 50)), 'GET /', 1000000
-		FROM (SELECT number, now64(3) - INTERVAL 1 MINUTE - INTERVAL intDiv(number, 8) * 8 * 86400000 / %d MILLISECOND AS start FROM numbers(%[1]d))`, history),
-			exportersTable, copyTo)...)
+	generate := fmt.Sprintf(`INSERT INTO otel_traces
+			(Timestamp, TraceId, SpanId, ServiceName, SpanName, Duration)
+		WITH toStartOfDay(now64(3)) AS midnight, dateDiff('ms', midnight, now64(3)) AS passed
+		SELECT start + INTERVAL number %% 8 MILLISECOND,
+			traceIDAt(start, 0, sipHash64(intDiv(number, 8))),
+			leftPad(lower(hex(sipHash64(number))), 16, '0'),
+			concat('service-', toString(number %% 50)), 'GET /', 1000000
+		FROM (SELECT number,
+			addMilliseconds(midnight, intDiv(passed * intDiv(number, 8) * 8, %d)) AS start
+			FROM numbers(%[1]d))`, history)
+	return engine.Exec(ctx, append(statements, generate, exportersTable, copyTo)...)
 }
 
 // throughServices runs orders, shop and the Collector's exporter while it sends requests, and
