@@ -150,10 +150,10 @@ func (c Config) secrets(ctx context.Context,
 			}
 			return codec, err
 		}
-		if _, err := read(ctx); err != nil {
-			return read, nil
+		if _, err := read(ctx); err == nil {
+			return nil, nil
 		}
-		return nil, nil
+		return read, nil
 	case c.SecretFile == "":
 		return nil, fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease "+
 			"create` wrote for this store",

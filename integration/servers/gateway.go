@@ -50,8 +50,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// As ClickHouse answers: clients go by the code, not by the status.
 	if !errorCode.MatchString(err.Error()) {
-		err = fmt.Errorf("Code: 1002. DB::Exception: the gateway: %w. (UNKNOWN_EXCEPTION)",
-			err) //nolint:staticcheck // the text is ClickHouse's
+		//nolint:staticcheck // the text is ClickHouse's
+		err = fmt.Errorf("Code: 1002. DB::Exception: the gateway: %w. (UNKNOWN_EXCEPTION)", err)
 	}
 	w.Header().Set("X-ClickHouse-Exception-Code", errorCode.FindStringSubmatch(err.Error())[1])
 	http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -60,8 +60,9 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer runs a request's statement and returns its result in the format that the client requested.
 func (g *gateway) answer(r *http.Request) ([]byte, error) {
 	if !g.authenticated(r) {
-		return nil, errors.New(
-			"Code: 516. DB::Exception: the user or the password is wrong. (AUTHENTICATION_FAILED)") //nolint:staticcheck // the text is ClickHouse's
+		//nolint:staticcheck // the text is ClickHouse's
+		return nil, errors.New("Code: 516. DB::Exception: the user or the password is wrong. " +
+			"(AUTHENTICATION_FAILED)")
 	}
 	in, body := r.URL.Query(), io.Reader(r.Body)
 	if in.Get("decompress") == "1" {

@@ -216,9 +216,14 @@ func judgeAnswer(a answered, known map[state]lease.Grant, last map[uint32]lease.
 		return errors.New("the grant is called lost, and is still the block's")
 	}
 	before, ok := known[state{a.got.Node, a.got.Version - 1}]
-	if a.err != nil || a.op == "get" || !ok {
-		return nil
+	if a.err == nil && a.op != "get" && ok {
+		return judgeGrant(a, before)
 	}
+	return nil
+}
+
+// judgeGrant returns what is wrong with a grant that followed another one of its block.
+func judgeGrant(a answered, before lease.Grant) error {
 	b, err := driver.Block(before), error(nil)
 	switch r := driver.Shorten(a.request, four); a.op {
 	case "acquire":
@@ -228,8 +233,11 @@ func judgeAnswer(a answered, known map[state]lease.Grant, last map[uint32]lease.
 	case "release":
 		b, err = b.Release(a.grant, r.Nonce, a.until)
 	}
-	if err != nil || lease.Grant(b) != a.got {
-		return fmt.Errorf("from %+v the rule leads to %+v, %v", before, b, err)
+	if err != nil {
+		return fmt.Errorf("from %+v, against the rule: %w", before, err)
+	}
+	if lease.Grant(b) != a.got {
+		return fmt.Errorf("from %+v the rule leads to %+v", before, b)
 	}
 	return nil
 }

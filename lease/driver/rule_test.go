@@ -171,7 +171,7 @@ func TestRandomCalls(t *testing.T) {
 					got, err := c.on(t.Context(), clients[i%3])
 					before := slices.Clone(have.all)
 					want, wantErr := have.after(c, got, now)
-					if kindOf(err) != kindOf(wantErr) || err == nil && got != want {
+					if !errors.Is(err, kindOf(wantErr)) || err == nil && got != want {
 						t.Fatalf("call %d, %+v: got %+v, %v; want %+v, %v; the blocks were %+v", i,
 							c, got, err, want, wantErr, before)
 					}

@@ -98,8 +98,8 @@ func pgbouncer(t *testing.T, dsn string) string {
 	}
 	password, _ := backend.User.Password()
 	bouncer := &child.Server{Name: "pgbouncer"}
-	if bouncer.Dir, err = os.MkdirTemp("",
-		"pgbouncer-"); err != nil { //nolint:usetesting // t.TempDir is for this user only
+	bouncer.Dir, err = os.MkdirTemp("", "pgbouncer-") //nolint:usetesting // t.TempDir is for this user only
+	if err != nil {
 		t.Fatal(err)
 	}
 	ini := filepath.Join(bouncer.Dir, "pgbouncer.ini")
