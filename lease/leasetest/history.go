@@ -53,11 +53,8 @@ func Faults(tb testing.TB, newStorage func(tb testing.TB) Storage, fault func() 
 // histories checks calls of several clients at once, all of which are answered.
 func histories(tb testing.TB, newStorage func(testing.TB) Storage) {
 	const each = 60
-	h, storage := newHistory(), newStorage(tb)
-	if storage.TornReads {
-		tb.Skip("this server's reads are torn")
-	}
-	h.run(tb, storage, func(calls int) bool { return calls >= each })()
+	h := newHistory()
+	h.run(tb, newStorage(tb), func(calls int) bool { return calls >= each })()
 	if n := h.count(unknown); n > 0 {
 		tb.Errorf("%d of %d calls at once returned errors, such as: %v", n, len(h.calls), h.failed)
 	}

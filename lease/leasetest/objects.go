@@ -18,10 +18,6 @@ import (
 
 // Storage is a place for objects: a prefix of keys, a namespace, a folder.
 type Storage struct {
-	// TornReads is for a server of tests whose reads may have the data of one write and the
-	// version of the next, as a gateway's on files: its histories are not judged.
-	TornReads bool
-
 	// Open returns a new client, which need not connect.
 	Open func() (driver.Objects, error)
 	// Delete deletes an object, as an operator may do by mistake.

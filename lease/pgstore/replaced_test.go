@@ -57,7 +57,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// A copy of a database beside the original is refused, by a role with the rights of a process, too.
+// A copy of a database on the same server is refused, also for a role with the rights of a process.
 func TestCopiedDatabase(t *testing.T) {
 	dsn := database(t)
 	admin := connect(t, dsn, nil)

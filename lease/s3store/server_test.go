@@ -117,7 +117,6 @@ func TestServer(t *testing.T) {
 		p, prefix := real(tb), newPrefix()
 		proxy := leasetest.NewProxy(tb, strings.TrimPrefix(p.endpoint, "http://"))
 		return leasetest.Storage{
-			TornReads: true, // by the gateway, about once in a thousand calls
 			Open: func() (driver.Objects, error) {
 				return p.behind("http://"+proxy.Address()).server(tb, prefix), nil
 			},

@@ -101,7 +101,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A backup that is restored in another cluster beside the first one is a copy.
+// A backup that is restored in another cluster, while the first one still runs, is a copy.
 func TestCopied(t *testing.T) {
 	first, second := etcd.ForTest(t, 1), etcd.ForTest(t, 1)
 	url := func(c *etcd.Cluster) string { return "etcd://" + c.Endpoints()[0] + "/fleet" }
