@@ -58,17 +58,21 @@ kubernetes: $(API_SERVER) ## the tests that need Kubernetes' API server
 	$(WITH_SERVERS) go test -count=1 ./lease/k8sstore ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy
 
 .PHONY: bench-clickhouse
-bench-clickhouse: engines ## granules and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 1" for a short run
+bench-clickhouse: engines ## rows and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 100" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
+
+.PHONY: bench-clickhouse-cpu
+bench-clickhouse-cpu: engines ## CPU time to load and merge, disk and memory, each table alone in a new server; ARGS="-layouts 'exporter;ours: maps ZSTD(1)'"
+	go run ./bench/clickhouse -out bench/clickhouse -cpu $(ARGS)
+
+RATES ?= 1000,4000
+.PHONY: bench-clickhouse-scale
+bench-clickhouse-scale: engines ## what a lookup by ID reads in tables that grow for 16 days by RATES thousand spans a day; ARGS="-unmerged 50"
+	go run ./bench/clickhouse -out bench/clickhouse -scale $(RATES) $(ARGS)
 
 .PHONY: adopt-walk
 adopt-walk: engines ## 240 exchanges of an adoption by two operators who are killed, under real exporters
 	TRACEFLAKE_SWAPS=240 go test ./integration/collector -run '^TestAdoptWalk$$' -count=1 -timeout 0 -v
-
-MILLIONS ?= 1,4,16,64
-.PHONY: bench-clickhouse-scale
-bench-clickhouse-scale: engines ## what a lookup by ID costs in tables of MILLIONS of spans, of 1 to 16 days
-	go run ./bench/clickhouse -out bench/clickhouse -scale $(MILLIONS)
 
 # What services link, and the stores on real servers, as far as they do several things at once: the
 # tests that are skipped do one after another. The other tests with servers have no concurrency of

@@ -1,16 +1,21 @@
 // Command clickhouse measures what the layouts of a table of spans cost and save: it
-// stores the same generated spans in each, with a share of random trace IDs, runs
-// the queries of tools.sql and our own, and counts what ClickHouse actually read.
+// stores the same generated spans in each, with a share of random trace IDs, and counts
+// what ClickHouse used. It has three modes:
 //
-//	make bench-clickhouse
+//	make bench-clickhouse        what the queries of tools.sql and our own read: RESULTS.md
+//	make bench-clickhouse-cpu    CPU time to load and merge, disk and memory: CPU.md
+//	make bench-clickhouse-scale  what lookups by ID read as tables grow: SCALE.md
 //
-// writes RESULTS.md and reads.svg. Rows and bytes carry over to other machines; of CPU
-// time only the ratios do.
+// Rows and bytes carry over to other machines; of CPU time only the ratios do.
+//
+// layouts.go has the tables that are compared, store.go a database with one of them and what is
+// measured there, source.go the spans; each mode has a file of its own.
 package main
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,10 +24,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/traceflake/traceflake/clickhouse"
 )
 
 func main() {
@@ -35,123 +39,124 @@ func main() {
 	}
 }
 
-// layout is a table and the share of random trace IDs in it, in percent.
-type layout struct {
-	Name   string
-	Random int
-}
-
-func (l layout) String() string { return fmt.Sprintf("%s, %d %% random", l.Name, l.Random) }
-
-// exporter is the table to which the others are compared: that of the Collector's exporter, with
-// its lookup table and random IDs.
-var exporter = layout{"exporter", 100}
-
-var layouts = []layout{exporter, {"ours", 0}, {"ours", 1}, {"ours", 50}, {"overlay", 0}}
-
-// schemas have the queries of a layout; see also exporterTraces.
-var schemas = map[string]clickhouse.Schema{
-	"exporter": {Table: table, Overlay: true, ReadOnly: true},
-	"ours":     {Table: table},
-	"overlay":  {Table: table, Overlay: true},
-}
-
-// results are everything measured.
-type results struct {
-	Date, Commit, Machine, ClickHouse string
-	Spans, Day                        int // in all, and of the day that is queried
-	Measured                          []measured
-	LoadSpans                         int // spans of each round that measured the CPU time
-}
-
-const rounds = 3 // of CPU time
-
 func start(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench/clickhouse", flag.ContinueOnError)
-	spans := flags.Int("spans", 5000, "`thousands` of spans, 60 % of them on the day that is "+
+	spans := flags.Int("spans", 2500, "`thousands` of spans, 60 % of them on the day that is "+
 		"queried and the rest on the two days before")
-	load := flags.Int("cpu", 2500, "`thousands` of spans of each round that measures the CPU time")
-	scales := flags.String("scale", "", "measure lookups in tables of so many `millions` of "+
-		"spans, as in 1,4,16,64, and write SCALE.md")
+	cpu := flags.Bool("cpu", false, "measure CPU time, disk and memory, and write CPU.md")
+	names := flags.String("layouts", "exporter;ours", "`names` of layouts for -cpu and -scale; "+
+		"the first is exporter")
+	random := flags.String("random", "0,50,100", "shares of random IDs for -cpu and -scale, in "+
+		"`percent`")
+	sizesOf := flags.String("blocks", "100000,10000,1000", "`spans` of the blocks for -cpu")
+	scale := flags.String("scale", "", "measure lookups in tables that grow by so many "+
+		"`thousands` of spans a day, as in 1000,4000, and write SCALE.md")
+	days := flags.String("days", "1,4,16", "`days` after which -scale measures")
+	unmerged := flags.String("unmerged", "", "shares of random IDs for which -scale also measures "+
+		"unmerged tables, in `percent`")
+	loadDir := flags.String("load", "", "what -cpu starts: load the blocks in a `folder`")
 	out := flags.String("out", ".", "`folder` for the results")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
-	if err != nil {
-		return fmt.Errorf("the results name the commit: %w", err)
-	}
-	r := results{Date: time.Now().UTC().Format(time.DateOnly),
-		Commit:  strings.TrimSpace(string(commit)),
-		Machine: fmt.Sprintf("%s, %d cores", cpuName(), runtime.NumCPU())}
-	if *scales != "" {
-		text, err := r.scaling(ctx, *scales)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(*out, "SCALE.md"), []byte(text), 0o644)
-	}
-	if err := r.measure(ctx, *spans*1000); err != nil {
-		return err
-	}
-	if err := r.load(ctx, *load*1000); err != nil {
-		return err
-	}
-	picture, err := r.svg()
-	return errors.Join(err, os.WriteFile(filepath.Join(*out, "reads.svg"), picture, 0o644),
-		os.WriteFile(filepath.Join(*out, "RESULTS.md"), []byte(r.markdown()), 0o644))
-}
-
-// measure stores the spans in each layout and asks the queries.
-func (r *results) measure(ctx context.Context, spans int) error {
-	d, err := newDataset(ctx, spans)
+	all, err := named(*names)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = d.Close() }()
-	if r.Spans, r.Day, err = d.spans, d.day, d.scan(ctx, "SELECT version()",
-		&r.ClickHouse); err != nil {
-		return err
+	if *loadDir != "" {
+		r, err := loadBlocks(ctx, *loadDir, all[0])
+		return errors.Join(err, json.NewEncoder(os.Stdout).Encode(r))
 	}
-	for _, l := range layouts {
-		fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), l)
-		m, err := d.measure(ctx, l)
-		if err != nil {
-			return fmt.Errorf("%v: %w", l, err)
-		}
-		r.Measured = append(r.Measured, m)
-	}
-	return nil
-}
-
-// load measures the CPU time to load and merge. All layouts are loaded in turn, so that a busy
-// machine slows all of them down alike.
-func (r *results) load(ctx context.Context, spans int) error {
-	d, err := newDataset(ctx, spans)
+	head, err := heading(ctx, args)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = d.Close() }()
-	r.LoadSpans = d.spans
-	for range rounds {
-		var base float64
-		for i, l := range layouts {
-			seconds, _, err := d.load(ctx, l, block)
+	write := func(name, text string) error {
+		return os.WriteFile(filepath.Join(*out, name), []byte(text), 0o644)
+	}
+	shares, err1 := numbers(*random)
+	blocks, err2 := numbers(*sizesOf)
+	rates, err3 := numbers(*scale)
+	at, err4 := numbers(*days)
+	late, err5 := numbers(*unmerged)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return err
+	}
+	switch {
+	case *cpu:
+		results, err := loading(ctx, *spans*1000, all, shares, blocks)
+		return errors.Join(err, write("CPU.md", costs(head, results)))
+	case *scale != "":
+		var results []scaled
+		for _, g := range growths(rates, shares, late, at) {
+			r, err := grow(ctx, g, all)
 			if err != nil {
+				return fmt.Errorf("%s: %w", g.text(0), err)
+			}
+			results = append(results, r...)
+			if err := write("SCALE.md", sizes(head, all, results)); err != nil {
 				return err
 			}
-			if l == exporter {
-				base = seconds
-			}
-			r.Measured[i].CPU = append(r.Measured[i].CPU, seconds/base)
 		}
+		return nil
 	}
-	return nil
+	results, err := readAll(ctx, *spans*1000, reading())
+	if err != nil {
+		return err
+	}
+	picture, err := results.svg()
+	return errors.Join(err, write("reads.svg", string(picture)),
+		write("RESULTS.md", results.markdown(head)))
 }
 
-func cpuName() string {
+// heading says what was run, when and where.
+func heading(ctx context.Context, args []string) (string, error) {
+	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "", fmt.Errorf("the results name the commit: %w", err)
+	}
+	s, err := open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = s.Close() }()
+	var version, busy string
+	err = s.scan(ctx, "SELECT version()", &version)
+	text, _ := os.ReadFile("/proc/loadavg")
+	busy, _, _ = strings.Cut(string(text), " ")
+	return fmt.Sprintf("%s, `go run ./bench/clickhouse %s`, ClickHouse %s, %s, %d cores, load "+
+		"average %s at the start; commit %s.", time.Now().UTC().Format(time.DateOnly),
+		strings.Join(args, " "), version, processor(), runtime.NumCPU(), busy,
+		strings.TrimSpace(string(commit))), err
+}
+
+// processor is its name, with family and model, which tell generations apart.
+func processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
-	_, name, _ := strings.Cut(string(text), "model name\t: ")
-	name, _, _ = strings.Cut(name, "\n")
-	return cmp.Or(name, "unknown CPU")
+	field := func(name string) string {
+		_, value, _ := strings.Cut(string(text), "\n"+name+"\t")
+		value, _, _ = strings.Cut(value, "\n")
+		return strings.TrimSpace(strings.TrimLeft(value, "\t: "))
+	}
+	return cmp.Or(field("model name"), "unknown CPU") + " family " + field("cpu family") +
+		" model " + field("model\t")
+}
+
+func numbers(text string) (all []int, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, fmt.Errorf("%q: numbers are separated by commas", text)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// progress says what is done, or found.
+func progress(format string, args ...any) {
+	fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }

@@ -28,7 +28,7 @@ text { fill: #1f2328 } .all { fill: #d0d7de } .ordered { fill: #0969da } .half {
 
 // svg is a picture of what the default layout reads of what the exporter's table does. The length
 // of a grey bar stands for that table.
-func (r *results) svg() ([]byte, error) {
+func (r reads) svg() ([]byte, error) {
 	var b strings.Builder
 	bar := func(class string, x, y int, width float64) {
 		fmt.Fprintf(&b, "<rect class=%q x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"10\"/>", class, x,
@@ -40,14 +40,14 @@ func (r *results) svg() ([]byte, error) {
 	y := 60
 	for _, p := range pictured {
 		fmt.Fprintf(&b, "<text x=\"220\" y=\"%d\" text-anchor=\"end\">%s</text>\n", y+15, p[1])
-		for _, m := range r.Measured {
+		for _, m := range r.Tables {
 			class := map[int]string{0: "ordered", 50: "half"}[m.Random]
 			if m.Name != "ours" || class == "" {
 				continue
 			}
 			c, ok := m.cost(p[0])
 			if !ok {
-				return nil, fmt.Errorf("%v has no query %q", m.layout, p[0])
+				return nil, fmt.Errorf("%v has no query %q", m.filled, p[0])
 			}
 			for i, ratio := range r.ratio(c) {
 				x := 230 + 300*i

@@ -3,31 +3,41 @@ package main
 import (
 	"context"
 	_ "embed" // the SQL
+	"errors"
 	"fmt"
-	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/integration/servers"
 )
 
 //go:embed sql/scale.sql
 var generateScaled string
 
-// size is that of a table.
-type size struct {
-	Spans, Days, Random int // spans in all; random IDs in percent
-	Unmerged            bool
+// growth is a table that grows day by day.
+type growth struct {
+	Rate, Random int // spans a day; random IDs in percent
+	Unmerged     bool
+	Days         []int // after which lookups of the oldest day are measured
 }
 
-// text says it in words.
-func (s size) text() string {
-	text := fmt.Sprintf("%.4g million spans, %d days, %d %% random", float64(s.Spans)/1e6, s.Days,
-		s.Random)
-	if s.Unmerged {
+// growths are of each of the rates, in thousands, with each share of random IDs.
+func growths(rates, merged, unmerged, days []int) (all []growth) {
+	for _, rate := range rates {
+		for _, random := range merged {
+			all = append(all, growth{rate * 1000, random, false, days})
+		}
+		for _, random := range unmerged {
+			all = append(all, growth{rate * 1000, random, true, days})
+		}
+	}
+	return all
+}
+
+// text says in words what it is after some days.
+func (g growth) text(days int) string {
+	text := fmt.Sprintf("%.3g million a day, %d days, %d %% random", float64(g.Rate)/1e6, days,
+		g.Random)
+	if g.Unmerged {
 		text += ", unmerged"
 	}
 	return text
@@ -35,181 +45,201 @@ func (s size) text() string {
 
 // lookups are the bytes that lookups of one trace read from files, with ClickHouse's caches empty.
 type lookups struct {
-	Own     float64 // our query on our table, and that of the exporter's documentation on its table
+	Own     float64 // our query, or on the exporter's table that of its documentation
 	Bare    float64 // as HyperDX asks: TraceId = …
-	Grafana float64 // the times from the lookup table or view, then the spans
+	Grafana float64 // the times from the lookup table, then the spans
+	// the same two if the tool's user has the setting of our query
+	SetBare, SetGrafana float64
 }
 
-// scaled are the lookups of traces of the oldest day in a table of some size.
+// inside is what lookups read of a table, besides columns: bytes on
+// disk, and parts.
+type inside struct {
+	Ranges, Blooms float64 // of the indexes on TraceId and Timestamp
+	Lookup         float64 // the lookup table, with its marks and key
+	Parts          int
+}
+
+// scaled are the lookups of traces of the oldest day after some days.
 type scaled struct {
-	size
-	ID             string // ordered or random
-	Ours, Exporter lookups
+	growth
+	Days   int
+	ID     string // ordered or random
+	Tables []lookups
+	Inside []inside
 }
 
-// kind is a table, how it is created, and our way to ask it for traces.
-type kind struct {
-	table  string
-	create func() ([]string, error)
-	ask    func(table string, id [16]byte) string
-}
-
-var kinds = []kind{
-	{"ours", clickhouse.Schema{Table: "ours"}.Statements, func(table string, id [16]byte) string {
-		return bind(clickhouse.Schema{Table: table}.Trace(id))
-	}},
-	{"theirs", func() ([]string, error) {
-		return strings.Split(strings.ReplaceAll(collectorTable+";\n"+lookupTable, "{table}",
-			"theirs"), ";\n"), nil
-	}, func(table string, id [16]byte) string { return exporterTraces(table, [][16]byte{id}) }},
-}
-
-// scale stores the same spans in both tables and looks up traces of the oldest day.
-func scale(ctx context.Context, s size) (all []scaled, err error) {
-	e, err := servers.ClickHouse(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = e.Close() }()
-	d := &dataset{Engine: e}
-	for _, k := range kinds {
-		create, err := k.create()
+// grow stores the same spans in each layout, and looks up traces of the oldest day.
+func grow(ctx context.Context, g growth, all []layout) (results []scaled, err error) {
+	var stores []store
+	defer func() {
+		for _, s := range stores {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	for _, l := range all {
+		s, err := open(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := d.Exec(ctx, create...); err != nil {
+		stores = append(stores, s)
+		if err := s.create(ctx, l); err != nil {
 			return nil, err
 		}
-		if err := d.fill(ctx, k.table, s); err != nil {
-			return nil, err
-		}
-	}
-	for _, id := range []string{"ordered", "random"} {
-		ids, err := d.ids(ctx, fmt.Sprintf("SELECT DISTINCT TraceId FROM theirs\n"+
-			"WHERE (age('hour', Timestamp, traceIDTime(TraceId)) BETWEEN -4 AND 4) = %d AND "+
-			"Timestamp >= '%s' ORDER BY Timestamp LIMIT 2",
-			map[string]int{"ordered": 1, "random": 0}[id],
-			day.Add(12*time.Hour).Format(time.DateTime)))
-		if err != nil {
-			return nil, err
-		}
-		if len(ids) == 0 {
-			continue
-		}
-		r := scaled{size: s, ID: id}
-		for i, into := range []*lookups{&r.Ours, &r.Exporter} {
-			if err := d.lookUp(ctx, kinds[i], ids, into); err != nil {
+		if g.Unmerged {
+			if err := s.each(ctx, "SYSTEM STOP MERGES %s"); err != nil {
 				return nil, err
 			}
 		}
-		all = append(all, r)
 	}
-	return all, nil
+	stored := 0
+	for _, days := range g.Days {
+		for _, s := range stores {
+			if err := s.grow(ctx, g, stored, days); err != nil {
+				return nil, err
+			}
+		}
+		stored = days
+		for _, id := range []string{"ordered", "random"} {
+			r := scaled{growth: g, Days: days, ID: id}
+			for i, s := range stores {
+				l, err := s.lookUp(ctx, all[i], id)
+				if err != nil {
+					return nil, err
+				}
+				in, err := s.inside(ctx)
+				if err != nil {
+					return nil, err
+				}
+				r.Tables, r.Inside = append(r.Tables, l), append(r.Inside, in)
+			}
+			if r.Tables[0].Bare > 0 {
+				progress("%s, %s: %.0f", g.text(days), id, r.Tables)
+				results = append(results, r)
+			}
+		}
+	}
+	return results, nil
 }
 
-// fill stores spans in four blocks a day, or in larger ones if they are merged anyway.
-func (d *dataset) fill(ctx context.Context, table string, s size) error {
-	traces, blocks := s.Spans/10, max(1, s.Spans/500_000)
-	if s.Unmerged {
-		blocks = 4 * s.Days
-		if err := d.Exec(ctx, "SYSTEM STOP MERGES "+table); err != nil {
+// grow stores the spans of some days, in four blocks a day, or in larger ones if they are merged
+// anyway.
+func (s store) grow(ctx context.Context, g growth, from, to int) error {
+	block := max(g.Rate/4, min(g.Rate, 500_000))
+	if g.Unmerged {
+		block = g.Rate / 4
+	}
+	for at := from * g.Rate; at < to*g.Rate; at += block {
+		if err := s.Exec(ctx, strings.NewReplacer("{random}", fmt.Sprint(g.Random),
+			"{start}", fmt.Sprint(day.UnixMilli()), "{rate}", fmt.Sprint(g.Rate/10),
+			"{from}", fmt.Sprint(at/10), "{count}", fmt.Sprint(block/10),
+		).Replace(generateScaled)); err != nil {
 			return err
 		}
 	}
-	for i := range blocks {
-		from, to := traces*i/blocks, traces*(i+1)/blocks
-		if err := d.Exec(ctx,
-			strings.NewReplacer("{table}", table, "{random}", fmt.Sprint(s.Random), "{days}",
-				fmt.Sprint(s.Days),
-				"{start}", fmt.Sprint(day.UnixMilli()), "{traces}", fmt.Sprint(traces), "{from}",
-				fmt.Sprint(from), "{count}", fmt.Sprint(to-from),
-			).Replace(generateScaled)); err != nil {
-			return err
-		}
-	}
-	if s.Unmerged {
+	if g.Unmerged {
 		return nil
 	}
-	second := map[string]string{"ours": "ours_outliers", "theirs": "theirs_trace_id_ts"}[table]
-	return d.Exec(ctx, "OPTIMIZE TABLE "+table+" FINAL", "OPTIMIZE TABLE "+second+" FINAL")
+	return s.merge(ctx)
 }
 
 var grafana = regexp.MustCompile(
 	`(?m)^-- Grafana: builder: trace by ID, 4.20.0.*\n(.*);$`).FindStringSubmatch(toolsSQL)[1]
 
-// lookUp measures the lookups of some traces, in the mean.
-func (d *dataset) lookUp(ctx context.Context, k kind, ids [][16]byte, into *lookups) error {
+// lookUp measures the lookups of two traces, in the mean. They are zero if there is no such trace.
+func (s store) lookUp(ctx context.Context, l layout, id string) (r lookups, err error) {
+	noon := day.Add(12 * time.Hour)
+	ids, err := s.ids(ctx, fmt.Sprintf("SELECT DISTINCT TraceId FROM spans\n"+
+		"WHERE (age('hour', Timestamp, traceIDTime(TraceId)) BETWEEN -4 AND 4) = %d AND "+
+		"Timestamp >= '%s' AND Timestamp < '%s' ORDER BY Timestamp LIMIT 2",
+		map[string]int{"ordered": 1, "random": 0}[id], noon.Format(time.DateTime),
+		noon.Add(time.Hour).Format(time.DateTime)))
+	const set = " SETTINGS use_skip_indexes_on_data_read = 0"
 	for _, id := range ids {
+		tool := strings.NewReplacer("{table}", table, "{trace}", fmt.Sprintf("%x",
+			id)).Replace(grafana)
 		for _, q := range []struct {
 			into *float64
 			sql  string
 		}{
-			{&into.Own, k.ask(k.table, id)},
-			{&into.Bare, fmt.Sprintf("SELECT * FROM %s WHERE TraceId = '%x'", k.table, id)},
-			{&into.Grafana,
-				strings.NewReplacer("{table}", k.table, "{trace}",
-					fmt.Sprintf("%x", id)).Replace(grafana)},
+			{&r.Own, l.traces(id)}, {&r.Bare, bare(id)}, {&r.Grafana, tool},
+			{&r.SetBare, bare(id) + set}, {&r.SetGrafana, tool + set},
 		} {
-			r, err := d.Reads(ctx, q.sql)
+			c, err := s.cost(ctx, l.Name, 10, q.sql)
 			if err != nil {
-				return fmt.Errorf("%s: %w", q.sql, err)
+				return r, err
 			}
-			if len(r.Rows) != 10 {
-				return fmt.Errorf("%s: %d spans, want 10", q.sql, len(r.Rows))
-			}
-			*q.into += float64(r.Read.Disk) / float64(len(ids))
+			*q.into += float64(c.Disk) / float64(len(ids))
 		}
 	}
-	return nil
+	return r, err
 }
 
-// sizes are those that the benchmark measures for a table of some spans.
-func sizes(spans int) []size {
-	return []size{
-		{spans, 1, 1, false}, {spans, 4, 1, false}, {spans, 16, 1, false},
-		{spans, 4, 0, false}, {spans, 4, 10, false}, {spans, 4, 50, false}, {spans, 4, 100, false},
-		{spans, 4, 1, true}, {spans, 4, 50, true},
-	}
+// inside measures the indexes and the lookup table.
+func (s store) inside(ctx context.Context) (r inside, err error) {
+	return r, s.scan(ctx, "WITH (SELECT (sumIf(data_compressed_bytes, type = 'minmax'), "+
+		"sumIf(data_compressed_bytes, type = 'bloom_filter')) FROM system.data_skipping_indices "+
+		"WHERE database = currentDatabase() AND table = 'spans' AND (expr LIKE '%TraceId%' OR "+
+		"expr LIKE '%Timestamp%')) AS indexes SELECT indexes.1, indexes.2, "+
+		"sumIf(bytes_on_disk, table != 'spans'), count() FROM system.parts "+
+		"WHERE active AND database = currentDatabase() AND startsWith(table, 'spans')",
+		&r.Ranges, &r.Blooms, &r.Lookup, &r.Parts)
 }
 
-// scaling measures all sizes of some millions of spans, and returns SCALE.md.
-func (r *results) scaling(ctx context.Context, millions string) (string, error) {
+// sizes is SCALE.md.
+func sizes(head string, layouts []layout, all []scaled) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `# What a lookup by ID costs as tables grow
+	b.WriteString(`# What a lookup by ID costs as tables grow
 
-Megabytes from files with ClickHouse's caches empty, of one trace of the oldest day: our query on our
-table and that of the exporter's documentation on its table; `+"`TraceId = …`"+
-		` alone, as HyperDX asks;
-and Grafana's two steps. Spans of six columns, 10 to a trace, 200 pairs of service and name.
+Megabytes from files with ClickHouse's caches empty, of one trace of the oldest day. "Own" is our
+query, "bare" is ` + "`TraceId = …`" + ` alone, as HyperDX asks, "Grafana" is its two steps. The
+ratios are to the exporter's table with the same spans: of our query to Grafana's lookup there, and
+of each tool's lookup to the same there. "Set" is with use_skip_indexes_on_data_read = 0. Spans of
+six columns, 10 to a trace, 200 pairs of service and name. Merged unless a row says otherwise: then
+four inserts a day, and no merge.
 
-%s, `+"`make bench-clickhouse-scale MILLIONS=%s`"+`, %s; commit %s.
+` + head + `
 
-| table | ID | ours | exporter's | ratio | bare | exporter's | ratio | Grafana | exporter's | ratio |
-|---|---|---|---|---|---|---|---|---|---|---|
-`, r.Date, millions, r.Machine, r.Commit)
-	for m := range strings.SplitSeq(millions, ",") {
-		n, err := strconv.ParseFloat(m, 64)
-		if err != nil {
-			return "", fmt.Errorf("%q: millions of spans are numbers, separated by commas",
-				millions)
-		}
-		for _, s := range sizes(int(n * 1e6)) {
-			fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), s.text())
-			all, err := scale(ctx, s)
-			if err != nil {
-				return "", fmt.Errorf("%s: %w", s.text(), err)
+| table | layout | ID | own | bare | Grafana | exporter's bare | Grafana | ratio: own | bare | ` +
+		`Grafana | set: bare | Grafana | exporter's bare | Grafana |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+`)
+	for _, r := range all {
+		theirs := r.Tables[0]
+		for i, own := range r.Tables[1:] {
+			fmt.Fprintf(&b, "| %s | %s | %s |", r.text(r.Days), layouts[i+1].Name, r.ID)
+			for _, bytes := range []float64{own.Own, own.Bare, own.Grafana, theirs.Bare,
+				theirs.Grafana} {
+				fmt.Fprintf(&b, " %.2f |", bytes/1e6)
 			}
-			for _, r := range all {
-				fmt.Fprintf(&b, "| %s | %s |", r.text(), r.ID)
-				for _, pair := range [][2]float64{{r.Ours.Own, r.Exporter.Own},
-					{r.Ours.Bare, r.Exporter.Bare},
-					{r.Ours.Grafana, r.Exporter.Grafana}} {
-					fmt.Fprintf(&b, " %.2f | %.2f | %.2f |", pair[0]/1e6, pair[1]/1e6,
-						pair[0]/pair[1])
-				}
-				b.WriteByte('\n')
+			fmt.Fprintf(&b, " %.2f | %.2f | %.2f |", own.Own/theirs.Grafana, own.Bare/theirs.Bare,
+				own.Grafana/theirs.Grafana)
+			for _, bytes := range []float64{own.SetBare, own.SetGrafana, theirs.SetBare,
+				theirs.SetGrafana} {
+				fmt.Fprintf(&b, " %.2f |", bytes/1e6)
 			}
+			b.WriteByte('\n')
 		}
 	}
-	return b.String(), nil
+	b.WriteString(`
+## Indexes and lookup tables
+
+Bytes on disk: of the indexes on ranges of TraceId and Timestamp, and of the bloom filter on TraceId,
+for 1024 spans; of the lookup table, for a span. Parts include those of the lookup table.
+
+| table | layout | ranges | bloom filter | lookup table | parts |
+|---|---|---|---|---|---|
+`)
+	for i, r := range all {
+		if i > 0 && all[i-1].text(all[i-1].Days) == r.text(r.Days) {
+			continue // of another kind of ID
+		}
+		for j, in := range r.Inside {
+			spans := float64(r.Rate * r.Days)
+			fmt.Fprintf(&b, "| %s | %s | %.1f | %.0f | %.2f | %d |\n", r.text(r.Days),
+				layouts[j].Name, in.Ranges*1024/spans, in.Blooms*1024/spans, in.Lookup/spans,
+				in.Parts)
+		}
+	}
+	return b.String()
 }
