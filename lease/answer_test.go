@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -65,7 +66,7 @@ func TestAnswers(t *testing.T) {
 		goesOn  = "" // with its present end
 		extends = "extends"
 	)
-	stranger := lease.NewNonce()
+	stranger := protocol.NewNonce()
 	// block returns the block as it was confirmed, with a later version and another nonce.
 	block := func(g lease.Grant, nonce string, versions uint64) lease.Grant {
 		g.Nonce, g.Version = nonce, g.Version+versions

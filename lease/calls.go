@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -33,7 +34,7 @@ func (s calls) Describe(ctx context.Context) (Description, error) {
 	return call(ctx, s, "describe", func(ctx context.Context) (Description, error) {
 		d, err := s.Store.Describe(ctx)
 		if err == nil && len(d.Secrets) > 0 &&
-			!slices.Contains(d.Secrets, Fingerprint(s.codec, d.ID)) {
+			!slices.Contains(d.Secrets, protocol.Fingerprint(s.codec, d.ID)) {
 			err = ErrWrongSecret
 		}
 		return d, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 )
 
 // Tests of a Keeper's first request, which compares secrets, and of its reports.
@@ -18,10 +19,10 @@ import (
 // there. Then the store is not asked again, not even if another one takes its place for a while.
 func TestSecretIsCompared(t *testing.T) {
 	b := newBench(t)
-	d := lease.Description{ID: lease.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize,
+	d := lease.Description{ID: protocol.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize,
 		LongestTTL: lease.MaxTTL}
 	d.Secrets = []string{"0123456789abcdef"}
-	if id := lease.NewNonce(); lease.Fingerprint(testCodec, id) == lease.Fingerprint(testCodec,
+	if id := protocol.NewNonce(); protocol.Fingerprint(testCodec, id) == protocol.Fingerprint(testCodec,
 		d.ID) || id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
 		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not "+
 			"random", id, d.ID)
@@ -47,7 +48,7 @@ func TestSecretIsCompared(t *testing.T) {
 		asked < 5 || asked > 80 {
 		t.Errorf("%d Acquires and %d Describes in a minute", n, asked)
 	}
-	if err := b.memory.AddSecret(t.Context(), lease.Fingerprint(testCodec, d.ID)); err != nil {
+	if err := b.memory.AddSecret(t.Context(), protocol.Fingerprint(testCodec, d.ID)); err != nil {
 		t.Fatal(err)
 	}
 	b.pass(lease.MaxBackoff * 2)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -196,7 +197,7 @@ func newHeld(t *testing.T, opts ...lease.Option) *bench {
 func (b *bench) takeOthers() {
 	b.t.Helper()
 	for range few.Blocks() - 1 {
-		r := lease.Request{Nonce: lease.NewNonce(), Now: b.clock.Now(), TTL: lease.MaxTTL}
+		r := lease.Request{Nonce: protocol.NewNonce(), Now: b.clock.Now(), TTL: lease.MaxTTL}
 		if _, err := b.memory.Acquire(b.t.Context(), r); err != nil {
 			b.t.Fatal(err)
 		}
@@ -206,7 +207,7 @@ func (b *bench) takeOthers() {
 // releasedByACopy does what Close does in a copy of the process that used nothing of this second.
 func (b *bench) releasedByACopy() {
 	b.t.Helper()
-	if err := b.memory.Release(b.t.Context(), b.Term().Grant(), lease.NewNonce(),
+	if err := b.memory.Release(b.t.Context(), b.Term().Grant(), protocol.NewNonce(),
 		b.clock.Now()); err != nil {
 		b.t.Fatal(err)
 	}

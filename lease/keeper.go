@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/traceflake/traceflake/internal/reports"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -120,7 +121,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		noLease:   ErrNoLease,
 		reports:   reports.Queue{Handle: cfg.report},
 		jitter:    rand.Float64,
-		nonce:     NewNonce,
+		nonce:     protocol.NewNonce,
 		reseeding: reseeding,
 		askAt:     cfg.clock.Elapsed(), // Elapsed may count from any moment
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -28,7 +29,7 @@ func TestConfiguration(t *testing.T) {
 	}{
 		{"no store", nil, codec, nil, false},
 		{"no codec", memory, nil, nil, false},
-		{"TTL too short", memory, codec, lease.WithTTL(lease.MinTTL - 1), false},
+		{"TTL too short", memory, codec, lease.WithTTL(protocol.MinTTL - 1), false},
 		{"shortest TTL", memory, codec, lease.WithTTL(2 * time.Second), true},
 		{"longest TTL", memory, codec, lease.WithTTL(lease.MaxTTL), true},
 		{"TTL too long", memory, codec, lease.WithTTL(lease.MaxTTL + 1), false},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -36,7 +37,7 @@ func TestNodesEnd(t *testing.T) {
 		"a step of the clock": {func(b *bench) { b.clock.Step(5 * time.Second); b.pass(0) }, nil},
 		"a restored machine":  {func(b *bench) { *b.life++; b.pass(0) }, lease.ErrCloned},
 		"a copy that renewed": {func(b *bench) {
-			r := lease.Request{Nonce: lease.NewNonce(), Now: b.clock.Now(), TTL: 20 * time.Second}
+			r := lease.Request{Nonce: protocol.NewNonce(), Now: b.clock.Now(), TTL: 20 * time.Second}
 			must(b.memory.Renew(b.t.Context(), b.Term().Grant(), r))
 			b.pass(6 * time.Second)
 		}, lease.ErrCloned},
@@ -151,7 +152,7 @@ func TestNodesOfClones(t *testing.T) {
 func TestShorterTTL(t *testing.T) {
 	memory := must(driver.New(new(driver.Memory), onePage))
 	d := must(driver.NewDescription(
-		lease.Description{Nodes: 8, BlockSize: 8, LongestTTL: lease.MinTTL}))
+		lease.Description{Nodes: 8, BlockSize: 8, LongestTTL: protocol.MinTTL}))
 	if err := memory.Create(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/traceflake/traceflake/internal/vmclock"
-	"github.com/traceflake/traceflake/lease/internal/owner"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -66,15 +66,15 @@ func WithErrorHandler(handle func(error)) Option {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{ttl: DefaultTTL, owner: owner.Default(), clock: systemClock{}, report: otel.Handle,
+	c := config{ttl: DefaultTTL, owner: protocol.Owner(), clock: systemClock{}, report: otel.Handle,
 		meters: otel.GetMeterProvider(), machine: vmclock.System().Generation}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&c)
 		}
 	}
-	if c.ttl < MinTTL || c.ttl > MaxTTL {
-		return c, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, MinTTL, MaxTTL)
+	if c.ttl < protocol.MinTTL || c.ttl > MaxTTL {
+		return c, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, protocol.MinTTL, MaxTTL)
 	}
 	return c, nil
 }

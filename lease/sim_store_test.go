@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -56,7 +57,7 @@ func (s *server) create(nodes driver.NodeRange, raised time.Time) {
 		First: nodes.First, Nodes: nodes.Nodes, BlockSize: nodes.BlockSize,
 		LongestTTL: (s.w.ttl + time.Second - 1).Truncate(time.Second),
 	}
-	s.about.Secrets = []string{lease.Fingerprint(s.secret, s.about.ID)}
+	s.about.Secrets = []string{protocol.Fingerprint(s.secret, s.about.ID)}
 	s.restore(nil, raised)
 }
 
@@ -111,7 +112,7 @@ func (s *server) backup() (restore func()) {
 		saved[node] = *g
 	}
 	return func() {
-		s.clock = -s.w.between(0, lease.MaxClockAhead) // another machine
+		s.clock = -s.w.between(0, protocol.MaxClockAhead) // another machine
 		s.restore(blocks, time.Time{})
 		s.granted = live
 		for node, was := range saved {
@@ -190,7 +191,7 @@ func (s *server) lose() {
 func (s *server) afterLeases() time.Time {
 	now := s.Now()
 	if s.w.wrong("a raise by a clock that is behind") {
-		now = now.Add(-driver.Margin - lease.MaxClockAhead)
+		now = now.Add(-2*protocol.MaxClockAhead - 2*time.Minute)
 	}
 	return driver.AfterLeases(now, s.w.ttl)
 }
@@ -214,7 +215,7 @@ func (s *server) raise() {
 		for i := range driver.RangeOf(s.about).Blocks() {
 			b := must(s.store.Get(context.Background(), driver.RangeOf(s.about).Block(i).Node))
 			if i%2 == 0 {
-				b = lease.Grant(driver.Block(b).Raise(until))
+				b.End, b.Nonce, b.Version = until, "", b.Version+1
 			}
 			if b.Version > 0 {
 				blocks = append(blocks, b)
@@ -258,7 +259,7 @@ func (s *server) again(first time.Time) {
 	}
 	got := s.raiseTo(pick(s.w, first, s.afterLeases()))
 	latest := s.Now().Truncate(time.Second).Add(time.Second) // the server sends whole seconds
-	if lasts := d.Raised.After(latest.Add(lease.MaxClockAhead)); lasts && got.After(d.Raised) {
+	if lasts := d.Raised.After(latest.Add(protocol.MaxClockAhead)); lasts && got.After(d.Raised) {
 		s.w.fail("postponed", "a repeated raise is to %s, the first one was to %s", text(got),
 			text(d.Raised))
 	}

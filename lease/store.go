@@ -2,25 +2,18 @@ package lease
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 const (
 	// DefaultTTL is how long a grant lasts unless [WithTTL] sets another TTL.
 	DefaultTTL = 10 * time.Minute
-	// MinTTL is the shortest [Request.TTL]. Times are whole seconds, and a renewal at half of a
-	// shorter TTL would not move the end.
-	MinTTL = 2 * time.Second
 	// MaxTTL is the longest [Request.TTL].
 	MaxTTL = 24 * time.Hour
-	// MaxClockAhead is how far a client's clock may be ahead of its store's.
-	MaxClockAhead = time.Minute
 )
 
 // Errors with which a [Store] refuses. They are definite: nothing was written. After any other
@@ -35,7 +28,7 @@ var (
 	// then.
 	ErrRaised = fmt.Errorf("%w: the store was raised", ErrNoFreeNode)
 	// ErrClockAhead is returned by Acquire and Renew if the client's clock is ahead of the
-	// store's, if it has one, by more than MaxClockAhead. Set the client's clock.
+	// store's, if it has one, by more than a minute. Set the client's clock.
 	ErrClockAhead = errors.New("lease: the clock is ahead of the store's")
 	// ErrLost is returned by Renew and Release if the block's nonce or version is no longer the
 	// grant's. Get returns the current state.
@@ -58,7 +51,7 @@ var (
 	// to use the new store.
 	ErrReplaced = errors.New("lease: another lease store has taken the place of the one in use")
 	// ErrMoved is returned if the store was created elsewhere: it is a copy, beside an original
-	// that may grant the same nodes, or it was moved. [Admin.MovedHere] takes it as moved.
+	// that may grant the same nodes, or it was moved.
 	ErrMoved = errors.New("lease: the store was created elsewhere; if this is a copy, create " +
 		"another store instead; if the original is gone and no process uses it, run `traceflake " +
 		"lease raise --moved-here`")
@@ -90,19 +83,18 @@ func Permanent(err error) bool {
 // safe for concurrent use, by many processes on many machines. Package driver has its rules as
 // code.
 //
-// An operator creates a store once ([Admin]). Its nodes are divided into blocks of equal size.
+// An operator creates a store once. Its nodes are divided into blocks of equal size.
 // For each it keeps the last [Grant]: each call below changes one block in one atomic step, and
 // every change raises the block's version by one. Times are whole seconds, ends are exclusive.
 // Seconds granted in one block never overlap (I1), even if the clocks of clients or the store are
 // wrong.
 //
-// Every Acquire, Renew and Release has a fresh nonce of [NewNonce], drawn immediately before the
-// call, which the block then has. So a client that got no response can read the block and see who
-// wrote it last.
+// Every Acquire, Renew and Release has a fresh nonce, drawn immediately before the call, which the
+// block then has. So a client that got no response can read the block and see who wrote it last.
 //
 // A store that has a clock refuses, with [ErrClockAhead], an Acquire and a Renew whose r.Now is
-// later than its own time plus MaxClockAhead. So no grant ends later than the longest TTL in use
-// plus MaxClockAhead from the store's time.
+// more than a minute later than its own time. So no grant ends later than the longest TTL in use
+// plus a minute from the store's time.
 //
 // A client remembers the store's [Description.ID] from its first call on. If another store is at
 // the same address later, every call returns [ErrReplaced].
@@ -153,38 +145,6 @@ type Store interface {
 	Get(ctx context.Context, node uint32) (Grant, error)
 }
 
-// Admin has the calls for operators; every store here implements it. Each can be repeated without
-// harm.
-type Admin interface {
-	// Create creates the store that d describes: all that it needs, so that no later call creates
-	// anything. If a store with d's ID exists, it completes it. Before it writes, it checks
-	// whether the server does what a store needs.
-	//
-	// Errors: [ErrExists] for a store with another ID, [ErrInvalidRequest].
-	Create(ctx context.Context, d Description) error
-	// AddSecret registers another secret, by its [Fingerprint], so that leases are used with it.
-	AddSecret(ctx context.Context, fingerprint string) error
-	// List returns all blocks that have been written, in node order.
-	List(ctx context.Context) ([]Grant, error)
-	// Raise moves the end of every block to at least until, even of those never granted, and
-	// clears every nonce: nothing before until is granted any more, and no earlier grant can be
-	// extended. It is for a store that was restored from a backup and may have forgotten grants.
-	//
-	// The store records until, and a call before that time raises to the recorded time again: a
-	// raise that is repeated, or made by two operators at once, is one raise. It returns the time
-	// to which the store was raised. If it fails halfway, call it again.
-	//
-	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
-	Raise(ctx context.Context, until time.Time) (time.Time, error)
-	// MovedHere raises a store that was created elsewhere, as Raise does, and records that it is
-	// here now: until then every call returns [ErrMoved]. The original must be gone for good.
-	MovedHere(ctx context.Context, until time.Time) (time.Time, error)
-
-	// Time returns the time on the store's clock, with which it compares the clocks of its
-	// clients, or the zero Time if it has none. It writes nothing.
-	Time(ctx context.Context) (time.Time, error)
-}
-
 // Description is what a store records of itself when it is created.
 type Description struct {
 	// ID identifies the store: 128 random bits as 32 lower-case hex digits.
@@ -202,22 +162,15 @@ type Description struct {
 	Secrets []string
 }
 
-// Fingerprint returns the text by which a store recognizes a secret: 16 hex digits that reveal
-// nothing about the secret and differ between stores.
-func Fingerprint(c *randflake.Codec, storeID string) string {
-	key := c.Derive("lease store " + storeID)
-	return hex.EncodeToString(key[:8])
-}
-
 // Request asks for the time from Now to Now plus TTL: for a block, or for more time of a block
 // that is held.
 type Request struct {
-	// Nonce identifies the write: 128 random bits as 32 lower-case hex digits, fresh for each; see
-	// [NewNonce]. Only an Acquire whose response was lost is repeated with the same one.
+	// Nonce identifies the write: 128 random bits as 32 lower-case hex digits, fresh for each. Only
+	// an Acquire whose response was lost is repeated with the same one.
 	Nonce string
 	// Now is the client's wall clock.
 	Now time.Time
-	// TTL is how long the grant lasts from Now, from MinTTL to MaxTTL. An Acquire truncates it to
+	// TTL is how long the grant lasts from Now, from 2 s to [MaxTTL]. An Acquire truncates it to
 	// whole seconds.
 	TTL time.Duration
 	// Owner tells operators who holds the block: at most 128 bytes of printable UTF-8, or empty.
@@ -242,10 +195,6 @@ type Grant struct {
 	Owner string
 }
 
-// NewNonce returns a fresh nonce, which identifies a write. Copies of a machine draw different
-// ones even if their kernels have not noticed that they were restored.
-func NewNonce() string {
-	var nonce [16]byte
-	entropy.Read(nonce[:])
-	return hex.EncodeToString(nonce[:])
-}
+// Free reports whether the block may be granted at a time, truncated to a whole second: if End is
+// not after it.
+func (g Grant) Free(now time.Time) bool { return g.End.Unix() <= now.Unix() }

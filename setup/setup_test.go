@@ -648,7 +648,7 @@ func TestZeroValues(t *testing.T) {
 		new(sparx64.Cipher), new(sparx64.KeySizeError),
 		new(randflake.Codec), new(randflake.Generator), new(randflake.ID), new(randflake.Keyring),
 		new(idgen.Generator), new(traceid.Verifier), new(setup.IDs), new(setup.Config),
-		new(lease.Keeper), new(driver.Memory), new(driver.Block), new(driver.NodeRange),
+		new(lease.Keeper), new(driver.Memory), new(lease.Grant), new(driver.NodeRange),
 		new(driver.Busy),
 		new(lookup.Transport), new(lookup.Backend),
 		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan),

@@ -17,12 +17,12 @@ import (
 
 // Request returns a request for a minute.
 func Request(now time.Time) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
+	return lease.Request{Nonce: driver.NewNonce(), Now: now, TTL: time.Minute}
 }
 
 // Renewal returns the request that moves the end of a grant by a minute.
 func Renewal(g lease.Grant) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL),
+	return lease.Request{Nonce: driver.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL),
 		TTL: lease.MaxTTL}
 }
 
@@ -70,7 +70,7 @@ func Everything(ctx context.Context, open func() (driver.Store, error),
 		}},
 		{"renew", func() (err error) { g, err = s.Renew(ctx, g, Renewal(g)); return err }},
 		{"get", func() error { _, err := s.Get(ctx, g.Node); return err }},
-		{"release", func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
+		{"release", func() error { return s.Release(ctx, g, driver.NewNonce(), now) }},
 		{"list", func() error { _, err := s.List(ctx); return err }},
 		{"add secret", func() error { return s.AddSecret(ctx, "0123456789abcdef") }},
 		{"raise", func() error { _, err := s.Raise(ctx, now); return err }},

@@ -20,14 +20,14 @@ import (
 // too, and the other is unused until its grant's end.
 func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "acquire")
-	if err := CheckRequest(r, time.Time{}); err != nil {
+	if err := checkRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, err
 	}
 	c, err := s.ready(ctx)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	r = Shorten(r, c.Description)
+	r = shorten(r, c.Description)
 	order := c.order(r.Nonce)
 	for number := order[0]; ; {
 		g, err := s.acquire(ctx, c, number, r)
@@ -52,21 +52,21 @@ func (s *store) acquire(ctx context.Context, c *config, number int, r lease.Requ
 		b, ok := p.offer(r)
 		switch {
 		case b.Nonce == r.Nonce:
-			return lease.Grant(b), nil
+			return b, nil
 		case err != nil: // and another client has the block by now
 			return lease.Grant{}, err
 		case !ok:
 			return lease.Grant{}, lease.ErrNoFreeNode
 		}
-		if err := CheckRequest(r, latest(p.now)); err != nil {
+		if err := checkRequest(r, latest(p.now)); err != nil {
 			return lease.Grant{}, err
 		}
-		if b, err = b.Acquire(r); err != nil {
+		if b, err = acquire(b, r); err != nil {
 			return lease.Grant{}, err
 		}
 		p.put(b)
 		if done, err := e.write(ctx, p); done || err != nil {
-			return lease.Grant(b), err
+			return b, err
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (s *store) acquire(ctx context.Context, c *config, number int, r lease.Requ
 // the nonce alone, so that clients spread over the pages.
 func (c *config) order(nonce string) []int {
 	half := func(text string) uint64 {
-		n, _ := strconv.ParseUint(text, 16, 64) // checked by CheckRequest
+		n, _ := strconv.ParseUint(text, 16, 64) // checked by checkRequest
 		return n
 	}
 	order := c.numbers()
@@ -87,7 +87,7 @@ func (c *config) order(nonce string) []int {
 
 // offer returns the block of the page that has the request's nonce, or
 // otherwise the one that has been free longest.
-func (p *page) offer(r lease.Request) (best Block, ok bool) {
+func (p *page) offer(r lease.Request) (best lease.Grant, ok bool) {
 	for i := range p.nodes.Blocks() {
 		b := p.get(p.nodes.Block(i).Node)
 		if b.Nonce == r.Nonce {
@@ -103,7 +103,7 @@ func (p *page) offer(r lease.Request) (best Block, ok bool) {
 // search returns the number of the first page in the order that offers a block. It writes nothing.
 // It may miss a block that is released after its page was read.
 func (s *store) search(ctx context.Context, c *config, r lease.Request, order []int) (int, error) {
-	var taken []Block
+	var taken []lease.Grant
 	for size := 1; len(order) > 0; size = min(2*size, atOnce) {
 		size = min(size, len(order))
 		found, err := s.readAll(ctx, c, order[:size], nil)
@@ -120,7 +120,7 @@ func (s *store) search(ctx context.Context, c *config, r lease.Request, order []
 		}
 		order = order[size:]
 	}
-	return 0, NoneFree(taken, r.Now)
+	return 0, noneFree(taken, r.Now)
 }
 
 // readAll returns pages, in the same order. It does not read those whose data

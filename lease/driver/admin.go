@@ -9,7 +9,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// List implements [lease.Admin]. It lists the objects, reads every page whose
+// List implements [Store]. It lists the objects, reads every page whose
 // data is not in the list, and writes nothing. The pages are not read at one
 // moment unless the server lists their data.
 func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
@@ -27,14 +27,12 @@ func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 		return nil, err
 	}
 	for _, p := range all {
-		for _, b := range p.Blocks {
-			blocks = append(blocks, lease.Grant(b))
-		}
+		blocks = append(blocks, p.Blocks...)
 	}
 	return blocks, nil
 }
 
-// Raise implements [lease.Admin]. It marks the store as incomplete, reads and writes every page,
+// Raise implements [Store]. It marks the store as incomplete, reads and writes every page,
 // and marks it as complete again. No client acquires a block in between, even if the raise is
 // interrupted, until it is repeated.
 func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
@@ -42,14 +40,14 @@ func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err er
 	return s.raise(ctx, until, false)
 }
 
-// MovedHere implements [lease.Admin]. The mark and the place are one write.
+// MovedHere implements [Store]. The mark and the place are one write.
 func (s *store) MovedHere(ctx context.Context, until time.Time) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "raise a store that was moved")
 	return s.raise(ctx, until, true)
 }
 
 func (s *store) raise(ctx context.Context, until time.Time, movedHere bool) (time.Time, error) {
-	if err := CheckRaise(until); err != nil {
+	if err := checkRaise(until); err != nil {
 		return time.Time{}, err
 	}
 	for e := s.edit(configName); ; {
@@ -95,7 +93,7 @@ func (s *store) raisePages(ctx context.Context, c *config) error {
 func (p *page) raise(until time.Time) (raised bool) {
 	for i := range p.nodes.Blocks() {
 		before := p.get(p.nodes.Block(i).Node)
-		if after := before.Raise(until); after != before {
+		if after := raise(before, until); after != before {
 			p.put(after)
 			raised = true
 		}
@@ -131,7 +129,7 @@ func each[T any](ctx context.Context, numbers []int,
 	return results, context.Cause(ctx)
 }
 
-// Time implements [lease.Admin]. It is one request.
+// Time implements [Store]. It is one request.
 func (s *store) Time(ctx context.Context) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "time")
 	o, err := s.objects.Read(ctx, configName)

@@ -5,23 +5,16 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Block is a [lease.Grant] with the rules for granting, in one place: its
-// methods return the block's next state, with the version raised by one, or an
-// error.
-type Block lease.Grant
+// The rules for granting, in one place. Each function returns the next state of a block, with the
+// version raised by one, or an error.
 
-// Free reports whether the block may be granted at now, truncated to a whole
-// second: it is free if End is not after it.
-func (b Block) Free(now time.Time) bool {
-	return b.End.Unix() <= now.Unix()
-}
-
-// NoneFree returns the error of Acquire if none of the blocks is free at now: [lease.ErrRaised] if
+// noneFree returns the error of Acquire if none of the blocks is free at now: [lease.ErrRaised] if
 // one of them was raised, otherwise [lease.ErrNoFreeNode]. Only Raise clears a nonce.
-func NoneFree(blocks []Block, now time.Time) error {
+func noneFree(blocks []lease.Grant, now time.Time) error {
 	var until time.Time // the first at which a raised block is free
 	for _, b := range blocks {
 		if b.Nonce == "" && !b.Free(now) && (until.IsZero() || b.End.Before(until)) {
@@ -34,11 +27,9 @@ func NoneFree(blocks []Block, now time.Time) error {
 	return fmt.Errorf("%w, and grants nothing before %s", lease.ErrRaised, text(until))
 }
 
-// Acquire grants the block for [now, now+TTL). The request must have passed
-// [CheckRequest]. Errors: [lease.ErrNoFreeNode] if the block is not free.
-//
-// The store must check whether some block already has the nonce.
-func (b Block) Acquire(r lease.Request) (Block, error) {
+// acquire grants the block for [now, now+TTL), truncated to whole seconds. The request has passed
+// checkRequest, and no block has its nonce. Errors: [lease.ErrNoFreeNode] if the block is not free.
+func acquire(b lease.Grant, r lease.Request) (lease.Grant, error) {
 	if !b.Free(r.Now) {
 		return b, fmt.Errorf("%w: node %d is granted until %s", lease.ErrNoFreeNode, b.Node,
 			text(b.End))
@@ -50,12 +41,12 @@ func (b Block) Acquire(r lease.Request) (Block, error) {
 	return b, nil
 }
 
-// Renew moves the block's end to now+TTL, truncated to a whole second and limited
-// to the end of life, unless it is that late already. The request must have
-// passed [CheckRequest]. The block always changes: if two clients hold one grant,
-// only one can renew. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
-func (b Block) Renew(g lease.Grant, r lease.Request) (Block, error) {
-	if err := b.allows(g, r.Nonce); err != nil {
+// renew moves the block's end to now+TTL, truncated to a whole second and limited to the end of
+// life, unless it is that late already. The request has passed checkRequest. The block always
+// changes: if two clients hold one grant, only one can renew. Errors: [lease.ErrLost],
+// [lease.ErrInvalidRequest].
+func renew(b, g lease.Grant, r lease.Request) (lease.Grant, error) {
+	if err := allow(b, g, r.Nonce); err != nil {
 		return b, err
 	}
 	if end := capEnd(r.Now.Add(r.TTL)); end.After(b.End) {
@@ -66,12 +57,11 @@ func (b Block) Renew(g lease.Grant, r lease.Request) (Block, error) {
 	return b, nil
 }
 
-// Release takes back the seconds from unused on, rounded up to a whole second.
-// The end stays within [Start, End]. The block keeps the nonce of the
-// release, so that another client with the same grant can see which write ended
-// it. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
-func (b Block) Release(g lease.Grant, nonce string, unused time.Time) (Block, error) {
-	if err := b.allows(g, nonce); err != nil {
+// release takes back the seconds from unused on, rounded up to a whole second. The end stays within
+// [Start, End]. The block keeps the nonce of the release, so that another client with the same
+// grant can see which write ended it. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
+func release(b, g lease.Grant, nonce string, unused time.Time) (lease.Grant, error) {
+	if err := allow(b, g, nonce); err != nil {
 		return b, err
 	}
 	unused = roundUp(unused)
@@ -86,10 +76,9 @@ func (b Block) Release(g lease.Grant, nonce string, unused time.Time) (Block, er
 	return b, nil
 }
 
-// Raise moves the end to until, rounded up to a whole second, unless it is
-// later, and clears the nonce, which nothing else does. A block that was raised
-// already stays as it is.
-func (b Block) Raise(until time.Time) Block {
+// raise moves the end to until, rounded up to a whole second, unless it is later, and clears the
+// nonce, which nothing else does. A block that was raised already stays unchanged.
+func raise(b lease.Grant, until time.Time) lease.Grant {
 	until = roundUp(until)
 	if b.Version > 0 && b.Nonce == "" && !b.End.Before(until) {
 		return b
@@ -102,9 +91,9 @@ func (b Block) Raise(until time.Time) Block {
 	return b
 }
 
-// allows refuses a write by a client that does not hold the block, or that has no
-// fresh nonce for its write.
-func (b Block) allows(g lease.Grant, nonce string) error {
+// allow refuses a write by a client that does not hold the block, or that has no fresh nonce for
+// its write.
+func allow(b, g lease.Grant, nonce string) error {
 	switch {
 	case b.Node != g.Node || b.Nodes != g.Nodes:
 		return fmt.Errorf("%w: nodes %d+%d are not the block %d+%d",
@@ -114,7 +103,7 @@ func (b Block) allows(g lease.Grant, nonce string) error {
 	case nonce == g.Nonce:
 		return fmt.Errorf("%w: the nonce is the grant's, want a fresh one", lease.ErrInvalidRequest)
 	}
-	if err := checkHex("nonce", nonce, nonceLen); err != nil {
+	if err := checkHex("nonce", nonce, protocol.NonceLen); err != nil {
 		return err
 	}
 	switch {

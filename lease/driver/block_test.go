@@ -7,25 +7,26 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-var fresh = strings.Repeat("f", nonceLen)
+var fresh = strings.Repeat("f", protocol.NonceLen)
 
 func at(d time.Duration) time.Time { return testStart.Add(d) }
 
 // held is a block granted for [testStart, testStart+10s), at version 3.
-func heldBlock() (Block, lease.Grant) {
-	b := Block{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: testStart,
-		End: at(10 * time.Second)}, Nonce: strings.Repeat("a", nonceLen), Version: 3,
+func heldBlock() (b, g lease.Grant) {
+	b = lease.Grant{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: testStart,
+		End: at(10 * time.Second)}, Nonce: strings.Repeat("a", protocol.NonceLen), Version: 3,
 		Owner: "web-1"}
-	return b, lease.Grant(b)
+	return b, b
 }
 
 func TestBlockAcquire(t *testing.T) {
-	other := strings.Repeat("b", nonceLen)
+	other := strings.Repeat("b", protocol.NonceLen)
 	b, _ := heldBlock()
 	for _, tt := range []struct {
 		now  time.Duration
@@ -34,7 +35,7 @@ func TestBlockAcquire(t *testing.T) {
 		{-time.Hour, false}, {0, false}, {9999 * time.Millisecond, false},
 		{10 * time.Second, true}, {10500 * time.Millisecond, true}, {time.Hour, true},
 	} {
-		got, err := b.Acquire(
+		got, err := acquire(b,
 			lease.Request{Nonce: other, Now: at(tt.now), TTL: 3500 * time.Millisecond,
 				Owner: "web-2"})
 		if !tt.free {
@@ -44,14 +45,14 @@ func TestBlockAcquire(t *testing.T) {
 			continue
 		}
 		start := at(tt.now.Truncate(time.Second))
-		want := Block{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: start,
+		want := lease.Grant{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: start,
 			End: start.Add(3 * time.Second)}, Nonce: other, Version: 4, Owner: "web-2"}
 		if err != nil || got != want {
 			t.Errorf("at %s: %+v, %v; want %+v", tt.now, got, err, want)
 		}
 	}
 	last := time.Unix(randflake.EndOfLife-2, 0)
-	if got, err := (Block{Lease: randflake.Lease{Nodes: 8}}).Acquire(
+	if got, err := acquire(lease.Grant{Lease: randflake.Lease{Nodes: 8}},
 		lease.Request{Nonce: other, Now: last, TTL: time.Hour}); err != nil ||
 		got.End.Unix() != randflake.EndOfLife {
 		t.Errorf("at the end of life: %+v, %v", got, err)
@@ -64,23 +65,23 @@ func TestBlockEnds(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	b, g := heldBlock()
 	for name, tt := range map[string]struct {
-		rule         func(time.Time) (Block, error)
+		rule         func(time.Time) (lease.Grant, error)
 		nonce, owner string                          // afterwards
 		ends         map[time.Duration]time.Duration // by the time that the rule is given
 	}{
 		"renew": {
-			func(end time.Time) (Block, error) { return b.Renew(g, renewal(fresh, end)) }, fresh,
+			func(end time.Time) (lease.Grant, error) { return renew(b, g, renewal(fresh, end)) }, fresh,
 			b.Owner,
 			map[time.Duration]time.Duration{20 * s: 20 * s, 20999 * ms: 20 * s, 10 * s: 10 * s,
 				10900 * ms: 10 * s, -time.Hour: 10 * s},
 		},
 		"release": {
-			func(unused time.Time) (Block, error) { return b.Release(g, fresh, unused) }, fresh, "",
+			func(unused time.Time) (lease.Grant, error) { return release(b, g, fresh, unused) }, fresh, "",
 			map[time.Duration]time.Duration{-time.Hour: 0, 0: 0, 4 * s: 4 * s, 4001 * ms: 5 * s,
 				10 * s: 10 * s, time.Hour: 10 * s},
 		},
 		"raise": {
-			func(until time.Time) (Block, error) { return b.Raise(until), nil }, "", "",
+			func(until time.Time) (lease.Grant, error) { return raise(b, until), nil }, "", "",
 			map[time.Duration]time.Duration{0: 10 * s, 10 * s: 10 * s, 10001 * ms: 11 * s,
 				time.Hour: time.Hour},
 		},
@@ -93,8 +94,8 @@ func TestBlockEnds(t *testing.T) {
 			}
 		}
 	}
-	raised := b.Raise(at(time.Minute))
-	if again, later := raised.Raise(at(time.Second)), raised.Raise(
+	raised := raise(b, at(time.Minute))
+	if again, later := raise(raised, at(time.Second)), raise(raised,
 		at(time.Hour)); again != raised || later.End != at(time.Hour) {
 		t.Errorf("raised again: %+v and %+v", again, later)
 	}
@@ -108,7 +109,7 @@ func TestBlockRefuses(t *testing.T) {
 	}{
 		"nonce": {func(g *lease.Grant,
 			_ *string) {
-			g.Nonce = strings.Repeat("b", nonceLen)
+			g.Nonce = strings.Repeat("b", protocol.NonceLen)
 		}, lease.ErrLost},
 		"older version": {func(g *lease.Grant, _ *string) { g.Version-- }, lease.ErrLost},
 		"newer version": {func(g *lease.Grant, _ *string) { g.Version++ }, lease.ErrLost},
@@ -128,18 +129,18 @@ func TestBlockRefuses(t *testing.T) {
 		b, g := heldBlock()
 		next := fresh
 		tt.change(&g, &next)
-		if got, err := b.Renew(g, renewal(next, at(time.Hour))); !errors.Is(err, tt.want) ||
+		if got, err := renew(b, g, renewal(next, at(time.Hour))); !errors.Is(err, tt.want) ||
 			got != b {
 			t.Errorf("%s: Renew gives %+v, %v; want %v", name, got, err, tt.want)
 		}
-		if got, err := b.Release(g, next, at(0)); !errors.Is(err, tt.want) || got != b {
+		if got, err := release(b, g, next, at(0)); !errors.Is(err, tt.want) || got != b {
 			t.Errorf("%s: Release gives %+v, %v; want %v", name, got, err, tt.want)
 		}
 	}
 }
 
 func TestCheckRequest(t *testing.T) {
-	good := lease.Request{Nonce: lease.NewNonce(), Now: testStart, TTL: lease.DefaultTTL}
+	good := lease.Request{Nonce: NewNonce(), Now: testStart, TTL: lease.DefaultTTL}
 	for name, tt := range map[string]struct {
 		change func(*lease.Request)
 		want   error
@@ -164,19 +165,19 @@ func TestCheckRequest(t *testing.T) {
 			randflake.ErrBeforeEpoch},
 		"2060": {func(r *lease.Request) { r.Now = time.Unix(randflake.EndOfLife, 0) },
 			randflake.ErrEndOfLife},
-		"a minute ahead": {func(r *lease.Request) { r.Now = at(lease.MaxClockAhead) }, nil},
-		"further ahead": {func(r *lease.Request) { r.Now = at(lease.MaxClockAhead + 1) },
+		"a minute ahead": {func(r *lease.Request) { r.Now = at(protocol.MaxClockAhead) }, nil},
+		"further ahead": {func(r *lease.Request) { r.Now = at(protocol.MaxClockAhead + 1) },
 			lease.ErrClockAhead},
 		"an hour too late": {func(r *lease.Request) { r.Now = at(-time.Hour) }, nil},
 	} {
 		r := good
 		tt.change(&r)
-		if err := CheckRequest(r, testStart); !errors.Is(err, tt.want) {
+		if err := checkRequest(r, testStart); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
-	far := lease.Request{Nonce: lease.NewNonce(), Now: at(time.Hour), TTL: lease.DefaultTTL}
-	if err := CheckRequest(far, time.Time{}); err != nil {
+	far := lease.Request{Nonce: NewNonce(), Now: at(time.Hour), TTL: lease.DefaultTTL}
+	if err := checkRequest(far, time.Time{}); err != nil {
 		t.Errorf("a store that knows no time: %v", err)
 	}
 }
@@ -220,15 +221,15 @@ func renewal(nonce string, end time.Time) lease.Request {
 // A store without a free block says whether it is full or raised, and until when.
 func TestNoneFree(t *testing.T) {
 	held, _ := heldBlock()
-	over := held.Raise(at(10 * time.Second))
+	over := raise(held, at(10*time.Second))
 	over.End = at(-time.Minute) // raised, long ago
-	full := NoneFree([]Block{held, over, held}, testStart)
+	full := noneFree([]lease.Grant{held, over, held}, testStart)
 	if !errors.Is(full, lease.ErrNoFreeNode) || errors.Is(full, lease.ErrRaised) ||
 		!strings.Contains(full.Error(), "all 3 are granted") {
 		t.Errorf("full: %v", full)
 	}
-	raised := NoneFree(
-		[]Block{held, held.Raise(at(2 * time.Hour)), over.Raise(at(30 * time.Minute))}, testStart)
+	raised := noneFree(
+		[]lease.Grant{held, raise(held, at(2*time.Hour)), raise(over, at(30*time.Minute))}, testStart)
 	if !errors.Is(raised, lease.ErrNoFreeNode) || !errors.Is(raised, lease.ErrRaised) ||
 		!strings.Contains(raised.Error(), "grants nothing before "+text(at(30*time.Minute))) {
 		t.Errorf("raised: %v", raised)
@@ -241,7 +242,7 @@ func TestCheckRaise(t *testing.T) {
 		epoch.Add(-1): randflake.ErrBeforeEpoch, epoch: nil, end.Add(-time.Second + 1): nil,
 		end: nil, end.Add(1): randflake.ErrEndOfLife,
 	} {
-		if err := CheckRaise(until); !errors.Is(err, want) {
+		if err := checkRaise(until); !errors.Is(err, want) {
 			t.Errorf("to %v: %v, want %v", until, err, want)
 		}
 	}
@@ -274,9 +275,9 @@ func TestRaiseTo(t *testing.T) {
 	for _, tt := range []struct{ raised, until, want time.Duration }{
 		{0, time.Hour, time.Hour},
 		{0, time.Hour + 1, time.Hour + time.Second},
-		{lease.MaxClockAhead + 1, time.Hour, lease.MaxClockAhead + 1}, // it lasts
+		{protocol.MaxClockAhead + 1, time.Hour, protocol.MaxClockAhead + 1}, // it lasts
 		// a client that is ahead may have a later grant
-		{lease.MaxClockAhead, time.Hour, time.Hour},
+		{protocol.MaxClockAhead, time.Hour, time.Hour},
 		{2 * time.Hour, time.Hour, 2 * time.Hour},
 		{-time.Hour, time.Hour, time.Hour},
 	} {
@@ -286,7 +287,7 @@ func TestRaiseTo(t *testing.T) {
 				got.Sub(testStart), tt.want)
 		}
 	}
-	if got := AfterLeases(testStart.Add(1), lease.MaxTTL); got != at(lease.MaxTTL+Margin+
+	if got := AfterLeases(testStart.Add(1), lease.MaxTTL); got != at(lease.MaxTTL+margin+
 		time.Second) {
 		t.Errorf("every lease is over at %s", got)
 	}

@@ -180,7 +180,7 @@ func (s *store) Describe(ctx context.Context) (_ lease.Description, err error) {
 	return c.Description, err
 }
 
-// Create implements [lease.Admin]. It writes the object that describes the store, then every page,
+// Create implements [Store]. It writes the object that describes the store, then every page,
 // and then the first one again, as complete: before that nobody uses the store.
 func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 	defer s.failed(ctx, &err, "create")
@@ -308,10 +308,10 @@ func (e *edit) writeConfig(ctx context.Context, c *config) (done bool, err error
 	return e.set(ctx, data)
 }
 
-// AddSecret implements [lease.Admin].
+// AddSecret implements [Store].
 func (s *store) AddSecret(ctx context.Context, fingerprint string) (err error) {
 	defer s.failed(ctx, &err, "add a secret")
-	if err := CheckFingerprint(fingerprint); err != nil {
+	if err := checkFingerprint(fingerprint); err != nil {
 		return err
 	}
 	for e := s.edit(configName); ; {

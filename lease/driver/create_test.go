@@ -14,6 +14,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 )
 
 // other describes another store.
@@ -48,7 +49,7 @@ func TestInterruptedCreate(t *testing.T) {
 			begun, complete := config.Version != "",
 				strings.Contains(config.Version, `"Complete":true`)
 			for call, err := range everyCall(t, client(server, 2),
-				lease.Grant{Nonce: lease.NewNonce()}) {
+				lease.Grant{Nonce: driver.NewNonce()}) {
 				if !complete {
 					wantErr(t, call, err, lease.ErrNoStore)
 				}
@@ -142,7 +143,7 @@ func TestRaiseMeetsRaise(t *testing.T) {
 		}
 		_, err = good.Acquire(t.Context(), request(now))
 		wantErr(t, "acquire", err, lease.ErrNoFreeNode)
-		_, err = good.Renew(t.Context(), g, renewal(lease.NewNonce(), until))
+		_, err = good.Renew(t.Context(), g, renewal(driver.NewNonce(), until))
 		wantErr(t, "renew", err, lease.ErrLost)
 	}
 }
@@ -217,8 +218,8 @@ func TestReplacedBeforeUse(t *testing.T) {
 // is as far ahead as the server's clock allows, which sends whole seconds.
 func TestRaiseIsOver(t *testing.T) {
 	for left, over := range map[time.Duration]bool{
-		30 * time.Second: true, lease.MaxClockAhead + 100*time.Millisecond: true,
-		lease.MaxClockAhead + 2*time.Second: false,
+		30 * time.Second: true, protocol.MaxClockAhead + 100*time.Millisecond: true,
+		protocol.MaxClockAhead + 2*time.Second: false,
 	} {
 		now := t0
 		s := open(&counted{Memory: driver.Memory{Clock: func() time.Time { return now }}}, 2,

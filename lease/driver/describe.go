@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Margin is added to the longest TTL where leases may have been lost or belong to another store: a
+// margin is added to the longest TTL where leases may have been lost or belong to another store: a
 // client may be ahead of its store, and a store restored elsewhere behind the previous one.
-const Margin = lease.MaxClockAhead + 2*time.Minute
+const margin = protocol.MaxClockAhead + 2*time.Minute
 
 // NewDescription fills in what d lacks: a new ID, every node, blocks of
 // [DefaultBlockSize] and [lease.DefaultTTL]. It truncates Created to a whole second, and rounds
 // Raised up. The error wraps [lease.ErrInvalidRequest].
 func NewDescription(d lease.Description) (lease.Description, error) {
-	d.ID = cmp.Or(d.ID, lease.NewNonce())
+	d.ID = cmp.Or(d.ID, NewNonce())
 	d.BlockSize = cmp.Or(d.BlockSize, DefaultBlockSize)
 	if d.First == 0 {
 		d.Nodes = cmp.Or(d.Nodes, AllNodes.Nodes)
@@ -34,20 +35,20 @@ func NewDescription(d lease.Description) (lease.Description, error) {
 // CheckDescription returns an error if no store can be created with d. It wraps
 // [lease.ErrInvalidRequest].
 func CheckDescription(d lease.Description) error {
-	if err := checkHex("ID", d.ID, nonceLen); err != nil {
+	if err := checkHex("ID", d.ID, protocol.NonceLen); err != nil {
 		return err
 	}
 	for _, s := range d.Secrets {
-		if err := CheckFingerprint(s); err != nil {
+		if err := checkFingerprint(s); err != nil {
 			return err
 		}
 	}
-	if d.LongestTTL < lease.MinTTL || d.LongestTTL > lease.MaxTTL || d.LongestTTL%time.Second != 0 {
+	if d.LongestTTL < protocol.MinTTL || d.LongestTTL > lease.MaxTTL || d.LongestTTL%time.Second != 0 {
 		return fmt.Errorf("%w: longest TTL %s, want whole seconds from %s to %s",
-			lease.ErrInvalidRequest, d.LongestTTL, lease.MinTTL, lease.MaxTTL)
+			lease.ErrInvalidRequest, d.LongestTTL, protocol.MinTTL, lease.MaxTTL)
 	}
 	if !d.Raised.IsZero() {
-		if err := CheckRaise(d.Raised); err != nil {
+		if err := checkRaise(d.Raised); err != nil {
 			return fmt.Errorf("%w: %w", lease.ErrInvalidRequest, err)
 		}
 		if d.Raised.Nanosecond() > 0 {
@@ -58,9 +59,9 @@ func CheckDescription(d lease.Description) error {
 	return RangeOf(d).Check()
 }
 
-// CheckFingerprint returns an error unless s has the form of a [lease.Fingerprint]. It wraps
+// checkFingerprint returns an error unless s has the form of a [Fingerprint]. It wraps
 // [lease.ErrInvalidRequest].
-func CheckFingerprint(s string) error {
+func checkFingerprint(s string) error {
 	return checkHex("fingerprint", s, 16)
 }
 
@@ -72,8 +73,8 @@ func checkHex(what, text string, digits int) error {
 	return nil
 }
 
-// Shorten returns r with a TTL of at most the store's longest.
-func Shorten(r lease.Request, d lease.Description) lease.Request {
+// shorten returns r with a TTL of at most the store's longest.
+func shorten(r lease.Request, d lease.Description) lease.Request {
 	r.TTL = min(r.TTL, d.LongestTTL)
 	return r
 }
@@ -82,7 +83,7 @@ func Shorten(r lease.Request, d lease.Description) lease.Request {
 // time of an earlier raise if nothing can have been granted after that, not even to a client whose
 // clock is ahead. The present time, now, is the store's, or the caller's.
 func RaiseTo(d lease.Description, until, now time.Time) time.Time {
-	if d.Raised.After(now.Add(lease.MaxClockAhead)) {
+	if d.Raised.After(now.Add(protocol.MaxClockAhead)) {
 		return d.Raised
 	}
 	return roundUp(until)
@@ -91,7 +92,7 @@ func RaiseTo(d lease.Description, until, now time.Time) time.Time {
 // AfterLeases returns the time at which every lease of at most this TTL that was granted before now
 // is over.
 func AfterLeases(now time.Time, ttl time.Duration) time.Time {
-	end := roundUp(now.Add(ttl + Margin))
+	end := roundUp(now.Add(ttl + margin))
 	if last := time.Unix(randflake.EndOfLife, 0).UTC(); end.After(last) {
 		return last
 	}

@@ -16,7 +16,7 @@
 //	           …
 //	           {"CRC32C":"…"}
 //
-// [lease.Admin.Create] writes all of them: first config, then every page, and then config again,
+// [Store.Create] writes all of them: first config, then every page, and then config again,
 // with "Complete":true. Nobody uses the store before, and afterwards no object is created any more:
 // a page that is missing, or that has the ID of another store, is [lease.ErrReplaced]. Every change
 // is one conditional write of one page. If the page has changed meanwhile, it is read again. A

@@ -5,6 +5,17 @@ import (
 	"encoding/json"
 )
 
+// The rules, for external tests, which can import package leasetest.
+var (
+	AcquireBlock = acquire
+	RenewBlock   = renew
+	ReleaseBlock = release
+	RaiseBlock   = raise
+	Shorten      = shorten
+	CheckRequest = checkRequest
+	CheckRaise   = checkRaise
+)
+
 // Order returns the order in which an Acquire with a nonce tries the driver.
 func Order(s Store, nonce string) []int { return s.(*store).used.config().order(nonce) }
 

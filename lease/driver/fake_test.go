@@ -137,7 +137,7 @@ func client(s driver.Objects, perPage uint32) driver.Store {
 }
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: time.Minute, Owner: "pod-1"}
+	return lease.Request{Nonce: driver.NewNonce(), Now: now, TTL: time.Minute, Owner: "pod-1"}
 }
 
 // renewal returns the request that moves a grant's end to end.
@@ -157,7 +157,7 @@ func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
 // mustRenew moves the end of a grant an hour from t0.
 func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 	t.Helper()
-	g, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
+	g, err := s.Renew(t.Context(), g, renewal(driver.NewNonce(), t0.Add(time.Hour)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 // sameHome returns a fresh nonce that tries the same page first.
 func sameHome(s driver.Store, nonce string) string {
 	for {
-		if other := lease.NewNonce(); driver.Order(s, other)[0] == driver.Order(s, nonce)[0] {
+		if other := driver.NewNonce(); driver.Order(s, other)[0] == driver.Order(s, nonce)[0] {
 			return other
 		}
 	}
@@ -176,13 +176,13 @@ func sameHome(s driver.Store, nonce string) string {
 // everyCall makes a call of each kind and returns their errors.
 func everyCall(t *testing.T, s driver.Store, g lease.Grant) map[string]error {
 	_, acquire := s.Acquire(t.Context(), request(t0))
-	_, renew := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
+	_, renew := s.Renew(t.Context(), g, renewal(driver.NewNonce(), t0.Add(time.Hour)))
 	_, get := s.Get(t.Context(), g.Node)
 	_, list := s.List(t.Context())
 	_, raise := s.Raise(t.Context(), t0.Add(time.Hour))
 	return map[string]error{
 		"acquire": acquire, "renew": renew, "get": get, "list": list,
-		"release": s.Release(t.Context(), g, lease.NewNonce(), t0), "raise": raise,
+		"release": s.Release(t.Context(), g, driver.NewNonce(), t0), "raise": raise,
 	}
 }
 

@@ -163,7 +163,7 @@ type state struct {
 func judgeGrants(answers []answered, stored []lease.Grant) error {
 	known, last := map[state]lease.Grant{}, map[uint32]lease.Grant{}
 	for i := range driver.RangeOf(four).Blocks() {
-		b := lease.Grant(driver.RangeOf(four).Block(i))
+		b := driver.RangeOf(four).Block(i)
 		known[state{b.Node, 0}], last[b.Node] = b, b
 	}
 	learn := func(g lease.Grant) error {
@@ -183,11 +183,11 @@ func judgeGrants(answers []answered, stored []lease.Grant) error {
 	slices.SortFunc(answers, func(a, b answered) int { return a.ended.Compare(b.ended) })
 	for i, a := range answers {
 		if a.err == nil && a.op == "release" {
-			b, err := driver.Block(a.grant).Release(a.grant, a.request.Nonce, a.until)
+			b, err := driver.ReleaseBlock(a.grant, a.grant, a.request.Nonce, a.until)
 			if err != nil {
 				return fmt.Errorf("%+v succeeded, want %w", a, err)
 			}
-			answers[i].got = lease.Grant(b)
+			answers[i].got = b
 		}
 		if a.err == nil {
 			if err := learn(answers[i].got); err != nil {
@@ -224,19 +224,19 @@ func judgeAnswer(a answered, known map[state]lease.Grant, last map[uint32]lease.
 
 // judgeGrant returns what is wrong with a grant that followed another one of its block.
 func judgeGrant(a answered, before lease.Grant) error {
-	b, err := driver.Block(before), error(nil)
+	b, err := before, error(nil)
 	switch r := driver.Shorten(a.request, four); a.op {
 	case "acquire":
-		b, err = b.Acquire(r)
+		b, err = driver.AcquireBlock(b, r)
 	case "renew":
-		b, err = b.Renew(a.grant, r)
+		b, err = driver.RenewBlock(b, a.grant, r)
 	case "release":
-		b, err = b.Release(a.grant, r.Nonce, a.until)
+		b, err = driver.ReleaseBlock(b, a.grant, r.Nonce, a.until)
 	}
 	if err != nil {
 		return fmt.Errorf("from %+v, against the rule: %w", before, err)
 	}
-	if lease.Grant(b) != a.got {
+	if b != a.got {
 		return fmt.Errorf("from %+v the rule leads to %+v", before, b)
 	}
 	return nil

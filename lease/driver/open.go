@@ -29,12 +29,40 @@ var packages = map[string]string{
 	"s3":         "s3store",
 }
 
-// Store is a store that [Open] opened.
+// Store is a store as operators and processes use it. Each call of an operator can be repeated
+// without harm.
 type Store interface {
 	lease.Store
-	lease.Admin
-	// Close releases the store's resources, at once when ctx ends. Close the Keeper
-	// first.
+
+	// Create creates the store that d describes: all that it needs, so that no later call creates
+	// anything. If a store with d's ID exists, it completes it. Before it writes, it checks
+	// whether the server does what a store needs.
+	//
+	// Errors: [lease.ErrExists] for a store with another ID, [lease.ErrInvalidRequest].
+	Create(ctx context.Context, d lease.Description) error
+	// AddSecret registers another secret, by its [Fingerprint], so that leases are used with it.
+	AddSecret(ctx context.Context, fingerprint string) error
+	// List returns all blocks that have been written, in node order.
+	List(ctx context.Context) ([]lease.Grant, error)
+	// Raise moves the end of every block to at least until, even of those never granted, and
+	// clears every nonce: nothing before until is granted any more, and no earlier grant can be
+	// extended. It is for a store that was restored from a backup and may have forgotten grants.
+	//
+	// The store records until, and a call before that time raises to the recorded time again: a
+	// raise that is repeated, or made by two operators at once, is one raise. It returns the time
+	// to which the store was raised. If it fails halfway, call it again.
+	//
+	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
+	Raise(ctx context.Context, until time.Time) (time.Time, error)
+	// MovedHere raises a store that was created elsewhere, as Raise does, and records that it is
+	// here now: until then every call returns [lease.ErrMoved]. The original must be gone for good.
+	MovedHere(ctx context.Context, until time.Time) (time.Time, error)
+
+	// Time returns the time on the store's clock, with which it compares the clocks of its
+	// clients, or the zero Time if it has none. It writes nothing.
+	Time(ctx context.Context) (time.Time, error)
+
+	// Close releases the store's resources, at once when ctx ends. Close the Keeper first.
 	Close(ctx context.Context) error
 }
 

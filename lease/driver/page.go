@@ -25,7 +25,7 @@ var ErrEdited = errors.New("the object was edited or damaged")
 // page is a stored page, and the time at which the server sent it.
 type page struct {
 	pageHeader
-	Blocks []Block // those that were written, in order
+	Blocks []lease.Grant // those that were written, in order
 
 	now   time.Time // the server's, or zero
 	nodes NodeRange
@@ -63,7 +63,7 @@ func parse(c *config, number int, o Object) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Blocks = make([]Block, len(lines))
+	p.Blocks = make([]lease.Grant, len(lines))
 	for i, line := range lines {
 		if err := json.Unmarshal(line, &p.Blocks[i]); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrEdited, name, err)
@@ -97,20 +97,20 @@ func (p *page) check(c *config, number int) error {
 }
 
 // get returns a block of the page.
-func (p *page) get(node uint32) Block {
+func (p *page) get(node uint32) lease.Grant {
 	if i, found := p.find(node); found {
 		return p.Blocks[i]
 	}
-	return Block{Lease: randflake.Lease{Node: node, Nodes: p.nodes.BlockSize}}
+	return lease.Grant{Lease: randflake.Lease{Node: node, Nodes: p.nodes.BlockSize}}
 }
 
 // has reports whether a block of the page has this nonce.
 func (p *page) has(nonce string) bool {
-	return slices.ContainsFunc(p.Blocks, func(b Block) bool { return b.Nonce == nonce })
+	return slices.ContainsFunc(p.Blocks, func(b lease.Grant) bool { return b.Nonce == nonce })
 }
 
 // put replaces a block of the page.
-func (p *page) put(b Block) {
+func (p *page) put(b lease.Grant) {
 	i, found := p.find(b.Node)
 	if !found {
 		p.Blocks = slices.Insert(p.Blocks, i, b)
@@ -119,7 +119,7 @@ func (p *page) put(b Block) {
 }
 
 func (p *page) find(node uint32) (i int, found bool) {
-	return slices.BinarySearchFunc(p.Blocks, node, func(b Block, node uint32) int {
+	return slices.BinarySearchFunc(p.Blocks, node, func(b lease.Grant, node uint32) int {
 		return cmp.Compare(b.Node, node)
 	})
 }
@@ -145,7 +145,7 @@ func sumOf(lines []byte) sum {
 
 // seal returns an object's data: a line of JSON for the header, one for each
 // block, and one for the checksum.
-func seal(header any, blocks ...Block) ([]byte, error) {
+func seal(header any, blocks ...lease.Grant) ([]byte, error) {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	encoder.SetEscapeHTML(false)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 )
 
 // The bytes are read by other versions of the library.
@@ -152,7 +153,7 @@ func TestRequests(t *testing.T) {
 	var g lease.Grant
 	acquire := func() (err error) { g, err = s.Acquire(t.Context(), r); return err }
 	renew := func() error { g = mustRenew(t, s, g); return nil }
-	release := func() error { return s.Release(t.Context(), g, lease.NewNonce(), t0) }
+	release := func() error { return s.Release(t.Context(), g, driver.NewNonce(), t0) }
 	list := func(s driver.Store) func() error {
 		return func() error { _, err := s.List(t.Context()); return err }
 	}
@@ -242,7 +243,7 @@ func TestRepeatedWrite(t *testing.T) {
 	}), 1, few(1))
 	var g lease.Grant
 	wantWrites(t, "acquire", server, 2, func() { g = mustAcquire(t, twice, request(t0)) })
-	next := lease.NewNonce()
+	next := driver.NewNonce()
 	_, err := twice.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
 	wantUnknown(t, "renew", err)
 	got, err := good.Get(t.Context(), g.Node)
@@ -250,14 +251,14 @@ func TestRepeatedWrite(t *testing.T) {
 		t.Errorf("get: %+v, %v", got, err)
 	}
 	then = func() { mustAcquire(t, good, request(t0)) }
-	wantUnknown(t, "release", twice.Release(t.Context(), got, lease.NewNonce(), t0))
+	wantUnknown(t, "release", twice.Release(t.Context(), got, driver.NewNonce(), t0))
 	// What an Acquire wrote is released and granted again: it used a block, and another holder has
 	// it.
 	later := t0.Add(time.Hour)
 	then = func() {
 		g, err := good.Get(t.Context(), g.Node)
 		if err = errors.Join(err,
-			good.Release(t.Context(), g, lease.NewNonce(), later)); err != nil {
+			good.Release(t.Context(), g, driver.NewNonce(), later)); err != nil {
 			t.Error(err)
 		}
 		mustAcquire(t, good, request(later))
@@ -290,7 +291,7 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 		}
 		return do()
 	}), 64, few(64))
-	_, err := bad.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
+	_, err := bad.Renew(t.Context(), g, renewal(driver.NewNonce(), t0.Add(time.Hour)))
 	wantUnknown(t, "renew", err)
 }
 
@@ -303,12 +304,12 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 			return err
 		},
 		"renew": func(s driver.Store, g lease.Grant) error {
-			_, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0))
+			_, err := s.Renew(t.Context(), g, renewal(driver.NewNonce(), t0))
 			return err
 		},
 		"release": func(s driver.Store,
 			g lease.Grant) error {
-			return s.Release(t.Context(), g, lease.NewNonce(), t0)
+			return s.Release(t.Context(), g, driver.NewNonce(), t0)
 		},
 		"raise": func(s driver.Store, _ lease.Grant) error {
 			_,
@@ -339,14 +340,14 @@ func TestClock(t *testing.T) {
 			900 * time.Millisecond)
 	}}}
 	s := open(server, 64, few(64))
-	g := mustAcquire(t, s, request(t0.Add(lease.MaxClockAhead+900*time.Millisecond)))
-	_, err := s.Acquire(t.Context(), request(t0.Add(lease.MaxClockAhead+1001*time.Millisecond)))
+	g := mustAcquire(t, s, request(t0.Add(protocol.MaxClockAhead+900*time.Millisecond)))
+	_, err := s.Acquire(t.Context(), request(t0.Add(protocol.MaxClockAhead+1001*time.Millisecond)))
 	wantErr(t, "acquire", err, lease.ErrClockAhead)
-	latest := t0.Add(lease.MaxTTL + lease.MaxClockAhead + time.Second)
-	if g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), latest)); err != nil {
+	latest := t0.Add(lease.MaxTTL + protocol.MaxClockAhead + time.Second)
+	if g, err = s.Renew(t.Context(), g, renewal(driver.NewNonce(), latest)); err != nil {
 		t.Error(err)
 	}
-	_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), latest.Add(time.Millisecond)))
+	_, err = s.Renew(t.Context(), g, renewal(driver.NewNonce(), latest.Add(time.Millisecond)))
 	wantErr(t, "renew", err, lease.ErrClockAhead)
 
 	server.Clock = nil

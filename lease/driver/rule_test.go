@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -43,7 +44,7 @@ func (c call) on(ctx context.Context, s driver.Store) (g lease.Grant, err error)
 // blocks is what a store has by the rule of granting.
 type blocks struct {
 	about lease.Description
-	all   []driver.Block
+	all   []lease.Grant
 }
 
 func unwritten(d lease.Description) blocks {
@@ -58,7 +59,7 @@ func unwritten(d lease.Description) blocks {
 func (b blocks) written() (all []lease.Grant) {
 	for _, one := range b.all {
 		if one.Version > 0 {
-			all = append(all, lease.Grant(one))
+			all = append(all, one)
 		}
 	}
 	return all
@@ -79,7 +80,7 @@ func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant,
 	case "raise":
 		if err = driver.CheckRaise(c.until); err == nil {
 			for i := range b.all {
-				b.all[i] = b.all[i].Raise(c.until)
+				b.all[i] = driver.RaiseBlock(b.all[i], c.until)
 			}
 		}
 		return want, err
@@ -89,9 +90,9 @@ func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant,
 	}
 	r := driver.Shorten(c.request, b.about)
 	if c.op == "acquire" {
-		free := func(one driver.Block) bool { return one.Free(r.Now) }
+		free := func(one lease.Grant) bool { return one.Free(r.Now) }
 		i := slices.IndexFunc(b.all,
-			func(one driver.Block) bool { return one.Node == got.Node && got.Nodes > 0 })
+			func(one lease.Grant) bool { return one.Node == got.Node && got.Nodes > 0 })
 		if i < 0 {
 			i = slices.IndexFunc(b.all, free)
 		}
@@ -99,13 +100,13 @@ func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant,
 			return want, lease.ErrNoFreeNode
 		}
 		if b.all[i].Nonce == r.Nonce { // whose answer was lost
-			return lease.Grant(b.all[i]), nil
+			return b.all[i], nil
 		}
-		granted, err := b.all[i].Acquire(r)
+		granted, err := driver.AcquireBlock(b.all[i], r)
 		if err == nil {
 			b.all[i] = granted
 		}
-		return lease.Grant(granted), err
+		return granted, err
 	}
 	i, err := driver.RangeOf(b.about).Index(c.grant.Node)
 	if err != nil {
@@ -114,9 +115,9 @@ func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant,
 	one := b.all[i]
 	switch c.op {
 	case "renew":
-		one, err = one.Renew(c.grant, r)
+		one, err = driver.RenewBlock(one, c.grant, r)
 	case "release":
-		one, err = one.Release(c.grant, c.request.Nonce, c.until)
+		one, err = driver.ReleaseBlock(one, c.grant, c.request.Nonce, c.until)
 	}
 	if err != nil {
 		return want, err
@@ -124,7 +125,7 @@ func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant,
 	if b.all[i] = one; c.op == "release" {
 		return want, nil
 	}
-	return lease.Grant(one), nil
+	return one, nil
 }
 
 // kinds are the errors of calls that have written nothing.
@@ -202,7 +203,7 @@ func pick[T any](l *loader, of ...T) T { return of[l.IntN(len(of))] }
 
 // next returns a call of a client that is alone. Usually its time is about the soonest end of a
 // block, at which it matters whether the block is free.
-func (l *loader) next(i int, began time.Time, have []driver.Block) call {
+func (l *loader) next(i int, began time.Time, have []lease.Grant) call {
 	now := began.Add(5 * time.Hour)
 	for _, b := range have {
 		if b.End.Before(now) {
@@ -227,8 +228,8 @@ func (l *loader) next(i int, began time.Time, have []driver.Block) call {
 // call returns a call that is no raise.
 func (l *loader) call(now time.Time) call {
 	c := call{grant: l.mine, until: now, request: lease.Request{
-		Nonce: lease.NewNonce(), Now: now,
-		TTL: lease.MinTTL + time.Duration(l.IntN(40))*time.Second/2,
+		Nonce: driver.NewNonce(), Now: now,
+		TTL: protocol.MinTTL + time.Duration(l.IntN(40))*time.Second/2,
 	}}
 	switch nodes := driver.RangeOf(l.about); l.IntN(10) {
 	case 0, 1:
@@ -285,7 +286,7 @@ func (l *loader) spoil(c *call) {
 	case 3:
 		r.Owner = pick(l, strings.Repeat("x", 129), "\xff", "a\nb")
 	case 4:
-		r.TTL = pick(l, -time.Minute, lease.MinTTL-1, lease.MaxTTL+1)
+		r.TTL = pick(l, -time.Minute, protocol.MinTTL-1, lease.MaxTTL+1)
 	case 5:
 		r.TTL = lease.MaxTTL
 	case 6, 16, 17:
@@ -299,12 +300,12 @@ func (l *loader) spoil(c *call) {
 			// These are valid, at least if the store has no clock.
 			time.Unix(randflake.Epoch, 0), time.Unix(randflake.EndOfLife-1, 0),
 			now.Add(23*time.Hour),
-			now.Add(lease.MaxClockAhead-20*time.Second),
-			now.Add(lease.MaxClockAhead+20*time.Second))
+			now.Add(protocol.MaxClockAhead-20*time.Second),
+			now.Add(protocol.MaxClockAhead+20*time.Second))
 	case 7:
 		r.Now = r.Now.In(time.FixedZone("", 5*3600))
 	case 8:
-		g.Nonce = pick(l, "", lease.NewNonce())
+		g.Nonce = pick(l, "", driver.NewNonce())
 	case 9:
 		g.Version--
 	case 10:
@@ -417,7 +418,7 @@ func TestContextsThatAreOver(t *testing.T) {
 	defer cancel()
 	for _, ctx := range []context.Context{done, late} {
 		for _, op := range []string{"acquire", "renew", "release", "raise", "get"} {
-			c := call{op: op, grant: g, request: renewal(lease.NewNonce(), t0.Add(time.Hour)),
+			c := call{op: op, grant: g, request: renewal(driver.NewNonce(), t0.Add(time.Hour)),
 				until: t0.Add(time.Second)}
 			_, err := c.on(ctx, s)
 			wantErr(t, op, err, ctx.Err())

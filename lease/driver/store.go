@@ -73,11 +73,11 @@ func (s *store) Close(ctx context.Context) error {
 func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant,
 	err error) {
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
-	return s.change(ctx, g.Node, r.Nonce, func(c *config, p *page, b Block) (Block, error) {
-		if err := CheckRequest(r, latest(p.now)); err != nil {
+	return s.change(ctx, g.Node, r.Nonce, func(c *config, p *page, b lease.Grant) (lease.Grant, error) {
+		if err := checkRequest(r, latest(p.now)); err != nil {
 			return b, err
 		}
-		return b.Renew(g, Shorten(r, c.Description))
+		return renew(b, g, shorten(r, c.Description))
 	})
 }
 
@@ -85,8 +85,8 @@ func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ le
 func (s *store) Release(ctx context.Context, g lease.Grant, nonce string,
 	unused time.Time) (err error) {
 	defer s.failed(ctx, &err, "release node %d", g.Node)
-	_, err = s.change(ctx, g.Node, nonce, func(_ *config, _ *page, b Block) (Block, error) {
-		return b.Release(g, nonce, unused)
+	_, err = s.change(ctx, g.Node, nonce, func(_ *config, _ *page, b lease.Grant) (lease.Grant, error) {
+		return release(b, g, nonce, unused)
 	})
 	return err
 }
@@ -102,12 +102,12 @@ func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	return lease.Grant(p.get(node)), nil
+	return p.get(node), nil
 }
 
 // change applies a rule to the block that starts at node.
 func (s *store) change(ctx context.Context, node uint32, nonce string,
-	rule func(*config, *page, Block) (Block, error)) (lease.Grant, error) {
+	rule func(*config, *page, lease.Grant) (lease.Grant, error)) (lease.Grant, error) {
 	c, err := s.setupFor(ctx, node)
 	if err != nil {
 		return lease.Grant{}, err
@@ -123,7 +123,7 @@ func (s *store) change(ctx context.Context, node uint32, nonce string,
 		}
 		p.put(b)
 		if done, err := e.write(ctx, p); done || err != nil {
-			return lease.Grant(b), err
+			return b, err
 		}
 	}
 }

@@ -68,7 +68,7 @@ func Open(path string) (driver.Embedded, error) {
 // another ID never gets its secret, even if all other files were deleted.
 func secretOf(id string) string { return id + ".secret" }
 
-// Create implements [lease.Admin]. It creates the directory, with a new secret of its own, but not
+// Create implements [driver.Store]. It creates the directory, with a new secret of its own, but not
 // the directory above it.
 func (s *store) Create(ctx context.Context, d lease.Description) error {
 	if err := driver.CheckDescription(d); err != nil {
@@ -98,7 +98,7 @@ func (s *store) Create(ctx context.Context, d lease.Description) error {
 	if err != nil {
 		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
 	}
-	d.Secrets = []string{lease.Fingerprint(codec, d.ID)}
+	d.Secrets = []string{driver.Fingerprint(codec, d.ID)}
 	err = s.Store.Create(ctx, d)
 	if errors.Is(err, lease.ErrExists) {
 		_, unused := locked(ctx, s.objects, s.objects.open,
@@ -161,7 +161,7 @@ func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w: the file %s is gone", driver.ErrEdited, secretOf(about.ID))
-	case err == nil && !slices.Contains(about.Secrets, lease.Fingerprint(codec, about.ID)):
+	case err == nil && !slices.Contains(about.Secrets, driver.Fingerprint(codec, about.ID)):
 		err = fmt.Errorf("%w: %s has another secret", driver.ErrEdited, secretOf(about.ID))
 	}
 	if err != nil {

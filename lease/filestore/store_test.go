@@ -62,7 +62,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	if other := acquire(t, s, calls.Request(start)); other.Node == g.Node {
 		t.Errorf("granted again: %+v", other)
 	}
-	if err := s.Release(t.Context(), g, lease.NewNonce(),
+	if err := s.Release(t.Context(), g, driver.NewNonce(),
 		start.Add(1500*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
@@ -80,11 +80,11 @@ func fingerprint(t *testing.T, s driver.Embedded) string {
 		t.Fatal(err)
 	}
 	d, err := s.Describe(t.Context())
-	if want := []string{lease.Fingerprint(codec, d.ID)}; err != nil ||
+	if want := []string{driver.Fingerprint(codec, d.ID)}; err != nil ||
 		!slices.Equal(d.Secrets, want) {
 		t.Errorf("the store has the secrets %q, %v; want %q", d.Secrets, err, want)
 	}
-	return lease.Fingerprint(codec, "")
+	return driver.Fingerprint(codec, "")
 }
 
 // again runs this test in another process, and returns its output.
@@ -111,7 +111,7 @@ func TestFirstUseByProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Println("secret", lease.Fingerprint(codec, ""), fingerprint(t, s.(driver.Embedded)))
+		fmt.Println("secret", driver.Fingerprint(codec, ""), fingerprint(t, s.(driver.Embedded)))
 		return
 	}
 	path := newPath(t)
@@ -192,7 +192,7 @@ func TestInterruptedCreate(t *testing.T) {
 			t.Errorf("after %d writes: %+v, %v; want the store %s", writes, d, err, begun.ID)
 		}
 		fingerprint(t, next)
-		d.ID = lease.NewNonce()
+		d.ID = driver.NewNonce()
 		if err := next.Create(t.Context(), d); !errors.Is(err, lease.ErrExists) {
 			t.Errorf("another store: %v", err)
 		}
@@ -276,7 +276,7 @@ func TestRestoredMachine(t *testing.T) {
 		_, err1 := s.Acquire(t.Context(), calls.Request(start))
 		_, err2 := s.Renew(t.Context(), g, calls.Renewal(g))
 		for _, err := range []error{err1, err2,
-			s.Release(t.Context(), g, lease.NewNonce(), start)} {
+			s.Release(t.Context(), g, driver.NewNonce(), start)} {
 			if !errors.Is(err, ErrCopied) {
 				t.Errorf("%s: got %v, want ErrCopied", what, err)
 			}

@@ -48,7 +48,7 @@ func TestAnswersAreSynced(t *testing.T) {
 			g, err = s.Renew(t.Context(), g, calls.Renewal(g))
 			return err
 		}},
-		{"release", func() error { return s.Release(t.Context(), g, lease.NewNonce(), start) }},
+		{"release", func() error { return s.Release(t.Context(), g, driver.NewNonce(), start) }},
 		{"raise", func() error {
 			_,
 				err := s.Raise(t.Context(), start.Add(time.Hour))

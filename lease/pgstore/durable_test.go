@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Where the database commits without waiting for the disk, the store waits.
@@ -61,7 +61,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				return err
 			})
 			logged("release", c.want,
-				func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
+				func() error { return s.Release(ctx, g, driver.NewNonce(), now) })
 			logged("acquire", c.want, func() error {
 				_, err := s.Acquire(ctx, calls.Request(now))
 				return err
@@ -149,7 +149,7 @@ func TestFailedWrites(t *testing.T) {
 				_, err := s.Renew(ctx, g, calls.Renewal(g))
 				return err
 			},
-			"release": func() error { return s.Release(ctx, g, lease.NewNonce(), now) },
+			"release": func() error { return s.Release(ctx, g, driver.NewNonce(), now) },
 			"raise":   func() error { _, err := s.Raise(ctx, now.Add(time.Hour)); return err },
 		} {
 			began := time.Now()

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -55,7 +54,7 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 // table, too: nothing but the creation of a store does.
 func (o *objects) Write(ctx context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
-	next := lease.NewNonce()
+	next := driver.NewNonce()
 	sql, args := replaceSQL, []any{name, version, data, next}
 	if version == "" {
 		sql, args = insertSQL, []any{name, data, next}

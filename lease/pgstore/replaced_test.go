@@ -143,7 +143,7 @@ func TestReplacedWhileInUse(t *testing.T) {
 			_, acquire := s.Acquire(ctx, calls.Request(time.Now()))
 			_, renew := s.Renew(ctx, g, calls.Renewal(g))
 			_, get := s.Get(ctx, g.Node)
-			release := s.Release(ctx, g, lease.NewNonce(), time.Now())
+			release := s.Release(ctx, g, driver.NewNonce(), time.Now())
 			for call, err := range map[string]error{"acquire": acquire, "renew": renew, "get": get,
 				"release": release} {
 				wantError(t, call, err, lease.ErrReplaced)

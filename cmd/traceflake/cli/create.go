@@ -153,7 +153,7 @@ func describe(d lease.Description, secret *secretFile) (lease.Description, error
 	d.Created = now()
 	if secret != nil {
 		d.ID = secret.id
-		d.Secrets = []string{lease.Fingerprint(secret.codec, d.ID)}
+		d.Secrets = []string{driver.Fingerprint(secret.codec, d.ID)}
 	}
 	return driver.NewDescription(d)
 }

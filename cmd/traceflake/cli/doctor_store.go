@@ -78,7 +78,7 @@ func (d storeCheck) store(codec *randflake.Codec) {
 	}
 	switch {
 	case codec == nil:
-	case slices.Contains(about.Secrets, lease.Fingerprint(codec, about.ID)):
+	case slices.Contains(about.Secrets, driver.Fingerprint(codec, about.ID)):
 		d.ok("its secret", "the one in use is registered")
 	default:
 		d.wrong("its secret", "use the secret file of this store, or register a new secret: "+

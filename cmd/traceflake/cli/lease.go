@@ -69,7 +69,7 @@ With -o json each block is an object on a line of its own:
 // taken returns the blocks that no process can get now.
 func taken(blocks []lease.Grant) []lease.Grant {
 	return slices.DeleteFunc(slices.Clone(blocks),
-		func(b lease.Grant) bool { return driver.Block(b).Free(time.Now()) })
+		func(b lease.Grant) bool { return b.Free(time.Now()) })
 }
 
 func leaseShowCommand(f *flags) *cobra.Command {
@@ -123,7 +123,7 @@ func state(b lease.Grant, now time.Time) string {
 	switch {
 	case b.Version == 0:
 		return "never granted"
-	case driver.Block(b).Free(now):
+	case b.Free(now):
 		return "free since " + until
 	case b.Nonce == "":
 		return "raised, free from " + until
@@ -146,7 +146,7 @@ func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant) error 
 				Version uint64    `json:"version"`
 				Free    bool      `json:"free"`
 			}{b.Node, b.Nodes, b.Start.UTC(), b.End.UTC(), b.Nonce, b.Owner, b.Version,
-				driver.Block(b).Free(time.Now())})
+				b.Free(time.Now())})
 			if err != nil {
 				return err
 			}

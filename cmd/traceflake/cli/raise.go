@@ -65,7 +65,7 @@ fails. Repeated, or run by two operators at once, it is one raise.`,
 					return err
 				}
 				blocks = slices.DeleteFunc(blocks,
-					func(b lease.Grant) bool { return b.Nonce == "" || driver.Block(b).Free(at) })
+					func(b lease.Grant) bool { return b.Nonce == "" || b.Free(at) })
 				fmt.Fprintf(out, "nothing before %s would be granted any more\n"+
 					"current leases that could not be renewed any more: %d\n",
 					rfc3339(driver.RaiseTo(d, until, at)), len(blocks))

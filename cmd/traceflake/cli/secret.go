@@ -46,7 +46,7 @@ const (
 // nobody can guess passwords with it.
 func urlFingerprint(c *randflake.Codec,
 	url string) string {
-	return lease.Fingerprint(c, "at "+url)
+	return driver.Fingerprint(c, "at "+url)
 }
 
 // openSecret reads a secret, or the new one of a command that was interrupted. The error wraps
@@ -108,7 +108,7 @@ func secretOf(path string, d lease.Description) (*secretFile, error) {
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case err != nil && !missing:
 		return nil, fmt.Errorf("secret: %w", err)
-	case missing || !slices.Contains(d.Secrets, lease.Fingerprint(secret.codec, d.ID)):
+	case missing || !slices.Contains(d.Secrets, driver.Fingerprint(secret.codec, d.ID)):
 		return nil, fmt.Errorf("%w, with the ID %s, created at %s; its secret is not in %s: "+
 			"give the secret file of that store, or create another one elsewhere", lease.ErrExists,
 			d.ID, rfc3339(d.Created), path)
@@ -121,7 +121,7 @@ func secretOf(path string, d lease.Description) (*secretFile, error) {
 func newSecret(c setup.Config) (*secretFile, error) {
 	secret, err := openSecret(c.SecretFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		secret, err = generateSecret(c.SecretFile, lease.NewNonce(), c)
+		secret, err = generateSecret(c.SecretFile, driver.NewNonce(), c)
 	}
 	switch {
 	case err != nil:
@@ -191,7 +191,7 @@ If add is interrupted, run the same command again.`,
 					if err != nil {
 						return fmt.Errorf("secret: %w", err)
 					}
-					fingerprint := lease.Fingerprint(secret.codec, d.ID)
+					fingerprint := driver.Fingerprint(secret.codec, d.ID)
 					switch {
 					case secret.fresh && secret.id != d.ID:
 						return secret.another()

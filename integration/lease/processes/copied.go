@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Copied checks that a copy of the store at a URL grants nothing until an operator says that the
@@ -39,5 +40,5 @@ func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 }
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Nonce: lease.NewNonce(), Now: now, TTL: lease.MinTTL, Owner: "test"}
+	return lease.Request{Nonce: driver.NewNonce(), Now: now, TTL: 2 * time.Second, Owner: "test"}
 }

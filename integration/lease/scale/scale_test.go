@@ -62,7 +62,7 @@ func TestFleet(t *testing.T) {
 			started := f.each(t, func(s driver.Store, i int) (err error) {
 				if _, err = s.Describe(t.Context()); err == nil {
 					f.grants[i], err = s.Acquire(t.Context(),
-						lease.Request{Nonce: lease.NewNonce(), Now: time.Now(),
+						lease.Request{Nonce: driver.NewNonce(), Now: time.Now(),
 							TTL: lease.DefaultTTL})
 				}
 				return err
@@ -77,7 +77,7 @@ func TestFleet(t *testing.T) {
 			between := size()
 			renewed := f.each(t, func(s driver.Store, i int) (err error) {
 				f.grants[i], err = s.Renew(t.Context(), f.grants[i],
-					lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: lease.DefaultTTL})
+					lease.Request{Nonce: driver.NewNonce(), Now: time.Now(), TTL: lease.DefaultTTL})
 				return err
 			})
 			after := size()

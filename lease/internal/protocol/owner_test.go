@@ -1,4 +1,4 @@
-package owner
+package protocol
 
 import (
 	"errors"
@@ -8,34 +8,34 @@ import (
 	"testing"
 )
 
-func TestCheck(t *testing.T) {
+func TestCheckOwner(t *testing.T) {
 	for text, good := range map[string]bool{
 		"": true, "web-7/12/2026-11-21T10:00:00Z": true, "größe 7": true,
-		strings.Repeat("a", MaxLen): true, strings.Repeat("a", MaxLen+1): false,
-		strings.Repeat("ä", MaxLen/2): true, strings.Repeat("ä", MaxLen/2+1): false,
+		strings.Repeat("a", maxOwner): true, strings.Repeat("a", maxOwner+1): false,
+		strings.Repeat("ä", maxOwner/2): true, strings.Repeat("ä", maxOwner/2+1): false,
 		"a\nb": false, "a\x00": false, "\xff": false, "a\u200bb": false,
 	} {
-		if err := Check(text); (err == nil) != good {
+		if err := CheckOwner(text); (err == nil) != good {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
-func TestDefault(t *testing.T) {
-	text := Default()
+func TestOwner(t *testing.T) {
+	text := Owner()
 	parts := strings.Split(text, "/")
-	if len(parts) != 3 || parts[1] != strconv.Itoa(os.Getpid()) || Check(text) != nil {
-		t.Errorf("%q, %v", text, Check(text))
+	if len(parts) != 3 || parts[1] != strconv.Itoa(os.Getpid()) || CheckOwner(text) != nil {
+		t.Errorf("%q, %v", text, CheckOwner(text))
 	}
-	if text != Default() {
+	if text != Owner() {
 		t.Error("two calls return different names")
 	}
 }
 
-// For any host the result is a text that Check accepts, with as much of the host as fits.
+// For any host the result is a text that CheckOwner accepts, with as much of the host as fits.
 func TestHosts(t *testing.T) {
 	suffix := name("", nil)[len("unknown"):]
-	room := MaxLen - len(suffix)
+	room := maxOwner - len(suffix)
 	for _, tt := range []struct {
 		host string
 		err  error
@@ -48,10 +48,10 @@ func TestHosts(t *testing.T) {
 		{strings.Repeat("a", room), nil, strings.Repeat("a", room)},
 		{strings.Repeat("a", room+1), nil, strings.Repeat("a", room)},
 		{strings.Repeat("a", room-1) + "ä", nil, strings.Repeat("a", room-1)},
-		{strings.Repeat("ä", MaxLen), nil, strings.Repeat("ä", room/2)},
+		{strings.Repeat("ä", maxOwner), nil, strings.Repeat("ä", room/2)},
 	} {
-		if got := name(tt.host, tt.err); got != tt.want+suffix || Check(got) != nil {
-			t.Errorf("%q, %v: %q, want %q; %v", tt.host, tt.err, got, tt.want+suffix, Check(got))
+		if got := name(tt.host, tt.err); got != tt.want+suffix || CheckOwner(got) != nil {
+			t.Errorf("%q, %v: %q, want %q; %v", tt.host, tt.err, got, tt.want+suffix, CheckOwner(got))
 		}
 	}
 }

@@ -1,5 +1,4 @@
-// Package owner composes and checks the text that shows operators who holds a block.
-package owner
+package protocol
 
 import (
 	"fmt"
@@ -10,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// MaxLen is the longest text, in bytes.
-const MaxLen = 128
+// maxOwner is the longest owner, in bytes.
+const maxOwner = 128
 
-// Check refuses a text that a store or a terminal might not handle: it must be
-// valid UTF-8, printable, and at most MaxLen bytes long. It may be empty.
-func Check(text string) error {
+// CheckOwner returns an error for a text that a store or a terminal might not handle: an owner is
+// at most 128 bytes of printable UTF-8. It may be empty.
+func CheckOwner(text string) error {
 	switch {
-	case len(text) > MaxLen:
-		return fmt.Errorf("owner has %d bytes, want at most %d", len(text), MaxLen)
+	case len(text) > maxOwner:
+		return fmt.Errorf("owner has %d bytes, want at most %d", len(text), maxOwner)
 	case !utf8.ValidString(text):
 		return fmt.Errorf("owner %q is not valid UTF-8", text)
 	case strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
@@ -27,14 +26,14 @@ func Check(text string) error {
 	return nil
 }
 
-// started is when this process began, as closely as a package can know.
+// started is about when this process began.
 var started = time.Now()
 
-// Default names this process: the host, which in Kubernetes is the pod, the
-// process ID and the start time.
-func Default() string { return name(os.Hostname()) }
+// Owner describes this process to operators: the host, which in Kubernetes is the pod, the process
+// ID and the start time.
+func Owner() string { return name(os.Hostname()) }
 
-// name is Default for what os.Hostname returned.
+// name returns the owner on a host, for what os.Hostname returned.
 func name(host string, err error) string {
 	if err != nil || host == "" {
 		host = "unknown"
@@ -46,7 +45,7 @@ func name(host string, err error) string {
 		}
 		return r
 	}, host)
-	for len(host)+len(suffix) > MaxLen {
+	for len(host)+len(suffix) > maxOwner {
 		_, last := utf8.DecodeLastRuneInString(host)
 		host = host[:len(host)-last]
 	}

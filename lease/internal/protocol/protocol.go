@@ -1,0 +1,36 @@
+// Package protocol has what Keepers and the engine of stores must agree on: limits, nonces, the
+// fingerprints of secrets, and the owners of blocks.
+package protocol
+
+import (
+	"encoding/hex"
+	"time"
+
+	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+const (
+	// MinTTL is the shortest TTL of a request. Times are whole seconds, and a renewal at half of a
+	// shorter TTL would not move the end.
+	MinTTL = 2 * time.Second
+	// MaxClockAhead is how far a client's clock may be ahead of its store's.
+	MaxClockAhead = time.Minute
+	// NonceLen is the length of a nonce.
+	NonceLen = 32
+)
+
+// NewNonce returns a fresh nonce, which identifies a write. Copies of a machine draw different
+// ones even if their kernels have not noticed that they were restored.
+func NewNonce() string {
+	var nonce [NonceLen / 2]byte
+	entropy.Read(nonce[:])
+	return hex.EncodeToString(nonce[:])
+}
+
+// Fingerprint returns the text by which a store recognizes a secret: 16 hex digits that reveal
+// nothing about the secret and differ between stores.
+func Fingerprint(c *randflake.Codec, storeID string) string {
+	key := c.Derive("lease store " + storeID)
+	return hex.EncodeToString(key[:8])
+}
