@@ -33,7 +33,8 @@ type Adoption struct {
 	SkipAccess bool
 }
 
-// Prepare creates the new table and the views, or what is missing of them.
+// Prepare creates the new table and the views, or what is missing of them, and the lookup table if
+// somebody has dropped it.
 func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	o, err := a.state(ctx, db)
 	switch {
@@ -56,9 +57,12 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	p.Steps = slices.Concat(access, []Step{o.functions()}, o.restored())
 	if !o.other.exists() {
 		p.Steps = append(p.Steps, Step{
-			Does: "the new table " + o.named(other) + " exists, empty",
-			SQL:  []string{o.createRows(other, c)},
+			Does: "the new table " + o.name.other + " exists, empty",
+			SQL:  []string{o.createRows(o.name.other, c)},
 		})
+	}
+	if !o.lookup.exists() || !o.feed.exists() {
+		p.Steps = append(p.Steps, o.Schema.lookup(o.server)...)
 	}
 	p.Steps = append(p.Steps, o.views(c.readable)...)
 	p.Phase = max(Prepared, o.phase)
@@ -81,17 +85,11 @@ func (o *adoption) views(columns []string) (steps []Step) {
 		}
 		step(o.history, "shows the spans of both tables", "history", "{history}", o.full(o.history),
 			"{columns}", strings.Join(list, ", "), "{live}", o.full(o.live),
-			"{other}", o.quoted(other))
+			"{other}", o.quoted(o.name.other))
 	}
 	if !o.historyTimes.exists() {
-		from := "SELECT TraceId, Start, End FROM " + o.full(o.lookup)
-		if !o.lookup.mergeTree() {
-			from = "SELECT TraceId, toDateTime(min(Timestamp)) AS Start, " +
-				"toDateTime(max(Timestamp)) AS End\nFROM " +
-				o.full(o.history) + " WHERE TraceId != '' GROUP BY TraceId"
-		}
 		step(o.historyTimes, "shows when the traces of both tables began and ended", "times",
-			"{times}", o.full(o.historyTimes), "{select}", from)
+			"{view}", o.full(o.historyTimes))
 	}
 	return steps
 }
@@ -170,24 +168,22 @@ func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
 	if to == Prepared {
 		p.Phase = min(to, o.phase) // the views may be missing
 	}
-	exchange := "EXCHANGE TABLES " + o.full(o.live) + " AND " + o.quoted(other) + o.onCluster()
+	exchange := "EXCHANGE TABLES " + o.full(o.live) + " AND " + o.quoted(o.name.other) + o.onCluster()
 	role, ours := "old", "0"
 	if to == Swapped {
 		role, ours = "new", "1"
-		p.Steps = append(p.Steps, o.outlierSchema().outliers(o.full(o.live), o.live.Engine,
-			o.outlierTTL())...)
 	}
 	if o.live.ours() != (to == Swapped) {
 		p.Steps = append(p.Steps, Step{
 			Does: "the " + role + " table has the name " + o.live.Name +
-				", and the other one is " + o.named(other),
+				", and the other one is " + o.name.other,
 			SQL: []string{exchange}, Undo: []string{exchange},
 			until: "SELECT countIf((sorting_key = " + quoteText(sortingKey) + ") != " + ours +
 				") = 0 AS done\nFROM " +
 				o.everywhere("clusterAllReplicas", "system.tables") + " WHERE " +
 				o.isNamed(o.live.Name),
 		})
-		fed, err := o.readers(ctx, o.live, o.outlierSchema().named(outlierFeed), "MaterializedView")
+		fed, err := o.readers(ctx, o.live, o.feed.Name, "MaterializedView")
 		if err != nil {
 			return p, err
 		}
@@ -196,67 +192,21 @@ func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
 				"be missing from what these materialized views fill: "+strings.Join(fed, ", "))
 		}
 	}
-	var repairs []Step
-	if o.lookup.mergeTree() {
-		repairs = append(repairs, Step{
-			Does: "the lookup table " + o.lookup.Name + " has the traces of the last ten minutes " +
-				"(again)",
-			SQL: []string{o.render("adopt/lookup", "{lookup}", o.full(o.lookup),
-				"{live}", o.full(o.live), "{other}", o.quoted(other))},
-		})
+	repair := o.fill("(SELECT TraceId, Timestamp FROM "+o.full(o.live)+
+		" UNION ALL SELECT TraceId, Timestamp FROM "+o.quoted(o.name.other)+")", recent)
+	// Inserts that were running during the exchange have ended then.
+	repair.SQL = append([]string{"SELECT sleep(1)"}, repair.SQL...)
+	p.Steps = append(p.Steps, repair)
+	if o.Cluster != "" {
+		p.Notes = append(p.Notes, "the INSERT reached the shard of this server: run it on one "+
+			"server of each other shard")
 	}
-	if to == Swapped {
-		repairs = append(repairs, o.outlierSchema().fillOutliers(o.full(o.live)))
-	}
-	if len(repairs) > 0 {
-		// Inserts that were running during the exchange have ended then.
-		repairs[0].SQL = append([]string{"SELECT sleep(1)"}, repairs[0].SQL...)
-		if o.Cluster != "" {
-			p.Notes = append(p.Notes, "each INSERT reached the shard of this server: run it on "+
-				"one server of each other shard")
-		}
-	}
-	p.Steps = append(p.Steps, repairs...)
 	if to == Prepared && (o.live.ours() || o.other.Rows > 0) {
-		p.Notes = append(p.Notes, o.named(other)+" keeps the spans that were stored between swap "+
+		p.Notes = append(p.Notes, o.name.other+" keeps the spans that were stored between swap "+
 			"and undo, and "+
 			o.history.Name+" shows them: `adopt copy` moves them into "+o.live.Name)
 	}
 	return p, nil
-}
-
-// outlierSchema is the schema whose table of outliers' times the queries use after the adoption.
-func (o *adoption) outlierSchema() Schema {
-	s := o.Schema
-	if s.Cluster != "" {
-		s.Table = strings.TrimSuffix(o.live.Name, "_local")
-	}
-	return s
-}
-
-// dropOutliers is the step that drops the times of outliers. No other table can get their names.
-func (s Schema) dropOutliers() Step {
-	step := Step{Does: "the times of outliers are gone", SQL: []string{
-		"DROP VIEW IF EXISTS " + s.quoted(outlierFeed) + s.onCluster() + " SYNC",
-	}}
-	names := []string{outlierTimes}
-	if s.Cluster != "" {
-		names = append(names, outlierTimes+s.rows())
-	}
-	for _, suffix := range names {
-		step.SQL = append(step.SQL, "DROP TABLE IF EXISTS "+s.quoted(suffix)+s.onCluster()+" SYNC")
-	}
-	return step
-}
-
-// outlierTTL is the clause of the table of outliers' times: after as long as the table drops spans.
-func (o *adoption) outlierTTL() string {
-	for _, part := range split(clause(o.live.Full, "TTL")) {
-		if onlyDrops.MatchString(part) {
-			return "\nTTL " + strings.Replace(part, "Timestamp", "End", 1)
-		}
-	}
-	return ""
 }
 
 // Cancel drops what Prepare created, unless the new table holds spans.
@@ -318,7 +268,7 @@ func (o *adoption) end(ctx context.Context, to Phase, holds holding) (Plan, erro
 	}
 	if o.other.exists() {
 		does := fmt.Sprintf("the table %s is gone, with %d spans; ClickHouse removes its files "+
-			"after eight minutes", o.named(other), o.other.Rows)
+			"after eight minutes", o.name.other, o.other.Rows)
 		step, err := o.dropping(ctx, does, holds)
 		if err != nil {
 			return p, err
@@ -330,9 +280,6 @@ func (o *adoption) end(ctx context.Context, to Phase, holds holding) (Plan, erro
 			p.Steps = append(p.Steps, Step{Does: "the view " + t.Name + " is gone",
 				SQL: []string{o.dropView(t)}})
 		}
-	}
-	if to == NotBegun {
-		p.Steps = append(p.Steps, o.outlierSchema().dropOutliers())
 	}
 	return p, nil
 }

@@ -68,17 +68,8 @@ func (o *adoption) carried() (c carried, err error) {
 		}
 	}
 	c.comment, c.engine = t.Comment, t.Engine
-	c.uuid = o.ownUUID(t.Engine)
+	c.uuid = o.ownUUID(o.server, t.Engine)
 	return c, nil
-}
-
-// ownUUID is the clause that gives a replicated table of a single server a UUID: without one, the
-// server refuses its default path in Keeper, which contains the UUID.
-func (o *adoption) ownUUID(engine string) string {
-	if engine != "ReplicatedMergeTree" || o.Cluster != "" || o.databaseEngine != "Atomic" {
-		return ""
-	}
-	return " UUID " + quoteText(newUUID())
 }
 
 // columnTTLs returns the TTLs of the exporter's columns in a table's definition, in order, each as
@@ -120,20 +111,20 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 	var missing, undo []string
 	policies, err := read[policy](ctx, o.db, o.render("adopt/policies",
 		"{database}", quoteText(o.database),
-		"{names}", texts([]string{o.live.Name, o.named(other)})))
+		"{names}", texts([]string{o.live.Name, o.name.other})))
 	switch {
 	case err != nil && o.skipAccess:
 		notes = append(notes, "row policies were not looked at: if "+o.live.Name+" has any, "+
-			"create them for "+o.named(other)+", too, before the swap")
+			"create them for "+o.name.other+", too, before the swap")
 	case err != nil:
 		return nil, nil, fmt.Errorf("%w\nthis user may not see row policies, and without those of "+
 			"%s everybody could read %s: grant SHOW ROW POLICIES, or go on with --skip-access",
-			err, o.live.Name, o.named(other))
+			err, o.live.Name, o.name.other)
 	}
 	for _, p := range policies {
 		exists := func(other policy) bool { return other.Name == p.Name && other.Table != p.Table }
 		if p.Table == o.live.Name && !slices.ContainsFunc(policies, exists) {
-			on := quoteName(p.Name) + o.onCluster() + " ON " + o.quoted(other)
+			on := quoteName(p.Name) + o.onCluster() + " ON " + o.quoted(o.name.other)
 			missing = append(missing, "CREATE ROW POLICY IF NOT EXISTS "+on+" FOR SELECT USING "+
 				p.Filter+" AS "+p.Kind+" TO "+p.Readers)
 			undo = append(undo, "DROP ROW POLICY IF EXISTS "+on)
@@ -143,8 +134,7 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 		of string
 		to []string
 	}{
-		{o.live.Name, []string{o.named(other), o.history.Name,
-			o.outlierSchema().named(outlierTimes)}},
+		{o.live.Name, []string{o.name.other, o.history.Name}},
 		{o.lookup.Name, []string{o.historyTimes.Name}},
 	}
 	names := []string{}
@@ -155,7 +145,7 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 		"{database}", quoteText(o.database), "{names}", texts(names)))
 	if err != nil {
 		notes = append(notes, "this user may not see grants: who may read only "+o.live.Name+" "+
-			"needs SELECT on "+o.named(other)+" and "+o.history.Name+", too, to see history")
+			"needs SELECT on "+o.name.other+" and "+o.history.Name+", too, to see history")
 	}
 	for _, g := range grants {
 		for _, twin := range twins {
@@ -190,7 +180,7 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 			"swap:\n"+script), nil
 	}
 	return []Step{{
-		Does: "row policies and grants are the same for " + o.named(other) + " and the views",
+		Does: "row policies and grants are the same for " + o.name.other + " and the views",
 		SQL:  missing,
 		Undo: undo,
 		advice: "somebody with the rights has to run this, or write it into users.xml; then run " +

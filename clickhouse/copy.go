@@ -73,14 +73,14 @@ var engineArguments = regexp.MustCompile(`^(Replicated|Shared)?MergeTree(\([^)]*
 
 // twin returns the statement that creates an empty table like another one.
 func (o *adoption) twin(name string, of table) string {
-	return "CREATE TABLE " + o.quoteFull(name) + o.ownUUID(of.Engine) + " AS " + o.full(of) +
+	return "CREATE TABLE " + o.quoteFull(name) + o.ownUUID(o.server, of.Engine) + " AS " + o.full(of) +
 		"\nENGINE = " + engineArguments.ReplaceAllString(of.Full, of.Engine)
 }
 
 // copyOf returns the step that copies a partition.
 func (o *adoption) copyOf(partition string, spans uint64) Step {
 	end := partition + "_" + token()
-	into, from := table{Name: o.named(copying) + end}, table{Name: o.named(copied) + end}
+	into, from := table{Name: o.name.copying + end}, table{Name: o.name.copied + end}
 	from.SortingKey, into.SortingKey = o.other.SortingKey, o.live.SortingKey
 	var names []string
 	for _, c := range o.other.Columns {
@@ -88,7 +88,7 @@ func (o *adoption) copyOf(partition string, spans uint64) Step {
 			names = append(names, quoteName(c.Name))
 		}
 	}
-	other := table{Name: o.named(other)}
+	other := table{Name: o.name.other}
 	return Step{
 		Does: fmt.Sprintf("the %d spans of %s are in %s", spans, partition, o.live.Name),
 		SQL: slices.Concat([]string{
@@ -107,12 +107,8 @@ func (o *adoption) copyOf(partition string, spans uint64) Step {
 }
 
 // placed returns the statements that move a copy into the table that has the name, and end it.
-func (o *adoption) placed(into, from table, partition string) (all []string) {
-	if s := o.outlierSchema(); o.phase == Swapped {
-		of := s.fillOutliers(o.full(into))
-		all = of.SQL // first: its rows may come twice
-	}
-	return append(append(all, o.move(into, o.live, partition)), o.ended(into, from, partition)...)
+func (o *adoption) placed(into, from table, partition string) []string {
+	return append([]string{o.move(into, o.live, partition)}, o.ended(into, from, partition)...)
 }
 
 // ended returns the statements that end a copy. The partition that was copied is dropped first:
@@ -141,12 +137,12 @@ func (o *adoption) equal(one, two table, partition string) string {
 func (o *adoption) resumed() (steps []Step) {
 	done := map[string]bool{}
 	for _, t := range o.copies {
-		end := strings.TrimPrefix(strings.TrimPrefix(t.Name, o.named(copying)), o.named(copied))
+		end := strings.TrimPrefix(strings.TrimPrefix(t.Name, o.name.copying), o.name.copied)
 		if done[end] {
 			continue
 		}
 		done[end] = true
-		into, from := o.table(o.named(copying)+end), o.table(o.named(copied)+end)
+		into, from := o.table(o.name.copying+end), o.table(o.name.copied+end)
 		partition, _, _ := strings.Cut(end, "_")
 		step := Step{Does: "the interrupted copy of " + partition + " is complete"}
 		switch {
@@ -160,7 +156,7 @@ func (o *adoption) resumed() (steps []Step) {
 		default: // spans were stored at the wrong moment, or the tables exchanged
 			back := o.live
 			if from.SortingKey != back.SortingKey {
-				back = table{Name: o.named(other)}
+				back = table{Name: o.name.other}
 			}
 			if into.exists() {
 				steps = append(steps, Step{Does: "the copy of " + partition + " is gone"})

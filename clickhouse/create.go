@@ -31,50 +31,33 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
 		return Plan{}, err
 	}
 	s.replicated = o.databaseEngine == "Replicated"
-	steps := s.steps()
-	if !s.Overlay && o.table(s.named(s.rows())).exists() &&
-		!o.table(s.named(outlierFeed)).exists() {
-		steps = append(steps, s.fillOutliers(s.quoted(s.rows()))) // Create was interrupted
-	}
 	ttl, err := s.changeTTL(o)
-	return Plan{Steps: append(steps, ttl...),
+	return Plan{Steps: append(s.steps(o), ttl...),
 		Notes: []string{"lookups by trace ID: " + LookupAdvice}}, err
-}
-
-// Detect returns the schema with Overlay set if the table of spans on the server of db is not one
-// that this package created, as before an adoption, or after it was undone.
-func (s Schema) Detect(ctx context.Context, db *sql.DB) (Schema, error) {
-	o, err := s.look(ctx, db, []string{s.named(""), s.named(outlierTimes)}, nil)
-	if err != nil {
-		return s, err
-	}
-	spans, outliers := o.table(s.named("")), o.table(s.named(outlierTimes))
-	s.Overlay = !outliers.exists() || spans.mergeTree() && !spans.ours()
-	return s, nil
 }
 
 // onlyDrops is a TTL that drops spans after a time and does nothing else.
 var onlyDrops = regexp.MustCompile(
-	`^(?:toDateTime\()?(?:Timestamp|End)\)? \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
+	`^(?:toDateTime\()?(?:Timestamp|Start|End)\)? \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
 
 // changeTTL returns the steps that give existing tables another TTL.
 func (s Schema) changeTTL(o server) (steps []Step, err error) {
-	for _, of := range [][2]string{{s.rows(), "Timestamp"}, {outlierTimes + s.rows(), "End"}} {
-		suffix, column := of[0], of[1]
-		t := o.table(s.named(suffix))
-		if s.TTL == 0 || !t.mergeTree() {
-			continue // or it is created with its TTL, or is a view
+	n := s.named()
+	for _, of := range []struct{ table, column string }{{n.rows, "Timestamp"}, {n.times, "End"}} {
+		t := o.table(of.table)
+		if s.TTL == 0 || !t.exists() {
+			continue // or it is created with its TTL
 		}
-		alter := "ALTER TABLE " + s.quoted(suffix) + s.onCluster() + " "
-		step := Step{Does: fmt.Sprintf("spans of %s are kept for %v", s.named(suffix), s.TTL),
-			SQL:  []string{alter + "MODIFY TTL " + s.ttlOf(column)},
+		alter := "ALTER TABLE " + s.quoted(of.table) + s.onCluster() + " "
+		step := Step{Does: fmt.Sprintf("spans of %s are kept for %v", of.table, s.TTL),
+			SQL:  []string{alter + "MODIFY TTL " + s.ttlOf(of.column)},
 			Undo: []string{alter + "REMOVE TTL"}}
 		if now := clause(t.Full, "TTL"); now != "" {
 			m := onlyDrops.FindStringSubmatch(now)
 			if m == nil {
 				return nil, fmt.Errorf("clickhouse: the TTL of %s is %q, which does more than "+
 					"drop old spans: change it by hand, and leave the TTL out here",
-					s.named(suffix), now)
+					of.table, now)
 			}
 			n, _ := strconv.Atoi(m[2])
 			unit := map[string]time.Duration{"Second": time.Second, "Minute": time.Minute,
@@ -94,14 +77,14 @@ func (s Schema) changeTTL(o server) (steps []Step, err error) {
 // [Schema.Create] added it. It waits for the end; ClickHouse goes on if it is interrupted. It
 // costs about a second of CPU for six million rows, and 0.01 bytes a row.
 func (s Schema) MaterializeIndexes() (p Plan, err error) {
-	for _, t := range s.indexed() {
+	for _, name := range s.indexed() {
 		p.Steps = append(p.Steps, Step{
-			Does: "old parts of " + t.named("") + " have the index on ranges of trace IDs",
-			SQL: []string{"ALTER TABLE " + t.quoted("") + t.onCluster() + " MATERIALIZE INDEX " +
+			Does: "old parts of " + name + " have the index on ranges of trace IDs",
+			SQL: []string{"ALTER TABLE " + s.quoted(name) + s.onCluster() + " MATERIALIZE INDEX " +
 				rangeIndex + " SETTINGS mutations_sync = 0"},
 			wait: "SELECT toString(sum(parts_to_do)) AS left, anyIf(latest_fail_reason, " +
 				"latest_fail_reason != '') AS reason FROM system.mutations\nWHERE " +
-				t.at("table", "") + " AND NOT is_done AND command LIKE '%MATERIALIZE INDEX " +
+				s.at("table", name) + " AND NOT is_done AND command LIKE '%MATERIALIZE INDEX " +
 				rangeIndex + "%'",
 		})
 	}

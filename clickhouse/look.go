@@ -148,54 +148,44 @@ func read[T any](ctx context.Context, db *sql.DB, query string) (all []T, err er
 // distributed is the beginning of a Distributed table's engine.
 var distributed = regexp.MustCompile(`^Distributed\('[^']*', '([^']*)', '([^']*)'`)
 
-// timesView is in the definition of a view in the place of the lookup table.
-var timesView = regexp.MustCompile(`(?s)TraceId.*Start.*End`)
-
 // fits returns what the server shows of the schema's tables, and an error if there is something
 // that Create would have to change, or that is in its way. A table with other indexes or granules
 // is accepted: it returns the same rows.
 func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
-	for _, t := range s.indexed() {
-		o, err := t.look(ctx, db, []string{t.named("")}, nil)
-		if err != nil {
-			return o, err
-		}
-		if live := o.table(t.named("")); !live.mergeTree() ||
-			live.column("TraceId").Type != "String" {
-			return o, fmt.Errorf("clickhouse: there is no table %s with the exporter's column "+
-				"TraceId, of an engine like MergeTree: name the table that the Collector's "+
-				"exporter created", t.named(""))
-		}
-	}
-	rows := s.rows()
-	names := []string{s.named(""), s.named(rows), s.named(outlierTimes + rows),
-		s.named(outlierFeed), s.named(lookup), s.named(lookupFeed)}
-	if o, err = s.look(ctx, db, names, nil); err != nil || s.Overlay {
+	n := s.named()
+	if o, err = s.look(ctx, db, []string{n.spans, n.rows, n.lookup, n.times, n.feed, n.logs},
+		nil); err != nil {
 		return o, err
 	}
-	left := func(t table, is string) error {
-		return fmt.Errorf("clickhouse: table %s %s; it was not changed: adopt it or choose "+
-			"another name", t.Name, is)
-	}
-	stored, front := o.table(s.named(rows)), o.table(s.named(""))
-	if missing, _ := stored.wrong(); stored.exists() && (!stored.ours() || missing != "") {
-		return o, left(stored, "has another shape")
-	}
-	if m := distributed.FindStringSubmatch(front.Full); s.Cluster != "" && front.exists() &&
-		(m == nil || m[2] != stored.Name) {
-		return o, left(front, "is not Distributed over "+stored.Name)
-	}
-	if o.table(s.named(lookup)).mergeTree() &&
-		o.table(s.named(lookupFeed)).Engine == "MaterializedView" {
-		return o, nil // the exporter's, of an adoption
-	}
-	for _, suffix := range []string{lookup, lookupFeed} {
-		if t := o.table(s.named(suffix)); t.exists() && (t.Engine != "View" ||
-			!timesView.MatchString(t.Definition)) {
-			// The exporter's own lookup table would remain without a view that fills it.
-			return o, fmt.Errorf("clickhouse: table %s is in the way of a view of that name: drop "+
-				"it", t.Name)
+	for _, name := range s.indexed() {
+		if t := o.table(name); !t.mergeTree() || t.column("TraceId").Type != "String" {
+			return o, fmt.Errorf("clickhouse: there is no table %s with the exporter's column "+
+				"TraceId, of an engine like MergeTree: name the table that the Collector's "+
+				"exporter created", name)
 		}
+	}
+	stored, times, feed := o.table(n.rows), o.table(n.times), o.table(n.feed)
+	left := func(t table, is, do string) (server, error) {
+		return o, fmt.Errorf("clickhouse: table %s %s; it was not changed: %s", t.Name, is, do)
+	}
+	const adopt = "adopt it or choose another name"
+	if missing, _ := stored.wrong(); !s.Overlay && stored.exists() &&
+		(!stored.ours() || missing != "") {
+		return left(stored, "has another shape", adopt)
+	}
+	for _, of := range [][2]table{{o.table(n.spans), stored}, {o.table(n.lookup), times}} {
+		front, rows := of[0], of[1]
+		if m := distributed.FindStringSubmatch(front.Full); front.Name != rows.Name &&
+			front.exists() && (m == nil || m[2] != rows.Name) {
+			return left(front, "is not Distributed over "+rows.Name, adopt)
+		}
+	}
+	if times.exists() && (!times.mergeTree() || times.column("TraceId").Type != "String" ||
+		times.column("Start").Type == "" || times.column("End").Type == "") {
+		return left(times, "is not the exporter's lookup table", "rename or drop it")
+	}
+	if feed.exists() && feed.Engine != "MaterializedView" {
+		return left(feed, "is not a materialized view", "rename or drop it")
 	}
 	return o, nil
 }

@@ -12,26 +12,32 @@ var (
 	clusterName = regexp.MustCompile(`^([A-Za-z0-9_-]{1,128}|\{[A-Za-z0-9_-]{1,128}\})$`)
 )
 
-// named is the table's name with a suffix, without quotes and database.
-func (s Schema) named(suffix string) string {
-	return cmp.Or(s.Table, "otel_traces") + suffix
+// names are those of a schema's tables and views.
+type names struct {
+	spans, lookup string // which tools read: the spans, and when each trace began and ended
+	rows, times   string // which hold the rows of both; other tables on a cluster only
+	feed          string // the materialized view that fills times from rows
+	logs          string
 }
 
-// quoted is the full name of the table with a suffix.
-func (s Schema) quoted(suffix string) string {
-	table := quoteName(s.named(suffix))
+// named returns the names. The lookup table and its view have those that the exporter gives them.
+func (s Schema) named() names {
+	const lookup = "_trace_id_ts"
+	n := names{spans: cmp.Or(s.Table, "otel_traces"), logs: cmp.Or(s.LogsTable, "otel_logs")}
+	n.rows = n.spans
+	if s.Cluster != "" && !s.Overlay {
+		n.rows += "_local"
+	}
+	n.lookup, n.times, n.feed = n.spans+lookup, n.rows+lookup, n.rows+lookup+"_mv"
+	return n
+}
+
+// quoted is the full name of a table.
+func (s Schema) quoted(name string) string {
 	if s.Database == "" {
-		return table
+		return quoteName(name)
 	}
-	return quoteName(s.Database) + "." + table
-}
-
-// rows is the suffix of the table that holds the rows.
-func (s Schema) rows() string {
-	if s.Cluster == "" || s.Overlay {
-		return ""
-	}
-	return "_local"
+	return quoteName(s.Database) + "." + quoteName(name)
 }
 
 // inDatabase is an expression for the database's name.
@@ -42,10 +48,9 @@ func (s Schema) inDatabase() string {
 	return quoteText(s.Database)
 }
 
-// at is the condition for rows about the table with a suffix, whose name a system table has in a
-// column.
-func (s Schema) at(column, suffix string) string {
-	return "database = " + s.inDatabase() + " AND " + column + " = " + quoteText(s.named(suffix))
+// at is the condition for rows about a table, whose name a system table has in a column.
+func (s Schema) at(column, name string) string {
+	return "database = " + s.inDatabase() + " AND " + column + " = " + quoteText(name)
 }
 
 // onCluster is the clause for statements that run on the whole cluster.

@@ -37,20 +37,16 @@ func (p Phase) String() string { return phases[p].is }
 // Next is what an operator does next.
 func (p Phase) Next() string { return phases[p].next }
 
-// Suffixes; see Adoption.
-const (
-	other        = "_other"
-	history      = "_all"
-	historyTimes = "_all" + lookup
-)
+// besides are the names that an adoption gives to tables and views; see Adoption. The last three
+// are beginnings, for tables that are only in its hands. They continue with a random text, so that
+// a name is never given to two tables.
+type besides struct {
+	other, history, historyTimes string
 
-// Beginnings of names that an adoption gives to tables that are only in its hands. They continue
-// with a random text, so that a name is never given to two tables.
-const (
-	dropped = "_dropped_" // to be dropped; then its UUID
-	copying = "_copy_"    // the copy of a partition; then the partition
-	copied  = "_copied_"  // the partition that was copied; then the partition
-)
+	dropped string // to be dropped; then its UUID
+	copying string // the copy of a partition; then the partition
+	copied  string // the partition that was copied; then the partition
+}
 
 // adoption is an Adoption as a server shows it.
 type adoption struct {
@@ -58,10 +54,12 @@ type adoption struct {
 	server
 	db           *sql.DB
 	skipAccess   bool
+	name         besides
 	phase        Phase
 	live         table // that the Collector writes to
 	other        table // alongside it: the new one before the swap, the old one after it
-	lookup       table // the exporter's
+	lookup       table // of both
+	feed         table // the materialized view that fills it
 	history      table // the view of both
 	historyTimes table // the view of both for the lookup table
 	copies       []table
@@ -72,27 +70,26 @@ const viewComment = "of an adoption by traceflake"
 
 // read looks at the server.
 func (a Adoption) read(ctx context.Context, db *sql.DB) (*adoption, error) {
-	s := Schema{Database: a.Database, Table: a.Table, Cluster: a.Cluster}
-	var names, beginnings []string
-	for _, suffix := range []string{"", other, lookup, history, historyTimes} {
-		names = append(names, s.named(suffix))
-	}
-	for _, start := range []string{dropped, copying, copied} {
-		beginnings = append(beginnings, s.named(start))
-	}
-	found, err := s.look(ctx, db, names, beginnings)
+	s := Schema{Database: a.Database, Table: a.Table, Cluster: a.Cluster, Overlay: true}
+	n := s.named()
+	name := besides{n.spans + "_other", n.spans + "_all", n.spans + "_all_trace_id_ts",
+		n.spans + "_dropped_", n.spans + "_copy_", n.spans + "_copied_"}
+	found, err := s.look(ctx, db,
+		[]string{n.spans, n.times, n.feed, name.other, name.history, name.historyTimes},
+		[]string{name.dropped, name.copying, name.copied})
 	if err != nil {
 		return nil, err
 	}
 	s.Database = found.database
-	o := &adoption{Schema: s, server: found, db: db, skipAccess: a.SkipAccess}
-	o.live, o.other, o.lookup = o.table(names[0]), o.table(names[1]), o.table(names[2])
-	o.history, o.historyTimes = o.table(names[3]), o.table(names[4])
+	o := &adoption{Schema: s, server: found, db: db, skipAccess: a.SkipAccess, name: name,
+		live: found.table(n.spans), other: found.table(name.other),
+		lookup: found.table(n.times), feed: found.table(n.feed),
+		history: found.table(name.history), historyTimes: found.table(name.historyTimes)}
 	for _, t := range o.tables {
 		switch {
-		case strings.HasPrefix(t.Name, beginnings[0]) && !o.other.exists():
+		case strings.HasPrefix(t.Name, name.dropped) && !o.other.exists():
 			o.other = t
-		case strings.HasPrefix(t.Name, beginnings[1]) || strings.HasPrefix(t.Name, beginnings[2]):
+		case strings.HasPrefix(t.Name, name.copying) || strings.HasPrefix(t.Name, name.copied):
 			o.copies = append(o.copies, t)
 		}
 	}
@@ -101,7 +98,8 @@ func (a Adoption) read(ctx context.Context, db *sql.DB) (*adoption, error) {
 }
 
 func (o *adoption) reached() Phase {
-	complete := o.history.exists() && o.historyTimes.exists()
+	complete := o.history.exists() && o.historyTimes.exists() && o.lookup.exists() &&
+		o.feed.exists()
 	begun := o.other.exists() || o.history.exists() || o.historyTimes.exists()
 	switch {
 	case !o.live.ours() && o.other.exists() && complete:
@@ -174,7 +172,7 @@ func (o *adoption) checkServers(ctx context.Context) error {
 	if o.Cluster == "" {
 		type replicas struct{ Total int }
 		all, err := read[replicas](ctx, o.db, "SELECT max(total_replicas) AS total FROM "+
-			"system.replicas WHERE "+o.at("table", ""))
+			"system.replicas WHERE "+o.at("table", name))
 		if err == nil && all[0].Total > 1 && o.databaseEngine == "Atomic" {
 			err = fmt.Errorf("clickhouse: %s has %d replicas: name their cluster with --cluster, "+
 				"so that all of them exchange it", name, all[0].Total)
@@ -224,7 +222,7 @@ func (o *adoption) readers(
 // restored are the steps after which the other table has its name again, if an interrupted finish
 // or cancel took it.
 func (o *adoption) restored() []Step {
-	name := o.named(other)
+	name := o.name.other
 	if !o.other.exists() || o.other.Name == name {
 		return nil
 	}
@@ -254,8 +252,8 @@ func (o *adoption) dropping(ctx context.Context, does string, holds holding) (St
 			uuids = append(uuids, of.UUID)
 		}
 	}
-	name := o.named(dropped) + strings.ReplaceAll(o.other.UUID, "-", "") + "_" + token()
-	back := o.rename(name, o.named(other))
+	name := o.name.dropped + strings.ReplaceAll(o.other.UUID, "-", "") + "_" + token()
+	back := o.rename(name, o.name.other)
 	return Step{
 		Does:    does,
 		SQL:     []string{o.rename(o.other.Name, name), o.still(name, uuids, holds), o.drop(name)},

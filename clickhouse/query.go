@@ -1,13 +1,10 @@
 package clickhouse
 
 import (
-	"bytes"
 	"database/sql"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,79 +43,20 @@ const maxTraces = 3000
 // Traces finds all spans of up to 3000 traces, by trace and time, with the columns of the
 // exporter's table. IDs are [16]byte or a type of it, such as trace.TraceID.
 //
-// It reads the hours around the IDs' times, and those in which the traces have spans at other
-// times, as random IDs, long traces and wrong clocks have. On an Overlay it looks at the whole
-// table.
+// It takes the times of the traces from the lookup table, and looks among the spans of those times.
 func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 	params, err := listed(s, ids)
 	if err != nil {
 		return Query{}, err
 	}
-	with, where := "", among
-	if !s.Overlay {
-		var times []string
-		for i, span := range spans(ids) {
-			first, last := fmt.Sprint("first", i), fmt.Sprint("last", i)
-			times = append(times,
-				s.around("traceIDTime({"+first+":String})", "traceIDTime({"+last+":String})"))
-			params = append(params, Param{first, span.first}, Param{last, span.last})
-		}
-		with, where = s.outlierTimesOf(among), where+within(append(times, outlying))
-	}
-	return Query{
-		SQL: with + fmt.Sprintf(
-			"SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp, SpanId%s",
-			columnNames(), s.quoted(""), where, s.settings()),
-		Params: params,
-	}, nil
+	return Query{SQL: s.render("traces", "{columns}", columnNames(), "{times}", s.timesOf(listedIDs),
+		"{settings}", s.settings()), Params: params}, nil
 }
 
-// among is the condition for the listed IDs.
-const among = "TraceId IN {ids:Array(String)}"
+const listedIDs = "{ids:Array(String)}"
 
-// idSpan is the first and the last of some IDs in their order, as text.
-type idSpan struct{ first, last string }
-
-// spans groups IDs whose times are close to each other: into at most 50 groups, because ClickHouse
-// compares each granule with each of them.
-func spans[ID ~[16]byte](ids []ID) (groups []idSpan) {
-	ids = slices.Clone(ids)
-	slices.SortFunc(ids, func(a, b ID) int { return bytes.Compare(a[:], b[:]) })
-	millis := func(id ID) uint64 { return binary.BigEndian.Uint64(id[:8]) >> 23 }
-	for gap := uint64(2 * 3_600_000); len(groups) == 0 || len(groups) > 50; gap *= 2 {
-		groups = groups[:0]
-		for i, id := range ids {
-			text := hex.EncodeToString(id[:])
-			if i == 0 || millis(id)-millis(ids[i-1]) > gap {
-				groups = append(groups, idSpan{first: text})
-			}
-			groups[len(groups)-1].last = text
-		}
-	}
-	return groups
-}
-
-// around is the condition for spans other than outliers, of IDs from one time to another: the hour
-// of the sorting key, and a second for what that rounds off.
-func (s Schema) around(from, to string) string {
-	return fmt.Sprintf("Timestamp BETWEEN %s - INTERVAL 3601 SECOND AND %s + INTERVAL 3601 SECOND",
-		from, to)
-}
-
-// outlierTimesOf defines, in front of a query, the times of outliers whose IDs meet a condition.
-func (s Schema) outlierTimesOf(ids string) string {
-	return fmt.Sprintf(
-		"WITH (SELECT (min(Start) - 1, max(End) + 1) FROM %s WHERE %s) AS outlier_times\n",
-		s.quoted(outlierTimes), ids)
-}
-
-// outlying is the condition for those times.
-const outlying = "Timestamp BETWEEN outlier_times.1 AND outlier_times.2"
-
-// within adds to a condition that one of others is met.
-func within(conditions []string) string {
-	return "\n    AND (" + strings.Join(conditions, "\n        OR ") + ")"
-}
+// timesOf defines, in front of a query, when some traces began and ended.
+func (s Schema) timesOf(ids string) string { return s.render("times", "{ids}", ids) }
 
 // listed checks the schema and returns the parameter for IDs.
 func listed[ID ~[16]byte](s Schema, ids []ID) ([]Param, error) {
@@ -152,7 +90,7 @@ func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 	}
 	return Query{
 		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE %s\nORDER BY TraceId, Timestamp%s",
-			logColumns, s.logs().quoted(""), among, s.settings()),
+			logColumns, s.quoted(s.named().logs), "TraceId IN "+listedIDs, s.settings()),
 		Params: params,
 	}, nil
 }
@@ -163,12 +101,8 @@ func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 // traces. The last TraceId is the cursor: pass it as before for the next page; the
 // zero ID starts, an empty page ends.
 //
-// It reads all of the range, so begin with a short one: the last minute, and if that
-// has fewer than limit traces, the last four, and so on.
-//
-// Traces with foreign IDs have no place in this order and are left out;
-// [Schema.Spans] and [Schema.Search] find them. A trace all of whose spans begin more than an
-// hour from the time of its ID is not listed.
+// It reads little more than these traces, whatever the range. Traces with foreign IDs have no place
+// in this order and are left out; [Schema.Spans] and [Schema.Search] find them.
 func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, error) {
 	if _, err := s.between(from, to); err != nil {
 		return Query{}, err
@@ -183,21 +117,15 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
 	if limit < 1 || limit > 10_000 {
 		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000", limit)
 	}
-	first, last := "{from:"+instant+"}", "{to:"+instant+"}"
-	ids := fmt.Sprintf("TraceId >= traceIDMin(%s) AND TraceId < traceIDMin(%s)", first, last)
+	ids := "TraceId >= traceIDMin({from:" + instant + "}) AND TraceId < traceIDMin({to:" +
+		instant + "})"
 	if before != ([16]byte{}) {
 		params = append(params, Param{"before", hex.EncodeToString(before[:])})
 		ids += " AND TraceId < {before:String}"
 	}
-	with, near, all := "", s.around(first, last), ""
-	if !s.Overlay {
-		with, all = s.outlierTimesOf(ids), within([]string{near, outlying})
-		near += " AND NOT " + outlier
-	}
 	return Query{
-		SQL: with + s.render("newest", "{ids}", ids, "{near}", near, "{limit}", strconv.Itoa(limit),
-			"{times}", all,
-			"{settings}", s.settings()),
+		SQL: s.render("newest", "{range}", ids, "{limit}", strconv.Itoa(limit),
+			"{times}", s.timesOf("ids"), "{settings}", s.settings()),
 		Params: params,
 	}, nil
 }
@@ -212,7 +140,7 @@ func (s Schema) Spans(from, to time.Time) (Query, error) {
 	return Query{
 		SQL: fmt.Sprintf("SELECT %s\nFROM %s\nWHERE Timestamp >= {from:%s} AND Timestamp < "+
 			"{to:%s}\nORDER BY Timestamp",
-			columnNames(), s.quoted(""), instant, instant),
+			columnNames(), s.quoted(s.named().spans), instant, instant),
 		Params: params,
 	}, nil
 }

@@ -1,9 +1,7 @@
 package clickhouse
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -55,76 +53,54 @@ func (s Schema) validate() error {
 // maxTTL keeps a span's time plus TTL within a DateTime, which wraps around.
 const maxTTL = 50 * 365 * 24 * time.Hour
 
-// Statements returns the statements that create the functions, the tables, and the views
-// named like the exporter's lookup table, in order and to be run one by one. To an Overlay,
-// whose table must exist, they only add the index on ranges of trace IDs. They can be run
-// again at any time.
+// Statements returns the statements that create the functions, the table of spans, and the
+// exporter's lookup table with the materialized view that fills it, in order and to be run one by
+// one. To an Overlay, whose table must exist, they add the index on ranges of trace IDs, and the
+// lookup table if it has none. They can be run again at any time.
 //
 // They leave a table that already has the name as it is, whatever its shape and TTL:
 // [Schema.Create] refuses a table of another shape and a server that is too old before
-// anything is changed, and changes the TTL.
+// anything is changed, changes the TTL, and fills a new lookup table of existing spans.
 func (s Schema) Statements() ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	return Plan{Steps: s.steps()}.SQL(), nil
+	return Plan{Steps: s.steps(server{})}.SQL(), nil
 }
 
-// steps are what Create does.
-func (s Schema) steps() []Step {
+// steps are what Create does to a server.
+func (s Schema) steps(o server) []Step {
+	n := s.named()
 	steps := []Step{s.functions()}
 	if !s.Overlay {
-		steps = append(steps, s.exists(s.rows(), s.createRows(s.rows(), carried{})))
+		steps = append(steps, exists(n.rows, s.createRows(n.rows, carried{})))
 		if s.Cluster != "" {
-			steps = append(steps, s.front(""))
+			steps = append(steps, s.front(n.spans, n.rows))
 		}
-		steps = slices.Concat(steps, s.outliers(s.quoted(s.rows()), s.engine(), s.ttlClause("End")),
-			s.traceTimes())
 	}
-	for _, t := range s.indexed() {
-		steps = append(steps,
-			Step{Does: "new parts of " + t.named("") + " have the index on ranges of trace IDs",
-				SQL: []string{t.addRangeIndex()}})
+	steps = append(steps, s.lookup(o)...)
+	for _, name := range s.indexed() {
+		steps = append(steps, Step{
+			Does: "new parts of " + name + " have the index on ranges of trace IDs",
+			SQL:  []string{s.addRangeIndex(name)}})
 	}
 	return steps
 }
 
-// exists is the step that creates the table or view with a suffix.
-func (s Schema) exists(suffix, sql string) Step {
-	return Step{Does: s.named(suffix) + " exists", SQL: []string{sql}}
+// exists is the step that creates a table or view.
+func exists(name, sql string) Step {
+	return Step{Does: name + " exists", SQL: []string{sql}}
 }
 
 // indexed are the tables of others that get the index on ranges of trace IDs.
-func (s Schema) indexed() (all []Schema) {
+func (s Schema) indexed() (all []string) {
 	if s.Overlay {
-		all = append(all, s)
+		all = append(all, s.named().spans)
 	}
 	if s.LogsTable != "" {
-		all = append(all, s.logs())
+		all = append(all, s.LogsTable)
 	}
 	return all
-}
-
-// logs is the table of logs.
-func (s Schema) logs() Schema {
-	return Schema{Database: s.Database, Table: cmp.Or(s.LogsTable, "otel_logs"), Cluster: s.Cluster,
-		Overlay: true}
-}
-
-// DropLookup returns the statements that replace the exporter's lookup table of
-// trace times, whatever its size, by views of the same names. The view that fills
-// it is dropped first, so that inserts still work. Tools that query the lookup
-// table then query the view, which computes the times from the spans; an exporter
-// with create_schema: true finds the names taken and adds nothing.
-func (s Schema) DropLookup() ([]string, error) {
-	if err := s.validate(); err != nil {
-		return nil, err
-	}
-	return append([]string{
-		"DROP VIEW IF EXISTS " + s.quoted(lookupFeed) + s.onCluster() + " SYNC",
-		"DROP TABLE IF EXISTS " + s.quoted(lookup) + s.onCluster() +
-			" SYNC SETTINGS max_table_size_to_drop = 0",
-	}, Plan{Steps: s.traceTimes()}.SQL()...), nil
 }
 
 // Script returns statements as a file for clickhouse-client.

@@ -24,7 +24,6 @@ func TestBadSchemas(t *testing.T) {
 	} {
 		all := map[string]func() error{
 			"Statements": func() error { _, err := s.Statements(); return err },
-			"DropLookup": func() error { _, err := s.DropLookup(); return err },
 			"Trace":      func() error { _, err := s.Trace([16]byte{1}); return err },
 			"Newest": func() error {
 				_,
@@ -82,6 +81,4 @@ func ExampleSchema_Trace() {
 	}
 	// Output:
 	// ids ['19500000000000000000000000000001']
-	// first0 19500000000000000000000000000001
-	// last0 19500000000000000000000000000001
 }

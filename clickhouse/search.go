@@ -84,7 +84,7 @@ func (s Schema) Search(q Search) (Query, error) {
 	return Query{
 		SQL: fmt.Sprintf("SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, "+
 			"StatusCode\nFROM %s\nWHERE %s\nORDER BY Timestamp DESC LIMIT %d WITH TIES",
-			s.quoted(""), strings.Join(where, "\n    AND "), limit),
+			s.quoted(s.named().spans), strings.Join(where, "\n    AND "), limit),
 		Params: params,
 	}, nil
 }

@@ -1,7 +1,6 @@
 package clickhouse
 
 import (
-	"cmp"
 	"embed"
 	"fmt"
 	"regexp"
@@ -25,12 +24,12 @@ func template(name string) string {
 
 // render fills in a template, in which {spans} stands for the quoted name of that table, and so on.
 func (s Schema) render(name string, more ...string) string {
+	n := s.named()
 	return strings.NewReplacer(append([]string{
-		"{spans}", s.quoted(""),
-		"{outliers}", s.quoted(outlierTimes), "{outlier_rows}", s.quoted(outlierTimes + s.rows()),
-		"{lookup}", s.quoted(lookup),
+		"{spans}", s.quoted(n.spans), "{rows}", s.quoted(n.rows),
+		"{lookup}", s.quoted(n.lookup), "{times_rows}", s.quoted(n.times),
+		"{feed}", s.quoted(n.feed),
 		"{on_cluster}", s.onCluster(),
-		"{outlier}", outlier, "{bucket}", bucket,
 	}, more...)...).Replace(template(name))
 }
 
@@ -77,8 +76,8 @@ const settings = "index_granularity = 1024, use_const_adaptive_granularity = 1, 
 	"use_primary_key_cache = 1, min_compress_block_size = 8192, ttl_only_drop_parts = 1, " +
 	"default_compression_codec = 'ZSTD(1)'"
 
-// createRows returns the statement for the table that holds the rows, under the name with a suffix.
-func (s Schema) createRows(suffix string, c carried) string {
+// createRows returns the statement for a table that holds the rows.
+func (s Schema) createRows(name string, c carried) string {
 	ttl := s.ttlClause("Timestamp")
 	if c.ttl != "" {
 		ttl = "\nTTL " + c.ttl
@@ -90,21 +89,19 @@ func (s Schema) createRows(suffix string, c carried) string {
 	for _, element := range c.elements {
 		elements += ",\n    " + element
 	}
-	sql := s.render("spans", "{table}", s.quoted(suffix)+c.uuid, "{elements}", elements,
-		"{engine}", cmp.Or(c.engine, s.engine()),
+	sql := s.render("spans", "{table}", s.quoted(name)+c.uuid, "{elements}", elements,
+		"{engine}", s.engine(c.engine),
 		"{primary_key}", primaryKey, "{sorting_key}", sortingKey, "{ttl}", ttl,
 		"{settings}", strings.Join(append([]string{settings}, c.settings...), ", "),
 		"{comment}", c.comment)
 	return withTTLs(sql, c.ttls)
 }
 
-// front is the step that creates the Distributed table in front of the rows, or of the outliers'.
-func (s Schema) front(suffix string) Step {
-	local := suffix + s.rows()
-	return s.exists(suffix,
-		s.render("front", "{table}", s.quoted(suffix), "{local}", s.quoted(local),
-			"{cluster}", s.quotedCluster(), "{database}", s.inDatabase(),
-			"{local_name}", quoteName(s.named(local)), "{shard}", shard))
+// front is the step that creates a Distributed table in front of one that holds rows.
+func (s Schema) front(name, rows string) Step {
+	return exists(name, s.render("front", "{table}", s.quoted(name), "{local}", s.quoted(rows),
+		"{cluster}", s.quotedCluster(), "{database}", s.inDatabase(),
+		"{local_name}", quoteName(rows), "{shard}", shard))
 }
 
 // ttlOf is the expression for a column of times.
@@ -119,56 +116,71 @@ func (s Schema) ttlClause(column string) string {
 	return "\nTTL " + s.ttlOf(column)
 }
 
-// Suffixes; the first two are those of the exporter's lookup table and of the view that fills it.
-const (
-	lookup       = "_trace_id_ts"
-	lookupFeed   = "_trace_id_ts_mv"
-	outlierTimes = "_outliers"
-	outlierFeed  = "_outliers_mv"
-)
-
-// outliers are the steps that create the table of the times of outliers, and the materialized view
-// that fills it from the table that holds the rows. The TTL is for End.
-func (s Schema) outliers(from, engine, ttl string) []Step {
-	rows := outlierTimes + s.rows()
-	steps := []Step{s.exists(rows, s.render("outliers", "{engine}", engine, "{ttl}", ttl))}
-	if s.Cluster != "" {
-		steps = append(steps, s.front(outlierTimes))
+// lookup are the steps that create the lookup table, if there is none, and the materialized view
+// that fills it. If there are spans, they fill it, too: without that view, somebody dropped the
+// lookup table, or Create was interrupted. So the view comes last, and then what was stored
+// meanwhile.
+func (s Schema) lookup(o server) []Step {
+	n := s.named()
+	stored := o.table(n.rows)
+	engine := s.engine(stored.Engine)
+	steps := []Step{exists(n.times, s.render("lookup", "{uuid}", s.ownUUID(o, engine),
+		"{engine}", engine, "{ttl}", s.lookupTTL(stored)))}
+	if n.times != n.lookup {
+		steps = append(steps, s.front(n.lookup, n.times))
 	}
-	feed := "CREATE MATERIALIZED VIEW IF NOT EXISTS " + s.quoted(outlierFeed) + s.onCluster() +
-		" TO " + s.quoted(rows) + " AS\n"
-	return append(steps, s.exists(outlierFeed, feed+s.render("outlier_times", "{from}", from)))
+	feed := exists(n.feed, s.render("feed"))
+	if !stored.exists() || o.table(n.feed).exists() {
+		return append(steps, feed)
+	}
+	return append(steps, s.fill(s.quoted(n.rows), ""), feed, s.fill(s.quoted(n.rows), recent))
 }
 
-// fillOutliers is the step that adds the times of outliers that were stored before the materialized
-// view existed, or during an exchange.
-func (s Schema) fillOutliers(from string) Step {
-	return Step{
-		Does: s.named(outlierTimes) + " has the times of the outliers that are stored",
-		SQL: []string{"INSERT INTO " + s.quoted(outlierTimes+s.rows()) +
-			" (TraceId, Start, End)\n" +
-			s.render("outlier_times", "{from}", from)},
+// recent is the condition for what may have been stored before the materialized view existed, or
+// was missed by it during an exchange.
+const recent = "\n    AND Timestamp > now() - INTERVAL 10 MINUTE"
+
+// fill is the step that adds the traces of tables to the lookup table.
+func (s Schema) fill(from, which string) Step {
+	does := s.named().times + " has all traces"
+	if which != "" {
+		does = s.named().times + " has the traces of the last ten minutes (again)"
 	}
+	return Step{Does: does, SQL: []string{s.render("fill", "{from}", from, "{which}", which)}}
 }
 
-// traceTimes are the steps that create views with the names of the exporter's lookup table and of
-// the view that fills it: an exporter that creates its schema at the start then finds everything
-// there and adds nothing. If the lookup table exists, nothing changes.
-func (s Schema) traceTimes() []Step {
-	view := "lookup"
-	if s.Overlay {
-		view = "lookup_overlay"
+// lookupTTL is the clause of the lookup table: it keeps a trace as long as its spans are kept.
+func (s Schema) lookupTTL(of table) string {
+	if s.TTL != 0 {
+		return s.ttlClause("End")
 	}
-	feed := "CREATE VIEW IF NOT EXISTS " + s.quoted(lookupFeed) + s.onCluster() +
-		" AS\nSELECT TraceId, Start, End FROM " + s.quoted(lookup)
-	return []Step{s.exists(lookup, s.render(view)), s.exists(lookupFeed, feed)}
+	for _, part := range split(clause(of.Full, "TTL")) {
+		if onlyDrops.MatchString(part) {
+			return "\nTTL " + strings.Replace(part, "Timestamp", "End", 1)
+		}
+	}
+	return ""
 }
 
-func (s Schema) engine() string {
-	if s.Cluster == "" && !s.replicated {
-		return "MergeTree"
+// engine is the engine of a new table alongside one of an engine, "" if there is none.
+func (s Schema) engine(alongside string) string {
+	switch {
+	case strings.HasPrefix(alongside, "Shared"):
+		return "SharedMergeTree"
+	case strings.HasPrefix(alongside, "Replicated"),
+		alongside == "" && (s.Cluster != "" || s.replicated):
+		return "ReplicatedMergeTree"
 	}
-	return "ReplicatedMergeTree"
+	return "MergeTree"
+}
+
+// ownUUID is the clause that gives a replicated table of a single server a UUID: without one, the
+// server refuses its default path in Keeper, which contains the UUID.
+func (s Schema) ownUUID(o server, engine string) string {
+	if engine != "ReplicatedMergeTree" || s.Cluster != "" || o.databaseEngine != "Atomic" {
+		return ""
+	}
+	return " UUID " + quoteText(newUUID())
 }
 
 // rangeIndex has the lowest and the highest trace ID of each granule: with ordered IDs it excludes
@@ -177,7 +189,7 @@ const rangeIndex = "idx_trace_id_range"
 
 // addRangeIndex returns the statement that adds the index to a table that others created. It must
 // be the first: ClickHouse reads indexes in their order, and the bloom filter is larger.
-func (s Schema) addRangeIndex() string {
-	return "ALTER TABLE " + s.quoted("") + s.onCluster() +
+func (s Schema) addRangeIndex(name string) string {
+	return "ALTER TABLE " + s.quoted(name) + s.onCluster() +
 		" ADD INDEX IF NOT EXISTS " + rangeIndex + " TraceId TYPE minmax GRANULARITY 1 FIRST"
 }

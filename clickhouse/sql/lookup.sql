@@ -1,12 +1,11 @@
--- The times of outliers are those of their table, so no bloom filter of theirs is read. Tools ask for
--- the start and then for the end of one trace. With its setting the second question takes the
--- granules from the query condition cache that the first one filled.
-CREATE VIEW IF NOT EXISTS {lookup}{on_cluster} AS
-SELECT TraceId, toDateTime(min(Start)) AS Start, toDateTime(max(End)) AS End
-FROM (
-    SELECT TraceId, Timestamp AS Start, Timestamp AS End FROM {spans} WHERE NOT {outlier}
-    UNION ALL
-    SELECT TraceId, Start, End FROM {outliers})
-WHERE TraceId != ''
-GROUP BY TraceId
-SETTINGS use_skip_indexes_on_data_read = 0
+-- The exporter's lookup table: a row for each trace and inserted block. A lookup reads a granule of
+-- each part: granules are small, and partitions are weeks.
+CREATE TABLE IF NOT EXISTS {times_rows}{uuid}{on_cluster} (
+    TraceId String CODEC(ZSTD(1)),
+    Start DateTime CODEC(Delta, ZSTD(1)),
+    End DateTime CODEC(Delta, ZSTD(1))
+) ENGINE = {engine}
+PARTITION BY toMonday(Start)
+PRIMARY KEY TraceId
+ORDER BY (TraceId, Start){ttl}
+SETTINGS index_granularity = 512, use_const_adaptive_granularity = 1, use_primary_key_cache = 1, min_compress_block_size = 8192, ttl_only_drop_parts = 1

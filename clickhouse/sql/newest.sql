@@ -1,13 +1,15 @@
--- GLOBAL, so that on a cluster the limit is that of all shards together.
+-- A scalar subquery runs on the server that was asked: on a cluster the limit is that of all shards.
+WITH (SELECT groupArray(TraceId) FROM (
+        SELECT DISTINCT TraceId FROM {lookup}
+        WHERE {range}
+        ORDER BY TraceId DESC LIMIT {limit})) AS ids,
+    {times}
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
     count() AS Spans, countIf(StatusCode IN ('STATUS_CODE_ERROR', 'Error')) AS Errors,
     argMin(ServiceName, (ParentSpanId != '', Timestamp)) AS Service,
     argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM {spans}
-WHERE TraceId GLOBAL IN (
-        SELECT DISTINCT TraceId FROM {spans}
-        WHERE {ids}
-            AND {near}
-        ORDER BY TraceId DESC LIMIT {limit}){times}
+WHERE TraceId IN ids
+    AND Timestamp BETWEEN times.1 AND times.2
 GROUP BY TraceId
 ORDER BY TraceId DESC{settings}

@@ -10,7 +10,7 @@ import (
 )
 
 // The doctor is not green over a missing table, an adoption that has stopped halfway, or a missing
-// view, and its advice mends each.
+// lookup table, and its advice mends each.
 func TestDoctor(t *testing.T) {
 	path := child.Build(t, child.Traceflake)
 	doctor := func(e *engine, want string) {
@@ -43,8 +43,11 @@ func TestDoctor(t *testing.T) {
 	created := newEngine(t)
 	created.creates(clickhouse.Schema{})
 	doctor(created, "ok     table")
-	created.exec("DROP VIEW otel_traces_trace_id_ts")
-	doctor(created, "→ traceflake clickhouse create, which creates what is missing")
+	created.insert("otel_traces", few()[:1])
+	created.exec("DROP VIEW otel_traces_trace_id_ts_mv")
+	created.exec("DROP TABLE otel_traces_trace_id_ts")
+	doctor(created, "→ traceflake clickhouse create, which creates and fills what is missing")
 	command(created, "create")
 	doctor(created, "ok     table")
+	created.is("1", "SELECT count() > 0 FROM otel_traces_trace_id_ts")
 }

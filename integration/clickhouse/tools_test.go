@@ -116,9 +116,6 @@ func (e *engine) store4tools(random int) []string {
 	for table, s := range schemas {
 		s.Table = table
 		e.tables(s)
-		if table == "overlay" {
-			e.run(s.DropLookup())
-		}
 	}
 	const columns = "SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, " +
 		"SpanAttributes, Duration, StatusCode, StatusMessage, Events.Timestamp, Events.Name, " +

@@ -57,9 +57,9 @@ func clickhouseCreateCommand(s *server) *cobra.Command {
 	schema := &s.schema
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Create functions, table and views",
-		Long: `create creates the functions on trace IDs, the spans table, and views with the
-names of the exporter's lookup table. It can be run again at any time, with another
+		Short: "Create functions and tables",
+		Long: `create creates the functions on trace IDs, the spans table, and the exporter's
+lookup table with the view that fills it. It can be run again at any time, with another
 --ttl too. A table with another schema is refused: see adopt.
 
 With --overlay the exporter's table stays and gets one small index on trace ID

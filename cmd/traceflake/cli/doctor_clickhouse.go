@@ -29,12 +29,6 @@ func (d *doctor) spans() {
 		if err != nil {
 			return err
 		}
-		own, err := within(d.cmd.Context(), func(ctx context.Context) (clickhouse.Schema, error) {
-			return clickhouse.Schema{}.Detect(ctx, db)
-		})
-		if err != nil {
-			return err
-		}
 		for _, t := range status.Tables {
 			d.table(t)
 		}
@@ -50,7 +44,7 @@ func (d *doctor) spans() {
 			d.ok("lookups", "complete, but dearer than needed for users like this one: %s",
 				clickhouse.LookupAdvice)
 		}
-		d.adoption(status, !own.Overlay)
+		d.adoption(status)
 		return nil
 	})
 	if err != nil {
@@ -69,13 +63,13 @@ func (d *doctor) table(t clickhouse.TableStatus) {
 	d.ok("table", "%s, %s, %s, %s", t.Table, t.Engine, kept, ordered)
 }
 
-// adoption checks that an adoption has not stopped halfway, and that tools find their view.
-func (d *doctor) adoption(s clickhouse.Status, own bool) {
+// adoption checks that an adoption has not stopped halfway, and that the lookup table is filled.
+func (d *doctor) adoption(s clickhouse.Status) {
 	first := s.Tables[0]
 	if s.Problem != nil && s.Phase > clickhouse.NotBegun && s.Phase < clickhouse.Finished {
 		d.failed("adoption", s.Problem)
 	}
-	lookup := func(view string) bool { return strings.Contains(view, "_trace_id_ts") }
+	fills := func(view string) bool { return strings.HasSuffix(view, "_trace_id_ts_mv") }
 	switch s.Phase {
 	case clickhouse.Preparing, clickhouse.Prepared, clickhouse.Finishing:
 		d.wrong("adoption", "traceflake clickhouse: "+s.Phase.Next(), "that of %s is %s",
@@ -84,11 +78,14 @@ func (d *doctor) adoption(s clickhouse.Status, own bool) {
 		d.ok("adoption",
 			"swapped; `traceflake clickhouse adopt finish` ends it when the old table is empty")
 	default:
-		if own && !slices.ContainsFunc(first.Views, lookup) {
-			d.wrong("views", "traceflake clickhouse create, which creates what is missing and "+
-				"changes nothing else",
-				"no view with the name of the exporter's lookup table reads %s: tools do not "+
-					"find traces by ID", first.Table)
+		if s.Problem != nil || slices.ContainsFunc(first.Views, fills) {
+			return // or it is a Distributed table, which nothing is filled from
 		}
+		create := "traceflake clickhouse create"
+		if s.Phase == clickhouse.NotBegun {
+			create += " --overlay"
+		}
+		d.wrong("lookup table", create+", which creates and fills what is missing",
+			"nothing fills %s_trace_id_ts: traces are not found by ID", first.Table)
 	}
 }

@@ -62,15 +62,11 @@ func (r *spanRow) columns() map[string]any {
 	}
 }
 
-// Trace implements [Source] with one query, after one that tells whose table it is.
+// Trace implements [Source] with one query.
 func (c ClickHouse) Trace(
 	ctx context.Context, id trace.TraceID, each func(ptrace.Traces) error,
 ) error {
-	schema, err := c.Schema.Detect(ctx, c.DB)
-	if err != nil {
-		return err
-	}
-	q, err := schema.Trace(id)
+	q, err := c.Schema.Trace(id)
 	if err != nil {
 		return err
 	}
