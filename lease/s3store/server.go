@@ -36,45 +36,51 @@ type server struct {
 	prefix      string
 }
 
-// Read implements [driver.Objects]. A gateway on files may answer with the ETag of one write and the
-// data of another. Where ETags are checksums, that shows, and the object is read again. Where they
-// only look like checksums, as with a KMS key, the second answer is the same as the first.
+// readTries is how often an object is read whose data and ETag are of different writes.
+const readTries = 10
+
+// Read implements [driver.Objects]. Some gateways on files look up the ETag before they open the
+// file, or after that: the two may be of different writes. Most ETags are checksums of the data,
+// by which this is seen, and the object is read again. An ETag that is not, and only looks like
+// one, is the same in the next response.
 func (s *server) Read(ctx context.Context, name string) (driver.Object, error) {
-	o, err := s.read(ctx, name)
-	for err == nil && len(o.Version) == 2*md5.Size && o.Version != md5Sum(o.Data) {
-		before := o
-		o, err = s.read(ctx, name)
-		if o.Version == before.Version && bytes.Equal(o.Data, before.Data) {
-			break
+	before := driver.Object{}
+	for range readTries {
+		o, whole, err := s.read(ctx, name)
+		if err != nil || whole ||
+			o.Version == before.Version && bytes.Equal(o.Data, before.Data) {
+			return o, err
 		}
+		before = o
 	}
-	return o, err
+	return driver.Object{}, s.failed(getObject, name, fmt.Errorf(
+		"in each of %d responses the ETag was of another write than the data", readTries))
 }
 
-// md5Sum is the ETag of an object of one part on most servers.
-func md5Sum(data []byte) string {
-	return fmt.Sprintf("%x", md5.Sum(data))
-}
-
-// read reads an object once.
-func (s *server) read(ctx context.Context, name string) (driver.Object, error) {
+// read reads an object once. It is whole if its ETag is of its data, as far as that can be known.
+func (s *server) read(ctx context.Context, name string) (o driver.Object, whole bool, err error) {
 	a, err := s.ask(ctx, http.MethodGet, s.prefix+name, nil, nil)
 	if err != nil {
-		return driver.Object{}, err
+		return o, false, err
 	}
 	switch {
 	case a.status == http.StatusNotFound && a.code == noSuchKey:
-		return driver.Object{Time: a.time}, nil
+		return driver.Object{Time: a.time}, true, nil
 	case a.status != http.StatusOK:
-		return driver.Object{}, s.refused(getObject, name, a)
+		return o, false, s.refused(getObject, name, a)
 	}
 	version, err := etag(a.header.Get("ETag"))
 	if err != nil {
-		return driver.Object{}, s.failed(getObject, name, err)
+		return o, false, s.failed(getObject, name, err)
 	}
-	return driver.Object{Data: a.body, Version: version, Time: a.time, Place: "s3://" + s.bucket +
-		"/" + s.prefix}, nil
+	whole = len(version) != 2*md5.Size || version == md5Sum(a.body) ||
+		strings.HasPrefix(a.header.Get("X-Amz-Server-Side-Encryption"), "aws:kms")
+	return driver.Object{Data: a.body, Version: version, Time: a.time,
+		Place: "s3://" + s.bucket + "/" + s.prefix}, whole, nil
 }
+
+// md5Sum is the ETag of an object of one part, unless it is encrypted with a KMS key.
+func md5Sum(data []byte) string { return fmt.Sprintf("%x", md5.Sum(data)) }
 
 // Close closes idle connections.
 func (s *server) Close() error {
