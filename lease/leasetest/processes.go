@@ -102,18 +102,6 @@ func (p Processes) Run(tb testing.TB) {
 	f.judge(stored)
 }
 
-// again calls f until it succeeds, for some time: the network may be bad, and an outage may have
-// cut connections.
-func again(f func() error) (err error) {
-	for range 100 {
-		if err = f(); err == nil || lease.Permanent(err) {
-			return err
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	return err
-}
-
 // round disturbs the processes once in every way.
 func (p Processes) round(f *fleet, n int) {
 	// Two processes are stopped past the end of their leases; the others are killed, or ended in

@@ -53,7 +53,8 @@ func work(name, url string) error {
 	if err != nil {
 		return err
 	}
-	codec, err := codecOf(end, store)
+	var codec *randflake.Codec
+	err = again(func() (err error) { codec, err = codecOf(end, store); return err })
 	if err != nil {
 		return err
 	}
@@ -84,6 +85,18 @@ func work(name, url string) error {
 	_ = k.Close(ctx) // if the store is unreachable, only the remaining seconds are lost
 	_ = store.Close(ctx)
 	return nil
+}
+
+// again calls f until it succeeds, for some time: the network may be bad, and an outage may have
+// cut connections.
+func again(f func() error) (err error) {
+	for range 100 {
+		if err = f(); err == nil || lease.Permanent(err) {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
 }
 
 // codecOf returns the codec of the store's own secret if it has one, otherwise that of a fleet.
