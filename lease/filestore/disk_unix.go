@@ -21,7 +21,7 @@ var system = disk{
 		}
 		return err == nil, err
 	},
-	syncNames: func(root *os.Root, _ string) error {
+	syncNames: func(root *os.Root, _ ...string) error {
 		d, err := root.Open(".")
 		if err != nil {
 			return err

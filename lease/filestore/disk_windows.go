@@ -10,7 +10,7 @@ import (
 const errReadOnly = windows.ERROR_WRITE_PROTECT
 
 // system locks a file, which nobody can delete while it is open, since directories have no locks.
-// It syncs the renamed file, since directories cannot be: this was not tried with a power failure.
+// It syncs the renamed files, since directories cannot be: this was not tried with a power failure.
 var system = disk{
 	lockable: func(root *os.Root) (*os.File, error) {
 		return root.OpenFile("lock.file", os.O_RDWR|os.O_CREATE, fileMode)
@@ -24,12 +24,14 @@ var system = disk{
 		}
 		return err == nil, err
 	},
-	syncNames: func(root *os.Root, name string) error {
-		f, err := root.OpenFile(name, os.O_RDWR, 0)
-		if err != nil {
-			return nil // it is a directory
+	syncNames: func(root *os.Root, names ...string) (err error) {
+		for _, name := range names {
+			// a directory cannot be opened, nor can what is not there
+			if f, failed := root.OpenFile(name, os.O_RDWR, 0); failed == nil {
+				err = errors.Join(err, f.Sync(), f.Close())
+			}
 		}
-		return errors.Join(f.Sync(), f.Close())
+		return err
 	},
 	place: func(*os.Root) (string, error) { return "", nil },
 }

@@ -16,11 +16,11 @@ func SlowSyncs(t *testing.T, by time.Duration) (mend func()) {
 	var mended atomic.Bool
 	sync := system.syncNames
 	t.Cleanup(func() { system.syncNames = sync })
-	system.syncNames = func(root *os.Root, name string) error {
+	system.syncNames = func(root *os.Root, names ...string) error {
 		if !mended.Load() {
 			time.Sleep(by)
 		}
-		return sync(root, name)
+		return sync(root, names...)
 	}
 	return func() { mended.Store(true) }
 }

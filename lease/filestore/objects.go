@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,8 +38,6 @@ const (
 
 	// The names of objects have no dot, those of other files have one.
 	unfinished = ".new"
-	// dirty exists while a renamed file may not be durable yet.
-	dirty = "unsynced.mark"
 )
 
 // objects is a [driver.Objects] in a directory. The version of an object is its data, which never
@@ -63,14 +63,15 @@ func restores() uint64 {
 	return generation
 }
 
-// Read implements [driver.Objects].
+// Read implements [driver.Objects]. What a process renamed that ended before it had synced is made
+// durable before it is used.
 func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
 	found, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
 		found, err := d.object(name)
 		if err == nil {
 			found.Place, err = d.disk.place(d.root)
 		}
-		return found, errors.Join(err, d.settle())
+		return found, errors.Join(err, d.disk.syncNames(d.root, name))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		found, err = driver.Object{}, nil
@@ -90,7 +91,7 @@ func (o *objects) Write(ctx context.Context, name string, data []byte,
 		case now.Version != version:
 			return now, driver.ErrChanged
 		}
-		return driver.Object{Version: string(data)}, errors.Join(d.settle(), d.replace(name, data))
+		return driver.Object{Version: string(data)}, d.replace(name, data)
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = driver.ErrChanged // only Create creates the directory
@@ -108,7 +109,7 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 				all[f.Name()], err = d.object(f.Name())
 			}
 		}
-		return all, errors.Join(err, d.settle())
+		return all, errors.Join(err, d.disk.syncNames(d.root, slices.Collect(maps.Keys(all))...))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -174,8 +175,8 @@ type disk struct {
 	lockable func(*os.Root) (*os.File, error)
 	// tryLock locks a file until it is closed, unless another process has.
 	tryLock func(*os.File) (bool, error)
-	// syncNames makes the renaming of a file durable.
-	syncNames func(root *os.Root, name string) error
+	// syncNames makes the renaming of files durable.
+	syncNames func(root *os.Root, names ...string) error
 	// place returns what no copy of the directory has, or "".
 	place func(*os.Root) (string, error)
 }
@@ -263,8 +264,7 @@ func (d *directory) object(name string) (driver.Object, error) {
 	return driver.Object{Data: data, Version: string(data)}, err
 }
 
-// replace writes a file, so that after a crash it has either what it had or the data. Until the
-// directory is synced, it may have either: the mark says so to others, should this process end.
+// replace writes a file, so that after a crash it has either what it had or the data.
 func (d *directory) replace(name string, data []byte) error {
 	f, err := d.root.OpenFile(name+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
 	if err != nil {
@@ -274,34 +274,8 @@ func (d *directory) replace(name string, data []byte) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	mark, err := d.root.OpenFile(dirty, os.O_WRONLY|os.O_CREATE, fileMode)
-	if err == nil {
-		err = mark.Close()
-	}
-	if err == nil {
-		err = d.root.Rename(name+unfinished, name)
-	}
-	if err == nil {
-		err = d.disk.syncNames(d.root, name)
-	}
-	if err == nil {
-		err = d.root.Remove(dirty)
-	}
-	return err
-}
-
-// settle makes what a process wrote durable that ended before it could: what is read here may be
-// granted, and must not be forgotten.
-func (d *directory) settle() error {
-	switch _, err := d.root.Stat(dirty); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
+	if err = d.root.Rename(name+unfinished, name); err != nil {
 		return err
 	}
-	if err := d.disk.syncNames(d.root, dirty); err != nil {
-		return err
-	}
-	_ = d.root.Remove(dirty) // or the next call syncs again
-	return nil
+	return d.disk.syncNames(d.root, name)
 }

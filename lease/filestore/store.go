@@ -147,7 +147,7 @@ func (d *directory) codec(id string) (*randflake.Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", driver.ErrEdited, secretOf(id), err)
 	}
-	return k.Codec(), d.settle()
+	return k.Codec(), d.disk.syncNames(d.root, secretOf(id))
 }
 
 // Codec implements [driver.Embedded]. Errors: [lease.ErrNoStore], [lease.ErrReplaced].
@@ -169,6 +169,9 @@ func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
 	}
 	return codec, nil
 }
+
+// Objects returns what the store keeps leases in, for package leasetest.
+func (s *store) Objects() driver.Objects { return s.objects }
 
 // OnRestore implements [driver.Embedded]: every later call returns [ErrCopied].
 func (s *store) OnRestore() { s.objects.copied.Store(true) }

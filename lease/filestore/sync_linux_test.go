@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"os/signal"
@@ -25,13 +26,15 @@ func TestAnswersAreSynced(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := unopened(t, path)
-	synced := 0
-	s.objects.disk.syncNames = func(root *os.Root, name string) error {
-		synced++
-		if pages, counts := unsynced(t, root, name); counts && pages > 0 {
-			t.Errorf("%s got its name with %d pages not on the disk", name, pages)
+	durable := map[string]string{} // what files had when their names were synced
+	s.objects.disk.syncNames = func(root *os.Root, names ...string) error {
+		for _, name := range names {
+			durable[name] = content(t, filepath.Join(path, name))
+			if pages, counts := unsynced(t, root, name); counts && pages > 0 {
+				t.Errorf("%s got its name with %d pages not on the disk", name, pages)
+			}
 		}
-		return system.syncNames(root, name)
+		return system.syncNames(root, names...)
 	}
 	var g lease.Grant
 	for _, step := range []struct {
@@ -55,14 +58,29 @@ func TestAnswersAreSynced(t *testing.T) {
 			return err
 		}},
 	} {
-		before := synced
 		if err := step.write(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		if _, err := os.Stat(filepath.Join(path, dirty)); err == nil || synced == before {
-			t.Errorf("%s: answered before the directory was synced", step.name)
+		files, err := os.ReadDir(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if content(t, filepath.Join(path, f.Name())) != durable[f.Name()] {
+				t.Errorf("%s: answered before the name of %s was synced", step.name, f.Name())
+			}
 		}
 	}
+}
+
+// content returns what a file has, or "" if there is none.
+func content(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EISDIR) {
+		t.Error(err)
+	}
+	return string(b)
 }
 
 // unsynced is how many pages of a file the kernel has not written to the disk yet. It is false if
