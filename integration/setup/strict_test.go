@@ -95,8 +95,8 @@ func canceled() context.Context {
 func TestStrictOnEveryStore(t *testing.T) {
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
-			b := start(t, "strict")
-			c := fleet(t, b.url(b.address))
+			b := start(t)
+			c := fleet(t, b.url(b.address, "strict"))
 			refused(t, c, lease.ErrNoStore, "TRACEFLAKE_STORE=", "traceflake lease create")
 			if b.wrong != "" {
 				refused(t, fleet(t, b.wrong), lease.ErrMisconfigured, "TRACEFLAKE_STORE=", b.why)
@@ -123,7 +123,7 @@ func TestStrictOnEveryStore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Store = b.url(nobody[0])
+			c.Store = b.url(nobody[0], "strict")
 			waits(t, c, nobody[0])
 		})
 	}
@@ -151,7 +151,7 @@ func waits(t *testing.T, c setup.Config, text string) {
 func shutsDown(t *testing.T, b backend, c setup.Config) {
 	t.Helper()
 	relay := leasetest.NewProxy(t, b.address)
-	c.Store = b.url(relay.Address())
+	c.Store = b.url(relay.Address(), "strict")
 	renewing, connecting := c, c
 	renewing.TTL = 2 * time.Second
 	connecting.Strict = false // which waits for the store longer
@@ -248,53 +248,58 @@ func TestSilentServers(t *testing.T) {
 
 // backend is a running server of a kind of store.
 type backend struct {
-	address string                      // host:port
-	url     func(address string) string // of a store on the server, if it is at this address
+	address string // host:port
+	// url returns that of a store with a name, if the server is at this address
+	url func(address, store string) string
 	// a URL that the server refuses for good, and a text of the error
 	wrong, why string
 }
 
-// backends start a server, on which the store with a name was not created.
-var backends = map[string]func(t *testing.T, store string) backend{
-	"PostgreSQL": func(t *testing.T, _ string) backend {
+// backends start a server.
+var backends = map[string]func(t *testing.T) backend{
+	"PostgreSQL": func(t *testing.T) backend {
 		server := child.ForTest(t, servers.Postgres)
 		u, err := url.Parse(server.DSN())
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := func(address string) string {
+		admin := server.Connect(t)
+		at := func(address, store string) string {
+			if _, err := admin.Exec(t.Context(), "CREATE SCHEMA IF NOT EXISTS "+store); err != nil {
+				t.Fatal(err)
+			}
 			moved := *u
-			moved.Host = address
+			moved.Host, moved.RawQuery = address, u.RawQuery+"&search_path="+store
 			return moved.String()
 		}
 		wrong := *u
 		wrong.Path = "/nosuch"
 		return backend{u.Host, at, wrong.String(), `database "nosuch" does not exist`}
 	},
-	"etcd": func(t *testing.T, store string) backend {
+	"etcd": func(t *testing.T) backend {
 		cluster := etcd.ForTest(t, 1)
-		at := func(address string) string { return "etcd://user:hunter2@" + address + "/" + store }
+		at := func(address, store string) string {
+			return "etcd://user:hunter2@" + address + "/" + store
+		}
 		// without users
 		return backend{address: strings.TrimPrefix(cluster.Endpoints()[0], "http://"), url: at}
 	},
-	"Kubernetes": func(t *testing.T, store string) backend {
+	"Kubernetes": func(t *testing.T) backend {
 		server := kubernetes.Shared(t)
 		proxy := server.Proxy(kubernetes.Token(kubernetes.Admin))
-		at := func(address string) string {
-			return "k8s://default/" + store + "?server=http://" +
-				address
+		at := func(address, store string) string {
+			return "k8s://default/" + store + "?server=http://" + address
 		}
-		limited := "k8s://default/" + store + "?server=" +
-			server.Proxy(kubernetes.Token(kubernetes.Limited))
+		limited := at(strings.TrimPrefix(server.Proxy(kubernetes.Token(kubernetes.Limited)),
+			"http://"), "strict")
 		return backend{strings.TrimPrefix(proxy, "http://"), at, limited,
 			"get, list, create and update"}
 	},
-	"S3": func(t *testing.T, store string) backend {
+	"S3": func(t *testing.T) backend {
 		s3.Root.Setenv(t)
 		server := child.ForTest(t, s3.Start)
-		at := func(address string) string {
-			return "s3://leases/" + store + "?endpoint=http://" +
-				address
+		at := func(address, store string) string {
+			return "s3://leases/" + store + "?endpoint=http://" + address
 		}
 		nowhere := "s3://nowhere?endpoint=" + server.Endpoint()
 		return backend{strings.TrimPrefix(server.Endpoint(), "http://"), at, nowhere,
