@@ -34,7 +34,7 @@ type eras struct {
 	page *atomic.Uint32 // the version of the machine's page
 
 	machine  *vmclock.Machine
-	source   Generational // nil if the source is not
+	source   generational // nil if the source is not
 	renew    func()       // replaces what the generator itself has drawn
 	changing sync.Mutex   // held while a generation changes
 	restores atomic.Int64
@@ -46,7 +46,7 @@ type eras struct {
 
 func (s *eras) start(m *vmclock.Machine, source Source, after func(time.Duration, func())) {
 	s.machine, s.page = m, m.Version()
-	s.source, _ = source.(Generational)
+	s.source, _ = source.(generational)
 	s.now.Store(&era{generations: s.present()})
 	s.after = after
 	s.untimed.Store(after == nil)

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
@@ -95,8 +96,8 @@ func (g *Generator) Close() error {
 
 // OnRestore must be called after this process was restored from a snapshot. When it returns,
 // whatever was generated, leased or drawn before is discarded: ready IDs, the secret of zero
-// configuration, and the leases of a [Generational] source, as a lease.Keeper is. Call it in the
-// platform's hook that runs after a restore, before the process serves anything. If Linux's vmclock
+// configuration, and the leases of a [Source] such as a lease.Keeper. Call it in the platform's
+// hook that runs after a restore, before the process serves anything. If Linux's vmclock
 // reports restores, the call is not needed.
 func (g *Generator) OnRestore() {
 	if s := g.eras.source; s != nil {
@@ -139,12 +140,10 @@ func (g *Generator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 // the millisecond, and its low half is a current ID. So it sorts among the IDs of its time, is as
 // unique as any other, and decodes to both times; a [traceid.Verifier] refuses it. The IDs of a
 // millisecond follow the order of the calls, except that the sequence, which all milliseconds
-// share, starts again after every 2^23-1 calls.
-//
-// Errors: [traceid.ErrBeforeEpoch], [traceid.ErrAfterEnd].
+// share, starts again after every 2^23-1 calls. The error is [traceid.ErrOutOfRange].
 func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 	_, ids := g.slow(g.here(procPin()), 1)
-	sequence := (g.backfilled.Add(1) - 1) % traceid.MaxSequence
+	sequence := (g.backfilled.Add(1) - 1) % layout.MaxSequence
 	return traceid.New(t, uint32(sequence)+1, ids[0]) // 0 is no sequence of the first millisecond
 }
 

@@ -169,16 +169,16 @@ func TestNewTraceIDAt(t *testing.T) {
 		}
 	}
 	// the sequence starts again, in the same millisecond
-	g.backfilled.Store(traceid.MaxSequence - 1)
-	for _, want := range []uint32{traceid.MaxSequence, 1, 2} {
+	g.backfilled.Store(layout.MaxSequence - 1)
+	for _, want := range []uint32{layout.MaxSequence, 1, 2} {
 		if id, err := g.NewTraceIDAt(noon); err != nil || !traceid.Time(id).Equal(noon) ||
-			traceid.Sequence(id) != want {
-			t.Errorf("%s, %v: sequence %d of %v, want %d", id, err, traceid.Sequence(id),
+			traceid.Inspect(nil, id).Sequence != want {
+			t.Errorf("%s, %v: sequence %d of %v, want %d", id, err, traceid.Inspect(nil, id).Sequence,
 				traceid.Time(id),
 				want)
 		}
 	}
-	g.backfilled.Store(traceid.MaxSequence)
+	g.backfilled.Store(layout.MaxSequence)
 	if id, err := g.NewTraceIDAt(epoch); err != nil || half(id) != 1 {
 		t.Errorf("%s, %v: the clear half is %d, want 1", id, err, half(id))
 	}
@@ -187,7 +187,7 @@ func TestNewTraceIDAt(t *testing.T) {
 		t.Errorf("live IDs are affected: %s after %s", next, live)
 	}
 	for at, want := range map[time.Time]error{
-		epoch.Add(-1): traceid.ErrBeforeEpoch, last.Add(time.Millisecond): traceid.ErrAfterEnd,
+		epoch.Add(-1): traceid.ErrOutOfRange, last.Add(time.Millisecond): traceid.ErrOutOfRange,
 	} {
 		if id, err := g.NewTraceIDAt(at); !errors.Is(err, want) || id.IsValid() {
 			t.Errorf("at %v: %s, %v; want %v", at, id, err, want)

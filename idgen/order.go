@@ -5,12 +5,11 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/layout"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // hold is how far the clock may step back while trace IDs continue from their position. It is also
 // the bound of randflake's generators, so that the halves of an ID agree.
-const hold = randflake.Borrow
+const hold = layout.Borrow
 
 const holdWords = uint64(hold/time.Millisecond) << layout.SequenceBits
 

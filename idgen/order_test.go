@@ -5,13 +5,12 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/internal/layout"
-	"github.com/traceflake/traceflake/traceid"
 )
 
 // The order may be ahead of the clock by less than the hold; a step back by the hold is a step. A
 // used-up sequence runs into the next millisecond, and no word is zero.
 func TestOrder(t *testing.T) {
-	const perMilli = traceid.MaxSequence + 1
+	const perMilli = layout.MaxSequence + 1
 	for _, at := range []int64{layout.EpochMillis, 1_800_000_000_000} {
 		o := new(order)
 		floor := max(uint64(at-layout.EpochMillis)*perMilli, 1)

@@ -13,11 +13,7 @@ import (
 	"github.com/traceflake/traceflake/sparx64"
 )
 
-var (
-	// ErrInvalidParts is returned by Encode if a node or sequence number does not fit in 17 bits.
-	ErrInvalidParts = errors.New("randflake: invalid parts")
-	errNoSecret     = errors.New("randflake: the codec has no secret: use NewCodec")
-)
+var errNoSecret = errors.New("randflake: the codec has no secret: use NewCodec")
 
 // Parts are the decoded fields of an ID.
 type Parts struct {
@@ -35,8 +31,8 @@ type Codec struct {
 	secret *[sparx64.KeySize]byte
 }
 
-// NewCodec returns the codec of a secret, which must have 16 bytes; for any other length the error
-// is a [sparx64.KeySizeError]. The secret is copied.
+// NewCodec returns the codec of a secret, or an error if it does not have 16 bytes. The secret is
+// copied.
 func NewCodec(secret []byte) (*Codec, error) {
 	c, err := sparx64.NewCipher(secret)
 	if err != nil {
@@ -46,8 +42,9 @@ func NewCodec(secret []byte) (*Codec, error) {
 	return &Codec{c, &own}, nil
 }
 
-// Encode returns the ID of p; its time is truncated to the second. Errors: [ErrBeforeEpoch],
-// [ErrEndOfLife], [ErrInvalidParts]. Under each secret exactly one tuple of parts encodes to zero.
+// Encode returns the ID of p; its time is truncated to the second. It fails if a number does not
+// fit in 17 bits, and with [ErrBeforeEpoch] or [ErrEndOfLife]. Under each secret exactly one tuple
+// of parts encodes to zero.
 func (c *Codec) Encode(p Parts) (ID, error) {
 	if c == nil || c.cipher == nil {
 		return 0, errNoSecret
@@ -57,8 +54,8 @@ func (c *Codec) Encode(p Parts) (ID, error) {
 		return 0, err
 	}
 	if p.Node > MaxNode || p.Sequence > MaxSequence {
-		return 0, fmt.Errorf("%w: node %d, sequence %d; the maximum of both is %d",
-			ErrInvalidParts, p.Node, p.Sequence, MaxNode)
+		return 0, fmt.Errorf("randflake: invalid parts: node %d, sequence %d; "+
+			"the maximum of both is %d", p.Node, p.Sequence, MaxNode)
 	}
 	return c.encrypt(second<<secondShift | uint64(p.Node)<<sequenceBits | uint64(p.Sequence)), nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/internal/start"
 )
 
@@ -22,8 +23,8 @@ var (
 	// ErrExhausted is returned if every ID of this second is used, and those of the seconds that
 	// may be borrowed. The next second has new ones.
 	ErrExhausted = errors.New("randflake: every ID of this second is used")
-	// ErrClockBehind is returned if the clock was stepped back by more than [Borrow]. Wait until it
-	// has caught up, or use another lease.
+	// ErrClockBehind is returned if the clock was stepped back by more than two seconds. Wait
+	// until it has caught up, or use another lease.
 	ErrClockBehind = errors.New("randflake: the clock was stepped back")
 	// ErrSealed is returned after Seal.
 	ErrSealed = errors.New("randflake: the generator is sealed")
@@ -31,10 +32,6 @@ var (
 	// lease.Keeper, and by a zero [Generator].
 	ErrNoLease = errors.New("randflake: no lease is held")
 )
-
-// Borrow is how far the IDs of a burst may run ahead of the clock, and how far the clock may step
-// back before IDs are refused. Trace IDs have the same bound, and their verification allows for it.
-const Borrow = 2 * time.Second
 
 // Generator generates the IDs of one lease. It is safe for concurrent use, never blocks, and
 // generates no ID twice and none outside its lease, whatever the clock does. A zero Generator has
@@ -78,7 +75,8 @@ func init() {
 	start.Draw = func(g any, draw func() uint64) { g.(*Generator).draw = draw }
 }
 
-// NewGenerator returns the generator of a lease. It returns [ErrInvalidLease] for an invalid one.
+// NewGenerator returns the generator of a lease. It returns an error if the lease is not as
+// [Lease] requires.
 func NewGenerator(c *Codec, l Lease, opts ...Option) (*Generator, error) {
 	if c == nil || c.cipher == nil {
 		return nil, errNoSecret
@@ -149,7 +147,7 @@ func (g *Generator) Extend(end time.Time) error {
 		case g.next.Load() == sealed:
 			return ErrSealed
 		case word < old:
-			return fmt.Errorf("%w: extend: %s is before the current end, %s", ErrInvalidLease,
+			return fmt.Errorf("%w: extend: %s is before the current end, %s", errInvalidLease,
 				end.UTC().Format(time.RFC3339Nano), g.space.second(old).Format(time.RFC3339))
 		case g.end.CompareAndSwap(old, word):
 			return nil
@@ -201,7 +199,7 @@ func (g *Generator) look(n uint64) (old, word uint64, err error) {
 	if left := room - word&(room-1); n > left {
 		word += left
 	}
-	latest := second + uint64((time.Duration(now.Nanosecond())+Borrow)/time.Second)
+	latest := second + uint64((time.Duration(now.Nanosecond())+layout.Borrow)/time.Second)
 	// A burst uses up words to this end and no further, and it only moves back if the clock does.
 	switch borrowed := g.space.word(latest + 1); {
 	case old == g.first && first < old:

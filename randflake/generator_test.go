@@ -134,7 +134,7 @@ func TestLeaseIsCheckedFirst(t *testing.T) {
 		"end: randflake":   {Nodes: 1, Start: base},
 	} {
 		g, err := NewGenerator(newCodec(t, testSecret), l)
-		if g != nil || !errors.Is(err, ErrInvalidLease) || !strings.Contains(err.Error(), says) {
+		if g != nil || !errors.Is(err, errInvalidLease) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v; want %q", l, err, says)
 		}
 	}
@@ -330,7 +330,7 @@ func TestExtendOnlyGrows(t *testing.T) {
 		want error
 		next error // of an ID afterwards
 	}{
-		{"an earlier end", base.Add(59 * time.Second), ErrInvalidLease, ErrLeaseExpired},
+		{"an earlier end", base.Add(59 * time.Second), errInvalidLease, ErrLeaseExpired},
 		{"the same end", base.Add(time.Minute), nil, ErrLeaseExpired},
 		{"within a second", base.Add(60*time.Second + 999*time.Millisecond), nil, ErrLeaseExpired},
 		{"a later end", base.Add(61 * time.Second), nil, nil},

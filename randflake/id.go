@@ -2,23 +2,19 @@ package randflake
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 )
-
-// ErrInvalidID is returned by [Parse] if the text is not a Randflake ID as [ID.String] writes it.
-var ErrInvalidID = errors.New("randflake: invalid ID")
 
 // ID is a Randflake ID, encrypted. A [Generator] never generates the ID zero.
 type ID uint64
 
 // Parse reads what [ID.String] writes, and nothing else: one to 13 digits of 0-9a-v, most
-// significant first, lower case, no leading zero, no padding. The error wraps [ErrInvalidID].
+// significant first, lower case, no leading zero, no padding.
 func Parse(s string) (ID, error) {
 	n, err := strconv.ParseUint(s, 32, 64)
 	if err != nil || ID(n).String() != s {
-		return 0, fmt.Errorf("%w: want a number below 2^64 in the digits 0-9a-v, "+
-			"without leading zeros", ErrInvalidID)
+		return 0, errors.New("randflake: invalid ID: want a number below 2^64 " +
+			"in the digits 0-9a-v, without leading zeros")
 	}
 	return ID(n), nil
 }

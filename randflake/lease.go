@@ -6,9 +6,7 @@ import (
 	"time"
 )
 
-// ErrInvalidLease is returned by [NewGenerator] for a [Lease] that is not as its documentation
-// requires.
-var ErrInvalidLease = errors.New("randflake: invalid lease")
+var errInvalidLease = errors.New("randflake: invalid lease")
 
 // Lease gives one generator exclusive use of the nodes [Node, Node+Nodes) in the seconds [Start,
 // End). It is for one generator in one process, once: never save, copy or reuse it.
@@ -27,19 +25,19 @@ func (l Lease) seconds() (start, end uint64, err error) {
 	if l.Nodes&(l.Nodes-1) != 0 || l.Nodes-1 > MaxNode || l.Node > MaxNode || l.Node%l.Nodes != 0 {
 		return 0, 0, fmt.Errorf("%w: %d nodes from node %d: "+
 			"want a power of two that begins at a multiple of itself and ends by node %d",
-			ErrInvalidLease, l.Nodes, l.Node, MaxNode)
+			errInvalidLease, l.Nodes, l.Node, MaxNode)
 	}
 	if start, err = secondOf(l.Start); err != nil {
-		return 0, 0, fmt.Errorf("%w: start: %w", ErrInvalidLease, err)
+		return 0, 0, fmt.Errorf("%w: start: %w", errInvalidLease, err)
 	}
 	if l.Start.Nanosecond() > 0 {
 		start++
 	}
 	if end, err = endSecond(l.End); err != nil {
-		return 0, 0, fmt.Errorf("%w: end: %w", ErrInvalidLease, err)
+		return 0, 0, fmt.Errorf("%w: end: %w", errInvalidLease, err)
 	}
 	if start >= end {
-		return 0, 0, fmt.Errorf("%w: no whole second from %s to %s", ErrInvalidLease,
+		return 0, 0, fmt.Errorf("%w: no whole second from %s to %s", errInvalidLease,
 			l.Start.UTC().Format(time.RFC3339Nano), l.End.UTC().Format(time.RFC3339Nano))
 	}
 	return start, end, nil

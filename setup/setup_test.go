@@ -645,7 +645,7 @@ func TestLevel(t *testing.T) {
 func TestZeroValues(t *testing.T) {
 	quiet(t)
 	values := []any{
-		new(sparx64.Cipher), new(sparx64.KeySizeError),
+		new(sparx64.Cipher),
 		new(randflake.Codec), new(randflake.Generator), new(randflake.ID), new(randflake.Keyring),
 		new(idgen.Generator), new(traceid.Verifier), new(setup.IDs), new(setup.Config),
 		new(lease.Keeper), new(driver.Memory), new(lease.Grant), new(driver.NodeRange),

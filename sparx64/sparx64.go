@@ -3,7 +3,6 @@ package sparx64
 import (
 	"encoding/binary"
 	"fmt"
-	"strconv"
 	"unsafe"
 )
 
@@ -14,22 +13,15 @@ const (
 	KeySize = 16
 )
 
-// KeySizeError is the length in bytes of a key that is not [KeySize] long.
-type KeySizeError int
-
-func (e KeySizeError) Error() string {
-	return "sparx64: the key has " + strconv.Itoa(int(e)) + " bytes, want " + strconv.Itoa(KeySize)
-}
-
 // Cipher is SPARX-64/128 under one key. It implements [crypto/cipher.Block], never changes after
 // NewCipher and is safe for concurrent use.
 type Cipher struct{ keys schedule }
 
-// NewCipher returns the cipher under key, which must have [KeySize] bytes; for any other length the
-// error is a [KeySizeError]. The key is copied.
+// NewCipher returns the cipher under key, or an error if key does not have [KeySize] bytes. The key
+// is copied.
 func NewCipher(key []byte) (*Cipher, error) {
 	if len(key) != KeySize {
-		return nil, KeySizeError(len(key))
+		return nil, fmt.Errorf("sparx64: the key has %d bytes, want %d", len(key), KeySize)
 	}
 	return &Cipher{keys: expand((*[KeySize]byte)(key))}, nil
 }

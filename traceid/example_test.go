@@ -18,7 +18,7 @@ func ExampleTime() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(traceid.Time(id).Format(time.RFC3339Nano), traceid.Sequence(id))
+	fmt.Println(traceid.Time(id).Format(time.RFC3339Nano), traceid.Inspect(nil, id).Sequence)
 	// Output: 2026-03-14T12:00:00.5Z 5
 }
 

@@ -12,37 +12,27 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// MaxSequence is the highest sequence number in a millisecond.
-const MaxSequence = layout.MaxSequence
+// ErrOutOfRange is returned for a time that no trace ID can carry. Keep such a record's ID.
+var ErrOutOfRange = errors.New("traceid: the time is not between 2020-01-01T00:00:00Z " +
+	"and 2089-09-06T15:47:35.551Z")
 
-var (
-	// ErrBeforeEpoch is returned for a time before 2020-01-01T00:00:00Z, which no trace ID can
-	// carry. Keep such a record's ID as it is.
-	ErrBeforeEpoch = errors.New("traceid: the time is before 2020-01-01T00:00:00Z")
-	// ErrAfterEnd is returned for a time past 2089-09-06T15:47:35.551Z, the last of an ID.
-	ErrAfterEnd = errors.New("traceid: the time is past 2089-09-06T15:47:35.551Z")
-	// ErrInvalidParts is returned by [New] for a sequence past [MaxSequence] and for a zero half.
-	ErrInvalidParts = errors.New("traceid: invalid parts")
-)
-
-// New returns the trace ID of t's millisecond, a sequence number from 0 to [MaxSequence], and a low
-// half, which must not be zero. In the very first millisecond the sequence begins at 1: a high half
-// of zero is what 64-bit IDs have. New does not make the ID unique; the caller must.
-//
-// Errors: [ErrBeforeEpoch], [ErrAfterEnd], [ErrInvalidParts].
+// New returns the trace ID of t's millisecond, a sequence number from 0 to 8388607, and a low half,
+// which must not be zero. In the very first millisecond the sequence begins at 1: a high half of
+// zero is what 64-bit IDs have. The error is [ErrOutOfRange] if no trace ID has this time. New does
+// not make the ID unique; the caller must.
 func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) {
-	ms, err := millis(t)
+	ms, ok := clamp(t)
 	switch {
-	case err != nil:
-		return trace.TraceID{}, err
-	case sequence > MaxSequence:
-		return trace.TraceID{}, fmt.Errorf("%w: the sequence is %d, the maximum is %d",
-			ErrInvalidParts, sequence, MaxSequence)
+	case !ok:
+		return trace.TraceID{}, ErrOutOfRange
+	case sequence > layout.MaxSequence:
+		return trace.TraceID{}, fmt.Errorf("traceid: the sequence is %d, the maximum is %d",
+			sequence, layout.MaxSequence)
 	case ms == 0 && sequence == 0:
-		return trace.TraceID{}, fmt.Errorf("%w: the high half would be zero: "+
-			"the first millisecond begins at sequence 1", ErrInvalidParts)
+		return trace.TraceID{}, errors.New("traceid: the high half would be zero: " +
+			"the first millisecond begins at sequence 1")
 	case low == 0:
-		return trace.TraceID{}, fmt.Errorf("%w: the low half is zero", ErrInvalidParts)
+		return trace.TraceID{}, errors.New("traceid: the low half is zero")
 	}
 	return join(ms<<layout.SequenceBits|uint64(sequence), low), nil
 }
@@ -52,9 +42,6 @@ func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) 
 func Time(id trace.TraceID) time.Time {
 	return time.UnixMilli(layout.EpochMillis + int64(high(id)>>layout.SequenceBits)).UTC()
 }
-
-// Sequence returns the sequence number of id within its millisecond, 0 to [MaxSequence].
-func Sequence(id trace.TraceID) uint32 { return uint32(high(id) & MaxSequence) }
 
 // Low returns the low half: a Randflake ID if the trace ID is in this format.
 func Low(id trace.TraceID) randflake.ID { return randflake.ID(binary.BigEndian.Uint64(id[8:])) }

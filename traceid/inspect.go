@@ -5,6 +5,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -17,24 +18,25 @@ type Info struct {
 	// generator. It is false for an ID generated under another secret, for a foreign or a random
 	// one, and for one from NewTraceIDAt, whose Parts.Time is when the record got its ID.
 	Agree bool
-	// Secret is the number, from 0, of the secret under which the halves
-	// agree, or -1.
+	// Secret is the number, from 0, of the secret under which the halves agree, or -1.
 	Secret int
 }
 
-// Inspect decodes both halves of a trace ID under each secret of k and returns
-// the result of the first under which they agree. If there is none, Parts are
-// decoded with the first secret. If k is nil, only the clear half is
-// decoded.
+// Inspect decodes both halves of a trace ID under each secret of k, and returns the result of the
+// first under which they agree. If they agree under none, Parts are decoded with the first secret.
+// If k is nil, only the clear half is decoded.
 func Inspect(k *randflake.Keyring, id trace.TraceID) Info {
 	parts, secret := decode(k.Codecs(), id)
-	return Info{Time(id), Sequence(id), parts, secret >= 0, secret}
+	return Info{
+		Time: Time(id), Sequence: uint32(high(id) & layout.MaxSequence),
+		Parts: parts, Agree: secret >= 0, Secret: secret,
+	}
 }
 
 // tolerance is by how much the times of an ID's two halves may differ, beyond the second to which
 // the low one is truncated: a generator runs ahead of its clock by at most that, and bridges steps
 // back of the clock up to that.
-const tolerance = randflake.Borrow
+const tolerance = layout.Borrow
 
 // decode decodes the low half with the first codec under which the halves agree, and returns its
 // number. If there is none, that is -1 and the first codec is used.

@@ -17,11 +17,11 @@ const (
 // zero Verifier refuses everything.
 //
 // Its answer is a hint of origin, not authentication. It stops garbage and IDs made up at random:
-// 5 in 2^30 of those pass for each secret, because the times of the halves may differ by
-// [randflake.Borrow] beyond the second to which the low one is truncated. It does not stop a
-// replayed ID, nor one that combines the low half of a real trace ID, or a real span ID, with a
-// matching clear half. It also refuses IDs of the random fallback, of NewTraceIDAt, and of clients,
-// which have no secret; [WithPlausible] lets those pass.
+// 5 in 2^30 of those pass for each secret, because the times of the halves may differ by two
+// seconds beyond the second to which the low one is truncated. It does not stop a replayed ID, nor
+// one that combines the low half of a real trace ID, or a real span ID, with a matching clear half.
+// It also refuses IDs of the random fallback, of NewTraceIDAt, and of clients, which have no
+// secret; [WithPlausible] accepts those.
 type Verifier struct {
 	codecs       []*randflake.Codec
 	maxAge, skew time.Duration

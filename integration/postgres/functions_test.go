@@ -133,9 +133,9 @@ func TestTraceIDOfTime(t *testing.T) {
 		id, err := trace.TraceIDFromHex(text)
 		if err != nil || id.String() != text ||
 			!traceid.Time(id).Equal(values[i].Truncate(time.Millisecond)) ||
-			traceid.Sequence(id) == 0 || seen[text] {
+			traceid.Inspect(nil, id).Sequence == 0 || seen[text] {
 			t.Fatalf("the ID of %s is %s, of %s, with the sequence %d, %v", texts[i], text,
-				traceid.Time(id), traceid.Sequence(id), err)
+				traceid.Time(id), traceid.Inspect(nil, id).Sequence, err)
 		}
 		seen[text] = true
 		for bit := range ones {

@@ -1,6 +1,12 @@
-// Package layout has the numbers of the clear half of a trace ID: milliseconds << SequenceBits |
-// sequence. Package idgen writes it, package traceid reads it.
+// Package layout has the numbers that those who write and those who read trace IDs share. The clear
+// half is milliseconds << SequenceBits | sequence: package idgen writes it, package traceid reads it.
 package layout
+
+import "time"
+
+// Borrow is how far the IDs of a burst may run ahead of the clock, and how far the clock may step
+// back before IDs are refused. Both halves have this bound, and verification allows for it.
+const Borrow = 2 * time.Second
 
 const (
 	// EpochMillis is the first millisecond, in Unix time: 2020-01-01T00:00:00Z.

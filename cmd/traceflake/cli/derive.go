@@ -71,7 +71,7 @@ func derived(c *randflake.Codec, t time.Time, key string, span bool) (fmt.String
 		return trace.SpanID(binary.BigEndian.AppendUint64(nil, id)), nil
 	}
 	sum := mac(c, "backfill", t, key)
-	sequence := binary.BigEndian.Uint32(sum[4:]) & traceid.MaxSequence
+	sequence := binary.BigEndian.Uint32(sum[4:]) & 0x7fffff // its 23 bits
 	low := max(binary.BigEndian.Uint64(sum[8:]), 1)
 	return traceid.New(t, sequence, randflake.ID(low))
 }

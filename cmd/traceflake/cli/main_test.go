@@ -221,7 +221,7 @@ func TestNew(t *testing.T) {
 	}
 	command(t, "", "verify", "--max-age", "20y", id).want(t, 1, "not verified", "")
 	command(t, "", "inspect", id).want(t, 0, "given to an old record at ", "")
-	command(t, "", "new", "--at", "2019-12-31").want(t, 2, "", "before 2020")
+	command(t, "", "new", "--at", "2019-12-31").want(t, 2, "", "not between 2020")
 	// Times in, IDs out.
 	r = command(t, "2024-01-02T03:04:05Z\n1704164646", "new", "--at", "-")
 	if r.want(t, 0, "0eb4dcf844", ""); len(lines(r.out)) != 2 {
@@ -232,7 +232,7 @@ func TestNew(t *testing.T) {
 	command(t, "2024-01-02T03:04:05Z\nsoon\n", "new", "--at", "-").want(t, 2, "0eb4dcf844",
 		`line 2: "soon" is not a time`)
 	command(t, "0001-01-01\n", "new", "--at", "-").want(t, 2, "",
-		"line 1: traceid: the time is before 2020")
+		"line 1: traceid: the time is not between 2020")
 	// The same times and keys give the same IDs under a secret.
 	keys := "2024-01-02T03:04:05Z\ta\n1704164645\tb\n1704164645000\ta\n"
 	deterministic := []string{"new", "--at", "-", "--deterministic", "--secret-file"}
