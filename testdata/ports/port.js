@@ -1,5 +1,79 @@
-// What docs/format.md says in words, as literally as possible. The tests put the page's code in
-// front of it. It is written to be read, and to be broken by wrong.js: nobody should use it.
+// What docs/format.md says, as literally as possible; nextClear, EPOCH and LAST_MS are the page's,
+// which the tests put in front. It is written to be read and ported, and to be broken by wrong.js.
+
+// SPARX-64/128: four words of 16 bits in a block, eight in a key.
+
+const rotl = (x, n) => ((x << n) | (x >> (16 - n))) & 0xffff;
+
+function round(a, b) {
+  a = (rotl(a, 9) + b) & 0xffff;
+  return [a, rotl(b, 2) ^ a];
+}
+
+function unround(a, b) {
+  b = rotl(a ^ b, 14);
+  return [rotl((a - b) & 0xffff, 7), b];
+}
+
+// expand returns the 100 subkeys of a key.
+function expand(key) {
+  const subkeys = [];
+  let k = key;
+  for (let c = 1; c <= 16; c++) {
+    subkeys.push(...k.slice(0, 6));
+    const [a, b] = round(k[0], k[1]);
+    k = [k[6], (k[7] + c) & 0xffff, a, b, (k[2] + a) & 0xffff, (k[3] + b) & 0xffff, k[4], k[5]];
+  }
+  return [...subkeys, ...k.slice(0, 4)];
+}
+
+function encrypt(s, [a, b, c, d]) { // s: the subkeys
+  for (let i = 0; i < 96; i += 12) {
+    for (let j = i; j < i + 6; j += 2) {
+      [a, b] = round(a ^ s[j], b ^ s[j + 1]);
+      [c, d] = round(c ^ s[j + 6], d ^ s[j + 7]);
+    }
+    const t = rotl(a ^ b, 8);
+    [a, b, c, d] = [c ^ a ^ t, d ^ b ^ t, a, b];
+  }
+  return [a ^ s[96], b ^ s[97], c ^ s[98], d ^ s[99]];
+}
+
+function decrypt(s, [a, b, c, d]) {
+  [a, b, c, d] = [a ^ s[96], b ^ s[97], c ^ s[98], d ^ s[99]];
+  for (let i = 84; i >= 0; i -= 12) {
+    const t = rotl(c ^ d, 8);
+    [a, b, c, d] = [c, d, a ^ c ^ t, b ^ d ^ t];
+    for (let j = i + 4; j >= i; j -= 2) {
+      [a, b] = unround(a, b);
+      [c, d] = unround(c, d);
+      [a, b, c, d] = [a ^ s[j], b ^ s[j + 1], c ^ s[j + 6], d ^ s[j + 7]];
+    }
+  }
+  return [a, b, c, d];
+}
+
+const bytes = new DataView(new ArrayBuffer(8)); // big-endian, unless "true" asks for little-endian
+
+function words(number) {
+  bytes.setBigUint64(0, number, true);
+  return [0, 2, 4, 6].map((i) => bytes.getUint16(i));
+}
+
+function number(words) {
+  words.forEach((word, i) => bytes.setUint16(2 * i, word));
+  return bytes.getBigUint64(0, true);
+}
+
+// secret is an array of 16 bytes; the others are BigInts.
+const key = (secret) => [0, 2, 4, 6, 8, 10, 12, 14].map((i) => (secret[i] << 8) | secret[i + 1]);
+
+function randflake(secret, unixSeconds, node, sequence) {
+  const word = ((unixSeconds - 1730000000n) << 34n) | (node << 17n) | sequence;
+  return number(encrypt(expand(key(secret)), words(word)));
+}
+
+const wordOf = (secret, id) => number(decrypt(expand(key(secret)), words(id)));
 
 function hex(number, digits) {
   return number.toString(16).padStart(digits, '0');
