@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // load is what it took to load a table in a server of its own.
@@ -96,23 +91,8 @@ func (d *dataset) files(ctx context.Context, random, size int) (dir string, err 
 	return dir, nil
 }
 
-// loadAlone loads the blocks in a new process, in which the engine runs.
+// loadAlone loads the blocks in a server of its own.
 func loadAlone(ctx context.Context, dir string, l layout) (r load, err error) {
-	program, err := os.Executable()
-	if err != nil {
-		return r, err
-	}
-	cmd := exec.CommandContext(ctx, program, "-load", dir, "-layouts", l.Name)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return r, err
-	}
-	return r, json.Unmarshal(out.Bytes(), &r)
-}
-
-// loadBlocks is what the new process does.
-func loadBlocks(ctx context.Context, dir string, l layout) (r load, err error) {
 	s, err := open(ctx)
 	if err != nil {
 		return r, err
@@ -125,7 +105,10 @@ func loadBlocks(ctx context.Context, dir string, l layout) (r load, err error) {
 	if err != nil {
 		return r, err
 	}
-	start := used()
+	start, err := s.CPU()
+	if err != nil {
+		return r, err
+	}
 	for _, file := range files {
 		if err := s.Exec(ctx, "INSERT INTO spans ("+columns+") FROM INFILE '"+file+
 			"' COMPRESSION 'none' FORMAT Native"); err != nil {
@@ -135,19 +118,16 @@ func loadBlocks(ctx context.Context, dir string, l layout) (r load, err error) {
 	if err := s.merge(ctx); err != nil {
 		return r, err
 	}
-	r.CPU = used() - start
+	end, err := s.CPU()
+	if err != nil {
+		return r, err
+	}
+	r.CPU = (end - start).Seconds()
 	if err := s.scan(ctx, "SELECT count() FROM spans", &r.Spans); err != nil {
 		return r, err
 	}
 	r.footprint, err = s.footprint(ctx)
 	return r, err
-}
-
-// used is the CPU time of this process in seconds.
-func used() float64 {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for oneself
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
 // costs is CPU.md.

@@ -15,7 +15,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -54,7 +53,6 @@ func start(ctx context.Context, args []string) error {
 	days := flags.String("days", "1,4,16", "`days` after which -scale measures")
 	unmerged := flags.String("unmerged", "", "shares of random IDs for which -scale also measures "+
 		"unmerged tables, in `percent`")
-	loadDir := flags.String("load", "", "what -cpu starts: load the blocks in a `folder`")
 	out := flags.String("out", ".", "`folder` for the results")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -62,10 +60,6 @@ func start(ctx context.Context, args []string) error {
 	all, err := named(*names)
 	if err != nil {
 		return err
-	}
-	if *loadDir != "" {
-		r, err := loadBlocks(ctx, *loadDir, all[0])
-		return errors.Join(err, json.NewEncoder(os.Stdout).Encode(r))
 	}
 	head, err := heading(ctx, args)
 	if err != nil {

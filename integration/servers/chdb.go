@@ -6,7 +6,6 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"sync"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -26,13 +25,7 @@ type chdb struct {
 	destroyResult func(result unsafe.Pointer)
 }
 
-// loadChdb loads the library once a process; it is never unloaded.
-var loadChdb = sync.OnceValues(func() (*chdb, error) {
-	// npm calls the library libchdb.so on macOS too.
-	path, err := engineFile("ClickHouse", "@chdb/*/libchdb.so", "TRACEFLAKE_CLICKHOUSE_DSN")
-	if err != nil {
-		return nil, err
-	}
+func loadChdb(path string) (*chdb, error) {
 	lib, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return nil, fmt.Errorf("servers: load ClickHouse: %w", err)
@@ -58,7 +51,7 @@ var loadChdb = sync.OnceValues(func() (*chdb, error) {
 	// Go needs them to turn a nil dereference into a panic.
 	c.setSignalHandlersEnabled(0)
 	return c, nil
-})
+}
 
 // connection runs one statement at a time; it is not safe for concurrent use. To open one takes
 // 0.2 ms.

@@ -4,30 +4,28 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // Engine is a fresh database on a ClickHouse. It is safe for concurrent use.
 type Engine struct {
 	dsn   url.URL
-	local bool // in this process
+	local *child.Server // nil for a server given by its DSN
 }
 
-// ClickHouse returns a fresh database on the ClickHouse of this process, which
-// starts with the first call and ends with the last Close, or on the server of
-// TRACEFLAKE_CLICKHOUSE_DSN. The error is child.ErrNotInstalled if neither is
+// ClickHouse returns a fresh database on a ClickHouse of its own, a child of this process, or on
+// the server of TRACEFLAKE_CLICKHOUSE_DSN. The error is child.ErrNotInstalled if neither is
 // available, and names the address of a server that does not answer.
-func ClickHouse(ctx context.Context) (*Engine, error) {
-	dsn := os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN")
-	e := &Engine{local: dsn == ""}
-	if e.local {
-		var err error
-		if dsn, err = acquire(); err != nil {
+func ClickHouse(ctx context.Context) (_ *Engine, err error) {
+	e, dsn := new(Engine), os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN")
+	if dsn == "" {
+		if e.local, dsn, err = startClickHouse(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -38,7 +36,10 @@ func ClickHouse(ctx context.Context) (*Engine, error) {
 	}
 	name := "traceflake_" + strings.ToLower(rand.Text())
 	if _, err := post(ctx, u, "CREATE DATABASE "+name); err != nil {
-		return nil, errors.Join(err, e.release())
+		if e.local != nil {
+			err = errors.Join(err, e.local.Close())
+		}
+		return nil, err
 	}
 	e.dsn = *u
 	e.dsn.Path = "/" + name
@@ -52,67 +53,56 @@ func (e *Engine) DSN() string { return e.dsn.String() }
 // Database is the name of the database.
 func (e *Engine) Database() string { return strings.TrimPrefix(e.dsn.Path, "/") }
 
-// Close drops the database and, on the last Engine of the process, ends the
-// engine and removes its data. Running statements are waited for.
+// CPU returns the CPU time that the server has used.
+func (e *Engine) CPU() (time.Duration, error) {
+	if e.local == nil {
+		return 0, errors.New("servers: the CPU time of a server given by its DSN is unknown")
+	}
+	return e.local.CPU()
+}
+
+// Close ends the server and removes its data, or drops the database on a server given by its DSN.
 func (e *Engine) Close() error {
+	if e.local != nil {
+		return e.local.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err := post(ctx, &e.dsn, "DROP DATABASE "+e.Database()+" SYNC")
-	return errors.Join(err, e.release())
+	return err
 }
 
-// shared is the one engine that libchdb allows in a process.
-var shared struct {
-	sync.Mutex
-	users int
-	dsn   string
-	stop  func() error
+const (
+	clickhouse  = "clickhouse" // what a server is started as
+	passwordVar = "TRACEFLAKE_CHILD_PASSWORD"
+)
+
+func init() {
+	child.Main(clickhouse, func(args []string) error {
+		return serveClickHouse(args[0], args[1], args[2], os.Getenv(passwordVar))
+	})
 }
 
-func acquire() (dsn string, err error) {
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.users == 0 {
-		if shared.dsn, shared.stop, err = startClickHouse(); err != nil {
-			return "", err
-		}
-	}
-	shared.users++
-	return shared.dsn, nil
-}
-
-func (e *Engine) release() error {
-	if !e.local {
-		return nil
-	}
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.users--; shared.users > 0 {
-		return nil
-	}
-	return shared.stop()
-}
-
-func startClickHouse() (dsn string, stop func() error, err error) {
-	lib, err := loadChdb()
+// startClickHouse starts this program again as a ClickHouse.
+func startClickHouse(ctx context.Context) (_ *child.Server, dsn string, err error) {
+	// npm calls the library libchdb.so on macOS too.
+	lib, err := engineFile("ClickHouse", "@chdb/*/libchdb.so", "TRACEFLAKE_CLICKHOUSE_DSN")
 	if err != nil {
-		return "", nil, err
+		return nil, "", err
 	}
-	dir, err := os.MkdirTemp("", "traceflake-chdb-")
-	if err != nil {
-		return "", nil, err
+	s, password := &child.Server{Name: "ClickHouse"}, rand.Text()
+	if s.Dir, err = os.MkdirTemp("", "traceflake-chdb-"); err != nil {
+		return nil, "", err
 	}
-	open, err := lib.open(dir) // keeps the engine running between statements
-	if err != nil {
-		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	s.Command = func() *exec.Cmd {
+		cmd := child.Self(clickhouse, lib, s.Dir, s.Address)
+		cmd.Env = append(cmd.Env, passwordVar+"="+password)
+		return cmd
 	}
-	password := rand.Text()
-	server := httptest.NewServer(&gateway{password, lib, dir})
-	at := url.URL{Scheme: "http", User: url.UserPassword("default", password),
-		Host: server.Listener.Addr().String()}
-	return at.String(), func() error {
-		server.Close()
-		open.close()
-		return os.RemoveAll(dir)
-	}, nil
+	s.Answers = s.Listens
+	if err := s.Start(ctx); err != nil {
+		return nil, "", errors.Join(err, s.Close())
+	}
+	at := url.URL{Scheme: "http", User: url.UserPassword("default", password), Host: s.Address}
+	return s, at.String(), nil
 }

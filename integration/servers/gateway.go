@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,6 +27,20 @@ type gateway struct {
 	dir      string
 }
 
+// serveClickHouse is what the child process does.
+func serveClickHouse(path, dir, address, password string) error {
+	lib, err := loadChdb(path)
+	if err != nil {
+		return err
+	}
+	open, err := lib.open(dir) // keeps the engine running between statements
+	if err != nil {
+		return err
+	}
+	defer open.close()
+	return http.ListenAndServe(address, &gateway{password, lib, dir})
+}
+
 // Parameters of the HTTP interface that are not settings of the query.
 var notSettings = []string{
 	"query", "database", "default_format", "client_protocol_version", "query_id", "role",
@@ -37,7 +50,6 @@ var notSettings = []string{
 }
 
 var (
-	insert    = regexp.MustCompile(`(?is)^(\s*INSERT\b.*?)\s*\bFORMAT\s+(\w+)\s*;?\s*$`)
 	ownFormat = regexp.MustCompile(`(?is)\bFORMAT\s+(\w+)\s*(?:SETTINGS\s+[^']*)?;?\s*$`)
 	errorCode = regexp.MustCompile(`^Code: (\d+)\.`)
 )
@@ -68,23 +80,15 @@ func (g *gateway) answer(r *http.Request) ([]byte, error) {
 	if in.Get("decompress") == "1" {
 		body = frames{compress.NewReader(body)}
 	}
-	sql, format := in.Get("query"), cmp.Or(in.Get("default_format"), "TabSeparated")
-	if m := insert.FindStringSubmatch(sql); m != nil {
-		path, err := g.spool(body)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = os.Remove(path) }() // if not, then with the folder
-		sql = m[1] + " FROM INFILE " + quoteText(path) + " COMPRESSION 'none' FORMAT " + m[2]
-	} else {
-		rest, err := io.ReadAll(body)
-		if err != nil {
-			return nil, err
-		}
-		sql += "\n" + string(rest)
-		if m := ownFormat.FindStringSubmatch(sql); m != nil {
-			format = m[1]
-		}
+	rest, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	// The rows of an INSERT follow its text.
+	sql := in.Get("query") + "\n" + string(rest)
+	format := cmp.Or(in.Get("default_format"), "TabSeparated")
+	if m := ownFormat.FindStringSubmatch(sql); m != nil {
+		format = m[1]
 	}
 	result, err := g.run(sql, format, in)
 	if err == nil && strings.EqualFold(format, "Native") {
@@ -128,21 +132,6 @@ func (g *gateway) run(sql, format string, in url.Values) ([]byte, error) {
 		}
 	}
 	return conn.query(sql, format)
-}
-
-// spool writes the rows of an INSERT into a file for the engine to read, so that a client that
-// disconnects stores nothing. libchdb has a streaming INSERT, but it leaves state of an ended
-// thread behind.
-func (g *gateway) spool(rows io.Reader) (path string, err error) {
-	file, err := os.CreateTemp(g.dir, "insert-")
-	if err != nil {
-		return "", err
-	}
-	_, err = io.Copy(file, rows)
-	if err = errors.Join(err, file.Close()); err != nil {
-		_ = os.Remove(file.Name())
-	}
-	return file.Name(), err
 }
 
 // frames reads ClickHouse's compressed frames. The reader below it wraps io.EOF.

@@ -3,18 +3,10 @@ package servers_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"net/url"
-	"os"
-	"os/signal"
 	"reflect"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
@@ -22,90 +14,22 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-func connect(t *testing.T, e *servers.Engine, change func(*clickhouse.Options)) clickhouse.Conn {
-	t.Helper()
-	o, err := clickhouse.ParseDSN(e.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		change(o)
-	}
-	conn, err := clickhouse.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
-}
-
-// TestClickHouseGo is what the Collector's exporter needs, and more types.
+// What the tests with the Collector's exporter, which sends spans and reads none, do not need.
 func TestClickHouseGo(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
-	for name, method := range map[string]clickhouse.CompressionMethod{
-		"none": clickhouse.CompressionNone, "lz4": clickhouse.CompressionLZ4,
-		"zstd": clickhouse.CompressionZSTD,
-	} {
-		t.Run(name, func(t *testing.T) {
-			conn := connect(t, e,
-				func(o *clickhouse.Options) { o.Compression = &clickhouse.Compression{Method: method} })
-			ctx := t.Context()
-			if err := conn.Ping(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := conn.Exec(ctx, `CREATE OR REPLACE TABLE spans (
-				at DateTime64(9), id FixedString(4), attributes Map(LowCardinality(String), String),
-				events Nested (name String, n UInt64)
-			) ENGINE = MergeTree ORDER BY at`); err != nil {
-				t.Fatal(err)
-			}
-			type row struct {
-				At         time.Time         `ch:"at"`
-				ID         string            `ch:"id"`
-				Attributes map[string]string `ch:"attributes"`
-				EventsName []string          `ch:"events.name"`
-				EventsN    []uint64          `ch:"events.n"`
-			}
-			var empty []row
-			if err := conn.Select(ctx, &empty, "SELECT * FROM spans"); err != nil ||
-				len(empty) != 0 {
-				t.Fatalf("empty table: %d rows, %v", len(empty), err)
-			}
-			want := []row{
-				{time.Unix(1, 2).UTC(), "\x00\x01\xff\xfe",
-					map[string]string{"k": "é\x00\n'`\\", "": ""}, []string{"e", "f"},
-					[]uint64{1, 2}},
-				{time.Unix(3, 4).UTC(), "abcd", map[string]string{}, []string{}, []uint64{}},
-			}
-			batch, err := conn.PrepareBatch(ctx, "INSERT INTO spans")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range want {
-				if err := batch.AppendStruct(&want[i]); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := batch.Send(); err != nil {
-				t.Fatal(err)
-			}
-			var got []row
-			if err := conn.Select(ctx, &got, "SELECT * FROM spans ORDER BY at"); err != nil {
-				t.Fatal(err)
-			}
-			for i := range got {
-				got[i].At = got[i].At.UTC() // another name for the same zone
-			}
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("got %+v\nwant %+v", got, want)
-			}
-		})
+	connect := func(dsn string) clickhouse.Conn {
+		options, err := clickhouse.ParseDSN(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := clickhouse.Open(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
 	}
-}
-
-func TestErrors(t *testing.T) {
-	e := child.ForTest(t, servers.ClickHouse)
-	conn := connect(t, e, nil)
+	conn, limited := connect(e.DSN()), connect(e.DSN()+"?limit=1")
 	for sql, code := range map[string]int32{
 		"SELECT * FROM nope":                          60,
 		"SELECT 1 SETTINGS nope = 1":                  115,
@@ -118,48 +42,20 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v, want exception %d", sql, err, code)
 		}
 	}
-	wrong := connect(t, e, func(o *clickhouse.Options) { o.Auth.Password = "no" })
+	for sql, want := range map[string]int{
+		"SELECT map(toLowCardinality('x'), 'y') AS x WHERE 0":             0,
+		"SELECT map(toLowCardinality('x'), 'y') AS x FROM system.numbers": 1, // the setting
+	} {
+		var rows []struct {
+			X map[string]string `ch:"x"`
+		}
+		if err := limited.Select(t.Context(), &rows, sql); err != nil || len(rows) != want {
+			t.Errorf("%s: %d rows, want %d: %v", sql, len(rows), want, err)
+		}
+	}
+	wrong := connect(strings.Replace(e.DSN(), "default:", "default:x", 1))
 	if err := wrong.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "password") {
 		t.Errorf("with a wrong password: %v", err)
-	}
-}
-
-// TestBrokenOffInsert: nothing of an INSERT whose client disconnects is stored.
-func TestBrokenOffInsert(t *testing.T) {
-	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "")
-	e := child.ForTest(t, servers.ClickHouse)
-	e.Rows(t, "CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a")
-	u, err := url.Parse(e.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.RawQuery = url.Values{"database": {e.Database()},
-		"query": {"INSERT INTO t FORMAT CSV"}}.Encode()
-	u.Path = "/"
-	for name, end := range map[string]error{"broken off": errors.New("broken off"), "whole": nil} {
-		body, w := io.Pipe()
-		go func() {
-			for i := range 100_000 {
-				if _, err := fmt.Fprintln(w, i); err != nil {
-					return
-				}
-			}
-			_ = w.CloseWithError(end)
-		}()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, u.String(), body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.DefaultClient.Do(r)
-		if err == nil {
-			_ = response.Body.Close()
-		}
-		if (err == nil) != (end == nil) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if got := e.Rows(t, "SELECT count() FROM t")[0][0]; got != "100000" {
-		t.Errorf("%s rows, want those of the whole INSERT", got)
 	}
 }
 
@@ -181,7 +77,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 // TestForeignServer runs an Engine, which counts what a query reads, against a server given by its
-// DSN. The gateway of another Engine stands in for that server.
+// DSN, for which another Engine stands in.
 func TestForeignServer(t *testing.T) {
 	server := child.ForTest(t, servers.ClickHouse)
 	dsn, err := url.Parse(server.DSN())
@@ -230,35 +126,6 @@ func TestPostgresGivenByItsDSN(t *testing.T) {
 	if err != nil || left != 1 {
 		t.Errorf("%d databases after Close, want the server's one: %v", left, err)
 	}
-}
-
-var nothing *servers.Result
-
-// TestGoKeepsItsSignals: left to itself, libchdb takes SIGSEGV and others for its own, and this
-// test ends the process.
-func TestGoKeepsItsSignals(t *testing.T) {
-	e := child.ForTest(t, servers.ClickHouse)
-	e.Rows(t, "SELECT sum(sipHash64(number)) FROM numbers_mt(1000000)")
-	got := make(chan os.Signal, 1)
-	signal.Notify(got, syscall.SIGTERM)
-	defer signal.Stop(got)
-	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-got:
-	case <-time.After(10 * time.Second):
-		t.Error("SIGTERM did not arrive")
-	}
-	var panicked any
-	func() {
-		defer func() { panicked = recover() }()
-		runtime.KeepAlive(nothing.Read.Rows)
-	}()
-	if _, ok := panicked.(runtime.Error); !ok {
-		t.Errorf("a nil dereference gave %v, want a runtime error", panicked)
-	}
-	e.Rows(t, "SELECT 1") // the engine works on
 }
 
 // outcome records what happens to a test.

@@ -13,10 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/traceflake/traceflake/integration/servers"
@@ -74,11 +76,11 @@ func run(ctx context.Context, command *exec.Cmd) (err error) {
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.Env = os.Environ()
-	for variable, start := range all {
+	for _, variable := range slices.Sorted(maps.Keys(all)) {
 		if os.Getenv(variable) != "" {
 			continue
 		}
-		value, server, failed := start(ctx)
+		value, server, failed := all[variable](ctx)
 		if errors.Is(failed, child.ErrNotInstalled) {
 			fmt.Fprintf(os.Stderr, "with: no %s: %v\n", variable, failed)
 			continue
