@@ -57,33 +57,6 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// The IDs of a run and its job, as docs/recipes.md derives them.
-func TestNewDeterministic(t *testing.T) {
-	secret := write(t, "secret", secretA)
-	derive := func(args ...string) result {
-		own := []string{"new", "--deterministic", "--secret-file", secret}
-		return command(t, "", append(own, args...)...)
-	}
-	at := []string{"--at", "2026-11-23T06:00:00Z"}
-	trace := derive(append(at, "--key", "shop/17/1")...)
-	trace.want(t, 0, "19544b3f8029c388e2ba3b98fb0ecd26", "")
-	job := derive(append(at, "--span", "--key", "shop/17/1/test")...)
-	job.want(t, 0, something, "")
-	second := derive(append(at, "--span", "--key", "shop/17/2/test")...)
-	if len(job.out) != 17 || job.out == second.out {
-		t.Errorf("span IDs %q and %q", job.out, second.out)
-	}
-	lines := command(t, "2026-11-23T06:00:00Z\tshop/17/1/test\n",
-		"new", "--at", "-", "--deterministic", "--span", "--secret-file", secret)
-	if lines.out != job.out {
-		t.Errorf("%+v, want %s", lines, job.out)
-	}
-	derive(at...).want(t, 2, "", "needs a key for each time")
-	derive("--at", "soon", "--key", "x").want(t, 2, "", `--at: "soon" is not a time`)
-	derive("--at", "2019-01-01", "--key", "x", "--span").want(t, 2, "", "not between 2020")
-	derive(append(at, "--key", "x", "-n", "2")...).want(t, 2, "", "one ID for each time and key")
-}
-
 // The recipe for a CI run works as it is written, and a derived ID is the one of the recipe's key.
 func TestRecipeForCI(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/recipes.md")

@@ -9,12 +9,16 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -77,9 +81,13 @@ func fetch(t *testing.T, address string, headers ...string) (body string) {
 // The proxy bounds a lookup of an ID that it verifies, repeats it if nothing was found, passes
 // headers, and counts.
 func TestProxy(t *testing.T) {
-	secret := write(t, "secret", secretA)
-	ids := made(t, secret, 2)
+	t.Setenv(setup.StoreVar, "file:"+filepath.Join(t.TempDir(), "leases"))
+	ids := lines(command(t, "", "new", "-n", "2").out)
 	recent, missing := ids[0], ids[1]
+	id, err := trace.TraceIDFromHex(recent)
+	if err != nil {
+		t.Fatal(err)
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if bounded := r.URL.Query().Has("start"); bounded &&
 			strings.HasSuffix(r.URL.Path, missing) {
@@ -91,9 +99,9 @@ func TestProxy(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	at, _ := startProxy(t, 2, "--metrics", "127.0.0.1:0", "--slack", "2h", "--verify",
-		"--secret-file", secret, server.URL+"/prefix")
+		server.URL+"/prefix")
 	path := "/api/v2/traces/"
-	start := fmt.Sprintf("start=%d ", traceid.Time(traceID(t, recent)).Add(-2*time.Hour).Unix())
+	start := fmt.Sprintf("start=%d ", traceid.Time(id).Add(-2*time.Hour).Unix())
 	if got := fetch(t, at[0]+path+recent, "X-Scope-OrgID", "team-a"); !strings.Contains(got,
 		start) || !strings.Contains(got, "for team-a") ||
 		!strings.HasPrefix(got, "/prefix/api/v2/traces/") {

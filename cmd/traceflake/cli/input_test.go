@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Of a long list no row is lost. It takes at most one write per 32 KiB.
+func TestInspectMany(t *testing.T) {
+	const id = "16c6e867fa0000050123456789abcdef"
+	for _, output := range []string{"text", "json"} {
+		var out locked
+		code := run(t.Context(), []string{"inspect", "-o", output},
+			strings.NewReader(strings.Repeat(id+"\n", 20_000)), &out, io.Discard)
+		if most := out.Len()/(32<<10) + 1; code != 0 || out.writes > most ||
+			strings.Count(out.String(), "\n") < 20_000 {
+			t.Errorf("%s: code %d, %d writes for %d bytes, want at most %d", output, code,
+				out.writes, out.Len(), most)
+		}
+	}
+	in := strings.Repeat(id+"\n", 600) + strings.Repeat("x", 3*maxLine) + "\n\x00\xff\n" + id
+	r := command(t, in, "inspect")
+	r.want(t, 1, something, "line 601: the line is longer than 1 MiB")
+	r.want(t, 1, something, `line 602: not an ID: "\x00\xff"`)
+	command(t, in, "verify", "-o", "json", "--secret-file", write(t, "secret", secretA)).want(t, 1,
+		`{"line":601,"id":"","verified":false,"error":"the line is longer than 1 MiB`,
+		"line 601: the line is longer than 1 MiB")
+	if n, names := strings.Count(r.out, "2026-03-14T12:00:00.5Z"), strings.Count(r.out,
+		"KIND"); n != 601 || names != 1 {
+		t.Errorf("%d rows, %d times the names of the columns", n, names)
+	}
+}
+
+func TestGzip(t *testing.T) {
+	zip := func(text string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = io.WriteString(z, text) // a Buffer never fails
+		_ = z.Close()
+		return b.String()
+	}
+	ids := command(t, "", "new", "-n", "1000").out
+	zipped := zip(ids)
+	plain := command(t, ids+ids, "inspect")
+	// Two members, as from `cat a.gz b.gz`.
+	if got := command(t, zipped+zipped, "inspect"); got != plain || got.code != 0 {
+		t.Errorf("code %d, %d bytes, want %d, %d", got.code, len(got.out), plain.code,
+			len(plain.out))
+	}
+	command(t, zipped[:2000], "inspect").want(t, 2, ids[:32], "reading: unexpected EOF")
+	command(t, zipped[:5], "inspect").want(t, 2, "", "reading: unexpected EOF")
+	command(t, zip(""), "inspect").want(t, 2, "", "no IDs")
+}
+
+// On a full disk nothing is lost silently.
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no /dev/full")
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"new"}, {"new", "-n", "100000"}, {"range", "now", "now"},
+		{"version"}, {"inspect", random}, {"postgres"}} {
+		var errOut bytes.Buffer
+		if code := run(t.Context(), args, strings.NewReader(""), full, &errOut); code != 2 ||
+			!strings.Contains(errOut.String(), "no space left") {
+			t.Errorf("%q: code %d, %q", args, code, errOut.String())
+		}
+	}
+}
+
+// An ID is shown when it arrives, not when 64 KiB have.
+func TestInspectAtOnce(t *testing.T) {
+	in, feed := io.Pipe()
+	shown, out := io.Pipe()
+	ended := make(chan int, 1)
+	go func() { ended <- run(t.Context(), []string{"inspect"}, in, out, io.Discard); out.Close() }()
+	lines := bufio.NewScanner(shown)
+	for range 3 {
+		go func() { _, _ = io.WriteString(feed, random+"\n") }()
+		for ok := false; !ok; ok = strings.Contains(lines.Text(), "128 bits") {
+			if !lines.Scan() {
+				t.Fatal("the output ended")
+			}
+		}
+	}
+	if err := feed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// Where a service would use random IDs, new fails (testdata/dead.txtar); so it does if its lease is
+// not taken back.
+func TestNewWithoutRelease(t *testing.T) {
+	url, s := newServer()
+	secret := filepath.Join(t.TempDir(), "secret")
+	command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, something,
+		"")
+	created := s.Writes
+	s.Accepts = func(string, bool) bool {
+		if s.Writes > created+1 { // the release, which follows the grant
+			s.Delete("")
+			return false
+		}
+		return true
+	}
+	command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 2, something,
+		"release node ")
+}

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/leasetest"
+)
+
+// servers are servers in memory, by the URLs test:NAME of the stores on them.
+var servers = map[string]*leasetest.Server{}
+
+func init() {
+	driver.Register("test", func(url string) (driver.Store, error) {
+		return driver.New(serverOf(url), driver.Layout{Name: "test", BlocksPerPage: 1024})
+	})
+}
+
+// serverOf returns the server of a store, a new one without a store if there is none.
+func serverOf(url string) *leasetest.Server {
+	if servers[url] == nil {
+		servers[url] = &leasetest.Server{Memory: driver.Memory{Clock: time.Now}}
+	}
+	return servers[url]
+}
+
+// newServer returns a server without a store, and the URL of one on it.
+func newServer() (url string, s *leasetest.Server) {
+	url = "test:" + driver.NewNonce()
+	return url, serverOf(url)
+}
+
+// silently runs the command and returns its exit code.
+func silently(ctx context.Context, args ...string) int {
+	return run(ctx, args, strings.NewReader(""), io.Discard, io.Discard)
+}
+
+// opened returns a client of a store.
+func opened(t *testing.T, url string) driver.Store {
+	t.Helper()
+	s, err := driver.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// acquired returns a new lease of a store.
+func acquired(t *testing.T, s driver.Store) lease.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func request() lease.Request {
+	return lease.Request{Nonce: driver.NewNonce(), Now: time.Now(), TTL: 5 * time.Minute,
+		Owner: "checkout-7"}
+}

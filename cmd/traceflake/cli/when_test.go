@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// testdata/times has a text a line, and after an arrow its time, or what is missing in it.
+func TestTimes(t *testing.T) {
+	now := time.Date(2024, 3, 5, 6, 7, 8, 123456789, time.UTC)
+	table, err := os.ReadFile("testdata/times")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range append(lines(string(table)), strings.Repeat("x", 1000)+" → no time") {
+		text, want, _ := strings.Cut(line, " → ")
+		at, wantErr := time.Parse(time.RFC3339Nano, want)
+		got, err := parseTime(text, now)
+		if (err == nil) != (wantErr == nil) || !got.Equal(at) ||
+			err != nil && len(err.Error()) > 200 {
+			t.Errorf("%q: %v, %v, want %s", text, got, err, want)
+		}
+	}
+}
