@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"slices"
@@ -89,8 +90,24 @@ var advices = []advice{
 		"address and look at firewalls between"},
 }
 
+// fixable is an error that knows what to do about it.
+type fixable struct {
+	error
+	fix string
+}
+
+func (f fixable) Unwrap() error { return f.error }
+
+// wrong returns an error with what to do about it.
+func wrong(fix, format string, args ...any) error {
+	return fixable{fmt.Errorf(format, args...), fix}
+}
+
 // advise returns what to do about an error.
 func advise(err error) string {
+	if known, ok := errors.AsType[fixable](err); ok {
+		return known.fix
+	}
 	for _, a := range advices {
 		if a.about(err) {
 			return a.fix

@@ -26,12 +26,10 @@ type finding struct {
 
 // text is a finding as lines of text.
 func (f finding) text() string {
-	line := fmt.Sprintf("%-6s %-12s %s\n", map[bool]string{true: "ok", false: "WRONG"}[f.OK],
-		f.Check, f.Found)
-	if f.Fix != "" {
-		line += fmt.Sprintf("%-19s → %s\n", "", f.Fix)
+	if f.OK {
+		return fmt.Sprintf("ok     %-12s %s\n", f.Check, f.Found)
 	}
-	return line
+	return fmt.Sprintf("WRONG  %-12s %s\n%-19s → %s\n", f.Check, f.Found, "", f.Fix)
 }
 
 // doctor is the command with its flags. It prints findings.
@@ -77,25 +75,25 @@ func (d *doctor) run() error {
 	return d.err
 }
 
-func (d *doctor) say(f finding) {
-	if !f.OK {
+// report prints what a check found, or its error and what to do about that. It returns whether
+// there is no error.
+func (d *doctor) report(check, found string, err error) (ok bool) {
+	f := finding{Check: check, OK: err == nil, Found: found}
+	if err != nil {
+		f.Found, f.Fix = err.Error(), advise(err)
 		d.err = cmp.Or(d.err, errReported)
 	}
 	if err := errors.Join(show(d.cmd, *d.output, f.text, f), flush(d.cmd)); err != nil {
 		d.err = err
 	}
+	return f.OK
 }
 
-func (d *doctor) ok(check, format string, args ...any) {
-	d.say(finding{Check: check, OK: true, Found: fmt.Sprintf(format, args...)})
+// check reports the result of a check.
+func (d *doctor) check(name string, check func(context.Context) (found string, err error)) {
+	found, err := within(d.cmd.Context(), check)
+	d.report(name, found, err)
 }
-
-func (d *doctor) wrong(check, fix, format string, args ...any) {
-	d.say(finding{Check: check, Found: fmt.Sprintf(format, args...), Fix: fix})
-}
-
-// failed reports an error with the advice that fits it.
-func (d *doctor) failed(check string, err error) { d.wrong(check, advise(err), "%v", err) }
 
 // checkTimeout limits each check.
 const checkTimeout = 5 * time.Second
@@ -131,29 +129,28 @@ func within[T any](ctx context.Context, check func(context.Context) (T, error)) 
 // environment checks the settings, and with them the secret and the store.
 func (d *doctor) environment() {
 	if unknown := setup.Unknown(os.Environ()); len(unknown) > 0 {
-		d.wrong("environment", "correct the name; docs/configuration.md lists those that exist",
-			"nothing reads %s", strings.Join(unknown, ", "))
+		d.report("environment", "", wrong("correct the name; docs/configuration.md lists those "+
+			"that exist", "nothing reads %s", strings.Join(unknown, ", ")))
 	}
 	c, err := d.config()
 	if err == nil {
 		err = c.Check()
 	}
-	switch {
-	case err != nil:
-		d.wrong("environment", "correct the value", "%v", err)
-		return
-	case c.Store == "":
-		d.ok("environment",
-			"zero configuration: no store, and so no leases; IDs are ordered and not guessable")
+	found := "store " + c.Address()
+	if c.Store == "" {
+		found = "zero configuration: no store, and so no leases; IDs are ordered and not guessable"
+	}
+	if err != nil {
+		err = wrong("correct the value", "%w", err)
+	}
+	if !d.report("environment", found, err) || c.Store == "" {
 		return
 	}
-	d.ok("environment", "store %s", c.Address())
 	s, err := driver.Open(c.Store)
 	if err != nil {
-		d.failed("store", err)
+		d.report("store", "", err)
 		return
 	}
 	defer closeStore(s)
-	at := storeCheck{doctor: d, settings: c, Store: s}
-	at.store(at.secret())
+	storeCheck{doctor: d, settings: c, Store: s}.run()
 }

@@ -21,7 +21,7 @@ func (d *doctor) spans() {
 		if err != nil {
 			return err
 		}
-		d.ok("ClickHouse", "version %s", version)
+		d.report("ClickHouse", "version "+version, nil)
 		status, err := within(d.cmd.Context(),
 			func(ctx context.Context) (clickhouse.Status, error) {
 				return clickhouse.Adoption{}.Status(ctx, db)
@@ -41,14 +41,14 @@ func (d *doctor) spans() {
 			return err
 		}
 		if dear {
-			d.ok("lookups", "complete, but dearer than needed for users like this one: %s",
-				clickhouse.LookupAdvice)
+			d.report("lookups", "complete, but dearer than needed for users like this one: "+
+				clickhouse.LookupAdvice, nil)
 		}
 		d.adoption(status)
 		return nil
 	})
 	if err != nil {
-		d.failed("ClickHouse", err)
+		d.report("ClickHouse", "", err)
 	}
 }
 
@@ -60,23 +60,23 @@ func (d *doctor) table(t clickhouse.TableStatus) {
 	if t.Sampled > 0 {
 		ordered = fmt.Sprintf("%.0f %% of the newest IDs are ordered", 100*t.Ordered)
 	}
-	d.ok("table", "%s, %s, %s, %s", t.Table, t.Engine, kept, ordered)
+	d.report("table", strings.Join([]string{t.Table, t.Engine, kept, ordered}, ", "), nil)
 }
 
 // adoption checks that an adoption has not stopped halfway, and that the lookup table is filled.
 func (d *doctor) adoption(s clickhouse.Status) {
 	first := s.Tables[0]
 	if s.Problem != nil && s.Phase > clickhouse.NotBegun && s.Phase < clickhouse.Finished {
-		d.failed("adoption", s.Problem)
+		d.report("adoption", "", s.Problem)
 	}
 	fills := func(view string) bool { return strings.HasSuffix(view, "_trace_id_ts_mv") }
 	switch s.Phase {
 	case clickhouse.Preparing, clickhouse.Prepared, clickhouse.Finishing:
-		d.wrong("adoption", "traceflake clickhouse: "+s.Phase.Next(), "that of %s is %s",
-			first.Table, s.Phase)
+		d.report("adoption", "", wrong("traceflake clickhouse: "+s.Phase.Next(),
+			"that of %s is %s", first.Table, s.Phase))
 	case clickhouse.Swapped:
-		d.ok("adoption",
-			"swapped; `traceflake clickhouse adopt finish` ends it when the old table is empty")
+		d.report("adoption",
+			"swapped; `traceflake clickhouse adopt finish` ends it when the old table is empty", nil)
 	default:
 		if s.Problem != nil || slices.ContainsFunc(first.Views, fills) {
 			return // or it is a Distributed table, which nothing is filled from
@@ -85,7 +85,7 @@ func (d *doctor) adoption(s clickhouse.Status) {
 		if s.Phase == clickhouse.NotBegun {
 			create += " --overlay"
 		}
-		d.wrong("lookup table", create+", which creates and fills what is missing",
-			"nothing fills %s_trace_id_ts: traces are not found by ID", first.Table)
+		d.report("lookup table", "", wrong(create+", which creates and fills what is missing",
+			"nothing fills %s_trace_id_ts: traces are not found by ID", first.Table))
 	}
 }

@@ -111,8 +111,8 @@ func TestRaise(t *testing.T) {
 		ttl, wrong time.Duration
 		says       string
 	}{
-		{10 * time.Minute, -3 * time.Hour, "this machine is 3h behind the store"},
-		{24 * time.Hour, 3 * time.Hour, "this machine is 3h ahead of the store"},
+		{10 * time.Minute, -3 * time.Hour, "behind the store"},
+		{24 * time.Hour, 3 * time.Hour, "ahead of the store"},
 	} {
 		now = func() time.Time { return time.Now().Add(c.wrong) }
 		var later time.Duration
