@@ -32,31 +32,13 @@ type Part struct {
 
 const timeField = "time"
 
-// twitter is the layout of the first Snowflakes, which many copied.
-var twitter = Layout{
-	Kind: "Snowflake (Twitter)", Epoch: time.UnixMilli(1288834974657), Unit: time.Millisecond,
-	Fields: []Field{{timeField, 41}, {"machine", 10}, {"sequence", 12}},
-}
-
-// preset is a layout with a name.
-type preset struct {
-	name   string
-	layout Layout
-}
-
-var presets = []preset{
-	{"twitter", twitter},
-	{"leaf", Layout{Kind: "Leaf", Epoch: twitter.Epoch, Unit: twitter.Unit,
-		Fields: twitter.Fields}},
-	{"sonyflake", Layout{
-		Kind: "Sonyflake", Epoch: time.UnixMilli(1409529600000), Unit: 10 * time.Millisecond,
-		Fields: []Field{{timeField, 39}, {"sequence", 8}, {"machine", 16}},
-	}},
-	{"uidgenerator", Layout{
-		// Its epoch is a day of Beijing's time.
-		Kind: "UidGenerator", Epoch: time.UnixMilli(1463673600000), Unit: time.Second,
-		Fields: []Field{{timeField, 28}, {"machine", 22}, {"sequence", 13}},
-	}},
+// presets are layouts with a name. Many systems copied Twitter's.
+var presets = []struct{ name, kind, layout string }{
+	{"twitter", "Snowflake (Twitter)", "1288834974657,time=41,machine=10,sequence=12"},
+	{"leaf", "Leaf", "1288834974657,time=41,machine=10,sequence=12"},
+	{"sonyflake", "Sonyflake", "1409529600000,time=39,sequence=8,machine=16,unit=10ms"},
+	// Its epoch is a day of Beijing's time.
+	{"uidgenerator", "UidGenerator", "1463673600000,time=28,machine=22,sequence=13,unit=1s"},
 }
 
 // LayoutHelp describes the text of a layout.
@@ -65,13 +47,13 @@ const LayoutHelp = `twitter, leaf, sonyflake, uidgenerator, or an epoch and fiel
 
 // ParseLayout reads a layout in the form of [LayoutHelp].
 func ParseLayout(s string) (*Layout, error) {
+	l := Layout{Kind: "Snowflake", Unit: time.Millisecond}
 	for _, p := range presets {
 		if s == p.name {
-			return &p.layout, nil
+			l.Kind, s = p.kind, p.layout
 		}
 	}
 	parts := strings.Split(s, ",")
-	l := Layout{Kind: "Snowflake", Unit: time.Millisecond}
 	var err error
 	if l.Epoch, err = parseEpoch(parts[0]); err != nil {
 		return nil, fmt.Errorf("%.60q: the epoch is not a date, RFC 3339 or Unix milliseconds", s)
@@ -174,12 +156,17 @@ func (x Identifier) snowflakes(id uint64, isDecimal bool) (all []Identity) {
 		return nil
 	}
 	for _, p := range presets {
-		at, parts, ok := p.layout.read(id)
-		if !ok || !x.plausible(at) || p.name == "leaf" { // whose IDs are as Twitter's
+		if p.name == "leaf" { // whose IDs are as Twitter's
 			continue
 		}
-		all = append(all,
-			Identity{Kind: p.layout.Kind, Time: at, Parts: parts, Note: "by its time only"})
+		l, err := ParseLayout(p.name)
+		if err != nil {
+			continue // no preset is invalid
+		}
+		if at, parts, ok := l.read(id); ok && x.plausible(at) {
+			all = append(all,
+				Identity{Kind: l.Kind, Time: at, Parts: parts, Note: "by its time only"})
+		}
 	}
 	return all
 }
