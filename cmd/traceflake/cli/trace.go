@@ -47,7 +47,8 @@ arguments it reads standard input, such as log lines, one per line.
 A line begins with "!" if its span failed, and with "~" if the span is late: it starts
 more than an hour before or after the time in the trace ID.
 
-With -o json each trace is a line of OTLP JSON, and with --logs its logs are another.`,
+With -o json each line is OTLP JSON: up to 1000 spans of a trace, and with --logs a log
+record.`,
 		Example: `  traceflake trace 1950fb0f8880000086cdcca4ab608495 --dsn clickhouse://localhost:9000/otel
   traceflake trace "traceparent: 00-1950fb0f8880000086cdcca4ab608495-00f067aa0ba902b7-01" --logs
   traceflake trace --tempo http://localhost:3200 <error.log`,
@@ -152,12 +153,11 @@ func (f *finder) from(call func(spans.Source) error) error {
 func (f *finder) one(
 	ctx context.Context, out io.Writer, source spans.Source, id trace.TraceID,
 ) (missing, err error) {
-	var found bool
+	print := f.text
 	if *f.output == "json" {
-		found, err = f.json(ctx, out, source, id)
-	} else {
-		found, err = f.text(ctx, out, source, id)
+		print = f.json
 	}
+	found, err := print(ctx, out, source, id)
 	if err != nil || found {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (f *finder) text(
 		waterfall.Options{Width: f.width, Color: color, Spans: f.shown}); err != nil {
 		return true, err
 	}
-	if source, ok := source.(spans.LogSource); ok && f.logs {
+	if f.logs {
 		fmt.Fprintln(out, "\n   LOGS")
 		err = source.Logs(ctx, id, func(logs plog.Logs) error { return t.DrawLogs(out, logs) })
 	}
@@ -191,30 +191,23 @@ func (f *finder) text(
 	return true, err
 }
 
-// json prints a trace as a line of OTLP JSON, and its logs as another.
+// json prints the parts of a trace, and of its logs, as lines of OTLP JSON.
 func (f *finder) json(
 	ctx context.Context, out io.Writer, source spans.Source, id trace.TraceID,
 ) (found bool, err error) {
-	line := spans.NewLine(out, "resourceSpans")
+	line := func(body []byte, err error) error {
+		if err == nil {
+			found = true
+			_, err = fmt.Fprintf(out, "%s\n", body)
+		}
+		return err
+	}
 	var traces ptrace.JSONMarshaler
-	err = source.Trace(ctx, id, func(td ptrace.Traces) error {
-		body, err := traces.MarshalTraces(td)
-		return errors.Join(err, line.Add(body))
-	})
-	if err != nil || !line.Begun() {
-		return false, err
+	err = source.Trace(ctx, id,
+		func(td ptrace.Traces) error { return line(traces.MarshalTraces(td)) })
+	if f.logs && found && err == nil {
+		var logs plog.JSONMarshaler
+		err = source.Logs(ctx, id, func(l plog.Logs) error { return line(logs.MarshalLogs(l)) })
 	}
-	if err := line.End(); err != nil {
-		return true, err
-	}
-	if source, ok := source.(spans.LogSource); ok && f.logs {
-		line := spans.NewLine(out, "resourceLogs")
-		var marshaler plog.JSONMarshaler
-		err = source.Logs(ctx, id, func(logs plog.Logs) error {
-			body, err := marshaler.MarshalLogs(logs)
-			return errors.Join(err, line.Add(body))
-		})
-		err = errors.Join(err, line.End())
-	}
-	return true, err
+	return found, err
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -32,34 +33,33 @@ func (c ClickHouse) String() string {
 	return "ClickHouse's table " + cmp.Or(c.Schema.Table, "otel_traces")
 }
 
-// spanRow is a row of the exporter's table of spans.
+// spanRow is a row of the exporter's table of spans. A tag is the column of a field with another
+// name.
 type spanRow struct {
-	Timestamp                                                time.Time
-	TraceID, SpanID, ParentSpanID, TraceState                string
-	SpanName, SpanKind, ServiceName, ScopeName, ScopeVersion string
-	ResourceAttributes, SpanAttributes                       map[string]string
-	Duration                                                 uint64
-	StatusCode, StatusMessage                                string
-	EventsTimestamp                                          []time.Time
-	EventsName                                               []string
-	EventsAttributes                                         []map[string]string
-	LinksTraceID, LinksSpanID, LinksTraceState               []string
-	LinksAttributes                                          []map[string]string
+	Timestamp                                          time.Time
+	TraceID                                            string `ch:"TraceId"`
+	SpanID                                             string `ch:"SpanId"`
+	ParentSpanID                                       string `ch:"ParentSpanId"`
+	TraceState, SpanName, SpanKind, ServiceName        string
+	ScopeName, ScopeVersion, StatusCode, StatusMessage string
+	ResourceAttributes, SpanAttributes                 map[string]string
+	Duration                                           uint64
+	EventsTimestamp                                    []time.Time         `ch:"Events.Timestamp"`
+	EventsName                                         []string            `ch:"Events.Name"`
+	EventsAttributes                                   []map[string]string `ch:"Events.Attributes"`
+	LinksTraceID                                       []string            `ch:"Links.TraceId"`
+	LinksSpanID                                        []string            `ch:"Links.SpanId"`
+	LinksTraceState                                    []string            `ch:"Links.TraceState"`
+	LinksAttributes                                    []map[string]string `ch:"Links.Attributes"`
 }
 
-// columns returns where the value of each column goes.
-func (r *spanRow) columns() map[string]any {
-	return map[string]any{
-		"Timestamp": &r.Timestamp, "TraceId": &r.TraceID, "SpanId": &r.SpanID,
-		"ParentSpanId": &r.ParentSpanID, "TraceState": &r.TraceState, "SpanName": &r.SpanName,
-		"SpanKind": &r.SpanKind, "ServiceName": &r.ServiceName, "ScopeName": &r.ScopeName,
-		"ScopeVersion": &r.ScopeVersion, "ResourceAttributes": &r.ResourceAttributes,
-		"SpanAttributes": &r.SpanAttributes, "Duration": &r.Duration, "StatusCode": &r.StatusCode,
-		"StatusMessage": &r.StatusMessage, "Events.Timestamp": &r.EventsTimestamp,
-		"Events.Name": &r.EventsName, "Events.Attributes": &r.EventsAttributes,
-		"Links.TraceId": &r.LinksTraceID, "Links.SpanId": &r.LinksSpanID,
-		"Links.TraceState": &r.LinksTraceState, "Links.Attributes": &r.LinksAttributes,
+// columns returns where the value of each column goes in a row.
+func columns(row any) map[string]any {
+	into := make(map[string]any)
+	for field, value := range reflect.ValueOf(row).Elem().Fields() {
+		into[cmp.Or(field.Tag.Get("ch"), field.Name)] = value.Addr().Interface()
 	}
+	return into
 }
 
 // Trace implements [Source] with one query.
@@ -72,7 +72,7 @@ func (c ClickHouse) Trace(
 	}
 	td, n := ptrace.NewTraces(), 0
 	var row spanRow
-	err = c.rows(ctx, q, row.columns(), func() error {
+	err = c.rows(ctx, q, columns(&row), func() error {
 		row.addTo(td)
 		if n++; n%part != 0 {
 			return nil
@@ -227,26 +227,18 @@ func put(m pcommon.Map, attributes map[string]string) {
 
 // logRow is a row of the exporter's table of logs.
 type logRow struct {
-	Timestamp                                                  time.Time
-	TraceID, SpanID, SeverityText, ServiceName, Body           string
-	TraceFlags, SeverityNumber                                 uint8
-	ResourceSchemaURL, ScopeSchemaURL, ScopeName, ScopeVersion string
-	ResourceAttributes, ScopeAttributes, LogAttributes         map[string]string
+	Timestamp                                          time.Time
+	TraceID                                            string `ch:"TraceId"`
+	SpanID                                             string `ch:"SpanId"`
+	SeverityText, ServiceName, Body                    string
+	TraceFlags, SeverityNumber                         uint8
+	ResourceSchemaURL                                  string `ch:"ResourceSchemaUrl"`
+	ScopeSchemaURL                                     string `ch:"ScopeSchemaUrl"`
+	ScopeName, ScopeVersion                            string
+	ResourceAttributes, ScopeAttributes, LogAttributes map[string]string
 }
 
-func (r *logRow) columns() map[string]any {
-	return map[string]any{
-		"Timestamp": &r.Timestamp, "TraceId": &r.TraceID, "SpanId": &r.SpanID,
-		"TraceFlags": &r.TraceFlags, "SeverityText": &r.SeverityText,
-		"SeverityNumber": &r.SeverityNumber, "ServiceName": &r.ServiceName, "Body": &r.Body,
-		"ResourceSchemaUrl": &r.ResourceSchemaURL, "ResourceAttributes": &r.ResourceAttributes,
-		"ScopeSchemaUrl": &r.ScopeSchemaURL, "ScopeName": &r.ScopeName,
-		"ScopeVersion": &r.ScopeVersion, "ScopeAttributes": &r.ScopeAttributes,
-		"LogAttributes": &r.LogAttributes,
-	}
-}
-
-// Logs implements [LogSource] with one query.
+// Logs implements [Source] with one query.
 func (c ClickHouse) Logs(
 	ctx context.Context, id trace.TraceID, each func(plog.Logs) error,
 ) error {
@@ -255,7 +247,7 @@ func (c ClickHouse) Logs(
 		return err
 	}
 	var row logRow
-	return c.rows(ctx, q, row.columns(), func() error {
+	return c.rows(ctx, q, columns(&row), func() error {
 		logs := plog.NewLogs()
 		row.addTo(logs)
 		return each(logs)

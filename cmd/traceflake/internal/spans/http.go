@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -39,8 +41,8 @@ type api struct {
 
 // route is one form of request.
 type route struct {
-	path   string // in front of the ID
-	decode func(body []byte) ([]ptrace.Traces, error)
+	path   string                                   // in front of the ID
+	decode func(body []byte) (ptrace.Traces, error) // no body: no spans
 }
 
 // NewTempo returns the source at the address of a Tempo, with what precedes /api in its path.
@@ -84,23 +86,19 @@ func (s *server) Trace(
 		if err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
-		parts, err := r.decode(body)
+		td, err := r.decode(body)
 		if err != nil {
 			return fmt.Errorf("%s: its answer is not a trace: %w", s, err)
 		}
-		found := false
-		for _, td := range parts {
-			found = found || td.SpanCount() > 0
-			if err := each(td); err != nil {
-				return err
-			}
-		}
-		if found {
-			return nil
+		if td.SpanCount() > 0 {
+			return each(td)
 		}
 	}
 	return nil
 }
+
+// Logs implements [Source]: there are none.
+func (*server) Logs(context.Context, trace.TraceID, func(plog.Logs) error) error { return nil }
 
 // get returns the body of an answer, or none if there is no such trace.
 func (s *server) get(ctx context.Context, u *url.URL) ([]byte, error) {
@@ -108,10 +106,7 @@ func (s *server) get(ctx context.Context, u *url.URL) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	req.Header = s.header.Clone()
-	if req.Header == nil {
-		req.Header = make(http.Header)
-	}
+	maps.Copy(req.Header, s.header)
 	req.Header.Set("Accept", s.api.accept)
 	resp, err := s.client.Do(req)
 	if err != nil {
@@ -139,22 +134,21 @@ func (s *server) get(ctx context.Context, u *url.URL) ([]byte, error) {
 }
 
 // tempoV1 decodes OTLP's TracesData.
-func tempoV1(body []byte) ([]ptrace.Traces, error) {
+func tempoV1(body []byte) (ptrace.Traces, error) {
 	var decoder ptrace.ProtoUnmarshaler
-	td, err := decoder.UnmarshalTraces(body)
-	return []ptrace.Traces{td}, err
+	return decoder.UnmarshalTraces(body)
 }
 
 // tempoV2 decodes a message that has OTLP's TracesData in its field 1.
-func tempoV2(body []byte) ([]ptrace.Traces, error) {
+func tempoV2(body []byte) (ptrace.Traces, error) {
 	for len(body) > 0 {
 		number, kind, tag := protowire.ConsumeTag(body)
 		if tag < 0 {
-			return nil, protowire.ParseError(tag)
+			return ptrace.Traces{}, protowire.ParseError(tag)
 		}
 		length := protowire.ConsumeFieldValue(number, kind, body[tag:])
 		if length < 0 {
-			return nil, protowire.ParseError(length)
+			return ptrace.Traces{}, protowire.ParseError(length)
 		}
 		if number == 1 && kind == protowire.BytesType {
 			data, _ := protowire.ConsumeBytes(body[tag:])
@@ -162,26 +156,27 @@ func tempoV2(body []byte) ([]ptrace.Traces, error) {
 		}
 		body = body[tag+length:]
 	}
-	return nil, nil
+	return ptrace.NewTraces(), nil
 }
 
 // jaegerV3 decodes one or more of {"result": OTLP}.
-func jaegerV3(body []byte) (parts []ptrace.Traces, err error) {
+func jaegerV3(body []byte) (all ptrace.Traces, err error) {
+	all = ptrace.NewTraces()
 	var decoder ptrace.JSONUnmarshaler
 	for stream := json.NewDecoder(bytes.NewReader(body)); ; {
 		var answer struct{ Result json.RawMessage }
 		switch err := stream.Decode(&answer); {
 		case errors.Is(err, io.EOF):
-			return parts, nil
+			return all, nil
 		case err != nil:
-			return nil, err
+			return all, err
 		case answer.Result == nil:
 			continue
 		}
 		td, err := decoder.UnmarshalTraces(answer.Result)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
-		parts = append(parts, td)
+		td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
 	}
 }

@@ -2,7 +2,6 @@ package spans_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -152,23 +151,5 @@ func TestServerIsAway(t *testing.T) {
 		if _, err := spans.NewJaeger(address, nil); err == nil {
 			t.Errorf("the address %q is taken", address)
 		}
-	}
-}
-
-func TestLine(t *testing.T) {
-	var b strings.Builder
-	line := spans.NewLine(&b, "resourceSpans")
-	for _, part := range []string{`{}`, `{"resourceSpans":[{"a":1},{"a":2}]}`,
-		`{"resourceSpans":[]}`, `{"resourceSpans":[{"a":3}]}`} {
-		if err := line.Add([]byte(part)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := line.End(); err != nil {
-		t.Fatal(err)
-	}
-	if want := `{"resourceSpans":[{"a":1},{"a":2},{"a":3}]}` + "\n"; b.String() != want ||
-		!json.Valid([]byte(b.String())) {
-		t.Errorf("%s, want %s", b.String(), want)
 	}
 }

@@ -14,13 +14,8 @@ type Source interface {
 	// Trace calls each for all spans of a trace, in parts that are valid during the call. It calls
 	// it never if there is no such trace, which is no error.
 	Trace(ctx context.Context, id trace.TraceID, each func(ptrace.Traces) error) error
+	// Logs is Trace for the log records of a trace. Only ClickHouse has some.
+	Logs(ctx context.Context, id trace.TraceID, each func(plog.Logs) error) error
 	// String says which place it is, without a password.
 	String() string
-}
-
-// LogSource is a Source that stores logs, too.
-type LogSource interface {
-	Source
-	// Logs is Trace for the log records of a trace.
-	Logs(ctx context.Context, id trace.TraceID, each func(plog.Logs) error) error
 }
