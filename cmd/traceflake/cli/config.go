@@ -58,19 +58,33 @@ func (f *flags) keyring() (*randflake.Keyring, error) {
 	return k, nil
 }
 
-// decoding returns the secrets that decode IDs: those of the file, otherwise the store's own,
-// otherwise nil. There may be no store.
-func (f *flags) decoding(ctx context.Context, s driver.Store) (*randflake.Keyring, error) {
-	k, err := f.keyring()
+// ownKeyring returns the secret that a store keeps, or nil if it keeps none.
+func ownKeyring(ctx context.Context, s driver.Store) (*randflake.Keyring, error) {
 	own, ok := s.(driver.Embedded)
-	if !ok || k != nil || err != nil {
-		return k, err
+	if !ok {
+		return nil, nil
 	}
 	codec, err := own.Codec(ctx)
 	if err != nil {
 		return nil, noStore(s, err)
 	}
 	return randflake.NewKeyring(codec), nil
+}
+
+// secrets returns the secrets of the file, or the one that the store keeps. Otherwise it fails.
+func (f *flags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
+	k, err := f.keyring()
+	if k != nil || err != nil {
+		return k, err
+	}
+	err = f.withStore(cmd, storeTimeout, func(ctx context.Context, s driver.Store) (err error) {
+		k, err = ownKeyring(ctx, s)
+		return err
+	})
+	if errors.Is(err, errNoStore) || err == nil && k == nil {
+		err = errNoSecret
+	}
+	return k, err
 }
 
 var (

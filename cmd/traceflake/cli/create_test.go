@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/setup"
 )
 

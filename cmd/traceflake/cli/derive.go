@@ -1,59 +1,18 @@
 package cli
 
 import (
-	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
-
-// derive writes the IDs that the first secret derives from times and keys.
-func (o *newOptions) derive(cmd *cobra.Command) error {
-	keyring, err := o.verifying(cmd)
-	if err != nil {
-		return err
-	}
-	write := func(t time.Time, key string) error {
-		id, err := derived(keyring.Codec(), t, key, o.span)
-		if err == nil {
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
-		}
-		return err
-	}
-	if o.lines() {
-		return eachTime(cmd, write)
-	}
-	t, err := o.time()
-	if err != nil {
-		return err
-	}
-	return write(t, o.key)
-}
-
-// eachTime calls write for each line of standard input: a time and, after a tab, the record's key.
-func eachTime(cmd *cobra.Command, write func(t time.Time, key string) error) error {
-	return eachLine(cmd, func(number int, text string, problem error) error {
-		text, key, _ := strings.Cut(text, "\t")
-		t, err := parseTime(text, time.Now())
-		if err = cmp.Or(problem, err); err == nil {
-			err = write(t, key)
-		}
-		if err != nil {
-			err = fmt.Errorf("line %d: %w", number, err)
-		}
-		return err
-	})
-}
 
 var errNoKey = errors.New("--deterministic needs a key for each time, so that records of one " +
 	"millisecond differ: --key, or with --at - a tab and the key after the time")

@@ -67,7 +67,7 @@ role in a header or a record:
 			in := inspection{output: *output, now: time.Now(), store: s,
 				blocks: map[uint32]lease.Grant{}}
 			if keyring == nil && s != nil {
-				keyring = in.ownKeyring(cmd, f)
+				keyring = in.ownKeyring(cmd)
 			}
 			in.identifier = identify.Identifier{Keyring: keyring, Now: in.now,
 				Snowflake: layout.Layout}
@@ -125,10 +125,10 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 const answerTimeout = time.Second
 
 // ownKeyring returns the secret that the store keeps, or nil.
-func (in *inspection) ownKeyring(cmd *cobra.Command, f *flags) *randflake.Keyring {
+func (in *inspection) ownKeyring(cmd *cobra.Command) *randflake.Keyring {
 	ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
 	defer cancel()
-	keyring, err := f.decoding(ctx, in.store)
+	keyring, err := ownKeyring(ctx, in.store)
 	if err != nil {
 		in.giveUp(cmd, err)
 	}

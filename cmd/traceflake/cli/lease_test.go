@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"

@@ -122,7 +122,7 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 		leaseCommand(&f), proxyCommand(&f), doctorCommand(&f), postgresCommand(),
 		clickhouseCommand(), versionCommand(),
 	)
-	root.SetHelpCommand(helpCommand())
+	addHelp(root)
 	root.SetFlagErrorFunc(explainFlag)
 	explainArgs(root)
 	return root

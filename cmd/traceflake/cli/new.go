@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,60 +98,25 @@ func (o *newOptions) check() error {
 	return nil
 }
 
-func (o *newOptions) run(cmd *cobra.Command) error {
-	switch {
-	case o.deterministic:
-		return o.derive(cmd)
-	case o.lines():
-		return o.withIDs(cmd, func(ids *setup.IDs) error {
-			return eachTime(cmd, func(t time.Time, _ string) error {
-				return writeNew(cmd, ids,
-					func() (fmt.Stringer, error) { return ids.NewTraceIDAt(t) })
-			})
+// generate returns an ID for a time and a key.
+type generate func(t time.Time, key string) (fmt.Stringer, error)
+
+func (o *newOptions) run(cmd *cobra.Command) (err error) {
+	var at time.Time
+	if o.at != "" && !o.lines() {
+		if at, err = parseTime(o.at, time.Now()); err != nil {
+			return fmt.Errorf("--at: %w", err)
+		}
+	}
+	if o.deterministic {
+		keyring, err := o.secrets(cmd)
+		if err != nil {
+			return err
+		}
+		return o.write(cmd, at, func(t time.Time, key string) (fmt.Stringer, error) {
+			return derived(keyring.Codec(), t, key, o.span)
 		})
 	}
-	generate, err := o.generator(cmd.Context())
-	if err != nil {
-		return err
-	}
-	return o.withIDs(cmd, func(ids *setup.IDs) (err error) {
-		for i := 0; i < o.number && err == nil; i++ {
-			err = writeNew(cmd, ids, func() (fmt.Stringer, error) { return generate(ids) })
-		}
-		return err
-	})
-}
-
-// generator returns what generates an ID of the kind that the flags ask for.
-func (o *newOptions) generator(
-	ctx context.Context,
-) (func(ids *setup.IDs) (fmt.Stringer, error), error) {
-	if o.span {
-		return func(ids *setup.IDs) (fmt.Stringer, error) {
-			return ids.NewSpanID(ctx, trace.TraceID{}), nil
-		}, nil
-	}
-	if o.at == "" {
-		return func(ids *setup.IDs) (fmt.Stringer, error) {
-			id, _ := ids.NewIDs(ctx)
-			return id, nil
-		}, nil
-	}
-	t, err := o.time()
-	return func(ids *setup.IDs) (fmt.Stringer, error) { return ids.NewTraceIDAt(t) }, err
-}
-
-// time returns the time of --at.
-func (o *newOptions) time() (time.Time, error) {
-	t, err := parseTime(o.at, time.Now())
-	if err != nil {
-		err = fmt.Errorf("--at: %w", err)
-	}
-	return t, err
-}
-
-// withIDs calls generate with a generator of the configuration, and then shuts that down.
-func (o *newOptions) withIDs(cmd *cobra.Command, generate func(*setup.IDs) error) (err error) {
 	c, err := o.config()
 	if err != nil {
 		return err
@@ -165,20 +131,58 @@ func (o *newOptions) withIDs(cmd *cobra.Command, generate func(*setup.IDs) error
 		defer cancel()
 		err = errors.Join(err, ids.Shutdown(ctx))
 	}()
-	return generate(ids)
+	return o.write(cmd, at, o.fromIDs(cmd.Context(), ids))
 }
 
-// writeNew writes a new ID. It fails where a service would use a random one.
-func writeNew(
-	cmd *cobra.Command, ids *setup.IDs, generate func() (fmt.Stringer, error),
-) error {
-	id, err := generate()
-	switch {
-	case err != nil:
-		return err
-	case ids.Fallbacks() > 0:
-		return errors.New("no leased node to generate IDs on; the store's error is above")
+// fromIDs generates IDs as a service does, but fails where a service would use a random one.
+func (o *newOptions) fromIDs(ctx context.Context, ids *setup.IDs) generate {
+	return func(t time.Time, _ string) (id fmt.Stringer, err error) {
+		switch {
+		case o.span:
+			id = ids.NewSpanID(ctx, trace.TraceID{})
+		case o.at != "":
+			id, err = ids.NewTraceIDAt(t)
+		default:
+			id, _ = ids.NewIDs(ctx)
+		}
+		if err == nil && ids.Fallbacks() > 0 {
+			err = errors.New("no leased node to generate IDs on; the store's error is above")
+		}
+		return id, err
 	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
-	return cmp.Or(err, context.Cause(cmd.Context()))
+}
+
+// write writes the IDs of a time, or an ID for each time on standard input.
+func (o *newOptions) write(cmd *cobra.Command, at time.Time, id generate) error {
+	one := func(t time.Time, key string) error {
+		text, err := id(t, key)
+		if err == nil {
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+		}
+		return cmp.Or(err, context.Cause(cmd.Context()))
+	}
+	if o.lines() {
+		return eachTime(cmd, one)
+	}
+	for range o.number {
+		if err := one(at, o.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachTime calls write for each line of standard input: a time and, after a tab, the record's key.
+func eachTime(cmd *cobra.Command, write func(t time.Time, key string) error) error {
+	return eachLine(cmd, func(number int, text string, problem error) error {
+		text, key, _ := strings.Cut(text, "\t")
+		t, err := parseTime(text, time.Now())
+		if err = cmp.Or(problem, err); err == nil {
+			err = write(t, key)
+		}
+		if err != nil {
+			err = fmt.Errorf("line %d: %w", number, err)
+		}
+		return err
+	})
 }

@@ -104,7 +104,7 @@ func (p *proxy) run(cmd *cobra.Command, f *flags, target *url.URL) error {
 		lookup.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))),
 	}
 	if p.verify {
-		keyring, err := f.verifying(cmd)
+		keyring, err := f.secrets(cmd)
 		if err != nil {
 			return fmt.Errorf("--verify: %w", err)
 		}

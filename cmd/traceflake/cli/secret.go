@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,17 +34,12 @@ type secretFile struct {
 
 const unfinished = ".unfinished"
 
-// The comments of a new secret.
-const (
-	idComment      = "# lease store "
-	addressComment = "# at "
-	urlComment     = "# whose URL has the fingerprint "
-)
+// comment is the first line of a new secret.
+const comment = "# lease store %s at %q whose URL has the fingerprint %s\n"
 
 // urlFingerprint tells URLs apart that differ in what Address leaves out. Without the secret,
 // nobody can guess passwords with it.
-func urlFingerprint(c *randflake.Codec,
-	url string) string {
+func urlFingerprint(c *randflake.Codec, url string) string {
 	return driver.Fingerprint(c, "at "+url)
 }
 
@@ -66,14 +60,8 @@ func openSecret(path string) (*secretFile, error) {
 		return s, nil
 	}
 	text, err := os.ReadFile(path + unfinished)
-	for line := range strings.Lines(string(text)) {
-		for comment, value := range map[string]*string{idComment: &s.id, addressComment: &s.address,
-			urlComment: &s.url} {
-			if rest, ok := strings.CutPrefix(strings.TrimSpace(line), comment); ok {
-				*value = rest
-			}
-		}
-	}
+	// Without the comment nothing says for which store it is, and it is refused.
+	_, _ = fmt.Sscanf(string(text), comment, &s.id, &s.address, &s.url)
 	return s, err
 }
 
@@ -86,8 +74,8 @@ func generateSecret(path, id string, c setup.Config) (*secretFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf("%s%s\n%s%s\n%s%s\n%s\n", idComment, id, addressComment, c.Address(),
-		urlComment, urlFingerprint(codec, c.Store), hex.EncodeToString(secret[:]))
+	text := fmt.Sprintf(comment, id, c.Address(), urlFingerprint(codec, c.Store)) +
+		hex.EncodeToString(secret[:]) + "\n"
 	file, err := os.OpenFile(path+unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return openSecret(path)

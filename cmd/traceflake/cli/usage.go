@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,34 +123,24 @@ func show(cmd *cobra.Command, output string, text func() string, record any) err
 	return err
 }
 
-// helpCommand is cobra's, except that an unknown topic is an error.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [COMMAND]",
-		Short:   "Print the help of a command",
-		Example: "  traceflake help lease create",
-		Args:    cobra.ArbitraryArgs,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion,
-			cobra.ShellCompDirective) {
-			var names []cobra.Completion
-			if topic, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
-				for _, sub := range topic.Commands() {
-					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			topic, rest, err := cmd.Root().Find(args)
-			switch {
-			case err != nil:
+// addHelp adds cobra's help command, to which an unknown topic is an error.
+func addHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, help := range root.Commands() {
+		if help.Name() != "help" {
+			continue
+		}
+		help.Use, help.Short, help.Long = "help [COMMAND]", "Print the help of a command", ""
+		help.Example = "  traceflake help lease create"
+		help.Args = cobra.ArbitraryArgs
+		help.RunE = func(_ *cobra.Command, args []string) error {
+			topic, rest, err := root.Find(args)
+			if err = cmp.Or(err, unknown(topic, rest)); err != nil {
 				return err
-			case len(rest) > 0:
-				return unknown(topic, rest)
 			}
 			topic.InitDefaultHelpFlag()
 			return topic.Help()
-		},
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
-	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -38,7 +35,7 @@ With -o json each ID is an object on a line of its own; the second has no trace 
 			if c.maxAge == 0 {
 				return errors.New("--max-age must be positive")
 			}
-			keyring, err := f.verifying(cmd)
+			keyring, err := f.secrets(cmd)
 			if err != nil {
 				return err
 			}
@@ -113,21 +110,4 @@ func (c checker) verify(line string) (verdict, error) {
 			"halves: no secret decodes the low half to the time of the high half, %s", at)
 	}
 	return v, errReported
-}
-
-// verifying returns the secrets with which IDs are verified. It opens the store only if the
-// store's own secret is needed.
-func (f *flags) verifying(cmd *cobra.Command) (*randflake.Keyring, error) {
-	k, err := f.keyring()
-	if k != nil || err != nil {
-		return k, err
-	}
-	err = f.withStore(cmd, storeTimeout, func(ctx context.Context, s driver.Store) error {
-		k, err = f.decoding(ctx, s)
-		return err
-	})
-	if errors.Is(err, errNoStore) || err == nil && k == nil {
-		err = errNoSecret
-	}
-	return k, err
 }
