@@ -70,7 +70,7 @@ func TestServer(t *testing.T) {
 		prefix, proxy := newPrefix(tb), leasetest.NewProxy(tb, address(tb))
 		return leasetest.Storage{
 			Open: func() (driver.Objects, error) {
-				return &server{client: newClient(tb, proxy.Address()), prefix: prefix}, nil
+				return &objects{client: newClient(tb, proxy.Address()), prefix: prefix}, nil
 			},
 			Delete: func(name string) error {
 				_, err := newClient(tb, address(tb)).Delete(tb.Context(), prefix+name)

@@ -1,16 +1,12 @@
 package k8sstore
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -168,110 +164,4 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 		}
 	}
 	return all, nil
-}
-
-// request has a body if it is a write.
-type request struct {
-	verb, method, path, query string
-	body                      []byte
-}
-
-// status is an error response of Kubernetes, a Status of its API.
-type status struct {
-	Kind    string
-	Message string
-	Code    int
-	Details struct{ Kind string }
-}
-
-func (s *status) Error() string { return fmt.Sprintf("status %d: %.300s", s.Code, s.Message) }
-
-// missing reports whether the object is, rather than its namespace.
-func (s *status) missing() bool {
-	return s.Code == http.StatusNotFound &&
-		s.Details.Kind == "leases"
-}
-
-// errOther is returned if a response is not one of Kubernetes.
-var errOther = errors.New("not a response of a Kubernetes API server with " + apiVersion)
-
-// maxResponse is twice the size of a list of every page, with blocks of one node.
-const maxResponse = 64 << 20
-
-// do sends a request once and decodes the response into v. It returns the server's time, or zero if
-// the response does not have it.
-func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err error) {
-	q, err := http.NewRequestWithContext(ctx, r.method, o.server+r.path, nil)
-	if err != nil {
-		return at, err
-	}
-	q.URL.RawQuery = r.query
-	if r.body != nil {
-		// without GetBody no transport sends it again: the server may have carried it out
-		q.Body = io.NopCloser(bytes.NewReader(r.body))
-		q.ContentLength = int64(len(r.body))
-		q.Header.Set("Content-Type", "application/json")
-	}
-	q.Header.Set("Accept", "application/json")
-	q.Header.Set("User-Agent", "traceflake")
-	if o.token != nil {
-		token, err := o.token()
-		if err != nil {
-			return at, err
-		}
-		q.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := o.client.Do(q)
-	if err != nil {
-		return at, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
-	if err != nil {
-		return at, err
-	}
-	at, _ = http.ParseTime(response.Header.Get("Date"))
-	s := &status{}
-	switch code := response.StatusCode; {
-	case code == http.StatusTooManyRequests:
-		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-		return at, &driver.Busy{Err: errors.New("the server throttles"),
-			After: time.Duration(min(max(seconds, 1), 3600)) * time.Second}
-	case code/100 == 2 && json.Unmarshal(data, v) == nil:
-		return at, nil
-	case code/100 != 2 && json.Unmarshal(data, s) == nil && s.Kind == "Status":
-		s.Code = code
-		return at, s
-	// of a proxy, or of a server that starts
-	case code >= 500 || code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return at, &status{Code: code, Message: fmt.Sprintf("%.300q", bytes.TrimSpace(data))}
-	default:
-		return at, fmt.Errorf("%w: %s responds with status %d %.300q", errOther, q.URL.Host, code,
-			data)
-	}
-}
-
-// failed adds to err what was asked of the server and, if an operator can fix the cause, how.
-func (o *objects) failed(r request, err error) error {
-	what := fmt.Sprintf("%s leases.coordination.k8s.io in namespace %q", r.verb, o.namespace)
-	hint := ""
-	if s, ok := errors.AsType[*status](err); ok {
-		switch {
-		case s.Code == http.StatusUnauthorized:
-			hint = "it does not accept the credentials"
-		case s.Code == http.StatusForbidden &&
-			strings.Contains(s.Message, "cannot "+r.verb+" resource"):
-			hint = "the client's Role needs get, list, create and update"
-		case s.Code == http.StatusForbidden:
-			hint = "it refuses the request"
-		case s.Code == http.StatusNotFound && s.Details.Kind == "namespaces":
-			hint = fmt.Sprintf("there is no namespace %q: create it", o.namespace)
-		}
-	} else if errors.Is(err, errOther) && r.body == nil { // otherwise it may have written something
-		hint = "check the server's URL"
-	}
-	if hint != "" {
-		err = fmt.Errorf("%w: %s: %w", lease.ErrMisconfigured, hint, err)
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }

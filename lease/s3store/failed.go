@@ -24,7 +24,7 @@ const (
 )
 
 // failed adds to err what was being done.
-func (s *server) failed(right, name string, err error) error {
+func (s *objects) failed(right, name string, err error) error {
 	where := "s3://" + s.bucket
 	if right != listBucket {
 		where += "/" + s.prefix + name
@@ -49,7 +49,7 @@ var hints = map[string]string{
 
 // refused returns the error for an unexpected response and, if an operator can
 // fix the cause, says how: then the server did nothing.
-func (s *server) refused(right, name string, a answer) error {
+func (s *objects) refused(right, name string, a answer) error {
 	hint := hints[a.code]
 	switch {
 	case a.status == http.StatusNotImplemented && right == putObject:

@@ -80,7 +80,7 @@ var (
 	goodPrefix = regexp.MustCompile(`^([A-Za-z0-9_-][A-Za-z0-9._-]*/)+$`)
 )
 
-func newServer(cfg aws.Config, bucket, prefix string) (*server, error) {
+func newServer(cfg aws.Config, bucket, prefix string) (*objects, error) {
 	// or it might be a prefix of another
 	prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/"
 	own := cfg.BaseEndpoint != nil // an endpoint of its own
@@ -116,7 +116,7 @@ func newServer(cfg aws.Config, bucket, prefix string) (*server, error) {
 	if _, cached := credentials.(*aws.CredentialsCache); !cached {
 		credentials = aws.NewCredentialsCache(credentials) // or every request may fetch new ones
 	}
-	return &server{
+	return &objects{
 		client:      httpClient(cfg.HTTPClient),
 		credentials: credentials,
 		// as S3 wants it

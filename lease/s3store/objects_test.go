@@ -102,7 +102,7 @@ func create(tb testing.TB, s driver.Store, nodes uint32) error {
 }
 
 // server returns a client of the bucket.
-func (p place) server(tb testing.TB, prefix string) *server {
+func (p place) server(tb testing.TB, prefix string) *objects {
 	tb.Helper()
 	s, err := newServer(p.config(), p.bucket, prefix)
 	if err != nil {

@@ -1,0 +1,65 @@
+package etcdstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+)
+
+// kv returns the client. To create one with a password contacts the server, until the context is
+// over.
+func (s *objects) kv(ctx context.Context) (clientv3.KV, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.New("the store is closed")
+	}
+	if s.client != nil {
+		return s.client, nil
+	}
+	config := s.config
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.remember))
+	life, end := context.WithCancel(context.Background()) // of the client
+	config.Context = life
+	connected := context.AfterFunc(ctx, end)
+	client, err := clientv3.New(config)
+	if err != nil {
+		end()
+		return nil, cmp.Or(ctx.Err(), err)
+	}
+	if !connected() { // the call was canceled
+		return nil, errors.Join(ctx.Err(), client.Close())
+	}
+	s.client, s.close = client, client.Close
+	return client, nil
+}
+
+// remember keeps the error of a request that did not reach a member, such as a refused connection:
+// etcd's client tries again until the context is over, and returns the context's error.
+func (s *objects) remember(ctx context.Context, method string, request, response any,
+	conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	err := invoke(ctx, method, request, response, conn, options...)
+	// "" if it reached one
+	_, why, _ := strings.Cut(status.Convert(err).Message(), "connection error: desc = ")
+	s.cause.Store(&why)
+	return err
+}
+
+// Close implements [driver.Objects].
+func (s *objects) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	closed := s.closed
+	s.closed = true
+	if s.close == nil || closed {
+		return nil
+	}
+	return s.close()
+}
