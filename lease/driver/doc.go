@@ -28,7 +28,7 @@
 //  1. Implement [Objects]; [Memory] is an example. leasetest.Run checks yours in some seconds.
 //  2. Return [New] of it from a function New of your package, and from the [Opener] that you
 //     register with [Register]. The error of a bad URL wraps [lease.ErrInvalidRequest] and does
-//     not repeat the URL, which may contain a password.
+//     not repeat the URL, which may contain a password: see [ParseURL].
 //  3. Choose [Layout.BlocksPerPage]: few processes should write the same page, a page must stay
 //     below the largest object (a block takes up to 450 bytes), and all pages are read when blocks
 //     run out. If the server has several implementations, or may sit behind a proxy, set

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/x509"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -22,6 +21,8 @@ func init() {
 }
 
 const (
+	name = "etcdstore" // for errors
+
 	// DefaultPrefix begins every key unless [New] or the URL gives another.
 	DefaultPrefix = "/traceflake/leases/"
 
@@ -50,9 +51,13 @@ func New(client clientv3.KV, prefix string) (driver.Store, error) {
 // openURL is the [driver.Opener] of etcd and etcds. Query parameters of etcds name files in PEM
 // form: ca, cert, key.
 func openURL(text string) (driver.Store, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Opaque != "" {
-		return nil, bad("want " + urlForm) // err may contain the password
+	scheme, parameters := "http://", []string(nil)
+	if strings.HasPrefix(text, "etcds:") {
+		scheme, parameters = "https://", []string{"ca", "cert", "key"}
+	}
+	u, err := driver.ParseURL(name, text, urlForm, parameters...)
+	if err != nil {
+		return nil, err
 	}
 	s := &objects{config: clientv3.Config{
 		DialTimeout: 5 * time.Second,
@@ -61,27 +66,20 @@ func openURL(text string) (driver.Store, error) {
 		DialKeepAliveTimeout: 5 * time.Second,
 		Logger:               zap.NewNop(), // errors are returned
 	}}
-	scheme := "http://"
-	query := u.Query()
-	if u.Scheme == "etcds" {
-		scheme = "https://"
+	if parameters != nil {
+		query := u.Query()
 		files := transport.TLSInfo{TrustedCAFile: query.Get("ca"), CertFile: query.Get("cert"),
 			KeyFile: query.Get("key")}
 		if s.config.TLS, err = files.ClientConfig(); err != nil {
-			return nil, fmt.Errorf("etcdstore: %w: TLS: %w", lease.ErrInvalidRequest, err)
+			return nil, driver.BadURL(name, "TLS: "+err.Error())
 		}
 		if pool := s.config.TLS.RootCAs; pool != nil && pool.Equal(x509.NewCertPool()) {
-			return nil, bad("no certificate in " + files.TrustedCAFile)
-		}
-	}
-	for name := range query {
-		if u.Scheme != "etcds" || name != "ca" && name != "cert" && name != "key" {
-			return nil, bad(fmt.Sprintf("unknown parameter %q", name))
+			return nil, driver.BadURL(name, "no certificate in "+files.TrustedCAFile)
 		}
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" {
-			return nil, bad("want " + urlForm)
+			return nil, driver.BadURL(name, "want "+urlForm)
 		}
 		s.config.Endpoints = append(s.config.Endpoints, scheme+host)
 	}
@@ -92,13 +90,8 @@ func openURL(text string) (driver.Store, error) {
 	return s.store(strings.TrimSuffix(u.Path, "/"))
 }
 
-// bad is the error of an invalid URL, which may contain a password.
-func bad(text string) error {
-	return fmt.Errorf("etcdstore: %w: the URL: %s", lease.ErrInvalidRequest, text)
-}
-
 func (s *objects) store(prefix string) (driver.Store, error) {
 	// or it might be a prefix of another
 	s.prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/"
-	return driver.New(s, driver.Layout{Name: "etcdstore", BlocksPerPage: blocksPerPage})
+	return driver.New(s, driver.Layout{Name: name, BlocksPerPage: blocksPerPage})
 }

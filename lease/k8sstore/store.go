@@ -26,26 +26,20 @@ const urlForm = "k8s://namespace/name, or k8s:///name for the pod's namespace; o
 
 // openURL is the [driver.Opener] of k8s.
 func openURL(text string) (driver.Store, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Opaque != "" || u.User != nil || u.Port() != "" || u.Fragment != "" ||
-		!strings.HasPrefix(text, "k8s://") {
-		return nil, fmt.Errorf("k8sstore: %w: not the URL of a store, want %s",
-			lease.ErrInvalidRequest, urlForm)
+	u, err := driver.ParseURL("k8sstore", text, urlForm, "server")
+	if err != nil {
+		return nil, err
 	}
-	query := u.Query()
-	server := query.Get("server")
-	query.Del("server")
-	for name := range query {
-		return nil, fmt.Errorf("k8sstore: %w: unknown parameter %q of the URL, want server",
-			lease.ErrInvalidRequest, name)
+	if u.User != nil || u.Port() != "" {
+		return nil, driver.BadURL("k8sstore", "want "+urlForm)
 	}
-	name := strings.Trim(u.Path, "/")
+	server, name := u.Query().Get("server"), strings.Trim(u.Path, "/")
 	if server != "" {
 		return New(newClient(nil), server, cmp.Or(u.Host, "default"), name)
 	}
 	o, err := inPod(accountDir)
 	if err != nil {
-		return nil, fmt.Errorf("k8sstore: %w", err)
+		return nil, fmt.Errorf("k8sstore: %w: %w", lease.ErrInvalidRequest, err)
 	}
 	o.namespace, o.name = cmp.Or(u.Host, o.namespace), name
 	return o.store()

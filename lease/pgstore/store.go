@@ -32,7 +32,7 @@ func openURL(dsn string) (driver.Store, error) {
 			!strings.Contains(why, "failed to parse as URL") {
 			text = why
 		}
-		return nil, fmt.Errorf("pgstore: %w: the URL: %s", lease.ErrInvalidRequest, text)
+		return nil, driver.BadURL("pgstore", text)
 	}
 	return New(config)
 }

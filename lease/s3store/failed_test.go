@@ -45,7 +45,7 @@ func TestURL(t *testing.T) {
 		{"s3://bucket/a%20b?region=eu-west-1", []string{`"a b/"`}},
 	} {
 		_, err := driver.Open(c.url)
-		wantError(t, c.url, err, nil, c.texts...)
+		wantError(t, c.url, err, lease.ErrInvalidRequest, c.texts...)
 	}
 	for _, url := range []string{"s3://bucket?region=eu-west-1",
 		"s3://my.bucket/a/b/?region=cn-north-1", "s3://bucket?endpoint=http://127.0.0.1:1"} {

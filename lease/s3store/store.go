@@ -33,24 +33,20 @@ const urlForm = "s3://bucket/prefix?region=REGION&endpoint=URL"
 
 // openURL is the [driver.Opener] of s3.
 func openURL(text string) (driver.Store, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" {
-		// it may contain a key
-		return nil, fmt.Errorf("s3store: %w: not the URL of a bucket, want %s",
-			lease.ErrInvalidRequest, urlForm)
+	u, err := driver.ParseURL("s3store", text, urlForm, "region", "endpoint")
+	if err != nil {
+		return nil, err
+	}
+	if u.Host == "" || u.User != nil {
+		return nil, driver.BadURL("s3store", "want "+urlForm) // which may contain a key
 	}
 	query := u.Query()
-	for name := range query {
-		if name != "region" && name != "endpoint" {
-			return nil, fmt.Errorf("s3store: %w: unknown parameter %q of the URL, want %s",
-				lease.ErrInvalidRequest, name, urlForm)
-		}
-	}
 	// It reads the environment and files; credentials are retrieved by the first call.
 	loaded, err := config.LoadDefaultConfig(context.Background(),
 		config.WithRegion(query.Get("region")))
 	if err != nil {
-		return nil, fmt.Errorf("s3store: the configuration of AWS's SDK: %w", err)
+		return nil, fmt.Errorf("s3store: %w: the configuration of AWS's SDK: %w",
+			lease.ErrInvalidRequest, err)
 	}
 	if endpoint := cmp.Or(query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3")); endpoint != "" {
 		loaded.BaseEndpoint = &endpoint
