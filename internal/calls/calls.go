@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -84,6 +85,22 @@ func Everything(ctx context.Context, open func() (driver.Store, error),
 		}
 	}
 	return nil
+}
+
+// Server returns the value of an environment variable that says where the tests of a store find a
+// server. Without it tb is skipped, or fails in CI.
+func Server(tb testing.TB, variable, form string) string {
+	tb.Helper()
+	value := os.Getenv(variable)
+	if value == "" {
+		why := "no server: run this in the repository, `go run ./integration/servers/with go test " +
+			"./lease/…`, or set " + variable + " to " + form
+		if os.Getenv("CI") != "" {
+			tb.Fatal(why)
+		}
+		tb.Skip(why)
+	}
+	return value
 }
 
 // Transport counts the requests of a client.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,23 +21,10 @@ import (
 
 var wantError = calls.WantError("etcdstore: ", "hunter2")
 
-// variable has the address of an etcd, as host:port, in which the tests may write.
-const variable = "TEST_ETCD"
-
-// address returns it.
+// address returns that of an etcd in which the tests may write.
 func address(tb testing.TB) string {
 	tb.Helper()
-	a := os.Getenv(variable)
-	if a == "" {
-		const why = "no etcd: run this in the repository, `go run ./integration/servers/with go " +
-			"test ./lease/etcdstore`, or set " +
-			variable + " to host:port"
-		if os.Getenv("CI") != "" {
-			tb.Fatal(why)
-		}
-		tb.Skip(why)
-	}
-	return a
+	return calls.Server(tb, "TEST_ETCD", "host:port")
 }
 
 func newClient(tb testing.TB, address string) *clientv3.Client {

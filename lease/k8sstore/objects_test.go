@@ -8,13 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -39,8 +39,10 @@ func (u unrepeatable) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-const aLease = `{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "orders.page-0001", "uid": "u", ` +
-	`"resourceVersion": "7", "labels": {"traceflake.github.io/leases": "orders"}, "annotations": {"traceflake.github.io/page": "data"}}}`
+const aLease = `{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {` +
+	`"name": "orders.page-0001", "uid": "u", "resourceVersion": "7", ` +
+	`"labels": {"traceflake.github.io/leases": "orders"}, ` +
+	`"annotations": {"traceflake.github.io/page": "data"}}}`
 
 // Responses of servers, proxies and other things, and what is made of them. No request is sent
 // twice.
@@ -200,22 +202,11 @@ func TestList(t *testing.T) {
 	}
 }
 
-// variable has the URL of an API server that needs no credentials, such as that of `kubectl proxy`,
-// in whose namespace "default" the tests may write and delete Leases.
-const variable = "TEST_KUBERNETES"
-
 // What a Server must do, on a real API server.
 func TestServer(t *testing.T) {
-	url := os.Getenv(variable)
-	if url == "" {
-		const why = "no Kubernetes: run this in the repository, after `make api-server`, " +
-			"`go run ./integration/servers/with go test ./lease/k8sstore`, or set " + variable +
-			" to http://host:port"
-		if os.Getenv("CI") != "" {
-			t.Fatal(why)
-		}
-		t.Skip(why)
-	}
+	// without credentials, as that of `kubectl proxy`
+	url := calls.Server(t, "TEST_KUBERNETES", "http://host:port, where the tests may write and "+
+		"delete Leases in the namespace default")
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		proxy := leasetest.NewProxy(tb, strings.TrimPrefix(url, "http://"))
 		name := "test-" + strings.ToLower(rand.Text())

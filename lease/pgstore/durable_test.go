@@ -37,7 +37,10 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 			// decides whether that waits.
 			execute(t, pool, "CREATE TABLE commits (setting text)")
 			execute(t, pool, `CREATE FUNCTION log_commit() RETURNS trigger LANGUAGE plpgsql AS
-				$$ BEGIN INSERT INTO commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$`)
+				$$ BEGIN
+					INSERT INTO commits VALUES (current_setting('synchronous_commit'));
+					RETURN NULL;
+				END $$`)
 			execute(t, pool, `CREATE CONSTRAINT TRIGGER log_commit AFTER UPDATE ON traceflake_store
 				DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION log_commit()`)
 			logged := func(what, want string, write func() error) {

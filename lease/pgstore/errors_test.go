@@ -29,7 +29,8 @@ func TestErrors(t *testing.T) {
 		"CREATE SCHEMA empty", "CREATE SCHEMA newer", "CREATE SCHEMA customers",
 		"CREATE SCHEMA taken",
 		"CREATE TABLE newer.traceflake_store AS SELECT * FROM traceflake_store",
-		`UPDATE newer.traceflake_store SET data = convert_to(replace(convert_from(data, 'UTF8'), '"Format":3', '"Format":9'), 'UTF8')`,
+		`UPDATE newer.traceflake_store SET data = convert_to(
+			replace(convert_from(data, 'UTF8'), '"Format":3', '"Format":9'), 'UTF8')`,
 		"CREATE TABLE customers.traceflake_store (what text)",
 		"CREATE TABLE taken.traceflake_leases (what text)",
 	} {
@@ -173,6 +174,43 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a role may do is known without writing.
+func TestCheckRights(t *testing.T) {
+	dsn := database(t)
+	admin := connect(t, dsn, nil)
+	for _, sql := range []string{"CREATE ROLE traceflake_rights LOGIN PASSWORD 'hunter2'",
+		"CREATE SCHEMA own AUTHORIZATION traceflake_rights"} {
+		execute(t, admin, sql)
+	}
+	t.Cleanup(func() {
+		execute(t, admin, "DROP OWNED BY traceflake_rights")
+		execute(t, admin, "DROP ROLE traceflake_rights")
+	})
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("traceflake_rights", "hunter2")
+	rights := func(schema string) error {
+		s, err := driver.Open(u.String() + "&search_path=" + schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close(t.Context()) }()
+		return driver.CheckRights(t.Context(), s)
+	}
+	created(t, admin)
+	wantError(t, "none", rights("public"), lease.ErrMisconfigured,
+		"SELECT on traceflake_store", "UPDATE on traceflake_store")
+	execute(t, admin, "GRANT SELECT, UPDATE (version, data) ON traceflake_store TO traceflake_rights")
+	for _, schema := range []string{"public", "own"} { // in the second is no table yet
+		if err := rights(schema); err != nil {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+	wantError(t, "no schema", rights("nowhere"), lease.ErrMisconfigured, "no schema nowhere")
 }
 
 func TestBadOptions(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,25 +19,19 @@ import (
 	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
-// variable has the URL of a PostgreSQL in which the tests may create databases and roles.
-const variable = "TEST_POSTGRES"
+// server returns the URL of a PostgreSQL in which the tests may create databases and roles.
+func server(tb testing.TB) string {
+	tb.Helper()
+	return calls.Server(tb, "TEST_POSTGRES", "postgres://user:password@host/database, where the "+
+		"tests may create databases and roles")
+}
 
 // database returns the URL of a new database, which is dropped when the test ends.
 func database(tb testing.TB) string {
 	tb.Helper()
-	u, err := url.Parse(os.Getenv(variable))
+	u, err := url.Parse(server(tb))
 	if err != nil {
-		tb.Fatalf("%s is no URL", variable)
-	}
-	if u.Host == "" {
-		const why = "no PostgreSQL: run this in the repository, `go run " +
-			"./integration/servers/with go test ./lease/pgstore`, or set " +
-			variable + " to postgres://user:password@host/database, where the tests may create " +
-			"databases and roles"
-		if os.Getenv("CI") != "" {
-			tb.Fatal(why)
-		}
-		tb.Skip(why)
+		tb.Fatal(err)
 	}
 	admin, name := u.String(), "traceflake_"+strings.ToLower(rand.Text())
 	run := func(sql string) {

@@ -2,9 +2,7 @@ package pgstore_test
 
 import (
 	"context"
-	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +66,7 @@ func TestCopiedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	original := strings.TrimPrefix(u.Path, "/")
-	server := connect(t, os.Getenv(variable), nil)
+	server := connect(t, server(t), nil)
 	// Connections of the store that are idle hinder the copy.
 	execute(t, server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+
 		original+"'")
@@ -86,83 +84,38 @@ func TestCopiedDatabase(t *testing.T) {
 	}
 }
 
-// An operator drops the tables, moves them away, or puts others in their place. A client of the
+// An operator drops or renames the table, or creates another store in its place. A client of the
 // store before uses nothing else, and creates nothing. When the store is back, it goes on.
 func TestReplacedWhileInUse(t *testing.T) {
-	const drop = "DROP TABLE traceflake_store CASCADE"
-	const put = "UPDATE traceflake_store AS s SET data = a.data FROM %s AS a WHERE s.name = " +
-		"a.name AND s.name <> 'config'"
-	for _, c := range []struct {
-		name             string
-		replace, restore []string
-		another          bool // store is created in between
-		// counts the blocks that were written although they belong to another store
-		written string
-		kept    bool // config is the one before
-	}{
-		{
-			name: "dropped", replace: []string{drop},
-		}, {
-			name: "dropped, recreated", another: true, replace: []string{drop},
-			written: "SELECT count(*) FROM traceflake_leases",
-		}, {
-			name:    "renamed",
-			replace: []string{"ALTER TABLE traceflake_store RENAME TO away"},
-			restore: []string{"ALTER TABLE away RENAME TO traceflake_store"},
-		}, {
-			name: "moved, recreated", another: true,
-			replace: []string{"CREATE SCHEMA away", "ALTER TABLE traceflake_store SET SCHEMA away"},
-			written: "SELECT count(*) FROM traceflake_leases",
-			restore: []string{drop, "ALTER TABLE away.traceflake_store SET SCHEMA public"},
-		}, {
-			name: "only the pages, by those of another store", kept: true,
-			replace: []string{"CREATE TABLE away AS SELECT * FROM traceflake_store",
-				fmt.Sprintf(put, "other.traceflake_store")},
-			written: "SELECT count(*) FROM traceflake_leases",
-			restore: []string{fmt.Sprintf(put, "away")},
-		}, {
-			name: "emptied", replace: []string{"TRUNCATE traceflake_store"},
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			dsn := database(t)
-			ctx, admin := context.Background(), connect(t, dsn, nil)
-			s := created(t, admin)
-			execute(t, admin, "CREATE SCHEMA other")
-			created(t, connect(t, dsn, map[string]string{"search_path": "other"}))
-			g, err := s.Acquire(ctx, calls.Request(time.Now()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, sql := range c.replace {
-				execute(t, admin, sql)
-			}
-			if c.another {
-				created(t, admin)
-			}
-			_, acquire := s.Acquire(ctx, calls.Request(time.Now()))
-			_, renew := s.Renew(ctx, g, calls.Renewal(g))
-			_, get := s.Get(ctx, g.Node)
-			release := s.Release(ctx, g, driver.NewNonce(), time.Now())
-			for call, err := range map[string]error{"acquire": acquire, "renew": renew, "get": get,
-				"release": release} {
-				wantError(t, call, err, lease.ErrReplaced)
-			}
-			if _, err := s.Describe(ctx); !c.kept {
-				wantError(t, "describe", err, lease.ErrReplaced)
-			}
-			if c.written != "" && value[int](t, admin, c.written) > 0 {
-				t.Error("blocks of another store were written")
-			}
-			if c.restore == nil {
-				return
-			}
-			for _, sql := range c.restore {
-				execute(t, admin, sql)
-			}
-			if _, err := s.Renew(ctx, g, calls.Renewal(g)); err != nil {
-				t.Errorf("renew when the store is back: %v", err)
-			}
-		})
+	ctx, admin := t.Context(), connect(t, database(t), nil)
+	s := created(t, admin)
+	g, err := s.Acquire(ctx, calls.Request(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string) {
+		t.Helper()
+		_, describe := s.Describe(ctx)
+		_, acquire := s.Acquire(ctx, calls.Request(time.Now()))
+		_, renew := s.Renew(ctx, g, calls.Renewal(g))
+		_, get := s.Get(ctx, g.Node)
+		release := s.Release(ctx, g, driver.NewNonce(), time.Now())
+		for call, err := range map[string]error{"describe": describe, "acquire": acquire,
+			"renew": renew, "get": get, "release": release} {
+			wantError(t, what+": "+call, err, lease.ErrReplaced)
+		}
+	}
+	execute(t, admin, "ALTER TABLE traceflake_store RENAME TO away")
+	refused("renamed")
+	execute(t, admin, "ALTER TABLE away RENAME TO traceflake_store")
+	if g, err = s.Renew(ctx, g, calls.Renewal(g)); err != nil {
+		t.Fatalf("renew when the store is back: %v", err)
+	}
+	execute(t, admin, "DROP TABLE traceflake_store CASCADE")
+	refused("dropped")
+	created(t, admin)
+	refused("dropped, recreated")
+	if n := value[int](t, admin, "SELECT count(*) FROM traceflake_leases"); n > 0 {
+		t.Errorf("%d blocks of another store were written", n)
 	}
 }

@@ -10,19 +10,21 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// rightsSQL asks for the privileges of a process. The table exists if its OID is not null.
-const rightsSQL = `SELECT
-	has_schema_privilege(oid, 'USAGE') AS "USAGE on the schema",
-	coalesce(has_table_privilege(to_regclass($1 || '.traceflake_store'), 'SELECT'), true) AS "SELECT on traceflake_store",
-	coalesce(has_any_column_privilege(to_regclass($1 || '.traceflake_store'), 'UPDATE'), true) AS "UPDATE on traceflake_store",
-	NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS "a primary that is not read-only"
-	FROM pg_namespace WHERE nspname = $2`
+// rightsSQL asks for the privileges of a process. A table that is not there yet lacks none.
+const rightsSQL = `SELECT has_schema_privilege(n.oid, 'USAGE') AS "USAGE on the schema",
+	coalesce(has_table_privilege(t.oid, 'SELECT'), true) AS "SELECT on traceflake_store",
+	coalesce(has_any_column_privilege(t.oid, 'UPDATE'), true) AS "UPDATE on traceflake_store",
+	NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off'
+		AS "a primary that is not read-only"
+	FROM pg_namespace AS n
+	LEFT JOIN pg_class AS t ON t.relnamespace = n.oid AND t.relname = 'traceflake_store'
+	WHERE nspname = $1`
 
 // CheckRights implements [driver.Rights].
 func (o *objects) CheckRights(ctx context.Context) error {
 	var missing []error
 	err := o.session(ctx, func(c *pgx.Conn) error {
-		rows, err := c.Query(ctx, rightsSQL, pgx.Identifier{o.schema}.Sanitize(), o.schema)
+		rows, err := c.Query(ctx, rightsSQL, o.schema)
 		if err != nil {
 			return err
 		}

@@ -16,12 +16,12 @@ const nowSQL = `floor(extract(epoch FROM statement_timestamp()))::bigint`
 // that is not flushed can be lost, and with it a grant; a stronger setting is kept. If the wait for
 // a standby is cancelled, only a warning says so.
 const durableSQL = `set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-	WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) || set_config('client_min_messages', 'warning', true)`
+	WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) ||
+	set_config('client_min_messages', 'warning', true)`
 
 // objectSQL are the columns that [row] has. The data is in digits, whatever bytea_output is.
-const objectSQL = `name, version, encode(data, 'hex') AS data, ` + nowSQL + ` AS now, ` + placeSQL +
-	` AS place, ` +
-	durableSQL + ` AS durable`
+const objectSQL = `name, version, encode(data, 'hex') AS data, ` + nowSQL + ` AS now, ` +
+	placeSQL + ` AS place, ` + durableSQL + ` AS durable`
 
 // readSQL locks the row, in a way that hinders no writer. This makes it a writing transaction, so
 // that its commit waits for disk and standby: the commit that is read here may not be durable yet
@@ -31,11 +31,11 @@ const readSQL = `SELECT ` + objectSQL +
 
 const listSQL = `SELECT ` + objectSQL + ` FROM {schema}.traceflake_store ORDER BY name`
 
-const replaceSQL = `UPDATE {schema}.traceflake_store SET version = $4, data = $3::bytea WHERE name = $1 AND version = $2
-	RETURNING ` + objectSQL
+const replaceSQL = `UPDATE {schema}.traceflake_store SET version = $4, data = $3::bytea
+	WHERE name = $1 AND version = $2 RETURNING ` + objectSQL
 
-const insertSQL = `INSERT INTO {schema}.traceflake_store (name, version, data) VALUES ($1, $3, $2::bytea)
-	ON CONFLICT DO NOTHING RETURNING ` + objectSQL
+const insertSQL = `INSERT INTO {schema}.traceflake_store (name, version, data)
+	VALUES ($1, $3, $2::bytea) ON CONFLICT DO NOTHING RETURNING ` + objectSQL
 
 // beginSQL begins the transaction of an operator who creates the table, one at a time.
 const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ` + durableSQL +

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,14 +46,9 @@ type place struct {
 // real returns the bucket of TEST_S3, in which the tests may write.
 func real(tb testing.TB) place {
 	tb.Helper()
-	u, err := url.Parse(os.Getenv("TEST_S3"))
-	if err != nil || u.Host == "" {
-		const why = "no S3: run this in the repository, `go run ./integration/servers/with go " +
-			"test ./lease/s3store`, or set TEST_S3 to http://KEY:SECRET@host:port/bucket"
-		if os.Getenv("CI") != "" {
-			tb.Fatal(why)
-		}
-		tb.Skip(why)
+	u, err := url.Parse(calls.Server(tb, "TEST_S3", "http://KEY:SECRET@host:port/bucket"))
+	if err != nil {
+		tb.Fatal(err)
 	}
 	p := place{endpoint: u.Scheme + "://" + u.Host, bucket: strings.Trim(u.Path, "/")}
 	p.keys.AccessKeyID = u.User.Username()

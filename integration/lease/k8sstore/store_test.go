@@ -153,10 +153,9 @@ subjects:
 		t.Fatal(err)
 	}
 	// The server takes up a role after a moment.
-	body := fmt.Sprintf(
-		`{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": %q, "resourceAttributes":
-		{"verb": %q, "group": "coordination.k8s.io", "resource": "leases", "namespace": %q}}}`,
-		kubernetes.Limited, verbs[0], namespace)
+	body := fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+		"spec": {"user": %q, "resourceAttributes": {"verb": %q, "group": "coordination.k8s.io",
+		"resource": "leases", "namespace": %q}}}`, kubernetes.Limited, verbs[0], namespace)
 	for range 200 {
 		answer, err := s.Do(t.Context(), http.MethodPost,
 			"/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", []byte(body))

@@ -98,7 +98,8 @@ func pgbouncer(t *testing.T, dsn string) string {
 	}
 	password, _ := backend.User.Password()
 	bouncer := &child.Server{Name: "pgbouncer"}
-	bouncer.Dir, err = os.MkdirTemp("", "pgbouncer-") //nolint:usetesting // t.TempDir is for this user only
+	//nolint:usetesting // t.TempDir is for this user only
+	bouncer.Dir, err = os.MkdirTemp("", "pgbouncer-")
 	if err != nil {
 		t.Fatal(err)
 	}
