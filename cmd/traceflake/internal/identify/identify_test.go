@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,128 +136,77 @@ func TestID(t *testing.T) {
 	}
 }
 
+// table reads a table of testdata, whose columns are separated by arrows. TRACE, SPAN and PARENT
+// stand for IDs.
+func table(t *testing.T, name string) (rows [][]string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := strings.NewReplacer("TRACE", "4bf92f3577b34da6a3ce929d0e0e4736",
+		"SPAN", "00f067aa0ba902b7", "PARENT", "05e3ac9a4f6e3b90")
+	for line := range strings.Lines(ids.Replace(string(text))) {
+		rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), " → "))
+	}
+	return rows
+}
+
+// testdata/kinds has IDs, and the kinds and years that each may be of.
 func TestForeign(t *testing.T) {
-	ulidOf := func(t time.Time) string { return fmt.Sprintf("%012x%020x", t.UnixMilli(), 5) }
-	for _, c := range []struct{ id, want string }{
-		{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "UUID v7 2022, traceflake trace ID 2020"},
-		// not a UUID's variant
-		{"017f22e2-79b0-7cc3-18c4-dc0c0c07398f", "ULID 2022, traceflake trace ID 2020"},
-		{"017f22e279b04cc398c4dc0c0c07398f", "ULID 2022, traceflake trace ID 2020"},
-		{ulidOf(now.Add(time.Hour)), "ULID 2026, traceflake trace ID 2020"},
-		{ulidOf(now.Add(time.Hour + time.Millisecond)), "traceflake trace ID 2020"},
-		{ulidOf(foreignFrom), "ULID 2016, traceflake trace ID 2020"},
-		{ulidOf(foreignFrom.Add(-time.Millisecond)), "traceflake trace ID 2020"},
-		{"5759e988bd862e3fe1be46a994272793", "X-Ray 2016"},
-		{"1-5759e988-bd862e3fe1be46a994272793", "X-Ray 2016"},
-		{"6553f1000000000015d3b1c9d8f6b0e2", "Datadog 2023"},
-		{"4bf92f3577b34da6a3ce929d0e0e4736", "128 bits 0001"},
-		{"4bf92f35-77b3-4da6-a3ce-929d0e0e4736", "128 bits 0001, UUID v4 0001"},
-		{"4bf92f35-77b3-4da6-73ce-929d0e0e4736", "128 bits 0001"},
-		{"01ARZ3NDEKTSV4RRFFQ69G5FAV", "ULID 2016"},
-		{"7zzzzzzzzzzzzzzzzzzzzzzzzz", "ULID 0001"},
-	} {
-		all, err := Identifier{Now: now}.ID(c.id)
+	for _, c := range table(t, "kinds") {
+		all, err := Identifier{Now: now}.ID(c[0])
 		var got []string
 		for _, identity := range all {
 			got = append(got, fmt.Sprint(identity.Kind, " ", identity.Time.Format("2006")))
 		}
-		if err != nil || strings.Join(got, ", ") != c.want {
-			t.Errorf("%s: %q, %v, want %s", c.id, got, err, c.want)
+		if err != nil || strings.Join(got, ", ") != c[1] {
+			t.Errorf("%s: %q, %v, want %s", c[0], got, err, c[1])
 		}
 	}
 }
 
+// testdata/lines has lines, the IDs in each with their roles, and its trace ID.
 func TestLine(t *testing.T) {
-	const traceT, spanS, spanP = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7",
-		"05e3ac9a4f6e3b90"
-	for _, c := range []struct{ line, want string }{
-		{traceT, " " + traceT},
-		{`  "` + traceT + `",`, " " + traceT},
-		{"traceparent: 00-" + traceT + "-" + spanS + "-01", "trace " + traceT + ", span " + spanS},
-		{"Traceparent:00-" + traceT + "-" + spanS + "-01-more", "trace " + traceT + ", span " +
-			spanS},
-		{"00-" + traceT + "-" + spanS + "-01", "trace " + traceT + ", span " + spanS},
-		{"b3: " + traceT + "-" + spanS + "-1-" + spanP, "trace " + traceT + ", span " + spanS +
-			", parent " + spanP},
-		{"b3: " + spanP + "-" + spanS, "trace " + spanP + ", span " + spanS},
-		{spanP + "-" + spanS + "-d", "trace " + spanP + ", span " + spanS},
-		{"X-B3-TraceId: " + traceT, "trace " + traceT},
-		{"x-b3-spanid: " + spanS, "span " + spanS},
-		{"X-B3-ParentSpanId: '" + spanP + "'", "parent " + spanP},
-		{"X-Trace-Id:\t\"" + traceT + `",`, "trace " + traceT},
-		{"X-Amzn-Trace-Id: Root=1-5759e988-bd862e3fe1be46a994272793; Parent=" + spanS +
-			";Sampled=1",
-			"trace 1-5759e988-bd862e3fe1be46a994272793, span " + spanS},
-		{"4bf92f35-77b3-5da6-a3ce-929d0e0e4736", " 4bf92f35-77b3-5da6-a3ce-929d0e0e4736"},
-		{"0X" + spanS, " " + spanS},
-		{`{"parent.id":"` + spanS + `"}`, "parent " + spanS},
-		{`{"time":"2026-01-02T03:04:05Z","msg":"a: b","trace_id":"` + traceT + `","span_id":"` +
-			spanS + `"}`, "span " + spanS + ", trace " + traceT},
-		{`{"TraceId":"` + traceT + `","SpanId":""}`, "trace " + traceT},
-		{`{"dd.trace_id":"` + spanS + `","trace":{"id":"` + traceT + `","n":1}}`,
-			"trace " + spanS + ", trace " + traceT},
-		{`{"ctx":{"traceId":"` + traceT + `","parentSpanId":"` + spanS + `"}}`,
-			"parent " + spanS + ", trace " + traceT},
-		{"trace_id: " + traceT, "trace " + traceT},
-		{"uber-trace-id: " + traceT + ":" + spanS + ":0:1", "trace " + traceT + ", span " + spanS},
-		{"uber-trace-id: " + traceT + "%3Af067aa0ba902b7%3A5e3ac9a4f6e3b90%3A01",
-			"trace " + traceT + ", span " + spanS + ", parent " + spanP},
-		// without leading zeros
-		{"f067aa0ba902b7:f067aa0ba902b7:0:1", "trace " + spanS + ", span " + spanS},
-		{traceT[1:] + ":" + spanS + ":0000000000000000:1", "trace 0" + traceT[1:] + ", span " +
-			spanS},
-		{"time=2026-01-02T03:04:05Z level=INFO msg=\"span_id=x y\" trace_id=" + traceT +
-			" span_id=" + spanS, "trace " + traceT + ", span " + spanS},
-		{`msg="a: \"b" traceID="` + traceT + `" spanID="" n=1`, "trace " + traceT},
-		{"12:30 INFO done [trace_id=" + traceT + ", span_id=" + spanS + "]",
-			"trace " + traceT + ", span " + spanS},
-		{"level=info traceparent=00-" + traceT + "-" + spanS + "-01",
-			"trace " + traceT + ", span " + spanS},
-		{`{"headers":{"traceparent":"00-` + traceT + "-" + spanS + `-01"}}`,
-			"trace " + traceT + ", span " + spanS},
-		{"12:30:45 INFO [shop," + traceT + "," + spanS + "] done", "trace " + traceT + ", span " +
-			spanS},
-		{"01ARZ3NDEKTSV4RRFFQ69G5FAV", " 01ARZ3NDEKTSV4RRFFQ69G5FAV"},
-	} {
-		found, err := Identifier{Now: now}.Line(c.line)
+	for _, c := range table(t, "lines") {
+		found, err := Identifier{Now: now}.Line(c[0])
 		var got []string
 		for _, f := range found {
-			got = append(got, f.Role+" "+f.ID)
+			if text := strings.TrimSpace(f.Role + " " + f.ID); !slices.Contains(got, text) {
+				got = append(got, text) // an ID may be of several kinds
+			}
 		}
-		if err != nil || strings.Join(got, ", ") != c.want {
-			t.Errorf("%q: %q, %v, want %q", c.line, got, err, c.want)
+		if err != nil || strings.Join(got, ", ") != c[1] {
+			t.Errorf("%q: %q, %v, want %q", c[0], got, err, c[1])
 		}
-	}
-	for _, c := range []struct{ line, want string }{
-		{"b3: 0", "trace: not an ID: \"0\" is all zeros"},
-		{"traceparent: 00", "the header contains none"},
-		{"traceparent: 00-" + traceT[:31] + "-" + spanS + "-01", "has 31 hex digits"},
-		{"traceparent: 00-" + strings.Repeat("0", 32) + "-" + spanS + "-01", "trace: not an ID"},
-		{"time=12:00 level=INFO", "not an ID"},
-		{"", "empty"},
-		{"x-trace-id: " + traceT[:31], "has 31 hex digits"},
-		{strings.Repeat("0", 16), "all zeros"},
-		{"hello world", "does not look like an ID"},
-		{strings.Repeat("x", 10_000), "xx\" does not look like"},
-		{"8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "does not look like"}, // past 128 bits
-		{"01ARZ3NDEKTSV4RRFFQ69G5FAI", "does not look like"}, // ULIDs have no I
-		{"uber-trace-id: 0:0:0:0", "\"0000000000000000\" is all zeros"},
-		{"12:30:45:01", "does not look like"},
-		{"level=INFO msg=x trace_id=x", "trace: not an ID: \"x\" does not look like"},
-		{`{"msg":"x"}`, "the JSON object has no field such as trace_id"},
-		{`{"trace_id":null}`, "the JSON object has no field"},
-		{`{"trace_id":"` + traceT, "does not end as one"},
-	} {
-		if _, err := (Identifier{Now: now}).Line(c.line); !errors.Is(err, ErrUnknown) ||
-			!strings.Contains(err.Error(), c.want) || len(err.Error()) > 250 {
-			t.Errorf("%.40q: %v, want %q", c.line, err, c.want)
+		id, err := TraceIDIn(c[0])
+		if c[2] == "-" {
+			c[2] = "00000000000000000000000000000000"
+		}
+		if id.String() != c[2] || id.IsValid() != (err == nil) {
+			t.Errorf("%q: the trace ID is %s, %v, want %s", c[0], id, err, c[2])
 		}
 	}
 	// The valid part of a header is returned all the same.
-	found, err := Identifier{Now: now}.Line("traceparent: 00-" + traceT + "-" +
-		strings.Repeat("0", 16) + "-01")
+	found, err := Identifier{Now: now}.Line(
+		"traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01")
 	if err == nil || len(found) != 1 || found[0].Role != "trace" {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// testdata/errors has lines without a valid ID, and what is wrong with each.
+func TestNoID(t *testing.T) {
+	long := []string{strings.Repeat("x", 10_000), `xx" does not look like`}
+	for _, c := range append(table(t, "errors"), long) {
+		_, err := Identifier{Now: now}.Line(c[0])
+		if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c[1]) ||
+			len(err.Error()) > 250 {
+			t.Errorf("%.40q: %v, want %q", c[0], err, c[1])
+		}
+		if id, err := TraceIDIn(c[0]); !errors.Is(err, ErrUnknown) || id.IsValid() {
+			t.Errorf("%.40q: the trace ID is %s, %v", c[0], id, err)
+		}
 	}
 }
 
@@ -278,34 +229,4 @@ func FuzzLine(f *testing.F) {
 			}
 		}
 	})
-}
-
-// The trace ID is found in every form of a line.
-func TestTraceIDIn(t *testing.T) {
-	const traceT, spanS = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-	const padded = "0000000000000000" + spanS
-	for line, want := range map[string]string{
-		traceT: traceT, "0X" + strings.ToUpper(traceT): traceT,
-		"traceparent: 00-" + traceT + "-" + spanS + "-01":         traceT,
-		"b3: " + traceT + "-" + spanS + "-1":                      traceT,
-		"uber-trace-id: " + traceT + ":" + spanS + ":0:1":         traceT,
-		"level=info span_id=" + spanS + " trace_id=" + traceT:     traceT,
-		`{"span_id":"` + spanS + `","trace_id":"` + traceT + `"}`: traceT,
-		"done " + spanS + " " + traceT:                            traceT,
-		"1-5759e988-bd862e3fe1be46a994272793":                     "5759e988bd862e3fe1be46a994272793",
-		"4bf92f35-77b3-4da6-a3ce-929d0e0e4736":                    traceT,
-		"01ARZ3NDEKTSV4RRFFQ69G5FAV":                              "01563e3ab5d3d6764c61efb99302bd5b",
-		spanS:                                                     padded,
-		"67667974448284343":                                       padded,
-	} {
-		if id, err := TraceIDIn(line); err != nil || id.String() != want {
-			t.Errorf("%q: %s, %v, want %s", line, id, err, want)
-		}
-	}
-	for _, line := range []string{"", "x", "span_id=" + spanS, `{"span_id":"` + spanS + `"}`,
-		"trace_id=" + traceT[1:], "3vgoe12ccb8gh"} {
-		if id, err := TraceIDIn(line); !errors.Is(err, ErrUnknown) || id.IsValid() {
-			t.Errorf("%q: %s, %v, want an error", line, id, err)
-		}
-	}
 }
