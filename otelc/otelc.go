@@ -111,12 +111,14 @@ func acquire() trace.IDGenerator {
 	return &generator{IDs: shared.ids}
 }
 
+const strictVar = "TRACEFLAKE_STRICT"
+
 func open() *setup.IDs {
 	ids, err := setup.FromEnv(context.Background())
 	if err == nil {
 		return ids
 	}
-	if strict, _ := strconv.ParseBool(os.Getenv(setup.StrictVar)); strict {
+	if strict, _ := strconv.ParseBool(os.Getenv(strictVar)); strict {
 		log.Fatal("traceflake/otelc: ", err) // there is nobody to return it to
 	}
 	otel.Handle(fmt.Errorf("traceflake/otelc: IDs are generated without a lease: %w", err))

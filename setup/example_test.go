@@ -10,6 +10,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -22,8 +23,8 @@ func ExampleFromEnv() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	os.Setenv(setup.StoreVar, "file:"+filepath.Join(dir, "leases")) // as the deployment does
-	defer os.Unsetenv(setup.StoreVar)
+	os.Setenv(settings.Store, "file:"+filepath.Join(dir, "leases")) // as the deployment does
+	defer os.Unsetenv(settings.Store)
 
 	ids, err := setup.FromEnv(ctx)
 	if err != nil {

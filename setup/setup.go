@@ -14,6 +14,7 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/reports"
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/filestore" // registers file:DIR
@@ -53,7 +54,7 @@ func FromEnv(ctx context.Context) (*IDs, error) {
 
 // Open does what [FromEnv] does, with these settings.
 func (c Config) Open(ctx context.Context) (*IDs, error) {
-	if err := c.Check(); err != nil {
+	if err := c.settings().Check(); err != nil {
 		return nil, err
 	}
 	if c.Store == "" {
@@ -139,9 +140,9 @@ func (c Config) secrets(ctx context.Context,
 	own, embedded := ids.store.(driver.Embedded)
 	switch {
 	case embedded && c.SecretFile != "":
-		return nil, bad(SecretFileVar, c.SecretFile, fmt.Errorf("%s=%s has a secret of its own; "+
-			"unset this variable, or use a store that several hosts can share", StoreVar,
-			c.Address()))
+		return nil, settings.Invalid(settings.SecretFile, c.SecretFile, fmt.Errorf("%s=%s has a secret of its own; "+
+			"unset this variable, or use a store that several hosts can share", settings.Store,
+			c.settings().Address()))
 	case embedded:
 		read := func(ctx context.Context) (*randflake.Codec, error) {
 			codec, err := driver.Ensure(ctx, own)
@@ -157,11 +158,11 @@ func (c Config) secrets(ctx context.Context,
 	case c.SecretFile == "":
 		return nil, fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease "+
 			"create` wrote for this store",
-			ErrConfig, StoreVar, c.Address(), SecretFileVar)
+			ErrConfig, settings.Store, c.settings().Address(), settings.SecretFile)
 	}
 	k, err := LoadKeyring(c.SecretFile)
 	if err != nil {
-		return nil, fmt.Errorf("setup: %s: %w", SecretFileVar, err)
+		return nil, fmt.Errorf("setup: %s: %w", settings.SecretFile, err)
 	}
 	ids.keyring.Store(k)
 	return nil, nil
@@ -202,12 +203,12 @@ var over = func() context.Context {
 func (c Config) explain(err error) error {
 	switch {
 	case errors.Is(err, lease.ErrInvalidRequest):
-		return bad(StoreVar, c.Address(), err)
+		return settings.Invalid(settings.Store, c.settings().Address(), err)
 	case errors.Is(err, lease.ErrWrongSecret):
-		return bad(SecretFileVar, c.SecretFile,
-			fmt.Errorf("%w (%s=%s)", err, StoreVar, c.Address()))
+		return settings.Invalid(settings.SecretFile, c.SecretFile,
+			fmt.Errorf("%w (%s=%s)", err, settings.Store, c.settings().Address()))
 	}
-	return fmt.Errorf("setup: %s=%s: %w", StoreVar, c.Address(), err)
+	return fmt.Errorf("setup: %s=%s: %w", settings.Store, c.settings().Address(), err)
 }
 
 // Ready returns nil if a lease is held now, and in zero configuration. Before the first lease it

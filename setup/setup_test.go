@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +27,7 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/reports"
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/filestore"
@@ -124,8 +124,8 @@ func file(t *testing.T, text string) string {
 // env sets the given variables and clears the others.
 func env(t *testing.T, vars map[string]string) {
 	t.Helper()
-	for _, name := range []string{setup.StoreVar, setup.SecretFileVar, setup.TTLVar,
-		setup.StrictVar} {
+	for _, name := range []string{settings.Store, settings.SecretFile, settings.TTL,
+		settings.Strict} {
 		t.Setenv(name, vars[name])
 	}
 }
@@ -133,7 +133,7 @@ func env(t *testing.T, vars map[string]string) {
 // fleet returns the variables of a fleet's process, and others.
 func fleet(t *testing.T, store string, others ...string) map[string]string {
 	t.Helper()
-	vars := map[string]string{setup.StoreVar: store, setup.SecretFileVar: file(t, secret+"\n")}
+	vars := map[string]string{settings.Store: store, settings.SecretFile: file(t, secret+"\n")}
 	for i := 0; i < len(others); i += 2 {
 		vars[others[i]] = others[i+1]
 	}
@@ -157,7 +157,7 @@ func fromEnv(t *testing.T, vars map[string]string) *setup.IDs {
 func quiet(t *testing.T) { reported(t) }
 
 func TestFleet(t *testing.T) {
-	g := fromEnv(t, fleet(t, "setup-test://host", setup.TTLVar, "1m"))
+	g := fromEnv(t, fleet(t, "setup-test://host", settings.TTL, "1m"))
 	id, _ := g.NewIDs(t.Context()) // the first one is already leased
 	info := traceid.Inspect(g.Keyring(), id)
 	if opened.url != "setup-test://host" || info.Secret != 0 || info.Parts.Node < 256 ||
@@ -180,7 +180,7 @@ func TestFleet(t *testing.T) {
 // secret.
 func TestOwnSecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases")
-	g := fromEnv(t, map[string]string{setup.StoreVar: "file:" + path, setup.TTLVar: "90s"})
+	g := fromEnv(t, map[string]string{settings.Store: "file:" + path, settings.TTL: "90s"})
 	own, err := filestore.New(path)
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestRestoredWithACopy(t *testing.T) {
 		before[f], err = data, errors.Join(err, readErr)
 	}
 	for i := range machines {
-		machines[i] = fromEnv(t, map[string]string{setup.StoreVar: "file:" + path})
+		machines[i] = fromEnv(t, map[string]string{settings.Store: "file:" + path})
 		if err := machines[i].Ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func TestUnavailableDirectory(t *testing.T) {
 		if err := c.take(path); err != nil {
 			t.Fatal(err)
 		}
-		ids := fromEnv(t, map[string]string{setup.StoreVar: "file:" + path})
+		ids := fromEnv(t, map[string]string{settings.Store: "file:" + path})
 		id, _ := ids.NewIDs(t.Context())
 		if !id.IsValid() || ids.Fallbacks() == 0 || ids.Keyring() != nil {
 			t.Errorf("%s: the ID %s, %d fallbacks", what, id, ids.Fallbacks())
@@ -282,8 +282,8 @@ func TestUnavailableDirectory(t *testing.T) {
 		}
 		cancel()
 	}
-	env(t, map[string]string{setup.StoreVar: "file:" + filepath.Join(t.TempDir(), "none", "leases"),
-		setup.StrictVar: "1"})
+	env(t, map[string]string{settings.Store: "file:" + filepath.Join(t.TempDir(), "none", "leases"),
+		settings.Strict: "1"})
 	ids, err := setup.FromEnv(t.Context()) // it may be mounted later
 	if err != nil {
 		t.Fatal(err)
@@ -344,7 +344,7 @@ func TestStrict(t *testing.T) {
 			if answer != "role" && strict != "1" {
 				continue
 			}
-			env(t, fleet(t, "setup-test://u:hunter2@"+answer, setup.StrictVar, strict))
+			env(t, fleet(t, "setup-test://u:hunter2@"+answer, settings.Strict, strict))
 			g, err := setup.FromEnv(t.Context())
 			if strict != "1" {
 				want = nil
@@ -376,7 +376,8 @@ func TestStrictStartWaitsForTheAnswer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			ids, err := c.Open(t.Context())
-			if took := time.Since(start); took != want || (err == nil) != (ids != nil) {
+			took := time.Since(start).Round(10 * time.Millisecond) // a Keeper may pause for 1 ms
+			if took != want.Round(10*time.Millisecond) || (err == nil) != (ids != nil) {
 				t.Errorf("%s: it took %s, want %s: %v", answer, took, want, err)
 			}
 			if err == nil {
@@ -429,63 +430,63 @@ func TestBadValues(t *testing.T) {
 	own := "file:" + filepath.Join(dir, "leases")
 	opened = &fakeStore{url: "none yet"}
 	fleet := func(vars ...string) map[string]string { return fleet(t, store, vars...) }
-	good, short := fleet()[setup.SecretFileVar], file(t, secret[:30])
+	good, short := fleet()[settings.SecretFile], file(t, secret[:30])
 	for _, c := range []struct {
 		name string
 		vars map[string]string
 		want string
 	}{
-		{"secret without store", map[string]string{setup.SecretFileVar: good},
+		{"secret without store", map[string]string{settings.SecretFile: good},
 			"TRACEFLAKE_SECRET_FILE is set, but TRACEFLAKE_STORE is not"},
-		{"TTL without store", map[string]string{setup.TTLVar: "1m"},
+		{"TTL without store", map[string]string{settings.TTL: "1m"},
 			"TRACEFLAKE_TTL is set, but TRACEFLAKE_STORE is not"},
-		{"strict without store", map[string]string{setup.StrictVar: "1"},
+		{"strict without store", map[string]string{settings.Strict: "1"},
 			"TRACEFLAKE_STRICT is set, but TRACEFLAKE_STORE is not"},
-		{"store without secret", map[string]string{setup.StoreVar: store},
+		{"store without secret", map[string]string{settings.Store: store},
 			"TRACEFLAKE_STORE=setup-test://host: set TRACEFLAKE_SECRET_FILE to the secret file " +
 				"that `traceflake lease create` wrote"},
-		{"missing secret", fleet(setup.SecretFileVar, filepath.Join(dir, "none")),
+		{"missing secret", fleet(settings.SecretFile, filepath.Join(dir, "none")),
 			"TRACEFLAKE_SECRET_FILE: open " + dir},
-		{"folder for a secret", fleet(setup.SecretFileVar, dir), "TRACEFLAKE_SECRET_FILE: read " +
+		{"folder for a secret", fleet(settings.SecretFile, dir), "TRACEFLAKE_SECRET_FILE: read " +
 			dir},
-		{"bad secret", fleet(setup.SecretFileVar, short), "TRACEFLAKE_SECRET_FILE: " + short +
+		{"bad secret", fleet(settings.SecretFile, short), "TRACEFLAKE_SECRET_FILE: " + short +
 			": randflake: invalid keyring: line 1 has 30 characters"},
-		{"unknown store", fleet(setup.StoreVar, "redis://user:hunter2@host"),
+		{"unknown store", fleet(settings.Store, "redis://user:hunter2@host"),
 			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store: its URL must begin " +
 				"with one of: file:, "},
 		{"store not imported",
-			fleet(setup.StoreVar, "postgres://user:hunter2@host/db?sslmode=disable"),
+			fleet(settings.Store, "postgres://user:hunter2@host/db?sslmode=disable"),
 			`TRACEFLAKE_STORE=postgres://host/db: lease: unknown kind of store: postgres: ` +
 				`import _ "github.com/traceflake/traceflake/lease/pgstore"`},
 		{"slash in the password",
-			fleet(setup.StoreVar, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
+			fleet(settings.Store, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
 			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: unknown kind of store: etcds: ` +
 				`import _ "github.com/traceflake/traceflake/lease/etcdstore"`},
-		{"password as a parameter", fleet(setup.StoreVar, "redis://host/db?password=x@hunter2"),
+		{"password as a parameter", fleet(settings.Store, "redis://host/db?password=x@hunter2"),
 			"TRACEFLAKE_STORE=…: "},
-		{"question mark in the password", fleet(setup.StoreVar, "redis://user:hunter2?@host"),
+		{"question mark in the password", fleet(settings.Store, "redis://user:hunter2?@host"),
 			"TRACEFLAKE_STORE=…: "},
-		{"not a URL", fleet(setup.StoreVar, "host=db password=hunter2"),
+		{"not a URL", fleet(settings.Store, "host=db password=hunter2"),
 			"TRACEFLAKE_STORE=…: lease: unknown kind of store"},
 		{"not a URL, although it looks like one",
-			fleet(setup.StoreVar, "host=h password=hu://hunter2"),
+			fleet(settings.Store, "host=h password=hu://hunter2"),
 			"TRACEFLAKE_STORE=…: lease: unknown kind of store"},
-		{"driver refuses", fleet(setup.StoreVar, "setup-test://refuse"),
+		{"driver refuses", fleet(settings.Store, "setup-test://refuse"),
 			"TRACEFLAKE_STORE=setup-test://refuse: the driver refuses"},
-		{"TTL too short", fleet(setup.TTLVar, "1999ms"),
+		{"TTL too short", fleet(settings.TTL, "1999ms"),
 			"TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},
-		{"TTL too long", fleet(setup.TTLVar, "24h0m1s"),
+		{"TTL too long", fleet(settings.TTL, "24h0m1s"),
 			"TRACEFLAKE_TTL=24h0m1s: want a duration from 2s to 24h"},
-		{"TTL without a unit", fleet(setup.TTLVar, "10"),
+		{"TTL without a unit", fleet(settings.TTL, "10"),
 			`TRACEFLAKE_TTL="10": want a duration from 2s to 24h`},
-		{"TTL of zero", fleet(setup.TTLVar, "0s"),
+		{"TTL of zero", fleet(settings.TTL, "0s"),
 			`TRACEFLAKE_TTL="0s": want a duration from 2s to 24h`},
-		{"undecided", fleet(setup.StrictVar, "perhaps"),
+		{"undecided", fleet(settings.Strict, "perhaps"),
 			`TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
 		{"a directory with a fleet's secret",
-			map[string]string{setup.StoreVar: own, setup.SecretFileVar: good},
+			map[string]string{settings.Store: own, settings.SecretFile: good},
 			"has a secret of its own; unset this variable"},
-		{"a directory without a path", map[string]string{setup.StoreVar: "file:"},
+		{"a directory without a path", map[string]string{settings.Store: "file:"},
 			"the path is empty"},
 	} {
 		env(t, c.vars)
@@ -494,11 +495,11 @@ func TestBadValues(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 			continue
 		}
-		if g != nil || opened.url == c.vars[setup.StoreVar] && opened.closed != 1 {
+		if g != nil || opened.url == c.vars[settings.Store] && opened.closed != 1 {
 			t.Errorf("%s: got a generator: %v; the store was closed %d times", c.name, g != nil,
 				opened.closed)
 		}
-		path := c.vars[setup.SecretFileVar]
+		path := c.vars[settings.SecretFile]
 		if text := err.Error(); path != "" && strings.Count(text, path) > 1 ||
 			strings.Contains(text, "hunter2") || strings.Contains(text, secret[:8]) {
 			t.Errorf("%s: it repeats the path, or shows a secret: %s", c.name, text)
@@ -507,21 +508,6 @@ func TestBadValues(t *testing.T) {
 	for _, made := range []string{"leases", "missing"} {
 		if _, err := os.Stat(filepath.Join(dir, made)); err == nil {
 			t.Errorf("a bad configuration created %s", made)
-		}
-	}
-}
-
-// The bounds of each value are valid.
-func TestBounds(t *testing.T) {
-	for want, vars := range map[setup.Config]map[string]string{
-		{Store: "file:x", TTL: 2 * time.Second, Strict: true}: {setup.TTLVar: "2s",
-			setup.StrictVar: "true"},
-		{Store: "file:x", TTL: lease.MaxTTL}: {setup.TTLVar: "24h", setup.StrictVar: "0"},
-	} {
-		vars[setup.StoreVar] = "file:x"
-		env(t, vars)
-		if got, err := setup.Env(); got != want || errors.Join(err, got.Check()) != nil {
-			t.Errorf("%v: got %+v, %v, %v", vars, got, err, got.Check())
 		}
 	}
 }
@@ -554,24 +540,13 @@ func TestUnknownVariables(t *testing.T) {
 		strings.Contains(got[0], "hunter2") {
 		t.Errorf("reported %q", got)
 	}
-	got := setup.Unknown([]string{
-		"TRACEFLAKE_=1", "TRACEFLAKE_SECRET=x", "TRACEFLAKE_CLICKHOUSE_DSN=x",
-		"TRACEFLAKE_SERVICE_HOST=x", "TRACEFLAKE_PORT_80_TCP_ADDR=x",
-		"TRACEFLAKE_WEB_SERVICE_PORT=x", "TRACEFLAKE_WEB_PORT=x", "TRACEFLAKESTORE=x",
-		"OTEL_TRACEFLAKE_STORE_SECRET=x",
-		"TRACEFLAKE_COLOR=x",
-	})
-	if want := []string{"TRACEFLAKE_", "TRACEFLAKE_SECRET (did you mean TRACEFLAKE_SECRET_FILE?)",
-		"TRACEFLAKE_COLOR"}; !slices.Equal(got, want) {
-		t.Errorf("unknown are %q, want %q", got, want)
-	}
 }
 
 // A secret file that every user may read is reported once, and used.
 func TestReadableSecret(t *testing.T) {
 	for mode, want := range map[os.FileMode]int{0o644: 1, 0o604: 1, 0o640: 0, 0o400: 0} {
 		vars := fleet(t, "setup-test://host")
-		path := vars[setup.SecretFileVar]
+		path := vars[settings.SecretFile]
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -581,26 +556,6 @@ func TestReadableSecret(t *testing.T) {
 			(!strings.Contains(got[0], path) || !strings.Contains(got[0], "chmod")) {
 			t.Errorf("mode %s: reported %q, want %d", mode, got, want)
 		}
-	}
-}
-
-// docs/configuration.md lists every variable that is known, and no other.
-func TestPageListsEveryVariable(t *testing.T) {
-	names := func(path, pattern string) (found []string) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
-			found = append(found, string(m[1]))
-		}
-		slices.Sort(found)
-		return found
-	}
-	page, code := names("../docs/configuration.md", "(?m)^\\| `(TRACEFLAKE_[A-Z_]+)`"),
-		names("env.go", `"(TRACEFLAKE_[A-Z_]+[A-Z])"`)
-	if !slices.Equal(page, code) || len(code) < 5 {
-		t.Errorf("the page lists\n%q\nthe code knows\n%q", page, code)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
@@ -34,7 +35,7 @@ func operate(t *testing.T, store string) {
 	run := func(code int, args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), path, args...)
-		cmd.Env = append(os.Environ(), setup.StoreVar+"="+store, setup.SecretFileVar+"="+secretFile)
+		cmd.Env = append(os.Environ(), settings.Store+"="+store, settings.SecretFile+"="+secretFile)
 		var out, errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errOut
 		_ = cmd.Run() // its exit code is checked

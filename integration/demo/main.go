@@ -22,7 +22,7 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/internal/settings"
 )
 
 func main() {
@@ -106,8 +106,8 @@ func throughServices(ctx context.Context, out io.Writer, dsn string, requests in
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	env := append(os.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint)
-	if _, set := os.LookupEnv(setup.StoreVar); !set {
-		env = append(env, setup.StoreVar+"=file:"+filepath.Join(dir, "leases"))
+	if _, set := os.LookupEnv(settings.Store); !set {
+		env = append(env, settings.Store+"=file:"+filepath.Join(dir, "leases"))
 	}
 	program, err := build(ctx, dir, "examples/otelhttp")
 	if err != nil {

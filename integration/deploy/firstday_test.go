@@ -18,7 +18,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/internal/settings"
 )
 
 // A fleet's first day, played on a real API server with the environment of the manifests: the store
@@ -56,8 +56,8 @@ func TestFirstDay(t *testing.T) {
 	_, c := service(t, render(t, "kubernetes", "first-day"))
 	// of two values the last one counts
 	d.env = append(environment(t, c, nil, filepath.Join(d.dir, "secret")),
-		"HOME="+d.dir, probeVar+"=", setup.StoreVar+"=k8s://first-day/traceflake?server="+api.URL,
-		setup.TTLVar+"=4s")
+		"HOME="+d.dir, probeVar+"=", settings.Store+"=k8s://first-day/traceflake?server="+api.URL,
+		settings.TTL+"=4s")
 
 	d.title("Before anything exists")
 	d.run(1, "doctor")
@@ -76,11 +76,11 @@ func TestFirstDay(t *testing.T) {
 	d.run(0, "lease", "list", "--held")
 
 	d.title("The secret is missing")
-	d.fails(setup.SecretFileVar + "=" + filepath.Join(d.dir, "missing"))
+	d.fails(settings.SecretFile + "=" + filepath.Join(d.dir, "missing"))
 	d.title("The URL names another store")
-	d.fails(setup.StoreVar + "=k8s://first-day/orders?server=" + api.URL)
+	d.fails(settings.Store + "=k8s://first-day/orders?server=" + api.URL)
 	d.title("The secret is another store's")
-	d.fails(setup.SecretFileVar + "=" + secretFile(t, d.dir, "dffd6021bb2bd5b0af676290809ec3a5"))
+	d.fails(settings.SecretFile + "=" + secretFile(t, d.dir, "dffd6021bb2bd5b0af676290809ec3a5"))
 
 	d.title("The store is unavailable at the start")
 	down.Store(true)

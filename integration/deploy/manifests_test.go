@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/internal/settings"
 )
 
 var stores = []string{"kubernetes", "postgres", "s3"}
@@ -210,7 +210,7 @@ func TestManifests(t *testing.T) {
 				env[v.Name] = v.Value
 				set = append(set, v.Name+"=")
 			}
-			if unknown := setup.Unknown(set); len(unknown) > 0 {
+			if unknown := settings.Unknown(set); len(unknown) > 0 {
 				t.Errorf("nothing reads %q", unknown)
 			}
 			// /ready has a port of its own: its answer is not for the Service's clients.
@@ -218,16 +218,16 @@ func TestManifests(t *testing.T) {
 			if port := c.Ports[1].ContainerPort; port == c.Ports[0].ContainerPort ||
 				env[probeVar] != fmt.Sprintf(":%d", port) ||
 				c.ReadinessProbe.TCPSocket.Port != c.Ports[0].Name || c.StartupProbe != nil ||
-				env[setup.StrictVar] != "" {
+				env[settings.Strict] != "" {
 				t.Errorf("/ready and its probes: %+v", c)
 			}
 			// The secret file is a key of the secret that the operator creates.
 			volume, mount := pod.Spec.Volumes[0], c.VolumeMounts[0]
 			if volume.Secret.SecretName != "traceflake" || volume.Secret.Items[0].Key != "secret" ||
 				volume.Name != mount.Name ||
-				env[setup.SecretFileVar] != path.Join(mount.MountPath,
+				env[settings.SecretFile] != path.Join(mount.MountPath,
 					volume.Secret.Items[0].Path) {
-				t.Errorf("%s in %v is not in %+v, mounted as %+v", setup.SecretFileVar, env, volume,
+				t.Errorf("%s in %v is not in %+v, mounted as %+v", settings.SecretFile, env, volume,
 					mount)
 			}
 			// A token of the service account is in the pod only if the store needs it.
@@ -266,7 +266,7 @@ func TestStrictManifests(t *testing.T) {
 			t.Errorf("%s has %d containers, want 1", name, len(containers))
 		}
 		c := containers[0]
-		strict := slices.Contains(c.Env, variable{Name: setup.StrictVar, Value: "1"}) &&
+		strict := slices.Contains(c.Env, variable{Name: settings.Strict, Value: "1"}) &&
 			c.StartupProbe != nil && c.StartupProbe.HTTPGet.Path == "/ready" &&
 			c.StartupProbe.HTTPGet.Port == "probes"
 		seen[name] = strict

@@ -24,6 +24,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
 	_ "github.com/traceflake/traceflake/lease/k8sstore"
@@ -139,7 +140,7 @@ func environment(t *testing.T, c container, secrets map[string]string, file stri
 		if ref := v.ValueFrom.SecretKeyRef; ref.Name != "" {
 			v.Value = secrets[ref.Name+"/"+ref.Key]
 		}
-		if v.Name == setup.SecretFileVar {
+		if v.Name == settings.SecretFile {
 			v.Value = file
 		}
 		env = append(env, v.Name+"="+v.Value)
@@ -154,7 +155,7 @@ func onKubernetes(t *testing.T, objects resmap.ResMap) surroundings {
 	apply(t, s, "runs", text(t, objects))
 	_, c := service(t, objects)
 	const pods = "k8s:///traceflake"
-	if !slices.Contains(c.Env, variable{Name: setup.StoreVar, Value: pods}) {
+	if !slices.Contains(c.Env, variable{Name: settings.Store, Value: pods}) {
 		t.Fatalf("no store %s in %+v", pods, c.Env)
 	}
 	// In a pod the kubelet mounts the account's token.
@@ -163,7 +164,7 @@ func onKubernetes(t *testing.T, objects resmap.ResMap) surroundings {
 		`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}`, &token)
 	const store = "k8s://runs/traceflake?server="
 	return surroundings{
-		env:   []string{setup.StoreVar + "=" + store + s.Proxy(token.Status.Token)},
+		env:   []string{settings.Store + "=" + store + s.Proxy(token.Status.Token)},
 		store: store + s.Proxy(kubernetes.Token(kubernetes.Admin)),
 	}
 }

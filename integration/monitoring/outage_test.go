@@ -17,7 +17,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/s3"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/internal/settings"
 )
 
 // A Prometheus scrapes the example service, with the rules as they are, while the store is killed.
@@ -30,10 +30,10 @@ func TestOutage(t *testing.T) {
 	}
 	store := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
-	t.Setenv(setup.StoreVar, "s3://"+s3.Bucket+"/leases?region="+s3.Region+"&endpoint="+
+	t.Setenv(settings.Store, "s3://"+s3.Bucket+"/leases?region="+s3.Region+"&endpoint="+
 		url.QueryEscape(store.Endpoint()))
-	t.Setenv(setup.SecretFileVar, filepath.Join(t.TempDir(), "secret"))
-	t.Setenv(setup.TTLVar, "4m")
+	t.Setenv(settings.SecretFile, filepath.Join(t.TempDir(), "secret"))
+	t.Setenv(settings.TTL, "4m")
 	t.Setenv("PROBE_ADDRESS", "127.0.0.1:0")
 	if out, err := exec.CommandContext(t.Context(), child.Build(t, child.Traceflake), "lease",
 		"create").CombinedOutput(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/setup"
@@ -117,7 +118,7 @@ func TestLinkedStores(t *testing.T) {
 func TestService(t *testing.T) {
 	program := build(t, func(string, string) {})
 	file := filepath.Join(t.TempDir(), "leases")
-	store := setup.StoreVar + "=file:" + file
+	store := settings.Store + "=file:" + file
 
 	ids, logged, err := run(program, "given", store)
 	if err != nil || logged != "" || len(ids) != 1000 || ids[0] != "01"+strings.Repeat("00", 15) {
@@ -160,13 +161,13 @@ func TestService(t *testing.T) {
 		t.Errorf("propagator: %s, %q, %v", words, logged, err)
 	}
 
-	const invalid = setup.StoreVar + "=nosuchstore://host"
+	const invalid = settings.Store + "=nosuchstore://host"
 	ids, logged, err = run(program, "killed", invalid)
 	if err != nil || len(ids) != 1000 || !slices.IsSorted(ids) ||
 		!strings.Contains(logged, "nosuchstore") {
 		t.Errorf("invalid settings: %d IDs, %q, %v", len(ids), logged, err)
 	}
-	ids, logged, err = run(program, "killed", invalid, setup.StrictVar+"=1")
+	ids, logged, err = run(program, "killed", invalid, settings.Strict+"=1")
 	if err == nil || len(ids) != 0 || !strings.Contains(logged, "nosuchstore") {
 		t.Errorf("a strict start: %d IDs, %q, %v", len(ids), logged, err)
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/setup"
 )
 
 // flags are shared by several commands.
 type flags struct {
 	secretFile string
 	store      string
-	env        func() (setup.Config, error) // the environment, read and reported once
+	env        func() (settings.Settings, error) // the environment, read and reported once
 }
 
 // addStore adds the flag --store to a command, or to all commands below a group.
@@ -38,7 +38,7 @@ func (f *flags) addSecret(cmd *cobra.Command) {
 }
 
 // config is the environment, overridden by the flags.
-func (f *flags) config() (setup.Config, error) {
+func (f *flags) config() (settings.Settings, error) {
 	c, err := f.env()
 	c.SecretFile = cmp.Or(f.secretFile, c.SecretFile)
 	c.Store = cmp.Or(f.store, c.Store)
@@ -47,11 +47,11 @@ func (f *flags) config() (setup.Config, error) {
 
 // keyring returns the secrets, or nil if there is no secret file.
 func (f *flags) keyring() (*randflake.Keyring, error) {
-	path := cmp.Or(f.secretFile, os.Getenv(setup.SecretFileVar))
+	path := cmp.Or(f.secretFile, os.Getenv(settings.SecretFile))
 	if path == "" {
 		return nil, nil
 	}
-	k, err := setup.LoadKeyring(path)
+	k, err := settings.LoadKeyring(path)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}

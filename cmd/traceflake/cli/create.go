@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/setup"
 )
 
 // creation is the command `lease create` with its flags.
@@ -57,13 +57,13 @@ func (c *creation) run(cmd *cobra.Command, _ []string) error {
 }
 
 // check refuses settings that contradict the kind of store.
-func (c *creation) check(settings setup.Config, embedded bool) error {
+func (c *creation) check(env settings.Settings, embedded bool) error {
 	switch {
-	case embedded && settings.SecretFile != "":
+	case embedded && env.SecretFile != "":
 		return fmt.Errorf(
 			"%s has a secret of its own: leave out --secret-file and TRACEFLAKE_SECRET_FILE",
-			settings.Address())
-	case !embedded && settings.SecretFile == "":
+			env.Address())
+	case !embedded && env.SecretFile == "":
 		return errors.New("no secret file: name the file to which the new secret is written, " +
 			"with --secret-file or TRACEFLAKE_SECRET_FILE")
 	}
@@ -91,10 +91,10 @@ func (c *creation) differs(cmd *cobra.Command, d lease.Description) error {
 
 // create creates the store, or completes it, or finds that it exists.
 func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Store) error {
-	settings, err := c.config()
+	env, err := c.config()
 	_, embedded := s.(driver.Embedded)
 	if err == nil {
-		err = c.check(settings, embedded)
+		err = c.check(env, embedded)
 	}
 	if err != nil {
 		return err
@@ -107,9 +107,9 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Stor
 	var secret *secretFile
 	if !embedded {
 		if there {
-			secret, err = secretOf(settings.SecretFile, d)
+			secret, err = secretOf(env.SecretFile, d)
 		} else {
-			secret, err = newSecret(settings)
+			secret, err = newSecret(env)
 		}
 		if err != nil {
 			return err
@@ -134,10 +134,10 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Stor
 		return fmt.Errorf("secret: the store was created, but: %w; run the same command again", err)
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s %s: ID %s, %s\n", verb, settings.Address(), d.ID, summary(d))
+	fmt.Fprintf(out, "%s %s: ID %s, %s\n", verb, env.Address(), d.ID, summary(d))
 	if !embedded {
 		fmt.Fprintf(out, "for every process: its URL of the store in TRACEFLAKE_STORE, with its "+
-			"own user and password; in TRACEFLAKE_SECRET_FILE a copy of %s\n", settings.SecretFile)
+			"own user and password; in TRACEFLAKE_SECRET_FILE a copy of %s\n", env.SecretFile)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/setup"
 )
 
 // finding is the result of one check.
@@ -128,7 +128,7 @@ func within[T any](ctx context.Context, check func(context.Context) (T, error)) 
 
 // environment checks the settings, and with them the secret and the store.
 func (d *doctor) environment() {
-	if unknown := setup.Unknown(os.Environ()); len(unknown) > 0 {
+	if unknown := settings.Unknown(os.Environ()); len(unknown) > 0 {
 		d.report("environment", "", wrong("correct the name; docs/configuration.md lists those "+
 			"that exist", "nothing reads %s", strings.Join(unknown, ", ")))
 	}

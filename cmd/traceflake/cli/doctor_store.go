@@ -7,16 +7,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/setup"
 )
 
 // storeCheck checks a lease store, with the settings of a service.
 type storeCheck struct {
 	*doctor
-	settings setup.Config
+	settings settings.Settings
 	driver.Store
 }
 
@@ -36,8 +36,8 @@ func (d storeCheck) run() {
 	}
 	if ttl := d.settings.TTL; ttl > about.LongestTTL {
 		d.report("TTL", "", wrong(
-			"set "+setup.TTLVar+" to at most that, or create another store with --longest-ttl",
-			"%s=%s, and the store grants %s at most", setup.TTLVar, shortly(ttl),
+			"set "+settings.TTL+" to at most that, or create another store with --longest-ttl",
+			"%s=%s, and the store grants %s at most", settings.TTL, shortly(ttl),
 			shortly(about.LongestTTL)))
 	}
 	if codec != nil {
@@ -61,22 +61,22 @@ func (d storeCheck) secret() (codec *randflake.Codec) {
 	var err error
 	switch {
 	case embedded && file != "":
-		err = wrong("unset "+setup.SecretFileVar, "the store has a secret of its own")
+		err = wrong("unset "+settings.SecretFile, "the store has a secret of its own")
 	case embedded:
 		if codec, err = within(d.cmd.Context(), own.Codec); err != nil {
 			return nil // it is the store's error, which is reported next
 		}
 	case file == "":
-		err = wrong("set "+setup.SecretFileVar+" to the file that `traceflake lease create` wrote",
+		err = wrong("set "+settings.SecretFile+" to the file that `traceflake lease create` wrote",
 			"no secret file")
 	default:
 		var k *randflake.Keyring
-		if k, err = setup.ReadKeyring(file); err != nil {
+		if k, err = settings.ReadKeyring(file); err != nil {
 			break
 		}
 		codec = k.Codec()
 		found = fmt.Sprintf("%s, secrets: %d; the first one is in use", file, len(k.Codecs()))
-		if err = setup.CheckSecretFile(file); err != nil {
+		if err = settings.CheckSecretFile(file); err != nil {
 			err = wrong("chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440",
 				"%w", err)
 		}

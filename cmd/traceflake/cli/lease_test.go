@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/setup"
 )
 
 // Commands that read write nothing: the files have the same bytes, and a process that holds a lease
@@ -29,7 +29,7 @@ func TestReadingWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := acquired(t, s)
-	t.Setenv(setup.StoreVar, "file:"+path)
+	t.Setenv(settings.Store, "file:"+path)
 	content := func() (all string) {
 		t.Helper()
 		files, err := filepath.Glob(path + "/*")
@@ -119,8 +119,8 @@ func TestRaise(t *testing.T) {
 		var later time.Duration
 		url, server := newServer()
 		server.Clock = func() time.Time { return time.Now().Add(later) }
-		t.Setenv(setup.StoreVar, url)
-		t.Setenv(setup.SecretFileVar, filepath.Join(t.TempDir(), "secret"))
+		t.Setenv(settings.Store, url)
+		t.Setenv(settings.SecretFile, filepath.Join(t.TempDir(), "secret"))
 		command(t, "", "lease", "create", "--longest-ttl", c.ttl.String()).want(t, 0, something, "")
 		command(t, "", "doctor").want(t, 1, c.says, "")
 		s := opened(t, url)

@@ -28,7 +28,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
 
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/internal/settings"
 )
 
 // Main runs the command with the arguments of the process, and exits.
@@ -101,7 +101,7 @@ var errReported = errors.New("reported")
 
 // newRoot returns the command. The terminal is the file that the output goes to, or nil.
 func newRoot(terminal *os.File) *cobra.Command {
-	f := flags{env: sync.OnceValues(setup.Env)}
+	f := flags{env: sync.OnceValues(settings.Read)}
 	root := group(&cobra.Command{
 		Use:   "traceflake",
 		Short: "Decode, generate and verify trace IDs that sort by time",

@@ -121,8 +121,8 @@ func (o *newOptions) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	c.Strict = c.Store != ""
-	ids, err := c.Open(cmd.Context())
+	ids, err := setup.Config{Store: c.Store, SecretFile: c.SecretFile, TTL: c.TTL,
+		Strict: c.Store != ""}.Open(cmd.Context())
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -81,7 +81,7 @@ func fetch(t *testing.T, address string, headers ...string) (body string) {
 // The proxy bounds a lookup of an ID that it verifies, repeats it if nothing was found, passes
 // headers, and counts.
 func TestProxy(t *testing.T) {
-	t.Setenv(setup.StoreVar, "file:"+filepath.Join(t.TempDir(), "leases"))
+	t.Setenv(settings.Store, "file:"+filepath.Join(t.TempDir(), "leases"))
 	ids := lines(command(t, "", "new", "-n", "2").out)
 	recent, missing := ids[0], ids[1]
 	id, err := trace.TraceIDFromHex(recent)

@@ -12,11 +12,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/internal/settings"
 )
 
 // variables are what the command and the scripts read from the environment.
-var variables = []string{setup.StoreVar, setup.SecretFileVar, setup.TTLVar, clickhouseVar,
+var variables = []string{settings.Store, settings.SecretFile, settings.TTL, clickhouseVar,
 	"TRACEFLAKE_STROE"}
 
 // TestScripts runs the scripts in testdata. Each one is a session of an operator: files, commands,

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/setup"
 )
 
 // secretFile is a file with a secret, nil for a store that has its own. A new secret is written to
@@ -47,10 +47,10 @@ func urlFingerprint(c *randflake.Codec, url string) string {
 // [fs.ErrNotExist] if there is neither.
 func openSecret(path string) (*secretFile, error) {
 	s := &secretFile{path: path}
-	k, err := setup.LoadKeyring(path)
+	k, err := settings.LoadKeyring(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.fresh = true
-		k, err = setup.LoadKeyring(path + unfinished)
+		k, err = settings.LoadKeyring(path + unfinished)
 	}
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func openSecret(path string) (*secretFile, error) {
 
 // generateSecret writes a new secret for the store with an ID, unless another command has at the
 // same time.
-func generateSecret(path, id string, c setup.Config) (*secretFile, error) {
+func generateSecret(path, id string, c settings.Settings) (*secretFile, error) {
 	var secret [16]byte
 	entropy.Read(secret[:])
 	codec, err := randflake.NewCodec(secret[:])
@@ -106,7 +106,7 @@ func secretOf(path string, d lease.Description) (*secretFile, error) {
 
 // newSecret opens the secret file of a new store, which it generates unless a command that was
 // interrupted has.
-func newSecret(c setup.Config) (*secretFile, error) {
+func newSecret(c settings.Settings) (*secretFile, error) {
 	secret, err := openSecret(c.SecretFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		secret, err = generateSecret(c.SecretFile, driver.NewNonce(), c)
@@ -168,13 +168,13 @@ If add is interrupted, run the same command again.`,
 						return errors.New("a lease directory has one secret, which never " +
 							"changes: move the directory away, and a service creates another one")
 					}
-					settings, err := f.config()
+					env, err := f.config()
 					if err != nil {
 						return err
 					}
 					secret, err := openSecret(args[0])
 					if errors.Is(err, fs.ErrNotExist) {
-						secret, err = generateSecret(args[0], d.ID, settings)
+						secret, err = generateSecret(args[0], d.ID, env)
 					}
 					if err != nil {
 						return fmt.Errorf("secret: %w", err)

@@ -1,0 +1,51 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"go.opentelemetry.io/otel"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// LoadKeyring reads the secrets in a file as [ReadKeyring] does. A file that every user of the
+// machine can read is reported to [otel.Handle].
+func LoadKeyring(path string) (*randflake.Keyring, error) {
+	k, err := ReadKeyring(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckSecretFile(path); err != nil {
+		otel.Handle(
+			fmt.Errorf("setup: %w: run chmod o= on it; in Kubernetes, set the volume's "+
+				"defaultMode to 0440", err))
+	}
+	return k, nil
+}
+
+// CheckSecretFile returns an error if every user of this machine can read the file.
+func CheckSecretFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o004 == 0 ||
+		runtime.GOOS == "windows" {
+		return err
+	}
+	return fmt.Errorf("every user of this machine can read the secret in %s (mode %04o)", path,
+		info.Mode().Perm())
+}
+
+// ReadKeyring reads the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
+// contain the path and the line number, never the content.
+func ReadKeyring(path string) (*randflake.Keyring, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	k, err := randflake.ParseKeyring(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return k, nil
+}

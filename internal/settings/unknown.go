@@ -1,0 +1,73 @@
+package settings
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// known are all variables that exist: those of a process, and those of the command, of the vmclock
+// device and of this repository's tests. docs/configuration.md lists them.
+var known = map[string]bool{
+	Store: true, SecretFile: true, TTL: true, Strict: true,
+	"TRACEFLAKE_CLICKHOUSE_DSN": true, "TRACEFLAKE_POSTGRES_DSN": true, "TRACEFLAKE_VMCLOCK": true,
+	"TRACEFLAKE_ENGINES": true,
+}
+
+// Unknown returns the names in an environment that begin with TRACEFLAKE_ and that nothing reads,
+// so that a mistyped one does not go unnoticed, each with the known name that it resembles. Values
+// are left out: one may be a secret.
+func Unknown(environ []string) (names []string) {
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "TRACEFLAKE_") && !known[name] && !isServiceLink(name) {
+			if meant := nearest(name); meant != "" {
+				name += " (did you mean " + meant + "?)"
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// nearest returns the known variable that begins with a name or differs least from it, or "" if
+// none is near.
+func nearest(name string) (best string) {
+	least := 3 // letters: two that are exchanged count twice
+	for _, candidate := range slices.Sorted(maps.Keys(known)) {
+		if name != "TRACEFLAKE_" && strings.HasPrefix(candidate, name) {
+			return candidate
+		}
+		if d := distance(name, candidate); d < least {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// distance returns how many letters must be inserted, deleted or replaced to turn a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := before
+			if a[i] != b[j] {
+				replaced++
+			}
+			before = row[j+1]
+			row[j+1] = min(replaced, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// isServiceLink reports whether Kubernetes sets the variable in each pod for a Service whose name
+// begins with traceflake, such as TRACEFLAKE_SERVICE_HOST and TRACEFLAKE_PORT_80_TCP.
+func isServiceLink(name string) bool {
+	return strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_PORT")
+}
