@@ -137,16 +137,16 @@ func costs(head string, all []loaded) string {
 
 CPU seconds of the server from the first insert to the last merge, for a million spans: minimum and
 median of ` + fmt.Sprint(rounds) + ` rounds. Each table is loaded alone, in a new server process; the
-layouts take turns. The blocks are files in the format that the Collector's exporter sends, prepared
-by another process: spans with attributes and events, in time order. Nothing is subtracted. Disk is
-in bytes a span. Memory is in kB for a million spans: of the primary key, of the sizes of granules,
-and of marks. Everything includes the lookup table. Ratios are to the exporter's table with the same
+layouts take turns. The blocks are files in the format that the exporter sends, prepared by another
+process: spans with attributes and events, in time order. Nothing is subtracted. Disk is in bytes a
+span. Memory is in kB for a million spans: of the primary key, of the sizes of granules, and of
+marks. Everything includes the lookup table. Ratios are to the exporter's table with the same
 spans.
 
 ` + head + `
 
-| random IDs | spans in a block | layout | CPU s: minimum | median | ratio: of minima | of medians | ` +
-		`disk | ratio | key | granules | marks | ratio |
+| random IDs | spans in a block | layout | CPU s: minimum | median | ratio: of minima | ` +
+		`of medians | disk | ratio | key | granules | marks | ratio |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
 `)
 	var base loaded

@@ -224,8 +224,8 @@ four inserts a day, and no merge.
 	b.WriteString(`
 ## Indexes and lookup tables
 
-Bytes on disk: of the indexes on ranges of TraceId and Timestamp, and of the bloom filter on TraceId,
-for 1024 spans; of the lookup table, for a span. Parts include those of the lookup table.
+Bytes on disk: of the indexes on ranges of TraceId and Timestamp, and of the bloom filter on
+TraceId, for 1024 spans; of the lookup table, for a span. Parts include those of the lookup table.
 
 | table | layout | ranges | bloom filter | lookup table | parts |
 |---|---|---|---|---|---|

@@ -4,7 +4,8 @@ INSERT INTO spans (Timestamp, TraceId, SpanId, SpanName, ServiceName, Duration)
 SELECT
     fromUnixTimestamp64Nano(ms * 1000000
         + toInt64(cityHash64(n, i, 1) % if(n % 1000 = 7, 10800000000000, 500000000))),
-    if(h1 % 100 < {random}, lower(hex(reinterpretAsFixedString(h1)) || hex(reinterpretAsFixedString(h2))),
+    if(h1 % 100 < {random},
+        lower(hex(reinterpretAsFixedString(h1)) || hex(reinterpretAsFixedString(h2))),
         assumeNotNull(traceIDAt(fromUnixTimestamp64Milli(ms), 0, h2))),
     lower(hex(reinterpretAsFixedString(cityHash64(n, i, 2)))),
     concat('operation-', toString(h % 8)),
