@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -130,4 +135,53 @@ func TestSilentServers(t *testing.T) {
 	for _, store := range []string{etcd, postgres} {
 		command(t, "", "doctor", store, "--secret-file", secret).want(t, 1, "connection refused", "")
 	}
+}
+
+// One side uses TLS and the other does not, a certificate is not trusted, and ClickHouse refuses:
+// the errors of the real clients have the advice that fits.
+func TestAdviceOnServers(t *testing.T) {
+	refuse := func(code int) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-ClickHouse-Exception-Code", strconv.Itoa(code))
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(w, "Code: %d. DB::Exception: refused. (NAME) (version 26.3)\n", code)
+		}))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
+	secure.EnableHTTP2 = true
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	plain, tls := refuse(0), secure.Listener.Addr().String()
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a",
+		"AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true"} {
+		t.Setenv(name, value)
+	}
+	secret := write(t, "secret", secretA)
+	var all sync.WaitGroup
+	const mixed, untrusted = "one side uses TLS", "the certificate is not trusted"
+	for _, c := range []struct{ address, want string }{
+		{"--store=etcds://" + plain, mixed},
+		{"--store=etcd://" + tls, mixed},
+		{"--store=etcds://" + tls, untrusted},
+		{"--store=s3://bucket?region=r&endpoint=https://" + plain, mixed},
+		{"--store=s3://bucket?region=r&endpoint=https://" + tls, untrusted},
+		{"--store=k8s://a/b?server=https://" + plain, mixed},
+		{"--store=k8s://a/b?server=https://" + tls, untrusted},
+		{"--dsn=https://" + plain + "/otel?secure=true", mixed},
+		{"--dsn=https://" + tls + "/otel?secure=true", untrusted},
+		{"--dsn=clickhouse://" + tls + "/otel?secure=true", untrusted},
+		{"--dsn=http://" + refuse(516) + "/otel", "correct user and password"},
+		{"--dsn=http://" + refuse(497) + "/otel", "grant the user"},
+		{"--dsn=http://" + refuse(81) + "/otel", "create the database"},
+	} {
+		args := []string{"doctor", c.address}
+		if strings.HasPrefix(c.address, "--store") {
+			args = append(args, "--secret-file", secret)
+		}
+		all.Go(func() { command(t, "", args...).want(t, 1, c.want, "") })
+	}
+	all.Wait()
 }

@@ -32,11 +32,11 @@ without it.
 A trace ID may also be a UUID v7, a ULID, X-Ray's, Datadog's, SkyWalking's or
 SOFATracer's, and a decimal number a Snowflake, as of Twitter, Leaf, Sonyflake or
 UidGenerator: each kind whose time is plausible is shown, the likeliest first.
---snowflake tells the fields of 64-bit IDs, in decimal or hex:
+--snowflake names the fields of 64-bit IDs, in decimal or hex:
 ` + identify.LayoutHelp + `
 
-With -o json each kind that an ID may be is an object on a line of its own, with the ID's
-role in a header or a record:
+With -o json each kind that an ID may be is one line, with the ID's role in a header or
+a record:
 {"line":1,"role":"trace","id":"19544cb1b3000000209f67de4ce8066c",
 "kind":"traceflake trace ID","time":"2026-11-23T06:03:09.542Z","sequence":0,
 "halves":"agree","second":"2026-11-23T06:03:09Z","node":31447,"node_sequence":9732,

@@ -66,7 +66,7 @@ With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
 			return err
 		},
 	}
-	output = choiceFlag(cmd, "output", "o", "form of the bounds", "text", "sql", "json", "tempo",
+	output = choiceFlag(cmd, "output", "o", "output format", "text", "sql", "json", "tempo",
 		"jaeger")
 	cmd.Flags().StringVar(&traceID, "trace", "", "trace ID to search for, instead of FROM and TO")
 	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack,

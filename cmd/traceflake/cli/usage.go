@@ -110,7 +110,7 @@ func choiceFlag(cmd *cobra.Command, name, short, what string, values ...string) 
 
 // outputFlag adds the flag -o to a command that prints text or JSON.
 func outputFlag(cmd *cobra.Command) *string {
-	return choiceFlag(cmd, "output", "o", "form of the output, json with one object per line",
+	return choiceFlag(cmd, "output", "o", "output format; json has one object per line",
 		"text", "json")
 }
 
