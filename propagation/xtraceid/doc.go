@@ -48,34 +48,21 @@
 //
 // # Untrusted requests
 //
-// A trace ID from the internet can be anything. A verifier (for example traceid's) reports which
-// IDs look like ours. There are two places to use it:
+// A trace ID from the internet can be anything. A verifier, such as traceid's, reports which IDs
+// look like this fleet's: use it with [Untrusted] at the edge, where otelhttp starts a new trace
+// with a link to the caller's span, or with [WithVerifier], which ignores the headers of a refused
+// request. [RemoveContext] is for reverse proxies. docs/security.md compares them. All are hints of
+// origin, not authentication: anyone who has seen an ID can send it again.
 //
-//   - [Untrusted], at the edge, with otelhttp's WithPublicEndpointFn: a request with a foreign ID
-//     starts a new trace with a link to the caller's span, which identifies the caller later.
-//     x-trace-id alone names no span to link to: to keep it, record the header as the attribute
-//     http.request.header.x-trace-id. B3's debug flag stays with the refused trace.
-//   - [WithVerifier]: Extract ignores the headers of a refused request and removes what the
-//     propagators listed before it have found, so list it last. Use it if refused callers must not
-//     influence the trace at all, or if there is no otelhttp handler, as with message queues.
-//     Baggage is left to its own propagator.
-//
-// A reverse proxy also forwards the headers themselves, to services that may read any of them:
-// [RemoveContext] deletes those of every known format.
-//
-// traceid's verifier always rejects a 64-bit B3 trace ID without x-trace-id.
-//
-// Both are hints of origin, not authentication: anyone who has seen one of our IDs can send it
-// again. Protect what matters with credentials.
+// traceid's verifier rejects every 64-bit B3 trace ID without x-trace-id.
 //
 // # Registration
 //
-// With contrib's autoprop, and OTEL_PROPAGATORS=xtraceid (names are separated by
-// commas, without spaces) in the environment:
+// With contrib's autoprop and OTEL_PROPAGATORS=tracecontext,baggage,xtraceid (no spaces; the
+// propagator listed last wins):
 //
 //	autoprop.RegisterTextMapPropagator("xtraceid", xtraceid.New())
 //	otel.SetTextMapPropagator(autoprop.NewTextMapPropagator())
 //
-// Register the name once: a second registration panics. If tracecontext is listed too, the
-// propagator listed last wins; list xtraceid last.
+// Register the name once: a second registration panics.
 package xtraceid
