@@ -11,7 +11,7 @@ const (
 	maxPause = 100 * time.Microsecond
 )
 
-// clock tells processors the millisecond. It is read in three ways, the cheapest first:
+// clock gives processors the millisecond. It is read in three ways, the cheapest first:
 //
 //   - The processor's counter decides only whether the millisecond may stay, see [ready.stays].
 //     Its rate is not known and does not matter.

@@ -353,7 +353,7 @@ func TestTimeUnderLoad(t *testing.T) {
 				// A quarter of a millisecond is promised, in addition to the rounding.
 				at := traceid.Time(id)
 				if at.Before(before.Add(-5*time.Millisecond/4)) || at.After(after) {
-					t.Errorf("an ID made between %v and %v has the time %v", before, after, at)
+					t.Errorf("an ID generated between %v and %v has the time %v", before, after, at)
 					return
 				}
 			}

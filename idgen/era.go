@@ -19,7 +19,7 @@ import (
 //     whoever notices first begins the next era, for all processors.
 type era struct {
 	generations
-	second atomic.Int64 // at the end of which a timer ends the era; 0: none
+	second atomic.Int64 // a timer ends the era at its end; 0: no timer
 }
 
 type generations struct {
@@ -34,7 +34,7 @@ type eras struct {
 	page *atomic.Uint32 // the version of the machine's page
 
 	machine  *vmclock.Machine
-	source   generational // nil if the source is not
+	source   generational // nil for other sources
 	renew    func()       // replaces what the generator itself has drawn
 	changing sync.Mutex   // held while a generation changes
 	restores atomic.Int64
@@ -67,12 +67,12 @@ func (s *eras) current() *era {
 	return s.change(false)
 }
 
-// change begins an era if a generation has changed, or if it is told of a restore.
-func (s *eras) change(told bool) *era {
+// change begins an era if a generation has changed, or if the machine was restored.
+func (s *eras) change(restored bool) *era {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	before, next := s.now.Load(), s.present()
-	restored := told || next.machine != before.machine
+	restored = restored || next.machine != before.machine
 	if !restored && next == before.generations {
 		return before // another goroutine was first
 	}
@@ -105,8 +105,8 @@ func (s *eras) endWith(e *era, ms int64) {
 	})
 }
 
-// close makes every call read the clock. An era that another goroutine begins meanwhile ends too:
-// no processor keeps anything of it.
+// close makes every call read the clock. An era that another goroutine begins in the meantime
+// ends too: no processor keeps anything of it.
 func (s *eras) close() {
 	s.untimed.Store(true)
 	for !s.end(s.now.Load()) {

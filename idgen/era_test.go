@@ -102,8 +102,8 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 	})
 }
 
-// A generator that was made in a bubble of fake time may be used and closed outside of it, and the
-// other way round: a program's own, in its tests. Without a counter, which does not follow fake
+// A generator that was created in a bubble of fake time may be used and closed outside of it, and
+// vice versa: a program's own, in its tests. Without a counter, which does not follow fake
 // time, its IDs have the time of wherever it is used.
 func TestBubbles(t *testing.T) {
 	errs := collectErrors(t)
@@ -210,7 +210,7 @@ func TestGeneration(t *testing.T) {
 	}
 }
 
-// IDs that were made while the generation changed count as old. A generation that changes with
+// IDs generated while the generation changed count as old. A generation that changes with
 // each fill leads to random IDs, not to an endless loop.
 func TestGenerationChangesDuringTheFill(t *testing.T) {
 	collectErrors(t)
@@ -232,7 +232,7 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 		t.Errorf("%v, %d fallbacks, %d fills; want 1 and %d", id, g.Fallbacks(), s.fills.Load(),
 			attempts)
 	}
-	// The clear half that was taken meanwhile is as old as those IDs.
+	// The clear half taken during the change is as old as those IDs.
 	s = &tagged{clock: c.Now}
 	s.asked = func() {
 		if s.fills.Load() == 1 {
@@ -247,7 +247,7 @@ func TestGenerationChangesDuringTheFill(t *testing.T) {
 }
 
 // However long the process is stopped around a fill, before the source reads the clock or after
-// it, and whichever way the clock is stepped meanwhile, both halves of a trace ID agree.
+// it, and whichever way the clock is stepped, both halves of a trace ID agree.
 func TestStoppedAroundAFill(t *testing.T) {
 	stops := []time.Duration{
 		0, 900 * time.Millisecond, 10 * time.Second, -1500 * time.Millisecond, -time.Minute,
@@ -285,7 +285,7 @@ func TestStoppedAroundAFill(t *testing.T) {
 	}
 }
 
-// The source is told before the next era begins: what it generates until then is discarded, on
+// The source learns of a restore before the next era begins: what it generates until then is discarded, on
 // each processor. Each restore is counted and reported.
 func TestRestored(t *testing.T) {
 	errs := collectErrors(t)
@@ -314,7 +314,7 @@ func TestRestored(t *testing.T) {
 }
 
 // After OnRestore, a copy without configuration generates none of the original's IDs, not even in
-// the second of the copy. That includes IDs of the old secret that are made while the new one is
+// the second of the copy. That includes IDs of the old secret generated while the new one is
 // drawn: the new life begins after the new secret is in place.
 func TestRestoredWithoutConfiguration(t *testing.T) {
 	collectErrors(t)
@@ -349,7 +349,7 @@ func TestRestoredWithoutConfiguration(t *testing.T) {
 	}
 }
 
-// After a restore leases are gone and IDs random. Copies that know of it make different ones, even
+// After a restore leases are gone and IDs random. Copies that know of it generate different ones, even
 // if their kernels repeat themselves.
 func TestRandomIDsOfCopies(t *testing.T) {
 	collectErrors(t)
@@ -364,7 +364,7 @@ func TestRandomIDsOfCopies(t *testing.T) {
 		for range 100 {
 			_, low, span := idsOf(g)
 			if seen[low] || seen[span] {
-				t.Fatalf("both copies made %s or %s", low, span)
+				t.Fatalf("both copies generated %s or %s", low, span)
 			}
 			seen[low], seen[span] = true, true
 		}

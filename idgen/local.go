@@ -16,8 +16,8 @@ const (
 	maxBatch = 1024
 )
 
-// ready is what a processor has ready for the next IDs, so that most calls write nothing that
-// another processor reads. Most IDs need only the first cache line of it and that of the ID; the
+// ready holds a processor's state for the next IDs, so that most calls write nothing that another
+// processor reads. Most IDs need only the first cache line of it and that of the ID; the
 // first trace ID of a millisecond needs the second line too.
 type ready struct {
 	era       *era // in which it was checked
@@ -132,7 +132,7 @@ func (g *Generator) fill(l *local) error {
 	l.size = min(2*l.size, maxBatch)
 	g.refusals.fromSource.set(false, nil)
 	if l.ahead() > 0 || !l.covers() {
-		// It is borrowed, or the clock was stepped or this process was stopped meanwhile.
+		// It is borrowed, or the clock was stepped or this process was stopped.
 		g.clock.read(&l.ready)
 	}
 	g.borrowed.Store(max(l.ahead(), 0))

@@ -2,7 +2,7 @@ package idgen
 
 import "unsafe" // also for linkname
 
-// slot is what a goroutine that is pinned to its processor (a P of Go's scheduler) may use.
+// slot holds the state that a goroutine pinned to its processor (a P of Go's scheduler) may use.
 //
 // A sync.Pool does this too, but pins the goroutine to its processor twice for each ID, once for
 // Get and once for Put. runtime.procPin is not part of Go's public interface, but it is on the

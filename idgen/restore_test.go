@@ -66,7 +66,7 @@ func (m *machine) end() {
 
 func (m *machine) restore() { m.begin(); m.end() }
 
-// A copy continues with the machine's memory: it would make the same IDs as the original. After a
+// A copy continues with the machine's memory: it would generate the same IDs as the original. After a
 // restore none of them is handed out, on no processor and by no method; also while the hypervisor
 // still writes the page, and if the generation falls. Each restore is reported and counted once;
 // the generation at the start is none.
@@ -134,7 +134,7 @@ func TestRestoredMachine(t *testing.T) {
 }
 
 // Many goroutines on all processors, and one restore after another: each call after a restore
-// returns an ID that was made after it.
+// returns an ID generated after it.
 func TestRestoresAndManyGoroutines(t *testing.T) {
 	collectErrors(t)
 	m, onMachine := newMachine(t)

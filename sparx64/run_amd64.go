@@ -23,7 +23,7 @@ var (
 // maxWidth is the largest width of a backend.
 const maxWidth = 64
 
-// encryptNumbers encrypts n numbers, a multiple of using.width, of which first has the words of the
+// encryptNumbers encrypts n numbers, a multiple of using.width; first has the words of the
 // first one. They differ only in their low 16 bits.
 func encryptNumbers(keys *schedule, dst *uint64, first *[4]uint16, n int) {
 	if using == avx512 {

@@ -12,7 +12,7 @@ var (
 // maxWidth is the largest width of a backend.
 const maxWidth = 32
 
-// encryptNumbers encrypts n numbers, a multiple of maxWidth, of which first has the words of the
+// encryptNumbers encrypts n numbers, a multiple of maxWidth; first has the words of the
 // first one. They differ only in their low 16 bits.
 //
 //go:noescape

@@ -32,7 +32,7 @@ func ExampleMin() {
 	// 	AND '16c6eab0f07fffffffffffffffffffff'
 }
 
-// With the fleet's secrets, an ID shows which node made it.
+// With the fleet's secrets, an ID shows which node generated it.
 func ExampleInspect() {
 	keyring, err := randflake.ParseKeyring("dffd6021bb2bd5b0af676290809ec3a5")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// forger makes the halves of forged IDs, the same ones in every run.
+// forger generates the halves of forged IDs, the same ones in every run.
 type forger struct{ *rand.Rand }
 
 func (f forger) between(from, to time.Time) time.Time {
@@ -29,8 +29,8 @@ func (f forger) high(at time.Time) uint64 {
 	return binary.BigEndian.Uint64(least[:8]) | f.Uint64N(1<<layout.SequenceBits)
 }
 
-// made returns the halves of an ID of codec made at a time in [from, to).
-func (f forger) made(codec *randflake.Codec, from, to time.Time) (high, low uint64) {
+// generated returns the halves of an ID of codec at a time in [from, to).
+func (f forger) generated(codec *randflake.Codec, from, to time.Time) (high, low uint64) {
 	at := f.between(from, to)
 	id, err := codec.Encode(randflake.Parts{Time: at, Node: f.Uint32N(randflake.MaxNode + 1),
 		Sequence: f.Uint32N(randflake.MaxSequence + 1)})
@@ -62,7 +62,7 @@ func TestTenMillionForgeries(t *testing.T) {
 		},
 		traceid.NewVerifier(keyring, clock, traceid.WithPlausible(plausible)).Verify,
 	}
-	// The chance of a low half made without a secret: the window in seconds, times the number of
+	// The chance of a low half forged without a secret: the window in seconds, times the number of
 	// secrets, divided by 2^30.
 	agrees := func(tolerance time.Duration) float64 {
 		return (2*tolerance.Seconds() + 1) * 2 / (1 << 30)
@@ -77,7 +77,7 @@ func TestTenMillionForgeries(t *testing.T) {
 	recent := [...]float64{strictly, widely, plausible.Seconds() / day.Seconds()}
 
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
-	oneHigh, oneLow := forger{rand.New(rand.NewPCG(1, 2))}.made(fleet, ago(20*time.Second),
+	oneHigh, oneLow := forger{rand.New(rand.NewPCG(1, 2))}.generated(fleet, ago(20*time.Second),
 		ago(10*time.Second))
 	second := fleet.Decode(randflake.ID(oneLow)).Time
 
@@ -97,20 +97,20 @@ func TestTenMillionForgeries(t *testing.T) {
 			}, recent},
 		{"a real ID, one bit of its low half flipped", 500_000,
 			func(f forger, i int) (high, low uint64) {
-				high, low = f.made(fleet, ago(day), noon)
+				high, low = f.generated(fleet, ago(day), noon)
 				return high, low ^ 1<<(i%64)
 			}, recent},
 		{"a real ID, many bits of its low half flipped", 1_000_000,
 			func(f forger, _ int) (high, low uint64) {
-				high, low = f.made(fleet, ago(day), noon)
+				high, low = f.generated(fleet, ago(day), noon)
 				return high, low ^ (f.Uint64() | 1)
 			}, recent},
 		{"another secret's, from the last day", 1_500_000,
-			func(f forger, _ int) (high, low uint64) { return f.made(another, ago(day), noon) },
+			func(f forger, _ int) (high, low uint64) { return f.generated(another, ago(day), noon) },
 			recent},
 		{"ours, older than a day", 1_000_000,
 			func(f forger, _ int) (high, low uint64) {
-				return f.made(fleet, time.Unix(randflake.Epoch, 0), ago(day+time.Millisecond))
+				return f.generated(fleet, time.Unix(randflake.Epoch, 0), ago(day+time.Millisecond))
 			}, [...]float64{0, 0, 0}},
 		{"one real low half, clear halves 10 s around it", 500_000,
 			func(f forger, _ int) (high, low uint64) {
@@ -123,7 +123,7 @@ func TestTenMillionForgeries(t *testing.T) {
 					oneLow
 			}, [...]float64{1, 1, 1}},
 		{"a real ID again", 250_000,
-			func(f forger, _ int) (high, low uint64) { return f.made(fleet, ago(day), noon) },
+			func(f forger, _ int) (high, low uint64) { return f.generated(fleet, ago(day), noon) },
 			[...]float64{1, 1, 1}},
 	} {
 		if testing.Short() {

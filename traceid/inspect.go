@@ -39,7 +39,7 @@ func Inspect(k *randflake.Keyring, id trace.TraceID) Info {
 const tolerance = layout.Borrow
 
 // decode decodes the low half with the first codec under which the halves agree, and returns its
-// number. If there is none, that is -1 and the first codec is used.
+// number. If they agree under none, it uses the first codec and returns -1.
 func decode(codecs []*randflake.Codec, id trace.TraceID) (first randflake.Parts, secret int) {
 	for i, c := range codecs {
 		parts := c.Decode(Low(id))

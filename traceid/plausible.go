@@ -23,7 +23,7 @@ const clockSkew = time.Hour
 //
 // No span of the trace was recorded before the bound if id was generated at the trace's start and
 // slack exceeds the sum of the errors of the two clocks involved. An hour is ample and costs a
-// search little. An upper bound does not follow from an ID: a trace may go on for days.
+// search little. An upper bound does not follow from an ID: a trace may last for days.
 //
 // Other ordered IDs of today read as times in 2020 or in the future, so that their bound excludes
 // little or nothing. Random bits can put the bound anywhere, even in the middle of their trace. So

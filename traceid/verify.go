@@ -16,7 +16,7 @@ const (
 // Verifier distinguishes trace IDs of this fleet from others. It is safe for concurrent use. The
 // zero Verifier refuses everything.
 //
-// Its answer is a hint of origin, not authentication. It stops garbage and IDs made up at random:
+// Its answer is a hint of origin, not authentication. It stops garbage and random IDs:
 // 5 in 2^30 of those pass for each secret, because the times of the halves may differ by two
 // seconds beyond the second to which the low one is truncated. It does not stop a replayed ID, nor
 // one that combines the low half of a real trace ID, or a real span ID, with a matching clear half.

@@ -76,8 +76,8 @@ func TestVerifier(t *testing.T) {
 		opts  options
 		wants bool
 	}{
-		{"made now", ours, noon, nil, true},
-		{"made under the last secret", assemble(t, old, noon, second), noon, nil, true},
+		{"generated now", ours, noon, nil, true},
+		{"under the last secret", assemble(t, old, noon, second), noon, nil, true},
 		{"a day old", ours, noon.Add(24 * hour), nil, true},
 		{"older", ours, noon.Add(24*hour + ms), nil, false},
 		{"older, allowed", ours, noon.Add(72 * hour), options{traceid.WithMaxAge(73 * hour)}, true},

@@ -8,7 +8,7 @@ export declare function deriveTraceId(
   key: string,
 ): Promise<string>;
 
-/** Returns the span ID of a time and a key under a secret. It tells nothing of the trace ID. */
+/** Returns the span ID of a time and a key under a secret. It reveals nothing about the trace ID. */
 export declare function deriveSpanId(
   secret: string,
   unixMillis: number,

@@ -1,7 +1,7 @@
 /**
  * Generates trace IDs that sort by time, and random span IDs. OpenTelemetry's SDK takes it as
  * `idGenerator`. Use one for each page, worker or process: its trace IDs grow, except after the
- * clock has stepped back by two seconds or more. They are unique by chance: two of the same
+ * clock has stepped back by two seconds or more. Uniqueness is probabilistic: two of the same
  * millisecond and sequence differ in 64 bits from `crypto.getRandomValues`.
  *
  * With a clock outside of 2020 to 2089, trace IDs are random.
@@ -30,8 +30,7 @@ export declare function timeOf(id: string): Date | null;
 
 /**
  * Returns the lower bound of a search for the spans of a trace: the ID's time less slackMillis (an
- * hour by default, at least 0). null means that there is none: the ID has no time or one
- * more than an hour ahead. Repeat a search that finds nothing without the bound: the ID may be a
- * foreign one.
+ * hour by default, at least 0). Returns null if the ID has no time, or one more than an hour ahead.
+ * Repeat a search that finds nothing without the bound: the ID may be a foreign one.
  */
 export declare function notBefore(id: string, slackMillis?: number): Date | null;

@@ -98,8 +98,8 @@ func (h *headers) debug() bool {
 	return h[b3Flags] == "1" || strings.HasSuffix(single, "-d") || strings.Contains(single, "-d-")
 }
 
-// parse returns the ID in the value of the trace ID header, or the zero ID if there is none or it
-// is malformed.
+// parse returns the ID in the value of the trace ID header, or the zero ID if it is missing or
+// malformed.
 func (p *propagator) parse(text string) (id trace.TraceID) {
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.Trim(part, " \t")

@@ -76,7 +76,7 @@ func extract(h http.Header, opts ...xtraceid.Option) context.Context {
 type extractCase struct {
 	name     string
 	headers  []string
-	trace    string // "" if there is none
+	trace    string // "": no trace
 	span     string // "" if there is no parent
 	decision string // of B3: 0, 1, d (debug), "" (left to the receiver); 0 without a parent
 }
@@ -211,7 +211,7 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// kept returns the decision that the b3 package has kept in the context beside the span context: it
+// kept returns the decision that the b3 package has kept in the context alongside the span context: it
 // sends it for a remote span.
 func kept(t *testing.T, ctx context.Context, flags trace.TraceFlags) string {
 	sc := spanContext(t, traceT, spanS, false).WithTraceFlags(flags)

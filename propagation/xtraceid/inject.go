@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Inject writes the context's span into carrier, or nothing if there is none.
+// Inject writes the context's span into carrier, or nothing if ctx has no span.
 func (p *propagator) Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() && (!sc.IsRemote() || !sc.HasTraceID()) {

@@ -64,7 +64,7 @@ func TestInject(t *testing.T) {
 		{"no span", context.Background(), nil, fields{}},
 		{"span ID only", local(t, "", spanS, true), nil, fields{}},
 		{"span ID only, remote", ofSpanID, nil, fields{}},
-		{"trace ID only, made here", local(t, traceT, "", true), nil, fields{}},
+		{"trace ID only, from here", local(t, traceT, "", true), nil, fields{}},
 		{"trace ID only, forwarded", alone, nil, fields{"x-trace-id": traceT}},
 		{"another trace's B3, forwarded", another, nil, fields{"x-trace-id": traceT}},
 

@@ -5,7 +5,7 @@ import { buildSync } from 'esbuild';
 
 const path = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-// page returns the page with its script, of which nothing is loaded from elsewhere.
+// page returns the page with its script. It loads nothing from elsewhere.
 export function page() {
   const {
     outputFiles: [{ text }],

@@ -88,7 +88,7 @@ function bar({ fields, bits, ...found }) {
   ];
 }
 
-// list returns names and values, of which a click selects the value.
+// list returns names and values; a click selects a value.
 function list(rows) {
   return element(
     'dl',

@@ -1,4 +1,4 @@
-// The layouts of Snowflake IDs: fields from high to low, of which one is the time.
+// The layouts of Snowflake IDs: fields from high to low; one is the time.
 
 const twitter = {
   kind: 'Snowflake (Twitter)',
