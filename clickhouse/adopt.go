@@ -14,11 +14,11 @@ import (
 //	(none)            the table that the Collector writes into and tools read
 //	_other            alongside it: the new table before Swap, the old one after it
 //	_all              a view of both, for tools that show what is older than the swap
-//	_all_trace_id_ts  the same for the exporter's lookup table
+//	_all_trace_id_ts  a view of the lookup table, by the name that tools look for next to _all
 //
 // Swap exchanges the names of the two tables, and so does Undo. The Collector, materialized
-// views, grants and row policies follow the name. The old table ends with its TTL, and
-// Finish drops it. The lookup table and the views that read it stay as they are.
+// views, grants and row policies follow the name. So the exporter's lookup table is that of
+// both tables. The old table ends with its TTL, and Finish drops it.
 //
 // Each method looks at the server and returns the steps that are left, none if everything is
 // done. They may be interrupted, repeated, and run by several operators at once: a table is
@@ -62,7 +62,7 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 		})
 	}
 	if !o.lookup.exists() || !o.feed.exists() {
-		p.Steps = append(p.Steps, o.Schema.lookup(o.server)...)
+		p.Steps = append(p.Steps, o.Schema.lookup(o.server, o.render("both"))...)
 	}
 	p.Steps = append(p.Steps, o.views(c.readable)...)
 	p.Phase = max(Prepared, o.phase)
@@ -71,26 +71,18 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 
 // views returns the steps that create the views of both tables.
 func (o *adoption) views(columns []string) (steps []Step) {
-	step := func(t table, does, file string, with ...string) {
-		with = append(with, "{comment}", quoteText(viewComment))
-		steps = append(steps, Step{Does: "the view " + t.Name + " " + does,
-			SQL:  []string{o.render("adopt/"+file, with...)},
-			Undo: []string{o.dropView(t)}})
+	view := func(t table, complete bool, does, file string) {
+		if !complete {
+			steps = append(steps, Step{Does: "the view " + t.Name + " " + does,
+				SQL:  []string{o.render(file, "{columns}", quoteNames(columns))},
+				Undo: []string{o.dropView(t)}})
+		}
 	}
 	lacks := func(name string) bool { return o.history.column(name).Name == "" }
-	if !o.history.exists() || slices.ContainsFunc(columns, lacks) {
-		list := make([]string, len(columns))
-		for i, name := range columns {
-			list[i] = quoteName(name)
-		}
-		step(o.history, "shows the spans of both tables", "history", "{history}", o.full(o.history),
-			"{columns}", strings.Join(list, ", "), "{live}", o.full(o.live),
-			"{other}", o.quoted(o.name.other))
-	}
-	if !o.historyTimes.exists() {
-		step(o.historyTimes, "shows when the traces of both tables began and ended", "times",
-			"{view}", o.full(o.historyTimes))
-	}
+	view(o.history, !slices.ContainsFunc(columns, lacks), "shows the spans of both tables",
+		"history")
+	view(o.historyTimes, o.historyTimes.exists(), "shows when the traces of both tables began and "+
+		"ended", "times")
 	return steps
 }
 
@@ -192,8 +184,7 @@ func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
 				"be missing from what these materialized views fill: "+strings.Join(fed, ", "))
 		}
 	}
-	repair := o.fill("(SELECT TraceId, Timestamp FROM "+o.full(o.live)+
-		" UNION ALL SELECT TraceId, Timestamp FROM "+o.quoted(o.name.other)+")", recent)
+	repair := o.fill(o.render("both"), recent)
 	// Inserts that were running during the exchange have ended then.
 	repair.SQL = append([]string{"SELECT sleep(1)"}, repair.SQL...)
 	p.Steps = append(p.Steps, repair)

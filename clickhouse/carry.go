@@ -96,22 +96,14 @@ func withTTLs(definitions string, ttls []string) string {
 	return definitions
 }
 
-// policy is a row policy, and grant a grant of SELECT.
-type (
-	policy struct{ Name, Table, Filter, Kind, Readers string }
-	grant  struct {
-		Table, Column, Reader string
-		Revoked               uint8
-	}
-)
+// change is a statement that gives a row policy or a grant, or a note of what cannot be given.
+type change struct{ SQL, Undo, Note string }
 
 // access returns the step that gives the other table and the views the row policies and the grants
 // of SELECT that the table and the lookup table have, as far as they lack them.
 func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, err error) {
-	var missing, undo []string
-	policies, err := read[policy](ctx, o.db, o.render("adopt/policies",
-		"{database}", quoteText(o.database),
-		"{names}", texts([]string{o.live.Name, o.name.other})))
+	changes, err := read[change](ctx, o.db, o.render("policies",
+		"{on_other}", quoteText(o.onCluster()+" ON "+o.quoted(o.name.other))))
 	switch {
 	case err != nil && o.skipAccess:
 		notes = append(notes, "row policies were not looked at: if "+o.live.Name+" has any, "+
@@ -121,69 +113,31 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 			"%s everybody could read %s: grant SHOW ROW POLICIES, or go on with --skip-access",
 			err, o.live.Name, o.name.other)
 	}
-	for _, p := range policies {
-		exists := func(other policy) bool { return other.Name == p.Name && other.Table != p.Table }
-		if p.Table == o.live.Name && !slices.ContainsFunc(policies, exists) {
-			on := quoteName(p.Name) + o.onCluster() + " ON " + o.quoted(o.name.other)
-			missing = append(missing, "CREATE ROW POLICY IF NOT EXISTS "+on+" FOR SELECT USING "+
-				p.Filter+" AS "+p.Kind+" TO "+p.Readers)
-			undo = append(undo, "DROP ROW POLICY IF EXISTS "+on)
-		}
-	}
-	twins := []struct {
-		of string
-		to []string
-	}{
-		{o.live.Name, []string{o.name.other, o.history.Name}},
-		{o.lookup.Name, []string{o.historyTimes.Name}},
-	}
-	names := []string{}
-	for _, twin := range twins {
-		names = append(append(names, twin.of), twin.to...)
-	}
-	grants, err := read[grant](ctx, o.db, o.render("adopt/grants",
-		"{database}", quoteText(o.database), "{names}", texts(names)))
+	twins := fmt.Sprintf("[('%[1]s', '%[2]s'), ('%[1]s', '%[3]s'), ('%[4]s', '%[5]s')]",
+		o.live.Name, o.name.other, o.name.history, o.lookup.Name, o.name.historyTimes)
+	grants, err := read[change](ctx, o.db, o.render("grants", "{twins}", twins,
+		"{on_cluster_text}", quoteText(o.onCluster())))
 	if err != nil {
 		notes = append(notes, "this user may not see grants: who may read only "+o.live.Name+" "+
 			"needs SELECT on "+o.name.other+" and "+o.history.Name+", too, to see history")
 	}
-	for _, g := range grants {
-		for _, twin := range twins {
-			if g.Table != twin.of {
-				continue
-			}
-			if g.Revoked == 1 {
-				notes = append(notes, "the REVOKE of SELECT on "+g.Table+" from "+g.Reader+" is "+
-					"not carried over")
-				continue
-			}
-			for _, g.Table = range twin.to {
-				if slices.Contains(grants, g) {
-					continue
-				}
-				column := ""
-				if g.Column != "" {
-					column = "(" + quoteName(g.Column) + ")"
-				}
-				what := o.onCluster() + " SELECT" + column + " ON " + o.quoteFull(g.Table)
-				missing = append(missing, "GRANT"+what+" TO "+quoteName(g.Reader))
-				undo = append(undo, "REVOKE"+what+" FROM "+quoteName(g.Reader))
-			}
+	step := Step{Does: "row policies and grants are the same for " + o.name.other + " and the views"}
+	for _, c := range append(changes, grants...) {
+		if c.Note != "" {
+			notes = append(notes, c.Note)
+			continue
 		}
+		step.SQL, step.Undo = append(step.SQL, c.SQL), append(step.Undo, c.Undo)
 	}
-	script := strings.TrimSuffix(Script(missing), "\n")
+	script := strings.TrimSuffix(Script(step.SQL), "\n")
 	switch {
-	case len(missing) == 0:
+	case len(step.SQL) == 0:
 		return nil, notes, nil
 	case o.skipAccess:
 		return nil, append(notes, "somebody with the rights has to run this before the "+
 			"swap:\n"+script), nil
 	}
-	return []Step{{
-		Does: "row policies and grants are the same for " + o.name.other + " and the views",
-		SQL:  missing,
-		Undo: undo,
-		advice: "somebody with the rights has to run this, or write it into users.xml; then run " +
-			"prepare again, or go on with --skip-access:\n" + script,
-	}}, notes, nil
+	step.advice = "somebody with the rights has to run this, or write it into users.xml; then run " +
+		"prepare again, or go on with --skip-access:\n" + script
+	return []Step{step}, notes, nil
 }

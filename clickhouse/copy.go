@@ -52,8 +52,7 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 		Rows   uint64 `json:",string"`
 		Closed uint8
 	}
-	all, err := read[partition](ctx, db, o.render("adopt/partitions",
-		"{database}", quoteText(o.database), "{name}", quoteText(o.other.Name)))
+	all, err := read[partition](ctx, db, o.render("partitions"))
 	for _, of := range all {
 		switch {
 		case !day.IsZero() && of.ID != day.Format("20060102"):
@@ -85,7 +84,7 @@ func (o *adoption) copyOf(partition string, spans uint64) Step {
 	var names []string
 	for _, c := range o.other.Columns {
 		if c.stored() {
-			names = append(names, quoteName(c.Name))
+			names = append(names, c.Name)
 		}
 	}
 	other := table{Name: o.name.other}
@@ -94,8 +93,8 @@ func (o *adoption) copyOf(partition string, spans uint64) Step {
 		SQL: slices.Concat([]string{
 			o.twin(into.Name, o.live),
 			o.twin(from.Name, o.other),
-			o.render("adopt/copies", "{copy}", o.full(into), "{columns}", strings.Join(names, ", "),
-				"{from}", o.full(other), "{partition}", quoteText(partition)),
+			o.render("copies", "{copy}", o.full(into), "{columns}", quoteNames(names),
+				"{partition}", quoteText(partition)),
 			o.equal(into, other, partition),
 			o.move(other, from, partition),
 			o.equal(into, from, partition),
@@ -126,10 +125,8 @@ func (o *adoption) move(from, to table, partition string) string {
 
 // equal returns the query that fails if two tables do not have equally many spans in a partition.
 func (o *adoption) equal(one, two table, partition string) string {
-	return o.render("adopt/equal", "{problem}", quoteText(one.Name+" and "+two.Name+" do not have "+
-		"equally many spans"),
-		"{database}", quoteText(o.database), "{one}", quoteText(one.Name),
-		"{two}", quoteText(two.Name), "{partition}", quoteText(partition))
+	return o.render("equal", "{one}", quoteText(one.Name), "{two}", quoteText(two.Name),
+		"{partition}", quoteText(partition))
 }
 
 // resumed returns the steps that complete interrupted copies, or put back what they moved. Their

@@ -78,6 +78,15 @@ func escape(s, quote string) string {
 	return strings.NewReplacer(`\`, `\\`, quote, `\`+quote).Replace(s)
 }
 
+// quoteNames returns names as a list of quoted identifiers.
+func quoteNames(all []string) string {
+	list := make([]string, len(all))
+	for i, name := range all {
+		list[i] = quoteName(name)
+	}
+	return strings.Join(list, ", ")
+}
+
 // texts returns texts as a list of string literals.
 func texts(all []string) string {
 	list := make([]string, len(all))

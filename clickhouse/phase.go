@@ -197,6 +197,17 @@ func (o *adoption) foreign(t table) error {
 		"adoption of %s: rename or drop it", t.Name, o.live.Name)
 }
 
+// render fills in a template of an adoption; see [Schema.render].
+func (o *adoption) render(name string, more ...string) string {
+	return o.Schema.render("adopt/"+name, append([]string{
+		"{database}", quoteText(o.database),
+		"{live}", o.full(o.live), "{live_name}", quoteText(o.live.Name),
+		"{other}", o.quoted(o.name.other), "{other_name}", quoteText(o.name.other),
+		"{history}", o.full(o.history), "{history_times}", o.full(o.historyTimes),
+		"{comment}", quoteText(viewComment),
+	}, more...)...)
+}
+
 // full is the quoted name of a table, with its database.
 func (o *adoption) full(t table) string { return o.quoteFull(t.Name) }
 
@@ -210,7 +221,7 @@ func (o *adoption) readers(
 	ctx context.Context, t table, but, engine string,
 ) (names []string, err error) {
 	pattern := "[^A-Za-z0-9_.-]`?" + o.database + "`?\\.`?" + t.Name + "($|[^A-Za-z0-9_-])"
-	views, err := read[table](ctx, o.db, o.render("adopt/readers", "{pattern}", quoteText(pattern)))
+	views, err := read[table](ctx, o.db, o.render("readers", "{pattern}", quoteText(pattern)))
 	for _, v := range views {
 		if v.Name != o.database+"."+but && (engine == "" || v.Engine == engine) {
 			names = append(names, v.Name)
@@ -274,11 +285,8 @@ const (
 // still returns the query that fails if the table with a name is not one of those that were to be
 // dropped, or holds something else.
 func (o *adoption) still(name string, uuids []string, holds holding) string {
-	problem := "another operator exchanged the tables, or spans were stored: nothing was " +
-		"dropped; look at the status"
-	return o.render("adopt/same", "{problem}", quoteText(problem),
-		"{database}", quoteText(o.database), "{name}", quoteText(name),
-		"{uuids}", texts(uuids), "{wrong}", string(holds),
+	return o.render("same", "{name}", quoteText(name), "{uuids}", texts(uuids),
+		"{wrong}", string(holds),
 		"{tables}", o.everywhere("clusterAllReplicas", "system.tables"),
 		"{parts}", o.everywhere("clusterAllReplicas", "system.parts"))
 }

@@ -78,7 +78,7 @@ func (s Schema) steps(o server) []Step {
 			steps = append(steps, s.front(n.spans, n.rows))
 		}
 	}
-	steps = append(steps, s.lookup(o)...)
+	steps = append(steps, s.lookup(o, s.quoted(n.rows))...)
 	for _, name := range s.indexed() {
 		steps = append(steps, Step{
 			Does: "new parts of " + name + " have the index on ranges of trace IDs",

@@ -66,36 +66,25 @@ func (o *adoption) statusOf(ctx context.Context, t table) (s TableStatus, err er
 	newest := "_partition_id = " + quoteText(t.Newest)
 	if !t.mergeTree() {
 		newest = "1"
-		if s.Rows, err = o.count(ctx, t, "1"); err != nil {
-			return s, err
-		}
 	}
-	if s.Future, err = o.count(ctx, t, "Timestamp > now() + INTERVAL 1 HOUR"); err != nil {
-		return s, err
-	}
-	type sample struct {
+	type counts struct {
+		Rows    uint64 `json:",string"`
+		Future  uint64 `json:",string"`
 		Sampled uint64 `json:",string"`
 		Ordered uint64 `json:",string"`
 	}
-	of, err := read[sample](ctx, o.db, o.render("adopt/sample", "{table}", o.full(t),
-		"{condition}", newest))
+	all, err := read[counts](ctx, o.db, o.render("counts", "{table}", o.full(t), "{newest}", newest))
 	if err != nil {
 		return s, err
 	}
-	if s.Sampled = of[0].Sampled; s.Sampled > 0 {
-		s.Ordered = float64(of[0].Ordered) / float64(s.Sampled)
+	of := all[0]
+	s.Future, s.Sampled = of.Future, of.Sampled
+	if !t.mergeTree() {
+		s.Rows = of.Rows
+	}
+	if of.Sampled > 0 {
+		s.Ordered = float64(of.Ordered) / float64(of.Sampled)
 	}
 	s.Views, err = o.readers(ctx, t, "", "")
 	return s, err
-}
-
-// count returns how many spans of a table meet a condition.
-func (o *adoption) count(ctx context.Context, t table, condition string) (uint64, error) {
-	rows, err := read[struct {
-		N uint64 `json:",string"`
-	}](ctx, o.db, "SELECT toString(count()) AS n FROM "+o.full(t)+" WHERE "+condition)
-	if err != nil {
-		return 0, err
-	}
-	return rows[0].N, nil
 }

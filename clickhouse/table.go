@@ -42,9 +42,9 @@ var columns = regexp.MustCompile("(?m)^    `?([\\w.]+)`? (.+?) CODEC").
 func columnNames() string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
-		names[i] = quoteName(c[1])
+		names[i] = c[1]
 	}
-	return strings.Join(names, ", ")
+	return quoteNames(names)
 }
 
 // shard spreads traces evenly, keeps each on one shard, and is defined for any
@@ -117,10 +117,10 @@ func (s Schema) ttlClause(column string) string {
 }
 
 // lookup are the steps that create the lookup table, if there is none, and the materialized view
-// that fills it. If there are spans, they fill it, too: without that view, somebody dropped the
-// lookup table, or Create was interrupted. So the view comes last, and then what was stored
-// meanwhile.
-func (s Schema) lookup(o server) []Step {
+// that fills it. If there may be spans, they fill it from these tables, too: without that view,
+// somebody dropped the lookup table, or Create was interrupted. So the view comes last, and then
+// what was stored meanwhile.
+func (s Schema) lookup(o server, from string) []Step {
 	n := s.named()
 	stored := o.table(n.rows)
 	engine := s.engine(stored.Engine)
@@ -133,7 +133,7 @@ func (s Schema) lookup(o server) []Step {
 	if !stored.exists() || o.table(n.feed).exists() {
 		return append(steps, feed)
 	}
-	return append(steps, s.fill(s.quoted(n.rows), ""), feed, s.fill(s.quoted(n.rows), recent))
+	return append(steps, s.fill(from, ""), feed, s.fill(from, recent))
 }
 
 // recent is the condition for what may have been stored before the materialized view existed, or

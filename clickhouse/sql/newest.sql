@@ -10,6 +10,7 @@ SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Du
     argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM {spans}
 WHERE TraceId IN ids
-    AND Timestamp BETWEEN times.1 AND times.2
+    AND (Timestamp BETWEEN times.1 AND times.2 OR times.3
+        OR Timestamp < toDateTime64(0, 0) OR Timestamp >= toDateTime64(4294967295, 0))
 GROUP BY TraceId
 ORDER BY TraceId DESC{settings}

@@ -432,15 +432,27 @@ func TestAdoptTwoAtOnce(t *testing.T) {
 	}
 }
 
+// rows are a table with some columns, in place of a system table.
+func rows(columns string, values ...string) string {
+	return "(SELECT * FROM (SELECT " + strings.Join(values, " UNION ALL SELECT ") + ") AS r (" +
+		columns + "))"
+}
+
 // TestAdoptOnCluster checks the text of what the engine of the tests cannot run: every change
 // reaches the cluster, and row policies and grants get the other names. ClickHouse parses all of
 // it.
 func TestAdoptOnCluster(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
-	const policies = `SELECT '{"name":"tenants","table":"spans","filter":"TraceState = \'x\'","kind":"RESTRICTIVE","readers":"ALL EXCEPT ` + "`root`" + `"}'`
-	const grants = `SELECT arrayJoin(['{"table":"spans","reader":"grafana"}', '{"table":"spans","column":"TraceId","reader":"o\'hara"}',
-		'{"table":"spans_trace_id_ts","reader":"grafana"}', '{"table":"spans","column":"Body","reader":"x","revoked":1}'])`
+	policies := rows("database, short_name, table, select_filter, is_restrictive, apply_to_all, "+
+		"apply_to_list, apply_to_except", "currentDatabase(), 'tenants', 'spans', "+
+		`'TraceState = \'x\'', 1, 1, emptyArrayString(), ['root']`)
+	grants := rows("database, table, column, user_name, role_name, is_partial_revoke, access_type",
+		"currentDatabase(), 'spans', NULL, 'grafana', NULL, 0, 'SELECT'",
+		`currentDatabase(), 'spans', 'TraceId', 'o\'hara', NULL, 0, 'SELECT'`,
+		"currentDatabase(), 'spans_trace_id_ts', NULL, 'grafana', NULL, 0, 'SELECT'",
+		"currentDatabase(), 'spans', 'Body', NULL, 'x', 1, 'SELECT'",
+		"currentDatabase(), 'spans', NULL, 'writer', NULL, 0, 'INSERT'")
 	var text strings.Builder
 	for _, cluster := range []string{"", "c"} {
 		for _, operation := range []string{"prepare", "swap", "undo", "swap", "drop-history"} {
@@ -448,11 +460,9 @@ func TestAdoptOnCluster(t *testing.T) {
 				switch {
 				case strings.Contains(query, "system.replicas"):
 					return `SELECT '{"total":1}'`
-				case strings.Contains(query, "system.row_policies"):
-					return policies
-				case strings.Contains(query, "system.grants"):
-					return grants
 				}
+				query = strings.NewReplacer("system.row_policies", policies, "system.grants",
+					grants).Replace(query)
 				return oneServer(
 					strings.Replace(query, "\n    engine,", "\n    replaceRegexpOne(engine, "+
 						"'^MergeTree', 'ReplicatedMergeTree') AS engine,", 1))

@@ -274,6 +274,9 @@ var everywhere = regexp.MustCompile(`cluster(?:AllReplicas)?\('c', (system\.\w+)
 // oneServer turns statements for a cluster into ones that a single server without Keeper runs.
 func oneServer(query string) string {
 	query = everywhere.ReplaceAllString(query, "$1")
+	if strings.HasPrefix(query, "SELECT") { // may have statements for the cluster as text
+		return query
+	}
 	query = strings.Replace(query, "ENGINE = ReplicatedMergeTree", "ENGINE = MergeTree", 1)
 	query = strings.Replace(query, "ENGINE = Distributed(`c`", "ENGINE = Distributed(two", 1)
 	return onCluster.ReplaceAllString(query, "")

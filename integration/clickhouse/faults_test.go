@@ -152,16 +152,16 @@ func TestReadOnlyAccess(t *testing.T) {
 	}
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
-	row := func(table string) string {
-		return `'{"name":"tenants","table":"` + table +
-			`","filter":"Duration > 1","kind":"PERMISSIVE","readers":"ALL"}'`
-	}
-	policies := row("spans")
+	tables := []string{"spans"}
 	db := e.rewriting("", func(query string) string {
-		if strings.Contains(query, "system.row_policies") {
-			return "SELECT arrayJoin([" + policies + "])"
+		policies := []string{}
+		for _, table := range tables {
+			policies = append(policies, "currentDatabase(), 'tenants', '"+table+"', "+
+				"'Duration > 1', 0, 1, emptyArrayString(), emptyArrayString()")
 		}
-		return query
+		return strings.ReplaceAll(query, "system.row_policies", rows("database, short_name, table, "+
+			"select_filter, is_restrictive, apply_to_all, apply_to_list, apply_to_except",
+			policies...))
 	})
 	statement := "CREATE ROW POLICY IF NOT EXISTS `tenants` ON `" + e.Database() +
 		"`.`spans_other` FOR SELECT USING Duration > 1 AS PERMISSIVE TO ALL;"
@@ -180,7 +180,7 @@ func TestReadOnlyAccess(t *testing.T) {
 	if err != nil || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], statement) {
 		t.Errorf("with SkipAccess: %q, %v", plan.Notes, err)
 	}
-	policies += ", " + row("spans_other")
+	tables = append(tables, "spans_other")
 	if plan, err := adopt(t.Context(), spansAdoption, "prepare", db); err != nil ||
 		len(plan.Notes) != 0 {
 		t.Errorf("after somebody created the policy: %q, %v", plan.Notes, err)

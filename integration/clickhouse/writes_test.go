@@ -152,6 +152,12 @@ func TestOddDates(t *testing.T) {
 		}
 		add("until", e.column("SELECT SpanId FROM "+s.Table+" WHERE ServiceName = 'service-1' "+
 			"AND SpanName = 'GET /1' AND Timestamp < '2026-10-14 12:00:00'"))
+		for _, span := range spans[:40] {
+			found := e.find("SpanId")(s.Trace(parse(span.trace)))
+			if add("a trace", found); len(found) != len(dates) {
+				t.Errorf("%s: %d spans of a trace, want %d", s.Table, len(found), len(dates))
+			}
+		}
 		for _, date := range dates {
 			if date.Year() > 2261 {
 				continue // no DateTime64(9) has this time

@@ -1,5 +1,5 @@
 -- The spans of a partition, with the columns that are stored.
 INSERT INTO {copy} ({columns})
-SELECT {columns} FROM {from}
+SELECT {columns} FROM {other}
 WHERE _partition_id = {partition}
 SETTINGS insert_deduplicate = 0

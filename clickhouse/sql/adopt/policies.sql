@@ -1,14 +1,17 @@
--- The row policies of two tables.
-WITH names -> arrayStringConcat(arrayMap(name -> '`' || name || '`', names), ', ') AS list
+-- The row policies of the table that the other one lacks, as statements.
+WITH
+    name -> '`' || replaceRegexpAll(name, '([`\\\\])', '\\\\\\1') || '`' AS quoted,
+    names -> arrayStringConcat(arrayMap(quoted, names), ', ') AS list,
+    quoted(short_name) || {on_other} AS policy
 SELECT
-    short_name AS name,
-    table,
-    ifNull(select_filter, '1') AS filter,
-    if(is_restrictive, 'RESTRICTIVE', 'PERMISSIVE') AS kind,
-    multiIf(
-        NOT apply_to_all, list(apply_to_list),
-        empty(apply_to_except), 'ALL',
-        'ALL EXCEPT ' || list(apply_to_except)) AS readers
+    'CREATE ROW POLICY IF NOT EXISTS ' || policy || ' FOR SELECT USING ' || ifNull(select_filter, '1')
+        || ' AS ' || if(is_restrictive, 'RESTRICTIVE', 'PERMISSIVE') || ' TO ' || multiIf(
+            NOT apply_to_all, list(apply_to_list),
+            empty(apply_to_except), 'ALL',
+            'ALL EXCEPT ' || list(apply_to_except)) AS sql,
+    'DROP ROW POLICY IF EXISTS ' || policy AS undo
 FROM system.row_policies
-WHERE database = {database} AND table IN ({names})
-ORDER BY table, name
+WHERE database = {database} AND table = {live_name} AND short_name NOT IN (
+    SELECT short_name FROM system.row_policies
+    WHERE database = {database} AND table = {other_name})
+ORDER BY short_name

@@ -1,4 +1,4 @@
 -- When the traces of both tables began and ended.
-CREATE OR REPLACE VIEW {view}{on_cluster} AS
+CREATE OR REPLACE VIEW {history_times}{on_cluster} AS
 SELECT TraceId, Start, End FROM {lookup}
 COMMENT {comment}

@@ -1,0 +1,1 @@
+(SELECT TraceId, Timestamp FROM {live} UNION ALL SELECT TraceId, Timestamp FROM {other})
