@@ -107,9 +107,11 @@ fuzz: ## every fuzz target of every module for FUZZTIME each
 
 .PHONY: bench
 bench: engines ## measure IDs and what their order saves, in about 20 minutes: bench/RESULTS.md; on a quiet machine
-	bench/run all $(ARGS) | tee bench/runs.txt
-	benchstat=$$(cd bench && go run golang.org/x/perf/cmd/benchstat -col /gen runs.txt)
-	{ echo '# Measurements, by `make bench`'; echo; go run ./bench/report bench/runs.txt; printf '\n```\n%s\n```\n' "$$benchstat"; } >bench/RESULTS.md
+	@runs=$$(mktemp)
+	trap 'rm -f "$$runs"' EXIT
+	bench/run all $(ARGS) | tee "$$runs"
+	benchstat=$$(cd bench && go run golang.org/x/perf/cmd/benchstat -col /gen "$$runs")
+	{ echo '# Measurements, by `make bench`'; echo; go run ./bench/report "$$runs"; printf '\n```\n%s\n```\n' "$$benchstat"; } >bench/RESULTS.md
 
 .PHONY: bench-check
 bench-check: ## check the speed targets, in about 3 minutes; fails if one is missed by more than the run's noise

@@ -7,7 +7,7 @@
 // On a machine with other load, compare what ran in turns: ./run starts the benchmarks again and
 // again, each time for some milliseconds, and report compares the generators within each turn.
 //
-//	make bench            # everything, in about 15 minutes: runs.txt, RESULTS.md
+//	make bench            # everything, in about 15 minutes: RESULTS.md
 //	make bench-check      # only what has a target, in about 3 minutes; fails if one is missed
 //	bench/run cpus        # NewIDs and NewSpanID on 1, 2, 4, 8, 16 CPUs, to standard output
 //
