@@ -5,13 +5,9 @@ package collector
 
 import (
 	"context"
-	"database/sql"
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -209,95 +205,5 @@ func TestWriter(t *testing.T) {
 	}
 	if !slices.EqualFunc(stored[0], stored[1], slices.Equal) {
 		t.Errorf("the two tables differ:\n%q\n%q", stored[0], stored[1])
-	}
-}
-
-// TestAdoptUnderInserts adopts the table of the Collector's exporter, goes back, adopts it again
-// and finishes, many times over, while three exporters store spans and restart: each span is stored
-// once.
-func TestAdoptUnderInserts(t *testing.T) {
-	e := database(t)
-	db, err := sql.Open("clickhouse", e.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	exporters := make([]exporter.Traces, 3)
-	exporters[0] = collector(t, examples+"overlay.yaml") // creates the tables
-	e.Rows(t, "CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
-	e.Rows(t, "CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT SpanId FROM otel_traces")
-
-	ids := idgen.New()
-	var next, batches atomic.Uint64
-	var writers sync.WaitGroup
-	end := make(chan struct{})
-	for i := range exporters {
-		writers.Go(func() {
-			for {
-				select {
-				case <-end:
-					return
-				default:
-				}
-				if n := batches.Add(1); exporters[i] == nil || n%50 == 0 {
-					// a restart, which creates the schema
-					exporters[i] = collector(t, examples+"overlay.yaml")
-				}
-				spans := batch(ids, next.Add(20)-20)
-				if err := exporters[i].ConsumeTraces(t.Context(), spans); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	type operation func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error)
-	adopts := func(operation operation) {
-		t.Helper()
-		// this engine shows no policies
-		plan, err := operation(clickhouse.Adoption{SkipAccess: true}, t.Context(), db)
-		if err == nil {
-			err = plan.Run(t.Context(), db, nil)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		// each state gets inserts
-		for target := batches.Load() + 3; batches.Load() < target && !t.Failed(); {
-			time.Sleep(time.Millisecond)
-		}
-	}
-	const rounds = 6
-	adopts(clickhouse.Adoption.Prepare)
-	for range rounds {
-		adopts(clickhouse.Adoption.Swap)
-		adopts(clickhouse.Adoption.Undo)
-	}
-	adopts(clickhouse.Adoption.Swap)
-	old := e.Rows(t, "SELECT SpanId FROM otel_traces_other")
-	adopts(func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
-		return a.Finish(ctx, db, true)
-	})
-	close(end)
-	writers.Wait()
-	stored := map[string]bool{}
-	rows := append(e.Rows(t, "SELECT SpanId FROM otel_traces"), old...)
-	for _, row := range rows {
-		stored[row[0]] = true
-	}
-	if n := int(next.Load()); len(rows) != n || len(stored) != n || n < 20*3*2*rounds {
-		t.Errorf("%d spans of %d are stored, %d of them different", len(rows), n, len(stored))
-	}
-	const distinct = "SELECT toString(uniqExact(TraceId)) FROM otel_traces_trace_id_ts"
-	if traces := e.Rows(t, distinct)[0][0]; traces != fmt.Sprint(len(stored)/2) {
-		t.Errorf("%s traces of %d are in the lookup table", traces, len(stored)/2)
-	}
-	t.Logf("%d exchanges, %d spans, a materialized view has %s of them", 2*rounds+1, len(stored),
-		e.Rows(t, "SELECT toString(count()) FROM rollup")[0][0])
-	create := e.Rows(t, "SELECT create_table_query FROM system.tables "+
-		"WHERE database = currentDatabase() AND name = 'otel_traces'")[0][0]
-	if !strings.Contains(create, "TTL toDateTime(Timestamp) + toIntervalDay(30)") ||
-		!strings.Contains(create, "ORDER BY (toStartOfInterval(Timestamp") {
-		t.Errorf("the table is %s", create)
 	}
 }

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,13 +13,16 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/collector/exporter"
+
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// TestAdoptWalk: two operators swap and undo at the same time, and are killed at any moment, while
-// three exporters store spans. Each span is stored once. TRACEFLAKE_SWAPS is how many exchanges
-// there are at least.
+// TestAdoptWalk adopts the table of the Collector's exporter. Two operators swap and undo at the
+// same time, and are killed at any moment, while three exporters store spans and restart. Then one
+// of them swaps and finishes. Each span is stored once. TRACEFLAKE_SWAPS is how many exchanges there
+// are at least.
 func TestAdoptWalk(t *testing.T) {
 	want := 8
 	if n, err := strconv.Atoi(os.Getenv("TRACEFLAKE_SWAPS")); err == nil {
@@ -28,35 +32,37 @@ func TestAdoptWalk(t *testing.T) {
 	e := database(t)
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", e.DSN())
 	collector(t, examples+"overlay.yaml") // creates the tables
-	command := func(operation string) *exec.Cmd {
-		args := []string{"clickhouse", "adopt", operation}
-		if operation == "prepare" {
-			args = append(args, "--skip-access") // this engine shows no policies
+	e.Rows(t, "CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
+	e.Rows(t, "CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT SpanId FROM otel_traces")
+	command := func(operation string, flags ...string) *exec.Cmd {
+		return exec.Command(path,
+			append([]string{"clickhouse", "adopt", operation}, flags...)...)
+	}
+	adopt := func(operation string, flags ...string) {
+		t.Helper()
+		if out, err := command(operation, flags...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
 		}
-		return exec.Command(path, args...)
 	}
-	if out, err := command("prepare").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	adopt("prepare", "--skip-access") // this engine shows no policies
 
 	generator := idgen.New()
 	var next atomic.Uint64
 	var swapped, killed atomic.Int64
-	var all sync.WaitGroup
-	end := make(chan struct{})
-	running := func() bool {
-		select {
-		case <-end:
-			return false
-		default:
-			return !t.Failed()
-		}
-	}
+	var operators, writers sync.WaitGroup
+	walking, arrive := context.WithCancel(t.Context())
+	writing, end := context.WithCancel(t.Context())
+	defer end()
+	defer arrive()
+	runs := func(ctx context.Context) bool { return ctx.Err() == nil && !t.Failed() }
 	for range 3 {
-		exporter := collector(t, examples+"overlay.yaml")
-		all.Go(func() {
-			for running() {
-				if err := exporter.ConsumeTraces(t.Context(),
+		writers.Go(func() {
+			var to exporter.Traces
+			for n := 0; runs(writing); n++ {
+				if n%20 == 0 { // a restart, which creates the schema
+					to = collector(t, examples+"overlay.yaml")
+				}
+				if err := to.ConsumeTraces(t.Context(),
 					batch(generator, next.Add(20)-20)); err != nil {
 					t.Error(err)
 				}
@@ -65,8 +71,8 @@ func TestAdoptWalk(t *testing.T) {
 	}
 	for operator := range 2 {
 		random := rand.New(rand.NewPCG(uint64(operator), 7))
-		all.Go(func() {
-			for running() {
+		operators.Go(func() {
+			for runs(walking) {
 				cmd := command([]string{"swap", "undo"}[random.IntN(2)])
 				var out strings.Builder
 				cmd.Stdout, cmd.Stderr = &out, &out
@@ -85,21 +91,42 @@ func TestAdoptWalk(t *testing.T) {
 			}
 		})
 	}
-	for swapped.Load() < int64(want) && !t.Failed() {
-		time.Sleep(10 * time.Millisecond)
+	wait := func(until func() bool) {
+		for !until() && !t.Failed() {
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
-	close(end)
-	all.Wait()
-	if out, err := command("swap").CombinedOutput(); err != nil { // one that nobody interrupts
-		t.Fatalf("%v: %s", err, out)
+	wait(func() bool { return swapped.Load() >= int64(want) })
+	arrive()
+	operators.Wait()
+	adopt("swap") // nobody interrupts it
+	stored := next.Load() + 20*6
+	wait(func() bool { return next.Load() >= stored }) // in the new table
+	old := e.Rows(t, "SELECT SpanId FROM otel_traces_other")
+	adopt("finish", "--drop-history")
+	end()
+	writers.Wait()
+
+	spans := map[string]bool{}
+	rows := append(e.Rows(t, "SELECT SpanId FROM otel_traces"), old...)
+	for _, row := range rows {
+		spans[row[0]] = true
 	}
-	const both = "(SELECT SpanId, TraceId FROM otel_traces UNION ALL SELECT SpanId, TraceId FROM " +
-		"otel_traces_other)"
-	counts := e.Rows(t, "SELECT toString(count()), toString(uniqExact(SpanId)), "+
-		"toString(uniqExact(TraceId)) FROM "+both)[0]
-	n := next.Load()
-	if spans := fmt.Sprint(n); counts[0] != spans || counts[1] != spans {
-		t.Errorf("%s spans of %s are stored, %s of them different", counts[0], spans, counts[1])
+	n := int(next.Load())
+	if len(rows) != n || len(spans) != n || len(old) == 0 {
+		t.Errorf("%d spans of %d are stored, %d of them different, %d in the old table", len(rows),
+			n, len(spans), len(old))
 	}
-	t.Logf("%d exchanges, %d kills, %d spans", swapped.Load(), killed.Load(), n)
+	const distinct = "SELECT toString(uniqExact(TraceId)) FROM otel_traces_trace_id_ts"
+	if traces := e.Rows(t, distinct)[0][0]; traces != fmt.Sprint(n/2) {
+		t.Errorf("%s traces of %d are in the lookup table", traces, n/2)
+	}
+	create := e.Rows(t, "SELECT create_table_query FROM system.tables "+
+		"WHERE database = currentDatabase() AND name = 'otel_traces'")[0][0]
+	if !strings.Contains(create, "TTL toDateTime(Timestamp) + toIntervalDay(30)") ||
+		!strings.Contains(create, "ORDER BY (toStartOfInterval(Timestamp") {
+		t.Errorf("the table is %s", create)
+	}
+	t.Logf("%d exchanges, %d kills, %d spans, a materialized view has %s of them", swapped.Load(),
+		killed.Load(), n, e.Rows(t, "SELECT toString(count()) FROM rollup")[0][0])
 }
