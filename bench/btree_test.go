@@ -112,8 +112,10 @@ func (k key) insert(tb testing.TB, conn *pgx.Conn, rows int) map[string]float64 
 	var index, wal, images, splits float64
 	// SPLIT_R puts the new key on the right page, SPLIT_L on the left one.
 	err := conn.QueryRow(tb.Context(), `SELECT pg_relation_size($2::regclass) / 2 ^ 20,
-		pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::pg_lsn)::float8 / 2 ^ 20, sum(fpi_size)::float8 / 2 ^ 20,
-		sum("count") FILTER (WHERE "resource_manager/record_type" IN ('Btree/SPLIT_L', 'Btree/SPLIT_R'))::float8
+		pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::pg_lsn)::float8 / 2 ^ 20,
+		sum(fpi_size)::float8 / 2 ^ 20,
+		sum("count") FILTER (WHERE "resource_manager/record_type" IN
+			('Btree/SPLIT_L', 'Btree/SPLIT_R'))::float8
 		FROM pg_get_wal_stats($1::pg_lsn, pg_current_wal_insert_lsn(), true)`, before,
 		table+"_pkey").Scan(&index, &wal, &images, &splits)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package postgres provides SQL functions for trace IDs, and for UUIDs of version 1, in PostgreSQL
 // 13 or newer. They are plain SQL: no extension, no superuser.
 //
-//	trace_id_time(text | bytea | uuid)  timestamptz  the clear half's time; NULL if it is not an ID
+//	trace_id_time(text | bytea | uuid)  timestamptz  the clear half's time; NULL if not an ID
 //	trace_id_min(timestamptz)           text         the lowest ID of the millisecond
 //	trace_id_max(timestamptz)           text         the highest, inclusive
 //	trace_id_at(timestamptz)            text         a new ID for an old row, or NULL
@@ -40,14 +40,16 @@
 // A range of IDs is then a range of the column's own index:
 //
 //	SELECT * FROM requests
-//	WHERE trace_id BETWEEN trace_id_min('2026-11-20 10:00Z') AND trace_id_max('2026-11-20 10:05Z');
+//	WHERE trace_id BETWEEN trace_id_min('2026-11-20 10:00Z')
+//	                   AND trace_id_max('2026-11-20 10:05Z');
 //
 // If the column cannot be sorted by ID, index the time:
 //
 //	CREATE INDEX requests_time ON requests (trace_id_time(trace_id));
 //
 //	SELECT * FROM requests
-//	WHERE trace_id_time(trace_id) >= '2026-11-20 10:00Z' AND trace_id_time(trace_id) < '2026-11-20 10:05Z';
+//	WHERE trace_id_time(trace_id) >= '2026-11-20 10:00Z'
+//	  AND trace_id_time(trace_id) < '2026-11-20 10:05Z';
 //
 // # Old rows
 //

@@ -29,6 +29,7 @@ import (
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -137,11 +138,8 @@ func TestBrowser(t *testing.T) {
 		inNode(t, "node_modules/.bin/esbuild", "test/browser.js", "--bundle", "--format=iife")+
 			"; true")
 
-	vectors, err := os.ReadFile("../../testdata/format.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if failed := value[string](t, tab, fmt.Sprintf("client.vectors(%s)", vectors)); failed != "" {
+	vectors := child.Read(t, "testdata/format.json")
+	if failed := value[string](t, tab, "client.vectors("+vectors+")"); failed != "" {
 		t.Errorf("a vector that does not hold: %s", failed)
 	}
 
@@ -176,7 +174,8 @@ func TestBrowser(t *testing.T) {
 		}
 		stored := e.Rows(t,
 			fmt.Sprintf(
-				`SELECT ParentSpanId, Timestamp >= fromUnixTimestamp64Milli(%d) FROM otel_traces WHERE TraceId = '%s'`,
+				"SELECT ParentSpanId, Timestamp >= fromUnixTimestamp64Milli(%d) "+
+					"FROM otel_traces WHERE TraceId = '%s'",
 				sent.NotBefore, sent.Trace))
 		if got, want := fmt.Sprint(stored), fmt.Sprintf("[[%s 1]]", sent.Span); got != want {
 			t.Errorf("of %+v, parents stored, and whether they are not before the bound: %s, "+
@@ -185,18 +184,15 @@ func TestBrowser(t *testing.T) {
 	}
 	// By their time, the three are found together and in their order.
 	found := e.Rows(t, fmt.Sprintf(`SELECT TraceId FROM otel_traces
-		WHERE TraceId BETWEEN traceIDMin(traceIDTime('%s')) AND traceIDMax(now64(3)) ORDER BY TraceId`, fromBrowser.Trace))
+		WHERE TraceId BETWEEN traceIDMin(traceIDTime('%s')) AND traceIDMax(now64(3))
+		ORDER BY TraceId`, fromBrowser.Trace))
 	if got, want := fmt.Sprint(found), fmt.Sprintf("[[%s] [%s] [%s]]", fromBrowser.Trace,
 		fromNode.Trace, fromGo); got != want {
 		t.Errorf("found by time: %s, want those of the browser, Node and Go: %s", got, want)
 	}
 
 	// The query of docs/roots.md finds the one root of edge, whose ID is ordered.
-	text, err := os.ReadFile("../../docs/roots.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, sql, _ := strings.Cut(string(text), "```sql\n")
+	_, sql, _ := strings.Cut(child.Read(t, "docs/roots.md"), "```sql\n")
 	sql, _, _ = strings.Cut(sql, "```")
 	if got := fmt.Sprint(e.Rows(t, sql)); got != "[[edge 1 1]]" {
 		t.Errorf("the roots of each service, and the ordered ones: %s", got)

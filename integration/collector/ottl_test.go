@@ -2,7 +2,6 @@ package collector
 
 import (
 	"encoding/hex"
-	"os"
 	"regexp"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -39,12 +39,9 @@ type recipe struct {
 
 func readRecipe(t *testing.T) (r recipe) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/recipes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1) {
-		if err := yaml.Unmarshal(block[1], &r); err != nil {
+	page, blocks := child.Read(t, "docs/recipes.md"), regexp.MustCompile("(?s)```yaml\n(.*?)```")
+	for _, block := range blocks.FindAllStringSubmatch(page, -1) {
+		if err := yaml.Unmarshal([]byte(block[1]), &r); err != nil {
 			t.Fatal(err)
 		}
 	}

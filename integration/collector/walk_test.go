@@ -21,8 +21,8 @@ import (
 
 // TestAdoptWalk adopts the table of the Collector's exporter. Two operators swap and undo at the
 // same time, and are killed at any moment, while three exporters store spans and restart. Then one
-// of them swaps and finishes. Each span is stored once. TRACEFLAKE_SWAPS is how many exchanges there
-// are at least.
+// of them swaps and finishes. Each span is stored once. TRACEFLAKE_SWAPS is the least number of
+// exchanges.
 func TestAdoptWalk(t *testing.T) {
 	want := 8
 	if n, err := strconv.Atoi(os.Getenv("TRACEFLAKE_SWAPS")); err == nil {

@@ -41,7 +41,8 @@ func startCollector(ctx context.Context, dsn string) (endpoint string,
 	otlp := otlpreceiver.NewFactory()
 	from := otlp.CreateDefaultConfig()
 	err = confmap.NewFromStringMap(
-		map[string]any{"protocols": map[string]any{"http": map[string]any{"endpoint": at[0]}}}).Unmarshal(from)
+		map[string]any{"protocols": map[string]any{
+			"http": map[string]any{"endpoint": at[0]}}}).Unmarshal(from)
 	if err != nil {
 		return "", nil, err
 	}

@@ -63,16 +63,18 @@ func run(ctx context.Context, out io.Writer, requests, history int) (err error) 
 // The spans are also in a table as the Collector's exporter creates it, to compare with.
 const (
 	exporters      = "exporter_traces"
-	exportersTable = `CREATE TABLE exporter_traces (Timestamp DateTime64(9), TraceId String, ServiceName LowCardinality(String),
-		SpanKind LowCardinality(String), SpanName LowCardinality(String), Duration UInt64,
+	exportersTable = `CREATE TABLE exporter_traces (Timestamp DateTime64(9), TraceId String,
+		ServiceName LowCardinality(String), SpanKind LowCardinality(String),
+		SpanName LowCardinality(String), Duration UInt64,
 		INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1)
-		ENGINE = MergeTree PARTITION BY toDate(Timestamp) ORDER BY (ServiceName, SpanName, toDateTime(Timestamp))`
+		ENGINE = MergeTree PARTITION BY toDate(Timestamp)
+		ORDER BY (ServiceName, SpanName, toDateTime(Timestamp))`
 	copyTo = "INSERT INTO exporter_traces SELECT Timestamp, TraceId, ServiceName, SpanKind, " +
 		"SpanName, Duration FROM otel_traces"
 )
 
-// createTables creates the default table with a history, which ClickHouse generates: traces of eight
-// spans since midnight, because a day is a partition. The exporter's table has the same.
+// createTables creates the default table with a history, which ClickHouse generates: traces of
+// eight spans since midnight, because a day is a partition. The exporter's table has the same.
 func createTables(ctx context.Context, engine *servers.Engine, history int) error {
 	statements, err := clickhouse.Schema{Table: "otel_traces"}.Statements()
 	if err != nil {

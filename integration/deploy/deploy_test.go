@@ -6,13 +6,7 @@ package deploy
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"os/exec"
 	"path"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,67 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) { kubernetes.Main(m) }
-
-// root is the repository.
-const root = "../.."
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// get expects the status 200.
-func get(t *testing.T, url string, headers ...string) (header http.Header, text string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %s, %v", url, response.Status, body, err)
-	}
-	return response.Header, string(body)
-}
-
-// start starts a program, which is killed when the test ends.
-func start(t *testing.T, cmd *exec.Cmd) *child.Server {
-	t.Helper()
-	p := &child.Server{Name: cmd.Path, Command: func() *exec.Cmd { return cmd }}
-	if err := p.Run(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Kill() })
-	return p
-}
-
-// await waits until a program has written n texts that match, and returns them.
-func await(t *testing.T, p *child.Server, n int, pattern string) []string {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if found := regexp.MustCompile(pattern).FindAllString(p.Output(), n); len(found) == n {
-			return found
-		}
-		if time.Now().After(end) {
-			t.Fatalf("nothing like %q in\n%s", pattern, p.Output())
-		}
-	}
-}
-
-// served is the pattern of an address where a program serves.
-const served = `http://127\.0\.0\.1:\d+`
 
 // end ends a program as the kubelet does.
 func end(t *testing.T, p *child.Server) {
@@ -205,7 +138,8 @@ func allowed(t *testing.T, s *kubernetes.Server, right [3]string) bool {
 	var review struct{ Status struct{ Allowed bool } }
 	post(t, s, "/apis/authorization.k8s.io/v1/subjectaccessreviews",
 		fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1",
-		"kind": "SubjectAccessReview", "spec": {"user": "system:serviceaccount:rights:orders", "resourceAttributes":
+		"kind": "SubjectAccessReview", "spec": {"user": "system:serviceaccount:rights:orders",
+		"resourceAttributes":
 		{"verb": %q, "group": %q, "resource": %q, "namespace": %q}}}`, right[0], group, resource,
 			right[2]), &review)
 	return review.Status.Allowed

@@ -61,20 +61,20 @@ func TestHeaders(t *testing.T) {
 	serve := func(name string, env ...string) (p *child.Server, urls []string) {
 		cmd := exec.CommandContext(t.Context(), program, name, "127.0.0.1:0")
 		cmd.Env = append([]string{probeVar + "=127.0.0.1:0"}, env...)
-		p = start(t, cmd)
-		return p, await(t, p, 2, served)
+		p = child.Run(t, cmd)
+		return p, child.Await(t, p, 2, child.Served)
 	}
 	orders, at := serve("orders", "OTEL_SERVICE_NAME=books",
 		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://127.0.0.1:1")
 	shop, urls := serve("shop", "ORDERS_URL="+at[0])
 	// The reason for not being ready is not for the outside.
-	if _, text := get(t, at[1]+"/metrics"); !strings.Contains(text,
+	if _, text := child.Get(t, at[1]+"/metrics"); !strings.Contains(text,
 		"\ntraceflake_id_fallbacks_total{") {
 		t.Errorf("metrics:\n%s", text)
 	}
 	for url, want := range map[string]string{at[0] + "/ready": "ordered\n",
 		at[1] + "/ready": "ready\n"} {
-		if _, text := get(t, url); text != want {
+		if _, text := child.Get(t, url); text != want {
 			t.Errorf("%s: %q, want %q", url, text, want)
 		}
 	}
@@ -98,7 +98,7 @@ func TestHeaders(t *testing.T) {
 		{"no headers", nil, "", none, ""},
 	}
 	for i, c := range cases {
-		header, text := get(t, urls[0]+"/checkout", c.headers...)
+		header, text := child.Get(t, urls[0]+"/checkout", c.headers...)
 		got := header.Get("x-trace-id")
 		if c.want != "" && got != c.want || got == "" || text != "ordered\n" {
 			t.Errorf("%s: %q, x-trace-id %q, want %s", c.name, text, got, c.want)
@@ -141,7 +141,7 @@ func run(t *testing.T, program, commands string) (binary, metrics string, p *chi
 	binary = child.Build(t, source)
 	cmd := exec.CommandContext(t.Context(), "bash", "-ec", commands+"\nexec "+binary)
 	cmd.Dir = t.TempDir()
-	p = start(t, cmd)
+	p = child.Run(t, cmd)
 	p.Address, p.Answers = at[0], p.Listens
 	if err := p.Wait(t.Context()); err != nil {
 		t.Fatal(err)
@@ -153,14 +153,14 @@ func run(t *testing.T, program, commands string) (binary, metrics string, p *chi
 // With the changes that the README shows for leases, and after its commands, it holds a lease while
 // it runs, and has given it back after SIGTERM.
 func TestQuickStart(t *testing.T) {
-	readme := read(t, "README.md")
+	readme := child.Read(t, "README.md")
 	_, program, ok := strings.Cut(readme, "```go\npackage main\n")
 	program, _, _ = strings.Cut("package main\n"+program, "```")
 	if lines := strings.Count(program, "\n"); !ok || lines > 36 {
 		t.Errorf("the quick start has %d lines, want at most 36:\n%s", lines, program)
 	}
 	binary, _, service := run(t, program, "")
-	header, _ := get(t, "http://"+service.Address)
+	header, _ := child.Get(t, "http://"+service.Address)
 	id := header.Get("x-trace-id")
 	second, err := exec.CommandContext(t.Context(), binary).CombinedOutput()
 	if err != nil || !strings.Contains(string(second), "address already in use") {
@@ -208,9 +208,9 @@ func TestQuickStart(t *testing.T) {
 				service.Output())
 		}
 	}
-	get(t, "http://"+service.Address)
+	child.Get(t, "http://"+service.Address)
 	held(1)
-	if _, text := get(t,
+	if _, text := child.Get(t,
 		"http://"+metrics+
 			"/metrics"); !regexp.MustCompile(`(?m)^traceflake_lease_blocks\{.*\} 1$`).MatchString(
 		text) {

@@ -67,11 +67,11 @@ func TestFirstDay(t *testing.T) {
 	d.run(0, "doctor")
 
 	d.title("Two services and a gateway start")
-	address := func(p *child.Server) string { return await(t, p, 1, served)[0] }
+	address := func(p *child.Server) string { return child.Await(t, p, 1, child.Served)[0] }
 	orders := d.start("orders")
 	shop := d.start("shop", "ORDERS_URL="+address(orders))
 	front := d.start("gateway", "BACKEND_URL="+address(shop))
-	header, _ := get(t, address(front)+"/checkout")
+	header, _ := child.Get(t, address(front)+"/checkout")
 	d.run(0, "inspect", header.Get("x-trace-id"))
 	d.run(0, "lease", "list", "--held")
 
@@ -85,11 +85,11 @@ func TestFirstDay(t *testing.T) {
 	d.title("The store is unavailable at the start")
 	down.Store(true)
 	alone := d.start("orders")
-	get(t, address(alone)) // it serves, with random IDs
+	child.Get(t, address(alone)) // it serves, with random IDs
 	end(t, alone)
 	d.say(alone)
 	d.title("The store becomes unavailable later")
-	await(t, orders, 1, "503")
+	child.Await(t, orders, 1, "503")
 	d.say(orders)
 	d.run(1, "doctor")
 	d.title("It is back: processes renew their leases by themselves")
@@ -149,7 +149,7 @@ func (d *day) run(code int, args ...string) {
 func (d *day) fails(env ...string) {
 	d.t.Helper()
 	p := d.start("orders", env...)
-	await(d.t, p, 1, "setup: |lease: ")
+	child.Await(d.t, p, 1, "setup: |lease: ")
 	_ = p.Terminate() // it may have ended by itself
 	d.say(p)
 }
@@ -159,7 +159,7 @@ func (d *day) start(name string, env ...string) *child.Server {
 	d.t.Helper()
 	cmd := d.command("service", name, "127.0.0.1:0")
 	cmd.Env = append(cmd.Env, env...)
-	return start(d.t, cmd)
+	return child.Run(d.t, cmd)
 }
 
 // say repeats the lines in which a program reports something.
@@ -198,11 +198,12 @@ func (d *day) check() {
 	}
 	const file = "docs/first-day.txt"
 	if os.Getenv("TRACEFLAKE_UPDATE") != "" {
-		if err := os.WriteFile(filepath.Join(root, file), []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(child.Repository, file), []byte(got),
+			0o644); err != nil {
 			d.t.Fatal(err)
 		}
 	}
-	if read(d.t, file) != got {
+	if child.Read(d.t, file) != got {
 		d.t.Errorf("%s differs; TRACEFLAKE_UPDATE=1 writes it again. Got\n%s", file, got)
 	}
 }

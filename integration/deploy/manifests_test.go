@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/settings"
 )
 
@@ -32,15 +33,12 @@ func render(t *testing.T, store, namespace string, more ...string) resmap.ResMap
 	t.Helper()
 	documented := regexp.MustCompile(
 		"(?s)```yaml\n([^`]*kind: Kustomization[^`]*)```").FindStringSubmatch(
-		read(t, "docs/kubernetes.md"))
+		child.Read(t, "docs/kubernetes.md"))
 	if documented == nil {
 		t.Fatal("docs/kubernetes.md shows no kustomization")
 	}
 	dir := t.TempDir()
-	manifests, err := filepath.Abs(filepath.Join(root, "deploy/kubernetes"))
-	if err == nil {
-		manifests, err = filepath.Rel(dir, manifests)
-	}
+	manifests, err := filepath.Rel(dir, filepath.Join(child.Repository, "deploy/kubernetes"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,8 +247,9 @@ func TestManifests(t *testing.T) {
 func TestStrictManifests(t *testing.T) {
 	deployment := func(name, label string) string {
 		return fmt.Sprintf(
-			`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": %q, "labels": {%s}},
-			"spec": {"template": {"spec": {"containers": [{"name": %[1]q, "image": "i", "env": [{"name": "A", "value": "b"}]}]}}}}`, name, label)
+			`{"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": {"name": %q, "labels": {%s}}, "spec": {"template": {"spec": {"containers":
+			[{"name": %[1]q, "image": "i", "env": [{"name": "A", "value": "b"}]}]}}}}`, name, label)
 	}
 	objects := render(t, "postgres", "orders", "strict",
 		deployment("shop", `"traceflake": "leases"`), deployment("cache", ""))
@@ -289,17 +288,18 @@ metadata:
 spec:
 `
 	want := head
-	for line := range strings.Lines(read(t, "deploy/prometheus/traceflake.rules.yml")) {
+	for line := range strings.Lines(child.Read(t, "deploy/prometheus/traceflake.rules.yml")) {
 		if !strings.HasPrefix(line, "#") {
 			want += strings.TrimRight("  "+line, " \n") + "\n"
 		}
 	}
 	if os.Getenv("TRACEFLAKE_UPDATE") != "" {
-		if err := os.WriteFile(filepath.Join(root, file), []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(child.Repository, file), []byte(want),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if read(t, file) != want {
+	if child.Read(t, file) != want {
 		t.Errorf("%s differs from the rules", file)
 	}
 	objects := render(t, "s3", "orders", "monitoring")
@@ -363,17 +363,17 @@ func TestLookupProxy(t *testing.T) {
 		args[at] = flag + "=127.0.0.1:0"
 	}
 	args[len(args)-1] = tempo.URL
-	running := start(t, exec.CommandContext(t.Context(), here, args...))
-	urls := await(t, running, 2, served)
-	get(t, urls[0]+"/api/echo")
-	get(t, urls[1]+c.ReadinessProbe.HTTPGet.Path)
-	get(t, urls[1]+"/metrics")
+	running := child.Run(t, exec.CommandContext(t.Context(), here, args...))
+	urls := child.Await(t, running, 2, child.Served)
+	child.Get(t, urls[0]+"/api/echo")
+	child.Get(t, urls[1]+c.ReadinessProbe.HTTPGet.Path)
+	child.Get(t, urls[1]+"/metrics")
 	end(t, running)
 
 	want := fmt.Sprintf(
 		"\n    type: tempo\n    access: proxy\n    url: http://traceflake-proxy.traceflake:%d\n",
 		port)
-	if source := read(t, "deploy/grafana/datasource.yaml"); !strings.Contains(source, want) {
+	if source := child.Read(t, "deploy/grafana/datasource.yaml"); !strings.Contains(source, want) {
 		t.Errorf("the data source does not have\n%s", want)
 	}
 }

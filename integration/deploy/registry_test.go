@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // entry is an entry of OpenTelemetry's registry, with the fields that its schema
@@ -67,18 +68,10 @@ func parseEntry(text string) (e entry, err error) {
 // The entries for OpenTelemetry's registry keep to its schema, and name our packages.
 func TestRegistryEntries(t *testing.T) {
 	var npm struct{ Name, Version string }
-	text, err := os.ReadFile("../../clients/js/package.json")
-	if err != nil {
+	if err := json.Unmarshal([]byte(child.Read(t, "clients/js/package.json")), &npm); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(text, &npm); err != nil {
-		t.Fatal(err)
-	}
-	module, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, _, _ := strings.Cut(strings.TrimPrefix(string(module), "module "), "\n")
+	path, _, _ := strings.Cut(strings.TrimPrefix(child.Read(t, "go.mod"), "module "), "\n")
 	want := map[string]string{
 		"go":  path + " v" + npm.Version, // .ci/release gives both the same version
 		"npm": npm.Name + " " + npm.Version,
@@ -88,11 +81,8 @@ func TestRegistryEntries(t *testing.T) {
 		t.Fatalf("%d entries, %v, want %d", len(files), err, len(want))
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := parseEntry(string(text))
+		text := child.Read(t, "deploy/registry/"+filepath.Base(file))
+		e, err := parseEntry(text)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -112,10 +102,10 @@ func TestRegistryEntries(t *testing.T) {
 			"  - id-generator": "  - id-generator\n  - id-generator",
 			"authors:\n":       "authors: []\nx:\n",
 		} {
-			if !strings.Contains(string(text), old) {
+			if !strings.Contains(text, old) {
 				t.Errorf("%s lacks %q", file, old)
 			}
-			if _, err := parseEntry(strings.Replace(string(text), old, wrong, 1)); err == nil {
+			if _, err := parseEntry(strings.Replace(text, old, wrong, 1)); err == nil {
 				t.Errorf("%s: %q in place of %q is accepted", file, wrong, old)
 			}
 		}

@@ -37,7 +37,7 @@ import (
 // program builds the program of a Dockerfile's image, and returns its path here and in the image.
 func program(t *testing.T, dockerfile string) (here, inImage string) {
 	t.Helper()
-	image := read(t, dockerfile)
+	image := child.Read(t, dockerfile)
 	build := regexp.MustCompile(
 		`(?m)^RUN CGO_ENABLED=0 go build -trimpath -o (\S+) \./(\S+)$`).FindStringSubmatch(image)
 	if build == nil || !strings.Contains(image, "COPY --from=build "+build[1]+" "+build[1]+"\n") {
@@ -93,14 +93,14 @@ func TestServiceRuns(t *testing.T) {
 			// of two values the last one counts
 			cmd.Env = slices.Concat(environment(t, c, around.secrets, secret), around.env)
 			cmd.Env = append(cmd.Env, probeVar+"=127.0.0.1:0")
-			running := start(t, cmd)
-			urls := await(t, running, 2, served)
-			get(t, urls[1]+"/ready")
-			if _, text := get(t, urls[1]+"/metrics"); !strings.Contains(text,
+			running := child.Run(t, cmd)
+			urls := child.Await(t, running, 2, child.Served)
+			child.Get(t, urls[1]+"/ready")
+			if _, text := child.Get(t, urls[1]+"/metrics"); !strings.Contains(text,
 				"\ntraceflake_lease_blocks{") {
 				t.Errorf("metrics:\n%s", text)
 			}
-			header, _ := get(t, urls[0])
+			header, _ := child.Get(t, urls[0])
 			id, err := trace.TraceIDFromHex(header.Get("x-trace-id"))
 			if err != nil {
 				t.Fatal(err)
@@ -178,8 +178,8 @@ func onPostgres(t *testing.T, _ resmap.ResMap) surroundings {
 			t.Error(err)
 		}
 	}
-	execute(strings.Replace(read(t, "deploy/kubernetes/stores/postgres/role.sql"), ":'password'",
-		"'word'", 1))
+	role := child.Read(t, "deploy/kubernetes/stores/postgres/role.sql")
+	execute(strings.Replace(role, ":'password'", "'word'", 1))
 	t.Cleanup(func() {
 		execute("DROP OWNED BY traceflake; DROP ROLE traceflake") // the server may be the tester's
 	})
@@ -208,7 +208,7 @@ func onS3(t *testing.T, _ resmap.ResMap) surroundings {
 // onPage returns the surroundings of a store whose URL has the form that docs/kubernetes.md shows.
 func onPage(t *testing.T, form, store string) surroundings {
 	t.Helper()
-	if !strings.Contains(read(t, "docs/kubernetes.md"), form) {
+	if !strings.Contains(child.Read(t, "docs/kubernetes.md"), form) {
 		t.Errorf("docs/kubernetes.md does not say %q", form)
 	}
 	return surroundings{secrets: map[string]string{"traceflake/store": store}, store: store}
@@ -230,8 +230,8 @@ func TestCollectorIsStuck(t *testing.T) {
 		"127.0.0.1:0")
 	cmd.Env = []string{"TRACEFLAKE_STORE=file:" + file,
 		"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_EXPORTER_OTLP_TIMEOUT=60000"}
-	orders := start(t, cmd)
-	get(t, await(t, orders, 1, served)[0])
+	orders := child.Run(t, cmd)
+	child.Get(t, child.Await(t, orders, 1, child.Served)[0])
 	began := time.Now()
 	err := orders.Terminate()
 	// 12 s, and 2 s on a busy machine

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,17 +29,6 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
-
-const root = "../../"
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
 
 // measured is an exported metric.
 type measured struct {
@@ -161,7 +148,7 @@ func exported(t *testing.T) map[string]measured {
 
 // The page matches what is exported: names, kinds, units, attributes and their values.
 func TestPage(t *testing.T) {
-	page, all := read(t, "docs/metrics.md"), exported(t)
+	page, all := child.Read(t, "docs/metrics.md"), exported(t)
 	row := regexp.MustCompile("(?m)^\\| `([^`]+)`")
 	for name, m := range all {
 		attributes := slices.Sorted(maps.Keys(m.attributes))
@@ -268,8 +255,8 @@ const pages = "https://github.com/traceflake/traceflake/blob/main/"
 func anchors(t *testing.T, page string) (names []string) {
 	t.Helper()
 	dropped := regexp.MustCompile(`[^\w\- ]`)
-	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(read(t, page),
-		-1) {
+	headings := regexp.MustCompile(`(?m)^#+ (.+)$`)
+	for _, heading := range headings.FindAllStringSubmatch(child.Read(t, page), -1) {
 		names = append(names,
 			strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading[1]), ""), " ", "-"))
 	}
@@ -296,11 +283,11 @@ func TestAlerts(t *testing.T) {
 			} `yaml:"alert_rule_test"`
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "deploy/prometheus/traceflake.rules.yml")),
+	if err := yaml.Unmarshal([]byte(child.Read(t, "deploy/prometheus/traceflake.rules.yml")),
 		&rules); err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "deploy/prometheus/traceflake.test.yml")),
+	if err := yaml.Unmarshal([]byte(child.Read(t, "deploy/prometheus/traceflake.test.yml")),
 		&tests); err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +333,7 @@ type dashboard struct {
 
 func dashboardOf(t *testing.T, name string) (d dashboard) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(read(t, "deploy/grafana/"+name)), &d); err != nil {
+	if err := json.Unmarshal([]byte(child.Read(t, "deploy/grafana/"+name)), &d); err != nil {
 		t.Fatal(err)
 	}
 	if d.UID == "" || d.Title == "" || len(d.Panels) == 0 {
@@ -401,13 +388,17 @@ var macros = strings.NewReplacer(
 
 // spans inserts the traces of an hour, one with an error and one with a foreign ID.
 const spans = `INSERT INTO telemetry.spans
-	(Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration, StatusCode, StatusMessage)
+	(Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration,
+	StatusCode, StatusMessage)
 SELECT begin + INTERVAL number % 2 second AS Timestamp,
-	if(number < 2, '4bf92f3577b34da6a3ce929d0e0e4736', traceIDAt(begin, 0, number - number % 2 + 1)),
+	if(number < 2, '4bf92f3577b34da6a3ce929d0e0e4736',
+		traceIDAt(begin, 0, number - number % 2 + 1)),
 	leftPad(hex(number), 16, '0'), if(number % 2 = 0, '', leftPad(hex(number - 1), 16, '0')),
 	'GET /', 'Server', if(number % 2 = 0, 'shop', 'orders'), 1000000 * (number + 1),
 	if(number = 3, 'Error', 'Ok'), if(number = 3, 'no stock', '')
-FROM (SELECT number, toDateTime64(1791972600, 9, 'UTC') + INTERVAL number - number % 2 second AS begin FROM numbers(200))`
+FROM (SELECT number,
+	toDateTime64(1791972600, 9, 'UTC') + INTERVAL number - number % 2 second AS begin
+	FROM numbers(200))`
 
 // Every query of the dashboard runs on the table of clickhouse.Schema, whatever its name, and
 // returns rows.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -39,25 +38,16 @@ func TestOutage(t *testing.T) {
 		"create").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	orders := &child.Server{Name: "orders", Command: func() *exec.Cmd {
-		return exec.Command(child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"),
-			"orders", "127.0.0.1:0")
-	}}
-	var at []string
-	orders.Answers = func(context.Context) error {
-		if at = regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(orders.Output(),
-			2); len(at) < 2 {
-			return fmt.Errorf("no addresses in %s", orders.Output())
-		}
-		return nil
-	}
-	run(t, orders)
-	p := scrape(t, prometheus, at[1])
+	orders := child.Run(t, exec.Command(
+		child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"), "orders",
+		"127.0.0.1:0"))
+	at := child.Await(t, orders, 2, child.Served)
+	p := scrape(t, prometheus, strings.TrimPrefix(at[1], "http://"))
 
 	// The service has requests all the time.
 	go func() {
 		for t.Context().Err() == nil {
-			if r, err := http.Get("http://" + at[0]); err == nil {
+			if r, err := http.Get(at[0]); err == nil {
 				_ = r.Body.Close()
 			}
 			time.Sleep(500 * time.Millisecond)
@@ -74,8 +64,8 @@ func TestOutage(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal(ask(t, "http://"+p.Address+"/api/v1/alerts"),
-			&answer); err != nil {
+		_, text := child.Get(t, "http://"+p.Address+"/api/v1/alerts")
+		if err := json.Unmarshal([]byte(text), &answer); err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range answer.Data.Alerts {
@@ -103,7 +93,7 @@ func TestOutage(t *testing.T) {
 		return took
 	}
 	held := func() bool {
-		r, err := http.Get("http://" + at[1] + "/ready")
+		r, err := http.Get(at[1] + "/ready")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,9 +101,8 @@ func TestOutage(t *testing.T) {
 	}
 	await("ready", 30*time.Second, held)
 	await("scraped", 30*time.Second, func() bool {
-		return strings.Contains(
-			string(ask(t, "http://"+p.Address+"/api/v1/query?query=traceflake_lease_blocks")),
-			`"1"`)
+		_, text := child.Get(t, "http://"+p.Address+"/api/v1/query?query=traceflake_lease_blocks")
+		return strings.Contains(text, `"1"`)
 	})
 	time.Sleep(20 * time.Second)
 	if names := firing(); len(names) > 0 {
@@ -141,11 +130,8 @@ func TestOutage(t *testing.T) {
 // scrape starts a Prometheus with the rules of deploy, which scrapes an address.
 func scrape(t *testing.T, program, target string) *child.Server {
 	t.Helper()
-	rules, err := filepath.Abs(filepath.Join(root, "deploy/prometheus/traceflake.rules.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
+	rules, dir := filepath.Join(child.Repository, "deploy/prometheus/traceflake.rules.yml"),
+		t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	text := fmt.Sprintf(
 		`{global: {scrape_interval: 15s, evaluation_interval: 15s}, rule_files: [%q],
@@ -173,31 +159,4 @@ func scrape(t *testing.T, program, target string) *child.Server {
 	}
 	t.Cleanup(func() { _ = p.Stop() })
 	return p
-}
-
-// run starts a server that chooses its addresses.
-func run(t *testing.T, s *child.Server) {
-	t.Helper()
-	if err := s.Run(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Kill() })
-	if err := s.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// ask returns the answer to a GET.
-func ask(t *testing.T, url string) []byte {
-	t.Helper()
-	r, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = r.Body.Close() }()
-	var text json.RawMessage
-	if err := json.NewDecoder(r.Body).Decode(&text); err != nil {
-		t.Fatal(err)
-	}
-	return text
 }

@@ -1,23 +1,21 @@
 package postgres_test
 
 import (
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // The statements in the package documentation find the right rows by an index, unchanged.
 func TestDocumentedIndexes(t *testing.T) {
 	db := functions(t)
-	doc, err := os.ReadFile("../../postgres/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var examples []string
-	for _, block := range regexp.MustCompile(`(?m)(^//\t.*\n)+`).FindAllString(string(doc), -1) {
+	for _, block := range regexp.MustCompile(`(?m)(^//\t.*\n)+`).FindAllString(
+		child.Read(t, "postgres/doc.go"), -1) {
 		if statement, ok := strings.CutSuffix(strings.ReplaceAll(block, "//\t", ""), ";\n"); ok {
 			examples = append(examples, statement)
 		}
@@ -29,8 +27,11 @@ func TestDocumentedIndexes(t *testing.T) {
 		examples[4]
 	db.exec(table)
 	// A request every ten seconds of a day, with foreign IDs among them.
-	db.exec(`INSERT INTO requests SELECT trace_id_at('2026-11-20 00:00Z'::timestamptz + n * interval '10 s'), n::text FROM generate_series(0, 8639) AS n`)
-	db.exec(`INSERT INTO requests SELECT md5(n::text), 'foreign' FROM generate_series(1, 1000) AS n`)
+	db.exec(`INSERT INTO requests
+		SELECT trace_id_at('2026-11-20 00:00Z'::timestamptz + n * interval '10 s'), n::text
+		FROM generate_series(0, 8639) AS n`)
+	db.exec("INSERT INTO requests SELECT md5(n::text), 'foreign' " +
+		"FROM generate_series(1, 1000) AS n")
 	db.exec("ANALYZE requests")
 
 	paths := func(end int) (paths []string) { // from ten on
@@ -72,8 +73,9 @@ func TestDocumentedIndexes(t *testing.T) {
 	}
 
 	// A bound that moves with the clock is also computed only once.
-	if plan := db.plan(
-		"SELECT * FROM requests WHERE trace_id > trace_id_min(now() - interval '1 hour')"); !strings.Contains(plan, "Index Cond: ") {
+	plan := db.plan("SELECT * FROM requests " +
+		"WHERE trace_id > trace_id_min(now() - interval '1 hour')")
+	if !strings.Contains(plan, "Index Cond: ") {
 		t.Errorf("a bound of now() scans:\n%s", plan)
 	}
 

@@ -136,9 +136,12 @@ func TestSurroundings(t *testing.T) {
 	// Each function once, @ with its schema; the query's own names are qualified.
 	query := strings.NewReplacer("@", quoted+".", "$",
 		"pg_catalog.").Replace(`SELECT $concat_ws(' ',
-		@trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718'::$text) = @trace_id_time($decode('32d1f0a9c8000005a1b2c3d4e5f60718', 'hex')),
-		$to_char($timezone('UTC', @trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718'::$uuid)), 'YYYY-MM-DD HH24:MI:SS.US'),
-		@trace_id_min($to_timestamp(1800000000.5)), @trace_id_max($to_timestamp(1800000000.5)), $substr(@trace_id_at($to_timestamp(1800000000.5)), 1, 10))`)
+		@trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718'::$text) =
+			@trace_id_time($decode('32d1f0a9c8000005a1b2c3d4e5f60718', 'hex')),
+		$to_char($timezone('UTC', @trace_id_time('32d1f0a9c8000005a1b2c3d4e5f60718'::$uuid)),
+			'YYYY-MM-DD HH24:MI:SS.US'),
+		@trace_id_min($to_timestamp(1800000000.5)), @trace_id_max($to_timestamp(1800000000.5)),
+		$substr(@trace_id_at($to_timestamp(1800000000.5)), 1, 10))`)
 	for _, setting := range []string{
 		"TimeZone = 'UTC'", "TimeZone = 'Pacific/Kiritimati'", "TimeZone = 'America/St_Johns'",
 		"DateStyle = 'SQL, DMY'", "DateStyle = 'German'",
@@ -167,9 +170,11 @@ func TestCollations(t *testing.T) {
 	if db.texts("SELECT count(*) FROM pg_collation WHERE collprovider = 'i'")[0] == "0" {
 		t.Skip("this PostgreSQL was built without ICU")
 	}
-	db.exec(`CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false)`)
+	db.exec("CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1', " +
+		"deterministic = false)")
 	db.exec(`CREATE TABLE ids (danish text COLLATE "da-x-icu", loose text COLLATE loose)`)
-	db.exec(`INSERT INTO ids SELECT id, id FROM unnest(ARRAY['32d1f0a9c8000005a1b2c3d4e5f60718', '32D1F0A9C8000005A1B2C3D4E5F60718', 'é', '']) AS id`)
+	db.exec(`INSERT INTO ids SELECT id, id FROM unnest(ARRAY['32d1f0a9c8000005a1b2c3d4e5f60718',
+		'32D1F0A9C8000005A1B2C3D4E5F60718', 'é', '']) AS id`)
 	for _, c := range []string{"danish", "loose"} {
 		db.want("32d1f0a9c8000005a1b2c3d4e5f60718",
 			`SELECT danish COLLATE "C" FROM ids WHERE trace_id_time(`+c+`) IS NOT NULL`)

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/setup"
 )
@@ -27,20 +28,14 @@ import (
 // propagator's examples.
 func TestRecipes(t *testing.T) {
 	indent := regexp.MustCompile(`(?m)^\s+`)
-	read := func(path string) string {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
 	var sources string
-	for _, path := range []string{"recipes_test.go", "grpc_test.go", "hops_test.go",
-		"../../propagation/xtraceid/example_test.go"} {
-		sources += indent.ReplaceAllString(read(path), "")
+	for _, path := range []string{"integration/tracing/recipes_test.go",
+		"integration/tracing/grpc_test.go", "integration/tracing/hops_test.go",
+		"propagation/xtraceid/example_test.go"} {
+		sources += indent.ReplaceAllString(child.Read(t, path), "")
 	}
 	for _, page := range []string{"recipes", "clones", "migrating"} {
-		text := read("../../docs/" + page + ".md")
+		text := child.Read(t, "docs/"+page+".md")
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s has no code", page)

@@ -1,5 +1,5 @@
 // Package layout has the numbers that those who write and those who read trace IDs share. The clear
-// half is milliseconds << SequenceBits | sequence: package idgen writes it, package traceid reads it.
+// half is milliseconds << SequenceBits | sequence; package idgen writes it, traceid reads it.
 package layout
 
 import "time"

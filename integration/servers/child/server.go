@@ -14,13 +14,10 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -233,101 +230,6 @@ func (s *Server) CPU() (time.Duration, error) {
 	system, err2 := strconv.Atoi(fields[13])
 	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2)
 }
-
-// self is the variable that tells a new process of this program which server it is.
-const self = "TRACEFLAKE_CHILD"
-
-// Self returns a command that runs this program again as a server, for a kind that an init function
-// passes to [Main]. The arguments are passed to serve.
-func Self(kind string, args ...string) *exec.Cmd {
-	program, err := os.Executable()
-	if err != nil {
-		program = os.Args[0]
-	}
-	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), self+"="+kind)
-	return cmd
-}
-
-// Main returns immediately unless this process was started by [Self] to be a server of the kind.
-// Otherwise it serves until standard input is closed, and ends the process.
-func Main(kind string, serve func(args []string) error) {
-	if os.Getenv(self) != kind {
-		return
-	}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
-	}()
-	if err := serve(os.Args[1:]); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", kind, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-// supervise runs a program that knows nothing of [Main], and interrupts it when standard input is
-// closed.
-const supervise = `exec 3<&0
-"$@" </dev/null 3<&- & server=$!
-{ cat <&3; kill -INT $server; } >/dev/null 2>&1 &
-exec 3<&-
-wait $server`
-
-// Foreign returns a command that runs a program until standard input is closed.
-func Foreign(program string, args ...string) *exec.Cmd {
-	return exec.Command("/bin/sh", append([]string{"-c", supervise, program, program}, args...)...)
-}
-
-// ErrNotInstalled is returned if a server is neither installed nor given by its address.
-var ErrNotInstalled = errors.New("not installed")
-
-// ForTest starts a server for a test as [Started] does, and closes it when the test ends.
-func ForTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
-	tb.Helper()
-	s := Started(tb, start)
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return s
-}
-
-// Started starts a server for a test. A test whose server is not installed is skipped, or fails if
-// CI is set.
-func Started[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	s, err := start(ctx)
-	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "" {
-		tb.Skip(err)
-	} else if err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}
-
-// Traceflake is the package of the command.
-const Traceflake = "github.com/traceflake/traceflake/cmd/traceflake"
-
-// Build compiles a package of the workspace, or a file, for a test, and returns the program's path.
-func Build(tb testing.TB, what string) (path string) {
-	tb.Helper()
-	path = filepath.Join(tb.TempDir(), "program")
-	if out, err := exec.CommandContext(tb.Context(), "go", "build", "-o", path,
-		what).CombinedOutput(); err != nil {
-		tb.Fatalf("%v\n%s", err, out)
-	}
-	return path
-}
-
-// Repository is the folder of the repository.
-var Repository = func() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../..")
-}()
 
 // Addresses returns n addresses on loopback, host:port, whose ports are free now.
 func Addresses(n int) (addresses []string, err error) {

@@ -1,0 +1,124 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// ErrNotInstalled is returned if a server is neither installed nor given by its address.
+var ErrNotInstalled = errors.New("not installed")
+
+// ForTest starts a server for a test as [Started] does, and closes it when the test ends.
+func ForTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
+	tb.Helper()
+	s := Started(tb, start)
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// Started starts a server for a test. A test whose server is not installed is skipped, or fails if
+// CI is set.
+func Started[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	s, err := start(ctx)
+	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "" {
+		tb.Skip(err)
+	} else if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// Traceflake is the package of the command.
+const Traceflake = "github.com/traceflake/traceflake/cmd/traceflake"
+
+// Build compiles a package of the workspace, or a file, for a test, and returns the program's path.
+func Build(tb testing.TB, what string) (path string) {
+	tb.Helper()
+	path = filepath.Join(tb.TempDir(), "program")
+	if out, err := exec.CommandContext(tb.Context(), "go", "build", "-o", path,
+		what).CombinedOutput(); err != nil {
+		tb.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// Run starts a program for a test, and kills it when the test ends.
+func Run(tb testing.TB, cmd *exec.Cmd) *Server {
+	tb.Helper()
+	p := &Server{Name: cmd.Path, Command: func() *exec.Cmd { return cmd }}
+	if err := p.Run(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = p.Kill() })
+	return p
+}
+
+// Served is the pattern of an address where a program serves, for [Await].
+const Served = `http://127\.0\.0\.1:\d+`
+
+// Await waits until a program has written n texts that match, and returns them.
+func Await(tb testing.TB, p *Server, n int, pattern string) []string {
+	tb.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if found := regexp.MustCompile(pattern).FindAllString(p.Output(), n); len(found) == n {
+			return found
+		}
+		if time.Now().After(end) {
+			tb.Fatalf("nothing like %q in\n%s", pattern, p.Output())
+		}
+	}
+}
+
+// Get sends a request with headers, and expects the status 200.
+func Get(tb testing.TB, url string, headers ...string) (header http.Header, text string) {
+	tb.Helper()
+	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		tb.Fatalf("%s: %s %s, %v", url, response.Status, body, err)
+	}
+	return response.Header, string(body)
+}
+
+// Read returns a file of the repository.
+func Read(tb testing.TB, file string) string {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join(Repository, file))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
+
+// Repository is the folder of the repository.
+var Repository = func() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "../../..")
+}()
