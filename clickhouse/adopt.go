@@ -160,7 +160,8 @@ func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
 	if to == Prepared {
 		p.Phase = min(to, o.phase) // the views may be missing
 	}
-	exchange := "EXCHANGE TABLES " + o.full(o.live) + " AND " + o.quoted(o.name.other) + o.onCluster()
+	exchange := "EXCHANGE TABLES " + o.full(o.live) + " AND " + o.quoted(o.name.other) +
+		o.onCluster()
 	role, ours := "old", "0"
 	if to == Swapped {
 		role, ours = "new", "1"

@@ -121,7 +121,9 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 		notes = append(notes, "this user may not see grants: who may read only "+o.live.Name+" "+
 			"needs SELECT on "+o.name.other+" and "+o.history.Name+", too, to see history")
 	}
-	step := Step{Does: "row policies and grants are the same for " + o.name.other + " and the views"}
+	step := Step{
+		Does: "row policies and grants are the same for " + o.name.other + " and the views",
+	}
 	for _, c := range append(changes, grants...) {
 		if c.Note != "" {
 			notes = append(notes, c.Note)
@@ -137,7 +139,7 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 		return nil, append(notes, "somebody with the rights has to run this before the "+
 			"swap:\n"+script), nil
 	}
-	step.advice = "somebody with the rights has to run this, or write it into users.xml; then run " +
-		"prepare again, or go on with --skip-access:\n" + script
+	step.advice = "somebody with the rights has to run this, or write it into users.xml; then " +
+		"run prepare again, or go on with --skip-access:\n" + script
 	return []Step{step}, notes, nil
 }

@@ -72,8 +72,8 @@ var engineArguments = regexp.MustCompile(`^(Replicated|Shared)?MergeTree(\([^)]*
 
 // twin returns the statement that creates an empty table like another one.
 func (o *adoption) twin(name string, of table) string {
-	return "CREATE TABLE " + o.quoteFull(name) + o.ownUUID(o.server, of.Engine) + " AS " + o.full(of) +
-		"\nENGINE = " + engineArguments.ReplaceAllString(of.Full, of.Engine)
+	return "CREATE TABLE " + o.quoteFull(name) + o.ownUUID(o.server, of.Engine) + " AS " +
+		o.full(of) + "\nENGINE = " + engineArguments.ReplaceAllString(of.Full, of.Engine)
 }
 
 // copyOf returns the step that copies a partition.

@@ -37,8 +37,8 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
 }
 
 // onlyDrops is a TTL that drops spans after a time and does nothing else.
-var onlyDrops = regexp.MustCompile(
-	`^(?:toDateTime\()?(?:Timestamp|Start|End)\)? \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
+var onlyDrops = regexp.MustCompile(`^(?:toDateTime\()?(?:Timestamp|Start|End)\)?` +
+	` \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
 
 // changeTTL returns the steps that give existing tables another TTL.
 func (s Schema) changeTTL(o server) (steps []Step, err error) {

@@ -137,8 +137,8 @@ func execute(ctx context.Context, db *sql.DB, statements ...string) error {
 }
 
 // said matches the message of a ClickHouse error: it drops the codes and the echoed SQL.
-var said = regexp.MustCompile(
-	`(?s)^.*?(?:, message: |DB::Exception: )+(.*?)(?:: In scope .*|: (?i:while ).*|\.? \([A-Z_]{4,}\).*|\n.*)?$`)
+var said = regexp.MustCompile(`(?s)^.*?(?:, message: |DB::Exception: )+(.*?)` +
+	`(?:: In scope .*|: (?i:while ).*|\.? \([A-Z_]{4,}\).*|\n.*)?$`)
 
 // failed wraps a ClickHouse error with what we were doing, and strips its codes and repeated SQL.
 func failed(doing string, err error) error {

@@ -49,8 +49,8 @@ func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 	if err != nil {
 		return Query{}, err
 	}
-	return Query{SQL: s.render("traces", "{columns}", columnNames(), "{times}", s.timesOf(listedIDs),
-		"{settings}", s.settings()), Params: params}, nil
+	return Query{SQL: s.render("traces", "{columns}", columnNames(),
+		"{times}", s.timesOf(listedIDs), "{settings}", s.settings()), Params: params}, nil
 }
 
 const listedIDs = "{ids:Array(String)}"

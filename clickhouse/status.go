@@ -73,7 +73,8 @@ func (o *adoption) statusOf(ctx context.Context, t table) (s TableStatus, err er
 		Sampled uint64 `json:",string"`
 		Ordered uint64 `json:",string"`
 	}
-	all, err := read[counts](ctx, o.db, o.render("counts", "{table}", o.full(t), "{newest}", newest))
+	all, err := read[counts](ctx, o.db,
+		o.render("counts", "{table}", o.full(t), "{newest}", newest))
 	if err != nil {
 		return s, err
 	}

@@ -285,8 +285,8 @@ func TestStoppedAroundAFill(t *testing.T) {
 	}
 }
 
-// The source learns of a restore before the next era begins: what it generates until then is discarded, on
-// each processor. Each restore is counted and reported.
+// The source learns of a restore before the next era begins: what it generates until then is
+// discarded, on each processor. Each restore is counted and reported.
 func TestRestored(t *testing.T) {
 	errs := collectErrors(t)
 	c := newClock(noon)
@@ -349,8 +349,8 @@ func TestRestoredWithoutConfiguration(t *testing.T) {
 	}
 }
 
-// After a restore leases are gone and IDs random. Copies that know of it generate different ones, even
-// if their kernels repeat themselves.
+// After a restore leases are gone and IDs random. Copies that know of it generate different ones,
+// even if their kernels repeat themselves.
 func TestRandomIDsOfCopies(t *testing.T) {
 	collectErrors(t)
 	seen := map[randflake.ID]bool{}

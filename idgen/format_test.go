@@ -67,8 +67,8 @@ func vectors(t *testing.T) (f struct {
 }
 
 // Numbers may be skipped. On one processor none is before the clock changes, as long as the IDs
-// generated at each time are a power of two; after a step back, which ends the era, the first one is.
-// Low halves and span IDs never repeat, and come from the source while its clock is in range.
+// generated at each time are a power of two; after a step back, which ends the era, the first one
+// is. Low halves and span IDs never repeat, and come from the source while its clock is in range.
 func TestFormat(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	collectErrors(t)

@@ -173,9 +173,8 @@ func TestNewTraceIDAt(t *testing.T) {
 	for _, want := range []uint32{layout.MaxSequence, 1, 2} {
 		if id, err := g.NewTraceIDAt(noon); err != nil || !traceid.Time(id).Equal(noon) ||
 			traceid.Inspect(nil, id).Sequence != want {
-			t.Errorf("%s, %v: sequence %d of %v, want %d", id, err, traceid.Inspect(nil, id).Sequence,
-				traceid.Time(id),
-				want)
+			t.Errorf("%s, %v: sequence %d of %v, want %d", id, err,
+				traceid.Inspect(nil, id).Sequence, traceid.Time(id), want)
 		}
 	}
 	g.backfilled.Store(layout.MaxSequence)

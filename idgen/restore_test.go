@@ -66,8 +66,8 @@ func (m *machine) end() {
 
 func (m *machine) restore() { m.begin(); m.end() }
 
-// A copy continues with the machine's memory: it would generate the same IDs as the original. After a
-// restore none of them is handed out, on no processor and by no method; also while the hypervisor
+// A copy continues with the machine's memory: it would generate the same IDs as the original. After
+// a restore none of them is handed out, on no processor and by no method; also while the hypervisor
 // still writes the page, and if the generation falls. Each restore is reported and counted once;
 // the generation at the start is none.
 func TestRestoredMachine(t *testing.T) {

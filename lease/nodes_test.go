@@ -37,7 +37,8 @@ func TestNodesEnd(t *testing.T) {
 		"a step of the clock": {func(b *bench) { b.clock.Step(5 * time.Second); b.pass(0) }, nil},
 		"a restored machine":  {func(b *bench) { *b.life++; b.pass(0) }, lease.ErrCloned},
 		"a copy that renewed": {func(b *bench) {
-			r := lease.Request{Nonce: protocol.NewNonce(), Now: b.clock.Now(), TTL: 20 * time.Second}
+			r := lease.Request{Nonce: protocol.NewNonce(), Now: b.clock.Now()}
+			r.TTL = 20 * time.Second
 			must(b.memory.Renew(b.t.Context(), b.Term().Grant(), r))
 			b.pass(6 * time.Second)
 		}, lease.ErrCloned},

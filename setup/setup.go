@@ -140,9 +140,9 @@ func (c Config) secrets(ctx context.Context,
 	own, embedded := ids.store.(driver.Embedded)
 	switch {
 	case embedded && c.SecretFile != "":
-		return nil, settings.Invalid(settings.SecretFile, c.SecretFile, fmt.Errorf("%s=%s has a secret of its own; "+
-			"unset this variable, or use a store that several hosts can share", settings.Store,
-			c.settings().Address()))
+		return nil, settings.Invalid(settings.SecretFile, c.SecretFile,
+			fmt.Errorf("%s=%s has a secret of its own; unset this variable, or use a store that "+
+				"several hosts can share", settings.Store, c.settings().Address()))
 	case embedded:
 		read := func(ctx context.Context) (*randflake.Codec, error) {
 			codec, err := driver.Ensure(ctx, own)

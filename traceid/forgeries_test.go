@@ -106,8 +106,9 @@ func TestTenMillionForgeries(t *testing.T) {
 				return high, low ^ (f.Uint64() | 1)
 			}, recent},
 		{"another secret's, from the last day", 1_500_000,
-			func(f forger, _ int) (high, low uint64) { return f.generated(another, ago(day), noon) },
-			recent},
+			func(f forger, _ int) (high, low uint64) {
+				return f.generated(another, ago(day), noon)
+			}, recent},
 		{"ours, older than a day", 1_000_000,
 			func(f forger, _ int) (high, low uint64) {
 				return f.generated(fleet, time.Unix(randflake.Epoch, 0), ago(day+time.Millisecond))

@@ -136,11 +136,11 @@ func costs(head string, all []loaded) string {
 	b.WriteString(`# What the layouts cost: CPU time, disk and memory
 
 CPU seconds of the server from the first insert to the last merge, for a million spans: minimum and
-median of ` + fmt.Sprint(rounds) + ` rounds. Each table is loaded alone, in a new server process; the
-layouts take turns. The blocks are files in the format that the exporter sends, prepared by another
-process: spans with attributes and events, in time order. Nothing is subtracted. Disk is in bytes a
-span. Memory is in kB for a million spans: of the primary key, of the sizes of granules, and of
-marks. Everything includes the lookup table. Ratios are to the exporter's table with the same
+median of ` + fmt.Sprint(rounds) + ` rounds. Each table is loaded alone, in a new server process;
+the layouts take turns. The blocks are files in the format that the exporter sends, prepared by
+another process: spans with attributes and events, in time order. Nothing is subtracted. Disk is in
+bytes a span. Memory is in kB for a million spans: of the primary key, of the sizes of granules, and
+of marks. Everything includes the lookup table. Ratios are to the exporter's table with the same
 spans.
 
 ` + head + `
@@ -158,8 +158,8 @@ spans.
 		million := float64(last.Spans) / 1e6
 		low, middle := l.cpu()
 		baseLow, baseMiddle := base.cpu()
-		fmt.Fprintf(&b, "| %d %% | %d | %s | %.2f | %.2f | %.2f | %.2f | %.1f | %.2f | %.1f | %.1f "+
-			"| %.0f | %.2f |\n", l.Random, l.Block, l.Name, low/million, middle/million,
+		fmt.Fprintf(&b, "| %d %% | %d | %s | %.2f | %.2f | %.2f | %.2f | %.1f | %.2f | %.1f "+
+			"| %.1f | %.0f | %.2f |\n", l.Random, l.Block, l.Name, low/million, middle/million,
 			low/baseLow, middle/baseMiddle, last.Disk/float64(last.Spans), last.Disk/first.Disk,
 			last.Key/1e3/million, last.Granularity/1e3/million, last.Marks/1e3/million,
 			last.Marks/first.Marks)

@@ -16,14 +16,20 @@ var pictured = [][2]string{
 	{"Grafana: dashboard: p99 a minute, 24 h", "Grafana: p99 of a service, a day"},
 }
 
-const pictureHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 840 %d" font-family="system-ui, sans-serif" font-size="13">
+const pictureHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 840 %d"
+  font-family="system-ui, sans-serif" font-size="13">
 <title>Rows and bytes that ClickHouse reads, in percent of the exporter's table</title>
 <style>
-text { fill: #1f2328 } .all { fill: #d0d7de } .ordered { fill: #0969da } .half { fill: #8250df } .small { font-size: 11px; fill: #59636e }
-@media (prefers-color-scheme: dark) { text { fill: #f0f6fc } .all { fill: #3d444d } .ordered { fill: #4493f8 } .half { fill: #ab7df8 } .small { fill: #9198a1 } }
+text { fill: #1f2328 } .all { fill: #d0d7de } .ordered { fill: #0969da } .half { fill: #8250df }
+.small { font-size: 11px; fill: #59636e }
+@media (prefers-color-scheme: dark) {
+text { fill: #f0f6fc } .all { fill: #3d444d } .ordered { fill: #4493f8 } .half { fill: #ab7df8 }
+.small { fill: #9198a1 } }
 </style>
-<text x="230" y="20" font-weight="600">rows</text><text x="530" y="20" font-weight="600">bytes from disk</text>
-<rect class="all" x="230" y="30" width="200" height="10"/><text class="small" x="438" y="39">exporter's table, random IDs</text>
+<text x="230" y="20" font-weight="600">rows</text>
+<text x="530" y="20" font-weight="600">bytes from disk</text>
+<rect class="all" x="230" y="30" width="200" height="10"/>
+<text class="small" x="438" y="39">exporter's table, random IDs</text>
 `
 
 // svg is a picture of what the default layout reads of what the exporter's table does. The length

@@ -131,8 +131,9 @@ In brackets: for one row and one byte that the exporter's table reads.
 		b.WriteByte('\n')
 	}
 	b.WriteString("\n### Above 1.2 times the exporter's rows, or 1.25 times its bytes\n\n" +
-		"Of how many queries how many are above in rows and in bytes; then how many of these read " +
-		"at least\n1 % of the day's spans, or 0.5 MB; then each that is above, with its bytes.\n\n")
+		"Of how many queries how many are above in rows and in bytes; then how many of these " +
+		"read at\nleast 1 % of the day's spans, or 0.5 MB; then each that is above, with its " +
+		"bytes.\n\n")
 	for _, t := range r.Tables[1:] {
 		r.above(&b, t)
 	}

@@ -152,7 +152,8 @@ func (s store) footprint(ctx context.Context) (f footprint, err error) {
 		return f, err
 	}
 	if err := s.each(ctx, "SELECT * FROM %s WHERE NOT ignore(*) AND TraceId > '' FORMAT Null "+
-		"SETTINGS use_skip_indexes = 0, max_threads = 1, optimize_use_projections = 0"); err != nil {
+		"SETTINGS use_skip_indexes = 0, max_threads = 1, "+
+		"optimize_use_projections = 0"); err != nil {
 		return f, err
 	}
 	if err := s.scan(ctx, "SELECT value FROM system.metrics WHERE metric = 'MarkCacheBytes'",

@@ -85,9 +85,12 @@ func (e *engine) adoptable(shape string) (indexes string) {
 	columns, _, _ := strings.Cut(collectorTable("spans")[0], ",\n    INDEX")
 	more := strings.Split(comments.ReplaceAllString(read("testdata/shapes/"+shape), ""), ";\n")
 	e.exec(columns + more[0] + ", " + more[1] + `,
-		CONSTRAINT named CHECK SpanName != 'a, (b', PROJECTION counts (SELECT ServiceName, count() GROUP BY ServiceName)) ENGINE = MergeTree ` + more[2] + `
-		TTL ` + moves +
-		` SETTINGS ttl_only_drop_parts = 0, storage_policy = 'tiered', merge_with_ttl_timeout = 7, index_granularity = 8192 COMMENT 'ours, (not TTL x'`)
+		CONSTRAINT named CHECK SpanName != 'a, (b',
+		PROJECTION counts (SELECT ServiceName, count() GROUP BY ServiceName))
+		ENGINE = MergeTree ` + more[2] + `
+		TTL ` + moves + `
+		SETTINGS ttl_only_drop_parts = 0, storage_policy = 'tiered', merge_with_ttl_timeout = 7,
+			index_granularity = 8192 COMMENT 'ours, (not TTL x'`)
 	e.exec("ALTER TABLE spans MODIFY COLUMN StatusMessage TTL " + columnTTL)
 	e.run(collectorTable("spans")[1:], nil)
 	e.exec("CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")

@@ -178,8 +178,8 @@ func (s span) values() string {
 	if s.start.Year() > 2261 { // as clickhouse-go sends it: its nanoseconds overflow
 		start = fmt.Sprintf("fromUnixTimestamp64Nano(toInt64('%d'))", s.start.UnixNano())
 	}
-	return fmt.Sprintf(
-		"(%s,'%s','%s','%s','%s','%s','Server',{'service.name':'%s','host.name':'%s'},{'user.id':'%s'},%d,'%s')",
+	return fmt.Sprintf("(%s,'%s','%s','%s','%s','%s','Server',"+
+		"{'service.name':'%s','host.name':'%s'},{'user.id':'%s'},%d,'%s')",
 		start, s.trace, hex(s.id), s.parent, service, s.name, service, s.host, s.user,
 		s.duration.Nanoseconds(), s.status)
 }

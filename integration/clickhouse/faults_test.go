@@ -159,8 +159,8 @@ func TestReadOnlyAccess(t *testing.T) {
 			policies = append(policies, "currentDatabase(), 'tenants', '"+table+"', "+
 				"'Duration > 1', 0, 1, emptyArrayString(), emptyArrayString()")
 		}
-		return strings.ReplaceAll(query, "system.row_policies", rows("database, short_name, table, "+
-			"select_filter, is_restrictive, apply_to_all, apply_to_list, apply_to_except",
+		return strings.ReplaceAll(query, "system.row_policies", rows("database, short_name, "+
+			"table, select_filter, is_restrictive, apply_to_all, apply_to_list, apply_to_except",
 			policies...))
 	})
 	statement := "CREATE ROW POLICY IF NOT EXISTS `tenants` ON `" + e.Database() +

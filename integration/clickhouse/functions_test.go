@@ -68,12 +68,12 @@ func TestFunctionsAgreeWithGo(t *testing.T) {
 	store(e, ids)
 	now := time.Date(2026, 10, 15, 11, 0, 0, 123456789, time.UTC)
 	const age, skew = 40 * 365 * 24 * time.Hour, 10 * 365 * 24 * time.Hour
-	got := e.exec(
-		fmt.Sprintf(
-			`SELECT traceIDTime(id), traceIDSeq(id), traceIDLow(id), traceIDMin(traceIDTime(id)), traceIDMax(traceIDTime(id)),
-		traceIDIsOurs(id, toDateTime64('%s', 9, 'UTC'), toIntervalSecond(%d), %d), traceIDAt(traceIDTime(id), traceIDSeq(id), traceIDLow(id))
+	got := e.exec(fmt.Sprintf(`SELECT traceIDTime(id), traceIDSeq(id), traceIDLow(id),
+		traceIDMin(traceIDTime(id)), traceIDMax(traceIDTime(id)),
+		traceIDIsOurs(id, toDateTime64('%s', 9, 'UTC'), toIntervalSecond(%d), %d),
+		traceIDAt(traceIDTime(id), traceIDSeq(id), traceIDLow(id))
 		FROM ids ORDER BY n`, now.Format("2006-01-02 15:04:05.000000000"), int(age.Seconds()),
-			int(skew.Seconds())))
+		int(skew.Seconds())))
 	if len(got) != len(ids) {
 		t.Fatalf("%d rows of %d", len(got), len(ids))
 	}
@@ -135,18 +135,21 @@ func TestBoundsAgreeWithGo(t *testing.T) {
 		e.is(traceid.Min(at).String(), "SELECT traceIDMin("+literal+")")
 		e.is(traceid.Max(at).String(), "SELECT traceIDMax("+literal+")")
 	}
-	for query, want := range map[string]string{
-		"traceIDMin(toDateTime('2026-10-15 10:00:00', 'Asia/Tokyo'))":                    traceid.Min(time.Date(2026, 10, 15, 1, 0, 0, 0, time.UTC)).String(),
-		"traceIDMin('2026-10-15 10:00:00')":                                              traceid.Min(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String(),
-		"traceIDMin(NULL)":                                                               null,
-		"traceIDMax(CAST(NULL, 'Nullable(DateTime)'))":                                   null,
-		"traceIDAt(toDateTime('2019-12-31 23:59:59', 'UTC'), 0, 1)":                      null,
-		"traceIDAt(toDateTime64('2090-01-01 00:00:00', 3, 'UTC'), 0, 1)":                 null,
-		"traceIDAt(NULL, 0, 1)":                                                          null,
-		"traceIDAt(toDateTime64('2020-01-01 00:00:00', 3, 'UTC'), 0, 1)":                 "00000000000000010000000000000001",
-		"traceIDAt(toDateTime64('2020-01-01 00:00:00.001', 3, 'UTC'), 8388608 + 5, 255)": "000000000080000500000000000000ff",
+	ten := time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)
+	for _, c := range []struct{ query, want string }{
+		{"traceIDMin(toDateTime('2026-10-15 19:00:00', 'Asia/Tokyo'))", traceid.Min(ten).String()},
+		{"traceIDMin('2026-10-15 10:00:00')", traceid.Min(ten).String()},
+		{"traceIDMin(NULL)", null},
+		{"traceIDMax(CAST(NULL, 'Nullable(DateTime)'))", null},
+		{"traceIDAt(toDateTime('2019-12-31 23:59:59', 'UTC'), 0, 1)", null},
+		{"traceIDAt(toDateTime64('2090-01-01 00:00:00', 3, 'UTC'), 0, 1)", null},
+		{"traceIDAt(NULL, 0, 1)", null},
+		{"traceIDAt(toDateTime64('2020-01-01 00:00:00', 3, 'UTC'), 0, 1)",
+			"00000000000000010000000000000001"},
+		{"traceIDAt(toDateTime64('2020-01-01 00:00:00.001', 3, 'UTC'), 8388608 + 5, 255)",
+			"000000000080000500000000000000ff"},
 	} {
-		e.is(want, "SELECT "+query)
+		e.is(c.want, "SELECT "+c.query)
 	}
 }
 

@@ -318,8 +318,8 @@ func TestReadOnlyUser(t *testing.T) {
 }
 
 // The cluster "two" of testdata/engine.xml has two shards in one engine: each table that holds rows
-// is created twice, as NAME_1 and NAME_2 for NAME_local, which is a view that shows a shard its own. Neither
-// connections between servers nor replicas are tested by it.
+// is created twice, as NAME_1 and NAME_2 for NAME_local, which is a view that shows a shard its
+// own. Neither connections between servers nor replicas are tested by it.
 var (
 	local     = regexp.MustCompile("`([a-z_]+)_local(_[a-z_]+)?`")
 	onCluster = regexp.MustCompile(" ON CLUSTER [`'][a-z{}]+[`']")

@@ -55,9 +55,10 @@ func users() []byte {
 			roles, taken = roles+"</grants></"+role+">", taken+"<query>GRANT "+role+"</query>"
 		}
 	}
-	return fmt.Appendf(nil,
-		"<clickhouse><profiles><default/></profiles><quotas><default/></quotas><roles>%s</roles><users><default>"+
-			"<no_password/><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota><grants>%s</grants></default></users></clickhouse>", roles, taken)
+	return fmt.Appendf(nil, "<clickhouse><profiles><default/></profiles>"+
+		"<quotas><default/></quotas><roles>%s</roles><users><default><no_password/>"+
+		"<networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>"+
+		"<grants>%s</grants></default></users></clickhouse>", roles, taken)
 }
 
 // TestRights: a user with exactly the rights that the page lists for it can create tables, or adopt

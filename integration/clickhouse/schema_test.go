@@ -281,11 +281,17 @@ func TestOverlayIndexes(t *testing.T) {
 	// Records of three days until now: 20 to a trace, of 8 services, each up to a minute after its
 	// trace began.
 	e.exec(strings.ReplaceAll(read("testdata/logs.sql"), "{table}", "logs"))
-	e.exec(`INSERT INTO logs (Timestamp, TraceId, SpanId, SeverityText, SeverityNumber, ServiceName, Body)
+	e.exec(`INSERT INTO logs
+    (Timestamp, TraceId, SpanId, SeverityText, SeverityNumber, ServiceName, Body)
 SELECT began + toIntervalMillisecond(cityHash64(number) % 60000) AS Timestamp,
     traceIDAt(began, intDiv(number, 20), cityHash64(intDiv(number, 20), 1)) AS TraceId,
-    hex(cityHash64(number, 2)), 'INFO', 9, concat('service-', toString(number % 8)), concat('handled request ', toString(cityHash64(number, 3)))
-FROM (SELECT number, toDateTime64(now() - 3 * 86400, 3, 'UTC') + toIntervalMillisecond(intDiv(number, 20) * 25920) AS began FROM numbers(200000))
+    hex(cityHash64(number, 2)), 'INFO', 9, concat('service-', toString(number % 8)),
+    concat('handled request ', toString(cityHash64(number, 3)))
+FROM (
+    SELECT number, toDateTime64(now() - 3 * 86400, 3, 'UTC') +
+        toIntervalMillisecond(intDiv(number, 20) * 25920) AS began
+    FROM numbers(200000)
+)
 SETTINGS max_partitions_per_insert_block = 0`)
 	id := e.one("SELECT TraceId FROM logs ORDER BY TraceId LIMIT 1 OFFSET 100000")
 	read := func() (bytes [2]uint64) {

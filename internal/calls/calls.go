@@ -93,8 +93,8 @@ func Server(tb testing.TB, variable, form string) string {
 	tb.Helper()
 	value := os.Getenv(variable)
 	if value == "" {
-		why := "no server: run this in the repository, `go run ./integration/servers/with go test " +
-			"./lease/…`, or set " + variable + " to " + form
+		why := "no server: run this in the repository, `go run ./integration/servers/with " +
+			"go test ./lease/…`, or set " + variable + " to " + form
 		if os.Getenv("CI") != "" {
 			tb.Fatal(why)
 		}

@@ -70,13 +70,14 @@ func TestBlockEnds(t *testing.T) {
 		ends         map[time.Duration]time.Duration // by the time that the rule is given
 	}{
 		"renew": {
-			func(end time.Time) (lease.Grant, error) { return renew(b, g, renewal(fresh, end)) }, fresh,
-			b.Owner,
+			func(end time.Time) (lease.Grant, error) { return renew(b, g, renewal(fresh, end)) },
+			fresh, b.Owner,
 			map[time.Duration]time.Duration{20 * s: 20 * s, 20999 * ms: 20 * s, 10 * s: 10 * s,
 				10900 * ms: 10 * s, -time.Hour: 10 * s},
 		},
 		"release": {
-			func(unused time.Time) (lease.Grant, error) { return release(b, g, fresh, unused) }, fresh, "",
+			func(unused time.Time) (lease.Grant, error) { return release(b, g, fresh, unused) },
+			fresh, "",
 			map[time.Duration]time.Duration{-time.Hour: 0, 0: 0, 4 * s: 4 * s, 4001 * ms: 5 * s,
 				10 * s: 10 * s, time.Hour: 10 * s},
 		},
@@ -228,8 +229,8 @@ func TestNoneFree(t *testing.T) {
 		!strings.Contains(full.Error(), "all 3 are granted") {
 		t.Errorf("full: %v", full)
 	}
-	raised := noneFree(
-		[]lease.Grant{held, raise(held, at(2*time.Hour)), raise(over, at(30*time.Minute))}, testStart)
+	raised := noneFree([]lease.Grant{held, raise(held, at(2*time.Hour)),
+		raise(over, at(30*time.Minute))}, testStart)
 	if !errors.Is(raised, lease.ErrNoFreeNode) || !errors.Is(raised, lease.ErrRaised) ||
 		!strings.Contains(raised.Error(), "grants nothing before "+text(at(30*time.Minute))) {
 		t.Errorf("raised: %v", raised)

@@ -43,7 +43,8 @@ func CheckDescription(d lease.Description) error {
 			return err
 		}
 	}
-	if d.LongestTTL < protocol.MinTTL || d.LongestTTL > lease.MaxTTL || d.LongestTTL%time.Second != 0 {
+	if d.LongestTTL < protocol.MinTTL || d.LongestTTL > lease.MaxTTL ||
+		d.LongestTTL%time.Second != 0 {
 		return fmt.Errorf("%w: longest TTL %s, want whole seconds from %s to %s",
 			lease.ErrInvalidRequest, d.LongestTTL, protocol.MinTTL, lease.MaxTTL)
 	}

@@ -9,7 +9,7 @@
 //
 // Blocks are kept on pages, a fixed number of blocks on each, and every page is one object:
 //
-//	config     {"Format":3,"ID":"…","Created":"…","First":0,"Nodes":131072,"BlockSize":8,…,"Complete":true,"Writes":2}
+//	config     {"Format":3,"ID":"…","First":0,"Nodes":131072,"BlockSize":8,…,"Complete":true,…}
 //	           {"CRC32C":"…"}
 //	page-0000  {"Format":3,"Store":"…","Number":0,"Writes":3,"Recent":[…]}
 //	           {"Node":0,"Nodes":8,"Start":"…","End":"…","Nonce":"…","Version":1,"Owner":"…"}

@@ -50,7 +50,8 @@ func (r NodeRange) Blocks() int { return int(r.Nodes / max(r.BlockSize, 1)) }
 // Block returns block i of the range, from 0 to Blocks()-1, as one that was
 // never granted.
 func (r NodeRange) Block(i int) lease.Grant {
-	return lease.Grant{Lease: randflake.Lease{Node: r.First + uint32(i)*r.BlockSize, Nodes: r.BlockSize}}
+	first := r.First + uint32(i)*r.BlockSize
+	return lease.Grant{Lease: randflake.Lease{Node: first, Nodes: r.BlockSize}}
 }
 
 // Index returns which block of the range starts at node. The error wraps

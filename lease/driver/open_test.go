@@ -25,7 +25,8 @@ func TestOpen(t *testing.T) {
 	for url, text := range map[string]string{
 		"": "one of: driver-test://", "driver-test": "one of",
 		"other://user:hunter2@host": "import its package", "Driver-Test:x": "one of",
-		"postgres://user:hunter2@host/": `import _ "github.com/traceflake/traceflake/lease/pgstore"`,
+		"postgres://user:hunter2@host/": "import _ " +
+			`"github.com/traceflake/traceflake/lease/pgstore"`,
 	} {
 		_, err := driver.Open(url)
 		if !errors.Is(err, driver.ErrUnknownScheme) || !strings.Contains(err.Error(), text) ||

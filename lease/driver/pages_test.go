@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -28,19 +29,14 @@ func TestFormat(t *testing.T) {
 	if err := s.AddSecret(t.Context(), "00112233445566ff"); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{
-		"config": `{"Format":3,"ID":"0123456789abcdef0123456789abcdef","Created":"2026-05-04T03:02:01Z","First":0,"Nodes":32,"BlockSize":8,"LongestTTL":86400000000000,"Raised":"0001-01-01T00:00:00Z","Secrets":["00112233445566ff"],"BlocksPerPage":2,"Complete":true,"Raising":false,"Writes":3}
-{"CRC32C":"7f77df8a"}
-`,
-		"page-0000": `{"Format":3,"Store":"0123456789abcdef0123456789abcdef","Number":0,"Writes":3,"Recent":["","01010101010101010101010101010101","04040404040404040404040404040404"]}
-{"Node":0,"Nodes":8,"Start":"2026-05-04T03:02:01Z","End":"2026-05-04T03:03:01Z","Nonce":"01010101010101010101010101010101","Version":1,"Owner":"pod<1>"}
-{"Node":8,"Nodes":8,"Start":"2026-05-04T03:02:01Z","End":"2026-05-04T03:03:01Z","Nonce":"04040404040404040404040404040404","Version":1,"Owner":"pod<3>"}
-{"CRC32C":"6031574e"}
-`,
-	} {
+	for _, name := range []string{"config", "page-0000"} {
+		want, err := os.ReadFile("testdata/format/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
 		o, err := server.Read(t.Context(), name)
-		if err != nil || string(o.Data) != want {
-			t.Errorf("%s: got\n%swant\n%s", name, o.Data, want)
+		if err != nil || !bytes.Equal(o.Data, want) {
+			t.Errorf("%s, %v: got\n%swant\n%s", name, err, o.Data, want)
 		}
 	}
 }

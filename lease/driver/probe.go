@@ -146,7 +146,8 @@ func writeAtOnce(ctx context.Context, server Objects, version string) (acknowled
 
 // probeData returns data that no other write has.
 func probeData() []byte {
-	const text = `{"purpose":"to find out whether this server honours conditional writes","nonce":"%s","padding":"%s"}` + "\n"
+	const text = `{"purpose":"to find out whether this server honours conditional writes",` +
+		`"nonce":"%s","padding":"%s"}` + "\n"
 	return fmt.Appendf(nil, text, NewNonce(), strings.Repeat("x", probeSize))
 }
 

@@ -73,21 +73,23 @@ func (s *store) Close(ctx context.Context) error {
 func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant,
 	err error) {
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
-	return s.change(ctx, g.Node, r.Nonce, func(c *config, p *page, b lease.Grant) (lease.Grant, error) {
+	rule := func(c *config, p *page, b lease.Grant) (lease.Grant, error) {
 		if err := checkRequest(r, latest(p.now)); err != nil {
 			return b, err
 		}
 		return renew(b, g, shorten(r, c.Description))
-	})
+	}
+	return s.change(ctx, g.Node, r.Nonce, rule)
 }
 
 // Release implements [lease.Store].
 func (s *store) Release(ctx context.Context, g lease.Grant, nonce string,
 	unused time.Time) (err error) {
 	defer s.failed(ctx, &err, "release node %d", g.Node)
-	_, err = s.change(ctx, g.Node, nonce, func(_ *config, _ *page, b lease.Grant) (lease.Grant, error) {
+	rule := func(_ *config, _ *page, b lease.Grant) (lease.Grant, error) {
 		return release(b, g, nonce, unused)
-	})
+	}
+	_, err = s.change(ctx, g.Node, nonce, rule)
 	return err
 }
 

@@ -15,9 +15,10 @@ import (
 // The judge of processes detects violations.
 func TestJudgeOfProcesses(t *testing.T) {
 	const start = 1_800_000_000 // 2027-01-15T08:00:00Z
-	const grant = `{"Node":8,"Nodes":8,"Start":"2027-01-15T08:00:00Z","End":"2027-01-15T08:01:00Z"}`
-	const longer = `{"Node":8,"Nodes":8,"Start":"2027-01-15T08:00:00Z","End":"2027-01-15T08:01:30Z"}`
-	const released = `{"Node":8,"Nodes":8,"Start":"2027-01-15T08:00:00Z","End":"2027-01-15T08:00:30Z","Released":true}`
+	const begun = `{"Node":8,"Nodes":8,"Start":"2027-01-15T08:00:00Z",`
+	const grant = begun + `"End":"2027-01-15T08:01:00Z"}`
+	const longer = begun + `"End":"2027-01-15T08:01:30Z"}`
+	const released = begun + `"End":"2027-01-15T08:00:30Z","Released":true}`
 	for _, c := range []struct {
 		name   string
 		grants [2]string // grants of two lives

@@ -55,8 +55,8 @@ func (p place) path(r *http.Request) string {
 	return strings.TrimPrefix(r.URL.RequestURI(), "/"+p.bucket+"/")
 }
 
-// The store refuses a gateway that drops the conditions. Where it does not know the keys, the server
-// refuses it, since they are signed.
+// The store refuses a gateway that drops the conditions. Where it does not know the keys, the
+// server refuses it, since they are signed.
 func TestConditionsIgnored(t *testing.T) {
 	server := real(t)
 	for sign, text := range map[bool]string{true: "does not honour conditional writes",

@@ -211,8 +211,8 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// kept returns the decision that the b3 package has kept in the context alongside the span context: it
-// sends it for a remote span.
+// kept returns the decision that the b3 package has kept in the context alongside the span context:
+// it sends it for a remote span.
 func kept(t *testing.T, ctx context.Context, flags trace.TraceFlags) string {
 	sc := spanContext(t, traceT, spanS, false).WithTraceFlags(flags)
 	ctx = trace.ContextWithSpanContext(ctx, sc)

@@ -75,8 +75,8 @@ func (d *doctor) adoption(s clickhouse.Status) {
 		d.report("adoption", "", wrong("traceflake clickhouse: "+s.Phase.Next(),
 			"that of %s is %s", first.Table, s.Phase))
 	case clickhouse.Swapped:
-		d.report("adoption",
-			"swapped; `traceflake clickhouse adopt finish` ends it when the old table is empty", nil)
+		d.report("adoption", "swapped; `traceflake clickhouse adopt finish` ends it when the "+
+			"old table is empty", nil)
 	default:
 		if s.Problem != nil || slices.ContainsFunc(first.Views, fills) {
 			return // or it is a Distributed table, which nothing is filled from

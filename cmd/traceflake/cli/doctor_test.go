@@ -133,7 +133,8 @@ func TestSilentServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, store := range []string{etcd, postgres} {
-		command(t, "", "doctor", store, "--secret-file", secret).want(t, 1, "connection refused", "")
+		command(t, "", "doctor", store, "--secret-file", secret).
+			want(t, 1, "connection refused", "")
 	}
 }
 

@@ -21,13 +21,13 @@ func inspectCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
 		Short: "Decode trace and span IDs",
-		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32 or decimal, ULIDs,
-the headers traceparent, b3, X-B3-…, x-trace-id, uber-trace-id and X-Amzn-Trace-Id, and
-log records with fields such as trace_id, in JSON or logfmt. Without arguments it reads
-standard input, one per line; gzip is decompressed. Only a secret, of the file or the
-store, decodes the second half. With a store, the lease that an ID's node is in now is
-shown; a store that does not answer within a second is reported, and the IDs are shown
-without it.
+		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32 or decimal,
+ULIDs, the headers traceparent, b3, X-B3-…, x-trace-id, uber-trace-id and
+X-Amzn-Trace-Id, and log records with fields such as trace_id, in JSON or logfmt.
+Without arguments it reads standard input, one per line; gzip is decompressed. Only a
+secret, of the file or the store, decodes the second half. With a store, the lease that
+an ID's node is in now is shown; a store that does not answer within a second is
+reported, and the IDs are shown without it.
 
 A trace ID may also be a UUID v7, a ULID, X-Ray's, Datadog's, SkyWalking's or
 SOFATracer's, and a decimal number a Snowflake, as of Twitter, Leaf, Sonyflake or

@@ -39,9 +39,9 @@ func traceCommand(terminal *os.File) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace [ID…]",
 		Short: "Find traces by their IDs alone, and draw their spans",
-		Long: `trace finds traces by nothing but their IDs and draws their spans as a tree with a bar
-for the time of each. It reads ClickHouse, in the exporter's tables, or with --tempo
-or --jaeger another server. IDs come in all forms that inspect reads; without
+		Long: `trace finds traces by nothing but their IDs and draws their spans as a tree with a
+bar for the time of each. It reads ClickHouse, in the exporter's tables, or with
+--tempo or --jaeger another server. IDs come in all forms that inspect reads; without
 arguments it reads standard input, such as log lines, one per line.
 
 A line begins with "!" if its span failed, and with "~" if the span is late: it starts
@@ -49,9 +49,9 @@ more than an hour before or after the time in the trace ID.
 
 With -o json each line is OTLP JSON: up to 1000 spans of a trace, and with --logs a log
 record.`,
-		Example: `  traceflake trace 1950fb0f8880000086cdcca4ab608495 --dsn clickhouse://localhost:9000/otel
+		Example: `  traceflake trace --tempo http://localhost:3200 <error.log
   traceflake trace "traceparent: 00-1950fb0f8880000086cdcca4ab608495-00f067aa0ba902b7-01" --logs
-  traceflake trace --tempo http://localhost:3200 <error.log`,
+  traceflake trace 1950fb0f8880000086cdcca4ab608495 --dsn clickhouse://localhost:9000/otel`,
 		Args: cobra.ArbitraryArgs,
 		RunE: f.run,
 	}

@@ -60,8 +60,8 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 			return t, nil // the offset of another zone's name is not known
 		}
 	}
-	return time.Time{},
-		fmt.Errorf(`%.60q is not a time: want RFC 3339, a Unix time, "now" or an offset such as now-90m or now-7d`, s)
+	return time.Time{}, fmt.Errorf(`%.60q is not a time: want RFC 3339, a Unix time, "now" `+
+		"or an offset such as now-90m or now-7d", s)
 }
 
 // unix returns the time in a number: seconds below 10^11, milliseconds below 10^14, microseconds

@@ -51,7 +51,8 @@ func TestHosts(t *testing.T) {
 		{strings.Repeat("ä", maxOwner), nil, strings.Repeat("ä", room/2)},
 	} {
 		if got := name(tt.host, tt.err); got != tt.want+suffix || CheckOwner(got) != nil {
-			t.Errorf("%q, %v: %q, want %q; %v", tt.host, tt.err, got, tt.want+suffix, CheckOwner(got))
+			t.Errorf("%q, %v: %q, want %q; %v", tt.host, tt.err, got, tt.want+suffix,
+				CheckOwner(got))
 		}
 	}
 }

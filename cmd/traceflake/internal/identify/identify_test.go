@@ -64,11 +64,12 @@ func TestID(t *testing.T) {
 	text := randflake.ID(binary.BigEndian.Uint64(span[:])).String()
 	raw := fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 	const (
-		second  = "2026-11-21T12:00:00Z"
-		ofTrace = `{"kind":"traceflake trace ID","time":"2026-11-21T12:00:00.123Z","sequence":0`
-		ofOld   = `{"kind":"traceflake trace ID","time":"2021-02-03T04:05:06.007Z","sequence":1,"halves":"disagree","second":"` + second + `","node":42,"node_sequence":0,"secret":`
-		agrees  = ofTrace + `,"halves":"agree","second":"` + second +
-			`","node":42,"node_sequence":0,"secret":`
+		second   = "2026-11-21T12:00:00Z"
+		ofTrace  = `{"kind":"traceflake trace ID","time":"2026-11-21T12:00:00.123Z","sequence":0`
+		ofOld    = `{"kind":"traceflake trace ID","time":"2021-02-03T04:05:06.007Z","sequence":1`
+		low      = `"second":"` + second + `","node":42,"node_sequence":0,"secret":`
+		differ   = ofOld + `,"halves":"disagree",` + low
+		agrees   = ofTrace + `,"halves":"agree",` + low
 		only64   = `{"kind":"64 bits"}`
 		only128  = `{"kind":"128 bits"}`
 		backfill = "if it is ours, it was given to an old record at " + second
@@ -91,8 +92,8 @@ func TestID(t *testing.T) {
 		{"no secret", nil, id.String(), ofTrace + "}", "by its time only"},
 		{"another secret", keyring(t, secretB), id.String(), ofTrace + `,"halves":"disagree"}`,
 			"does not match these secrets"},
-		{"backfilled", k, old.String(), ofOld + "1}", backfill},
-		{"backfilled, older secret", keyring(t, secretB, secretA), old.String(), ofOld + "2}",
+		{"backfilled", k, old.String(), differ + "1}", backfill},
+		{"backfilled, older secret", keyring(t, secretB, secretA), old.String(), differ + "2}",
 			backfill},
 		{"span ID", k, span.String(), ofSpan("1"), "no check"},
 		{"decimal", k, fmt.Sprint(binary.BigEndian.Uint64(span[:])), ofSpan("1"), "no check"},
