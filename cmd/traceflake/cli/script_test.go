@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 	testscript.RunT(sequential{t}, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
-			clear(servers)
+			servers.Clear()
 			e.Setenv("JAEGER", jaeger)
 			files, err := filepath.Glob(e.WorkDir + "/*")
 			for _, file := range files {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-// servers are servers in memory, by the URLs test:NAME of the stores on them.
-var servers = map[string]*leasetest.Server{}
+// servers are servers in memory, of type *leasetest.Server, by the URLs test:NAME of the stores on
+// them.
+var servers sync.Map
 
 func init() {
 	driver.Register("test", func(url string) (driver.Store, error) {
@@ -23,10 +25,8 @@ func init() {
 
 // serverOf returns the server of a store, a new one without a store if there is none.
 func serverOf(url string) *leasetest.Server {
-	if servers[url] == nil {
-		servers[url] = &leasetest.Server{Memory: driver.Memory{Clock: time.Now}}
-	}
-	return servers[url]
+	s, _ := servers.LoadOrStore(url, &leasetest.Server{Memory: driver.Memory{Clock: time.Now}})
+	return s.(*leasetest.Server)
 }
 
 // newServer returns a server without a store, and the URL of one on it.
