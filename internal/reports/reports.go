@@ -25,7 +25,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	waiting []error
-	running bool
+	idle    chan struct{} // closed when no report waits; nil if none does
 }
 
 // delivering is how many queues have a goroutine.
@@ -45,8 +45,8 @@ func (q *Queue) Add(err error) {
 		return
 	}
 	q.waiting = append(q.waiting, err)
-	if !q.running {
-		q.running = true
+	if q.idle == nil {
+		q.idle = make(chan struct{})
 		delivering.Add(1)
 		go q.deliver()
 	}
@@ -58,13 +58,15 @@ const Last = 100 * time.Millisecond
 // Flush waits until the handler has handled all reports, or for [Last]: a program that ends would
 // lose them.
 func (q *Queue) Flush() {
-	for end := time.Now().Add(Last); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		q.mu.Lock()
-		idle := !q.running
-		q.mu.Unlock()
-		if idle {
-			return
-		}
+	q.mu.Lock()
+	idle := q.idle
+	q.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	select {
+	case <-idle:
+	case <-time.After(Last):
 	}
 }
 
@@ -77,7 +79,8 @@ func (q *Queue) deliver() {
 	for {
 		q.mu.Lock()
 		if len(q.waiting) == 0 {
-			q.running = false
+			close(q.idle)
+			q.idle = nil
 			q.mu.Unlock()
 			return
 		}
