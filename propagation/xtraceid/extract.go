@@ -8,9 +8,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Extract returns ctx with the remote span context that results from the carrier's headers (see
-// the table in the package doc). If there is none, ctx keeps the span it had, unless that is
-// remote and a verifier refuses it.
+// Extract returns ctx with the remote span context of the carrier's headers (docs/headers.md has
+// the table). If they contain none, ctx keeps its span, unless that is remote and a verifier
+// refuses it.
 func (p *propagator) Extract(
 	ctx context.Context, carrier propagation.TextMapCarrier,
 ) context.Context {

@@ -81,7 +81,7 @@ type extractCase struct {
 	decision string // of B3: 0, 1, d (debug), "" (left to the receiver); 0 without a parent
 }
 
-// rows is the table of the package doc.
+// rows is the table of docs/headers.md.
 var rows = append(malformed(), []extractCase{
 	{"nothing", nil, "", "", "0"},
 

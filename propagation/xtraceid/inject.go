@@ -13,7 +13,7 @@ import (
 func (p *propagator) Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() && (!sc.IsRemote() || !sc.HasTraceID()) {
-		return // a remote trace ID without a span is forwarded, see the package doc
+		return // a remote trace ID without a span is forwarded, so that the trace is not lost here
 	}
 	out := new(headers)
 	if sc.IsValid() {
