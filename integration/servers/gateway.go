@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -84,8 +85,19 @@ func (g *gateway) answer(r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The rows of an INSERT follow its text.
-	sql := in.Get("query") + "\n" + string(rest)
+	sql := in.Get("query")
+	switch {
+	case sql == "":
+		sql = string(rest)
+	case len(rest) > 0: // the rows of an INSERT
+		rows, err := g.file(rest)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = os.Remove(rows) }()
+		sql = ownFormat.ReplaceAllString(sql,
+			" FROM INFILE "+quoteText(rows)+" COMPRESSION 'none' $0")
+	}
 	format := cmp.Or(in.Get("default_format"), "TabSeparated")
 	if m := ownFormat.FindStringSubmatch(sql); m != nil {
 		format = m[1]
@@ -99,6 +111,16 @@ func (g *gateway) answer(r *http.Request) ([]byte, error) {
 		result, err = compressBlocks(result)
 	}
 	return result, err
+}
+
+// file writes rows to a file: in the text of a statement the engine would end them at an empty line.
+func (g *gateway) file(rows []byte) (string, error) {
+	f, err := os.CreateTemp(g.dir, "rows-")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(rows)
+	return f.Name(), errors.Join(err, f.Close())
 }
 
 // authenticated checks the random password: ClickHouse reads any file that the

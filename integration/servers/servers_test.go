@@ -59,6 +59,35 @@ func TestClickHouseGo(t *testing.T) {
 	}
 }
 
+// TestInsertedBytes inserts every pair of bytes: rows in the Native format may contain what ends a
+// statement in a text.
+func TestInsertedBytes(t *testing.T) {
+	e := child.ForTest(t, servers.ClickHouse)
+	options, err := clickhouse.ParseDSN(e.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := clickhouse.Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	e.Rows(t, "CREATE TABLE pairs (n UInt16) ENGINE = Memory")
+	batch, err := conn.PrepareBatch(t.Context(), "INSERT INTO pairs")
+	for n := 0; n < 65536 && err == nil; n++ {
+		err = batch.Append(uint16(n))
+	}
+	if err == nil {
+		err = batch.Send()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if n := e.Rows(t, "SELECT uniqExact(n) FROM pairs")[0][0]; n != "65536" {
+		t.Errorf("%s of 65536 values are stored", n)
+	}
+}
+
 // The error contains the address, but no password, or says which address is needed.
 func TestUnreachable(t *testing.T) {
 	for dsn, want := range map[string]string{"http://u:secret@127.0.0.1:1": "127.0.0.1:1",
