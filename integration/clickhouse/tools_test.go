@@ -335,16 +335,16 @@ func (e *engine) ownQueries(day float64) {
 		"'"); float64(read.Rows) > 16*2048+day/50 {
 		e.t.Errorf("service: a search for an attribute's value reads %+v of %.0f spans", read, day)
 	}
-	// The lookup table has the newest IDs, whatever the range.
+	// The lookup table has the newest IDs, whatever the range. In so small a day each granule of
+	// the exporter's table has spans of several names, and so of some of these traces.
 	to := time.Date(2026, 10, 14, 12, 0, 0, 0, time.UTC)
-	for _, table := range []string{"service", "overlay"} {
+	for table, most := range map[string]float64{"service": day / 2, "overlay": 1.2 * day} {
 		of := func(d time.Duration) servers.Reads {
 			return e.reads(bound(clickhouse.Schema{Table: table}.Newest(to.Add(-d), to,
 				trace.TraceID{}, 100)))
 		}
 		minutes, hours := of(5*time.Minute), of(12*time.Hour)
-		e.t.Logf("%s: newest of 5 minutes %+v, of 12 hours %+v", table, minutes, hours)
-		if float64(minutes.Rows) > day/2 || float64(hours.Rows) > 1.05*float64(minutes.Rows) {
+		if float64(minutes.Rows) > most || float64(hours.Rows) > 1.05*float64(minutes.Rows) {
 			e.t.Errorf("%s: the newest traces of 5 minutes read %d of %.0f spans, of 12 hours %d",
 				table, minutes.Rows, day, hours.Rows)
 		}
