@@ -3,8 +3,8 @@ package idgen
 import "time"
 
 const (
-	// trusted is for how long the monotonic clock stands in for the wall clock: a step of the wall
-	// clock is noticed after that at the latest.
+	// trusted is how long the monotonic clock stands in for the wall clock: a step of the wall
+	// clock is noticed after this time at the latest.
 	trusted = 250 * time.Millisecond
 	// maxPause is how long reading both clocks may take. If it took longer, the goroutine was
 	// stopped between them, and the monotonic clock does not stand in for the wall clock.
@@ -36,7 +36,7 @@ func (r *ready) stays(count uint64) bool {
 // clock must be read.
 func (k *clock) follow(r *ready, count uint64) bool {
 	now := k.elapsed()
-	// Readings of different clocks, one of a synctest bubble, may differ by anything.
+	// Readings of two clocks, if one is a synctest bubble's, may differ by any amount.
 	if uint64(now-r.read) >= uint64(trusted) {
 		return false
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/traceflake/traceflake/internal/vmclock"
 )
 
-// era is a period in which all that a processor has ready may be used. Eras are compared by their
-// addresses: each is a new one, even if its numbers return. An era ends
+// era is a period in which all that a processor has ready may be used. Eras are compared by
+// pointer, since their numbers can repeat. An era ends
 //
 //   - with each second in which IDs are generated, by a timer;
 //   - with a step of the clock back: every processor reads the clock again;
@@ -27,8 +27,8 @@ type generations struct {
 	machine, source uint64
 }
 
-// eras is the sequence of eras. The current one and the page's version are all that is checked for
-// each ID.
+// eras is the sequence of eras. For each ID only the current era and the page's version are
+// checked.
 type eras struct {
 	now  atomic.Pointer[era]
 	page *atomic.Uint32 // the version of the machine's page
@@ -105,15 +105,15 @@ func (s *eras) endWith(e *era, ms int64) {
 	})
 }
 
-// close makes every call read the clock. An era that another goroutine begins in the meantime
-// ends too: no processor keeps anything of it.
+// close makes every call read the clock. An era that another goroutine begins in the meantime ends
+// too, so no processor keeps any of its IDs.
 func (s *eras) close() {
 	s.untimed.Store(true)
 	for !s.end(s.now.Load()) {
 	}
 }
 
-// present returns the present generations.
+// present returns the current generations.
 func (s *eras) present() generations {
 	g := generations{version: s.page.Load()}
 	g.machine = s.machine.Generation()

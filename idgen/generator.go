@@ -41,8 +41,8 @@ type Generator struct {
 	metrics    metric.Registration
 }
 
-// New returns a generator. Without options it needs no configuration and no store: see the package
-// documentation for what that guarantees.
+// New returns a generator. Without options it needs no configuration and no store; the package
+// documentation says what it then guarantees.
 func New(opts ...Option) *Generator {
 	born := time.Now()
 	cfg := config{machine: vmclock.System(), entropy: entropy.Read, kernel: kernelBits}
@@ -74,8 +74,8 @@ func New(opts ...Option) *Generator {
 	return g
 }
 
-// Close unregisters the metrics, and no timer is started any more. The generator still generates
-// IDs, but more slowly: it reads the clock for each. Close may be called again.
+// Close unregisters the metrics and starts no further timers. The generator still generates IDs,
+// but more slowly, because it reads the clock for each. Close may be called again.
 func (g *Generator) Close() error {
 	if g.source != nil {
 		g.eras.close()
@@ -101,7 +101,7 @@ func (g *Generator) Close() error {
 // reports restores, the call is not needed.
 func (g *Generator) OnRestore() {
 	if s := g.eras.source; s != nil {
-		s.OnRestore() // first: what it generates in the meantime is of the era that ends
+		s.OnRestore() // first: IDs that it generates in the meantime belong to the era that ends
 	}
 	if g.source != nil {
 		g.eras.change(true)
@@ -137,18 +137,19 @@ func (g *Generator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 }
 
 // NewTraceIDAt returns a trace ID for a record that predates tracing: its clear half encodes t, to
-// the millisecond, and its low half is a current ID. So it sorts among the IDs of its time, is as
+// the millisecond, and its low half is a current ID. So the ID sorts among those of its time, is as
 // unique as any other, and decodes to both times; a [traceid.Verifier] refuses it. The IDs of a
 // millisecond follow the order of the calls, except that the sequence, which all milliseconds
-// share, starts again after every 2^23-1 calls. The error is [traceid.ErrOutOfRange].
+// share, starts again after every 2^23-1 calls. It returns [traceid.ErrOutOfRange] if no trace ID
+// can have this time.
 func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 	_, ids := g.slow(g.here(procPin()), 1)
 	sequence := (g.backfilled.Add(1) - 1) % layout.MaxSequence
 	return traceid.New(t, uint32(sequence)+1, ids[0]) // 0 is no sequence of the first millisecond
 }
 
-// slow returns IDs if nothing is ready here, and unpins the goroutine: two IDs with a clear half
-// for a trace, or one without.
+// slow returns IDs if none is ready here, and unpins the goroutine: two IDs and a clear half for a
+// trace, or one ID for a span.
 func (g *Generator) slow(here *slot, n uint32) (high uint64, ids [2]randflake.ID) {
 	l := g.detach(here)
 	high, err := g.generate(l, n)

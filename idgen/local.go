@@ -9,16 +9,16 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// The first batch of an era has minBatch IDs, and each further one twice as many, up to maxBatch:
-// so a processor discards at most minBatch IDs more than it has used.
+// The first batch of an era has minBatch IDs, and each further one twice as many, up to maxBatch.
+// So a processor discards at most minBatch IDs more than it has used.
 const (
 	minBatch = 256
 	maxBatch = 1024
 )
 
 // ready holds a processor's state for the next IDs, so that most calls write nothing that another
-// processor reads. Most IDs need only the first cache line of it and that of the ID; the
-// first trace ID of a millisecond needs the second line too.
+// processor reads. Most IDs need only its first cache line and that of the ID; the first trace ID
+// of a millisecond needs the second line too.
 type ready struct {
 	era       *era // in which it was checked
 	ids       *[maxBatch]randflake.ID
@@ -36,7 +36,7 @@ type ready struct {
 	read   time.Duration // when the wall clock was read
 }
 
-// local is a processor's ready and what is rarely needed. It has one owner at a time.
+// local is a processor's ready with fields that are rarely needed. It has one owner at a time.
 type local struct {
 	ready
 	size int // of the next batch
@@ -50,8 +50,8 @@ func (g *Generator) unused() *local {
 	return &local{ready: ready{ids: new([maxBatch]randflake.ID)}, size: minBatch}
 }
 
-// usable is for how many milliseconds IDs may be used: their second may be borrowed, or held while
-// the clock is behind.
+// usable is how many milliseconds IDs may be used: their second may be borrowed, or held while the
+// clock is behind.
 const usable = int64((hold + time.Second) / time.Millisecond)
 
 func (r *ready) has(n uint32) bool { return r.next+n <= r.end }
@@ -62,7 +62,7 @@ func (r *ready) covers() bool { return uint64(r.ms-r.from) < uint64(usable) }
 // ahead returns by how many milliseconds the IDs' second is ahead.
 func (r *ready) ahead() int64 { return r.from + hold.Milliseconds() - r.ms }
 
-// id hands out an ID. There must be one.
+// id hands out an ID. At least one must be ready.
 func (r *ready) id() randflake.ID {
 	r.next++
 	return r.ids[(r.next-1)%maxBatch]
@@ -75,7 +75,7 @@ func (r *ready) set(ms int64) {
 	}
 }
 
-// enter drops whatever is of an earlier era.
+// enter moves l to an era and discards everything from an earlier one.
 func (l *local) enter(e *era) {
 	l.version = e.version
 	if l.era != e {
@@ -84,12 +84,12 @@ func (l *local) enter(e *era) {
 	}
 }
 
-// attempts is how often a call generates IDs if they are outdated at once: the process was stopped
-// in the meantime, or the machine was restored.
+// attempts is how often a call generates IDs that are outdated at once, because the process was
+// stopped in the meantime or the machine was restored.
 const attempts = 4
 
-// generate makes n IDs ready that may be used now. For two it returns the next clear half of a
-// trace ID too, which is 0 if the clock is out of range.
+// generate prepares n IDs that may be used now. If n is two, it also returns the next clear half of
+// a trace ID, which is 0 if the clock is out of range.
 func (g *Generator) generate(l *local, n uint32) (high uint64, err error) {
 	if g.source == nil {
 		return 0, errZero

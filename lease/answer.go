@@ -21,7 +21,7 @@ type confirmed struct {
 	pending []string // the nonces of renewals that may be written
 }
 
-// answer is what the stored block means to a client that renews it.
+// answer is the meaning of a stored block to the client that renews it.
 type answer int
 
 const (
@@ -63,7 +63,7 @@ func (c confirmed) meaning(stored Grant) answer {
 	return lost
 }
 
-// explain says why a grant was dropped.
+// explain returns the reason why a grant was dropped, and an error for users.
 func (a answer) explain(g, stored Grant) (reason, error) {
 	switch a {
 	case forgotten:

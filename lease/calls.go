@@ -28,8 +28,8 @@ func call[T any](ctx context.Context, s calls, operation string,
 	return result, err
 }
 
-// Describe refuses a store that does not have the secret registered: a secret that belongs to
-// another store is used with that store's leases, which may be for the same nodes.
+// Describe returns [ErrWrongSecret] if the secret is not registered with the store: the secret then
+// belongs to another store, which may grant the same nodes.
 func (s calls) Describe(ctx context.Context) (Description, error) {
 	return call(ctx, s, "describe", func(ctx context.Context) (Description, error) {
 		d, err := s.Store.Describe(ctx)

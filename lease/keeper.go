@@ -26,8 +26,8 @@ var (
 )
 
 // Keeper holds a lease of one block and generates IDs with it. Its one goroutine acquires a grant
-// from the store and renews it at half its time. A process that needs more IDs a second than a
-// block has uses a store with larger blocks.
+// from the store and renews it at half its time. If a process needs more IDs a second than a block
+// has, create a store with larger blocks.
 //
 // While the store is unreachable, IDs are generated until the end of the lease; then Next and
 // Fill return [randflake.ErrLeaseExpired] until it is back.
@@ -39,7 +39,7 @@ type Keeper struct {
 	cfg     config
 	metrics metric.Registration // of the lease held
 
-	restores   atomic.Uint64 // of which the Keeper was told
+	restores   atomic.Uint64 // reported by OnRestore
 	held       atomic.Pointer[held]
 	kick       chan struct{} // wakes the goroutine
 	generation atomic.Uint64
@@ -184,10 +184,10 @@ func (k *Keeper) answer() { k.answering.Do(func() { close(k.answered) }) }
 // closeTime is how long Close waits at most.
 const closeTime = 4 * time.Second
 
-// nothing is what a zero Keeper holds.
+// nothing is the state of a zero Keeper.
 var nothing = &held{err: ErrNoLease}
 
-// current returns what is held now.
+// current returns the current state.
 func (k *Keeper) current() *held {
 	if h := k.held.Load(); h != nil {
 		return h
@@ -298,7 +298,7 @@ func (h *held) seal() {
 	}
 }
 
-// publish makes the usable term visible to Next and Fill, unless the Keeper is closed.
+// publish lets Next and Fill use the usable term, unless the Keeper is closed.
 func (k *Keeper) publish() {
 	h := &held{err: k.noLease}
 	for _, t := range []*term{k.raised, k.term} {

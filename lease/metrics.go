@@ -77,16 +77,16 @@ func (s series) attributes() metric.MeasurementOption {
 	return metric.WithAttributes(attrs...)
 }
 
-// counts are a Keeper's counters. They are counted here and read on collection, so that what
-// happens before there is a meter provider is not lost.
+// counts are a Keeper's counters. They are counted here and read on collection, so that events
+// before a meter provider is set are not lost.
 type counts struct {
 	mu sync.Mutex
 	of map[series]int64
 }
 
 // newCounts returns counters with the series that exist from the start, at 0: an alert on a rate
-// misses the first count of a series that begins with it. These are the ones of which a single
-// count matters. Alerts on other requests are about failures that last.
+// misses the first count of a series that begins with it. In these series a single count matters.
+// Alerts on other requests are about failures that last.
 func newCounts() *counts {
 	c := &counts{of: map[series]int64{
 		{operation: "acquire", outcome: "no_free_node"}: 0,

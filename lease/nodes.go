@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Nodes are the node numbers of a lease, for generators other than Randflake's: any kind of
-// Snowflake needs a number that no other process uses at the same time. Take them from a store of
-// their own, whose nodes are in the generator's range, in blocks of one:
+// Nodes are the node numbers of a lease, for generators other than Randflake's: every kind of
+// Snowflake needs a number that no other process uses meanwhile. Create a separate store for them,
+// whose nodes are in the generator's range, with blocks of one node:
 //
 //	traceflake lease create --nodes 0-1023 --block-size 1
 //

@@ -23,8 +23,8 @@ var (
 // maxWidth is the largest width of a backend.
 const maxWidth = 64
 
-// encryptNumbers encrypts n numbers, a multiple of using.width; first has the words of the
-// first one. They differ only in their low 16 bits.
+// encryptNumbers encrypts n numbers, a multiple of using.width; first holds the words of the first
+// number. The numbers differ only in their low 16 bits.
 func encryptNumbers(keys *schedule, dst *uint64, first *[4]uint16, n int) {
 	if using == avx512 {
 		encryptAVX512(keys, dst, first, n)

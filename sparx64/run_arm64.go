@@ -12,8 +12,8 @@ var (
 // maxWidth is the largest width of a backend.
 const maxWidth = 32
 
-// encryptNumbers encrypts n numbers, a multiple of maxWidth; first has the words of the
-// first one. They differ only in their low 16 bits.
+// encryptNumbers encrypts n numbers, a multiple of maxWidth; first holds the words of the first
+// number. The numbers differ only in their low 16 bits.
 //
 //go:noescape
 func encryptNumbers(keys *schedule, dst *uint64, first *[4]uint16, n int)

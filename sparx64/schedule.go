@@ -16,7 +16,7 @@ const (
 // then those of the right one; at the end the four words that whiten the output.
 type schedule [steps*branches*subkeys + 4]uint16
 
-// expand is the key schedule K₄^64/128 of the paper.
+// expand returns the expanded key, by the key schedule K₄^64/128 of the paper.
 func expand(key *[KeySize]byte) (s schedule) {
 	var k [8]uint16
 	for i := range k {
@@ -30,9 +30,9 @@ func expand(key *[KeySize]byte) (s schedule) {
 	return s
 }
 
-// permute is one step of the key schedule: a round over the first two words, which are then added
-// to the next two; the counter is added to the last word; then all words rotate two places to the
-// right.
+// permute returns k after one step of the key schedule: a round over the first two words, which are
+// then added to the next two; the counter is added to the last word; then all words rotate two
+// places to the right.
 func permute(k [8]uint16, counter uint16) [8]uint16 {
 	l := bits.RotateLeft16(k[0], 9) + k[1]
 	r := bits.RotateLeft16(k[1], 2) ^ l

@@ -14,9 +14,9 @@ type Info struct {
 	Time     time.Time       // of the clear half, a whole millisecond
 	Sequence uint32          // of the clear half, within that millisecond
 	Parts    randflake.Parts // the low half decoded; zero without a secret
-	// Agree is whether the times of the two halves differ by no more than they may in IDs of a
-	// generator. It is false for an ID generated under another secret, for a foreign or a random
-	// one, and for one from NewTraceIDAt, whose Parts.Time is when the record got its ID.
+	// Agree reports whether the times of the two halves differ by no more than a generator allows.
+	// It is false for IDs generated under another secret, foreign and random IDs, and those of
+	// NewTraceIDAt, whose Parts.Time is when the record got its ID.
 	Agree bool
 	// Secret is the number, from 0, of the secret under which the halves agree, or -1.
 	Secret int
@@ -33,9 +33,9 @@ func Inspect(k *randflake.Keyring, id trace.TraceID) Info {
 	}
 }
 
-// tolerance is by how much the times of an ID's two halves may differ, beyond the second to which
-// the low one is truncated: a generator runs ahead of its clock by at most that, and bridges steps
-// back of the clock up to that.
+// tolerance is how much the times of an ID's two halves may differ, beyond the second to which the
+// low half is truncated: a generator runs ahead of its clock by at most this time, and bridges
+// smaller steps back of the clock.
 const tolerance = layout.Borrow
 
 // decode decodes the low half with the first codec under which the halves agree, and returns its

@@ -6,9 +6,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Plausible reports whether id might be in this format: its high half is not zero, as
-// that of a 64-bit ID is, and its time lies in [now-maxAge, now+skew]. A
-// fraction of (maxAge+skew) / 69.7 years of random IDs passes.
+// Plausible reports whether id might be in this format: its high half is not zero, unlike that of a
+// 64-bit ID, and its time lies in [now-maxAge, now+skew]. A fraction of (maxAge+skew) / 69.7 years
+// of random IDs passes.
 func Plausible(id trace.TraceID, now time.Time, maxAge, skew time.Duration) bool {
 	t := Time(id)
 	return high(id) != 0 && !t.Before(now.Add(-maxAge)) && !t.After(now.Add(skew))
@@ -18,17 +18,17 @@ func Plausible(id trace.TraceID, now time.Time, maxAge, skew time.Duration) bool
 const clockSkew = time.Hour
 
 // NotBefore returns the lower bound of a search for the spans of a trace: the time of id less
-// slack. If that time is more than an hour ahead, or id is a 64-bit one, it returns the zero Time,
+// slack. If that time is more than an hour ahead, or id is a 64-bit ID, it returns the zero Time,
 // which excludes nothing.
 //
 // No span of the trace was recorded before the bound if id was generated at the trace's start and
 // slack exceeds the sum of the errors of the two clocks involved. An hour is ample and costs a
 // search little. An upper bound does not follow from an ID: a trace may last for days.
 //
-// Other ordered IDs of today read as times in 2020 or in the future, so that their bound excludes
+// Ordered IDs in other formats read as times in 2020 or in the future, so their bound excludes
 // little or nothing. Random bits can put the bound anywhere, even in the middle of their trace. So
-// repeat a search that found nothing without the bound, and check IDs with a [Verifier] first if a
-// missing span does harm.
+// repeat a search that found nothing without the bound, and if a missing span does harm, check IDs
+// with a [Verifier] first.
 func NotBefore(id trace.TraceID, slack time.Duration) time.Time {
 	t := Time(id)
 	if high(id) == 0 || t.After(time.Now().Add(clockSkew)) {

@@ -16,12 +16,12 @@ const (
 // Verifier distinguishes trace IDs of this fleet from others. It is safe for concurrent use. The
 // zero Verifier refuses everything.
 //
-// Its answer is a hint of origin, not authentication. It stops garbage and random IDs:
-// 5 in 2^30 of those pass for each secret, because the times of the halves may differ by two
-// seconds beyond the second to which the low one is truncated. It does not stop a replayed ID, nor
-// one that combines the low half of a real trace ID, or a real span ID, with a matching clear half.
-// It also refuses IDs of the random fallback, of NewTraceIDAt, and of clients, which have no
-// secret; [WithPlausible] accepts those.
+// Its answer is a hint of origin, not authentication. It stops garbage and random IDs: 5 in 2^30 of
+// those pass for each secret, because the times of the halves may differ by two seconds beyond the
+// second to which the low one is truncated. It does not stop a replayed ID, nor an ID that combines
+// the low half of a real trace ID, or a real span ID, with a matching clear half. It also refuses
+// IDs of the random fallback, of NewTraceIDAt, and of clients, which have no secret;
+// [WithPlausible] accepts those.
 type Verifier struct {
 	codecs       []*randflake.Codec
 	maxAge, skew time.Duration
@@ -47,10 +47,10 @@ func WithSkew(d time.Duration) VerifierOption {
 // half: those that clients generate themselves in this layout, those of the random fallback and of
 // zero configuration. Without this option they are refused. A negative maxAge is 0.
 //
-// It gives up the hint of origin: anyone who knows the layout can forge any number of IDs that
-// pass. It still refuses IDs that are old or not of this layout: 64-bit IDs, UUIDs and ULIDs,
-// whose time reads as years ago, and all random bits except a fraction of (maxAge+skew) / 69.7
-// years. Choose minutes, and a skew as large as clients' clocks run ahead.
+// With this option passing is no hint of origin: anyone who knows the layout can forge any number
+// of IDs that pass. The verifier still refuses IDs that are old or not in this layout: 64-bit IDs,
+// UUIDs and ULIDs, whose time reads as years ago, and all random IDs except a fraction of
+// (maxAge+skew) / 69.7 years. Choose minutes, and a skew as large as clients' clocks run ahead.
 func WithPlausible(maxAge time.Duration) VerifierOption {
 	return func(v *Verifier) { v.plausible = max(maxAge, 0) }
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // NewNonce returns a fresh nonce, which identifies a write. Copies of a machine draw different
-// ones even if their kernels have not noticed that they were restored.
+// nonces even if their kernels have not noticed the restore.
 func NewNonce() string {
 	var nonce [NonceLen / 2]byte
 	entropy.Read(nonce[:])
