@@ -15,8 +15,8 @@ import (
 
 const scope = "github.com/traceflake/traceflake/idgen"
 
-// reasons are the refusals and their values of the attribute error.type. Specific errors precede
-// general ones; the last stands for all others.
+// reasons maps refusals to values of the attribute error.type. Specific errors precede general
+// ones; the last value stands for all others.
 var reasons = [...]struct {
 	err  error
 	name string
@@ -64,7 +64,8 @@ func (g *Generator) register(mp metric.MeterProvider) (err error) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
-	// All series exist from the start: a rate misses the first count of one that begins with it.
+	// All series exist from the start: a rate misses the first count of a series that begins with
+	// it.
 	g.metrics, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(steps, g.steps.Load())
 		source, _ := g.eras.machine.Status()

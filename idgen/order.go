@@ -57,7 +57,7 @@ func floorOf(ms int64) uint64 {
 	return max(since<<layout.SequenceBits, 1)
 }
 
-// run is one processor's share of the clear halves of a millisecond.
+// run is a processor's share of the clear halves of a millisecond.
 type run struct {
 	word        uint64 // the next
 	left, taken uint32 // words of this run, and of all runs of this millisecond

@@ -46,8 +46,8 @@ func (g *Generator) unpin(here *slot) {
 	procUnpin()
 }
 
-// detach unpins the goroutine and removes the local from the processor. If there is none, it
-// returns another that is not in use.
+// detach unpins the goroutine and returns the processor's local, which it removes. If the processor
+// has none, it returns an unused local.
 func (g *Generator) detach(here *slot) *local {
 	l := here.local
 	if l != nil {
@@ -64,8 +64,8 @@ func (g *Generator) detach(here *slot) *local {
 	return g.unused()
 }
 
-// attach makes l this processor's local if it may stay, unless the processor has one again. The
-// rest of a run is given up if a later run may have been used here in the meantime: by another
+// attach makes l this processor's local if it may stay, unless the processor has another by now.
+// The rest of a run is discarded if a later run may have been used here in the meantime: by another
 // local, or by l's goroutine while another local is here.
 func (g *Generator) attach(l *local, stay bool) {
 	here := g.here(procPin())

@@ -10,13 +10,13 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// private is the zero-configuration source. Its random secret is not known to any other process,
-// so this process owns every node and every second. Under one secret no ID repeats: the word of
-// its generator only grows.
+// private is the zero-configuration source. Its random secret is not known to any other process, so
+// this process owns every node and every second. Under one secret no ID repeats, because the word
+// of its generator only grows.
 //
-// A copy of the process has the same secret. So the generator begins each second at a place that
-// is drawn when the clock reaches the second: the IDs of a second are an arc of its 2^34 words,
-// and two copies make the same ID only if their arcs overlap.
+// A copy of the process has the same secret. So the generator begins each second at a place that is
+// drawn when the clock reaches the second: the IDs of a second are an arc of its 2^34 words, and
+// two copies generate the same ID only if their arcs overlap.
 type private struct {
 	now       func() time.Time
 	draw      func([]byte) // fills it with bytes that differ between copies of a machine

@@ -9,8 +9,8 @@ import (
 )
 
 // random generates random IDs. Until the kernel learns of a restore, its bytes are the same in all
-// copies of a machine, and that is when leases are gone. So they are combined with a mask, which
-// differs between copies once they have noticed the restore.
+// copies of a machine, which at that time have no lease. So the bytes are combined with a mask,
+// which differs between copies once they have noticed the restore.
 type random struct {
 	kernel func() uint64
 	mask   atomic.Uint64

@@ -9,8 +9,8 @@ import (
 // Source generates Randflake IDs. A randflake.Generator is one, and so is a lease.Keeper.
 //
 // Fill writes len(dst) IDs of one second, none of them zero, and returns len(dst) and the second,
-// or an error. It is called by many goroutines whenever spans start: it must be safe for concurrent
-// use and never wait.
+// or an error. Many goroutines call it whenever spans start: it must be safe for concurrent use and
+// never wait.
 //
 // A source that can invalidate the IDs that it returned before also has the methods
 //

@@ -29,17 +29,17 @@ type config struct {
 
 // WithTTL sets how long a grant lasts, and thus how long IDs are generated while the store is
 // unreachable. The block of a crashed process stays unused for as long. Copies of a machine that
-// does not report restores share IDs for about half of it, or all of it if the store is
-// unavailable. A grant is renewed at half its TTL, which takes a directory some milliseconds and
-// a server one or two round trips, so a TTL of a minute burdens neither. The range is 2 s to
-// [MaxTTL], the default [DefaultTTL].
+// does not report restores generate the same IDs for about half a TTL, or for a whole one if the
+// store is unavailable. A grant is renewed at half its TTL, which takes a directory some
+// milliseconds and a server one or two round trips, so a TTL of a minute burdens neither. The range
+// is 2 s to [MaxTTL], the default [DefaultTTL].
 func WithTTL(d time.Duration) Option {
 	return func(c *config) { c.ttl = d }
 }
 
-// WithOwnSecret is for a store that has a secret of its own, when [Start] is given no codec: read
-// returns it, or why the store is unavailable. The Keeper calls it until it has the codec, which it
-// needs before the first lease.
+// WithOwnSecret sets a function that reads the codec of a store with its own secret, for a [Start]
+// without a codec. The Keeper calls read until it succeeds, since it needs the codec before the
+// first lease.
 func WithOwnSecret(read func(context.Context) (*randflake.Codec, error)) Option {
 	return func(c *config) { c.codec = read }
 }
@@ -56,7 +56,7 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 // WithErrorHandler sets a function that is called when the store begins to fail, when it has
 // recovered, and when a grant is dropped; the default is [otel.Handle]. A lasting failure is
 // reported once. Reports arrive one at a time and in their order, in a goroutine of their own: a
-// handler that blocks delays nothing but further reports, of which at most 16 wait.
+// handler that blocks delays only further reports. At most 16 reports wait.
 func WithErrorHandler(handle func(error)) Option {
 	return func(c *config) {
 		if handle != nil {
@@ -79,7 +79,7 @@ func newConfig(opts []Option) (config, error) {
 	return c, nil
 }
 
-// clock is what a Keeper reads: Now is the wall clock, Elapsed the time since some moment on a
+// clock provides a Keeper's time: Now is the wall clock, Elapsed the time since some moment on a
 // clock that is never stepped.
 type clock interface {
 	Now() time.Time

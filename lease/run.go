@@ -16,8 +16,8 @@ const (
 	// maxFull is the longest backoff while no block is free: finding that out may mean reading
 	// every page.
 	maxFull = time.Minute
-	// reseeding is how long no nonce is drawn after a restore was noticed. A kernel learns of it
-	// within some tens of milliseconds.
+	// reseeding is how long no nonce is drawn after a restore was noticed. A kernel learns of a
+	// restore within some tens of milliseconds.
 	reseeding = 500 * time.Millisecond
 	// lookEvery is the longest time between two comparisons of the clocks: clocks that drift apart
 	// over days are not a step.
@@ -58,7 +58,7 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 	return k.untilNext()
 }
 
-// short reports whether a lease is needed.
+// short reports whether the Keeper needs a lease.
 func (k *Keeper) short() bool { return k.term == nil }
 
 // sweep ends the terms whose lease is over and removes those that have ended.
@@ -92,7 +92,7 @@ func (k *Keeper) ended(t *term) bool {
 	return true
 }
 
-// untilNext is the time until something is due.
+// untilNext returns the time until something is due.
 func (k *Keeper) untilNext() time.Duration {
 	now := read(k.cfg.clock)
 	next := now.elapsed + lookEvery
@@ -170,8 +170,8 @@ func (k *Keeper) acquire(ctx context.Context) {
 	k.prove(t)
 }
 
-// open reads the codec, if it is the store's own, and compares it with the store's description. It
-// makes do with the longest TTL that the store grants.
+// open reads the codec, if it is the store's own, and compares it with the store's description. If
+// the configured TTL is longer than the store grants, it uses the store's longest.
 func (k *Keeper) open(ctx context.Context) (err error) {
 	if k.store.codec == nil {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
@@ -205,8 +205,8 @@ func (k *Keeper) collides(g Grant) bool {
 	return true
 }
 
-// prove allows IDs to be generated with a term that no other process holds: the store has just
-// acknowledged it. The next renewal is at half of the time left, plus or minus a tenth.
+// prove lets a term generate IDs: the store has just acknowledged that no other process holds it.
+// The next renewal is at half of the time left, plus or minus a tenth.
 func (k *Keeper) prove(t *term) {
 	if k.failure.Swap(nil) != nil {
 		k.report(errRecovered)

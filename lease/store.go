@@ -23,12 +23,12 @@ var (
 	// ErrNoFreeNode is returned by Acquire if every block is granted beyond the request's Now. Try
 	// again when a lease has ended, or create a store with more nodes or smaller blocks.
 	ErrNoFreeNode = errors.New("lease: no free block of nodes")
-	// ErrRaised is the ErrNoFreeNode of a store that an operator raised, or created with a secret
-	// of other stores: it grants nothing before a time that the error contains. Processes recover
-	// then.
+	// ErrRaised is returned, as an ErrNoFreeNode, by a store that an operator raised, or created
+	// with another store's secret: it grants nothing before the time in the error. Afterwards
+	// processes recover by themselves.
 	ErrRaised = fmt.Errorf("%w: the store was raised", ErrNoFreeNode)
-	// ErrClockAhead is returned by Acquire and Renew if the client's clock is ahead of the
-	// store's, if it has one, by more than a minute. Set the client's clock.
+	// ErrClockAhead is returned by Acquire and Renew if the client's clock is more than a minute
+	// ahead of the store's clock. Set the client's clock.
 	ErrClockAhead = errors.New("lease: the clock is ahead of the store's")
 	// ErrLost is returned by Renew and Release if the block's nonce or version is no longer the
 	// grant's. Get returns the current state.
@@ -36,27 +36,27 @@ var (
 	// ErrInvalidRequest is returned if an argument is invalid: a nonce that is not 32 hex digits,
 	// a TTL out of range, a node that is not the first of a block.
 	ErrInvalidRequest = errors.New("lease: invalid request")
-	// ErrNoStore is returned by every call except Create if there is no store, or one whose
-	// creation was interrupted: the same command again finishes it.
+	// ErrNoStore is returned by every call except Create if no store exists, or if its creation was
+	// interrupted: repeat the command to finish it.
 	ErrNoStore = errors.New("lease: there is no lease store here; if none ever was, create it " +
 		"once with `traceflake lease create`")
 	// ErrRaising is returned by Describe and Acquire while an operator raises the store, or after
-	// that was interrupted: the same command again finishes it.
+	// the raise was interrupted: repeat the command to finish it.
 	ErrRaising = errors.New("lease: the store is being raised; if that was interrupted, repeat " +
 		"`traceflake lease raise`")
-	// ErrExists is returned by Create if there is another store.
+	// ErrExists is returned by Create if another store exists in this place.
 	ErrExists = errors.New("lease: there is another lease store here")
 	// ErrReplaced is returned if the store is not the one that this client used before: a table, a
 	// bucket or a server was swapped. Current leases are used to their ends. Restart the process
 	// to use the new store.
 	ErrReplaced = errors.New("lease: another lease store has taken the place of the one in use")
-	// ErrMoved is returned if the store was created elsewhere: it is a copy, beside an original
-	// that may grant the same nodes, or it was moved.
+	// ErrMoved is returned if the store was created elsewhere: it was moved, or it is a copy whose
+	// original may grant the same nodes.
 	ErrMoved = errors.New("lease: the store was created elsewhere; if this is a copy, create " +
 		"another store instead; if the original is gone and no process uses it, run `traceflake " +
 		"lease raise --moved-here`")
-	// ErrWrongSecret is what a [Keeper] reports if the secret is not registered with the store:
-	// two stores that grant the same nodes under one secret cause duplicates.
+	// ErrWrongSecret is reported by a [Keeper] if the secret is not registered with the store: two
+	// stores that grant the same nodes under one secret would cause duplicates.
 	ErrWrongSecret = errors.New("lease: the store belongs to another secret; use the secret file " +
 		"with which it was created, or register a new secret with `traceflake lease secret add`")
 	// ErrSchemaVersion is returned if a store was written by a newer version of this library, or
@@ -89,8 +89,8 @@ func Permanent(err error) bool {
 // Seconds granted in one block never overlap (I1), even if the clocks of clients or the store are
 // wrong.
 //
-// Every Acquire, Renew and Release has a fresh nonce, drawn immediately before the call, which the
-// block then has. So a client that got no response can read the block and see who wrote it last.
+// Every Acquire, Renew and Release has a fresh nonce, drawn immediately before the call, and stores
+// it in the block. So a client that got no response can read the block and see who wrote it last.
 //
 // A store that has a clock refuses, with [ErrClockAhead], an Acquire and a Renew whose r.Now is
 // more than a minute later than its own time. So no grant ends later than the longest TTL in use
@@ -112,10 +112,10 @@ type Store interface {
 	// the end of the block's last one. The store chooses the block. It grants at most r.TTL, and
 	// at most [Description.LongestTTL].
 	//
-	// If some block has this nonce, its grant may be returned as stored, even if it was extended
-	// or is over, and nothing is written. So a request without a response is simply repeated:
-	// usually it finds the grant, and otherwise it is granted another block, and the first one is
-	// unused until its grant's end.
+	// If some block has this nonce, its grant may be returned as stored, even if it was extended or
+	// is over, and nothing is written. So a client repeats a request that got no response: usually
+	// it finds the grant; otherwise it gets another block, and the first one stays unused until its
+	// grant's end.
 	//
 	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrInvalidRequest], [randflake.ErrBeforeEpoch],
 	// [randflake.ErrEndOfLife].
@@ -145,7 +145,7 @@ type Store interface {
 	Get(ctx context.Context, node uint32) (Grant, error)
 }
 
-// Description is what a store records of itself when it is created.
+// Description holds what a store records when it is created.
 type Description struct {
 	// ID identifies the store: 128 random bits as 32 lower-case hex digits.
 	ID string
@@ -155,8 +155,8 @@ type Description struct {
 	First, Nodes, BlockSize uint32
 	// LongestTTL is the longest TTL that is granted.
 	LongestTTL time.Duration
-	// Raised is the latest time to which the store was raised, or before which it grants nothing
-	// because its secret is older than it, or the zero Time.
+	// Raised is the time before which the store grants nothing, because it was raised or its secret
+	// is older than it. It is zero if neither is so.
 	Raised time.Time
 	// Secrets are the fingerprints of the secrets with which leases are used.
 	Secrets []string
@@ -178,17 +178,16 @@ type Request struct {
 	Owner string
 }
 
-// Grant is what a store keeps for a block of nodes: the last lease that it granted. Times are
+// Grant is the state of a block of nodes in a store: the last lease that it granted. Times are
 // whole seconds.
 type Grant struct {
 	// Start is the zero Time before the first grant. End is the first second that was never
 	// granted: it only grows, except that a Release moves it back.
 	randflake.Lease
-	// Nonce is that of the last write: the client that acquired or renewed the block knows it, and
-	// no client has it if the block was released. It is "" if the block was raised or never
-	// granted.
+	// Nonce is the nonce of the last write. The client that acquired or renewed the block knows it;
+	// after a release no client does. It is "" if the block was raised or never granted.
 	Nonce string
-	// Version is raised by every write; a block never written has version 0.
+	// Version increases with every write; a block that was never written has version 0.
 	Version uint64
 	// Owner tells operators who has the block; see [Request.Owner]. It is "" if the block was
 	// released or raised.

@@ -39,7 +39,7 @@ type term struct {
 	second atomic.Int64    // the last second of the clock that was entered
 	offset atomic.Int64    // wall clock minus monotonic clock at the last check, in ns
 	until  atomic.Int64    // the lease's end, in Unix seconds
-	shared atomic.Bool     // other generators were told the nodes; see Nodes
+	shared atomic.Bool     // other generators use the nodes; see Nodes
 	over   atomic.Pointer[ending]
 	ctx    context.Context // of what uses the nodes
 	cancel context.CancelCauseFunc
@@ -51,8 +51,8 @@ type term struct {
 	failures  int           // renewals in a row
 }
 
-// ending is how a term ended.
-type ending struct{ dropped error } // what to report, nil at the lease's end
+// ending is the outcome of a term.
+type ending struct{ dropped error } // the error to report; nil at the lease's end
 
 // newTerm starts the generator of a grant. before is a reading of the clocks, and life the
 // machine's generation, from before the grant was requested: later changes invalidate it.
@@ -72,7 +72,7 @@ func (t *term) confirm(g Grant) {
 	t.until.Store(g.End.Unix())
 }
 
-// end is when the term ends unless it is renewed.
+// end returns the time at which the term ends unless it is renewed.
 func (t *term) end() time.Time {
 	end := t.grant.End
 	if t.shared.Load() {
@@ -81,7 +81,8 @@ func (t *term) end() time.Time {
 	return end
 }
 
-// now is the generator's clock. It seals the generator if the grant must not be used at that time.
+// now returns the generator's time. It seals the generator if the grant must not be used at that
+// time.
 func (t *term) now() time.Time {
 	now := t.k.cfg.clock.Now()
 	if !t.guard(now) {
@@ -90,7 +91,7 @@ func (t *term) now() time.Time {
 	return now
 }
 
-// guard decides whether the grant may be used. In each new second it checks that the two clocks
+// guard reports whether the grant may be used. In each new second it checks that the two clocks
 // have not diverged. Last, and each time, it checks the machine: every ID is generated in the life
 // in which its grant was requested.
 func (t *term) guard(now time.Time) bool {
@@ -105,7 +106,7 @@ func (t *term) guard(now time.Time) bool {
 	return true
 }
 
-// alive drops the term if the machine was restored from a snapshot.
+// alive reports whether the machine was not restored from a snapshot; otherwise it drops the term.
 func (t *term) alive() bool {
 	if t.k.cfg.machine() == t.life {
 		return true
@@ -147,8 +148,8 @@ type reading struct {
 	elapsed time.Duration
 }
 
-// read reads both clocks. A pause of more than maxClockGap between the two looks like a step,
-// which costs a grant.
+// read returns both clocks. A pause of more than maxClockGap between the two readings looks like a
+// step, which costs a grant.
 func read(c clock) reading { return reading{wall: c.Now(), elapsed: c.Elapsed()} }
 
 func (r reading) offset() int64 { return r.wall.UnixNano() - int64(r.elapsed) }

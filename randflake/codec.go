@@ -23,11 +23,11 @@ type Parts struct {
 }
 
 // Codec turns parts into IDs and back under one secret. It is safe for concurrent use and never
-// exposes its secret, not to fmt, slog or JSON either. A zero Codec has no secret: it encodes and
-// decodes nothing.
+// exposes its secret, even to fmt, slog or JSON. A zero Codec has no secret: it encodes and decodes
+// nothing.
 type Codec struct {
 	cipher *sparx64.Cipher
-	// secret is a pointer because fmt prints its address where it cannot call Format.
+	// secret is a pointer because fmt prints an address where it cannot call Format.
 	secret *[sparx64.KeySize]byte
 }
 

@@ -37,13 +37,13 @@ var (
 // generates no ID twice and none outside its lease, whatever the clock does. A zero Generator has
 // no lease and refuses with [ErrNoLease].
 //
-// Its whole state is one word of its space, which only grows. When the clock has moved on it jumps
-// to the clock's second; when a second is used up the carry runs into the next
-// one, which is borrowed; when the clock steps back the word stays, which holds the second.
+// Its whole state is one word of its space, which only grows. When the clock has moved on, the word
+// jumps to the clock's second. When a second is used up, the carry runs into the next second, which
+// is borrowed. When the clock steps back, the word stays in its second.
 type Generator struct {
 	codec *Codec
 	now   func() time.Time
-	draw  func() uint64 // of the place in a new second; nil: the first
+	draw  func() uint64 // returns the first word's offset in a new second; nil: 0
 	space space
 	first uint64 // the first word of the lease
 	zero  uint64 // the raw word that is encrypted to zero
@@ -109,7 +109,8 @@ func (g *Generator) Next() (ID, error) {
 }
 
 // Fill generates len(dst) IDs of one second, in one reservation and one batch encryption, which is
-// far cheaper than as many calls of Next. If the second has too few left, the next second is used.
+// far cheaper than as many calls of Next. If too few IDs are left in the second, those of the next
+// second are used.
 //
 // It returns len(dst) and their second, or 0 and an error: those of [Generator.Next], and
 // ErrExhausted if dst is longer than a second's space, which is 131072 times the lease's nodes.
@@ -121,7 +122,7 @@ func (g *Generator) Fill(dst []ID) (n int, second time.Time, err error) {
 		}
 		raw := g.space.raw(word)
 		if before := g.zero - raw; before < uint64(len(dst)) {
-			// One of them would be zero: skip it and those before it.
+			// One of the IDs would be zero: skip it and those before it.
 			g.next.CompareAndSwap(old, word+before+1)
 			continue
 		}
@@ -156,8 +157,9 @@ func (g *Generator) Extend(end time.Time) error {
 }
 
 // Seal ends the generator: no reservation succeeds after it. It returns the first second of the
-// lease of which no ID was reserved; from there on the lease may be returned. IDs reserved earlier
-// may not have reached their users yet. Seal may be called again and returns the same.
+// lease without a reserved ID: from that second on, the lease may be given back. IDs reserved
+// earlier may not have reached their users yet. Seal may be called again and returns the same
+// second.
 func (g *Generator) Seal() (unused time.Time) {
 	g.sealing.Do(func() {
 		word := g.next.Swap(sealed)
@@ -184,7 +186,7 @@ func (g *Generator) look(n uint64) (old, word uint64, err error) {
 		return 0, 0, ErrSealed
 	}
 	now := g.now()
-	if g.next.Load() == sealed { // by the clock: a reservation would fail, but Check makes none
+	if g.next.Load() == sealed { // by the clock; Check reserves nothing
 		return 0, 0, ErrSealed
 	}
 	second, err := secondOf(now)
@@ -200,7 +202,7 @@ func (g *Generator) look(n uint64) (old, word uint64, err error) {
 		word += left
 	}
 	latest := second + uint64((time.Duration(now.Nanosecond())+layout.Borrow)/time.Second)
-	// A burst uses up words to this end and no further, and it only moves back if the clock does.
+	// A burst uses up words to this end and no further. The end moves back only if the clock does.
 	switch borrowed := g.space.word(latest + 1); {
 	case old == g.first && first < old:
 		return 0, 0, ErrLeaseNotStarted

@@ -8,8 +8,8 @@ import (
 // ID is a Randflake ID, encrypted. A [Generator] never generates the ID zero.
 type ID uint64
 
-// Parse reads what [ID.String] writes, and nothing else: one to 13 digits of 0-9a-v, most
-// significant first, lower case, no leading zero, no padding.
+// Parse reads the text form that [ID.String] returns, and nothing else: one to 13 digits of 0-9a-v,
+// most significant first, lower case, no leading zero, no padding.
 func Parse(s string) (ID, error) {
 	n, err := strconv.ParseUint(s, 32, 64)
 	if err != nil || ID(n).String() != s {
@@ -22,11 +22,11 @@ func Parse(s string) (ID, error) {
 // String returns the ID in base 32 with the digits 0-9a-v.
 func (id ID) String() string { return strconv.FormatUint(uint64(id), 32) }
 
-// MarshalText returns the text of [ID.String]. So an ID is a string in JSON: many programs, among
-// them JavaScript's, round numbers above 2^53.
+// MarshalText returns the text of [ID.String]. So an ID is a string in JSON, since many programs,
+// such as those in JavaScript, round numbers above 2^53.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText reads what [Parse] reads. After an error, the ID is zero.
+// UnmarshalText sets the ID as [Parse] does. After an error, the ID is zero.
 func (id *ID) UnmarshalText(text []byte) (err error) {
 	*id, err = Parse(string(text))
 	return err

@@ -15,14 +15,14 @@ import (
 // its content.
 var ErrInvalidKeyring = errors.New("randflake: invalid keyring")
 
-// Keyring holds a fleet's secrets: the first is used for new IDs, and IDs of all are accepted. It
-// is immutable and safe for concurrent use, and like [Codec] it never exposes its secrets. The
-// zero Keyring and a nil one have no secret.
+// Keyring holds a fleet's secrets: the first is used for new IDs, and IDs under all of them are
+// accepted. It is immutable and safe for concurrent use, and like [Codec] it never exposes its
+// secrets. The zero Keyring and a nil one have no secret.
 type Keyring struct {
 	codecs []*Codec
 }
 
-// NewKeyring returns the keyring of one secret. If c is nil, it has none.
+// NewKeyring returns a keyring with one secret, or without a secret if c is nil.
 func NewKeyring(c *Codec) *Keyring {
 	if c == nil {
 		return new(Keyring)
@@ -69,7 +69,8 @@ func ParseKeyring(text string) (*Keyring, error) {
 	return k, nil
 }
 
-// Codec returns the codec of the first secret, which is used for new IDs, or nil without one.
+// Codec returns the codec of the first secret, which is used for new IDs, or nil if the keyring has
+// no secret.
 func (k *Keyring) Codec() *Codec {
 	if codecs := k.Codecs(); len(codecs) > 0 {
 		return codecs[0]
@@ -77,7 +78,7 @@ func (k *Keyring) Codec() *Codec {
 	return nil
 }
 
-// Codecs returns the codecs of all secrets that are accepted, in their order.
+// Codecs returns the codecs of all secrets, in order.
 func (k *Keyring) Codecs() []*Codec {
 	if k == nil {
 		return nil

@@ -10,14 +10,13 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// Acquire implements [lease.Store]. It is two requests if the first page in the
-// nonce's order has a free block and no one else writes it at this moment, and a third one unless
-// it is the first call after a Describe. Without a free block it reads every page.
+// Acquire implements [lease.Store]. It sends two requests if the first page in the nonce's order
+// has a free block and nobody else writes it at this moment, and one more unless it is the first
+// call after a Describe. If no block is free it reads every page.
 //
-// Each nonce has its own order of the pages and takes a block on the first one
-// that offers one. So a request that is repeated finds its block again, unless a
-// block on an earlier page became free in between: then it is granted that one
-// too, and the other is unused until its grant's end.
+// Each nonce has its own order of the pages and takes a block on the first page that offers one. So
+// a repeated request finds its block again, unless a block on an earlier page became free in
+// between: then it is granted that block, too, and the other stays unused until its grant's end.
 func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "acquire")
 	if err := checkRequest(r, time.Time{}); err != nil {
@@ -53,7 +52,7 @@ func (s *store) acquire(ctx context.Context, c *config, number int, r lease.Requ
 		switch {
 		case b.Nonce == r.Nonce:
 			return b, nil
-		case err != nil: // and another client has the block by now
+		case err != nil: // and another client has the block now
 			return lease.Grant{}, err
 		case !ok:
 			return lease.Grant{}, lease.ErrNoFreeNode

@@ -89,7 +89,7 @@ func (s *store) raisePages(ctx context.Context, c *config) error {
 	return err
 }
 
-// raise raises every block of the page. It reports whether there was one to raise.
+// raise raises every block of the page. It reports whether any block changed.
 func (p *page) raise(until time.Time) (raised bool) {
 	for i := range p.nodes.Blocks() {
 		before := p.get(p.nodes.Block(i).Node)
@@ -101,11 +101,11 @@ func (p *page) raise(until time.Time) (raised bool) {
 	return raised
 }
 
-// atOnce is how many requests a call makes at once.
+// atOnce is how many requests a call sends concurrently.
 const atOnce = 32
 
 // each calls f for each page, several at once, and returns the results in the order of the pages,
-// or the first error, after which it makes no further calls.
+// or the first error. After an error it starts no further calls.
 func each[T any](ctx context.Context, numbers []int,
 	f func(ctx context.Context, number int) (T, error)) ([]T, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -129,7 +129,7 @@ func each[T any](ctx context.Context, numbers []int,
 	return results, context.Cause(ctx)
 }
 
-// Time implements [Store]. It is one request.
+// Time implements [Store]. It sends one request.
 func (s *store) Time(ctx context.Context) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "time")
 	o, err := s.objects.Read(ctx, configName)

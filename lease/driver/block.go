@@ -76,8 +76,8 @@ func release(b, g lease.Grant, nonce string, unused time.Time) (lease.Grant, err
 	return b, nil
 }
 
-// raise moves the end to until, rounded up to a whole second, unless it is later, and clears the
-// nonce, which nothing else does. A block that was raised already stays unchanged.
+// raise moves the end to until, rounded up to a whole second, unless the end is later, and clears
+// the nonce. Nothing else clears a nonce. A block that was raised already stays unchanged.
 func raise(b lease.Grant, until time.Time) lease.Grant {
 	until = roundUp(until)
 	if b.Version > 0 && b.Nonce == "" && !b.End.Before(until) {
@@ -91,8 +91,8 @@ func raise(b lease.Grant, until time.Time) lease.Grant {
 	return b
 }
 
-// allow refuses a write by a client that does not hold the block, or that has no fresh nonce for
-// its write.
+// allow returns an error for a write by a client that does not hold the block or has no fresh
+// nonce.
 func allow(b, g lease.Grant, nonce string) error {
 	switch {
 	case b.Node != g.Node || b.Nodes != g.Nodes:

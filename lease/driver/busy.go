@@ -10,10 +10,10 @@ import (
 )
 
 // Busy is the error of a request that an overloaded [Objects] refused without doing anything. The
-// store makes the request again.
+// store repeats the request.
 type Busy struct {
 	Err error
-	// After is when the server wants to be asked again, at the earliest.
+	// After is the server's minimum wait before the request is repeated.
 	After time.Duration
 }
 
@@ -21,15 +21,15 @@ func (b *Busy) Error() string { return fmt.Sprint(b.Err) }
 func (b *Busy) Unwrap() error { return b.Err }
 
 const (
-	// busyTries is how often a request is made: its context may have no deadline.
+	// busyTries is how often a request is sent: its context may have no deadline.
 	busyTries = 10
 	// The first pause is up to minBusy, the next one up to twice as long, and so on to maxBusy.
 	minBusy = 100 * time.Millisecond
 	maxBusy = 8 * time.Second
 )
 
-// waiter makes requests of a server again while it is busy, and compares what a server says it
-// stored with what was sent.
+// waiter repeats requests while the server is busy, and verifies that the server stored what was
+// sent.
 type waiter struct{ Objects }
 
 func (w waiter) Read(ctx context.Context, name string) (Object, error) {

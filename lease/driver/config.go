@@ -14,11 +14,11 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// configName is the object that describes the store. Only Create, AddSecret and
-// Raise write it.
+// configName is the name of the object that describes the store. Only Create, AddSecret, Raise and
+// MovedHere write it.
 const configName = "config"
 
-// config is that object.
+// config is the object that describes the store.
 type config struct {
 	Format int
 	lease.Description
@@ -29,13 +29,13 @@ type config struct {
 	Raising bool
 	// Place is where the store was created, or moved to: [Object.Place] of this object.
 	Place string `json:",omitempty"`
-	// Writes makes every state of the object another one.
+	// Writes counts writes, so that no two states of the object are equal.
 	Writes uint64
 }
 
 func (c *config) nodes() NodeRange { return RangeOf(c.Description) }
 
-// page returns the number of the page that has a block.
+// page returns the number of the page with the block at node.
 func (c *config) page(node uint32) int { return int(node / c.BlockSize / c.BlocksPerPage) }
 
 // numbers returns the numbers of the store's pages, in order.
@@ -60,7 +60,7 @@ type used struct {
 	mu    sync.Mutex
 	c     *config
 	bound bool
-	fresh bool // Describe found it complete, and no Acquire was made since
+	fresh bool // Describe found it complete, and no Acquire was called since
 }
 
 // config returns the store in use, or nil, and binds the client to it.
@@ -82,7 +82,7 @@ func (u *used) unread() *config {
 	return u.c
 }
 
-// accept compares a configuration that was read, or the error of that, with the store in use.
+// accept compares the result of reading the configuration with the store in use.
 func (u *used) accept(c *config, err error, describes bool) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *store) readConfig(ctx context.Context, describes bool) (*config, error)
 	return c, s.used.accept(c, err, describes)
 }
 
-// here refuses a copy of the store that is in another place.
+// here returns an error if the store was created in another place.
 func (c *config) here(place string) error {
 	if c.Place == place || c.Place == "" || place == "" { // the server could not tell
 		return nil
@@ -170,7 +170,7 @@ func raising(c *config) error {
 	return fmt.Errorf("%w, to %s", lease.ErrRaising, text(c.Raised))
 }
 
-// Describe implements [lease.Store]. It is one request.
+// Describe implements [lease.Store]. It sends one request.
 func (s *store) Describe(ctx context.Context) (_ lease.Description, err error) {
 	defer s.failed(ctx, &err, "describe")
 	c, err := s.readConfig(ctx, true)
@@ -180,8 +180,8 @@ func (s *store) Describe(ctx context.Context) (_ lease.Description, err error) {
 	return c.Description, err
 }
 
-// Create implements [Store]. It writes the object that describes the store, then every page,
-// and then the first one again, as complete: before that nobody uses the store.
+// Create implements [Store]. It writes the object that describes the store, then every page, and
+// then the first object again, as complete: before that nobody uses the store.
 func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 	defer s.failed(ctx, &err, "create")
 	if err := CheckDescription(d); err != nil {
@@ -224,7 +224,7 @@ func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 	}
 }
 
-// mayBegin refuses to create a store where pages of another one are, or on a server that is unfit.
+// mayBegin returns an error if pages of another store exist here, or if the server is unfit.
 func (s *store) mayBegin(ctx context.Context, stray string) error {
 	if stray != "" {
 		return fmt.Errorf("%w: its pages are here, such as %s, but the object %q is gone: put it "+
@@ -237,7 +237,7 @@ func (s *store) mayBegin(ctx context.Context, stray string) error {
 	return nil
 }
 
-// whole returns an error if pages of the store are gone.
+// whole returns an error if pages of the store are missing.
 func (s *store) whole(ctx context.Context, c *config) error {
 	listed, err := s.objects.List(ctx)
 	for _, number := range c.numbers() {
@@ -248,7 +248,7 @@ func (s *store) whole(ctx context.Context, c *config) error {
 	return err
 }
 
-// stray returns the name of a page, if there is one.
+// stray returns the name of a page that exists, or "".
 func (s *store) stray(ctx context.Context) (string, error) {
 	listed, err := s.objects.List(ctx)
 	names := slices.Sorted(maps.Keys(listed))
@@ -285,8 +285,8 @@ func (c *config) bytes() ([]byte, error) {
 	return seal(c)
 }
 
-// readConfig is the first step of a change of the description: of a store that may have been moved
-// here, if so an operator says.
+// readConfig is the first step of a change of the description. movedHere says that the store may
+// have been moved here.
 func (e *edit) readConfig(ctx context.Context, movedHere bool) (*config, error) {
 	o, err := e.get(ctx)
 	if err != nil {
@@ -299,7 +299,7 @@ func (e *edit) readConfig(ctx context.Context, movedHere bool) (*config, error) 
 	return c, e.s.used.accept(c, err, false)
 }
 
-// writeConfig is its second step.
+// writeConfig is the second step of a change of the description.
 func (e *edit) writeConfig(ctx context.Context, c *config) (done bool, err error) {
 	data, err := c.bytes()
 	if err != nil {

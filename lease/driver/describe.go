@@ -12,10 +12,11 @@ import (
 )
 
 // margin is added to the longest TTL where leases may have been lost or belong to another store: a
-// client may be ahead of its store, and a store restored elsewhere behind the previous one.
+// client's clock may be ahead of its store's, and that of a store restored elsewhere behind the
+// previous one's.
 const margin = protocol.MaxClockAhead + 2*time.Minute
 
-// NewDescription fills in what d lacks: a new ID, every node, blocks of
+// NewDescription returns d with defaults for what it lacks: a new ID, every node, blocks of
 // [DefaultBlockSize] and [lease.DefaultTTL]. It truncates Created to a whole second, and rounds
 // Raised up. The error wraps [lease.ErrInvalidRequest].
 func NewDescription(d lease.Description) (lease.Description, error) {
@@ -32,7 +33,7 @@ func NewDescription(d lease.Description) (lease.Description, error) {
 	return d, CheckDescription(d)
 }
 
-// CheckDescription returns an error if no store can be created with d. It wraps
+// CheckDescription returns an error if no store can be created with d. The error wraps
 // [lease.ErrInvalidRequest].
 func CheckDescription(d lease.Description) error {
 	if err := checkHex("ID", d.ID, protocol.NonceLen); err != nil {
@@ -60,7 +61,7 @@ func CheckDescription(d lease.Description) error {
 	return RangeOf(d).Check()
 }
 
-// checkFingerprint returns an error unless s has the form of a [Fingerprint]. It wraps
+// checkFingerprint returns an error unless s has the form of a [Fingerprint]. The error wraps
 // [lease.ErrInvalidRequest].
 func checkFingerprint(s string) error {
 	return checkHex("fingerprint", s, 16)
@@ -82,7 +83,7 @@ func shorten(r lease.Request, d lease.Description) lease.Request {
 
 // RaiseTo returns the time to which a store is raised: until, rounded up to a whole second, or the
 // time of an earlier raise if nothing can have been granted after that, not even to a client whose
-// clock is ahead. The present time, now, is the store's, or the caller's.
+// clock is ahead. now is the current time, the store's or the caller's.
 func RaiseTo(d lease.Description, until, now time.Time) time.Time {
 	if d.Raised.After(now.Add(protocol.MaxClockAhead)) {
 		return d.Raised

@@ -44,17 +44,16 @@ func (r NodeRange) Check() error {
 	return nil
 }
 
-// Blocks is the number of blocks in the range.
+// Blocks returns the number of blocks in the range.
 func (r NodeRange) Blocks() int { return int(r.Nodes / max(r.BlockSize, 1)) }
 
-// Block returns block i of the range, from 0 to Blocks()-1, as one that was
-// never granted.
+// Block returns block i of the range, from 0 to Blocks()-1, never granted.
 func (r NodeRange) Block(i int) lease.Grant {
 	first := r.First + uint32(i)*r.BlockSize
 	return lease.Grant{Lease: randflake.Lease{Node: first, Nodes: r.BlockSize}}
 }
 
-// Index returns which block of the range starts at node. The error wraps
+// Index returns the number of the block that starts at node. The error wraps
 // [lease.ErrInvalidRequest].
 func (r NodeRange) Index(node uint32) (int, error) {
 	if node < r.First || node-r.First >= r.Nodes || (node-r.First)%r.BlockSize != 0 {

@@ -10,26 +10,25 @@ import (
 // given version. Nothing was written.
 var ErrChanged = errors.New("the object has changed")
 
-// ErrAltered is returned if a server acknowledged a write, and its response shows that it did not
-// store what was sent.
+// ErrAltered is returned if a server acknowledged a write but did not store what was sent, as its
+// response shows.
 var ErrAltered = errors.New("the server acknowledged a write, but did not store what was sent: " +
 	"does something between here and it, such as a webhook or a gateway, change objects?")
 
-// Objects is what a backend brings: objects of some kilobytes under names of lower-case letters,
-// digits and "-". It is linearizable and durable: an acknowledged write is never forgotten, and
-// every call sees all writes acknowledged before it began, by any client. A read from a replica or
-// a cache does not. It is safe for concurrent use. If it is an io.Closer, the store's Close closes
-// it.
+// Objects is implemented by each backend: it keeps objects of some kilobytes under names of
+// lower-case letters, digits and "-". It is linearizable and durable: an acknowledged write is
+// never forgotten, and every call sees all writes acknowledged before it began, by any client.
+// Reads from a replica or a cache do not meet this. It is safe for concurrent use. If it is an
+// io.Closer, the store's Close closes it.
 //
 // Each method obeys its context, also while a request is in flight: it returns soon after the
-// context is over, with an error that wraps the context's. Many clients obey it before a request
-// only, unless they are told otherwise. A context may have no deadline: set a time limit for
-// connecting.
+// context is over, with an error that wraps the context's. By default many clients check it only
+// before a request. A context may have no deadline: set a time limit for connecting.
 //
-// It tries each request once; if the server says that it did nothing (throttling),
-// the error wraps [*Busy], and the store makes the request again. A write whose
-// outcome is unknown is never repeated. Errors say what was being done, and contain no
-// secret. They wrap lease.ErrMisconfigured if an operator must change something.
+// It sends each request once. If the server says that it did nothing (throttling), the error wraps
+// [*Busy], and the store repeats the request. A write whose outcome is unknown is never repeated.
+// Errors say what was being done, and contain no secret. They wrap lease.ErrMisconfigured if an
+// operator must change something.
 type Objects interface {
 	// Read returns an object. The object of a name that was never written, or that was deleted, has
 	// the version "" and is no error. An error is never taken for a missing object.
@@ -44,21 +43,22 @@ type Objects interface {
 	Write(ctx context.Context, name string, data []byte, version string) (Object, error)
 
 	// List returns every object by name, however many there are: no page of a longer answer may be
-	// left out. It has each write that was acknowledged before it was called, and may have later
-	// ones; it need not be of one moment. Data may be nil if the server lists names only.
+	// left out. The list contains each write that was acknowledged before the call, and may contain
+	// later ones; it need not be a snapshot of one moment. Data may be nil if the server lists
+	// names only.
 	List(ctx context.Context) (map[string]Object, error)
 }
 
-// Object is what a [Objects] returns of an object. Its data belongs to the caller.
+// Object is a stored object. Its data belongs to the caller.
 type Object struct {
 	Data []byte
-	// Version changes with every write. It says nothing else, and may be the
-	// data itself, which never recurs. It is "" if the object does not exist.
+	// Version changes with every write. It has no other meaning, and may be the data itself, which
+	// never recurs. It is "" if the object does not exist.
 	Version string
-	// Time is the server's at the response, in whole seconds, or zero if the
-	// server has no clock. Only Read sets it.
+	// Time is the server's time at the response, in whole seconds, or zero if the server has no
+	// clock. Only Read sets it.
 	Time time.Time
-	// Place is where the object is, and "" if the server cannot tell: a copy of the object
-	// elsewhere has another one. Only a Read of the object "config" needs to have it.
+	// Place identifies where the object is, or is "" if the server cannot tell: a copy of the
+	// object elsewhere has another place. Only a Read of the object "config" needs to have it.
 	Place string
 }

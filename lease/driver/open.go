@@ -34,9 +34,9 @@ var packages = map[string]string{
 type Store interface {
 	lease.Store
 
-	// Create creates the store that d describes: all that it needs, so that no later call creates
-	// anything. If a store with d's ID exists, it completes it. Before it writes, it checks
-	// whether the server does what a store needs.
+	// Create creates the store that d describes, with all its objects: no later call creates
+	// anything. If a store with d's ID exists, Create completes it. Before it writes, it tests
+	// whether the server is fit for a store.
 	//
 	// Errors: [lease.ErrExists] for a store with another ID, [lease.ErrInvalidRequest].
 	Create(ctx context.Context, d lease.Description) error
@@ -49,13 +49,13 @@ type Store interface {
 	// extended. It is for a store that was restored from a backup and may have forgotten grants.
 	//
 	// The store records until, and a call before that time raises to the recorded time again: a
-	// raise that is repeated, or made by two operators at once, is one raise. It returns the time
-	// to which the store was raised. If it fails halfway, call it again.
+	// raise that is repeated, or run by two operators at once, is one raise. It returns the time to
+	// which the store was raised. If it fails halfway, call it again.
 	//
 	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Raise(ctx context.Context, until time.Time) (time.Time, error)
-	// MovedHere raises a store that was created elsewhere, as Raise does, and records that it is
-	// here now: until then every call returns [lease.ErrMoved]. The original must be gone for good.
+	// MovedHere raises a store that was created elsewhere, as Raise does, and records its new
+	// place: before that every call returns [lease.ErrMoved]. The original must be gone for good.
 	MovedHere(ctx context.Context, until time.Time) (time.Time, error)
 
 	// Time returns the time on the store's clock, with which it compares the clocks of its
@@ -73,8 +73,8 @@ type Embedded interface {
 	// Codec returns the codec of the store's own secret. Errors: [lease.ErrNoStore].
 	Codec(ctx context.Context) (*randflake.Codec, error)
 	// OnRestore must be called after this process was restored from a snapshot, before
-	// [lease.Keeper.OnRestore]. The store grants nothing from then on: another machine may have a
-	// copy of it.
+	// [lease.Keeper.OnRestore]. From then on the store grants nothing, since another machine may
+	// have a copy of it.
 	OnRestore()
 }
 
@@ -106,9 +106,9 @@ func Ensure(ctx context.Context, s Embedded) (_ *randflake.Codec, err error) {
 	return s.Codec(ctx)
 }
 
-// Opener opens the store at a URL with the scheme for which it is registered. It makes no
-// request: a server that is unreachable now may come back. Errors never contain the URL, which may
-// contain a password; they wrap [lease.ErrInvalidRequest].
+// Opener opens the store at a URL with the scheme for which it is registered. It sends no request:
+// a server that is unreachable now may come back. Errors never contain the URL, which may contain a
+// password; they wrap [lease.ErrInvalidRequest].
 type Opener func(url string) (Store, error)
 
 var openers = struct {

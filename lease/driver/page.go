@@ -14,15 +14,13 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// format is raised when an older version of this package could damage the
-// objects.
+// format increases when an older version of this package could damage the objects.
 const format = 3
 
-// ErrEdited is returned if an object is not as this package wrote it. Nothing
-// was written.
+// ErrEdited is returned if an object is not what this package wrote. Nothing was written.
 var ErrEdited = errors.New("the object was edited or damaged")
 
-// page is a stored page, and the time at which the server sent it.
+// page is a stored page with its version, and the time at which the server sent it.
 type page struct {
 	pageHeader
 	Blocks []lease.Grant // those that were written, in order
@@ -43,7 +41,7 @@ type pageHeader struct {
 	Recent []string
 }
 
-// maxRecent bounds the writes that other clients make between a refused write and the next read.
+// maxRecent bounds the writes by other clients between a refused write and the next read.
 const maxRecent = 16
 
 const pagePrefix = "page-"
@@ -72,8 +70,7 @@ func parse(c *config, number int, o Object) (*page, error) {
 	return p, p.check(c, number)
 }
 
-// check refuses a page that this package would not have written, or that belongs
-// to another store.
+// check returns an error for a page that this package would not have written, or of another store.
 func (p *page) check(c *config, number int) error {
 	if p.Store != c.ID {
 		return fmt.Errorf("%w: %s belongs to the store %s, not to %s", lease.ErrReplaced,
@@ -132,7 +129,7 @@ func (p *page) bytes(nonce string) ([]byte, error) {
 	return seal(p.pageHeader, p.Blocks...)
 }
 
-// sum is the last line of an object: the checksum of the lines before it.
+// sum is the last line of an object: the checksum of all other lines.
 type sum struct {
 	CRC32C string
 }

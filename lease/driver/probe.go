@@ -18,21 +18,20 @@ const (
 	// In each of probeRounds rounds probeWriters write at once.
 	probeRounds  = 5
 	probeWriters = 8
-	// probeSize is large enough for [Halfway]: servers read some kilobytes before
-	// they look at a request.
+	// probeSize is large enough for [Halfway]: servers read some kilobytes before they process a
+	// request.
 	probeSize = 32 << 10
-	// halfwayWait is how long a write waits for the others, one of which may have been refused
-	// before it reached [Halfway], and halfwayPause how long the server then has to look at all of
-	// them.
+	// halfwayWait is how long a write waits for the others, since the server may refuse one before
+	// it reaches [Halfway]; halfwayPause is how long the server then has to process all of them.
 	halfwayWait  = 250 * time.Millisecond
 	halfwayPause = 50 * time.Millisecond
 )
 
-// Halfway is for a [Objects] that sends data over a network. Write calls it after it has sent a
-// part of the data. During a probe it returns when all concurrent writes have reached it, otherwise
-// at once. A server that checks the condition when a write begins, not when it ends, then accepts
-// all of them. Without it Versity's gateway 1.6.0, whose window is a millisecond or two, passed
-// half of the probes.
+// Halfway is called by the Write of an [Objects] that sends data over a network, after it has sent
+// a part of the data. During a probe it returns when all concurrent writes have reached it,
+// otherwise at once. A server that checks the condition when a write begins, not when it ends, then
+// accepts all of them. Without Halfway, Versity's gateway 1.6.0, whose window is a millisecond or
+// two, passed half of the probes.
 func Halfway(ctx context.Context) {
 	if meet, ok := ctx.Value(halfwayKey{}).(func()); ok {
 		meet()
@@ -58,11 +57,11 @@ func meeting(ctx context.Context, writers int64) context.Context {
 	})
 }
 
-// probe returns an error unless, of several writes at once that require the same version, the
-// server takes exactly one, several times, and refuses writes that require an old version or none.
-// A server that ignores conditions, or that checks them before it writes without excluding others
-// in between, would grant leases twice. Another operator's probe of the same object can only make
-// this one try more often.
+// probe returns an error unless the server, in several rounds, accepts exactly one of several
+// concurrent writes that require the same version, and refuses writes that require an old version
+// or none. A server that ignores conditions, or that checks them before it writes without excluding
+// others in between, would grant leases twice. A concurrent probe of the same object can only cause
+// more rounds.
 func probe(ctx context.Context, server Objects) (err error) {
 	defer func() {
 		if err != nil {
@@ -115,9 +114,8 @@ func probe(ctx context.Context, server Objects) (err error) {
 	return err
 }
 
-// writeAtOnce makes several writes that require the same version, and returns
-// how many the server acknowledged. It fails if more than half have no answer:
-// fewer show little.
+// writeAtOnce sends several concurrent writes that require the same version, and returns how many
+// the server acknowledged. It fails if more than half go unanswered; the rest would prove little.
 func writeAtOnce(ctx context.Context, server Objects, version string) (acknowledged int,
 	err error) {
 	var errs [probeWriters]error
@@ -144,7 +142,7 @@ func writeAtOnce(ctx context.Context, server Objects, version string) (acknowled
 	return acknowledged, err
 }
 
-// probeData returns data that no other write has.
+// probeData returns data that is different for each write.
 func probeData() []byte {
 	const text = `{"purpose":"to find out whether this server honours conditional writes",` +
 		`"nonce":"%s","padding":"%s"}` + "\n"

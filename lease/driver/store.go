@@ -13,18 +13,18 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Layout is how a package keeps its pages.
+// Layout configures how a package stores its pages.
 type Layout struct {
-	// Name is the package's, for errors.
+	// Name is the package's name, for errors.
 	Name string
 	// BlocksPerPage is how many blocks a page of a new store has, from 1 to 131072.
 	BlocksPerPage uint32
-	// Probe is set if Create tests the server's conditional writes: there are several
-	// implementations of the server, or proxies in front of it.
+	// Probe is set if Create must test the server's conditional writes, because the server has
+	// several implementations or may be behind a proxy.
 	Probe bool
 }
 
-// store keeps leases on pages, each of which is an object.
+// store keeps leases on pages. Each page is an object.
 type store struct {
 	objects waiter
 	layout  Layout
@@ -33,8 +33,8 @@ type store struct {
 
 var _ Store = (*store)(nil)
 
-// New returns a store that keeps leases in objects. It makes no request. The error wraps
-// [lease.ErrInvalidRequest]: BlocksPerPage is out of range.
+// New returns a store that keeps leases in objects. It sends no request. If BlocksPerPage is out of
+// range, the error wraps [lease.ErrInvalidRequest].
 func New(o Objects, layout Layout) (Store, error) {
 	if layout.BlocksPerPage < 1 || layout.BlocksPerPage > randflake.MaxNode+1 {
 		return nil, fmt.Errorf("%s: %w: %d blocks on a page, want 1 to %d",
@@ -43,7 +43,7 @@ func New(o Objects, layout Layout) (Store, error) {
 	return &store{objects: waiter{o}, layout: layout}, nil
 }
 
-// Objects returns what the store keeps leases in, for package leasetest.
+// Objects returns the objects in which the store keeps leases, for package leasetest.
 func (s *store) Objects() Objects { return s.objects.Objects }
 
 // closeTime is how long Close waits at most: some clients wait for a server that does not answer.
@@ -68,8 +68,8 @@ func (s *store) Close(ctx context.Context) error {
 	}
 }
 
-// Renew implements [lease.Store]. It is two requests, or more if others write
-// the page at this moment.
+// Renew implements [lease.Store]. It sends two requests, or more if others write the page at this
+// moment.
 func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant,
 	err error) {
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
@@ -130,7 +130,7 @@ func (s *store) change(ctx context.Context, node uint32, nonce string,
 	}
 }
 
-// setupFor returns the shape of the store, if a block of it starts at node.
+// setupFor returns the configuration of the store if one of its blocks starts at node.
 func (s *store) setupFor(ctx context.Context, node uint32) (*config, error) {
 	c, err := s.setup(ctx)
 	if err == nil {
@@ -174,8 +174,8 @@ func (e *edit) get(ctx context.Context) (Object, error) {
 	return o, err
 }
 
-// set reports whether the object was written. It was not, without an error, if it has changed since
-// it was read.
+// set writes the object and reports whether it was written. If it has changed since it was read,
+// the result is false without an error.
 func (e *edit) set(ctx context.Context, data []byte) (done bool, err error) {
 	switch _, err := e.s.objects.Write(ctx, e.name, data, e.version); {
 	case errors.Is(err, ErrChanged):
@@ -199,10 +199,10 @@ func (s *store) editPage(c *config, number int, nonce string) *pageEdit {
 	return &pageEdit{*s.edit(pageName(number)), c, number, nonce}
 }
 
-// read returns the page. It returns errRepeated, too, if a write was refused and then the page has
-// its nonce: something between here and the server repeated the write, and the first one was made.
-// Or a copy of this process made it, with the same nonce. Of two copies at most one may be told
-// yes, and this one cannot know which it is.
+// read returns the page. It also returns errRepeated if a write was refused and the page then has
+// its nonce: either something between here and the server repeated the write, and the first one was
+// stored; or a copy of this process wrote with the same nonce. At most one of two copies may
+// succeed, and this process cannot know which it is.
 func (e *pageEdit) read(ctx context.Context) (*page, error) {
 	o, err := e.get(ctx)
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *store) read(ctx context.Context, c *config, number int) (*page, error) 
 	return parse(c, number, o)
 }
 
-// latest is the latest time that a server's clock had when it sent a time, which is in whole
+// latest returns the latest time that a server's clock can have shown when it sent a time in whole
 // seconds, or the zero Time if it has no clock.
 func latest(sent time.Time) time.Time {
 	if sent.IsZero() {
@@ -244,7 +244,7 @@ func latest(sent time.Time) time.Time {
 	return sent.Add(time.Second)
 }
 
-// failed adds to an error what was being done.
+// failed adds the operation to an error.
 func (s *store) failed(ctx context.Context, failure *error, what string, args ...any) {
 	err := *failure
 	if err == nil {

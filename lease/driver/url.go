@@ -10,9 +10,9 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// ParseURL parses the URL of a store of a package, scheme://host/path, which may have these
-// parameters and no others. Its error wraps [lease.ErrInvalidRequest] and contains the form that is
-// wanted, not the URL, which may contain a password.
+// ParseURL parses the URL of a package's store, scheme://host/path, which may have only these
+// parameters. Its error wraps [lease.ErrInvalidRequest] and contains form, not the URL, which may
+// contain a password.
 func ParseURL(pkg, text, form string, parameters ...string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Fragment != "" || !strings.HasPrefix(text, u.Scheme+"://") {
@@ -26,7 +26,7 @@ func ParseURL(pkg, text, form string, parameters ...string) (*url.URL, error) {
 	return u, nil
 }
 
-// BadURL returns the error for the URL of a store of a package. It does not contain the URL.
+// BadURL returns an error for the URL of a package's store. It does not contain the URL.
 func BadURL(pkg, why string) error {
 	return fmt.Errorf("%s: %w: the URL: %s", pkg, lease.ErrInvalidRequest, why)
 }

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// kv returns the client. To create one with a password contacts the server, until the context is
-// over.
+// kv returns the client. Creating a client with a password contacts the server, until the context
+// is over.
 func (s *objects) kv(ctx context.Context) (clientv3.KV, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *objects) kv(ctx context.Context) (clientv3.KV, error) {
 }
 
 // remember keeps the error of a request that did not reach a member, such as a refused connection:
-// etcd's client tries again until the context is over, and returns the context's error.
+// etcd's client retries until the context is over, and then returns the context's error.
 func (s *objects) remember(ctx context.Context, method string, request, response any,
 	conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,

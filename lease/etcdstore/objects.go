@@ -39,7 +39,7 @@ func (s *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 	return o, nil
 }
 
-// List implements [driver.Objects]. It lists the data too, all of one moment.
+// List implements [driver.Objects]. It returns the data, too, in one consistent snapshot.
 func (s *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	got, err := s.get(ctx, s.prefix, clientv3.WithPrefix())
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *objects) Write(ctx context.Context, name string, data []byte,
 	return now, nil
 }
 
-// object is the value of the first key, or of none.
+// object returns the object of the first key, or the zero Object if kvs is empty.
 func object(kvs []*mvccpb.KeyValue) driver.Object {
 	if len(kvs) == 0 {
 		return driver.Object{}

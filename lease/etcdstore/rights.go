@@ -6,8 +6,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// CheckRights implements [driver.Rights]. etcd compares all of a transaction with the user's rights
-// and its quota, also what is not carried out: no key has a negative revision.
+// CheckRights implements [driver.Rights]. etcd checks the user's rights and its quota for a whole
+// transaction, even for the branch that is not executed: here no branch is, since no key has a
+// negative revision.
 func (s *objects) CheckRights(ctx context.Context) error {
 	kv, err := s.kv(ctx)
 	if err == nil {

@@ -23,19 +23,19 @@ func init() {
 const (
 	name = "etcdstore" // for errors
 
-	// DefaultPrefix begins every key unless [New] or the URL gives another.
+	// DefaultPrefix begins every key unless [New] or the URL sets another prefix.
 	DefaultPrefix = "/traceflake/leases/"
 
 	// blocksPerPage is how many blocks of a new store share a key: few processes write the same
-	// one, and a value is small.
+	// key, and values are small.
 	blocksPerPage = 64
 
 	urlForm = "etcd://user:password@host:port,host:port/prefix, or etcds://… for TLS"
 )
 
 // New returns a store in the etcd of client, which the caller must close. Every key begins with
-// prefix; "" is [DefaultPrefix]. Fleets with different secrets need different prefixes, none of
-// which is a prefix of another. New does not connect.
+// prefix; "" is [DefaultPrefix]. Fleets with different secrets need different prefixes; no prefix
+// may begin with another. New does not connect.
 func New(client clientv3.KV, prefix string) (driver.Store, error) {
 	c, ok := client.(*clientv3.Client)
 	if client == nil || ok && c == nil {

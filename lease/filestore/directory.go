@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// directory is a store's, open and locked.
+// directory is a store's directory, open and locked.
 type directory struct {
 	root *os.Root
 	lock *os.File
 	disk disk
 }
 
-// disk is what operating systems do differently, and what a test replaces.
+// disk holds the functions that differ between operating systems; tests replace them.
 type disk struct {
-	// lockable opens the file of a directory that is locked.
+	// lockable opens the file in a directory on which the lock is taken.
 	lockable func(*os.Root) (*os.File, error)
-	// tryLock locks a file until it is closed, unless another process has.
+	// tryLock locks a file until it is closed, unless another process has locked it.
 	tryLock func(*os.File) (bool, error)
 	// syncNames makes the renaming of files durable.
 	syncNames func(root *os.Root, names ...string) error
-	// place returns what no copy of the directory has, or "".
+	// place returns a text that differs from that of any copy of the directory, or "".
 	place func(*os.Root) (string, error)
 }
 
-// open opens the directory, if there is one.
+// open opens the directory.
 func (o *objects) open() (*os.Root, error) { return os.OpenRoot(o.path) }
 
-// create opens the directory, which it creates, but not the one above it.
+// create creates the directory, but not its parent, and opens it.
 func (o *objects) create() (*os.Root, error) {
 	err := os.Mkdir(o.path, dirMode)
 	if errors.Is(err, fs.ErrExist) {
@@ -58,8 +58,7 @@ func (o *objects) create() (*os.Root, error) {
 	return o.open()
 }
 
-// lock locks the directory that is at the path at that moment. It tries until ctx is over, or for
-// the timeout.
+// lock locks the directory that is at the path now. It tries until ctx is over, or for the timeout.
 func (o *objects) lock(ctx context.Context, open func() (*os.Root, error)) (*directory, error) {
 	for began := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
@@ -76,7 +75,8 @@ func (o *objects) lock(ctx context.Context, open func() (*os.Root, error)) (*dir
 	}
 }
 
-// tryLock returns nil if another process has locked the directory, or one was put in its place.
+// tryLock returns nil if another process has locked the directory, or if the directory was
+// replaced.
 func (o *objects) tryLock(open func() (*os.Root, error)) (_ *directory, err error) {
 	root, err := open()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// errReadOnly is of a file system that is mounted read-only.
+// errReadOnly is the error of a file system that is mounted read-only.
 const errReadOnly = syscall.EROFS
 
 // system locks the directory itself, which nobody can delete while it has files.

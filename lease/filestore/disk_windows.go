@@ -9,8 +9,9 @@ import (
 
 const errReadOnly = windows.ERROR_WRITE_PROTECT
 
-// system locks a file, which nobody can delete while it is open, since directories have no locks.
-// It syncs the renamed files, since directories cannot be: this was not tried with a power failure.
+// system locks a file, since directories cannot be locked; nobody can delete it while it is open.
+// It syncs the renamed files, since directories cannot be synced; this was not tested with a power
+// failure.
 var system = disk{
 	lockable: func(root *os.Root) (*os.File, error) {
 		return root.OpenFile("lock.file", os.O_RDWR|os.O_CREATE, fileMode)

@@ -23,8 +23,8 @@ var (
 	ErrLocked = errors.New("the directory is locked by other processes")
 	// ErrCopied is returned if this machine was restored from a snapshot since New, or OnRestore
 	// was called: another machine may have a copy of the directory, and both would grant the same
-	// nodes. If one has, move the directory away, then start the process again: the next one has
-	// another secret.
+	// nodes. If a copy exists, move the directory away, then restart the process: the next
+	// directory has another secret.
 	ErrCopied = errors.New("the machine was restored from a snapshot, and may not be the only " +
 		"one with this directory")
 )
@@ -50,8 +50,9 @@ type objects struct {
 	disk    disk
 }
 
-// restores changes when this machine is restored from a snapshot. Where nothing but
-// the disruption marker tells, it is constant: a live migration copies no directory.
+// restores returns a number that changes when this machine is restored from a snapshot. It is
+// constant on machines that have only the disruption marker: live migration changes the marker but
+// does not copy the directory.
 func restores() uint64 {
 	machine := vmclock.System()
 	generation := machine.Generation()
@@ -61,8 +62,8 @@ func restores() uint64 {
 	return generation
 }
 
-// Read implements [driver.Objects]. What a process renamed that ended before it had synced is made
-// durable before it is used.
+// Read implements [driver.Objects]. It syncs the directory, since a process may have ended between
+// renaming a file and syncing.
 func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
 	found, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
 		found, err := d.object(name)
@@ -115,8 +116,8 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	return all, err
 }
 
-// locked calls do with the directory, locked, that a function opens. It returns when ctx is over,
-// also if the disk does not answer: then do goes on, and later calls of this process wait for it.
+// locked calls do with the directory that a function opens, locked. It returns when ctx is over,
+// even if the disk does not answer: then do continues, and later calls of this process wait for it.
 func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error),
 	do func(*directory) (T, error)) (none T, err error) {
 	if o.copied.Load() || o.machine() != o.life {
@@ -150,7 +151,7 @@ func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error
 	}
 }
 
-// explain adds what an operator can do.
+// explain adds to an error what an operator can do.
 func explain(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errReadOnly) {
 		return fmt.Errorf(
@@ -160,7 +161,7 @@ func explain(err error) error {
 	return err
 }
 
-// object returns an object, or one without a version if there is none.
+// object returns an object, without a version if it does not exist.
 func (d *directory) object(name string) (driver.Object, error) {
 	data, err := d.root.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +173,7 @@ func (d *directory) object(name string) (driver.Object, error) {
 	return driver.Object{Data: data, Version: string(data)}, err
 }
 
-// replace writes a file, so that after a crash it has either what it had or the data.
+// replace writes a file, so that after a crash it contains either the old or the new data.
 func (d *directory) replace(name string, data []byte) error {
 	f, err := d.root.OpenFile(name+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
 	if err != nil {

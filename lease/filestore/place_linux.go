@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is a directory's inode and the time of its birth, which no tool that copies files sets. If
-// the file system does not keep that, it is the inode and the device: devices of NVMe, btrfs and
-// overlay file systems may have other numbers after a restart of the machine.
+// place returns a directory's inode and its time of birth, which no tool that copies files sets. If
+// the file system does not keep that time, it returns inode and device instead: devices of NVMe,
+// btrfs and overlay file systems may have other numbers after a restart of the machine.
 func place(root *os.Root) (string, error) {
 	d, err := root.Open(".")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// place is a directory's inode and device.
+// place returns a directory's inode and device.
 func place(root *os.Root) (string, error) {
 	info, err := root.Stat(".")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckRights implements [driver.Rights]. It asks whether this user may write in the directory, or
-// in the one above it as long as there is none, and whether that is of a store.
+// CheckRights implements [driver.Rights]. It checks whether this user may write to the directory,
+// or to its parent if the directory does not exist, and whether the directory belongs to a store.
 func (s *store) CheckRights(context.Context) error {
 	err := mayUse(s.objects.path)
 	if err != nil {

@@ -48,8 +48,8 @@ func New(path string) (driver.Embedded, error) {
 	return &store{Store: s, objects: o}, nil
 }
 
-// Open returns the store in the directory at path. If there is no directory, it creates one, for
-// every node and leases of up to [lease.DefaultTTL], but not the directory above it.
+// Open returns the store in the directory at path. If the directory does not exist, Open creates
+// it, for every node and leases of up to [lease.DefaultTTL], but not its parent.
 //
 // Errors: [ErrLocked], [lease.ErrSchemaVersion], [lease.ErrInvalidRequest], and those of the file
 // system.
@@ -64,12 +64,11 @@ func Open(path string) (driver.Embedded, error) {
 	return s, nil
 }
 
-// secretOf is the name of the file that has the secret of the store with an ID. A store with
+// secretOf returns the name of the file with the secret of the store with an ID. A store with
 // another ID never gets its secret, even if all other files were deleted.
 func secretOf(id string) string { return id + ".secret" }
 
-// Create implements [driver.Store]. It creates the directory, with a new secret of its own, but not
-// the directory above it.
+// Create implements [driver.Store]. It creates the directory with a new secret, but not its parent.
 func (s *store) Create(ctx context.Context, d lease.Description) error {
 	if err := driver.CheckDescription(d); err != nil {
 		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
@@ -110,9 +109,9 @@ func (s *store) Create(ctx context.Context, d lease.Description) error {
 	return err
 }
 
-// foreign returns an error if a directory with these files has no store and is not free for one: it
-// belongs to something else, or a store in it was half lost, since no page is written before the
-// configuration. A file system's own lost+found is in the way of none.
+// foreign returns an error if a directory without a configuration cannot take a store: it has other
+// files, or pages of a store that lost its configuration, which is written first. A file system's
+// own lost+found is allowed.
 func foreign(files []fs.DirEntry) error {
 	other, page := "", ""
 	for _, f := range files {
@@ -137,7 +136,7 @@ func foreign(files []fs.DirEntry) error {
 	return nil
 }
 
-// codec reads the secret of the store with an ID.
+// codec returns the codec of the store with an ID, from its secret's file.
 func (d *directory) codec(id string) (*randflake.Codec, error) {
 	text, err := d.root.ReadFile(secretOf(id))
 	if err != nil {
@@ -170,7 +169,7 @@ func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
 	return codec, nil
 }
 
-// Objects returns what the store keeps leases in, for package leasetest.
+// Objects returns the objects in which the store keeps leases, for package leasetest.
 func (s *store) Objects() driver.Objects { return s.objects }
 
 // OnRestore implements [driver.Embedded]: every later call returns [ErrCopied].

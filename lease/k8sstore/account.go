@@ -41,7 +41,7 @@ func inPod(dir string) (*objects, error) {
 		token: token, namespace: namespace}, nil
 }
 
-// read returns what a file of the service account contains.
+// read returns the content of a file of the service account.
 func read(dir, name string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, name))
 	text := strings.TrimSpace(string(b))

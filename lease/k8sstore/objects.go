@@ -14,12 +14,12 @@ import (
 
 const (
 	apiVersion = "coordination.k8s.io/v1"
-	// The value of fleetLabel is the store's name, that of pageAnnotation the page.
+	// The value of fleetLabel is the store's name, the value of pageAnnotation the page.
 	fleetLabel     = "traceflake.github.io/leases"
 	pageAnnotation = "traceflake.github.io/page"
 )
 
-// objects is the Leases of one store, a [driver.Objects].
+// objects is a [driver.Objects] on the Leases of one store.
 type objects struct {
 	client    *http.Client
 	server    string                 // the URL of the API server, without a slash at the end
@@ -34,7 +34,7 @@ func (o *objects) Close() error {
 	return nil
 }
 
-// object is a Lease as it is sent, and what is read of one.
+// object is a Lease as it is sent, and the part of it that is read.
 type object struct {
 	APIVersion string   `json:"apiVersion,omitempty"`
 	Kind       string   `json:"kind,omitempty"`
@@ -52,17 +52,17 @@ type metadata struct {
 	Annotations       map[string]string `json:"annotations,omitempty"`
 }
 
-// version identifies a write. Without the uid an object that was deleted and
-// made anew could pass for the old one, and a deleted one be written again.
+// version identifies a write. Without the uid, a recreated object could be mistaken for the deleted
+// one.
 func (m metadata) version() string { return m.UID + "/" + m.ResourceVersion }
 
-// path is that of the collection.
+// path returns the path of the collection.
 func (o *objects) path() string {
 	return "/apis/" + apiVersion + "/namespaces/" + o.namespace + "/leases"
 }
 
-// nameOf is the name of a page's object. A store's name has no dot: no name of
-// an object can belong to two stores.
+// nameOf returns the name of a page's object. A store's name has no dot, so no object's name can
+// belong to two stores.
 func (o *objects) nameOf(page string) string { return o.name + "." + page }
 
 // Read implements [driver.Objects].
@@ -117,7 +117,7 @@ func (o *objects) Write(ctx context.Context, name string, data []byte,
 		Version: written.Metadata.version()}, nil
 }
 
-// check refuses a Lease that is not a page of this store, and a response that is not a Lease.
+// check returns an error unless the response is a Lease and a page of this store.
 func (o *objects) check(l object, page string) error {
 	m := l.Metadata
 	if l.Kind != "Lease" || l.APIVersion != apiVersion || m.Name != o.nameOf(page) || m.UID == "" ||
@@ -136,8 +136,8 @@ func (o *objects) check(l object, page string) error {
 	return nil
 }
 
-// List implements [driver.Objects]. It lists the data too, all of one moment, in one response: a
-// store has at most 1024 driver.
+// List implements [driver.Objects]. It returns the data, too, in one consistent response: a store
+// has at most 1024 pages.
 func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	r := request{verb: "list", method: http.MethodGet, path: o.path(), query: "labelSelector=" +
 		fleetLabel + "%3D" + o.name}

@@ -22,7 +22,7 @@ type request struct {
 	body                      []byte
 }
 
-// status is an error response of Kubernetes, a Status of its API.
+// status is Kubernetes' error response, a Status of its API.
 type status struct {
 	Kind    string
 	Message string
@@ -32,20 +32,20 @@ type status struct {
 
 func (s *status) Error() string { return fmt.Sprintf("status %d: %.300s", s.Code, s.Message) }
 
-// missing reports whether the object is, rather than its namespace.
+// missing reports whether the object is missing, rather than its namespace.
 func (s *status) missing() bool {
 	return s.Code == http.StatusNotFound &&
 		s.Details.Kind == "leases"
 }
 
-// errOther is returned if a response is not one of Kubernetes.
+// errOther is returned if a response is not from a Kubernetes API server.
 var errOther = errors.New("not a response of a Kubernetes API server with " + apiVersion)
 
 // maxResponse is twice the size of a list of every page, with blocks of one node.
 const maxResponse = 64 << 20
 
-// do sends a request once and decodes the response into v. It returns the server's time, or zero if
-// the response does not have it.
+// do sends a request once and decodes the response into v. It returns the server's time, or the
+// zero Time if the response lacks it.
 func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err error) {
 	q, err := http.NewRequestWithContext(ctx, r.method, o.server+r.path, nil)
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 	}
 }
 
-// failed adds to err what was asked of the server and, if an operator can fix the cause, how.
+// failed adds the request to err and, if an operator can fix the cause, how.
 func (o *objects) failed(r request, err error) error {
 	what := fmt.Sprintf("%s leases.coordination.k8s.io in namespace %q", r.verb, o.namespace)
 	hint := ""

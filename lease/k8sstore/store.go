@@ -12,11 +12,11 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// DefaultName is the name of a store unless [New] or the URL gives another.
+// DefaultName is the name of a store unless [New] or the URL sets another name.
 const DefaultName = "traceflake"
 
-// blocksPerPage is how many blocks of a new store share an object: few
-// processes write the same one, and there are few to read when blocks run out.
+// blocksPerPage is how many blocks of a new store share an object: few processes write the same
+// object, and only few objects are read when blocks run out.
 const blocksPerPage = 128
 
 func init() { driver.Register("k8s", openURL) }
@@ -45,11 +45,11 @@ func openURL(text string) (driver.Store, error) {
 	return o.store()
 }
 
-// New returns a store in a namespace of the API server at a URL, with a client
-// that authenticates by itself; with client-go it is that of rest.HTTPClientFor,
-// and the URL is the Host of the same rest.Config. The names of the store's objects begin with
-// name, at most 63 letters a to z, digits and hyphens; "" is [DefaultName]. New makes no request.
-// Errors of invalid arguments wrap [lease.ErrInvalidRequest].
+// New returns a store in a namespace of the API server at a URL, with a client that authenticates
+// by itself; with client-go it is that of rest.HTTPClientFor, and the URL is the Host of the same
+// rest.Config. The names of the store's objects begin with name, at most 63 letters a to z, digits
+// and hyphens; "" is [DefaultName]. New sends no request. Errors of invalid arguments wrap
+// [lease.ErrInvalidRequest].
 func New(client *http.Client, server, namespace, name string) (driver.Store, error) {
 	u, err := url.Parse(server)
 	switch {

@@ -18,7 +18,7 @@ import (
 
 // Faults checks what clients see while fault happens, such as a server that is killed and started
 // again: no acknowledged write is lost, and no read is older than what was acknowledged before it.
-// Calls that have no answer may have been carried out or not.
+// Unanswered calls may have been carried out or not.
 func Faults(tb testing.TB, newStorage func(tb testing.TB) Storage, fault func() error) {
 	tb.Helper()
 	const (
@@ -50,7 +50,7 @@ func Faults(tb testing.TB, newStorage func(tb testing.TB) Storage, fault func() 
 	}
 }
 
-// histories checks calls of several clients at once, all of which are answered.
+// histories checks concurrent calls of several clients without faults: every call is answered.
 func histories(tb testing.TB, newStorage func(testing.TB) Storage) {
 	const each = 60
 	h := newHistory()
@@ -60,8 +60,8 @@ func histories(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 }
 
-// history is the calls of several clients. The data of an object contains what its writer had read:
-// writes that were made form a chain, which ends with what the object has at last. To judge the
+// history records the calls of several clients. The data of an object names the write that it
+// replaces, so the stored writes form a chain, which ends with the object's last data. Judging the
 // calls takes time in proportion to their number.
 type history struct {
 	zero time.Time
@@ -81,11 +81,11 @@ const (
 	unknown outcome = "unanswered"
 )
 
-// call is a call of Write, or what a Read or List returned of an object.
+// call is a call of Write, or an object that a Read or List returned.
 type call struct {
 	object  string
 	wrote   bool
-	write   string // that was made, or whose data was read; "" if there was no object
+	write   string // the write's name, or that of the data read; "" if the object did not exist
 	before  string // the write that a write replaces
 	version string // of the write, if the client knows it
 	outcome outcome
@@ -98,10 +98,10 @@ func (c call) String() string {
 		c.ended.Seconds())
 }
 
-// data is what a write has as the object's data.
+// data returns the data of a write.
 func (c call) data() []byte { return fmt.Appendf(nil, "%s after %s\n", c.write, c.before) }
 
-// writeOf returns the write that made an object's data.
+// writeOf returns the name of the write that stored an object's data.
 func writeOf(o driver.Object) string {
 	write, _, _ := strings.Cut(string(o.Data), " ")
 	return write
@@ -117,7 +117,7 @@ func (h *history) count(o outcome) (n int) {
 	return n
 }
 
-// add records a call that began at a time, and has ended with an error or without.
+// add records a call that began at a time and has just ended with err.
 func (h *history) add(c call, began time.Time, err error) {
 	c.began, c.ended, c.outcome = began.Sub(h.zero), time.Since(h.zero), made
 	h.mu.Lock()
@@ -130,8 +130,8 @@ func (h *history) add(c call, began time.Time, err error) {
 	h.calls = append(h.calls, c)
 }
 
-// run starts clients, each of which makes calls until enough returns true for their number. It
-// returns a function that waits for them and judges the calls.
+// run starts clients. Each sends calls until enough returns true for their number. run returns a
+// function that waits for the clients and judges the calls.
 func (h *history) run(tb testing.TB, storage Storage, enough func(calls int) bool) (check func()) {
 	const clients = 6
 	var all sync.WaitGroup
@@ -156,7 +156,7 @@ func (h *history) run(tb testing.TB, storage Storage, enough func(calls int) boo
 // historyNames are the names of the objects.
 var historyNames = []string{"page-0000", "page-0001"}
 
-// last reads an object, again for some time: a server may just have been started.
+// last reads an object, with retries for some time: a server may just have been started.
 func (c client) last(name string) (o driver.Object) {
 	c.tb.Helper()
 	const tries = 60
@@ -215,7 +215,7 @@ func (c historian) calls(n int) {
 	}
 }
 
-// list lists all objects, which is a read of each unless the server lists names only.
+// list lists all objects. Unless the server lists names only, this counts as a read of each.
 func (c historian) list() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
@@ -228,8 +228,8 @@ func (c historian) list() {
 	}
 }
 
-// write writes an object on condition of what it was, and returns what it is then. It has no
-// version unless the write was acknowledged.
+// write writes an object on condition that it is still o, and returns the new object, which has a
+// version only if the write was acknowledged.
 func (c historian) write(id, name string, o driver.Object) driver.Object {
 	w := call{object: name, wrote: true, write: id, before: writeOf(o)}
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
@@ -244,9 +244,9 @@ func (c historian) write(id, name string, o driver.Object) driver.Object {
 	return driver.Object{Data: w.data(), Version: written.Version}
 }
 
-// judge fails tb unless each object's writes form a chain that has every acknowledged write and no
-// refused one, and each read returned a write of the chain that is not older than any that was
-// known before it began.
+// judge fails tb unless each object's writes form a chain that contains every acknowledged write
+// and no refused one, and no read returned an older write than one that was known before the read
+// began.
 func (h *history) judge(tb testing.TB, last map[string]driver.Object) {
 	tb.Helper()
 	for _, name := range slices.Sorted(maps.Keys(last)) {
@@ -262,7 +262,8 @@ func (h *history) judge(tb testing.TB, last map[string]driver.Object) {
 	}
 }
 
-// judgeObject returns the first mistake in the calls of an object, which has a write at last.
+// judgeObject returns the first mistake in the calls of an object, whose final data is of the write
+// last.
 func judgeObject(calls []call, last string) error {
 	place, err := chainOf(calls, last)
 	if err != nil {
@@ -309,7 +310,7 @@ func judgeObject(calls []call, last string) error {
 	return nil
 }
 
-// chainOf returns the places of the writes that led to the last one; that of no object is 0.
+// chainOf returns the places of the writes that led to last; 0 is the place of the missing object.
 func chainOf(calls []call, last string) (place map[string]int, err error) {
 	all := map[string]call{}
 	for _, c := range calls {

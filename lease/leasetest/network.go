@@ -18,7 +18,7 @@ type BadNetwork struct {
 	sent atomic.Int64
 }
 
-// kinds is how many faults a message may meet. Each has its turn.
+// kinds is the number of kinds of faults. They take turns.
 const kinds = 5
 
 // errGone is the error of a message whose client gets no answer.
@@ -27,12 +27,12 @@ var errGone = errors.New("the connection is gone")
 // longest is how long a late message takes at most.
 const longest = 5 * time.Second
 
-// Send sends a message once, twice or not at all. If it returns an error, its client must see that
-// the connection has ended.
+// Send sends a message once, twice or not at all. If it returns an error, close the client's
+// connection.
 //
-// It calls deliver with whether the client gets the answer, and again for a message that arrives up
-// to five seconds later: after its client gave up, after the end of the lease that it requests, or
-// after the client has ended.
+// It tells deliver whether the client gets the answer. It calls again to deliver a message up to
+// five seconds later: after the client gave up, after the end of the requested lease, or after the
+// client has ended.
 func (n *BadNetwork) Send(deliver func(answered bool) error, again func()) error {
 	sent, every := n.sent.Add(1), cmp.Or(n.Every, 6)
 	if sent%every > 0 {
@@ -54,7 +54,7 @@ func (n *BadNetwork) Send(deliver func(answered bool) error, again func()) error
 	return errGone
 }
 
-// Check fails tb unless so many messages were sent that each kind of fault occurred.
+// Check fails tb unless enough messages were sent for each kind of fault.
 func (n *BadNetwork) Check(tb testing.TB) {
 	tb.Helper()
 	if sent := n.sent.Load(); sent < kinds*cmp.Or(n.Every, 6) {

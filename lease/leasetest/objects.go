@@ -1,5 +1,5 @@
-// Package leasetest checks the [driver.Objects] of a store: see [Run]. [driver.Memory] is one, an
-// example for authors of stores. [Proxy] is a bad network in front of any server over TCP, and
+// Package leasetest checks the [driver.Objects] of a store: see [Run]. [driver.Memory] is an
+// example for authors of stores. [Proxy] is a bad network in front of any TCP server, and
 // [Processes] runs real processes on a store.
 package leasetest
 
@@ -26,8 +26,8 @@ type Storage struct {
 	Stall func() (resume func())
 }
 
-// Run checks in some seconds that a [driver.Objects] keeps its contract. newStorage makes an empty
-// storage that lasts until tb ends; it is called nine times.
+// Run checks in some seconds that a [driver.Objects] keeps its contract. newStorage returns an
+// empty storage that lasts until tb ends; it is called nine times.
 func Run(t *testing.T, newStorage func(tb testing.TB) Storage) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) { c.run(t, newStorage) })
@@ -49,7 +49,7 @@ var checks = []struct {
 	{"bad URLs", badURLs},
 }
 
-// client is a server, and fails the test where no error may be.
+// client calls a server, and fails the test on errors that must not occur.
 type client struct {
 	driver.Objects
 	tb testing.TB
@@ -85,7 +85,7 @@ func (c client) write(name, data, version string) {
 	}
 }
 
-// refused is a write that the server must refuse.
+// refused checks that the server refuses a write.
 func (c client) refused(why, name, version string) {
 	c.tb.Helper()
 	before := c.read(name)
@@ -101,7 +101,7 @@ func (c client) refused(why, name, version string) {
 	}
 }
 
-// missing checks that there is no such object.
+// missing checks that an object does not exist.
 func (c client) missing(name, why string) {
 	c.tb.Helper()
 	all, err := c.List(context.Background())
@@ -170,8 +170,8 @@ func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {
 	one.write("page-0000", "third\n", "")
 }
 
-// sameData checks that of two clients that write the same data on one condition, one is told that
-// the object has changed: copies of a process do that, and only one of them may go on.
+// sameData checks that of two clients that write the same data on one condition, one gets the error
+// that the object has changed: copies of a process do so, and only one of them may continue.
 func sameData(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
 	one, two := storage.client(tb), storage.client(tb)
@@ -186,7 +186,7 @@ func sameData(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 }
 
-// clock checks the server's clock, if it has one.
+// clock checks the server's clock, unless the server has none.
 func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
 	c := storage.client(tb)
@@ -217,8 +217,8 @@ func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 }
 
-// badURLs checks every store that the program registers: a bad URL is an invalid request, by which
-// commands and services tell it from a store that is unavailable.
+// badURLs checks every store that the program registers: a bad URL is an invalid request, so that
+// commands and services can distinguish it from an unavailable store.
 func badURLs(tb testing.TB, _ func(testing.TB) Storage) {
 	for _, scheme := range driver.Schemes() {
 		name, _, _ := strings.Cut(scheme, ":")

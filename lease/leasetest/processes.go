@@ -34,8 +34,7 @@ type Processes struct {
 	// Outage makes the store unreachable, calls during, and makes it reachable again. It is called
 	// twice per round.
 	Outage func(during func()) error
-	// IDs is the number of IDs to make, in as many rounds as necessary. If it is 0, there is one
-	// round.
+	// IDs is the number of IDs to generate, in as many rounds as necessary; 0 means one round.
 	IDs int64
 }
 
@@ -46,11 +45,11 @@ const (
 	minMade = 100_000
 )
 
-// Run creates the store, and runs eight processes on its 48 blocks, each making IDs as fast as it
-// can. It kills, stops and restarts them, and makes the store unreachable, for some seconds per
-// round. It collects every ID of every life and checks that no two are the same, that each lies in
-// a rectangle that was granted to its life, and that the store forgot no write. After each round
-// all processes make IDs again. It stores 16 KB for each second of a node, not each ID.
+// Run creates the store, and runs eight processes on its 48 blocks, which generate IDs as fast as
+// they can. For some seconds per round, it kills, stops and restarts them, and makes the store
+// unreachable. It collects every ID and checks that no two are equal, that each is in a grant of
+// its process, and that the store forgot no write. After each round all processes must generate IDs
+// again. Run stores 16 KB for each second of a node, not each ID.
 func (p Processes) Run(tb testing.TB) {
 	if os.Getenv(workerLog) != "" { // or workers would start workers
 		fmt.Fprintln(os.Stderr, "TestMain must begin with leasetest.Worker()")
@@ -152,7 +151,7 @@ type fleet struct {
 	repeats int
 }
 
-// life is one life of a worker, and what it made.
+// life is one process of a worker, with the IDs that it generated.
 type life struct {
 	name  string // of its log
 	fleet *fleet
@@ -166,7 +165,7 @@ type life struct {
 	seen  map[second]bool // the nodes and seconds of its IDs
 }
 
-// words is what a process said last.
+// words holds the last line of a process's output.
 type words struct{ atomic.Value }
 
 func (w *words) Write(b []byte) (int, error) {
@@ -216,7 +215,7 @@ func (l *life) end(s os.Signal) {
 	<-l.ended
 }
 
-// count returns the number of IDs made so far.
+// count returns the number of IDs generated so far.
 func (f *fleet) count() (made int64) {
 	for _, l := range f.all {
 		made += l.count.Load()
@@ -224,7 +223,7 @@ func (f *fleet) count() (made int64) {
 	return made
 }
 
-// wait waits until every process has made another ID.
+// wait waits until every process has generated another ID.
 func (f *fleet) wait(what string) {
 	f.tb.Helper()
 	var before [workers]int64
@@ -246,7 +245,7 @@ func (f *fleet) wait(what string) {
 	}
 }
 
-// Write takes the IDs that a life made.
+// Write records the IDs in a process's output.
 func (l *life) Write(b []byte) (int, error) {
 	l.rest = append(l.rest, b...)
 	whole := len(l.rest) &^ 7
@@ -260,7 +259,7 @@ func (l *life) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// mark records new IDs and reports those made before.
+// mark records new IDs and reports those that were generated before.
 func (f *fleet) mark(l *life, ids []randflake.Parts) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -283,8 +282,7 @@ func (f *fleet) mark(l *life, ids []randflake.Parts) {
 	}
 }
 
-// judge compares the IDs with the grants, and what the workers learned of blocks with what is
-// stored.
+// judge compares the IDs with the grants, and the blocks that the workers saw with the stored ones.
 func (f *fleet) judge(stored []lease.Grant) {
 	tb := f.tb
 	tb.Helper()
@@ -323,8 +321,8 @@ func (f *fleet) judge(stored []lease.Grant) {
 	}
 }
 
-// judgeWrites checks that each version of a block was written once, and that the store has the
-// last.
+// judgeWrites checks that each version of a block was written once, and that the store has the last
+// version.
 func (f *fleet) judgeWrites(stored, learned []lease.Grant) {
 	f.tb.Helper()
 	type version struct {
@@ -347,8 +345,8 @@ func (f *fleet) judgeWrites(stored, learned []lease.Grant) {
 	}
 }
 
-// read returns what a log says: the seconds that were granted, and the blocks as the worker learned
-// of them. A line truncated by a kill was not used.
+// read returns the content of a worker's log: the seconds that were granted, and the blocks that it
+// saw. A line truncated by a kill was not used.
 func read(log []byte) (grants, learned []lease.Grant) {
 	for line := range bytes.Lines(log) {
 		var e entry

@@ -12,8 +12,7 @@ import (
 // A message is what is sent at once.
 type Proxy struct {
 	BadNetwork // while it loses messages
-	// Change, if not nil, returns what clients get of a message from the server. Set it before they
-	// connect.
+	// Change, if not nil, changes messages from the server to clients. Set it before they connect.
 	Change func([]byte) []byte
 
 	server   string
@@ -49,7 +48,7 @@ func NewProxy(tb testing.TB, server string) *Proxy {
 // Address returns host:port of the proxy.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Cut ends all connections, and new ones at once, until Mend.
+// Cut closes all connections, and refuses new ones until Mend.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +59,7 @@ func (p *Proxy) Cut() {
 	p.conns = nil
 }
 
-// Stall delivers nothing until Mend, which it returns: as a server that hangs, or a network that
+// Stall delivers nothing until Mend, which it returns, like a server that hangs or a network that
 // drops packets.
 func (p *Proxy) Stall() (mend func()) {
 	p.mu.Lock()
@@ -71,9 +70,8 @@ func (p *Proxy) Stall() (mend func()) {
 	return p.Mend
 }
 
-// Lose has the [BadNetwork] delay, lose and repeat messages to the server until Mend. The
-// connection of a client ends when a message or its answer is lost, and before a message is
-// repeated.
+// Lose lets the [BadNetwork] delay, lose and repeat messages to the server until Mend. A client's
+// connection is closed when a message or its answer is lost, and before a message is repeated.
 func (p *Proxy) Lose() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +131,7 @@ func (p *Proxy) connect(client net.Conn) {
 	_ = server.Close()
 }
 
-// pass has deliver deliver messages, until one is not delivered or the connection ends.
+// pass calls deliver for each message, until one fails or the connection ends.
 func (p *Proxy) pass(from net.Conn, deliver func(message []byte, loses bool) error) {
 	buffer := make([]byte, 64<<10)
 	for {

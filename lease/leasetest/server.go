@@ -12,10 +12,10 @@ import (
 // concurrent use.
 type Server struct {
 	driver.Memory
-	// Place is that of all objects.
+	// Place is the place of all objects.
 	Place string
-	// Accepts, if not nil, decides whether a write is made after it has compared the versions,
-	// without excluding other writes. A server that always accepts ignores conditions, as some do.
+	// Accepts, if not nil, runs after the version check, without the lock, and reports whether the
+	// write is stored. A server that always accepts ignores conditions, as some do.
 	Accepts func(name string, unchanged bool) bool
 
 	// Reads, Writes and Lists count the requests.

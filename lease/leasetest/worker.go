@@ -37,7 +37,7 @@ func Worker() {
 	os.Exit(0)
 }
 
-// work makes IDs as fast as its output is read, until it is told to end or is killed.
+// work generates IDs as fast as its output is read, until it is asked to end or is killed.
 func work(name, url string) error {
 	end, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -87,8 +87,7 @@ func work(name, url string) error {
 	return nil
 }
 
-// again calls f until it succeeds, for some time: the network may be bad, and an outage may have
-// cut connections.
+// again retries f for some time: the network may be bad, and an outage may have cut connections.
 func again(f func() error) (err error) {
 	for range 100 {
 		if err = f(); err == nil || lease.Permanent(err) {
@@ -107,13 +106,13 @@ func codecOf(ctx context.Context, s driver.Store) (*randflake.Codec, error) {
 	return randflake.NewCodec([]byte("one fleet's code"))
 }
 
-// entry is what a worker learned of a block before its Keeper could use it.
+// entry is a block in a worker's log, written before its Keeper could use the block.
 type entry struct {
 	lease.Grant
 	Released bool // the Keeper uses no second from the end on
 }
 
-// witness is a store that logs what it grants and what the Keeper returns.
+// witness is a store that logs the grants and what the Keeper gives back.
 type witness struct {
 	lease.Store
 	log    *json.Encoder

@@ -18,7 +18,7 @@ import (
 // Codes of the server's errors, from appendix A of its manual.
 const noTable = "42P01"
 
-// meanings are what codes mean to a store, and what an operator can do.
+// meanings maps the server's codes to errors of a store and to hints for operators.
 var meanings = map[string]struct {
 	sentinel error
 	hint     string
@@ -37,7 +37,7 @@ var meanings = map[string]struct {
 	"28P01": {lease.ErrMisconfigured, ""}, // the password
 }
 
-// code returns the code of an error of the server, and "" for others.
+// code returns the code of a server's error, or "" for other errors.
 func code(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
@@ -45,7 +45,7 @@ func code(err error) string {
 	return ""
 }
 
-// cause returns a short text for an error of the server or of a connection, and what it means.
+// cause returns a short text for an error of the server or of a connection, and its sentinel.
 func cause(err error) (text string, sentinel error) {
 	text = err.Error()
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
@@ -68,8 +68,8 @@ func cause(err error) (text string, sentinel error) {
 	return text, sentinel
 }
 
-// explain adds to an error what it means, and what to do. pgx tries each address, with and without
-// TLS, and repeats the role, the database and the host each time: here each cause is reported once.
+// explain adds the meaning of an error and what to do. pgx tries each address, with and without
+// TLS, and repeats the role, the database and the host each time; explain reports each cause once.
 func explain(ctx context.Context, failed error) error {
 	if failed == nil {
 		return nil

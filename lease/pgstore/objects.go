@@ -11,14 +11,14 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// objects is a [driver.Objects] in one table of a PostgreSQL database. Versions are random: those
-// of a table that was dropped never recur in the one that takes its place.
+// objects is a [driver.Objects] in one table of a PostgreSQL database. Versions are random, so
+// those of a dropped table never recur in its replacement.
 type objects struct {
 	pool   *pgxpool.Pool
 	schema string // of the table
 }
 
-// row is an object as a statement read or wrote it.
+// row is an object that a statement read or wrote.
 type row struct {
 	Name, Version string
 	Data          string // in hex digits
@@ -45,8 +45,8 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 	return rows[0].object()
 }
 
-// Write implements [driver.Objects]. It is one statement. If it creates an object, it creates the
-// table, too: nothing but the creation of a store does.
+// Write implements [driver.Objects]. It runs one statement. If it creates an object, it creates the
+// table, too, which only the creation of a store does.
 func (o *objects) Write(ctx context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
 	next := driver.NewNonce()
@@ -78,7 +78,7 @@ func (o *objects) Write(ctx context.Context, name string, data []byte,
 var errNotWritten = errors.New(
 	"the row was not written; does a rule, trigger or policy of the table interfere?")
 
-// List implements [driver.Objects]. It is one statement, which lists the data too.
+// List implements [driver.Objects]. It runs one statement, which returns the data, too.
 func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	rows, err := o.query(ctx, listSQL)
 	if err != nil && code(err) != noTable {

@@ -10,7 +10,8 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// rightsSQL asks for the privileges of a process. A table that is not there yet lacks none.
+// rightsSQL queries the privileges of a process. A missing table does not count as a missing
+// privilege.
 const rightsSQL = `SELECT has_schema_privilege(n.oid, 'USAGE') AS "USAGE on the schema",
 	coalesce(has_table_privilege(t.oid, 'SELECT'), true) AS "SELECT on traceflake_store",
 	coalesce(has_any_column_privilege(t.oid, 'UPDATE'), true) AS "UPDATE on traceflake_store",

@@ -14,9 +14,9 @@ import (
 // warning is the key under which a connection keeps the server's last warning.
 const warning = "traceflake: warning"
 
-// prepare has connections keep the server's warnings. A statement is sent in one round trip and
-// unnamed, so that it leaves nothing behind in a session that pgbouncer gives to another client
-// next.
+// prepare configures connections to keep the server's warnings. Statements are sent in one round
+// trip and unnamed, so that they leave nothing behind in a session that pgbouncer then gives to
+// another client.
 func prepare(config *pgx.ConnConfig) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -46,7 +46,7 @@ func (o *objects) session(ctx context.Context, f func(*pgx.Conn) error) error {
 	})
 }
 
-// query runs one statement, which is a transaction of its own.
+// query runs one statement in a transaction of its own.
 func (o *objects) query(ctx context.Context, sql string, args ...any) (found []row, err error) {
 	var read []row
 	err = o.session(ctx, func(c *pgx.Conn) error {
@@ -62,7 +62,7 @@ func (o *objects) query(ctx context.Context, sql string, args ...any) (found []r
 	return found, err
 }
 
-// create creates the table and the view, unless another operator has.
+// create creates the table and the view, unless they exist.
 func (o *objects) create(ctx context.Context) error {
 	return o.session(ctx, func(c *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{BeginQuery: beginSQL}, func(tx pgx.Tx) error {
@@ -72,12 +72,12 @@ func (o *objects) create(ctx context.Context) error {
 	})
 }
 
-// sql fills in the full names of the table and the view. No statement relies on the server's search
-// path: behind pgbouncer it may be another client's.
+// sql returns statement with the full names of the table and the view. No statement relies on the
+// server's search path, which may be another client's behind pgbouncer.
 func (o *objects) sql(statement string) string {
 	return strings.ReplaceAll(statement, "{schema}", pgx.Identifier{o.schema}.Sanitize())
 }
 
-// undone reports whether the server says that it did nothing, because of what another client did at
-// this moment: a serialization failure or a deadlock.
+// undone reports whether the server did nothing because of another client: a serialization failure
+// or a deadlock.
 func undone(err error) bool { return slices.Contains([]string{"40001", "40P01"}, code(err)) }

@@ -3,29 +3,29 @@ package pgstore
 // The statements. Each has the full names of the table and the view: {schema} is their schema, and
 // no setting of a role, database or pooled session changes what they find or return.
 
-// placeSQL is where the table is: the server's identity, which its physical standbys share, the
+// placeSQL returns the table's place: the server's identity, which its physical standbys share, the
 // database, and the table. No copy elsewhere has all three.
 const placeSQL = `concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
 	(SELECT oid FROM pg_database WHERE datname = current_database()), tableoid)`
 
-// nowSQL is the server's clock when it received the statement, in seconds. The statement may wait
-// for a lock after that: then it is early, which refuses a client rather than trusting it.
+// nowSQL returns the server's time when it received the statement, in seconds. If the statement
+// then waits for a lock, this time is early, which refuses a client rather than trusting it.
 const nowSQL = `floor(extract(epoch FROM statement_timestamp()))::bigint`
 
 // durableSQL changes two settings until the end of this transaction, including its commit. A commit
 // that is not flushed can be lost, and with it a grant; a stronger setting is kept. If the wait for
-// a standby is cancelled, only a warning says so.
+// a standby is cancelled, the server only sends a warning.
 const durableSQL = `set_config('synchronous_commit', CASE current_setting('synchronous_commit')
 	WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) ||
 	set_config('client_min_messages', 'warning', true)`
 
-// objectSQL are the columns that [row] has. The data is in digits, whatever bytea_output is.
+// objectSQL lists the columns of [row]. The data is in hex digits, whatever bytea_output is.
 const objectSQL = `name, version, encode(data, 'hex') AS data, ` + nowSQL + ` AS now, ` +
 	placeSQL + ` AS place, ` + durableSQL + ` AS durable`
 
-// readSQL locks the row, in a way that hinders no writer. This makes it a writing transaction, so
-// that its commit waits for disk and standby: the commit that is read here may not be durable yet
-// if its client was disconnected.
+// readSQL locks the row without hindering writers. So it is a writing transaction, and its commit
+// waits for disk and standby: the row's last commit may not be durable yet if its client was
+// disconnected.
 const readSQL = `SELECT ` + objectSQL +
 	` FROM {schema}.traceflake_store WHERE name = $1 FOR KEY SHARE`
 
@@ -41,7 +41,7 @@ const insertSQL = `INSERT INTO {schema}.traceflake_store (name, version, data)
 const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ` + durableSQL +
 	`, pg_advisory_xact_lock(8390876135275523179)`
 
-// createSQL creates the table, and the view that shows people a row for each block.
+// createSQL creates the table, and the view with a row for each block, for people.
 const createSQL = `CREATE TABLE IF NOT EXISTS {schema}.traceflake_store (
 	name    text PRIMARY KEY,
 	version text NOT NULL,

@@ -13,7 +13,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// blocksPerPage is how many blocks of a new store share a row: few processes write the same one.
+// blocksPerPage is how many blocks of a new store share a row: few processes write the same row.
 const blocksPerPage = 64
 
 func init() {
@@ -25,7 +25,7 @@ func init() {
 func openURL(dsn string) (driver.Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		// The error contains the URL; where its parts are unclear, also the password.
+		// The error contains the URL and, if its parts are unclear, the password.
 		text := "want postgres://user:password@host:port/database, with special characters of " +
 			"the password as %XX"
 		if _, why, ok := strings.Cut(err.Error(), "`: "); ok &&
@@ -38,7 +38,7 @@ func openURL(dsn string) (driver.Store, error) {
 }
 
 // New returns a store with at most two connections of its own, which it closes after 30 s without a
-// call. config is that of [pgxpool.ParseConfig], or of the program's own pool: pool.Config(). Its
+// call. config comes from [pgxpool.ParseConfig], or from the program's own pool: pool.Config(). Its
 // search_path is the schema of the tables, by default public. New does not connect. The store is
 // safe for concurrent use. Errors of invalid arguments wrap [lease.ErrInvalidRequest].
 //

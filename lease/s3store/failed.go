@@ -10,7 +10,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// The rights that the store needs, which are also the names of its operations.
+// The rights that the store needs. They are also the names of its operations.
 const (
 	getObject  = "s3:GetObject"
 	putObject  = "s3:PutObject"
@@ -23,7 +23,7 @@ const (
 	clockIsOff = "RequestTimeTooSkewed"
 )
 
-// failed adds to err what was being done.
+// failed adds the operation to err.
 func (s *objects) failed(right, name string, err error) error {
 	where := "s3://" + s.bucket
 	if right != listBucket {
@@ -35,7 +35,7 @@ func (s *objects) failed(right, name string, err error) error {
 const wrongKeys = "the credentials are not those of the server, or a proxy between here and the " +
 	"server changes requests"
 
-// hints say what to do if a response has the code.
+// hints maps the code of a response to what an operator can do.
 var hints = map[string]string{
 	clockIsOff:                  "set this machine's clock",
 	"ExpiredToken":              "the credentials are expired, renew them",
@@ -47,8 +47,8 @@ var hints = map[string]string{
 	"NoSuchBucket":              "create the bucket",
 }
 
-// refused returns the error for an unexpected response and, if an operator can
-// fix the cause, says how: then the server did nothing.
+// refused returns the error for an unexpected response. If an operator can fix the cause, the error
+// says how; then the server did nothing.
 func (s *objects) refused(right, name string, a answer) error {
 	hint := hints[a.code]
 	switch {
@@ -59,7 +59,7 @@ func (s *objects) refused(right, name string, a answer) error {
 		hint = "" // whatever else it says, the server may have done something
 	case hint != "":
 		if c, ok := s.credentials.(*aws.CredentialsCache); ok {
-			c.Invalidate() // the next call may find fresh ones
+			c.Invalidate() // the next call may find fresh credentials
 		}
 	case a.region != "" && a.region != s.region:
 		hint = fmt.Sprintf("the bucket is in the region %s, not %s: set the region", a.region,

@@ -31,13 +31,13 @@ type objects struct {
 	prefix      string
 }
 
-// readTries is how often an object is read whose data and ETag are of different writes.
+// readTries is how often an object is read while its data and ETag belong to different writes.
 const readTries = 10
 
-// Read implements [driver.Objects]. Some gateways on files look up the ETag before they open the
-// file, or after that: the two may be of different writes. Most ETags are checksums of the data,
-// by which this is seen, and the object is read again. An ETag that is not, and only looks like
-// one, is the same in the next response.
+// Read implements [driver.Objects]. Some gateways on files look up the ETag before or after they
+// open the file, so the two may belong to different writes. Most ETags are checksums of the data,
+// so Read notices this and reads the object again. An ETag that only looks like a checksum is the
+// same in the next response.
 func (s *objects) Read(ctx context.Context, name string) (driver.Object, error) {
 	before := driver.Object{}
 	for range readTries {
@@ -52,7 +52,8 @@ func (s *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 		"in each of %d responses the ETag was of another write than the data", readTries))
 }
 
-// read reads an object once. It is whole if its ETag is of its data, as far as that can be known.
+// read reads an object once. whole reports whether its ETag matches its data, as far as that can be
+// known.
 func (s *objects) read(ctx context.Context, name string) (o driver.Object, whole bool, err error) {
 	a, err := s.ask(ctx, http.MethodGet, s.prefix+name, nil, nil)
 	if err != nil {
@@ -74,7 +75,7 @@ func (s *objects) read(ctx context.Context, name string) (o driver.Object, whole
 		Place: "s3://" + s.bucket + "/" + s.prefix}, whole, nil
 }
 
-// md5Sum is the ETag of an object of one part, unless it is encrypted with a KMS key.
+// md5Sum returns the ETag of an object of one part, unless it is encrypted with a KMS key.
 func md5Sum(data []byte) string { return fmt.Sprintf("%x", md5.Sum(data)) }
 
 // Close closes idle connections.
@@ -119,8 +120,8 @@ func (s *objects) Write(ctx context.Context, name string, data []byte,
 
 var nvme = crc64.MakeTable(0x9a6c9329ac4bc9b5)
 
-// checksum returns the CRC-64/NVME of an object, as a server that computes one for each object
-// sends it. The store does not ask for it: some servers refuse such requests.
+// checksum returns the CRC-64/NVME of an object, in the form that servers send. The store does not
+// request it, because some servers refuse such requests.
 func checksum(data []byte) string {
 	return base64.StdEncoding.EncodeToString(
 		binary.BigEndian.AppendUint64(nil, crc64.Checksum(data, nvme)))

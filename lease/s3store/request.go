@@ -38,10 +38,10 @@ func (a answer) conflict() bool {
 // ask sends a request once, for the object with a key, or for the bucket with a query. It returns
 // [*driver.Busy] if the server says that it did nothing, because there are too many requests, or
 // because another process is about to create the same object, which a read may not show yet. Other
-// responses of 503 do not say so.
+// 503 responses do not guarantee this.
 func (s *objects) ask(ctx context.Context, method, path string, header http.Header,
 	body []byte) (answer, error) {
-	// Without GetBody the transport cannot send a body again that the server has taken.
+	// Without GetBody the transport cannot send a body again that the server has already received.
 	req, err := http.NewRequestWithContext(ctx, method, s.base.String()+"/"+path,
 		inParts(ctx, body))
 	if err != nil {
@@ -122,7 +122,7 @@ func (h halfway) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// String is for errors: the status, and what the server says.
+// String returns the status and the server's message, for errors.
 func (a answer) String() string {
 	return fmt.Sprintf("%d %s %s (%.300q)", a.status, http.StatusText(a.status), a.code, a.message)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// DefaultPrefix begins every key unless [New] or the URL gives another.
+	// DefaultPrefix begins every key unless [New] or the URL sets another prefix.
 	DefaultPrefix = "traceflake/leases/"
 
 	// blocksPerPage makes 256 pages of 16384 blocks.
@@ -54,13 +54,13 @@ func openURL(text string) (driver.Store, error) {
 	return New(loaded, u.Host, strings.Trim(u.Path, "/"))
 }
 
-// New returns a store in a bucket, whose keys begin with prefix: letters, digits and the
-// characters -_. between slashes; "" is [DefaultPrefix]. Fleets with different secrets need
-// different prefixes, none of which is a prefix of another.
+// New returns a store in a bucket, whose keys begin with prefix: letters, digits and the characters
+// -_. between slashes; "" is [DefaultPrefix]. Fleets with different secrets need different
+// prefixes; no prefix may begin with another.
 //
 // It uses the region, the credentials, the BaseEndpoint and the HTTPClient of cfg, which package
 // github.com/aws/aws-sdk-go-v2/config loads. The client must not repeat a request, as those of
-// config and of net/http do not. New makes no request. Errors of invalid arguments wrap
+// config and of net/http do not. New sends no request. Errors of invalid arguments wrap
 // [lease.ErrInvalidRequest].
 func New(cfg aws.Config, bucket, prefix string) (driver.Store, error) {
 	s, err := newServer(cfg, bucket, prefix)
@@ -124,8 +124,8 @@ func newServer(cfg aws.Config, bucket, prefix string) (*objects, error) {
 	}, nil
 }
 
-// httpClient returns c, or a client with the settings of the SDK's, that follows no redirect: a
-// signature is for one host, and a PUT would become a GET.
+// httpClient returns c, or a client with the settings of the SDK's client, that follows no
+// redirect: a signature is for one host, and a PUT would become a GET.
 func httpClient(c aws.HTTPClient) aws.HTTPClient {
 	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if c == nil {
@@ -141,8 +141,8 @@ func httpClient(c aws.HTTPClient) aws.HTTPClient {
 		return c // ask sees whether it followed a redirect
 	}
 	t := sdk.GetTransport()
-	// HTTP/1.1: one connection of HTTP/2 whose packets are dropped would be used again by every
-	// later try.
+	// HTTP/1.1: every retry would use the same HTTP/2 connection again, even if its packets are
+	// dropped.
 	t.ForceAttemptHTTP2 = false
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
