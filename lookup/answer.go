@@ -7,13 +7,12 @@ import (
 	"net/http"
 )
 
-// emptyLen is more than any server needs to say that it found nothing, in JSON, protobuf or
-// compressed: Tempo takes 25 bytes. Hardly any trace is shorter.
+// emptyLen exceeds the length of any server's response for a trace that it did not find, in JSON,
+// protobuf or compressed: Tempo's has 25 bytes. Hardly any trace is shorter.
 const emptyLen = 256
 
-// missed reports whether the server may have found nothing because of the bound. If it cannot tell,
-// it returns true, which costs a request. It leaves the body of a response that it does not count
-// as missed complete.
+// missed reports whether the server may have found nothing because of the bound. If that is
+// unclear, it returns true, which costs a request. If it returns false, the body is still complete.
 func missed(resp *http.Response) bool {
 	switch {
 	case notFound(resp):
@@ -35,7 +34,7 @@ func missed(resp *http.Response) bool {
 	return false
 }
 
-// notFound reports whether the server has no such trace, or refuses the parameters.
+// notFound reports whether the server does not have the trace, or refuses the parameters.
 func notFound(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest
 }

@@ -38,13 +38,13 @@ var times = [...][]string{
 	jaegerV3: {"startTime", "start_time", "endTime", "end_time"},
 }
 
-// lookup returns the API and the trace ID of a request for one trace, or none. What precedes
-// /api/ is any prefix that the server is configured with.
+// lookup returns the API and the trace ID of a request for one trace, or zero values for other
+// requests. The path before /api/ is any prefix that the server is configured with.
 func (b Backend) lookup(path string) (api, trace.TraceID) {
 	path = strings.TrimSuffix(path, "/")
 	slash := strings.LastIndexByte(path, '/')
 	under, digits := path[:max(slash, 0)], path[slash+1:]
-	// The servers read an ID whose leading zeros are missing.
+	// The servers accept IDs without leading zeros.
 	const length = 32
 	id, err := trace.TraceIDFromHex(strings.ToLower(strings.Repeat("0",
 		max(0, length-len(digits))) + digits))
@@ -61,7 +61,7 @@ func (b Backend) lookup(path string) (api, trace.TraceID) {
 	return none, trace.TraceID{}
 }
 
-// never is an end for the API that demands one: it excludes nothing, whatever any clock says.
+// never is an end for the API that requires one: it excludes nothing, however wrong a clock is.
 var never = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // bound returns the query parameters for spans from t on.

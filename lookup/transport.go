@@ -24,7 +24,7 @@ const DefaultSlack = time.Hour
 
 // Transport is an [http.RoundTripper] that adds a lower bound of time to requests for a trace by
 // its ID. Other requests, requests with times or with a body, and those for an ID without a
-// plausible time are passed on as they are. It is safe for concurrent use. A zero Transport passes
+// plausible time are passed on unchanged. It is safe for concurrent use. A zero Transport passes
 // every request on.
 type Transport struct {
 	backend  Backend
@@ -60,7 +60,8 @@ func WithVerifier(verify func(trace.TraceID) bool) Option {
 	return func(t *Transport) { t.verify = verify }
 }
 
-// WithTransport sets what sends the requests; the default, and nil, is [http.DefaultTransport].
+// WithTransport sets the transport that sends the requests; the default, and nil, is
+// [http.DefaultTransport].
 func WithTransport(next http.RoundTripper) Option {
 	return func(t *Transport) { t.next = next }
 }
@@ -105,7 +106,7 @@ func New(b Backend, opts ...Option) (*Transport, error) {
 	return t, nil
 }
 
-// What was done with a lookup, or why it has no answer.
+// The outcomes of a lookup.
 const (
 	outcomeBounded    = "bounded"    // the trace came with the added time
 	outcomeRepeated   = "repeated"   // repeated without it
@@ -116,8 +117,8 @@ const (
 	outcomeCanceled   = "canceled"   // by the client
 )
 
-// RoundTrip sends the request. If it adds a time and the server finds nothing, the response is
-// that of the request as it came.
+// RoundTrip sends the request. If it adds a time and the server finds nothing, it sends the
+// original request and returns its response.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	form, id := t.backend.lookup(req.URL.Path)
 	if form == none || req.Method != http.MethodGet || req.Body != nil && req.Body != http.NoBody {
@@ -151,12 +152,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// send sends a request as it is.
+// send sends a request unchanged.
 func (t *Transport) send(req *http.Request) (*http.Response, error) {
 	return cmp.Or(t.next, http.DefaultTransport).RoundTrip(req)
 }
 
-// find sends a lookup, with a time if it has none, and again without.
+// find sends a lookup, with a time if it has none, and repeats it without the time if the server
+// found nothing.
 func (t *Transport) find(req *http.Request, form api, id trace.TraceID) (resp *http.Response,
 	outcome string, err error) {
 	bounded, outcome := t.bounded(req, form, id)
@@ -171,7 +173,7 @@ func (t *Transport) find(req *http.Request, form api, id trace.TraceID) (resp *h
 	if !missed(resp) {
 		return resp, outcome, nil
 	}
-	// A connection is used again only if its response was read to the end.
+	// A connection is reused only if its response was read to the end.
 	const most = 64 << 10
 	_, _ = io.CopyN(io.Discard, resp.Body, most)
 	_ = resp.Body.Close()
@@ -179,8 +181,8 @@ func (t *Transport) find(req *http.Request, form api, id trace.TraceID) (resp *h
 	return resp, outcomeRepeated, err
 }
 
-// bounded returns a copy of req with a lower bound of time, or nil and the reason why req must stay
-// as it is.
+// bounded returns a copy of req with a lower bound of time, or nil and the reason why req must not
+// be changed.
 func (t *Transport) bounded(req *http.Request, form api, id trace.TraceID) (bounded *http.Request,
 	outcome string) {
 	query, err := url.ParseQuery(req.URL.RawQuery)

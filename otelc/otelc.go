@@ -5,13 +5,13 @@
 //	_ "github.com/traceflake/traceflake/otelc"
 //
 // Every TracerProvider without WithIDGenerator then uses a generator that the environment
-// configures, as [setup.FromEnv] describes. All providers share it; the Shutdown of the last one
-// returns the lease. Only stores in a directory are included; the service imports any other. The
+// configures, as [setup.FromEnv] describes. All providers share it; the Shutdown of the last
+// provider gives the lease back. Only file: stores are included; the service imports any other. The
 // propagator [xtraceid] is registered with autoprop, so OTEL_PROPAGATORS can name it.
 //
 // An invalid setting is reported to [otel.Handle], and IDs are those of zero configuration; with
-// TRACEFLAKE_STRICT=1 the process exits. If a rule of otelc.yaml did not match, the error reported
-// at the start says which function is unchanged.
+// TRACEFLAKE_STRICT=1 the process exits. If a rule of otelc.yaml did not match, an error at the
+// start reports which function is unchanged.
 package otelc
 
 import (
@@ -50,7 +50,7 @@ func init() {
 	generatorHook, shutdownHook = acquire, release
 }
 
-// checkSDK returns an error unless a new provider calls both hooks.
+// checkSDK returns an error unless new providers call both hooks.
 func checkSDK() error {
 	var asked, closed bool
 	generatorHook = func() trace.IDGenerator { asked = true; return new(generator) }
@@ -88,13 +88,13 @@ func registerPropagator() (err error) {
 	return nil
 }
 
-// generator is that of one provider.
+// generator is the generator of one provider.
 type generator struct {
 	*setup.IDs
 	released sync.Once
 }
 
-// shared is what the process's generators have in common: one lease.
+// shared holds what the process's generators share: one lease.
 var shared struct {
 	sync.Mutex
 	ids       *setup.IDs
@@ -119,7 +119,7 @@ func open() *setup.IDs {
 		return ids
 	}
 	if strict, _ := strconv.ParseBool(os.Getenv(strictVar)); strict {
-		log.Fatal("traceflake/otelc: ", err) // there is nobody to return it to
+		log.Fatal("traceflake/otelc: ", err) // no caller could handle it
 	}
 	otel.Handle(fmt.Errorf("traceflake/otelc: IDs are generated without a lease: %w", err))
 	ids, _ = setup.Config{}.Open(context.Background()) // without settings there is no error

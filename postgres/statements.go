@@ -8,8 +8,8 @@ import (
 //go:embed functions.sql
 var functions string
 
-// Statements returns the statements that create or replace the functions, one for each, without a
-// semicolon. schema is the name of an existing schema as the catalog has it, without quotes. If it
+// Statements returns the statements that create or replace the functions, one per function, without
+// semicolons. schema is the name of an existing schema as the catalog has it, without quotes. If it
 // is empty, the first schema of the session's search path is used.
 func Statements(schema string) []string {
 	const create = "CREATE OR REPLACE FUNCTION "

@@ -20,12 +20,13 @@ type Config struct {
 	MeterProvider metric.MeterProvider // of all metrics; nil: the global one. Env does not set it
 }
 
-// ErrConfig is returned if a setting is invalid. The text names the variable and its value, and
-// says what to do.
+// ErrConfig is returned if a setting is invalid. The text contains the variable and its value, and
+// what to do.
 var ErrConfig = settings.ErrInvalid
 
-// Env reads the variables; [Config.Open] checks them. An empty one counts as not set. One that
-// begins with TRACEFLAKE_ and does not exist is reported to otel.Handle. Errors: [ErrConfig].
+// Env returns the settings in the environment; [Config.Open] checks them. Empty variables count as
+// unset. Unknown variables that begin with TRACEFLAKE_ are reported to otel.Handle. Errors:
+// [ErrConfig].
 func Env() (Config, error) {
 	s, err := settings.Read()
 	return Config{Store: s.Store, SecretFile: s.SecretFile, TTL: s.TTL, Strict: s.Strict}, err
@@ -36,7 +37,7 @@ func (c Config) settings() settings.Settings {
 		Strict: c.Strict}
 }
 
-// LoadKeyring reads the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
+// LoadKeyring returns the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
 // contain the path and the line number, never the content. A file that every user of the machine
 // can read is reported to otel.Handle.
 func LoadKeyring(path string) (*randflake.Keyring, error) { return settings.LoadKeyring(path) }

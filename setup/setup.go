@@ -36,8 +36,8 @@ type IDs struct {
 	shutdownErr error
 }
 
-// FromEnv returns the generator that the environment configures. Call its [IDs.Shutdown] after
-// that of the TracerProvider.
+// FromEnv returns the generator that the environment configures. Call [IDs.Shutdown] after the
+// TracerProvider's Shutdown.
 //
 // It waits for the first lease for at most a second; see the package documentation for the effect
 // of TRACEFLAKE_STRICT. IDs generated without a lease are random after the clear half; they are
@@ -52,7 +52,7 @@ func FromEnv(ctx context.Context) (*IDs, error) {
 	return c.Open(ctx)
 }
 
-// Open does what [FromEnv] does, with these settings.
+// Open returns a generator with these settings, as [FromEnv] does with those of the environment.
 func (c Config) Open(ctx context.Context) (*IDs, error) {
 	if err := c.settings().Check(); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (c Config) Open(ctx context.Context) (*IDs, error) {
 	return ids, nil
 }
 
-// generator returns the generator, which in a zero IDs is a zero one.
+// generator returns the generator; in a zero IDs, a zero Generator.
 func (ids *IDs) generator() *idgen.Generator {
 	if ids.gen == nil {
 		return &random
@@ -95,8 +95,8 @@ func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 
 // OnRestore must be called after this process was restored from a snapshot. When it returns,
 // everything that was generated, leased or drawn before is discarded; see
-// [idgen.Generator.OnRestore]. A lease directory is refused from then on, because it may have been
-// copied as well.
+// [idgen.Generator.OnRestore]. From then on a lease directory is refused, because it may have been
+// copied, too.
 func (ids *IDs) OnRestore() {
 	if store, ok := ids.store.(driver.Embedded); ok {
 		store.OnRestore()
@@ -107,7 +107,7 @@ func (ids *IDs) OnRestore() {
 // Fallbacks returns how many IDs were generated without a lease; see [idgen.Generator.Fallbacks].
 func (ids *IDs) Fallbacks() int64 { return ids.generator().Fallbacks() }
 
-// open opens what a lease needs. If it fails, ids holds what must be closed.
+// open connects to the store and starts the lease. On failure the caller must close ids.
 func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 	if ids.store, err = driver.Open(c.Store); err != nil {
 		ids.store = nil
@@ -132,9 +132,9 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 	return c.wait(ctx, first, ids.keeper)
 }
 
-// secrets reads the secrets with which the store's leases are used: its own or the file's. If its
-// own cannot be read now, it returns what reads them later: a disk that is full, read-only, busy or
-// not mounted yet is a store that is unavailable.
+// secrets reads the secrets with which the store's leases are used: the store's own or the file's.
+// If the store's own secret cannot be read now, it returns a function that reads it later: a disk
+// that is full, read-only, busy or not mounted yet is an unavailable store.
 func (c Config) secrets(ctx context.Context,
 	ids *IDs) (later func(context.Context) (*randflake.Codec, error), err error) {
 	own, embedded := ids.store.(driver.Embedded)
@@ -168,14 +168,14 @@ func (c Config) secrets(ctx context.Context,
 	return nil, nil
 }
 
-// wait waits for the first lease until first ends. The Keeper reports why there is none, and keeps
-// trying. Only a strict start returns an error, and only if retrying cannot help.
+// wait waits for the first lease until first ends. The Keeper reports failures and keeps trying.
+// Only a strict start returns an error, and only if retrying cannot help.
 func (c Config) wait(ctx, first context.Context, k *lease.Keeper) error {
 	if !c.Strict {
 		_ = k.Ready(first)
 		return nil
 	}
-	// It waits for an answer of any kind, for longer than a Keeper waits for a call.
+	// A strict start waits for any answer, for longer than a Keeper waits for a call.
 	answer, cancel := context.WithTimeout(ctx, 6*time.Second)
 	defer cancel()
 	select {
@@ -199,7 +199,7 @@ var over = func() context.Context {
 	return ctx
 }()
 
-// explain names the setting that an error of the store is about.
+// explain adds the setting to an error of the store.
 func (c Config) explain(err error) error {
 	switch {
 	case errors.Is(err, lease.ErrInvalidRequest):
@@ -212,8 +212,8 @@ func (c Config) explain(err error) error {
 }
 
 // Ready returns nil if a lease is held now, and in zero configuration. Before the first lease it
-// waits for one; the error then wraps that of ctx and the store's last error. After the first lease
-// it does not wait: the error says why there is no lease. It takes no ID.
+// waits; the error then wraps that of ctx and the store's last error. After the first lease it does
+// not wait: the error is the reason why no lease is held. It uses up no ID.
 func (ids *IDs) Ready(ctx context.Context) error {
 	if ids.keeper == nil {
 		return nil
@@ -225,8 +225,8 @@ func (ids *IDs) Ready(ctx context.Context) error {
 }
 
 // ReadyHandler returns a handler for a probe. It answers at once: 200 if [IDs.Ready] is nil,
-// otherwise 503 and the reason. The reason may name the store's host and the user, never a secret
-// or a password; serve it only where operators can reach it.
+// otherwise 503 and the reason. The reason may contain the store's host and user, never a secret or
+// a password; serve it only where operators can reach it.
 func (ids *IDs) ReadyHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -240,8 +240,8 @@ func (ids *IDs) ReadyHandler() http.Handler {
 }
 
 // Keyring returns the secrets with which IDs are generated and decoded: those of the file, or the
-// store's own. It is nil in zero configuration, whose secret is not available, and while a store
-// that has its own has been unavailable since the start.
+// store's own. It is nil in zero configuration, whose secret is not available, and as long as a
+// store with its own secret has been unavailable since the start.
 func (ids *IDs) Keyring() *randflake.Keyring { return ids.keyring.Load() }
 
 // Verifier returns a verifier of IDs generated under the secrets of [IDs.Keyring]. In zero
@@ -250,13 +250,13 @@ func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 	return traceid.NewVerifier(ids.Keyring(), opts...)
 }
 
-// Shutdown returns the leases, closes the store and ends the metrics of IDs. Call it after
+// Shutdown gives the lease back, closes the store and ends the metrics of IDs. Call it after
 // Shutdown of the TracerProvider, which ends spans, and of the MeterProvider, which exports the
 // last counts. IDs generated after it are random if they were leased before. Further calls return
 // the same error.
 //
-// The store has at least two seconds to take the leases back, even if ctx has already ended, as
-// that of [signal.NotifyContext] has at the end of a program, or if an exporter has used up its
+// The store has at least two seconds to take the lease back, even if ctx has already ended, as the
+// context of [signal.NotifyContext] has at the end of a program, or if an exporter has used up its
 // time.
 //
 // [signal.NotifyContext]: https://pkg.go.dev/os/signal#NotifyContext

@@ -1,5 +1,6 @@
-// Package calls has what the tests of several stores need: requests, each call once with what it
-// costs, and a check of errors.
+// Package calls has helpers for the tests of several stores: requests, one call of each kind with
+// the number of its requests, and a check of errors. It is not a part of lease/leasetest, which is
+// public and only for authors of stores.
 package calls
 
 import (
@@ -27,8 +28,8 @@ func Renewal(g lease.Grant) lease.Request {
 		TTL: lease.MaxTTL}
 }
 
-// Everything creates a store of one block and makes each call once, as an operator and then, with a
-// client of its own, as a process. If done is not nil, it is called with the name of each call that
+// Everything creates a store of one block and calls each method once, as an operator and then, with
+// another client, as a process. If done is not nil, it is called with the name of each call that
 // returned.
 func Everything(ctx context.Context, open func() (driver.Store, error),
 	done func(call string)) error {
@@ -87,8 +88,8 @@ func Everything(ctx context.Context, open func() (driver.Store, error),
 	return nil
 }
 
-// Server returns the value of an environment variable that says where the tests of a store find a
-// server. Without it tb is skipped, or fails in CI.
+// Server returns the value of an environment variable, the address of the server for a store's
+// tests. If the variable is not set, tb is skipped, or fails in CI.
 func Server(tb testing.TB, variable, form string) string {
 	tb.Helper()
 	value := os.Getenv(variable)
@@ -115,8 +116,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(r)
 }
 
-// Costs makes each call once, as [Everything] does, and checks how many requests those in want
-// take, which n counts.
+// Costs calls each method once, as [Everything] does, and checks the number of requests, which n
+// counts, of those in want.
 func Costs(tb testing.TB, open func() (driver.Store, error), n *atomic.Int64,
 	want map[string]int64) {
 	tb.Helper()
@@ -131,8 +132,8 @@ func Costs(tb testing.TB, open func() (driver.Store, error), n *atomic.Int64,
 	}
 }
 
-// WantError returns a check that an error is the sentinel, if there is one, and contains every
-// text, such as the package's name in all of them, but no secret.
+// WantError returns a check that an error wraps the sentinel, if not nil, and contains always and
+// every text, but no secret.
 func WantError(always string, secrets ...string) func(tb testing.TB, what string, err,
 	sentinel error, texts ...string) {
 	return func(tb testing.TB, what string, err, sentinel error, texts ...string) {

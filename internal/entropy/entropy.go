@@ -7,7 +7,8 @@
 // between copies: the processor's random words (amd64 with RDRAND), the vmclock page, the wall and
 // the monotonic clock to the nanosecond, the time-stamp counter (amd64), the process ID, and how
 // often the process has drawn before. Two copies draw the same bytes only if all of these are
-// equal: never with RDRAND. The result is at least as hard to guess as the kernel's bytes.
+// equal: never with RDRAND. The result is at least as hard to guess as the kernel's bytes. The
+// package is shared by idgen, lease and filestore, none of which may import another for it.
 package entropy
 
 import (
@@ -23,7 +24,7 @@ import (
 	"github.com/traceflake/traceflake/internal/vmclock"
 )
 
-// Source is what a draw depends on. Tests may replace fields before the first draw. A Source is
+// Source holds the inputs of a draw. Tests may replace fields before the first draw. A Source is
 // safe for concurrent use.
 type Source struct {
 	Kernel    func(b []byte)           // fills b

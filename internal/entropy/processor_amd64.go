@@ -11,8 +11,8 @@ func ticks() uint64
 // returns 0 if none is available at this moment.
 func rdrand() (word uint64)
 
-// random returns four such words. One that is not delivered within ten tries, as many as Intel
-// advises, stays 0.
+// random returns four words of the processor's random number generator. A word that is not
+// delivered within ten tries, as Intel advises, stays 0.
 func random() (words [4]uint64) {
 	for i := range 10 * len(words) {
 		if w := &words[i%len(words)]; *w == 0 && cpu.X86.HasRDRAND {

@@ -1,5 +1,6 @@
-// Package layout has the numbers that those who write and those who read trace IDs share. The clear
-// half is milliseconds << SequenceBits | sequence; package idgen writes it, traceid reads it.
+// Package layout has the constants of the clear half, milliseconds << SequenceBits | sequence.
+// Package idgen writes it and traceid reads it; the constants are not exported by traceid, whose
+// users need only its functions.
 package layout
 
 import "time"

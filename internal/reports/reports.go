@@ -1,4 +1,5 @@
-// Package reports passes errors to a handler that may block.
+// Package reports passes errors to a handler that may block. It is shared by idgen and lease, which
+// must not know each other, and by setup.
 package reports
 
 import (
@@ -28,7 +29,7 @@ type Queue struct {
 	idle    chan struct{} // closed when no report waits; nil if none does
 }
 
-// delivering is how many queues have a goroutine.
+// delivering is the number of queues with a goroutine.
 var delivering atomic.Int64
 
 // Delivering returns how many queues of this process are handing out reports. If it is 0, the
@@ -52,7 +53,7 @@ func (q *Queue) Add(err error) {
 	}
 }
 
-// Last is how long Flush waits: a handler may block for ever.
+// Last is how long Flush waits at most: a handler may block forever.
 const Last = 100 * time.Millisecond
 
 // Flush waits until the handler has handled all reports, or for [Last]: a program that ends would

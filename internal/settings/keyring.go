@@ -10,7 +10,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// LoadKeyring reads the secrets in a file as [ReadKeyring] does. A file that every user of the
+// LoadKeyring returns the secrets in a file, as [ReadKeyring] does. A file that every user of the
 // machine can read is reported to [otel.Handle].
 func LoadKeyring(path string) (*randflake.Keyring, error) {
 	k, err := ReadKeyring(path)
@@ -36,7 +36,7 @@ func CheckSecretFile(path string) error {
 		info.Mode().Perm())
 }
 
-// ReadKeyring reads the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
+// ReadKeyring returns the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
 // contain the path and the line number, never the content.
 func ReadKeyring(path string) (*randflake.Keyring, error) {
 	text, err := os.ReadFile(path)

@@ -1,5 +1,6 @@
-// Package settings reads what the environment configures: for package setup, whose Config has the
-// same fields, and for the command, which overrides some of them.
+// Package settings reads the environment's settings, for package setup, whose Config has the same
+// fields, and for the command, which overrides some of them. It is not part of setup, which would
+// have to export what only the command needs.
 package settings
 
 import (
@@ -24,7 +25,7 @@ const (
 	Strict     = "TRACEFLAKE_STRICT"
 )
 
-// Settings are those of a process. docs/configuration.md describes them.
+// Settings are the settings of a process. docs/configuration.md describes them.
 type Settings struct {
 	Store      string // URL
 	SecretFile string
@@ -35,13 +36,13 @@ type Settings struct {
 // ErrInvalid is returned if a setting is invalid.
 var ErrInvalid = errors.New("setup: bad configuration")
 
-// Invalid returns an error that names the invalid setting and wraps [ErrInvalid].
+// Invalid returns an error that contains the invalid setting and wraps [ErrInvalid].
 func Invalid(name, value string, err error) error {
 	return fmt.Errorf("%w: %s=%s: %w", ErrInvalid, name, value, err)
 }
 
-// Read reads the variables; [Settings.Check] checks them. An empty one counts as not set. One that
-// begins with TRACEFLAKE_ and does not exist is reported to [otel.Handle].
+// Read returns the settings in the environment; [Settings.Check] checks them. Empty variables count
+// as unset. Unknown variables that begin with TRACEFLAKE_ are reported to [otel.Handle].
 func Read() (Settings, error) {
 	for _, name := range Unknown(os.Environ()) {
 		otel.Handle(fmt.Errorf("setup: the variable %s is not known and has no effect; "+
@@ -89,8 +90,8 @@ func (s Settings) Check() error {
 
 var address = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)(?:[^?]*@)?([^?@]*)(?:\?[^@]*)?$`)
 
-// Address returns the store's URL without its possible secrets: user, password and parameters. It
-// shows no part of a text that is not clearly a URL.
+// Address returns the store's URL without parts that may be secret: user, password and parameters.
+// It returns no part of a text that is not clearly a URL.
 func (s Settings) Address() string {
 	if parts := address.FindStringSubmatch(s.Store); parts != nil {
 		return parts[1] + parts[2]

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// known are all variables that exist: those of a process, and those of the command, of the vmclock
-// device and of this repository's tests. docs/configuration.md lists them.
+// known contains all variables: those of a process, of the command, of the vmclock device and of
+// this repository's tests. docs/configuration.md lists them.
 var known = map[string]bool{
 	Store: true, SecretFile: true, TTL: true, Strict: true,
 	"TRACEFLAKE_CLICKHOUSE_DSN": true, "TRACEFLAKE_POSTGRES_DSN": true, "TRACEFLAKE_VMCLOCK": true,
 	"TRACEFLAKE_ENGINES": true,
 }
 
-// Unknown returns the names in an environment that begin with TRACEFLAKE_ and that nothing reads,
-// so that a mistyped one does not go unnoticed, each with the known name that it resembles. Values
-// are left out: one may be a secret.
+// Unknown returns the unknown variables in an environment that begin with TRACEFLAKE_, such as
+// mistyped names, each with the known name that it resembles. It does not return values, which may
+// be secrets.
 func Unknown(environ []string) (names []string) {
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
@@ -30,8 +30,8 @@ func Unknown(environ []string) (names []string) {
 	return names
 }
 
-// nearest returns the known variable that begins with a name or differs least from it, or "" if
-// none is near.
+// nearest returns the known variable that begins with a name or is most similar to it, or "" if
+// none is similar.
 func nearest(name string) (best string) {
 	least := 3 // letters: two that are exchanged count twice
 	for _, candidate := range slices.Sorted(maps.Keys(known)) {

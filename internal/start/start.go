@@ -1,5 +1,6 @@
-// Package start lets package idgen choose where a randflake.Generator begins each second. It is
-// not a public option: only copies of a generator under a secret of their own need it.
+// Package start lets package idgen choose where a randflake.Generator begins each second. It is not
+// a public option of randflake, because only idgen's generators, whose secret is their own, may
+// begin anywhere.
 package start
 
 // Draw sets where in a second's space a randflake.Generator begins when its clock reaches the

@@ -1,5 +1,5 @@
-// Package version returns the version of this library with which a program was
-// built.
+// Package version returns the version of this library in a program. The meters of idgen, lease and
+// lookup report it, and none of these packages imports another.
 package version
 
 import (
@@ -9,8 +9,8 @@ import (
 
 const module = "github.com/traceflake/traceflake"
 
-// Library returns the version of the root module, such as v0.1.0, and "(devel)"
-// where the build does not tell it.
+// Library returns the version of the root module, such as v0.1.0, or "(devel)" if the build has no
+// version information.
 var Library = sync.OnceValue(func() string {
 	info, _ := debug.ReadBuildInfo()
 	return of(info)

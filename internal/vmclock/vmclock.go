@@ -1,7 +1,7 @@
 // Package vmclock detects that this machine was restored from a snapshot, which the hypervisor
 // reports in Linux's vmclock page (include/uapi/linux/vmclock-abi.h, version 1). It works on Linux
-// on amd64 and arm64, if there is such a page; elsewhere it detects nothing, and its status is
-// [Off].
+// on amd64 and arm64, if the page exists; elsewhere it detects nothing, and its status is [Off].
+// idgen, lease, entropy and filestore share it.
 package vmclock
 
 import (
@@ -21,11 +21,11 @@ const (
 	PathVariable = "TRACEFLAKE_VMCLOCK"
 )
 
-// Source is what a Machine reads.
+// Source is the part of the page that a Machine reads.
 type Source int
 
 const (
-	// Off means that nothing is read: the generation never changes.
+	// Off means that no page is read: the generation never changes.
 	Off Source = iota
 	// GenerationCounter changes when the machine is restored from a snapshot.
 	GenerationCounter
@@ -38,8 +38,8 @@ func (s Source) String() string {
 	return [...]string{"off", "generation_counter", "disruption_marker"}[s]
 }
 
-// page is the part of the page that is read here. All fields are little-endian, as both processors
-// are.
+// page is the part of the page that is read here. All fields are little-endian, as both
+// architectures are.
 type page struct {
 	magic      uint32
 	size       uint32
@@ -111,8 +111,8 @@ func Open(path string) (*Machine, error) {
 	return c, nil
 }
 
-// Version returns the page's update counter, which is only for reading: while it stays the same,
-// so does the generation.
+// Version returns the page's update counter, for reading only: while it stays the same, so does the
+// generation.
 func (m *Machine) Version() *atomic.Uint32 { return &m.page.seq }
 
 // Generation returns a number that changes whenever this machine is restored from a snapshot, and

@@ -7,7 +7,7 @@ import (
 )
 
 // CheckRights implements [driver.Rights]. etcd checks the user's rights and its quota for a whole
-// transaction, even for the branch that is not executed: here no branch is, since no key has a
+// transaction, even for a branch that is not executed. This one never is, since no key has a
 // negative revision.
 func (s *objects) CheckRights(ctx context.Context) error {
 	kv, err := s.kv(ctx)

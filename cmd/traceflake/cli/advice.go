@@ -19,14 +19,14 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// advice is what an operator can do about an error. Following it loses nothing: no row has a file
-// moved, a table dropped or a store created that may exist.
+// advice tells operators what to do about an error. It loses nothing: no row moves a file, drops a
+// table or creates a store that may exist.
 type advice struct {
 	about func(error) bool
 	fix   string
 }
 
-// advices has the first row that fits an error first: what is wrong in particular, then in general.
+// advices is searched in order: rows for particular errors precede general ones.
 var advices = []advice{
 	{is(lease.ErrNoStore), "traceflake lease create, if none ever was there; correct " +
 		"TRACEFLAKE_STORE, if it is elsewhere; if it was lost, see docs/operating.md, \"Changing " +
@@ -90,7 +90,7 @@ var advices = []advice{
 		"address and look at firewalls between"},
 }
 
-// fixable is an error that knows what to do about it.
+// fixable is an error with its fix.
 type fixable struct {
 	error
 	fix string
@@ -98,7 +98,7 @@ type fixable struct {
 
 func (f fixable) Unwrap() error { return f.error }
 
-// wrong returns an error with what to do about it.
+// wrong returns an error with its fix.
 func wrong(fix, format string, args ...any) error {
 	return fixable{fmt.Errorf(format, args...), fix}
 }
@@ -124,7 +124,7 @@ func is(targets ...error) func(error) bool {
 	}
 }
 
-// said matches errors of libraries that have no value for them.
+// said matches errors of libraries by their texts, where no value exists.
 func said(texts ...string) func(error) bool {
 	return func(err error) bool {
 		return slices.ContainsFunc(texts,

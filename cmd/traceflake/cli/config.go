@@ -37,7 +37,7 @@ func (f *flags) addSecret(cmd *cobra.Command) {
 		"the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
 }
 
-// config is the environment, overridden by the flags.
+// config returns the settings of the environment, overridden by the flags.
 func (f *flags) config() (settings.Settings, error) {
 	c, err := f.env()
 	c.SecretFile = cmp.Or(f.secretFile, c.SecretFile)
@@ -58,7 +58,7 @@ func (f *flags) keyring() (*randflake.Keyring, error) {
 	return k, nil
 }
 
-// ownKeyring returns the secret that a store keeps, or nil if it keeps none.
+// ownKeyring returns the secret that a store keeps, or nil if it does not keep a secret.
 func ownKeyring(ctx context.Context, s driver.Store) (*randflake.Keyring, error) {
 	own, ok := s.(driver.Embedded)
 	if !ok {
@@ -71,7 +71,7 @@ func ownKeyring(ctx context.Context, s driver.Store) (*randflake.Keyring, error)
 	return randflake.NewKeyring(codec), nil
 }
 
-// secrets returns the secrets of the file, or the one that the store keeps. Otherwise it fails.
+// secrets returns the secrets of the file, or the secret that the store keeps, or an error.
 func (f *flags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
 	k, err := f.keyring()
 	if k != nil || err != nil {
@@ -104,7 +104,7 @@ func noStore(s driver.Store, err error) error {
 
 const storeTimeout = 10 * time.Second
 
-// openStore opens the store of the flags or the environment. It creates none.
+// openStore opens the store of the flags or the environment. It does not create it.
 func (f *flags) openStore() (driver.Store, error) {
 	c, err := f.config()
 	if err == nil && c.Store == "" {
@@ -116,7 +116,7 @@ func (f *flags) openStore() (driver.Store, error) {
 	return driver.Open(c.Store)
 }
 
-// withStore opens the store of the flags or the environment for one call, which may take as long as
+// withStore opens the store of the flags or the environment for one call, which may take up to
 // timeout.
 func (f *flags) withStore(cmd *cobra.Command, timeout time.Duration,
 	call func(context.Context, driver.Store) error) error {
@@ -142,7 +142,7 @@ func (f *flags) withDescription(cmd *cobra.Command, timeout time.Duration,
 	})
 }
 
-// closeStore closes a store whose calls have ended.
+// closeStore closes a store after its calls have ended.
 func closeStore(s driver.Store) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

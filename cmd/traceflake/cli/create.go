@@ -56,7 +56,7 @@ func (c *creation) run(cmd *cobra.Command, _ []string) error {
 	})
 }
 
-// check refuses settings that contradict the kind of store.
+// check returns an error for settings that contradict the kind of store.
 func (c *creation) check(env settings.Settings, embedded bool) error {
 	switch {
 	case embedded && env.SecretFile != "":
@@ -70,7 +70,7 @@ func (c *creation) check(env settings.Settings, embedded bool) error {
 	return nil
 }
 
-// differs returns an error if flags of the command line say something else than the store.
+// differs returns an error if flags of the command line contradict the store.
 func (c *creation) differs(cmd *cobra.Command, d lease.Description) error {
 	for _, flag := range []struct {
 		name string
@@ -142,7 +142,7 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Stor
 	return nil
 }
 
-// summary describes what a store grants.
+// summary describes the nodes and leases of a store.
 func summary(d lease.Description) string {
 	return fmt.Sprintf("nodes %d to %d in blocks of %d, leases of up to %s", d.First,
 		d.First+d.Nodes-1, d.BlockSize, shortly(d.LongestTTL))

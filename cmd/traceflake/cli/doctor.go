@@ -20,7 +20,7 @@ type finding struct {
 	Check string `json:"check"`
 	OK    bool   `json:"ok"`
 	Found string `json:"found"`
-	// Fix is what to do if it is not OK.
+	// Fix tells what to do if the check failed.
 	Fix string `json:"fix,omitempty"`
 }
 
@@ -75,8 +75,8 @@ func (d *doctor) run() error {
 	return d.err
 }
 
-// report prints what a check found, or its error and what to do about that. It returns whether
-// there is no error.
+// report prints the result of a check, or its error and the fix, and reports whether it had no
+// error.
 func (d *doctor) report(check, found string, err error) (ok bool) {
 	f := finding{Check: check, OK: err == nil, Found: found}
 	if err != nil {
@@ -118,7 +118,7 @@ func within[T any](ctx context.Context, check func(context.Context) (T, error)) 
 	case <-ctx.Done():
 	}
 	select {
-	case r := <-done: // whose text says more
+	case r := <-done: // its text is more specific
 		return r.value, r.err
 	case <-time.After(200 * time.Millisecond):
 		var none T

@@ -54,7 +54,7 @@ func (d storeCheck) run() {
 	d.check("leases", func(ctx context.Context) (string, error) { return d.leases(ctx, about) })
 }
 
-// secret checks the secret that a service would use. It returns nil if there is none.
+// secret checks the secret that a service would use. It returns nil if the service has no secret.
 func (d storeCheck) secret() (codec *randflake.Codec) {
 	file, found := d.settings.SecretFile, "the store's own"
 	own, embedded := d.Store.(driver.Embedded)
@@ -64,7 +64,7 @@ func (d storeCheck) secret() (codec *randflake.Codec) {
 		err = wrong("unset "+settings.SecretFile, "the store has a secret of its own")
 	case embedded:
 		if codec, err = within(d.cmd.Context(), own.Codec); err != nil {
-			return nil // it is the store's error, which is reported next
+			return nil // the store's error is reported next
 		}
 	case file == "":
 		err = wrong("set "+settings.SecretFile+" to the file that `traceflake lease create` wrote",
@@ -116,7 +116,7 @@ func (d storeCheck) clock(ctx context.Context) (found string, err error) {
 	return "agrees with the store's", nil
 }
 
-// leases checks that there are free blocks.
+// leases checks that blocks are free.
 func (d storeCheck) leases(ctx context.Context, about lease.Description) (string, error) {
 	blocks, err := d.List(ctx)
 	held, all := len(taken(blocks)), driver.RangeOf(about).Blocks()

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxLine is the length of the longest line that is read.
+// maxLine is the maximum length of a line.
 const maxLine = 1 << 20
 
 var (

@@ -157,7 +157,7 @@ func (in *inspection) addLease(cmd *cobra.Command, d *identify.Decoded) {
 	}
 }
 
-// giveUp reports the store's error. The store is not asked again.
+// giveUp reports the store's error. The store is not queried again.
 func (in *inspection) giveUp(cmd *cobra.Command, err error) {
 	fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: leases are not shown:", err)
 	in.store = nil

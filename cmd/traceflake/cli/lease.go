@@ -66,7 +66,7 @@ With -o json each block is an object on a line of its own:
 	return cmd
 }
 
-// taken returns the blocks that no process can get now.
+// taken returns the blocks that are not free now.
 func taken(blocks []lease.Grant) []lease.Grant {
 	return slices.DeleteFunc(slices.Clone(blocks),
 		func(b lease.Grant) bool { return b.Free(time.Now()) })
@@ -102,8 +102,8 @@ func leaseShowCommand(f *flags) *cobra.Command {
 	return cmd
 }
 
-// blockOf reads the block that a node belongs to. It has version 0 if it was never granted, or if
-// the node is not one of the store's.
+// blockOf reads the block that a node belongs to. The result has version 0 if the block was never
+// granted, or if the node is not in the store's range.
 func blockOf(ctx context.Context, s driver.Store, node uint32) (b lease.Grant, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package cli is the command traceflake, for programs that add lease stores of their own to it:
+// Package cli is the command traceflake. Programs can add their own lease stores to it:
 //
 //	package main
 //
@@ -9,8 +9,8 @@
 //
 //	func main() { cli.Main() }
 //
-// All subcommands, `lease list`, `lease raise` and doctor included, then open the URLs of that
-// store. The file store is always there; the others are imported like mystore.
+// All subcommands, such as `lease list`, `lease raise` and doctor, then open the URLs of that
+// store. The file store is included; the others are imported like mystore.
 package cli
 
 import (
@@ -63,14 +63,14 @@ func (f interruptible) Read(p []byte) (int, error) {
 	}
 }
 
-// run runs the command and returns its exit code. Problems are written to stderr on their own
-// goroutines.
+// run runs the command and returns its exit code. Each problem is written to stderr by a goroutine
+// of its own.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	otel.SetErrorHandler(
 		otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(stderr, "traceflake:", err) }))
 	terminal, _ := stdout.(*os.File)
 	root := newRoot(terminal)
-	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
+	root.SetArgs(append([]string{}, args...)) // nil would mean the arguments of the process
 	root.SetIn(stdin)
 	root.SetOut(bufio.NewWriterSize(stdout, 1<<16))
 	root.SetErr(stderr)
@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return 2
 }
 
-// flush writes what is buffered of a command's output.
+// flush writes the buffered output of a command.
 func flush(cmd *cobra.Command) error {
 	if err := cmd.OutOrStdout().(*bufio.Writer).Flush(); err != nil {
 		return fmt.Errorf("writing: %w", err)
@@ -99,7 +99,7 @@ func flush(cmd *cobra.Command) error {
 // errReported sets the exit code to 1: some input was wrong, and that has been reported.
 var errReported = errors.New("reported")
 
-// newRoot returns the command. The terminal is the file that the output goes to, or nil.
+// newRoot returns the command. The terminal is the output, or nil if the output is not a terminal.
 func newRoot(terminal *os.File) *cobra.Command {
 	f := flags{env: sync.OnceValues(settings.Read)}
 	root := group(&cobra.Command{

@@ -88,7 +88,7 @@ func serverURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// drain is how long requests and streams may take at the end.
+// drain returns how long requests and streams may take at the end.
 func (p *proxy) drain() time.Duration { return cmp.Or(p.grace, p.timeout, time.Minute) }
 
 func (p *proxy) run(cmd *cobra.Command, f *flags, target *url.URL) error {
@@ -146,7 +146,7 @@ func newUpstream(timeout time.Duration) upstream {
 }
 
 func (u upstream) RoundTrip(r *http.Request) (*http.Response, error) {
-	// Not application/grpc-web, which is any HTTP.
+	// Not application/grpc-web, which any HTTP carries.
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+") {
 		return u.grpc.RoundTrip(r)
@@ -180,7 +180,7 @@ func newProxy(target *url.URL, transport http.RoundTripper, logger *log.Logger) 
 	}
 }
 
-// forward keeps what proxies before this one have said about the client, and adds this hop. Host
+// forward keeps the headers in which earlier proxies describe the client, and adds this hop. Host
 // and protocol are those of the first hop.
 func forward(r *httputil.ProxyRequest) {
 	names := []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}

@@ -18,16 +18,16 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// secretFile is a file with a secret, nil for a store that has its own. A new secret is written to
-// a file with another name first, and gets its own name when the store has it: a command that was
-// interrupted finds it there. The file says for which store it was generated, so that no other one
-// ever gets it.
+// secretFile is a file with a secret, nil for a store that has its own. A new secret is first
+// written to a temporary file, which is renamed once the store has the secret, so that a rerun
+// after an interruption finds it. The file records the store for which it was generated, so that no
+// other store ever gets the secret.
 type secretFile struct {
 	path  string
 	codec *randflake.Codec
 	fresh bool // under the other name
 
-	id      string // of the store, "" if the file does not say
+	id      string // of the store, "" if unknown
 	address string // of the store, without its secrets
 	url     string // a fingerprint of the whole URL
 }
@@ -37,14 +37,14 @@ const unfinished = ".unfinished"
 // comment is the first line of a new secret.
 const comment = "# lease store %s at %q whose URL has the fingerprint %s\n"
 
-// urlFingerprint tells URLs apart that differ in what Address leaves out. Without the secret,
-// nobody can guess passwords with it.
+// urlFingerprint distinguishes URLs that differ only in parts that Address leaves out. Without the
+// secret, nobody can use it to guess passwords.
 func urlFingerprint(c *randflake.Codec, url string) string {
 	return driver.Fingerprint(c, "at "+url)
 }
 
-// openSecret reads a secret, or the new one of a command that was interrupted. The error wraps
-// [fs.ErrNotExist] if there is neither.
+// openSecret reads a secret, or the temporary file of an interrupted command. The error wraps
+// [fs.ErrNotExist] if neither exists.
 func openSecret(path string) (*secretFile, error) {
 	s := &secretFile{path: path}
 	k, err := settings.LoadKeyring(path)
@@ -60,13 +60,13 @@ func openSecret(path string) (*secretFile, error) {
 		return s, nil
 	}
 	text, err := os.ReadFile(path + unfinished)
-	// Without the comment nothing says for which store it is, and it is refused.
+	// A file without the comment may be another store's, and is refused.
 	_, _ = fmt.Sscanf(string(text), comment, &s.id, &s.address, &s.url)
 	return s, err
 }
 
-// generateSecret writes a new secret for the store with an ID, unless another command has at the
-// same time.
+// generateSecret writes a new secret for the store with an ID, unless a concurrent command has
+// written one.
 func generateSecret(path, id string, c settings.Settings) (*secretFile, error) {
 	var secret [16]byte
 	entropy.Read(secret[:])
@@ -90,7 +90,7 @@ func generateSecret(path, id string, c settings.Settings) (*secretFile, error) {
 	return openSecret(path)
 }
 
-// secretOf opens the secret file of a store that is there.
+// secretOf opens the secret file of a store that exists.
 func secretOf(path string, d lease.Description) (*secretFile, error) {
 	secret, err := openSecret(path)
 	switch missing := errors.Is(err, fs.ErrNotExist); {
@@ -104,8 +104,8 @@ func secretOf(path string, d lease.Description) (*secretFile, error) {
 	return secret, nil
 }
 
-// newSecret opens the secret file of a new store, which it generates unless a command that was
-// interrupted has.
+// newSecret opens the secret file of a new store, and generates it unless an interrupted command
+// has.
 func newSecret(c settings.Settings) (*secretFile, error) {
 	secret, err := openSecret(c.SecretFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +124,7 @@ func newSecret(c settings.Settings) (*secretFile, error) {
 	return secret, nil
 }
 
-// another is the error of a new secret that was generated for another store.
+// another returns the error for a new secret that was generated for another store.
 func (s *secretFile) another() error {
 	return fmt.Errorf("%s has the secret of another store, at %q with the ID %q, and no two "+
 		"stores may have one secret: name another file, or delete this one if that store is not "+
@@ -134,7 +134,7 @@ func (s *secretFile) another() error {
 // link is replaced by a test.
 var link = os.Link
 
-// keep gives a new secret its name.
+// keep renames a new secret to its final name.
 func (s *secretFile) keep() error {
 	if s == nil || !s.fresh {
 		return nil

@@ -100,7 +100,7 @@ func (f *finder) run(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// columns is the width of the terminal.
+// columns returns the width of the terminal.
 func (f *finder) columns() int {
 	const unknown = 100
 	if f.terminal != nil {
@@ -149,7 +149,7 @@ func (f *finder) from(call func(spans.Source) error) error {
 	return call(source)
 }
 
-// one prints a trace. If there is none, missing says where it was looked for.
+// one prints a trace. If it was not found, missing describes where it was searched.
 func (f *finder) one(
 	ctx context.Context, out io.Writer, source spans.Source, id trace.TraceID,
 ) (missing, err error) {

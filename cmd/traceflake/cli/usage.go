@@ -27,7 +27,7 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// unknown returns an error if there are arguments, which are not subcommands of cmd.
+// unknown returns an error if args contains arguments: they are not subcommands of cmd.
 func unknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -40,8 +40,8 @@ func unknown(cmd *cobra.Command, args []string) error {
 		names)
 }
 
-// explainArgs adds the usage to errors about the number of arguments. Without a check a command has
-// none.
+// explainArgs adds the usage to errors about the number of arguments. A command without a check
+// takes no arguments.
 func explainArgs(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		explainArgs(sub)
@@ -62,7 +62,7 @@ func explainArgs(cmd *cobra.Command) {
 	}
 }
 
-// explainFlag turns an error about a flag into one that says what to write.
+// explainFlag returns an error about a flag that shows a valid form.
 func explainFlag(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -96,8 +96,8 @@ func (c *choice) Set(s string) error {
 	return nil
 }
 
-// choiceFlag adds a flag that takes one of several values, the first by default, and returns where
-// its value is.
+// choiceFlag adds a flag that takes one of several values, the first by default, and returns a
+// pointer to its value.
 func choiceFlag(cmd *cobra.Command, name, short, what string, values ...string) *string {
 	c := &choice{values[0], values}
 	cmd.Flags().VarP(c, name, short, what+": "+strings.Join(values, ", "))

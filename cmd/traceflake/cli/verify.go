@@ -61,13 +61,13 @@ With -o json each ID is an object on a line of its own; the second has no trace 
 	return cmd
 }
 
-// checker verifies IDs, and gives the reason for each that is not verified.
+// checker verifies IDs, and explains why an ID is not verified.
 type checker struct {
 	maxAge, skew time.Duration
 	verifier     *traceid.Verifier
 }
 
-// verdict is the result for an ID.
+// verdict is the result of verifying an ID.
 type verdict struct {
 	Line     int    `json:"line,omitempty"`
 	ID       string `json:"id"`
@@ -84,8 +84,8 @@ func (v verdict) text() string {
 	return strings.TrimSuffix(v.ID+"\tnot verified\t"+v.Reason, "\t") + "\n"
 }
 
-// verify verifies the trace ID in a line. If it is not verified there is an error: the problem to
-// report, or errReported.
+// verify verifies the trace ID in a line. If the ID is not verified it returns an error: the
+// problem to report, or errReported.
 func (c checker) verify(line string) (verdict, error) {
 	id, err := identify.TraceIDIn(line)
 	if err != nil {

@@ -16,7 +16,7 @@ seconds, a date, "today", "yesterday", what date and HTTP headers print, Unix ti
 seconds, milli-, micro- or nanoseconds, "now", or an offset such as now-90m, now-7d,
 +24h or "90m ago". A time without a zone is UTC.`
 
-// layouts are the forms of a point in time, each with a fraction of a second, too.
+// layouts are the forms of a point in time. Each also accepts a fraction of a second.
 var layouts = []string{
 	"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05Z0700",
 	"2006-01-02T15:04:05",
@@ -57,7 +57,7 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 		t, err := time.Parse(layout, text)
 		if name, offset := t.Zone(); err == nil &&
 			(offset != 0 || slices.Contains([]string{"", "UTC", "GMT"}, name)) {
-			return t, nil // the offset of another zone's name is not known
+			return t, nil // the offset of other zone names is unknown
 		}
 	}
 	return time.Time{}, fmt.Errorf(`%.60q is not a time: want RFC 3339, a Unix time, "now" `+
@@ -90,9 +90,9 @@ func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.
 	*p = value
 	flag := cmd.Flags().VarPF((*model.Duration)(p), name, "", what)
 	if value == 0 {
-		flag.DefValue = "" // the help says what it means
+		flag.DefValue = "" // the help explains the default
 	}
 }
 
-// shortly formats a duration as flags have it: 30d, 1h30m.
+// shortly formats a duration as flags do: 30d, 1h30m.
 func shortly(d time.Duration) string { return model.Duration(d).String() }

@@ -1,5 +1,6 @@
 // Package protocol has what Keepers and the engine of stores must agree on: limits, nonces, the
-// fingerprints of secrets, and the owners of blocks.
+// fingerprints of secrets, and the owners of blocks. It is not part of lease, which would have to
+// export it for package driver.
 package protocol
 
 import (

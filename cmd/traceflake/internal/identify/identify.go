@@ -1,7 +1,8 @@
-// Package identify finds the IDs in a line of text, and decodes what each of them contains.
+// Package identify finds the IDs in a line of text, and decodes them. It is apart from cli, which
+// only prints its results.
 //
-// No bit shows what an ID is: 16 bytes may be anything. They are read as each kind whose time is
-// then plausible, and only a secret makes sure that an ID is ours.
+// No bit marks the kind of an ID: 16 bytes may be anything. So an ID is read as each kind whose
+// time is then plausible, and only a secret can confirm that it is ours.
 package identify
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// Identity is what an ID may be. The fields are what it then contains.
+// Identity is a kind that an ID may be of, with the fields that the ID then contains.
 type Identity struct {
 	Kind     string    `json:"kind"`
 	Time     time.Time `json:"time,omitzero"`
@@ -29,7 +30,7 @@ type Identity struct {
 	Note  string `json:"note,omitempty"`
 }
 
-// Decoded is what a secret reveals of a Randflake ID; its caller adds the lease.
+// Decoded holds the content of a Randflake ID under a secret; its caller adds the lease.
 type Decoded struct {
 	Second       time.Time `json:"second"`
 	Node         uint32    `json:"node"`
@@ -58,20 +59,20 @@ const ahead = time.Hour
 
 // Identifier identifies IDs.
 type Identifier struct {
-	// Keyring decodes our IDs; without one only the clear half is decoded.
+	// Keyring decodes our IDs. If it is nil, only the clear half is decoded.
 	Keyring *randflake.Keyring
 	// Now limits which times are plausible.
 	Now time.Time
-	// Snowflake is the layout of 64-bit IDs of another system; nil if they may be of any.
+	// Snowflake is the layout of another system's 64-bit IDs; nil means any.
 	Snowflake *Layout
 }
 
 // ErrUnknown is returned for text that does not have the form of an ID.
 var ErrUnknown = errors.New("not an ID")
 
-// ID returns what s may be: a trace ID in the forms of [TraceID], or a Randflake ID in base 32. A
-// trace ID may be of several kinds, and several secrets may decode 64 bits. The error wraps
-// [ErrUnknown].
+// ID returns the kinds that s may be of: s is a trace ID in the forms of [TraceID], or a Randflake
+// ID in base 32. A trace ID may be of several kinds, and several secrets may decode 64 bits. The
+// error wraps [ErrUnknown].
 func (x Identifier) ID(s string) ([]Identity, error) {
 	if id, ok := hex128(s); ok {
 		return x.bits128(s, id), nil
@@ -108,7 +109,7 @@ func (x Identifier) bits128(s string, id trace.TraceID) []Identity {
 	return all
 }
 
-// ulidText is a ULID that was written as one.
+// ulidText returns the identity of a ULID in its own text form.
 func ulidText(id trace.TraceID) Identity {
 	at := time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)).UTC()
 	if at.Year() > lastYear {
@@ -117,7 +118,7 @@ func ulidText(id trace.TraceID) Identity {
 	return Identity{Kind: kindULID, Time: at, Text: id.String()}
 }
 
-// lastYear is the last one in RFC 3339.
+// lastYear is the last year in RFC 3339.
 const lastYear = 9999
 
 // base32 identifies a Randflake ID in base 32.
@@ -138,7 +139,7 @@ func isUUIDv4(s string) bool {
 		strings.ContainsRune("89abAB", rune(s[19]))
 }
 
-// traceID returns the kinds that an ID whose high half is not zero may be, the likeliest first.
+// traceID returns the kinds that an ID with a nonzero high half may be of, the likeliest first.
 func (x Identifier) traceID(id trace.TraceID) (all []Identity) {
 	ours := x.ours(id)
 	if ours.Halves != "agree" {
@@ -177,7 +178,7 @@ func (x Identifier) foreign(id trace.TraceID) (all []Identity) {
 	return all
 }
 
-// ours returns what an ID contains if it is ours.
+// ours returns the content of an ID, if it is ours.
 func (x Identifier) ours(id trace.TraceID) Identity {
 	info := traceid.Inspect(x.Keyring, id)
 	found := Identity{Kind: kindTraceID, Time: info.Time, Sequence: &info.Sequence}

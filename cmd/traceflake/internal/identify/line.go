@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Found is what an ID in a line may be.
+// Found is an ID in a line, with a kind that it may be of.
 type Found struct {
 	Role string `json:"role,omitempty"` // trace, span or parent, if the line says so
 	ID   string `json:"id"`
@@ -143,7 +143,7 @@ func withRoles(fields []string, roles ...string) (found []Found) {
 	return found
 }
 
-// roleOf returns the role of the ID in a field with this name, whatever its case and punctuation:
+// roleOf returns the role of the ID in a field with this name, ignoring case and punctuation:
 // trace_id, dd.traceId, X-B3-ParentSpanId.
 func roleOf(name string) string {
 	name = strings.NewReplacer("_", "", ".", "", "-", "").Replace(strings.ToLower(name))

@@ -13,7 +13,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// TraceIDIn returns the first of [TraceIDsIn].
+// TraceIDIn returns the first ID of [TraceIDsIn].
 func TraceIDIn(line string) (id trace.TraceID, err error) {
 	ids, err := TraceIDsIn(line)
 	if err == nil {
@@ -23,7 +23,7 @@ func TraceIDIn(line string) (id trace.TraceID, err error) {
 }
 
 // TraceIDsIn returns the trace IDs in a line of any form that [Identifier.Line] reads, each once.
-// If there is none, the error wraps [ErrUnknown].
+// If the line contains no trace ID, the error wraps [ErrUnknown].
 func TraceIDsIn(line string) (ids []trace.TraceID, err error) {
 	found, err := split(line)
 	for _, f := range found {
@@ -97,8 +97,8 @@ func bits64(s string) (id uint64, isDecimal, ok bool) {
 
 const base32Digits = 13 // of 64 bits
 
-// base32Text reads a Randflake ID in base 32. One in 500 000 has fewer than 10 digits, and so have
-// most words.
+// base32Text reads a Randflake ID in base 32. One ID in 500 000 has fewer than 10 digits; most
+// words do.
 func base32Text(s string) (randflake.ID, bool) {
 	id, err := randflake.Parse(s)
 	return id, err == nil && 10 <= len(s) && len(s) <= base32Digits

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Layout is how a kind of Snowflake ID divides its 64 bits: fields from high to low, of which one
-// is the time. The bits above the first field are zero.
+// Layout is the division of a Snowflake ID's 64 bits into fields, from high to low. One field is
+// the time. The bits above the first field are zero.
 type Layout struct {
 	Kind   string
 	Epoch  time.Time
@@ -115,7 +115,7 @@ func (l *Layout) check() error {
 }
 
 // read returns the time of an ID and its other fields. It fails if a bit above the fields is set,
-// and for a time that RFC 3339 does not have.
+// or if the time is out of RFC 3339's range.
 func (l *Layout) read(id uint64) (at time.Time, parts []Part, ok bool) {
 	for _, f := range slices.Backward(l.Fields) {
 		value := id & (1<<f.Bits - 1)
@@ -143,8 +143,8 @@ func (l *Layout) after(units uint64) time.Time {
 	return time.Unix(l.Epoch.Unix()+int64(seconds), int64(l.Epoch.Nanosecond())).Add(rest).UTC()
 }
 
-// snowflakes returns what id contains as a Snowflake: of the layout that was chosen, otherwise, for
-// an ID in decimal, of each known layout whose time is then plausible.
+// snowflakes returns the content of id as a Snowflake: in the chosen layout, otherwise, for an ID
+// in decimal, in each known layout whose time is then plausible.
 func (x Identifier) snowflakes(id uint64, isDecimal bool) (all []Identity) {
 	if x.Snowflake != nil {
 		if at, parts, ok := x.Snowflake.read(id); ok {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tracers have trace IDs in a text form of their own, whose parts are the groups of the expression.
-// Its time is in milliseconds, and not before since, if the form alone does not tell enough.
+// tracers lists tracers with a text form of their own, whose parts are the groups of the
+// expression. The time is in milliseconds, and not before since if the form alone is too general.
 var tracers = []struct {
 	kind  string
 	form  *regexp.Regexp
@@ -30,7 +30,7 @@ var tracers = []struct {
 	},
 }
 
-// tracers returns what s is as a trace ID of a tracer with a text form of its own.
+// tracers returns the kinds of s among trace IDs of tracers with a text form of their own.
 func (x Identifier) tracers(s string) []Identity {
 	for _, t := range tracers {
 		match := t.form.FindStringSubmatch(s)

@@ -20,10 +20,10 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// part is how many spans or log records of ClickHouse are handed on at once.
+// part is how many spans or log records of ClickHouse are passed on at once.
 const part = 1000
 
-// ClickHouse is the exporter's tables on a server.
+// ClickHouse is a [Source] on the exporter's tables.
 type ClickHouse struct {
 	DB     *sql.DB
 	Schema clickhouse.Schema
@@ -53,7 +53,7 @@ type spanRow struct {
 	LinksAttributes                                    []map[string]string `ch:"Links.Attributes"`
 }
 
-// columns returns where the value of each column goes in a row.
+// columns returns, for each column, the pointer to its field in a row.
 func columns(row any) map[string]any {
 	into := make(map[string]any)
 	for field, value := range reflect.ValueOf(row).Elem().Fields() {
@@ -173,7 +173,7 @@ func (r *spanRow) resource() map[string]string {
 	return r.ResourceAttributes
 }
 
-// octets returns the bytes in hex digits, or zeros if they are not as many as the ID has.
+// octets returns the bytes in hex digits, or zeros if their number differs from the ID's.
 func octets[ID [8]byte | [16]byte](digits string) (id ID) {
 	if b, err := hex.DecodeString(digits); err == nil && len(b) == len(id) {
 		for i, octet := range b {

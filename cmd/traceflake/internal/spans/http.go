@@ -20,7 +20,7 @@ import (
 	"github.com/traceflake/traceflake/lookup"
 )
 
-// maxBody is the largest answer of Tempo or Jaeger that is read.
+// maxBody is the size of the largest response of Tempo or Jaeger that is read.
 const maxBody = 512 << 20
 
 // server is a server with an HTTP API that returns a trace by its ID.
@@ -31,7 +31,7 @@ type server struct {
 	api    api
 }
 
-// api is how a kind of server is asked.
+// api describes the requests to a kind of server.
 type api struct {
 	name    string
 	backend lookup.Backend
@@ -45,8 +45,8 @@ type route struct {
 	decode func(body []byte) (ptrace.Traces, error) // no body: no spans
 }
 
-// NewTempo returns the source at the address of a Tempo, with what precedes /api in its path.
-// The header is sent with each request.
+// NewTempo returns the source at the address of a Tempo server, which includes the path before
+// /api. The header is sent with each request.
 func NewTempo(address string, header http.Header) (Source, error) {
 	return newServer(address, header, api{
 		name: "Tempo", backend: lookup.Tempo, accept: "application/protobuf",
@@ -54,7 +54,7 @@ func NewTempo(address string, header http.Header) (Source, error) {
 	})
 }
 
-// NewJaeger returns the source at the address of a Jaeger's query service, like NewTempo.
+// NewJaeger returns the source at the address of a Jaeger query service, like NewTempo.
 func NewJaeger(address string, header http.Header) (Source, error) {
 	return newServer(address, header, api{
 		name: "Jaeger", backend: lookup.Jaeger, accept: "application/json",
@@ -97,10 +97,10 @@ func (s *server) Trace(
 	return nil
 }
 
-// Logs implements [Source]: there are none.
+// Logs implements [Source]: these servers have no logs.
 func (*server) Logs(context.Context, trace.TraceID, func(plog.Logs) error) error { return nil }
 
-// get returns the body of an answer, or none if there is no such trace.
+// get returns the body of a response, or nil if the server does not have the trace.
 func (s *server) get(ctx context.Context, u *url.URL) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package spans reads the spans of a trace by its ID from where they are stored, in OTLP's terms.
+// Package spans reads the spans of a trace by its ID from a server, as OTLP. It is apart from
+// waterfall, which only draws them, and from lookup, which users import without OTLP.
 package spans
 
 import (

@@ -1,5 +1,5 @@
-// Package waterfall draws the spans of a trace as lines of text: their tree, and a bar for the
-// time of each.
+// Package waterfall draws the spans of a trace as lines of text: their tree, and a bar for the time
+// of each. It is apart from cli to be tested without servers or flags.
 package waterfall
 
 import (
@@ -24,7 +24,7 @@ type Trace struct {
 	texts map[string]string // each service and name once
 }
 
-// span is what a line shows of a span. Times are Unix nanoseconds.
+// span holds the fields of a span that its line shows. Times are Unix nanoseconds.
 type span struct {
 	id, parent    pcommon.SpanID
 	service, name string
