@@ -11,7 +11,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN pg_catalog.octet_length(id) OPERATOR(pg_catalog.=) 32
                AND id COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) '^[0-9a-f]*$'::pg_catalog.text
     THEN pg_catalog.to_timestamp(
-      (('x'::pg_catalog.text OPERATOR(pg_catalog.||) pg_catalog.substr(id, 1, 11))::pg_catalog.bit(41)::pg_catalog.int8
+      (('x'::pg_catalog.text OPERATOR(pg_catalog.||)
+        pg_catalog.substr(id, 1, 11))::pg_catalog.bit(41)::pg_catalog.int8
        OPERATOR(pg_catalog.+) 1577836800000::pg_catalog.int8
       )::pg_catalog.float8 OPERATOR(pg_catalog./) 1000::pg_catalog.float8)
     END
@@ -21,7 +22,8 @@ CREATE OR REPLACE FUNCTION trace_id_time(id bytea) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN pg_catalog.length(id) OPERATOR(pg_catalog.=) 16
     THEN pg_catalog.to_timestamp(
-      (('x'::pg_catalog.text OPERATOR(pg_catalog.||) pg_catalog.encode(id, 'hex'::pg_catalog.text))::pg_catalog.bit(41)::pg_catalog.int8
+      (('x'::pg_catalog.text OPERATOR(pg_catalog.||)
+        pg_catalog.encode(id, 'hex'::pg_catalog.text))::pg_catalog.bit(41)::pg_catalog.int8
        OPERATOR(pg_catalog.+) 1577836800000::pg_catalog.int8
       )::pg_catalog.float8 OPERATOR(pg_catalog./) 1000::pg_catalog.float8)
     END
@@ -31,7 +33,8 @@ CREATE OR REPLACE FUNCTION trace_id_time(id uuid) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
   SELECT pg_catalog.to_timestamp(
     (('x'::pg_catalog.text OPERATOR(pg_catalog.||)
-      pg_catalog.encode(pg_catalog.uuid_send(id), 'hex'::pg_catalog.text))::pg_catalog.bit(41)::pg_catalog.int8
+      pg_catalog.encode(pg_catalog.uuid_send(id), 'hex'::pg_catalog.text)
+     )::pg_catalog.bit(41)::pg_catalog.int8
      OPERATOR(pg_catalog.+) 1577836800000::pg_catalog.int8
     )::pg_catalog.float8 OPERATOR(pg_catalog./) 1000::pg_catalog.float8)
 $$;
@@ -46,15 +49,15 @@ $$;
 CREATE OR REPLACE FUNCTION trace_id_min(t timestamptz) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog AS $$
   SELECT lpad(to_hex(((date_part('epoch', date_trunc('milliseconds', timezone('UTC',
-           least(greatest(t, '2020-01-01 00:00:00+00'), '2089-09-06 15:47:35.551+00')))) * 1000)::bigint
-           - 1577836800000) << 23), 16, '0') || '0000000000000000'
+           least(greatest(t, '2020-01-01 00:00:00+00'), '2089-09-06 15:47:35.551+00')
+         ))) * 1000)::bigint - 1577836800000) << 23), 16, '0') || '0000000000000000'
 $$;
 
 CREATE OR REPLACE FUNCTION trace_id_max(t timestamptz) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog AS $$
   SELECT lpad(to_hex(((date_part('epoch', date_trunc('milliseconds', timezone('UTC',
-           least(greatest(t, '2020-01-01 00:00:00+00'), '2089-09-06 15:47:35.551+00')))) * 1000)::bigint
-           - 1577836800000) << 23 | 8388607), 16, '0') || 'ffffffffffffffff'
+           least(greatest(t, '2020-01-01 00:00:00+00'), '2089-09-06 15:47:35.551+00')
+         ))) * 1000)::bigint - 1577836800000) << 23 | 8388607), 16, '0') || 'ffffffffffffffff'
 $$;
 
 -- trace_id_at: a new ID for a row that has none: its clear half is t, to the
@@ -68,7 +71,8 @@ $$;
 CREATE OR REPLACE FUNCTION trace_id_at(t timestamptz) RETURNS text
 LANGUAGE sql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog AS $$
   SELECT CASE WHEN t >= '2020-01-01 00:00:00+00' AND t < '2089-09-06 15:47:35.552+00' THEN
-    lpad(to_hex(((date_part('epoch', date_trunc('milliseconds', timezone('UTC', t))) * 1000)::bigint - 1577836800000) << 23
+    lpad(to_hex(((date_part('epoch', date_trunc('milliseconds', timezone('UTC', t))) * 1000)::bigint
+        - 1577836800000) << 23
       | greatest(('x' || substr(random, 2, 6))::bit(23)::bigint, 1)), 16, '0')
     || substr(random, 18, 15) || substr(random, 1, 1) END
   FROM (SELECT encode(uuid_send(gen_random_uuid()), 'hex') AS random) AS r
@@ -84,7 +88,8 @@ CREATE OR REPLACE FUNCTION uuid_v1_time(id uuid) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog AS $$
   SELECT timezone('UTC', timestamp '1582-10-15 00:00:00'
     + ticks / 10000000 * interval '1 second' + ticks / 10 % 1000000 * interval '1 microsecond')
-  FROM (SELECT ('x' || substr(v1, 16, 3) || substr(v1, 10, 4) || substr(v1, 1, 8))::bit(60)::bigint AS ticks
+  FROM (SELECT ('x' || substr(v1, 16, 3) || substr(v1, 10, 4) || substr(v1, 1, 8)
+               )::bit(60)::bigint AS ticks
         FROM (SELECT substring(id::text, '^.{8}-.{4}-1.{3}-[89ab]') AS v1) AS u) AS v
 $$;
 
@@ -95,10 +100,13 @@ $$;
 
 CREATE OR REPLACE FUNCTION uuid_v1_at(t timestamptz, clock_seq int, node macaddr) RETURNS uuid
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog AS $$
-  SELECT CASE WHEN t >= '1582-10-15 00:00:00+00' AND t < '5236-03-31 21:21:00.684698+00' AND clock_seq BETWEEN 0 AND 16383 THEN
+  SELECT CASE WHEN t >= '1582-10-15 00:00:00+00' AND t < '5236-03-31 21:21:00.684698+00'
+               AND clock_seq BETWEEN 0 AND 16383 THEN
     (substr(ticks, 8, 8) || substr(ticks, 4, 4) || '1' || substr(ticks, 1, 3)
       || to_hex(clock_seq | 32768) || replace(node::text, ':', ''))::uuid END
   FROM (SELECT lpad(to_hex((date_part('epoch', date_trunc('minute', u))::bigint * 1000000
-                            + date_part('microseconds', u)::bigint + 12219292800000000) * 10), 15, '0') AS ticks
-        FROM (SELECT timezone('UTC', least(greatest(t, '1582-10-15 00:00:00+00'), '5236-03-31 21:21:00.684697+00')) AS u) AS v) AS w
+                            + date_part('microseconds', u)::bigint + 12219292800000000) * 10),
+                    15, '0') AS ticks
+        FROM (SELECT timezone('UTC', least(greatest(t, '1582-10-15 00:00:00+00'),
+                                           '5236-03-31 21:21:00.684697+00')) AS u) AS v) AS w
 $$;

@@ -5,7 +5,9 @@
 -- traceIDTime: the clear half's time, to the millisecond. Any valid ID has one, ours or not.
 CREATE OR REPLACE FUNCTION traceIDTime AS (id) ->
     if(match(id, '^[0-9a-f]{32}$'),
-       fromUnixTimestamp64Milli(toInt64(bitShiftRight(reinterpretAsUInt64(reverse(unhex(substring(id, 1, 16)))), 23)) + 1577836800000, 'UTC'),
+       fromUnixTimestamp64Milli(
+           toInt64(bitShiftRight(reinterpretAsUInt64(reverse(unhex(substring(id, 1, 16)))), 23))
+               + 1577836800000, 'UTC'),
        NULL);
 
 -- traceIDSeq: the sequence number within the millisecond, 0 to 8388607.
@@ -20,31 +22,39 @@ CREATE OR REPLACE FUNCTION traceIDLow AS (id) ->
        reinterpretAsUInt64(reverse(unhex(substring(id, 17, 16)))),
        NULL);
 
--- traceIDMin: the lowest ID of t's millisecond; t a DateTime, a DateTime64 or a text in UTC. Clamped to 2020 and 2089.
+-- traceIDMin: the lowest ID of t's millisecond; t a DateTime, a DateTime64 or a text in UTC.
+-- Clamped to 2020 and 2089.
 CREATE OR REPLACE FUNCTION traceIDMin AS (t) ->
     if(isNull(t), NULL,
        concat(lower(hex(reverse(reinterpretAsFixedString(bitShiftLeft(toUInt64(least(greatest(
-           toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')) - 1577836800000, 0), 2199023255551)), 23))))),
+               toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')) - 1577836800000,
+               0), 2199023255551)), 23))))),
            '0000000000000000'));
 
 -- traceIDMax: the highest ID of t's millisecond, an inclusive bound.
 CREATE OR REPLACE FUNCTION traceIDMax AS (t) ->
     if(isNull(t), NULL,
        concat(lower(hex(reverse(reinterpretAsFixedString(bitOr(bitShiftLeft(toUInt64(least(greatest(
-           toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')) - 1577836800000, 0), 2199023255551)), 23), 8388607))))),
+               toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')) - 1577836800000,
+               0), 2199023255551)), 23), 8388607))))),
            'ffffffffffffffff'));
 
--- traceIDIsOurs: 1 if the ID may be ours: its time lies in [now - max_age, now + skew]. The two are intervals or seconds.
+-- traceIDIsOurs: 1 if the ID may be ours: its time lies in [now - max_age, now + skew]. The two are
+-- intervals or seconds.
 CREATE OR REPLACE FUNCTION traceIDIsOurs AS (id, now, max_age, skew) ->
-    ifNull(substring(id, 1, 16) != '0000000000000000' AND traceIDTime(id) >= toDateTime64(now, 9, 'UTC') - max_age
+    ifNull(substring(id, 1, 16) != '0000000000000000'
+           AND traceIDTime(id) >= toDateTime64(now, 9, 'UTC') - max_age
            AND traceIDTime(id) <= toDateTime64(now, 9, 'UTC') + skew, 0);
 
--- traceIDAt: an ID for a record that has none in order: its time, a number to distinguish records of one
--- millisecond (its low 23 bits are used) and a low half, all of the caller's. NULL for a time before 2020 or past 2089.
+-- traceIDAt: an ID for a record that has none in order: its time, a number to distinguish records
+-- of one millisecond (its low 23 bits are used) and a low half, all of the caller's. NULL for a
+-- time before 2020 or past 2089.
 CREATE OR REPLACE FUNCTION traceIDAt AS (t, seq, low) ->
-    if(ifNull(toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')), 0) BETWEEN 1577836800000 AND 3776860055551,
+    if(ifNull(toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')), 0)
+           BETWEEN 1577836800000 AND 3776860055551,
        concat(lower(hex(reverse(reinterpretAsFixedString(greatest(bitOr(
-           bitShiftLeft(toUInt64(toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')) - 1577836800000), 23),
+           bitShiftLeft(
+               toUInt64(toUnixTimestamp64Milli(toDateTime64(t, 3, 'UTC')) - 1577836800000), 23),
            bitAnd(toUInt64(seq), 8388607)), 1))))),
            lower(hex(reverse(reinterpretAsFixedString(toUInt64(low)))))),
        NULL);

@@ -8,4 +8,5 @@ CREATE TABLE IF NOT EXISTS {times_rows}{uuid}{on_cluster} (
 PARTITION BY toMonday(Start)
 PRIMARY KEY TraceId
 ORDER BY (TraceId, Start){ttl}
-SETTINGS index_granularity = 512, use_const_adaptive_granularity = 1, use_primary_key_cache = 1, min_compress_block_size = 8192, ttl_only_drop_parts = 1
+SETTINGS index_granularity = 512, use_const_adaptive_granularity = 1, use_primary_key_cache = 1,
+    min_compress_block_size = 8192, ttl_only_drop_parts = 1

@@ -1,4 +1,5 @@
--- A scalar subquery runs on the server that was asked: on a cluster the limit is that of all shards.
+-- A scalar subquery runs on the server that was asked: on a cluster the limit is that of all
+-- shards.
 WITH (SELECT groupArray(TraceId) FROM (
         SELECT DISTINCT TraceId FROM {lookup}
         WHERE {range}

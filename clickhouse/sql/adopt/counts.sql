@@ -1,5 +1,5 @@
--- How many spans a table has and how many begin in the future; and of its newest partition, how many
--- of 100,000 spans have their trace ID's time.
+-- How many spans a table has and how many begin in the future; and of its newest partition, how
+-- many of 100,000 spans have their trace ID's time.
 SELECT
     toString((SELECT count() FROM {table})) AS rows,
     toString((SELECT count() FROM {table} WHERE Timestamp > now() + INTERVAL 1 HOUR)) AS future,

@@ -4,7 +4,8 @@ WITH
     names -> arrayStringConcat(arrayMap(quoted, names), ', ') AS list,
     quoted(short_name) || {on_other} AS policy
 SELECT
-    'CREATE ROW POLICY IF NOT EXISTS ' || policy || ' FOR SELECT USING ' || ifNull(select_filter, '1')
+    'CREATE ROW POLICY IF NOT EXISTS ' || policy
+        || ' FOR SELECT USING ' || ifNull(select_filter, '1')
         || ' AS ' || if(is_restrictive, 'RESTRICTIVE', 'PERMISSIVE') || ' TO ' || multiIf(
             NOT apply_to_all, list(apply_to_list),
             empty(apply_to_except), 'ALL',
