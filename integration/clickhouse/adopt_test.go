@@ -460,8 +460,7 @@ func TestAdoptOnCluster(t *testing.T) {
 	for _, cluster := range []string{"", "c"} {
 		for _, operation := range []string{"prepare", "swap", "undo", "swap", "drop-history"} {
 			db := e.rewriting("", func(query string) string {
-				switch {
-				case strings.Contains(query, "system.replicas"):
+				if strings.Contains(query, "system.replicas") {
 					return `SELECT '{"total":1}'`
 				}
 				query = strings.NewReplacer("system.row_policies", policies, "system.grants",
