@@ -29,8 +29,8 @@ which must not exist, with mode 0600. Give the file and the URL to every process
 create is interrupted, run the same command again. If the store exists and FILE has
 its secret, create changes nothing; flags that differ from the store are refused.
 
-A lease directory (file:DIR) has a secret of its own, and the first process that
-uses it creates it: create is only needed for another block size or a longer TTL.`,
+A lease directory (file:DIR) has its own secret, and the first process creates it: run
+create only to set another block size or a longer TTL.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease create --store etcd://host:2379 --secret-file secret --block-size 32`,
 		RunE: c.run,

@@ -47,11 +47,11 @@ func doctorCommand(f *flags) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the environment, the lease store and ClickHouse",
 		Long: `doctor checks what a service would use: the environment, the secret, the lease
-store, and ClickHouse if it has an address. It prints a line for each check, and how
-to fix a problem. It writes nothing. Each check ends within 5 s. The exit code is 1 if
-something is wrong.
+store, and ClickHouse if its address is set. For each check it prints the result and,
+if there is a problem, how to fix it. It writes nothing. Each check ends within 5 s.
+The exit code is 1 if a check fails.
 
-Run it where the services run, with their environment.
+Run doctor where the services run, with their environment.
 
 With -o json each check is an object on a line of its own; fix is set if ok is false:
 {"check":"secret","ok":false,"found":"no secret file","fix":"set TRACEFLAKE_SECRET_FILE …"}`,

@@ -24,18 +24,18 @@ func inspectCommand(f *flags) *cobra.Command {
 		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32 or decimal,
 ULIDs, the headers traceparent, b3, X-B3-…, x-trace-id, uber-trace-id and
 X-Amzn-Trace-Id, and log records with fields such as trace_id, in JSON or logfmt.
-Without arguments it reads standard input, one per line; gzip is decompressed. Only a
-secret, of the file or the store, decodes the second half. With a store, the lease that
-an ID's node is in now is shown; a store that does not answer within a second is
-reported, and the IDs are shown without it.
+Without arguments it reads standard input, one ID per line; gzip is decompressed. The
+second half is decoded with a secret of the file or the store. With a store, inspect
+shows the current lease of an ID's node; a store that does not answer within a second
+is reported, and its leases are left out.
 
-A trace ID may also be a UUID v7, a ULID, X-Ray's, Datadog's, SkyWalking's or
-SOFATracer's, and a decimal number a Snowflake, as of Twitter, Leaf, Sonyflake or
-UidGenerator: each kind whose time is plausible is shown, the likeliest first.
---snowflake names the fields of 64-bit IDs, in decimal or hex:
+A trace ID may also be a UUID v7, a ULID, or an ID of X-Ray, Datadog, SkyWalking or
+SOFATracer; a decimal number may be a Snowflake of Twitter, Leaf, Sonyflake or
+UidGenerator. Each kind whose time is plausible is shown, the likeliest first.
+--snowflake sets the fields of 64-bit IDs, in decimal or hex:
 ` + identify.LayoutHelp + `
 
-With -o json each kind that an ID may be is one line, with the ID's role in a header or
+With -o json each kind that an ID may be of is a line, with the ID's role in a header or
 a record:
 {"line":1,"role":"trace","id":"19544cb1b3000000209f67de4ce8066c",
 "kind":"traceflake trace ID","time":"2026-11-23T06:03:09.542Z","sequence":0,
@@ -76,7 +76,7 @@ a record:
 	}
 	f.addStore(cmd.Flags(), "store that shows the leases of nodes")
 	f.addSecret(cmd)
-	cmd.Flags().Var(&layout, "snowflake", "fields of 64-bit IDs of another system")
+	cmd.Flags().Var(&layout, "snowflake", "fields of another system's 64-bit IDs")
 	output = outputFlag(cmd)
 	return cmd
 }

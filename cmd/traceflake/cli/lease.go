@@ -20,8 +20,8 @@ func leaseCommand(f *flags) *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "lease",
 		Short: "Create a lease store, list its leases, register a secret, raise it",
-		Long: `lease manages the store from which processes lease nodes. An operator creates it
-once; no other command creates anything. list and show write nothing.`,
+		Long: `lease manages the store from which processes lease nodes. An operator creates the
+store once, with lease create; no other command creates it.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease list --store file:/var/lib/traceflake/leases
   traceflake lease raise --store postgres://db/traceflake`,
@@ -36,8 +36,8 @@ func leaseListCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the granted blocks and their owners",
-		Long: `list shows the blocks of nodes that were ever granted: from when, until when and to
-which process, and how many are taken now. It writes nothing.
+		Long: `list shows the blocks of nodes that were ever granted: to which process, from when and
+until when, and how many are taken now. It writes nothing.
 
 With -o json each block is an object on a line of its own:
 {"node":64,"nodes":8,"start":"…","end":"…","nonce":"…","owner":"…","version":3,"free":false}`,

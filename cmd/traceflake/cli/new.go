@@ -19,18 +19,18 @@ func newCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Generate trace IDs",
-		Long: `new generates trace IDs, one per line. With a store the nodes are leased, and the IDs
-are unique in the fleet. Without one, the secret is random and not kept; a secret file
-then serves --deterministic only.
+		Long: `new generates trace IDs, one per line. With a store, new leases nodes, and the IDs are
+unique in the fleet. Without a store, the IDs are generated under a random secret that
+is not kept; a secret file is then only used by --deterministic.
 
---at generates trace IDs for records of that time, which do not verify. With "-" it
-reads times from standard input, one per line, and prints an ID for each. It stops at
-the first line without a valid time.
+--at generates trace IDs for records of that time. They do not verify. --at - reads
+times from standard input, one per line, and prints an ID for each. It stops at the
+first line without a valid time.
 
---deterministic derives IDs with the first secret, of the file or the store, from the
-time, to the millisecond, and from a key: the same two get the same trace ID, and with
---span the same span ID, in each run. The key is --key, or with --at - what follows a
-tab on each line. It leases no node, and a secret does not decode the IDs.
+--deterministic derives each ID from a time, to the millisecond, and a key, with the
+first secret of the file or the store: every run derives the same ID from the same time
+and key. With --at -, the key follows the time and a tab on each line. --deterministic
+leases no node, and its IDs cannot be decoded.
 
 ` + timeHelp,
 		Example: `  traceflake new -n 1000 --store file:/var/lib/traceflake/leases
@@ -69,7 +69,7 @@ func (o *newOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.at, "at", "", "generate IDs for records of this time")
 	cmd.Flags().BoolVar(&o.deterministic, "deterministic", false,
 		"derive the IDs from times and keys")
-	cmd.Flags().StringVar(&o.key, "key", "", "what --deterministic derives an ID from, with --at")
+	cmd.Flags().StringVar(&o.key, "key", "", "key from which --deterministic derives an ID, with --at")
 	cmd.Flags().BoolVar(&o.span, "span", false, "generate span IDs")
 }
 

@@ -45,12 +45,12 @@ func proxyCommand(f *flags) *cobra.Command {
 		Short: "Make lookups of a trace by its ID cheaper in Tempo and Jaeger",
 		Long: `proxy forwards requests to the server at URL. When a trace is looked up by its ID,
 it adds the earliest time at which the trace can have spans, which the ID contains.
-If the server finds nothing, the original request is repeated. Other requests,
-and lookups with a time range, are forwarded unchanged, gRPC without TLS included.
+If the server finds nothing, the original request is sent. Other requests,
+including gRPC without TLS, and lookups with a time range are forwarded unchanged.
 
-SSL_CERT_FILE names certificates to trust for https, and HTTP_PROXY, HTTPS_PROXY and
-NO_PROXY a proxy on the way to URL. SIGTERM ends the proxy when all requests are
-served, after --grace at the latest.`,
+Set SSL_CERT_FILE to a file of certificates to trust for https, and HTTP_PROXY,
+HTTPS_PROXY and NO_PROXY for a proxy on the way to URL. After SIGTERM the proxy serves
+open requests, for --grace at most, and exits.`,
 		Example: `  traceflake proxy --backend tempo http://tempo:3200
   traceflake proxy --backend jaeger --listen :16687 --metrics :9464 http://jaeger:16686`,
 		Args: cobra.ExactArgs(1),

@@ -17,19 +17,19 @@ func leaseRaiseCommand(f *flags) *cobra.Command {
 	var yes, movedHere bool
 	cmd := &cobra.Command{
 		Use:   "raise",
-		Short: "After a restore from a backup: grant nothing that may have been granted since",
-		Long: `raise is for a store that was restored from a backup: it may lack leases that were
-granted later. Run it before any process reaches the store. Then nothing is granted,
-and no lease is renewed, until the last of those leases is over: the longest TTL of
-the store and three minutes from now, by the store's clock. etcd and file have no
-clock of their own: with them, check the clock of this machine, and with etcd also
-those of all clients.
+		Short: "After a restore from a backup, prevent leases from being granted twice",
+		Long: `raise is for a store that was restored from a backup and may lack leases that were
+granted later. Run it before any process uses the store. Afterwards the store grants
+and renews nothing until the last of those leases is over: for its longest TTL and
+three minutes, by the store's clock. etcd and file stores have no clock of their own:
+check the clock of this machine and, with etcd, those of all clients.
 
-A store that was moved, or restored elsewhere, is refused until raise --moved-here says
-that the original is gone for good: with two copies, nodes would be leased twice.
+A store that was moved, or restored elsewhere, is refused until you run raise
+--moved-here. Do so only if the original is gone for good: two copies would lease the
+same nodes twice.
 
-Without --yes it shows what would be raised, and writes nothing. Run it again if it
-fails. Repeated, or run by two operators at once, it is one raise.`,
+Without --yes, raise shows what it would do, and writes nothing. If it fails, run it
+again: a raise that is repeated, or run by two operators at once, is one raise.`,
 		Example: `  traceflake lease raise --store postgres://db/traceflake
   traceflake lease raise --store postgres://db/traceflake --yes`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -75,7 +75,7 @@ fails. Repeated, or run by two operators at once, it is one raise.`,
 	}
 	cmd.Flags().BoolVar(&movedHere, "moved-here", false,
 		"the store was created elsewhere, where it is gone for good")
-	cmd.Flags().BoolVar(&yes, "yes", false, "raise the store; otherwise show what would be raised")
+	cmd.Flags().BoolVar(&yes, "yes", false, "raise the store; without it, only show what would be done")
 	return cmd
 }
 

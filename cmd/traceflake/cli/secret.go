@@ -155,8 +155,8 @@ func leaseSecretCommand(f *flags) *cobra.Command {
 		Use:   "add FILE",
 		Short: "Register a new secret, to replace the one in use",
 		Long: `add writes a new secret to FILE, which must not exist, and registers it with the
-store. Nothing else changes: add its line to the secret file of every process, below
-the one in use, and move it to the top when all of them have it.
+store. It changes nothing else: add the secret's line to the secret file of every
+process, below the secret in use, and move it to the top when every process has it.
 
 If add is interrupted, run the same command again.`,
 		Example: `  traceflake lease secret add next --store postgres://db/traceflake`,

@@ -39,10 +39,10 @@ func traceCommand(terminal *os.File) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace [ID…]",
 		Short: "Find traces by their IDs alone, and draw their spans",
-		Long: `trace finds traces by nothing but their IDs and draws their spans as a tree with a
-bar for the time of each. It reads ClickHouse, in the exporter's tables, or with
---tempo or --jaeger another server. IDs come in all forms that inspect reads; without
-arguments it reads standard input, such as log lines, one per line.
+		Long: `trace finds traces by their IDs alone and draws their spans as a tree with a bar for
+the time of each. It reads the exporter's tables in ClickHouse or, with --tempo or
+--jaeger, another server. IDs may have all forms that inspect reads; without arguments
+trace reads standard input line by line, such as a log.
 
 A line begins with "!" if its span failed, and with "~" if the span is late: it starts
 more than an hour before or after the time in the trace ID.
