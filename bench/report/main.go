@@ -59,8 +59,8 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
-// runs holds the values of each benchmark, in the order of its rounds, and what bench/run says of
-// the machine.
+// runs holds the values of each benchmark, in the order of its rounds, and the machine's
+// description by bench/run.
 type runs struct {
 	values map[cell][]float64
 	config benchfmt.Result
@@ -69,7 +69,7 @@ type runs struct {
 // cell is one unit of a benchmark, such as NewIDs/rate=flat/gen=sdk-2 in ns/op.
 type cell struct{ name, unit string }
 
-// read returns what was measured with nothing left out of the build.
+// read returns the measurements of usual builds, in which nothing is left out.
 func read(file string) (r runs, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -102,7 +102,7 @@ func read(file string) (r runs, err error) {
 	return r, nil
 }
 
-// conditions says where and how the values were measured.
+// conditions returns where and how the values were measured.
 func (r runs) conditions() string {
 	rows := [][]string{{"", ""}}
 	for _, key := range []string{"processor", "system", "go-version", "commit", "command", "date"} {
@@ -111,7 +111,7 @@ func (r runs) conditions() string {
 	return table(rows)
 }
 
-// median is NaN if the benchmark did not run.
+// median returns NaN if the benchmark did not run.
 func (r runs) median(name, unit string) float64 { return middle(r.values[cell{name, unit}]).Center }
 
 func middle(values []float64) benchmath.Summary {
@@ -196,7 +196,7 @@ func (r runs) targets() (text string, missed int) {
 	return table(rows), missed
 }
 
-// rivals is the table of other libraries for IDs.
+// rivals returns the table of other libraries for IDs.
 func (r runs) rivals() string {
 	rows := [][]string{{
 		"generator", "unique", "sorts by", "hidden", "bits", "decodes to", "a call", "allocations",

@@ -1,15 +1,15 @@
 // Package snowflake shows how other generators get their node numbers from a lease store: those of
-// github.com/bwmarrin/snowflake and github.com/sony/sonyflake. The numbers have a store of their
-// own, one for each kind of generator:
+// github.com/bwmarrin/snowflake and github.com/sony/sonyflake. Each kind of generator needs a store
+// of its own:
 //
 //	traceflake lease create --nodes 0-1023 --block-size 1 …    # Snowflake
 //	traceflake lease create --nodes 0-65535 --block-size 1 …   # Sonyflake
 //
 // Both libraries read the clock by themselves. So every ID is checked after it was generated: it is
-// used only if the process held the number at the time that the ID contains. What remains for them
-// to do wrong: bwmarrin's counts its time from the moment when the node was created, so a stepped
-// clock goes unnoticed until the Keeper drops the lease; Sonyflake sleeps while the clock is behind
-// its last ID, so Next may block for as long as the clock was set back.
+// used only if the process held the number at the time that the ID contains. Two weaknesses remain:
+// bwmarrin's library counts time from the creation of the node, so a stepped clock goes unnoticed
+// until the Keeper drops the lease; Sonyflake sleeps while the clock is behind its last ID, so Next
+// may block for as long as the clock was set back.
 package snowflake
 
 import (

@@ -25,7 +25,7 @@ func build(ctx context.Context, dir, folder string) (string, error) {
 	return program, nil
 }
 
-// find draws the trace of a request, found by its ID, and what ClickHouse reads for that.
+// find finds the trace of a request by its ID, draws it, and prints what ClickHouse read.
 func find(ctx context.Context, out io.Writer, engine *servers.Engine, r request) (err error) {
 	dir, err := os.MkdirTemp("", "traceflake-demo-")
 	if err != nil {

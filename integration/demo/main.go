@@ -35,7 +35,8 @@ func main() {
 	}
 }
 
-// run sends requests, checks that each left its spans beside those of a history, and finds a trace.
+// run sends requests, checks that all their spans are stored alongside a history, and finds a
+// trace.
 func run(ctx context.Context, out io.Writer, requests, history int) (err error) {
 	engine, err := servers.ClickHouse(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// client is a kind of client: it knows B3 with trace IDs of so many bits, or no headers.
+// client is a kind of client: it sends B3 with trace IDs of 64 or 128 bits, or no headers.
 type client struct {
 	name string
 	bits int
@@ -87,7 +87,7 @@ func (r *request) send(ctx context.Context, url string, app *idgen.Generator) er
 	return nil
 }
 
-// check compares what was sent with what ClickHouse stores.
+// check compares the sent requests with the spans in ClickHouse.
 func check(ctx context.Context, engine *servers.Engine, sent []request) error {
 	rows, err := engine.Query(ctx,
 		`SELECT TraceId, uniqExact(SpanId), argMin(ParentSpanId, (ServiceName != 'shop', Timestamp))

@@ -1,5 +1,5 @@
 // Package faults puts a [leasetest.BadNetwork] between the processes of a test and HTTP servers:
-// those of S3, Kubernetes and etcd, whose messages share connections. Others have a
+// those of S3, Kubernetes and etcd, whose messages share connections. For other servers use a
 // [leasetest.Proxy].
 package faults
 
@@ -18,13 +18,13 @@ import (
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-// HTTPProxy is a proxy for servers of HTTP, among them those of gRPC without TLS and streams.
+// HTTPProxy is a proxy for HTTP servers, including gRPC without TLS or streams.
 type HTTPProxy struct {
 	leasetest.BadNetwork
 	Addresses []string // host:port of each server through the proxy
 }
 
-// HTTP returns a proxy for the servers at some endpoints. Neither they nor its clients use TLS.
+// HTTP returns a proxy for the servers at some endpoints. Neither servers nor clients use TLS.
 func HTTP(tb testing.TB, endpoints ...string) *HTTPProxy {
 	tb.Helper()
 	p := new(HTTPProxy)
@@ -56,11 +56,11 @@ func unencrypted(http1 bool) *http.Protocols {
 	return p
 }
 
-// transports are those to servers of HTTP/1 and of gRPC, by the version of a request.
+// transports send requests to HTTP/1 and gRPC servers, by the HTTP version of a request.
 var transports = map[int]http.RoundTripper{1: http.DefaultTransport,
 	2: &http.Transport{Protocols: unencrypted(false)}}
 
-// Endpoint is that of the first server through the proxy.
+// Endpoint returns the URL of the first server through the proxy.
 func (p *HTTPProxy) Endpoint() string { return "http://" + p.Addresses[0] }
 
 // RoundTrip implements [http.RoundTripper]: it sends a request through the network.
@@ -81,7 +81,7 @@ func (p *HTTPProxy) RoundTrip(r *http.Request) (res *http.Response, err error) {
 		}
 		res = got
 		return err
-	}, func() { // if the server is down, it is lost
+	}, func() { // if the server is down, the message is lost
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if res, err := forward(ctx); err == nil {
@@ -99,8 +99,9 @@ func drain(res *http.Response) {
 	_ = res.Body.Close()
 }
 
-// hangUp lets a client see what it sees when its connection breaks. In HTTP/2 a connection carries
-// other requests too, so only the response says so, as gRPC clients report it: UNAVAILABLE.
+// hangUp responds as if the client's connection had broken. In HTTP/2 a connection carries other
+// requests, too, so only the response fails, with the code that gRPC clients report for broken
+// connections: UNAVAILABLE.
 func hangUp(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ProtoMajor < 2 {
 		panic(http.ErrAbortHandler) // which closes the connection

@@ -53,8 +53,8 @@ func loadChdb(path string) (*chdb, error) {
 	return c, nil
 }
 
-// connection runs one statement at a time; it is not safe for concurrent use. To open one takes
-// 0.2 ms.
+// connection runs one statement at a time; it is not safe for concurrent use. Opening one takes 0.2
+// ms.
 type connection struct {
 	lib    *chdb
 	handle unsafe.Pointer // chdb_connection *

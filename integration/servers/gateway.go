@@ -28,7 +28,7 @@ type gateway struct {
 	dir      string
 }
 
-// serveClickHouse is what the child process does.
+// serveClickHouse runs the server in the child process.
 func serveClickHouse(path, dir, address, password string) error {
 	lib, err := loadChdb(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(result) // if the client is gone, nothing is left to do
 		return
 	}
-	// As ClickHouse answers: clients go by the code, not by the status.
+	// Like ClickHouse's own errors: clients read the code, not the status.
 	if !errorCode.MatchString(err.Error()) {
 		//nolint:staticcheck // the text is ClickHouse's
 		err = fmt.Errorf("Code: 1002. DB::Exception: the gateway: %w. (UNKNOWN_EXCEPTION)", err)

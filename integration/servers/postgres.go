@@ -28,11 +28,10 @@ type PostgresServer struct {
 }
 
 // Postgres returns a fresh database on its own PostgreSQL, or on the server of
-// TRACEFLAKE_POSTGRES_DSN. The error is [child.ErrNotInstalled] if neither is available, and names
-// the address of a server that does not answer.
+// TRACEFLAKE_POSTGRES_DSN. The error is [child.ErrNotInstalled] if neither is available; if a
+// server does not answer, the error contains its address.
 //
-// The server keeps PostgreSQL's durable defaults, so that the time a commit takes is that of this
-// machine's disk.
+// The server keeps PostgreSQL's durable defaults, so a commit takes as long as this machine's disk.
 func Postgres(ctx context.Context) (_ *PostgresServer, err error) {
 	s := &PostgresServer{admin: os.Getenv("TRACEFLAKE_POSTGRES_DSN")}
 	if s.admin == "" {
@@ -69,7 +68,7 @@ func OnePostgres(m *testing.M) int {
 	return m.Run()
 }
 
-// DSN is the address of the database, postgres://user:password@host:port/database.
+// DSN returns the address of the database, postgres://user:password@host:port/database.
 func (s *PostgresServer) DSN() string { return s.dsn.String() }
 
 // Close drops the database, with connections that are still open, and ends the server if it was

@@ -20,7 +20,7 @@ type Result struct {
 	Read Reads      `json:"statistics"`
 }
 
-// Reads is what a statement read.
+// Reads holds how much a statement read.
 type Reads struct {
 	Rows  uint64 `json:"rows_read"`  // taken from tables
 	Bytes uint64 `json:"bytes_read"` // of these rows, uncompressed

@@ -10,8 +10,7 @@ import (
 )
 
 // Copied checks that a copy of the store at a URL grants nothing until an operator says that the
-// original is gone. Duplicate copies the objects of the store as they are and returns the copy's
-// URL.
+// original is gone. Duplicate copies the objects of the store unchanged and returns the copy's URL.
 func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 	t.Helper()
 	original := Store(url)

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// self is the variable that tells a new process of this program which server it is.
+// self is the variable with the kind of server that a new process of this program is.
 const self = "TRACEFLAKE_CHILD"
 
 // Self returns a command that runs this program again as a server, for a kind that an init function

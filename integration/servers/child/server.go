@@ -38,8 +38,8 @@ type Server struct {
 	exit  error // of the last process, once it has ended
 }
 
-// Start starts the server on a free port, and returns when it answers. Another process may take the
-// port before the server does: then it is started on another one.
+// Start starts the server on a free port, and returns when it answers. If another process takes the
+// port first, Start tries another port.
 func (s *Server) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -59,13 +59,14 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// Port is that of the address.
+// Port returns the port of the address.
 func (s *Server) Port() string { return s.Address[strings.LastIndex(s.Address, ":")+1:] }
 
 // Wait waits until the server answers.
 func (s *Server) Wait(ctx context.Context) error { return Ready(ctx, s.Answers, s) }
 
-// Listens is for Answers: it connects to the address without a request, which would be a trace.
+// Listens is a function for Answers: it connects to the address without sending a request, which
+// would start a trace.
 func (s *Server) Listens(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
 	if err == nil {
@@ -172,7 +173,8 @@ func (s *Server) written() string {
 // Kill ends the server as a crash does. The error reports a server that had ended by itself.
 func (s *Server) Kill() error { return s.end(func() error { return s.cmd.Process.Kill() }) }
 
-// Stop closes the server's standard input and waits for its end. One that does not end is killed.
+// Stop closes the server's standard input and waits until it ends. A server that does not end is
+// killed.
 func (s *Server) Stop() error {
 	return s.end(func() error {
 		process := s.cmd.Process
@@ -182,8 +184,8 @@ func (s *Server) Stop() error {
 	})
 }
 
-// Terminate sends SIGTERM, as a deployment does, and waits for the server's end. The error says if
-// it failed.
+// Terminate sends SIGTERM, as a deployment does, and waits until the server ends. It returns an
+// error if the server failed.
 func (s *Server) Terminate() error {
 	err := s.end(func() error { return s.cmd.Process.Signal(syscall.SIGTERM) })
 	return errors.Join(err, s.exit)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// ErrNotInstalled is returned if a server is neither installed nor given by its address.
+// ErrNotInstalled is returned if a server is not installed and no address of another one is set.
 var ErrNotInstalled = errors.New("not installed")
 
 // ForTest starts a server for a test as [Started] does, and closes it when the test ends.

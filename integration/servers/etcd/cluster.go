@@ -19,7 +19,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// kind is what a member is started as.
+// kind is the kind of a member's process.
 const kind = "etcd"
 
 func init() {
@@ -37,8 +37,8 @@ type Cluster struct {
 }
 
 // Start starts an etcd of n members, and returns when it answers. Its data is in a folder that
-// Close removes. It is not synced to the disk: a crash of the machine loses data, not that of a
-// member.
+// Close removes. It is not synced to the disk: a crash of the machine loses data, but a crash of a
+// member does not.
 func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 	c := &Cluster{}
 	defer func() {

@@ -12,8 +12,7 @@ import (
 )
 
 // Apply creates or changes the objects of a YAML stream, in its order: namespaces, and objects in
-// them whose path is their kind with an "s". The server refuses fields that it does not know, and
-// fields that are there twice.
+// them whose path is their kind with an "s". The server refuses unknown and duplicate fields.
 func (s *Server) Apply(ctx context.Context, stream string) error {
 	for text := range strings.SplitSeq(stream, "\n---\n") {
 		var o struct {

@@ -39,8 +39,8 @@ func Token(user string) string { return "secret-of-" + user }
 
 // Server is a running API server with its own etcd.
 //
-// Run starts it with the data it had, Kill ends it as a crash does, and Signal sends it a signal,
-// not its etcd.
+// Run starts it with the data it had, Kill ends it as a crash does, and Signal sends a signal to
+// it, but not to its etcd.
 type Server struct {
 	*child.Server
 	etcd      *etcd.Cluster
@@ -50,7 +50,7 @@ type Server struct {
 
 var shared *Server
 
-// Shared returns a server for tests, one at a time, that can use the same one, which [Main] ends.
+// Shared returns a server that tests use in turn. [Main] ends it.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	if shared == nil {
@@ -71,7 +71,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Start starts a server, and returns when it answers. If it was not built the error wraps
+// Start starts a server, and returns when it answers. If it was not built, the error wraps
 // [child.ErrNotInstalled].
 func Start(ctx context.Context) (_ *Server, err error) {
 	mod, err := os.ReadFile(
@@ -177,8 +177,8 @@ func (s *Server) Proxy(token string) (url string) {
 	return proxy.URL
 }
 
-// Do sends a request of the admin's and returns the body of the response. A response that is not
-// 2xx is an error, which begins with the status.
+// Do sends a request as admin and returns the body of the response. If the status is not 2xx, it
+// returns an error that begins with the status.
 func (s *Server) Do(ctx context.Context, method, path, contentType string, body []byte) ([]byte,
 	error) {
 	r, err := http.NewRequestWithContext(ctx, method, "https://"+s.Address+path,

@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	// Region is the server's.
+	// Region is the server's region.
 	Region = "us-east-1"
-	// Bucket is its bucket.
+	// Bucket is the server's bucket.
 	Bucket = "leases"
 
 	kind = "s3" // what a server is started as
 )
 
-// Keys are those of a user.
+// Keys are the access keys of a user.
 type Keys struct{ AccessKey, SecretKey string }
 
 var (
 	// Root may do everything.
 	Root = Keys{"rootaccesskey0000000", "root+secret/of+the+tests"}
-	// User may do what a bucket's policy says.
+	// User may do what a bucket policy allows.
 	User = Keys{"useraccesskey0000000", "user+secret/of+the+tests"}
 )
 
@@ -110,10 +110,10 @@ func Start(ctx context.Context) (_ *Server, err error) {
 	return s, nil
 }
 
-// Endpoint is the server's address, as a URL.
+// Endpoint returns the server's URL.
 func (s *Server) Endpoint() string { return "http://" + s.Address }
 
-// Client returns a client of Root's.
+// Client returns a client with Root's keys.
 func (s *Server) Client() *s3.Client {
 	return s3.New(s3.Options{Region: Region, BaseEndpoint: aws.String(s.Endpoint()),
 		UsePathStyle: true,

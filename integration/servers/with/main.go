@@ -28,8 +28,8 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 )
 
-// all are the servers, by the variable that tests read. Each is started, and its variable's value
-// returned.
+// all has a function for each variable that tests read. It starts the server and returns the
+// variable's value.
 var all = map[string]func(context.Context) (value string, server io.Closer, err error){
 	"TEST_POSTGRES": serving(servers.Postgres, (*servers.PostgresServer).DSN),
 	"TEST_ETCD": serving(

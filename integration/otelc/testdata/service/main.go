@@ -14,7 +14,7 @@ import (
 
 var ctx = context.Background()
 
-// spans starts more of them than a generator keeps IDs ready for.
+// spans starts more spans than a generator has IDs ready.
 func spans(tracer oteltrace.Tracer) {
 	for range 1000 {
 		_, span := tracer.Start(ctx, "work")
@@ -33,7 +33,7 @@ func (t *traced) Shutdown(context.Context) error {
 	return nil
 }
 
-// given is a generator of the service's own.
+// given is the service's own generator.
 type given struct{ trace.IDGenerator }
 
 func (given) NewIDs(context.Context) (oteltrace.TraceID, oteltrace.SpanID) {

@@ -1,6 +1,5 @@
-// Command apiserver is kube-apiserver of Kubernetes, built from its published
-// module, for tests. It ends when its standard input does: not even a test that
-// is killed leaves it behind.
+// Command apiserver is kube-apiserver of Kubernetes, built from its published module, for tests. It
+// ends when its standard input is closed, so even a killed test does not leave it running.
 package main
 
 import (
