@@ -1,12 +1,11 @@
 // Package lease grants nodes to processes for a limited time, so that Randflake IDs are unique in
 // a fleet despite wrong clocks, paused processes and unreachable stores.
 //
-// A [Store] divides the nodes into blocks and grants each to one holder at a time. A [Keeper]
-// holds one grant, renews it in the background and generates IDs with it, without I/O. Stores have
-// their own packages: filestore for the processes of one host; pgstore,
-// etcdstore, k8sstore and s3store for a fleet. [Start] starts a Keeper. Package driver is for
-// authors of stores; its Open opens a store by URL. The metrics of a Keeper are listed in
-// docs/metrics.md.
+// A [Store] divides the nodes into blocks and grants each block to one holder at a time. A [Keeper]
+// holds one grant, renews it in the background and generates IDs with it, without I/O; [Start]
+// starts one. Stores have their own packages: filestore for the processes of one host; pgstore,
+// etcdstore, k8sstore and s3store for a fleet. Package driver is for authors of stores; its Open
+// opens a store by URL. docs/metrics.md lists the metrics of a Keeper.
 //
 // # Why IDs are unique
 //
@@ -23,49 +22,47 @@
 //	I5 Encryption under one secret is one-to-one.
 //
 // None of these rules involves a clock. Clocks decide when an ID is generated, not whether it is
-// unique: the worst that a suspended process or a stepped clock causes is a refusal.
+// unique: at worst, a suspended process or a stepped clock causes a refusal.
 //
 // The rules assume a store that is linearizable and durable, and memory that is not cloned. They
-// cover one secret: IDs under two secrets, and random ones that are generated while there is no
-// lease, collide only as 64-bit random numbers would.
+// cover one secret: IDs under two secrets, and random IDs that are generated without a lease,
+// collide only as 64-bit random numbers would.
 //
 // # Late messages
 //
 // Any request may be lost, late or repeated, and any response lost. That is harmless because
 // every write has a nonce that is never drawn twice:
 //
-//   - A late Renew or Release compares the nonce and the version for which it was sent. It
-//     succeeds only if nothing was written since then, and then the Keeper still knows its nonce:
-//     it continues only with a nonce that it proposed for this very grant, and with the stored
-//     end.
-//   - A late Acquire may take a block for a nonce that is no longer in use. The block stays
-//     unused until the grant's end. If it grants the Keeper's own block again, the start has
+//   - A late Renew or Release compares the nonce and the version for which it was sent. It succeeds
+//     only if nothing was written since, and then the Keeper still knows its nonce: it continues
+//     only with a nonce that it proposed for this very grant, and with the stored end.
+//   - A late Acquire may take a block for a nonce that is no longer in use. The block stays unused
+//     until the grant's end. If the late Acquire grants the Keeper's own block again, the start has
 //     changed, and the Keeper drops its grant.
 //   - A grant that a repeated Acquire found may also have been found by a copy of the process. No
 //     IDs are generated with it before the store has acknowledged a renewal.
 //
 // So after a call without a response the Keeper reads the block and acts on its content; if it
-// cannot read it, it uses its grant to the end.
+// cannot read the block, it uses its grant to the end.
 //
 // # Clones
 //
-// A copy of a running process holds the same grants (I2 is violated). If Linux reports a restore,
-// through vmclock, no ID is generated with a grant that was requested before it, and the grant is
-// not given back. For half a second the Keeper draws no nonce: until a kernel learns of the
-// restore, some milliseconds later, it returns the same random bytes in every copy. A Keeper that
-// starts in that moment relies on the other inputs of its nonces; see package internal/entropy.
+// A copy of a running process holds the same grants, which violates I2. If Linux's vmclock reports
+// the restore, no ID is generated with a grant that was requested before it, and the grant is not
+// given back. For half a second the Keeper draws no nonce, because a kernel returns the same random
+// bytes in every copy until it learns of the restore.
 //
-// Without such a report, only one of two copies can renew, because each renewal changes the
-// nonce. The other drops the grant at the store's first response after that, reports [ErrCloned],
-// and acquires another. Until then both generate the same IDs: usually for about half a TTL;
-// docs/clones.md lists when it takes longer. If both draw the same nonces, they are never detected.
-// This requires equal random bytes from kernels that have not learned of the restore, a processor
-// without a random number generator, and clocks equal to the nanosecond.
+// Without such a report, only one of two copies can renew, because each renewal changes the nonce.
+// The other copy drops the grant at the store's next response, reports [ErrCloned], and acquires
+// another. Until then both generate the same IDs, usually for about half a TTL; docs/clones.md
+// lists the longer cases. Two copies with the same nonces would never be detected. That requires
+// equal random bytes from kernels that have not learned of the restore, a processor without a
+// random number generator, and clocks equal to the nanosecond.
 //
-// All of this holds if the copies use one store. A store that is copied with the machine, as a
-// lease directory on its disk is, grants the same nodes to both; see package filestore.
+// Copies must use one store: a store that is copied with the machine, such as a lease directory on
+// its disk, grants the same nodes to both; see package filestore.
 //
-// Detection by clocks is best effort: if the wall clock and the monotonic clock diverge by more
-// than a second between two seconds of use, or between two checks a minute apart, the machine was
+// Clocks give a further hint: if the wall clock and the monotonic clock diverge by more than a
+// second between two seconds of use, or between two checks a minute apart, the machine was
 // suspended or cloned or its clock was stepped, and the grant is dropped.
 package lease

@@ -11,26 +11,25 @@
 // For a column of type uuid cast the result, as in trace_id_min(t)::uuid; for bytea use
 // decode(trace_id_min(t), 'hex').
 //
-// All return NULL for NULL and are parallel safe. trace_id_at is volatile, the others are
-// immutable, and trace_id_time is inlined. None raises an error, whatever its input, and none
-// depends on the session's search path, time zone or formats. They agree with package traceid,
-// value by value:
+// All functions return NULL for NULL and are parallel safe. trace_id_at is volatile, the others are
+// immutable, and trace_id_time is inlined. No input raises an error, and no result depends on the
+// session's search path, time zone or formats. The results are those of package traceid:
 //
-//   - An ID as text is 32 lower-case hex digits, as OpenTelemetry writes it. For other text the
-//     result is NULL: upper case, shorter, with dashes, empty. Cast UUIDs that are stored as text
-//     to uuid.
-//   - Foreign IDs have a time too, which is meaningless: a random one any time from 2020 to 2089, a
-//     64-bit one the first millisecond of 2020.
-//   - Bounds are clamped to 2020 and 2089, and so are the two infinities. trace_id_at, which must
-//     not make up a time, returns NULL for times out of that range.
+//   - An ID as text is 32 lower-case hex digits, as OpenTelemetry writes it. For other text (upper
+//     case, shorter, with dashes, empty) the result is NULL. Cast UUIDs that are stored as text to
+//     uuid.
+//   - The time of a foreign ID is meaningless: for a random ID any time from 2020 to 2089, for a
+//     64-bit ID the first millisecond of 2020.
+//   - Bounds are clamped to 2020 and 2089, and so are the two infinities. trace_id_at returns NULL
+//     for times out of that range.
 //
 // Run the statements of [Statements] once; running them again does no harm. The role needs CREATE
 // on the schema. Other roles need EXECUTE, which PostgreSQL grants to all by default.
 //
 // # Searching by time
 //
-// The type uuid takes 16 bytes and sorts as the IDs do; so does bytea. A column of text needs the
-// collation C: others may sort hex digits differently.
+// The type uuid takes 16 bytes and sorts as the IDs do; so does bytea. A column of type text needs
+// the collation C: other collations may sort hex digits differently.
 //
 //	CREATE TABLE requests (
 //		trace_id text COLLATE "C" PRIMARY KEY,
@@ -55,6 +54,7 @@
 //
 //	UPDATE requests SET trace_id = trace_id_at(created_at) WHERE trace_id IS NULL;
 //
-// 87 bits of such an ID are random: IDs of one millisecond are in no order, and no secret decodes
-// or verifies them. If uniqueness must be guaranteed, use Generator.NewTraceIDAt of package idgen.
+// 87 bits of such an ID are random: IDs of one millisecond are in no order, and they cannot be
+// decoded or verified. If uniqueness must be guaranteed, use Generator.NewTraceIDAt of package
+// idgen.
 package postgres

@@ -1,10 +1,10 @@
--- trace_id_time: the time of the clear half, to the millisecond. Every 16-byte
--- ID has one, from 2020 to 2089, ours or not. For text that is not 32 lower-case
--- hex digits, and for other than 16 bytes, the result is NULL.
+-- trace_id_time returns the time of the clear half, to the millisecond. For every
+-- 16-byte ID, ours or not, that is a time from 2020 to 2089. For text that is not
+-- 32 lower-case hex digits, and for other than 16 bytes, the result is NULL.
 --
--- These three are used in indexes and scans, so they are written to be inlined:
--- one expression of immutable parts, every name with its schema. For the same
--- reason the two with a CASE are not STRICT; the result for NULL is still NULL.
+-- The three functions are used in indexes and scans, so they are written to be
+-- inlined: one expression of immutable parts, every name with its schema. For the
+-- same reason those with a CASE are not STRICT; the result for NULL is still NULL.
 
 CREATE OR REPLACE FUNCTION trace_id_time(id text) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -39,9 +39,9 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
     )::pg_catalog.float8 OPERATOR(pg_catalog./) 1000::pg_catalog.float8)
 $$;
 
--- trace_id_min, trace_id_max: the lowest and the highest ID of t's millisecond,
--- the inclusive bounds of a range query. A time before 2020 counts as the first
--- millisecond, one past 2089 as the last, and so do the two infinities.
+-- trace_id_min and trace_id_max return the lowest and the highest ID of t's
+-- millisecond, the inclusive bounds of a range query. Times before 2020 and -infinity
+-- count as the first millisecond, times past 2089 and infinity as the last.
 --
 -- timezone('UTC', ...) is for IMMUTABLE: parts of a timestamptz depend on the
 -- session's time zone, those of a timestamp do not.
@@ -60,9 +60,9 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog AS $$
          ))) * 1000)::bigint - 1577836800000) << 23 | 8388607), 16, '0') || 'ffffffffffffffff'
 $$;
 
--- trace_id_at: a new ID for a row that has none: its clear half is t, to the
--- millisecond, and the other 87 bits are random, so it does not decode and never
--- verifies. For a time before 2020 or past 2089 the result is NULL.
+-- trace_id_at returns a new ID for a row that has none. Its clear half is t, to the
+-- millisecond, and the other 87 bits are random, so it cannot be decoded or
+-- verified. For a time before 2020 or past 2089 the result is NULL.
 --
 -- The random bits are those of a random UUID without its six fixed ones: its
 -- hex digits 18 to 32 and 1 to 7. The sequence is never 0, so that the high
@@ -78,8 +78,8 @@ LANGUAGE sql VOLATILE STRICT PARALLEL SAFE SET search_path = pg_catalog AS $$
   FROM (SELECT encode(uuid_send(gen_random_uuid()), 'hex') AS random) AS r
 $$;
 
--- uuid_v1_time: the time of a version 1 UUID (RFC 9562), its ticks of 100 ns
--- truncated to the microsecond; NULL for any other UUID.
+-- uuid_v1_time returns the time of a version 1 UUID (RFC 9562), its ticks of 100 ns truncated to
+-- the microsecond, or NULL for any other UUID.
 --
 -- Seconds and microseconds are added separately: an interval times a number is
 -- computed in double precision, which does not hold all of 1582 to 5236 at once.
@@ -93,10 +93,10 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog AS $$
         FROM (SELECT substring(id::text, '^.{8}-.{4}-1.{3}-[89ab]') AS v1) AS u) AS v
 $$;
 
--- uuid_v1_at: the version 1 UUID of a time, a clock sequence (0 to 16383) and a
--- node. Equal arguments give equal UUIDs: rows that share a microsecond need
--- different clock sequences or nodes. NULL for another clock sequence and for a
--- time before 1582-10-15 or past 5236-03-31 21:21:00.684697, both UTC.
+-- uuid_v1_at returns the version 1 UUID of a time, a clock sequence (0 to 16383) and a node. Equal
+-- arguments give equal UUIDs: rows that share a microsecond need different clock sequences or
+-- nodes. The result is NULL for another clock sequence, and for a time before 1582-10-15 or past
+-- 5236-03-31 21:21:00.684697, both UTC.
 
 CREATE OR REPLACE FUNCTION uuid_v1_at(t timestamptz, clock_seq int, node macaddr) RETURNS uuid
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog AS $$

@@ -15,6 +15,6 @@
 // lease grants and renews such leases. IDs under two secrets collide only as 64-bit random numbers
 // would.
 //
-// The cipher hides node, time and sequence; it does not authenticate. Every 64-bit word decodes to
+// The cipher hides node, time and sequence, but does not authenticate: every 64-bit word decodes to
 // some node, time and sequence.
 package randflake

@@ -15,27 +15,25 @@
 //	TRACEFLAKE_TTL          how long a lease lasts, such as 10m; default 10m
 //	TRACEFLAKE_STRICT       1: the start fails if retrying cannot help
 //
-// If none of them is set, the process draws a random secret for itself and needs no lease: zero
+// If none of them is set, the process generates a random secret for itself and needs no lease: zero
 // configuration.
 //
-// An operator creates a store once, with `traceflake lease create`, which writes the secret file. A
-// process never creates one, except for a directory, which has a secret of its own. file is part of
-// this package; other stores register themselves when they are imported:
+// An operator creates a store once, with `traceflake lease create`, which writes the secret file.
+// Processes do not create stores, except for a directory, which has its own secret. This package
+// includes the file store; import any other:
 //
 //	import _ "github.com/traceflake/traceflake/lease/pgstore"
 //
 // # What is an error
 //
-// Telemetry does not stop its host: if the store cannot be reached, the process starts, generates
-// IDs that are random after the clear half, and uses a lease as soon as the store grants one.
-// Invalid settings are always an error.
+// If the store cannot be reached, the process starts, generates IDs that are random after the clear
+// half, and uses a lease as soon as the store grants one. Invalid settings are always an error.
 //
 // With TRACEFLAKE_STRICT=1 the start also waits for the store's first answer. It fails if retrying
-// cannot help ([lease.Permanent]): there is no store, it belongs to another secret, or a database,
-// a role or a right is missing. An unreachable store, or one without a free block, is still not an
-// error.
+// cannot help ([lease.Permanent]): the store does not exist or belongs to another secret, or a
+// database, a role or a right is missing. An unreachable or full store is still not an error.
 //
-// Use [IDs.ReadyHandler] for a startup probe, so that no request is served with random IDs. A
-// readiness probe would take a working process out of service if its lease ends while the store is
-// unreachable.
+// Use [IDs.ReadyHandler] for a startup probe if no request may be served with random IDs, but not
+// for a readiness probe, which would take working processes out of service during an outage of the
+// store.
 package setup

@@ -1,6 +1,6 @@
-// Package sparx64 is the block cipher SPARX-64/128 (Dinu, Perrin, Udovenko, Velichkov, Großschädl,
-// Biryukov: "Design Strategies for ARX with Provable Bounds: SPARX and LAX", Asiacrypt 2016;
-// sixteen-byte key, eight steps of three rounds).
+// Package sparx64 implements the block cipher SPARX-64/128 (Dinu, Perrin, Udovenko, Velichkov,
+// Großschädl, Biryukov: "Design Strategies for ARX with Provable Bounds: SPARX and LAX", Asiacrypt
+// 2016; sixteen-byte key, eight steps of three rounds).
 //
 // A block is eight bytes: the cipher masks identifiers of 64 bits, one to one. It is not for bulk
 // data: under one key, a 64-bit block cipher in any common mode leaks after some gigabytes. It

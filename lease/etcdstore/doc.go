@@ -8,9 +8,9 @@
 // The prefix may have several parts; the default is [DefaultPrefix]. For other settings pass your
 // own client to [New].
 //
-// It needs etcd 3.4 or newer, with the right to read and write the keys of the prefix. Every change
-// is one transaction that compares what it changes; every read is linearizable. The store has no
-// clock.
+// The store needs etcd 3.4 or newer, with the right to read and write the keys of the prefix. Every
+// change is one transaction that compares what it changes; every read is linearizable. The store
+// has no clock.
 //
-// docs/etcd.md has the keys, and says what makes etcd forget grants.
+// docs/etcd.md describes the keys, and what makes etcd forget grants.
 package etcdstore

@@ -1,6 +1,6 @@
-// Package k8sstore keeps leases of nodes in a Kubernetes cluster, for the fleet that runs there, on
-// Lease objects of its API server. It needs nothing but the API server and the standard library.
-// Importing it registers k8s://, for example in TRACEFLAKE_STORE:
+// Package k8sstore keeps leases of nodes in Lease objects of a Kubernetes cluster, for the fleet
+// that runs in it. It needs only the API server and the standard library. Importing it registers
+// k8s://, for example in TRACEFLAKE_STORE:
 //
 //	k8s://namespace/name
 //	k8s:///name
@@ -10,6 +10,6 @@
 // the pod's service account, which needs get, list and update on leases of coordination.k8s.io;
 // whoever creates the store also needs create. For other settings pass your own client to [New].
 //
-// The store's clock is the Date of responses. docs/kubernetes-store.md has the objects and the
-// requests, and says what makes a cluster forget grants.
+// The store's clock is the Date of responses. docs/kubernetes-store.md describes the objects, the
+// requests, and what makes a cluster forget grants.
 package k8sstore
