@@ -1,5 +1,5 @@
-# The modules are those of go.work: `go list -m` names them and the package
-# pattern `work` stands for every package in them. None is listed here.
+# The modules are those of go.work: `go list -m` lists them, and the pattern `work` matches every
+# package in them.
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,12 +18,12 @@ GOLANGCI_LINT         := $(CURDIR)/.cache/bin/golangci-lint-$(GOLANGCI_LINT_VERS
 
 GOVULNCHECK_VERSION := v1.9.0
 
-# The API server of Kubernetes, built once from a module outside of go.work: its
-# dependencies are Kubernetes' own.
+# Kubernetes' API server, built once from a module outside of go.work, so that it has Kubernetes'
+# own dependencies.
 KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' integration/servers/kubernetes/apiserver/go.mod)
 API_SERVER         := $(CURDIR)/.cache/kubernetes/kube-apiserver-$(KUBERNETES_VERSION)
 
-# The build tag without assembly, and the packages that then have other files.
+# The build tag for portable code without assembly, and the packages with files for it.
 PORTABLE          := purego
 PORTABLE_PACKAGES := ./sparx64 ./internal/entropy ./idgen
 
@@ -37,67 +37,67 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
-demo: engines ## two services, their traces in ClickHouse, one found by its ID
+demo: engines ## run two services and find one of their traces in ClickHouse by its ID
 	go run ./integration/demo
 
 .PHONY: test
-test: engines js ## every test of every module; those of Kubernetes only if its API server was built
+test: engines js ## run every test of every module; those of Kubernetes only if its API server was built
 	$(WITH_SERVERS) go test -timeout 20m work
-	[[ -x $(API_SERVER) ]] || echo "not run, since there is no API server: the tests of Kubernetes; make kubernetes"
+	[[ -x $(API_SERVER) ]] || echo "the tests of Kubernetes were skipped: make kubernetes builds its API server"
 
 JS := clients/js/node_modules/.package-lock.json
 .PHONY: js
-js: $(JS) ## the tests of the JavaScript client in Node; TestBrowser of integration/collector runs it in Chromium
+js: $(JS) ## test the JavaScript client in Node; TestBrowser of integration/collector tests it in Chromium
 	cd clients/js && npm test
 
 .PHONY: api-server
-api-server: $(API_SERVER) ## build Kubernetes' API server, once in about 5 minutes
+api-server: $(API_SERVER) ## build Kubernetes' API server, once, in about 5 minutes
 
 .PHONY: kubernetes
-kubernetes: $(API_SERVER) ## the tests that need Kubernetes' API server
+kubernetes: $(API_SERVER) ## run the tests that need Kubernetes' API server
 	$(WITH_SERVERS) go test -count=1 ./lease/k8sstore ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy
 
 .PHONY: bench-clickhouse
-bench-clickhouse: engines ## rows and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 100" for a short run
+bench-clickhouse: engines ## measure rows and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 100" for a short run
 	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
 
 .PHONY: bench-clickhouse-cpu
-bench-clickhouse-cpu: engines ## CPU time to load and merge, disk and memory, each table alone in a new server; ARGS="-layouts 'exporter;ours: maps ZSTD(1)'"
+bench-clickhouse-cpu: engines ## measure CPU time to load and merge, disk and memory, each table in a new server; ARGS="-layouts 'exporter;ours: maps ZSTD(1)'"
 	go run ./bench/clickhouse -out bench/clickhouse -cpu $(ARGS)
 
 RATES ?= 1000,4000
 .PHONY: bench-clickhouse-scale
-bench-clickhouse-scale: engines ## what a lookup by ID reads in tables that grow for 16 days by RATES thousand spans a day; ARGS="-unmerged 50"
+bench-clickhouse-scale: engines ## measure lookups by ID in tables that grow for 16 days by RATES thousand spans a day; ARGS="-unmerged 50"
 	go run ./bench/clickhouse -out bench/clickhouse -scale $(RATES) $(ARGS)
 
 .PHONY: adopt-walk
-adopt-walk: engines ## 240 exchanges of an adoption by two operators who are killed, under real exporters
+adopt-walk: engines ## run 240 exchanges of an adoption by two operators who are killed, under real exporters
 	TRACEFLAKE_SWAPS=240 go test ./integration/collector -run '^TestAdoptWalk$$' -count=1 -timeout 0 -v
 
-# What services link, and the stores on real servers, as far as they do several things at once: the
-# tests that are skipped do one after another. The other tests with servers have no concurrency of
-# their own, and what they require takes minutes to build with the race detector.
+# The packages that services link, and the concurrent tests of stores on real servers. The skipped
+# tests are sequential. The other tests with servers have no concurrency of their own, and their
+# dependencies take minutes to build with the race detector.
 .PHONY: race
-race: engines ## the tests under the race detector: of the packages for users, and of the stores with their servers
+race: engines ## run the tests of the packages for users, and of the stores with their servers, under the race detector
 	@packages=$$(go list work)
 	$(WITH_SERVERS) go test -race -skip '^Test(SimulationReplays|RequestsOfAFleet)$$' $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
 	$(WITH_SERVERS) go test -race -run '^TestObjectsThroughPgbouncer$$/^histories$$|Faults' ./integration/lease/...
 
 .PHONY: sim
-sim: ## the simulator of leases with SEEDS seeds; -seed N of its test replays one
+sim: ## run the simulator of leases with SEEDS seeds; its flag -seed N replays one
 	go test ./lease -run '^TestSimulation$$' -count=1 -timeout 0 -v -args -seeds $(SEEDS)
 
 IDS ?= 1000000000
 .PHONY: soak
-soak: engines ## IDS IDs by processes that are killed, stopped and restarted, on each store in turn, messages late, lost and repeated
+soak: engines ## generate IDS IDs in processes that are killed, stopped and restarted, on each store, with late, lost and repeated messages
 	TRACEFLAKE_SOAK_IDS=$$(($(IDS) / 4)) go test ./integration/lease/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
 
 .PHONY: model
-model: ## check the model of the lease rule: it holds, and every wrong variant gives a counterexample; needs spin and gcc
+model: ## check that the model of the lease rule holds, and that every wrong variant has a counterexample; needs spin and gcc
 	lease/model/check
 
 .PHONY: fuzz
-fuzz: ## every fuzz target of every module for FUZZTIME each
+fuzz: ## run every fuzz target of every module for FUZZTIME each
 	@files=$$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}' work)
 	targets=$$(grep -EHo '^func Fuzz\w*' $$files)
 	while IFS=: read -r file func; do
@@ -106,7 +106,7 @@ fuzz: ## every fuzz target of every module for FUZZTIME each
 	done <<<"$$targets"
 
 .PHONY: bench
-bench: engines ## measure IDs and what their order saves, in about 20 minutes: bench/RESULTS.md; on a quiet machine
+bench: engines ## measure IDs into bench/RESULTS.md, in about 20 minutes, on a quiet machine
 	@runs=$$(mktemp)
 	trap 'rm -f "$$runs"' EXIT
 	bench/run all $(ARGS) | tee "$$runs"
@@ -114,18 +114,18 @@ bench: engines ## measure IDs and what their order saves, in about 20 minutes: b
 	{ echo '# Measurements, by `make bench`'; echo; go run ./bench/report "$$runs"; printf '\n```\n%s\n```\n' "$$benchstat"; } >bench/RESULTS.md
 
 .PHONY: bench-check
-bench-check: ## check the speed targets, in about 3 minutes; fails if one is missed by more than the run's noise
+bench-check: ## check the speed targets, in about 3 minutes; fails if a target is missed by more than the run's noise
 	@tmp=$$(mktemp)
 	trap 'rm -f "$$tmp"' EXIT
 	bench/run targets $(ARGS) >"$$tmp"
 	go run ./bench/report -check "$$tmp"
 
 .PHONY: bench-cpus
-bench-cpus: ## NewIDs and NewSpanID on 1, 2, 4, 8 and 16 CPUs, for benchstat -col /gen
+bench-cpus: ## measure NewIDs and NewSpanID on 1, 2, 4, 8 and 16 CPUs, for benchstat -col /gen
 	@bench/run cpus $(ARGS)
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## golangci-lint in every module
+lint: $(GOLANGCI_LINT) ## run golangci-lint in every module
 	@dirs=$$($(MODULES)) failed=0
 	for dir in $$dirs; do
 		echo "lint $$dir"
@@ -136,7 +136,7 @@ lint: $(GOLANGCI_LINT) ## golangci-lint in every module
 	$(GOLANGCI_LINT) run --build-tags $(PORTABLE) $(PORTABLE_PACKAGES)
 
 .PHONY: vet-cross
-vet-cross: ## go vet for 386, Windows and macOS; a build for js/wasm, wasip1 and plan9
+vet-cross: ## run go vet for 386, Windows and macOS, and build for js/wasm, wasip1 and plan9
 	GOARCH=386 go vet ./...
 	GOOS=windows go vet ./... ./cmd/traceflake/...
 	GOOS=darwin go vet ./... ./cmd/traceflake/...
@@ -144,25 +144,25 @@ vet-cross: ## go vet for 386, Windows and macOS; a build for js/wasm, wasip1 and
 	GOOS=wasip1 GOARCH=wasm go build ./...
 	GOOS=plan9 go build ./...
 
-# With the versions in go.mod: the workspace has the newer ones of its other modules.
+# Without the workspace, whose other modules require newer versions than the root's go.mod.
 OLDEST := ./idgen ./lookup ./propagation/... ./setup ./traceid
 .PHONY: oldest
-oldest: ## the tests that need OpenTelemetry, with the oldest version that is supported
+oldest: ## run the tests that need OpenTelemetry with its oldest supported version
 	GOWORK=off go test $(OLDEST)
 
 .PHONY: portable
-portable: ## vet and test, without assembly, the packages that then have other files
+portable: ## vet and test the packages with portable files, without assembly
 	go vet -tags $(PORTABLE) $(PORTABLE_PACKAGES)
 	go test -tags $(PORTABLE) $(PORTABLE_PACKAGES)
 
-# The long tests read TRACEFLAKE_NIGHTLY: any non-empty value makes them try more.
+# Long tests read TRACEFLAKE_NIGHTLY: with any non-empty value they run more rounds.
 .PHONY: nightly
-nightly: engines ## the tests again, with many more tries and other random numbers each time
+nightly: engines ## run every test with many more rounds and new random numbers
 	TRACEFLAKE_NIGHTLY=1 $(WITH_SERVERS) go test -count=1 -timeout 1h work
 
 .PHONY: arm64
-arm64: ## the tests of the packages with files of their own for arm64, in an emulator
-	@command -v qemu-aarch64 >/dev/null || { echo "there is no qemu-aarch64 here: apt-get install qemu-user"; exit 1; }
+arm64: ## run the tests of the packages with files for arm64 in an emulator
+	@command -v qemu-aarch64 >/dev/null || { echo "qemu-aarch64 is not installed: apt-get install qemu-user"; exit 1; }
 	GOARCH=arm64 go test -exec qemu-aarch64 $(PORTABLE_PACKAGES) ./internal/vmclock
 
 .PHONY: asm
@@ -170,11 +170,11 @@ asm: ## generate the amd64 assembly of the cipher
 	cd sparx64/_asm && GOWORK=off go run . -out ../run_amd64.s
 
 .PHONY: generate
-generate: asm ## generate what is generated: the assembly, and the picture in ARCHITECTURE.md
+generate: asm ## generate the assembly, and the picture in ARCHITECTURE.md
 	go test ./internal/rooms -run '^TestPicture$$' -count=1 -args -update
 
 .PHONY: asm-check
-asm-check: ## prove that the amd64 assembly is what its generator writes
+asm-check: ## check that the amd64 assembly is what its generator writes
 	@tmp=$$(mktemp -d)
 	trap 'rm -rf "$$tmp"' EXIT
 	cp -r sparx64/_asm "$$tmp"
@@ -182,27 +182,27 @@ asm-check: ## prove that the amd64 assembly is what its generator writes
 	diff -u sparx64/run_amd64.s "$$tmp/run_amd64.s"
 
 .PHONY: alerts
-alerts: ## check the alert rules with promtool, and play an outage with a Prometheus, in about 7 minutes
+alerts: ## check the alert rules with promtool, and in an outage with a real Prometheus, in about 7 minutes
 	prometheus=$$(deploy/prometheus/check)
 	TRACEFLAKE_PROMETHEUS=$$prometheus go test -count=1 -v -timeout 20m -run '^TestOutage$$' ./integration/monitoring
 
 .PHONY: consumers
-consumers: ## use each package outside of the repository as users do, served as the next version
+consumers: ## use each package outside of the repository as users do, in the next version
 	.ci/release consumers
 
 .PHONY: release
-release: ## VERSION=v0.1.0: show what a release would do; PUBLISH=yes creates its commit and tags
-	@[[ -n "$(VERSION)" ]] || { echo "say which: make release VERSION=v0.1.0"; exit 1; }
+release: ## show what release VERSION=v0.1.0 would do; with PUBLISH=yes create its commit and tags
+	@[[ -n "$(VERSION)" ]] || { echo "set the version: make release VERSION=v0.1.0"; exit 1; }
 	.ci/release "$(VERSION)" $(if $(filter yes,$(PUBLISH)),publish)
 
-# The modules for users require each other by a version that may not be
-# published yet: the tool serves it to go mod tidy.
+# The modules for users require each other by a version that may not be published yet: .ci/release
+# serves that version to go mod tidy.
 .PHONY: tidy
-tidy: ## go mod tidy in the modules for users and in others that replace none of them
+tidy: ## run go mod tidy in the modules for users and in others that replace none of them
 	.ci/release tidy
 
 .PHONY: commits
-commits: ## check the messages of new commits; as a hook: git config core.hooksPath .ci/hooks
+commits: ## check the messages of new commits; git config core.hooksPath .ci/hooks installs a hook
 	.ci/commit-msg
 
 .PHONY: vulnerabilities
@@ -211,7 +211,7 @@ vulnerabilities: ## look up the dependencies in Go's vulnerability database
 	for dir in $$($(MODULES)); do (cd "$$dir" && go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) ./...); done
 
 .PHONY: clone-check
-clone-check: ## in a fresh clone go list, go vet and go doc change no file
+clone-check: ## check that go list, go vet and go doc change no file in a fresh clone
 	@tmp=$$(mktemp -d)
 	trap 'rm -rf "$$tmp"' EXIT
 	git clone --quiet . "$$tmp/clone"
@@ -223,10 +223,10 @@ clone-check: ## in a fresh clone go list, go vet and go doc change no file
 		go doc "$$package" >/dev/null
 	done
 	changes=$$(git status --porcelain)
-	[[ -z $$changes ]] || { echo "they changed:"; git diff --stat; exit 1; }
+	[[ -z $$changes ]] || { echo "files changed:"; git diff --stat; exit 1; }
 
 .PHONY: tidy-check
-tidy-check: ## no change left in the tree, all of it formatted
+tidy-check: ## check that all is committed and formatted
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -s -l)
 	[[ -z $$unformatted ]] || { echo "gofmt these files:"; echo "$$unformatted"; exit 1; }
 	changes=$$(git status --porcelain)
