@@ -1,5 +1,5 @@
 // Package lookup reduces the cost of finding a trace by its ID in Tempo and Jaeger, whose APIs take
-// a time: a [Transport] adds the earliest time at which the trace can have spans, which it reads
+// a time: the transport of [New] adds the earliest time at which the trace can have spans, which it reads
 // from the ID, and repeats the request without the time if the server found nothing.
 //
 //	client := &http.Client{Transport: transport} // or httputil.ReverseProxy.Transport
@@ -14,7 +14,7 @@
 // What a lookup may miss: spans that were recorded before the bound, if the server found others
 // after it. So a lookup of a foreign ID whose bits happen to read as a time in the middle of its
 // own trace may return only a part of the trace: for random IDs and three-hour traces, about five
-// in a million. [WithVerifier] excludes foreign IDs.
+// in a million. A [Options.Verify] excludes foreign IDs.
 //
 // Facts about the servers: Tempo reads start and end in Unix seconds, only together, and excludes
 // the blocks outside (tempodb includeBlock); Jaeger's v3 API reads startTime (start_time up to

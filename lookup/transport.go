@@ -3,7 +3,6 @@ package lookup
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,80 +18,49 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// DefaultSlack is how much earlier than the time in its ID a trace may have spans.
-const DefaultSlack = time.Hour
+// Options of [New]. The zero value has the defaults.
+type Options struct {
+	// Slack is how much earlier than the time in its ID a trace may have spans. It must exceed
+	// twice the error of the worst clock in the fleet. 0 means an hour.
+	Slack time.Duration
+	// Timeout is how long a lookup may take, repeated request and body included, like the Timeout
+	// of an [http.Client]. 0 means no limit. Other requests are not limited: they may be streams.
+	Timeout time.Duration
+	// Verify returns whether the time of an ID is used, like [traceid.Verifier.Verify] with a
+	// maximum age as long as traces are kept. Nil means that every plausible time is.
+	Verify func(trace.TraceID) bool
+	// Transport sends the requests. Nil means [http.DefaultTransport].
+	Transport http.RoundTripper
+	// MeterProvider provides the metrics. Nil means the global one.
+	MeterProvider metric.MeterProvider
+}
 
-// Transport is an [http.RoundTripper] that adds a lower bound of time to requests for a trace by
-// its ID. Other requests, requests with times or with a body, and those for an ID without a
-// plausible time are passed on unchanged. It is safe for concurrent use. A zero Transport passes
-// every request on.
-type Transport struct {
+// transport is what New returns.
+type transport struct {
+	Options
 	backend  Backend
-	slack    time.Duration
-	timeout  time.Duration // 0: none
-	verify   func(trace.TraceID) bool
-	next     http.RoundTripper
-	meters   metric.MeterProvider
 	duration metric.Float64Histogram
 }
 
-// Option configures a [Transport].
-type Option func(*Transport)
-
-// WithSlack sets how much earlier than the time in its ID a trace may have spans; the default is
-// [DefaultSlack]. It must exceed twice the error of the worst clock in the fleet and must not be
-// negative.
-func WithSlack(d time.Duration) Option {
-	return func(t *Transport) { t.slack = d }
-}
-
-// WithTimeout sets how long a lookup may take, repeated request and body included, like the
-// Timeout of an [http.Client]; the default, 0, is no limit. Other requests are not limited: they
-// may be streams.
-func WithTimeout(d time.Duration) Option {
-	return func(t *Transport) { t.timeout = d }
-}
-
-// WithVerifier uses the time only of IDs for which verify returns true, such as
-// [traceid.Verifier.Verify] with a maximum age as long as traces are kept. By default all IDs with
-// a plausible time are used. A nil verify is an error.
-func WithVerifier(verify func(trace.TraceID) bool) Option {
-	return func(t *Transport) { t.verify = verify }
-}
-
-// WithTransport sets the transport that sends the requests; the default, and nil, is
-// [http.DefaultTransport].
-func WithTransport(next http.RoundTripper) Option {
-	return func(t *Transport) { t.next = next }
-}
-
-// WithMeterProvider sets the provider of the metrics; the default, and nil, is the global one.
-func WithMeterProvider(mp metric.MeterProvider) Option {
-	return func(t *Transport) { t.meters = mp }
-}
-
-// New returns a transport for servers of one kind. It returns an error if the backend is unknown
-// or an option is out of its range.
-func New(b Backend, opts ...Option) (*Transport, error) {
-	t := &Transport{backend: b, slack: DefaultSlack,
-		verify: func(trace.TraceID) bool { return true }}
-	for _, o := range opts {
-		if o != nil {
-			o(t)
-		}
-	}
+// New returns a transport that adds a lower bound of time to requests for a trace by its ID, to a
+// server of one kind. Other requests, requests with times or with a body, and those for an ID
+// without a plausible time are passed on unchanged. If the server finds nothing, the transport
+// sends the original request and returns its response. It is safe for concurrent use.
+//
+// New returns an error if the backend is unknown or a duration is negative.
+func New(b Backend, o Options) (http.RoundTripper, error) {
 	switch {
 	case b != Tempo && b != Jaeger:
 		return nil, fmt.Errorf("lookup: unknown backend %q: use Tempo or Jaeger", b)
-	case t.slack < 0:
-		return nil, fmt.Errorf("lookup: the slack is %s, it must not be negative", t.slack)
-	case t.timeout < 0:
-		return nil, fmt.Errorf("lookup: the timeout is %s, it must not be negative", t.timeout)
-	case t.verify == nil:
-		return nil, errors.New("lookup: WithVerifier got no function")
+	case o.Slack < 0:
+		return nil, fmt.Errorf("lookup: the slack is %s, it must not be negative", o.Slack)
+	case o.Timeout < 0:
+		return nil, fmt.Errorf("lookup: the timeout is %s, it must not be negative", o.Timeout)
 	}
+	o.Slack = cmp.Or(o.Slack, time.Hour)
+	t := &transport{Options: o, backend: b}
 	var err error
-	meter := cmp.Or(t.meters, otel.GetMeterProvider()).Meter(
+	meter := cmp.Or(o.MeterProvider, otel.GetMeterProvider()).Meter(
 		"github.com/traceflake/traceflake/lookup",
 		metric.WithInstrumentationVersion(version.Library()))
 	t.duration, err = meter.Float64Histogram("traceflake.lookup.duration", metric.WithUnit("s"),
@@ -117,17 +85,16 @@ const (
 	outcomeCanceled   = "canceled"   // by the client
 )
 
-// RoundTrip sends the request. If it adds a time and the server finds nothing, it sends the
-// original request and returns its response.
-func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip implements [http.RoundTripper].
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	form, id := t.backend.lookup(req.URL.Path)
 	if form == none || req.Method != http.MethodGet || req.Body != nil && req.Body != http.NoBody {
 		return t.send(req)
 	}
 	began := time.Now()
 	ctx, end := req.Context(), context.CancelFunc(func() {})
-	if t.timeout > 0 {
-		ctx, end = context.WithTimeout(ctx, t.timeout)
+	if t.Timeout > 0 {
+		ctx, end = context.WithTimeout(ctx, t.Timeout)
 	}
 	resp, outcome, err := t.find(req.WithContext(ctx), form, id)
 	attrs := []attribute.KeyValue{attribute.String("traceflake.backend", string(t.backend))}
@@ -153,13 +120,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // send sends a request unchanged.
-func (t *Transport) send(req *http.Request) (*http.Response, error) {
-	return cmp.Or(t.next, http.DefaultTransport).RoundTrip(req)
+func (t *transport) send(req *http.Request) (*http.Response, error) {
+	return cmp.Or(t.Transport, http.DefaultTransport).RoundTrip(req)
 }
 
 // find sends a lookup, with a time if it has none, and repeats it without the time if the server
 // found nothing.
-func (t *Transport) find(req *http.Request, form api, id trace.TraceID) (resp *http.Response,
+func (t *transport) find(req *http.Request, form api, id trace.TraceID) (resp *http.Response,
 	outcome string, err error) {
 	bounded, outcome := t.bounded(req, form, id)
 	if bounded == nil {
@@ -183,7 +150,7 @@ func (t *Transport) find(req *http.Request, form api, id trace.TraceID) (resp *h
 
 // bounded returns a copy of req with a lower bound of time, or nil and the reason why req must not
 // be changed.
-func (t *Transport) bounded(req *http.Request, form api, id trace.TraceID) (bounded *http.Request,
+func (t *transport) bounded(req *http.Request, form api, id trace.TraceID) (bounded *http.Request,
 	outcome string) {
 	query, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {
@@ -194,8 +161,8 @@ func (t *Transport) bounded(req *http.Request, form api, id trace.TraceID) (boun
 			return nil, outcomeOwnTimes
 		}
 	}
-	start := traceid.NotBefore(id, t.slack)
-	if start.IsZero() || !t.verify(id) {
+	start := traceid.NotBefore(id, t.Slack)
+	if start.IsZero() || t.Verify != nil && !t.Verify(id) {
 		return nil, outcomeForeign
 	}
 	bounded = req.Clone(req.Context())

@@ -61,11 +61,10 @@ func server(t *testing.T, bounded, plain answer) (address string, queries *[]str
 	return s.URL, queries, opened
 }
 
-func client(t *testing.T, b Backend, opts ...Option) *http.Client {
+func client(t *testing.T, b Backend, o Options) *http.Client {
 	t.Helper()
-	verify := WithVerifier(func(id trace.TraceID) bool { return traceid.Low(id) == low })
-	tr, err := New(b, append([]Option{verify, nil, WithTransport(nil), WithMeterProvider(nil)},
-		opts...)...)
+	o.Verify = func(id trace.TraceID) bool { return traceid.Low(id) == low }
+	tr, err := New(b, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +132,8 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			resp, err := client(t, Tempo,
-				WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))).Do(req)
+			meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+			resp, err := client(t, Tempo, Options{MeterProvider: meters}).Do(req)
 			if len(*queries) != tt.requests || (err == nil) != (tt.requests > 0) {
 				t.Fatalf("requests %q, %v; want %d", *queries, err, tt.requests)
 			}
@@ -179,12 +178,12 @@ func TestParameters(t *testing.T) {
 	ours := newID(t, time.Date(2024, 1, 2, 4, 4, 5, 6e6, time.UTC)) // begins with a zero
 	later := newID(t, time.Now().Add(48*time.Hour))
 	sent := func(b Backend, req *http.Request) (queries []string) {
-		_, err := client(t, b, WithTransport(roundTrip(func(r *http.Request) (*http.Response,
-			error) {
+		next := roundTrip(func(r *http.Request) (*http.Response, error) {
 			queries = append(queries, r.URL.RawQuery)
 			return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody},
 				nil
-		}))).Transport.RoundTrip(req)
+		})
+		_, err := client(t, b, Options{Transport: next}).Transport.RoundTrip(req)
 		if err != nil {
 			t.Error(err)
 		}
@@ -237,10 +236,9 @@ func TestParameters(t *testing.T) {
 func TestNew(t *testing.T) {
 	for _, tt := range []struct {
 		backend Backend
-		option  Option
-	}{{Tempo, WithSlack(-1)}, {Tempo, WithTimeout(-1)}, {Jaeger, WithVerifier(nil)},
-		{"zipkin", nil}} {
-		if _, err := New(tt.backend, tt.option); err == nil {
+		options Options
+	}{{Tempo, Options{Slack: -1}}, {Tempo, Options{Timeout: -1}}, {"zipkin", Options{}}} {
+		if _, err := New(tt.backend, tt.options); err == nil {
 			t.Errorf("%s: no error", tt.backend)
 		}
 	}
@@ -285,7 +283,7 @@ func TestTimeout(t *testing.T) {
 			s := httptest.NewServer(handler)
 			defer s.Close() // waits for the handlers
 			began := time.Now()
-			c := client(t, Tempo, WithTimeout(timeout))
+			c := client(t, Tempo, Options{Timeout: timeout})
 			resp, err := c.Get(s.URL + "/api/traces/" + newID(t, time.Now()))
 			if err == nil {
 				_, err = io.Copy(io.Discard, resp.Body)

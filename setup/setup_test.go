@@ -31,7 +31,6 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/filestore"
-	"github.com/traceflake/traceflake/lookup"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/sparx64"
@@ -604,7 +603,6 @@ func TestZeroValues(t *testing.T) {
 		new(idgen.Generator), new(traceid.Verifier), new(setup.IDs), new(setup.Config),
 		new(lease.Keeper), new(driver.Memory), new(lease.Grant), new(driver.NodeRange),
 		new(driver.Busy),
-		new(lookup.Transport), new(lookup.Backend),
 		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan),
 		new(clickhouse.Adoption),
 	}

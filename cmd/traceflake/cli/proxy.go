@@ -24,6 +24,7 @@ import (
 )
 
 const (
+	defaultSlack    = time.Hour
 	readHeaderLimit = 10 * time.Second
 	idleLimit       = 2 * time.Minute      // of a client's connection
 	tracesKept      = 366 * 24 * time.Hour // older IDs do not verify
@@ -67,7 +68,7 @@ open requests, for --grace at most, and exits.`,
 		string(lookup.Tempo), string(lookup.Jaeger))
 	cmd.Flags().StringVar(&p.listen, "listen", "127.0.0.1:3201", "address to serve on")
 	cmd.Flags().StringVar(&p.metrics, "metrics", "", "address to serve /metrics and /healthz on")
-	durationFlag(cmd, &p.slack, "slack", lookup.DefaultSlack,
+	durationFlag(cmd, &p.slack, "slack", defaultSlack,
 		"how long before the time of its ID a trace may have spans")
 	durationFlag(cmd, &p.timeout, "timeout", time.Minute,
 		"how long a lookup may take, and how long others wait for a response; 0 means no limit")
@@ -98,20 +99,20 @@ func (p *proxy) run(cmd *cobra.Command, f *flags, target *url.URL) error {
 	if err != nil {
 		return err
 	}
-	opts := []lookup.Option{
-		lookup.WithSlack(p.slack), lookup.WithTimeout(p.timeout),
-		lookup.WithTransport(newUpstream(p.timeout)),
-		lookup.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))),
+	options := lookup.Options{
+		Slack:         cmp.Or(p.slack, 1), // 0 would mean the default
+		Timeout:       p.timeout,
+		Transport:     newUpstream(p.timeout),
+		MeterProvider: metric.NewMeterProvider(metric.WithReader(exporter)),
 	}
 	if p.verify {
 		keyring, err := f.secrets(cmd)
 		if err != nil {
 			return fmt.Errorf("--verify: %w", err)
 		}
-		verifier := traceid.NewVerifier(keyring, traceid.WithMaxAge(tracesKept))
-		opts = append(opts, lookup.WithVerifier(verifier.Verify))
+		options.Verify = traceid.NewVerifier(keyring, traceid.WithMaxAge(tracesKept)).Verify
 	}
-	transport, err := lookup.New(lookup.Backend(*p.backend), opts...)
+	transport, err := lookup.New(lookup.Backend(*p.backend), options)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
-	"github.com/traceflake/traceflake/lookup"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -69,7 +68,7 @@ With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
 	output = choiceFlag(cmd, "output", "o", "output format", "text", "sql", "json", "tempo",
 		"jaeger")
 	cmd.Flags().StringVar(&traceID, "trace", "", "trace ID to search for, instead of FROM and TO")
-	durationFlag(cmd, &slack, "slack", lookup.DefaultSlack,
+	durationFlag(cmd, &slack, "slack", defaultSlack,
 		"with --trace, how long before the time of its ID a trace may have spans")
 	cmd.Flags().StringVar(&column, "column", "TraceId", "trace ID column in the SQL condition")
 	return cmd

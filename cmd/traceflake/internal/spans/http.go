@@ -67,7 +67,7 @@ func newServer(address string, header http.Header, api api) (Source, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("%s: the address is invalid: want http://host:port", api.name)
 	}
-	bounded, err := lookup.New(api.backend)
+	bounded, err := lookup.New(api.backend, lookup.Options{})
 	if err != nil {
 		return nil, err
 	}
