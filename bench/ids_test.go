@@ -18,15 +18,14 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 )
 
-// generator is what is compared: the SDK's twice, which shows the noise.
+// generator is a compared generator. The SDK's is compared twice, which shows the noise.
 type generator struct {
 	name string
 	sdktrace.IDGenerator
 }
 
-// newGenerators returns a new generator of each kind: their place in memory makes a difference of
-// a few per cent, so each run has others. At the end it fails if an ID was a random one of the
-// fallback.
+// newGenerators returns a new generator of each kind. Their place in memory changes the results by
+// a few percent, so each run has new ones. At the end it fails if an ID was a random fallback ID.
 func newGenerators(tb testing.TB) []generator {
 	tb.Helper()
 	ours := idgen.New()

@@ -15,8 +15,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// Each ID has the present millisecond, on either of two processors, and the wall clock is read
-// once in 250 ms by each.
+// Each ID has the current millisecond, on either of two processors, and each reads the wall clock
+// once in 250 ms.
 func TestTimeByTheMonotonicClock(t *testing.T) {
 	c := newClock(noon)
 	g, other := c.both(t)
@@ -60,8 +60,8 @@ func TestSecondEndsByTheMonotonicClock(t *testing.T) {
 	}
 }
 
-// A step of the wall clock in either direction, which a suspend of the machine looks like too, is
-// noticed within 250 ms on every processor.
+// A step of the wall clock in either direction, or a suspend of the machine, is noticed within 250
+// ms on every processor.
 func TestStepsOfTheClock(t *testing.T) {
 	for _, step := range []time.Duration{
 		time.Millisecond, time.Second, 5 * time.Second, time.Hour, -3 * time.Second, -time.Hour,
@@ -159,8 +159,9 @@ func TestSlews(t *testing.T) {
 	}
 }
 
-// A process that was stopped, for however long, knows the time when it continues: both clocks have
-// gone on. So does one whose machine was suspended between New and the first ID.
+// A process that was stopped, for however long, has the right time when it continues, since both
+// clocks have continued. So does a process whose machine was suspended between New and the first
+// ID.
 func TestStops(t *testing.T) {
 	for _, stop := range []time.Duration{
 		time.Millisecond, trusted, 950 * time.Millisecond, time.Hour,
@@ -279,7 +280,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// A monotonic clock that goes back is another one, that of a synctest bubble: it is not followed.
+// A monotonic clock that goes back is another clock, that of a synctest bubble, and is not
+// followed.
 func TestAnotherMonotonicClock(t *testing.T) {
 	c := newClock(noon)
 	k := clock{now: c.Now, elapsed: c.elapsed}
@@ -297,8 +299,8 @@ func TestAnotherMonotonicClock(t *testing.T) {
 	}
 }
 
-// The counter is asked before the clock, and only with the machine's clock. Options that are nil
-// change nothing.
+// The counter is read before the clock, and only with the machine's clock. Nil options change
+// nothing.
 func TestCounterIsForTheSystemClock(t *testing.T) {
 	c := newClock(noon)
 	fake := WithClock(c.Now)

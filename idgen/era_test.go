@@ -103,8 +103,8 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 }
 
 // A generator that was created in a bubble of fake time may be used and closed outside of it, and
-// vice versa: a program's own, in its tests. Without a counter, which does not follow fake
-// time, its IDs have the time of wherever it is used.
+// vice versa, as a program's tests do with its generator. Without a counter, which does not follow
+// fake time, its IDs have the time of the place where it is used.
 func TestBubbles(t *testing.T) {
 	errs := collectErrors(t)
 	use := func(g *Generator) {
@@ -140,7 +140,7 @@ func TestBubbles(t *testing.T) {
 	}
 }
 
-// A timer ends the era that it was set for, and no later one: of a restore, here.
+// A timer ends the era for which it was set, and no later era, such as that of a restore.
 func TestTimerEndsItsEra(t *testing.T) {
 	collectErrors(t)
 	c := newClock(noon.Truncate(time.Second))
@@ -285,7 +285,7 @@ func TestStoppedAroundAFill(t *testing.T) {
 	}
 }
 
-// The source learns of a restore before the next era begins: what it generates until then is
+// The source learns of a restore before the next era begins: IDs that it generates until then are
 // discarded, on each processor. Each restore is counted and reported.
 func TestRestored(t *testing.T) {
 	errs := collectErrors(t)
@@ -349,8 +349,8 @@ func TestRestoredWithoutConfiguration(t *testing.T) {
 	}
 }
 
-// After a restore leases are gone and IDs random. Copies that know of it generate different ones,
-// even if their kernels repeat themselves.
+// After a restore leases are gone and IDs are random. Copies that know of the restore generate
+// different IDs, even if their kernels repeat themselves.
 func TestRandomIDsOfCopies(t *testing.T) {
 	collectErrors(t)
 	seen := map[randflake.ID]bool{}

@@ -27,9 +27,9 @@ func Example() {
 	// Output: true true
 }
 
-// Low halves from a lease under a secret of the fleet: unique in the fleet, and
-// decoded by holders of the secret. A lease.Keeper is such a source, too, and
-// renews its leases; package setup makes one from the environment.
+// Low halves from a lease under a secret of the fleet: unique in the fleet, and decoded by holders
+// of the secret. A lease.Keeper is such a source, too, and renews its leases; package setup starts
+// one as the environment configures it.
 func ExampleWithSource() {
 	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
 	if err != nil {

@@ -167,8 +167,8 @@ func TestZeroGenerator(t *testing.T) {
 	}
 }
 
-// However often an outage begins and ends, and on how many goroutines, what is reported alternates:
-// it begins, and then it ends.
+// However often an outage begins and ends, and on however many goroutines, the reports alternate
+// between beginning and end.
 func TestReportsAreInOrder(t *testing.T) {
 	errs := collectErrors(t)
 	var o outage

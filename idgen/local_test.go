@@ -40,8 +40,8 @@ func TestSharedWritesAreFew(t *testing.T) {
 	}
 }
 
-// What a span ID needs lies in one cache line of the generator and one of the processor, and what
-// a trace ID needs in addition lies there too.
+// A span ID needs one cache line of the generator and one of the processor; a trace ID needs no
+// others.
 func TestCacheLines(t *testing.T) {
 	if strconv.IntSize != 64 {
 		t.Skip("the layout is for 64 bits")

@@ -39,9 +39,9 @@ func collected(t *testing.T, r metric.Reader) map[string]map[string]float64 {
 	return out
 }
 
-// Every series exists from the start. Refusals are counted by their reason, and steps of the clock
+// Every series exists from the start. Refusals are counted by reason, and so are steps of the clock
 // back. A source that borrows is ahead of the clock. A closed generator has no metrics; those of
-// others remain. Close may be called again.
+// other generators remain. Close may be called again.
 func TestMetrics(t *testing.T) {
 	collectErrors(t)
 	reader := metric.NewManualReader()

@@ -86,8 +86,8 @@ func TestCopiesPart(t *testing.T) {
 	const each, seconds = 2000, 100 // IDs in a second
 	c := newClock(noon)
 	a, b := newPrivate(c.Now, repeating()), newPrivate(c.Now, repeating())
-	// It asks the sources themselves: a generator that moves to another processor leaves some of
-	// its IDs on the first.
+	// This compares the sources themselves, since a generator that moves to another processor
+	// leaves some of its IDs on the first.
 	equal := func() (count int) {
 		t.Helper()
 		all := slices.Concat(fill(t, a, each), fill(t, b, each))

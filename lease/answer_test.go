@@ -12,7 +12,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Tests of what a Keeper makes of a store's responses to its renewals and releases.
+// Tests of a Keeper's conclusions from a store's responses to its renewals and releases.
 
 // twiceRenewed returns a Keeper with a grant of version 3 whose next renewal is due.
 func twiceRenewed(t *testing.T, opts ...lease.Option) (b *bench, mine lease.Grant) {
@@ -59,8 +59,8 @@ func ahead(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lea
 
 func away() (lease.Grant, error) { return lease.Grant{}, errAway }
 
-// TestAnswers has each row of the table of answers. Two renewals are proposed: the first gets no
-// answer, the second the one in the row.
+// TestAnswers checks each row of the table of answers. Two renewals are proposed: the first gets no
+// answer, the second that of the row.
 func TestAnswers(t *testing.T) {
 	const (
 		goesOn  = "" // with its present end
@@ -182,7 +182,7 @@ func TestAnswers(t *testing.T) {
 				!strings.Contains(said.Error(), text) {
 				t.Errorf("reported %v, want %q", said, text)
 			}
-			// The generator makes IDs until the end, unless it was sealed.
+			// The generator generates IDs until the end, unless it was sealed.
 			b.clock.Add(end.Sub(b.clock.Now()) - time.Second)
 			if _, err := term.Generator().Next(); (err == nil) == over {
 				t.Errorf("in the last second: %v", err)

@@ -16,7 +16,7 @@ import (
 // Tests of a Keeper's first request, which compares secrets, and of its reports.
 
 // A Keeper acquires nothing without a description of the store, nor before its secret is registered
-// there. Then the store is not asked again, not even if another one takes its place for a while.
+// there. Then the store is not described again, even if another store takes its place for a while.
 func TestSecretIsCompared(t *testing.T) {
 	b := newBench(t)
 	d := lease.Description{ID: protocol.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize,

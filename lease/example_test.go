@@ -9,7 +9,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// A service leases nodes and makes IDs with them. Its store is one of filestore, pgstore or
+// A service leases nodes and generates IDs with them. Its store is one of filestore, pgstore or
 // etcdstore; this one is in memory. Package setup does all of this as the environment configures
 // it.
 func ExampleStart() {
@@ -32,7 +32,7 @@ func ExampleStart() {
 	}
 	fmt.Println(codec.Decode(id).Node)
 
-	// The lease is returned, so the next process need not wait for its end.
+	// The lease is given back, so the next process need not wait for its end.
 	if err := keeper.Close(ctx); err != nil {
 		panic(err)
 	}

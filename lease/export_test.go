@@ -37,7 +37,7 @@ func (k *Keeper) SetStore(s Store)                       { k.store.Store = s }
 func (k *Keeper) SetJitter(f func() float64)             { k.jitter = f }
 func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
 
-// ReportAtOnce makes the Keeper call its error handler itself.
+// ReportAtOnce lets the Keeper call its error handler itself.
 func (k *Keeper) ReportAtOnce() { k.report = k.cfg.report }
 
 // ErrRecovered is reported after a failure.
@@ -49,10 +49,10 @@ func (k *Keeper) SetReseeding(d time.Duration) { k.reseeding = d }
 // WithMachine sets the function that reports restores.
 func WithMachine(f func() uint64) Option { return func(c *config) { c.machine = f } }
 
-// ForgetTries makes the next Acquire count as the first with its nonce.
+// ForgetTries lets the next Acquire count as the first with its nonce.
 func (k *Keeper) ForgetTries() { k.bid = "" }
 
-// Clock is what a Keeper reads.
+// Clock provides a Keeper's time.
 type Clock = clock
 
 // WithClock sets the clock.

@@ -29,7 +29,7 @@ type fakeClock struct {
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-// clockOrigin is what the monotonic clock shows first: it may count from any moment.
+// clockOrigin is the first reading of the monotonic clock, which may count from any moment.
 const clockOrigin = -time.Hour
 
 func newFakeClock() *fakeClock { return &fakeClock{wall: testStart, elapsed: clockOrigin} }
@@ -62,7 +62,7 @@ type call struct {
 // fakeStore is a store behind a connection that can break.
 type fakeStore struct {
 	lease.Store
-	// on, if it is not nil, is called in place of do, which makes the call.
+	// on, if not nil, is called in place of do, which calls the store.
 	on func(c *call, do func() (lease.Grant, error)) (lease.Grant, error)
 
 	mu    sync.Mutex
@@ -204,7 +204,8 @@ func (b *bench) takeOthers() {
 	}
 }
 
-// releasedByACopy does what Close does in a copy of the process that used nothing of this second.
+// releasedByACopy releases the grant as Close does in a copy of the process that used nothing of
+// this second.
 func (b *bench) releasedByACopy() {
 	b.t.Helper()
 	if err := b.memory.Release(b.t.Context(), b.Term().Grant(), protocol.NewNonce(),
@@ -247,7 +248,7 @@ func (b *bench) next() {
 	b.clock.Add(b.Step(b.t.Context()))
 }
 
-// close does what Close does.
+// close closes the Keeper, which has no goroutine.
 func (b *bench) close() {
 	b.t.Helper()
 	b.Seal()
@@ -256,7 +257,7 @@ func (b *bench) close() {
 	}
 }
 
-// one makes an ID.
+// one generates an ID.
 func (b *bench) one() (randflake.Parts, error) {
 	b.t.Helper()
 	var ids [1]randflake.ID
@@ -281,7 +282,7 @@ func (b *bench) mustOne() randflake.Parts {
 	return p
 }
 
-// second makes as many IDs as a block of one node has in a second.
+// second generates as many IDs as a block of one node has in a second.
 func (b *bench) second() (ids []randflake.ID, at time.Time) {
 	ids = make([]randflake.ID, 1<<17)
 	n, at, _ := b.Fill(ids)

@@ -87,8 +87,8 @@ func TestStoreAway(t *testing.T) {
 	b.wantError(lease.ErrNoLease)
 }
 
-// A store without a free block may have to read everything to say so: it is asked rarely. With a
-// short TTL every store is asked more often.
+// A store without a free block may have to read all pages to find that out, so it is called rarely.
+// With a short TTL every store is called more often.
 func TestFullStoreIsAskedRarely(t *testing.T) {
 	for _, c := range []struct {
 		ttl    time.Duration
@@ -355,7 +355,7 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 	})
 }
 
-// A grant that arrives during Close makes no IDs, and is returned.
+// A grant that arrives during Close generates no IDs, and is given back.
 func TestAcquireDuringClose(t *testing.T) {
 	b := newBench(t)
 	b.during("acquire", b.Seal)
@@ -373,7 +373,7 @@ func TestAcquireDuringClose(t *testing.T) {
 	}
 }
 
-// Many goroutines make IDs while grants are acquired, dropped and closed.
+// Many goroutines generate IDs while grants are acquired, dropped and closed.
 func TestConcurrentUse(t *testing.T) {
 	store := driver.NewMemory(driver.NodeRange{Nodes: 64, BlockSize: 1})
 	k := openTest(t, store, lease.WithTTL(2*time.Second))

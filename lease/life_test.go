@@ -10,8 +10,8 @@ import (
 
 // Tests of machines that are restored or copied, and of clocks that are wrong.
 
-// After a restore from a snapshot, a machine neither makes IDs of an earlier grant nor returns it:
-// the original machine may continue with it. Each reservation checks the machine, not only the
+// After a restore from a snapshot, a machine neither generates IDs of an earlier grant nor gives it
+// back: the original machine may still use it. Each reservation checks the machine, not only the
 // first one in a second.
 func TestRestoredMachine(t *testing.T) {
 	for name, notice := range map[string]func(*bench){
@@ -41,8 +41,8 @@ func TestRestoredMachine(t *testing.T) {
 	}
 }
 
-// A Keeper that is told of a restore makes no ID with an earlier grant once OnRestore has returned,
-// does not give the grant back, and takes another.
+// After OnRestore a Keeper generates no ID with an earlier grant, does not give the grant back, and
+// acquires another.
 func TestRestored(t *testing.T) {
 	b := newHeld(t)
 	b.mustOne()
@@ -75,7 +75,8 @@ func TestChangesDuringAcquire(t *testing.T) {
 	}
 }
 
-// A copy of the process returned the grant, whose block is then won again: no ID is made twice.
+// A copy of the process gave the grant back, and its block is then acquired again: no ID is
+// generated twice.
 func TestOwnBlockWonAgain(t *testing.T) {
 	for reason, win := range map[string]func(b *bench, fill func(n int)){
 		"restored": func(b *bench, fill func(n int)) { // after another goroutine dropped the grant
@@ -137,8 +138,8 @@ func TestOwnBlockWonAtItsEnd(t *testing.T) {
 	}
 }
 
-// A step of the clock drops the grant before an ID is made with the new time; the block is not
-// returned, because a clone may use it.
+// A step of the clock drops the grant before an ID is generated with the new time; the block is not
+// given back, because a clone may use it.
 func TestClockStep(t *testing.T) {
 	for _, d := range []time.Duration{90 * time.Second, -90 * time.Second, 1100 * time.Millisecond,
 		-1100 * time.Millisecond} {

@@ -76,8 +76,8 @@ func requests(operation, outcome string) string {
 		operation
 }
 
-// A rate misses the first count of a series unless the series existed before, at 0: those of which
-// a single count matters do, and no others. Close ends the metrics.
+// A rate misses the first count of a series unless the series existed before, at 0: exactly the
+// series in which a single count matters do. Close ends the metrics.
 func TestMetrics(t *testing.T) {
 	option, collect := metered(t)
 	b := newBench(t, option)

@@ -86,8 +86,8 @@ func TestNodesAreNotGivenBack(t *testing.T) {
 	b.wantBlock(before)
 }
 
-// Processes on one store that are copied, stopped and whose clocks are stepped never use a number
-// at the same time, as long as they respect Hold.
+// Processes on one store that are copied and stopped, and whose clocks are stepped, never use a
+// number at once if they respect Hold.
 func TestNodesOfClones(t *testing.T) {
 	type use struct {
 		node uint32
@@ -148,8 +148,8 @@ func TestNodesOfClones(t *testing.T) {
 	}
 }
 
-// A store that grants shorter leases than the process asks for is reported once, and every renewal
-// is before the end.
+// A store that grants shorter leases than requested is reported once, and every renewal is before
+// the end.
 func TestShorterTTL(t *testing.T) {
 	memory := must(driver.New(new(driver.Memory), onePage))
 	d := must(driver.NewDescription(

@@ -45,7 +45,7 @@ func (g *granted) returned(p *process) bool {
 	return g.freedBy != nil && g.nonce == "" && !p.life.descends(g.freedBy)
 }
 
-// life is a process between two moments at which it is copied.
+// life is a process between two copies of it.
 type life struct {
 	process *process
 	parent  *life // the life before the copy was made, common to both copies
@@ -92,7 +92,7 @@ func place(p randflake.Parts) uint64 {
 // span is the places from first to before end.
 type span struct{ first, end uint64 }
 
-// maker is a life that made IDs of a page with a grant, and those IDs.
+// maker is a life that generated IDs of a page with a grant, and those IDs.
 type maker struct {
 	life  *life
 	g     *granted
@@ -202,7 +202,7 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 	}
 }
 
-// open returns the IDs of a page that a life has made, and those of all other lives.
+// open returns the IDs of a page that a life has generated, and those of all other lives.
 func (l *ledger) open(at page, by *life, g *granted) (mine *maker, others []*maker) {
 	for _, m := range l.pages[at] {
 		if m.life == by && m.g == g {
@@ -218,7 +218,7 @@ func (l *ledger) open(at page, by *life, g *granted) (mine *maker, others []*mak
 	return mine, others
 }
 
-// wrong returns why two lives must not have made one ID, or "" if they may.
+// wrong returns why two lives must not have generated the same ID, or "" if they may.
 func (l *ledger) wrong(a, b *maker, second int64) string {
 	unproven := func(m *maker) bool { return !m.life.proven[m.g] }
 	// freed reports whether a copy of m returned what m still uses.

@@ -159,7 +159,7 @@ func (p *process) keep() {
 	p.w.logf("process %d ends", p.id)
 }
 
-// work makes IDs.
+// work generates IDs.
 func (p *process) work() {
 	w := p.w
 	buf := make([]randflake.ID, 256)
@@ -200,13 +200,13 @@ func (p *process) fill(dst []randflake.ID) (int, error) {
 	return n, err
 }
 
-// exhaust has the process make more IDs than it may borrow.
+// exhaust lets the process generate more IDs than it may borrow.
 func (p *process) exhaust() {
 	p.w.logf("process %d makes a burst of IDs", p.id)
 	p.do(func(p *process) { p.burst = 450_000 * int(p.w.nodes.BlockSize) })
 }
 
-// makeBurst makes IDs as fast as it can until there are no more.
+// makeBurst generates IDs as fast as it can until none are left.
 func (p *process) makeBurst() error {
 	buf := make([]randflake.ID, 30_000)
 	for p.burst > 0 && p.w.failed == "" {

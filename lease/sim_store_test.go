@@ -160,9 +160,9 @@ func (w *world) restart(h *host, s *server) {
 	}
 }
 
-// lose loses the store, as when its table is dropped. There is none until an operator creates
-// another one: with a new secret, which processes get when they are restarted, or with the same
-// one, and then it waits until every lease is over.
+// lose loses the store, as when its table is dropped. Then an operator creates another store:
+// either with a new secret, which processes get when they are restarted, or with the same secret,
+// and then it grants nothing until every lease is over.
 func (s *server) lose() {
 	w, nodes := s.w, driver.RangeOf(s.about)
 	w.logf("a store is lost")
@@ -248,7 +248,7 @@ func (b *breaking) Write(ctx context.Context, name string, data []byte,
 	return b.Objects.Write(ctx, name, data, version)
 }
 
-// again repeats a raise that was to a time: as long as that time lasts, it is one raise.
+// again repeats a raise: before the time to which the store was raised, both are one raise.
 func (s *server) again(first time.Time) {
 	if s.about.ID == "" {
 		return
@@ -385,7 +385,7 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		return reply{grant: g, of: w.ledger.wrote(s, g, true)}
 	}
 	if p.ahead > 0 {
-		// The clock is set right before the next Acquire.
+		// The clock is corrected before the next Acquire.
 		early := r
 		early.Now = r.Now.Add(p.ahead)
 		if p.ahead = 0; !p.copying {

@@ -165,7 +165,7 @@ func (w *world) chaos() {
 		case 22, 23, 24:
 			p.armed = true // at its next call to the store
 		case goldenImage, 26:
-			// A golden image, made while its first Acquire is pending.
+			// A golden image, copied while its first Acquire is pending.
 			p.kill()
 			w.start(h).armed = true
 		case 27:
@@ -237,8 +237,8 @@ func (w *world) room() bool {
 	return live < w.processesAtFirst+maxCopies
 }
 
-// copySome makes one or two copies of a process, as of a machine that is restored from a snapshot:
-// at once or later, with clocks that continued or stood still.
+// copySome copies a process once or twice, like a machine that is restored from a snapshot: at once
+// or later, with clocks that continued or stood still.
 func (w *world) copySome(p *process) {
 	w.lives++
 	life := pick(w, firstLife+w.lives, firstLife-w.lives)

@@ -9,8 +9,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// variant is a mistake, in the code or by an operator, and what makes a world show it. The zero
-// variant is the production code.
+// variant is a mistake, in the code or by an operator, and the faults by which a world shows it.
+// The zero variant is the production code.
 type variant struct {
 	name  string
 	shows func(*world)
@@ -62,7 +62,7 @@ func operators(w *world) { w.operators = 2 }
 func twoStores(w *world) { w.twoStores = true }
 func losses(w *world)    { w.losses = true }
 
-// A wrong generator changes what the right one made, and when it ends.
+// A wrong generator changes the IDs of the right one, or when it ends.
 func (p *process) generate(dst []randflake.ID) (n int, second time.Time, err error) {
 	switch w := p.w; {
 	case w.wrong("state in three words"):
@@ -99,7 +99,7 @@ func (p *process) relabel(ids []randflake.ID, second time.Time) {
 	}
 }
 
-// reads returns how a process interprets its block, as it is stored.
+// reads returns the state that a process takes its stored block for.
 func (p *process) reads(stored lease.Grant) lease.Grant {
 	w, mine := p.w, p.about
 	sameStart := stored.Start.Equal(mine.Start)

@@ -83,9 +83,9 @@ func newID(t *testing.T, at time.Time) string {
 	return id.String()
 }
 
-// When the server found nothing with the bound, or may have, the answer is that of the request as
-// it came, and the connection of the other response is used again. The metric shows what was done
-// with a lookup and how it ended.
+// If the server may have found nothing with the bound, the response is that of the original
+// request, and the connection of the first response is reused. The metric shows the outcome and the
+// status.
 func TestRoundTrip(t *testing.T) {
 	ours, foreign := newID(t, time.Now()), "4bf92f3577b34da6a3ce929d0e0e4736"
 	whole := answer{status: 200, body: `{"batches":["the whole trace"]}`}
@@ -172,8 +172,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The parameters are those that each API reads. What is not a lookup by an ID with a time goes
-// through as it is.
+// The parameters are those that each API reads. Requests that are not lookups by an ID with a time
+// are sent unchanged.
 func TestParameters(t *testing.T) {
 	ours := newID(t, time.Date(2024, 1, 2, 4, 4, 5, 6e6, time.UTC)) // begins with a zero
 	later := newID(t, time.Now().Add(48*time.Hour))

@@ -23,7 +23,7 @@ func ExampleCodec() {
 	// Output: 3vgoe12ccb8gh 2024-12-09T01:04:57Z 42 1
 }
 
-// A generator makes IDs within a lease: here one node for an hour. Leases must not overlap;
+// A generator generates IDs within a lease, here one node for an hour. Leases must not overlap;
 // package lease ensures that.
 func ExampleGenerator() {
 	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
@@ -42,7 +42,7 @@ func ExampleGenerator() {
 	// Output: 3 <nil> 42 true
 }
 
-// A fleet changes its secret: the first one makes IDs, both are accepted.
+// A fleet changes its secret: the first secret encrypts new IDs, both are accepted.
 func ExampleParseKeyring() {
 	keyring, err := randflake.ParseKeyring(`
 # since spring

@@ -250,8 +250,8 @@ func TestRestoredWithACopy(t *testing.T) {
 	}
 }
 
-// A directory that cannot be used now does not stop a start: it is a store that is unavailable, and
-// is used when it is back.
+// A directory that cannot be used now does not prevent a start: it is an unavailable store, and is
+// used when it is back.
 func TestUnavailableDirectory(t *testing.T) {
 	quiet(t)
 	for what, c := range map[string]struct{ take, giveBack func(path string) error }{
@@ -397,9 +397,9 @@ func TestDeadStore(t *testing.T) {
 	}
 }
 
-// A context that is over, as that of signal.NotifyContext is at a program's end, or that ends
-// soon, does not keep the lease from being returned. A store that hangs keeps such a process for
-// two seconds, not forever.
+// A context that is over, like that of signal.NotifyContext at a program's end, or that ends soon,
+// does not prevent the lease from being given back. A store that hangs keeps such a process for two
+// seconds, not forever.
 func TestShutdownAfterTheContextIsOver(t *testing.T) {
 	quiet(t)
 	for _, hangs := range []bool{false, true} {
@@ -593,8 +593,8 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// No method of a zero value panics, and none waits. What sparx64's methods get is a block, since
-// they panic without one as those of crypto/cipher do.
+// No method of a zero value panics, and none waits. sparx64's methods get a block, since they panic
+// without a block, as those of crypto/cipher do.
 func TestZeroValues(t *testing.T) {
 	quiet(t)
 	values := []any{

@@ -33,7 +33,7 @@ func eachBackend(t *testing.T, f func(t *testing.T)) {
 
 // Single blocks, which portable code encrypts and TestKnownAnswers checks, are the reference. Runs
 // are not aligned, begin near a carry in any of their bits or wrap around, and leave the words
-// around them as they are.
+// around them unchanged.
 func TestRunIsTheSameAsOneByOne(t *testing.T) {
 	lengths := []int{4095, 4096, 4097, 4096 + 37, 3*4096 + 63, 1<<16 + 100} // encrypted in parts
 	for n := range 258 {

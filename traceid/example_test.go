@@ -54,8 +54,8 @@ func ExampleInspect() {
 	// Output: true 2026-03-14T12:00:00Z 4711 3
 }
 
-// At the edge, a request with a trace ID that this fleet did not make starts a
-// new trace with a link to the caller's:
+// At the edge, a request with a trace ID that this fleet did not generate starts a new trace with a
+// link to the caller's:
 //
 //	otelhttp.NewHandler(mux, "edge", otelhttp.WithPublicEndpointFn(untrusted))
 func ExampleVerifier() {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// sample has ten rounds in which traceflake takes the given part of the SDK's time, which is equal
-// to itself within one per cent, and what was measured with a part left out of the build.
+// sample returns ten rounds in which traceflake takes the given part of the SDK's time, with one
+// percent of noise, and rounds of builds with a part left out.
 func sample(part float64) string {
 	var b strings.Builder
 	b.WriteString("processor: family 25 (Zen 4)\nwithout: nothing\n")

@@ -27,7 +27,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// A service that knows W3C's headers and makes random IDs gets its traces from the gateway.
+// A service that reads W3C's headers and generates random IDs gets its traces from the gateway.
 func TestGateway(t *testing.T) {
 	const random, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	others := []string{

@@ -28,8 +28,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// An operator's work with a store: while a service holds a lease, the operator makes IDs, looks up
-// who made an ID, and raises the store.
+// An operator's work with a store: while a service holds a lease, the operator generates IDs, looks
+// up who generated an ID, and raises the store.
 func operate(t *testing.T, store string) {
 	path, secretFile := child.Build(t, child.Traceflake), filepath.Join(t.TempDir(), "secret")
 	run := func(code int, args ...string) string {
@@ -105,7 +105,7 @@ func TestEtcd(t *testing.T) {
 	operate(t, "etcd://"+strings.TrimPrefix(etcd.ForTest(t, 1).Endpoints()[0], "http://"))
 }
 
-// No command but create makes tables. PostgreSQL accepts what `traceflake postgres` prints.
+// Only create creates tables. PostgreSQL accepts the output of `traceflake postgres`.
 func TestPostgres(t *testing.T) {
 	dsn := child.ForTest(t, servers.Postgres).DSN()
 	path := child.Build(t, child.Traceflake)

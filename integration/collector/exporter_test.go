@@ -159,9 +159,9 @@ func spans(ids *idgen.Generator, first uint64) ptrace.Traces {
 	return all
 }
 
-// With both configurations the exporter writes the same, also where it may create its schema: it
-// adds nothing to our tables, nor Create another lookup table to its own. What the queries find in
-// such tables is tested in integration/clickhouse.
+// With both configurations the exporter writes the same rows, even if it may create its schema: it
+// adds nothing to our tables, and Create adds no second lookup table to the exporter's.
+// integration/clickhouse tests the queries on such tables.
 func TestWriter(t *testing.T) {
 	ids := idgen.New()
 	sent := []ptrace.Traces{spans(ids, 1), spans(ids, 101)}

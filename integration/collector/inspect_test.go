@@ -23,8 +23,8 @@ const fill = `(({ line, snowflake }, now) => {
 		.filter((text) => text !== "The same in other forms");
 })(%s, %d)`
 
-// The page docs/inspect.html shows the kinds that traceflake inspect does. It loads nothing, is not
-// wider than a small window, and its inputs have labels.
+// The page docs/inspect.html shows the same kinds as traceflake inspect. It loads nothing, fits a
+// small window, and its inputs have labels.
 func TestInspectPage(t *testing.T) {
 	text := []byte(child.Read(t, "testdata/inspect.json"))
 	var vectors struct {

@@ -119,7 +119,7 @@ func startEdge(t *testing.T) (url string) {
 	return edge.URL + "/edge"
 }
 
-// request is what a JavaScript client tells about a request that it sent within a root span.
+// request is a JavaScript client's report of a request that it sent within a root span.
 type request struct {
 	Trace, Span, Child, Response string
 	NotBefore                    int64

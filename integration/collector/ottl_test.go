@@ -20,7 +20,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// recipe is the configuration on the page, as far as it contains OTTL.
+// recipe is the part of the page's configuration that contains OTTL.
 type recipe struct {
 	Processors struct {
 		Transform struct {

@@ -22,8 +22,8 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// TestTraceCommand: `traceflake trace ID` finds what the Collector's exporter stored, all of it, by
-// nothing but the ID.
+// TestTraceCommand: `traceflake trace ID` finds everything that the Collector's exporter stored, by
+// the ID alone.
 func TestTraceCommand(t *testing.T) {
 	e := database(t)
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", e.DSN())

@@ -19,10 +19,10 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// TestAdoptWalk adopts the table of the Collector's exporter. Two operators swap and undo at the
-// same time, and are killed at any moment, while three exporters store spans and restart. Then one
-// of them swaps and finishes. Each span is stored once. TRACEFLAKE_SWAPS is the least number of
-// exchanges.
+// TestAdoptWalk adopts the table of the Collector's exporter. Two operators swap and undo
+// concurrently, and are killed at any moment, while three exporters store spans and restart. Then
+// one of them swaps and finishes. Each span is stored once. TRACEFLAKE_SWAPS is the minimum number
+// of exchanges.
 func TestAdoptWalk(t *testing.T) {
 	want := 8
 	if n, err := strconv.Atoi(os.Getenv("TRACEFLAKE_SWAPS")); err == nil {

@@ -38,7 +38,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Spans that do not arrive make the demo fail.
+// The demo fails if spans do not arrive.
 func TestLostSpans(t *testing.T) {
 	child.ForTest(t, servers.ClickHouse)
 	t.Setenv("TRACEFLAKE_STORE", "")

@@ -1,6 +1,5 @@
-// Package deploy has the tests of what users start: the README's quick start, and the manifests of
-// deploy/kubernetes, which are what setup reads, what the example service does, and what a real API
-// server accepts.
+// Package deploy tests what users start: the README's quick start, and the manifests of
+// deploy/kubernetes, which must fit setup, the example service and a real API server.
 package deploy
 
 import (
@@ -28,8 +27,7 @@ func end(t *testing.T, p *child.Server) {
 	}
 }
 
-// apply creates objects in a new namespace whose pods must be as restricted as Kubernetes can
-// demand.
+// apply creates objects in a new namespace with Kubernetes' strictest rules for pods.
 func apply(t *testing.T, s *kubernetes.Server, namespace string, objects ...string) {
 	t.Helper()
 	object := fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {name: %s,
@@ -50,9 +48,9 @@ func text(t *testing.T, objects resmap.ResMap) string {
 	return string(text)
 }
 
-// The API server takes every object, with no field that it does not know, and a pod as the
-// Deployment's controller would make it. The namespace is not that of the manifests but one
-// which a kustomization as in docs/kubernetes.md names.
+// The API server accepts every object, without unknown fields, and a pod as the Deployment's
+// controller would create it. The namespace is set by a kustomization as in docs/kubernetes.md, not
+// by the manifests.
 func TestServerTakes(t *testing.T) {
 	s := kubernetes.Shared(t)
 	for _, store := range append([]string{proxyManifests}, stores...) {
@@ -98,7 +96,7 @@ func TestServerTakes(t *testing.T) {
 	}
 }
 
-// The service account of the pods may do to Leases what the store does, and nothing else.
+// The service account of the pods has exactly the rights to Leases that the store needs.
 func TestRights(t *testing.T) {
 	s := kubernetes.Shared(t)
 	const namespace, leases = "rights", "coordination.k8s.io/leases"

@@ -54,8 +54,8 @@ func printed(t *testing.T, p *child.Server) (spans []span) {
 	return spans
 }
 
-// The example services continue the traces that the table in examples/otelhttp/README.md says.
-// Without an endpoint for traces they print their spans; one for metrics is none.
+// The example services continue traces by the table in examples/otelhttp/README.md. Without an
+// endpoint for traces they print their spans, even if there is one for metrics.
 func TestHeaders(t *testing.T) {
 	program := child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp")
 	serve := func(name string, env ...string) (p *child.Server, urls []string) {
@@ -67,7 +67,7 @@ func TestHeaders(t *testing.T) {
 	orders, at := serve("orders", "OTEL_SERVICE_NAME=books",
 		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://127.0.0.1:1")
 	shop, urls := serve("shop", "ORDERS_URL="+at[0])
-	// The reason for not being ready is not for the outside.
+	// The reason for not being ready is not shown outside.
 	if _, text := child.Get(t, at[1]+"/metrics"); !strings.Contains(text,
 		"\ntraceflake_id_fallbacks_total{") {
 		t.Errorf("metrics:\n%s", text)

@@ -21,13 +21,13 @@ import (
 	"github.com/traceflake/traceflake/internal/settings"
 )
 
-// A fleet's first day, played on a real API server with the environment of the manifests: the store
-// is created, two services and a gateway start, and then everything goes wrong that an operator may
-// get wrong. docs/first-day.txt is what a person reads; TRACEFLAKE_UPDATE=1 writes it again.
+// A fleet's first day on a real API server with the environment of the manifests: the store is
+// created, two services and a gateway start, and then an operator makes every mistake.
+// docs/first-day.txt is its record for people; TRACEFLAKE_UPDATE=1 writes it again.
 func TestFirstDay(t *testing.T) {
 	s := kubernetes.Shared(t)
 	apply(t, s, "first-day")
-	// The API server can be unavailable, and its clock hours wrong.
+	// The API server can be unavailable, and its clock wrong by hours.
 	target, err := url.Parse(s.Proxy(kubernetes.Token(kubernetes.Admin)))
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestFirstDay(t *testing.T) {
 	d.check()
 }
 
-// day is a first day, and what a person reads of it.
+// day is a first day, with its record.
 type day struct {
 	t        *testing.T
 	dir, api string            // which the transcript names as on a real day
@@ -145,7 +145,7 @@ func (d *day) run(code int, args ...string) {
 	fmt.Fprintf(&d.text, "$ traceflake %s\n%s", strings.Join(args, " "), out)
 }
 
-// fails starts orders with another setting, and says what it reports.
+// fails starts orders with another setting, and records its report.
 func (d *day) fails(env ...string) {
 	d.t.Helper()
 	p := d.start("orders", env...)

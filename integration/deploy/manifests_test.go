@@ -179,7 +179,7 @@ func published(t *testing.T, objects resmap.ResMap) (port int) {
 	return svc.Spec.Ports[0].Port
 }
 
-// What the manifests of each store refer to exists, and nobody runs with a secret from here.
+// Everything that the manifests of each store refer to exists, and they contain no secret.
 func TestManifests(t *testing.T) {
 	for _, store := range stores {
 		t.Run(store, func(t *testing.T) {
@@ -211,8 +211,8 @@ func TestManifests(t *testing.T) {
 			if unknown := settings.Unknown(set); len(unknown) > 0 {
 				t.Errorf("nothing reads %q", unknown)
 			}
-			// /ready has a port of its own: its answer is not for the Service's clients.
-			// Tracing is no start dependency.
+			// /ready has a separate port: its answer is not for the Service's clients. No service
+			// depends on tracing to start.
 			if port := c.Ports[1].ContainerPort; port == c.Ports[0].ContainerPort ||
 				env[probeVar] != fmt.Sprintf(":%d", port) ||
 				c.ReadinessProbe.TCPSocket.Port != c.Ports[0].Name || c.StartupProbe != nil ||
@@ -276,8 +276,8 @@ func TestStrictManifests(t *testing.T) {
 	}
 }
 
-// What the operator of Prometheus scrapes is the port of the pods that serves /metrics, and its
-// rules are those of deploy/prometheus. TRACEFLAKE_UPDATE=1 writes them again.
+// The Prometheus operator scrapes the port of the pods that serves /metrics, and its rules are
+// those of deploy/prometheus. TRACEFLAKE_UPDATE=1 writes them again.
 func TestMonitoring(t *testing.T) {
 	const file, head = "deploy/kubernetes/monitoring/rules.yaml",
 		`# Written from deploy/prometheus/traceflake.rules.yml, whose comments apply.
@@ -329,8 +329,8 @@ const probeVar = "PROBE_ADDRESS"
 // proxyManifests is rendered in place of a store's.
 const proxyManifests = "../proxy"
 
-// With the arguments of the manifest the command forwards what arrives at the Service's port, and
-// answers the probes at another, which the Service does not publish. Grafana finds it under the
+// With the arguments of the manifest the command forwards requests at the Service's port, and
+// answers the probes at another port, which the Service does not publish. Grafana uses the
 // Service's name.
 func TestLookupProxy(t *testing.T) {
 	here, inImage := program(t, "cmd/traceflake/Dockerfile")

@@ -30,7 +30,7 @@ type entry struct {
 	Package      struct{ Registry, Name, Version string }
 }
 
-// parseEntry reads an entry, and refuses what the registry's schema refuses.
+// parseEntry reads an entry, and returns an error if the registry's schema refuses it.
 func parseEntry(text string) (e entry, err error) {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	decoder.KnownFields(true)
@@ -65,7 +65,7 @@ func parseEntry(text string) (e entry, err error) {
 	return e, err
 }
 
-// The entries for OpenTelemetry's registry keep to its schema, and name our packages.
+// The entries for OpenTelemetry's registry follow its schema, and contain our packages.
 func TestRegistryEntries(t *testing.T) {
 	var npm struct{ Name, Version string }
 	if err := json.Unmarshal([]byte(child.Read(t, "clients/js/package.json")), &npm); err != nil {

@@ -47,16 +47,16 @@ func program(t *testing.T, dockerfile string) (here, inImage string) {
 	return child.Build(t, "github.com/traceflake/traceflake/"+build[2]), build[1]
 }
 
-// surroundings are what an operator gives to the pods of a store: secrets, and where the store is.
+// surroundings are an operator's settings for the pods of a store: secrets, and the store's URL.
 type surroundings struct {
 	secrets map[string]string // by name and key
 	env     []string          // what the kubelet and the cloud set
 	store   string            // its URL for an operator
 }
 
-// The image has the command of the manifests. With their arguments, their environment and what
-// docs/kubernetes.md adds, it listens on their port, answers the probe, holds a lease in a real
-// store, makes its IDs from it, and gives it back when it is told to end.
+// The image has the command of the manifests. With their arguments, their environment and the
+// additions of docs/kubernetes.md, it listens on their port, answers the probe, holds a lease in a
+// real store, generates its IDs with it, and gives it back when it ends.
 func TestServiceRuns(t *testing.T) {
 	here, inImage := program(t, "examples/otelhttp/Dockerfile")
 	for store, surround := range map[string]func(*testing.T, resmap.ResMap) surroundings{
@@ -169,7 +169,7 @@ func onKubernetes(t *testing.T, objects resmap.ResMap) surroundings {
 	}
 }
 
-// onPostgres makes the role of role.sql. The service has its rights and the URL of the page.
+// onPostgres creates the role of role.sql. The service has its rights and the URL of the page.
 func onPostgres(t *testing.T, _ resmap.ResMap) surroundings {
 	server := child.ForTest(t, servers.Postgres)
 	admin := server.Connect(t)

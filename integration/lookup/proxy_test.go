@@ -55,7 +55,7 @@ func grpcServer(t *testing.T) *grpc.Server {
 	return server
 }
 
-// healthClient is a client of a proxy, as Grafana is one for a streamed search.
+// healthClient is a client of a proxy, like Grafana for a streamed search.
 func healthClient(t *testing.T, p *child.Server) grpc_health_v1.HealthClient {
 	t.Helper()
 	conn, err := grpc.NewClient(p.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -109,7 +109,7 @@ func TestProxy(t *testing.T) {
 		stream := checkGRPC(t, p)
 		began := time.Now()
 		err = p.Terminate()
-		// an open stream delays the end, but not for ever
+		// an open stream delays the end, but not forever
 		if took := time.Since(began); took > 10*time.Second || err != nil {
 			t.Errorf("the end took %s, %v", took, err)
 		}

@@ -1,5 +1,5 @@
-// Package monitoring tests what operators look at: docs/metrics.md, the alerts and the dashboards
-// in deploy must match what is really exported and stored.
+// Package monitoring tests what operators see: docs/metrics.md, the alerts and the dashboards in
+// deploy must match the metrics that are really exported and the spans that are stored.
 package monitoring_test
 
 import (

@@ -19,9 +19,9 @@ import (
 	"github.com/traceflake/traceflake/internal/settings"
 )
 
-// A Prometheus scrapes the example service, with the rules as they are, while the store is killed.
-// The alerts of an outage fire, and all are over at most a minute after the process has a lease
-// again. It takes about seven minutes, most of them asleep.
+// A Prometheus with the real rules scrapes the example service while the store is killed. The
+// alerts of an outage fire, and all are over at most a minute after the process has a lease again.
+// It takes about seven minutes, most of them asleep.
 func TestOutage(t *testing.T) {
 	prometheus := os.Getenv("TRACEFLAKE_PROMETHEUS")
 	if prometheus == "" {

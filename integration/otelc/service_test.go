@@ -114,7 +114,7 @@ func TestLinkedStores(t *testing.T) {
 	}
 }
 
-// A service that contains no line of traceflake gets ordered IDs under a lease, which it returns.
+// A service without any traceflake code gets ordered IDs under a lease, which it gives back.
 func TestService(t *testing.T) {
 	program := build(t, func(string, string) {})
 	file := filepath.Join(t.TempDir(), "leases")
@@ -173,8 +173,8 @@ func TestService(t *testing.T) {
 	}
 }
 
-// The program says which rules did not match, and goes on with the SDK's IDs. A propagator that the
-// service registers before this package does stays.
+// The program reports which rules did not match, and continues with the SDK's IDs. A propagator
+// that the service registers before this package stays.
 func TestUnmatchedRules(t *testing.T) {
 	program := build(t, func(sdk, autoprop string) {
 		for _, name := range []string{"trace/id_generator.go", "trace/provider.go"} {
@@ -197,7 +197,7 @@ func TestUnmatchedRules(t *testing.T) {
 	}
 }
 
-// rule is what otelc reads, as far as our rules use it.
+// rule has the fields of otelc's rules that ours use.
 type rule struct {
 	Target string
 	Where  struct{ Func, Recv string }
@@ -207,8 +207,8 @@ type rule struct {
 	}
 }
 
-// apply does to the packages in dirs, by import path, what otelc does while it compiles them: it
-// adds files, and code at the beginning of functions. A function that does not exist is skipped.
+// apply changes the packages in dirs, by import path, as otelc does while it compiles them: it adds
+// files, and code at the beginning of functions. It skips functions that do not exist.
 func apply(t *testing.T, rules string, dirs map[string]string) {
 	t.Helper()
 	var all map[string]rule

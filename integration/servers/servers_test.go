@@ -14,7 +14,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// What the tests with the Collector's exporter, which sends spans and reads none, do not need.
+// What the Collector's exporter, which sends spans and reads none, does not test.
 func TestClickHouseGo(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
 	connect := func(dsn string) clickhouse.Conn {
@@ -105,8 +105,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestForeignServer runs an Engine, which counts what a query reads, against a server given by its
-// DSN, for which another Engine stands in.
+// TestForeignServer runs an Engine against a server given by its DSN, which is another Engine, and
+// counts the reads of a query.
 func TestForeignServer(t *testing.T) {
 	server := child.ForTest(t, servers.ClickHouse)
 	dsn, err := url.Parse(server.DSN())

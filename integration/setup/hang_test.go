@@ -59,17 +59,17 @@ func (h *hanging) Close() error {
 // each returns what ends that.
 type place struct {
 	objects driver.Objects
-	// before it gets a request, and before it answers; nil if that cannot be told apart
+	// before it gets a request, and before it answers; nil if the two cannot be distinguished
 	deaf, mute func() (mend func())
 }
 
-// requests are those of a process, at each of which the server hangs.
+// requests are the requests of a process. The server hangs at each in turn.
 var requests = []string{"start: read", "acquire: read", "acquire: write", "renew: read",
 	"renew: write", "release: read", "release: write"}
 
 // A server that hangs at any request of a process ends each call with its context, and Close in
 // time. It forgets nothing that it acknowledged, and grants nothing twice. When it answers again,
-// the same client goes on.
+// the same client continues.
 func TestHangingServers(t *testing.T) {
 	for _, name := range append(slices.Sorted(maps.Keys(backends)), "file") {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestHangingServers(t *testing.T) {
 	}
 }
 
-// hangs plays the life of a process whose server hangs at its nth request.
+// hangs runs a process whose server hangs at the nth request.
 func hangs(t *testing.T, what string, p place, n int, mute bool) {
 	const wait, patience = 200 * time.Millisecond, 2 * time.Second
 	ctx, cancel := context.WithCancel(t.Context())

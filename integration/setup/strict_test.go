@@ -90,7 +90,7 @@ func canceled() context.Context {
 	return ctx
 }
 
-// What a strict start refuses on every store, and what it does not: a store that is unreachable or
+// A strict start fails on permanent errors of every store, but not if the store is unreachable or
 // has no free block. In both cases the probe reports the reason.
 func TestStrictOnEveryStore(t *testing.T) {
 	for name, start := range backends {

@@ -71,7 +71,7 @@ func serve(t *testing.T, server *grpc.Server) (address string) {
 	return listener.Addr().String()
 }
 
-// idsOf makes a unary call and a stream, and returns the trace IDs in the header of each response.
+// idsOf sends a unary call and a stream, and returns the trace IDs in the header of each response.
 func idsOf(
 	ctx context.Context, t *testing.T, conn *grpc.ClientConn, answer string,
 ) (ids [][]string) {

@@ -51,8 +51,8 @@ func whileMigrating(keyring *randflake.Keyring) func(trace.TraceID) bool {
 	return accept
 }
 
-// What the SDK and its samplers make of the rows of the propagator's table, which are tested one by
-// one in its package, and what the next service receives.
+// The traces and sampling decisions of the SDK for the rows of the propagator's table, which its
+// package tests one by one, and the headers that the next service receives.
 func TestHops(t *testing.T) {
 	b3 := func(id, sampled string, more ...string) []string {
 		h := []string{"X-B3-TraceId", id, "X-B3-SpanId", spanS}

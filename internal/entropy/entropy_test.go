@@ -29,9 +29,8 @@ func draw(s *Source) string {
 	return string(b)
 }
 
-// Any single input that differs makes the next draws of copies differ: nothing that copies share is
-// used without fresh inputs. If none differs, they are equal: that is what the package
-// documentation says of it.
+// If any single input differs, the next draws of copies differ: nothing that copies share is used
+// without fresh inputs. If no input differs, draws are equal, as the package documentation says.
 func TestEachInputParts(t *testing.T) {
 	running := func() *Source {
 		s := copied()

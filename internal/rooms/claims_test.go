@@ -20,8 +20,8 @@ var (
 	command  = regexp.MustCompile(`[ "']((?:deploy|examples)/[\w./-]+)`) // whose argument is a file
 )
 
-// Pages name the tests that show what they claim, files to use and other pages. RESULTS.md name the
-// tests of their commit.
+// Tests, files and pages that a page refers to exist. A RESULTS.md refers to the tests of its
+// commit.
 func TestPagesNameWhatExists(t *testing.T) {
 	root := tree(t)
 	exists := make(map[string]bool)
@@ -65,7 +65,7 @@ func TestPagesNameWhatExists(t *testing.T) {
 	}
 }
 
-// tree is the repository.
+// tree returns the repository.
 func tree(t *testing.T) fs.FS {
 	t.Helper()
 	root := os.DirFS("../..")
@@ -75,7 +75,7 @@ func tree(t *testing.T) fs.FS {
 	return root
 }
 
-// walk calls f for every file of a tree, except for what tools keep there.
+// walk calls f for every file of a tree, except for files of tools.
 func walk(tree fs.FS, f func(name string, text []byte) error) error {
 	return fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {

@@ -24,8 +24,7 @@ func other() lease.Description {
 	return d
 }
 
-// A creation that is interrupted at any request is finished by the same command, and by nothing
-// else.
+// A creation that is interrupted at any request is finished only by the same command.
 func TestInterruptedCreate(t *testing.T) {
 	for _, made := range []bool{false, true} {
 		for at := 0; ; at++ {
@@ -78,8 +77,8 @@ func TestInterruptedCreate(t *testing.T) {
 	}
 }
 
-// Two operators create a store at once: the second one does at any moment of the first one's
-// creation, and leases are granted before the first one goes on.
+// Two operators create a store at once: the second one at any moment of the first one's creation,
+// and leases are granted before the first one continues.
 func TestCreateMeetsCreate(t *testing.T) {
 	for _, d := range []lease.Description{describe(few(8)), other()} {
 		for at, met := 0, true; met; at++ {
@@ -112,8 +111,8 @@ func TestCreateMeetsCreate(t *testing.T) {
 	}
 }
 
-// Raises that are interrupted, repeated, and made by two operators at once are one raise. Nothing
-// before its time is granted once one of them is acknowledged.
+// Raises that are interrupted, repeated, and run by two operators at once are one raise. Once any
+// of them is acknowledged, nothing before its time is granted.
 func TestRaiseMeetsRaise(t *testing.T) {
 	now := t0
 	server := &counted{Memory: driver.Memory{Clock: func() time.Time { return now }}}
@@ -149,7 +148,7 @@ func TestRaiseMeetsRaise(t *testing.T) {
 }
 
 // After a raise that was interrupted at any request, nobody is granted a block until it is
-// repeated, neither a new process nor one that knows the store. Leases that are held go on.
+// repeated, neither a new process nor one that knows the store. Leases that are held continue.
 func TestInterruptedRaise(t *testing.T) {
 	for at := 0; ; at++ {
 		server, n := new(counted), 0
@@ -191,8 +190,8 @@ func TestInterruptedRaise(t *testing.T) {
 	}
 }
 
-// A process that has only looked at a store takes the one that an operator puts in its place. Once
-// it has used one, it refuses another.
+// A process that has only described a store accepts a replacement by an operator. Once it has used
+// a store, it refuses another.
 func TestReplacedBeforeUse(t *testing.T) {
 	server := new(counted)
 	s := open(server, 2, few(8))
@@ -214,8 +213,8 @@ func TestReplacedBeforeUse(t *testing.T) {
 	wantErr(t, "describe", err, lease.ErrReplaced)
 }
 
-// A raise is repeated only while nothing can have been granted after it: not even to a client that
-// is as far ahead as the server's clock allows, which sends whole seconds.
+// A raise is repeated only while nothing can have been granted after it, not even to a client that
+// is as far ahead as the server's clock, which sends whole seconds, allows.
 func TestRaiseIsOver(t *testing.T) {
 	for left, over := range map[time.Duration]bool{
 		30 * time.Second: true, protocol.MaxClockAhead + 100*time.Millisecond: true,
@@ -332,7 +331,7 @@ func TestOthersAlwaysWriteFirst(t *testing.T) {
 	})
 }
 
-// What a server says that it stored is compared with what was sent.
+// The data that a server says it stored is compared with the data sent.
 func TestOtherAnswers(t *testing.T) {
 	for name, o := range map[string]func(m *message) driver.Object{
 		// as a webhook may keep it
@@ -362,7 +361,7 @@ func TestOtherAnswers(t *testing.T) {
 			a.object.Data = m.data
 			return a
 		})), driver.ErrAltered)
-	// One that says nothing, and stores nothing, is found out by Create.
+	// Create detects a server that returns nothing and stores nothing.
 	swallows := client(writes(&counted{}, func(*message, func() answer) answer {
 		return answer{object: driver.Object{Version: "next"}}
 	}), 2)

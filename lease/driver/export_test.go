@@ -16,7 +16,7 @@ var (
 	CheckRaise   = checkRaise
 )
 
-// Order returns the order in which an Acquire with a nonce tries the driver.
+// Order returns the order in which an Acquire with a nonce tries the pages.
 func Order(s Store, nonce string) []int { return s.(*store).used.config().order(nonce) }
 
 // Sealed returns an object that was edited, with the right checksum.

@@ -33,8 +33,8 @@ type answer struct {
 	err    error
 }
 
-// wire is between a client and its server. It calls on with each request and a function that makes
-// it, as often as it is called.
+// wire is between a client and its server. It calls on with each request and a function that sends
+// it, any number of times.
 type wire struct {
 	server *counted
 	on     func(m *message, do func() answer) answer
@@ -88,7 +88,7 @@ func oneAtATime(w wire) wire {
 	}}
 }
 
-// bare is what a server lists that lists versions only.
+// bare returns the list of a server that lists versions only.
 func bare(all map[string]driver.Object) map[string]driver.Object {
 	for name, o := range all {
 		all[name] = driver.Object{Version: o.Version}
@@ -110,8 +110,8 @@ func describe(nodes driver.NodeRange) lease.Description {
 	}
 }
 
-// open returns a client of the store on a server. If there is none yet, it creates it, and not over
-// the wire.
+// open returns a client of the store on a server. If the store does not exist, open creates it, but
+// not over the wire.
 func open(s driver.Objects, perPage uint32, nodes driver.NodeRange) driver.Store {
 	bare := s
 	if w, ok := s.(wire); ok {
@@ -173,7 +173,7 @@ func sameHome(s driver.Store, nonce string) string {
 	}
 }
 
-// everyCall makes a call of each kind and returns their errors.
+// everyCall calls each method and returns the errors.
 func everyCall(t *testing.T, s driver.Store, g lease.Grant) map[string]error {
 	_, acquire := s.Acquire(t.Context(), request(t0))
 	_, renew := s.Renew(t.Context(), g, renewal(driver.NewNonce(), t0.Add(time.Hour)))
@@ -207,7 +207,7 @@ func wantUnknown(t *testing.T, what string, err error) {
 	}
 }
 
-// wantWrites checks how many writes f makes.
+// wantWrites checks how many writes f sends.
 func wantWrites(t *testing.T, what string, server *counted, want int, f func()) {
 	t.Helper()
 	before := server.Writes

@@ -8,7 +8,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// Whatever a server returns, nothing panics, and what is accepted is written again as it was read.
+// Whatever a server returns, nothing panics, and accepted objects are written again unchanged.
 func FuzzObjects(f *testing.F) {
 	d, err := NewDescription(lease.Description{ID: fresh, Created: testStart})
 	if err != nil {

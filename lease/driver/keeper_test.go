@@ -14,8 +14,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// A process that met a store with another secret uses what an operator puts right, without a
-// restart: the store registers the secret, or another one takes its place.
+// A process that found a store with another secret needs no restart once an operator has fixed
+// that: by registering the secret, or by replacing the store.
 func TestKeeperAfterAWrongSecret(t *testing.T) {
 	theirs, err := randflake.NewCodec([]byte("another's secret"))
 	if err != nil {

@@ -62,8 +62,8 @@ type answered struct {
 	began, ended time.Time
 }
 
-// What clients see over a bad network follows from the rule, with those calls that had no answer
-// carried out or not. Servers have clocks or none.
+// The answers that clients get over a bad network follow from the rule, if unanswered calls were
+// carried out or not. Servers have clocks or not.
 func TestPagesOverABadNetwork(t *testing.T) {
 	calls, unanswered := 0, 0
 	for seed := range uint64(*seeds) {
@@ -97,7 +97,7 @@ func TestPagesOfAServerThatIgnoresVersions(t *testing.T) {
 var four = describe(
 	driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4})
 
-// overABadNetwork returns the calls of four clients, and what the store has at last.
+// overABadNetwork returns the calls of four clients, and the store's blocks at the end.
 func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (all []answered,
 	stored []lease.Grant) {
 	t.Helper()

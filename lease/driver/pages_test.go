@@ -194,9 +194,9 @@ func TestRequests(t *testing.T) {
 		func() error { return client(server, 64).Create(t.Context(), describe(driver.AllNodes)) })
 }
 
-// A fleet that has 61 % of the blocks takes little more than three requests for each start, and
-// even the last of those that have 98 % find a block soon: as many as 10000 and 16000 are of 16384,
-// in a quarter of them.
+// A fleet that holds 61 % of the blocks (10000 of 16384) needs little more than three requests per
+// start. Even the last processes of a fleet that holds 98 % (16000) find a block soon. The test
+// uses a quarter of these numbers.
 func TestRequestsOfAFleet(t *testing.T) {
 	for _, perPage := range []uint32{16, 64} {
 		server := &counted{}
@@ -248,8 +248,7 @@ func TestRepeatedWrite(t *testing.T) {
 	}
 	then = func() { mustAcquire(t, good, request(t0)) }
 	wantUnknown(t, "release", twice.Release(t.Context(), got, driver.NewNonce(), t0))
-	// What an Acquire wrote is released and granted again: it used a block, and another holder has
-	// it.
+	// The block of an Acquire is released and granted again, so another holder has it.
 	later := t0.Add(time.Hour)
 	then = func() {
 		g, err := good.Get(t.Context(), g.Node)
@@ -261,7 +260,7 @@ func TestRepeatedWrite(t *testing.T) {
 	}
 	_, err = twice.Acquire(t.Context(), request(later))
 	wantUnknown(t, "acquire", err)
-	// A raise is made again: it raises what was written meanwhile.
+	// A raise is repeated, so it raises what was written meanwhile.
 	changing := open(writes(server, func(_ *message, do func() answer) answer {
 		then()
 		then = func() {}
@@ -291,7 +290,7 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 	wantUnknown(t, "renew", err)
 }
 
-// A write without an answer is not made again.
+// A write without an answer is not repeated.
 func TestUnknownWritesAreNotRepeated(t *testing.T) {
 	for name, call := range map[string]func(s driver.Store, g lease.Grant) error{
 		"acquire": func(s driver.Store, _ lease.Grant) error {
@@ -350,7 +349,8 @@ func TestClock(t *testing.T) {
 	mustAcquire(t, s, request(t0.Add(9*time.Hour)))
 }
 
-// A request of a busy server is made again, not before the server says and within the call's time.
+// A request to a busy server is repeated, not before the server allows it and within the call's
+// time.
 func TestBusyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {

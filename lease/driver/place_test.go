@@ -69,7 +69,7 @@ func TestMoved(t *testing.T) {
 	}
 	refused("a copy", lease.ErrMoved)
 
-	// It is interrupted after the first write: nothing is granted before it was repeated.
+	// The call is interrupted after the first write: nothing is granted before it is repeated.
 	writes := 0
 	ctx, cancel := context.WithCancel(t.Context())
 	server.Accepts = func(_ string, unchanged bool) bool {

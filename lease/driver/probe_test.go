@@ -20,8 +20,8 @@ func probed(ctx context.Context, s driver.Objects) error {
 	return err
 }
 
-// A server whose conditional writes are not what they should be gets nothing but
-// the probe's objects, however often it is asked.
+// On a server with wrong conditional writes only the probe's objects are written, however often a
+// store is created.
 func TestProbeRefuses(t *testing.T) {
 	accepts := func(f func(unchanged bool) bool) func(*counted) driver.Objects {
 		return func(s *counted) driver.Objects {
@@ -90,7 +90,7 @@ func alone(s *counted) driver.Objects {
 	}))
 }
 
-// once is a server that acknowledges the first write of several, and makes none.
+// once is a server that acknowledges the first of several writes, and stores none.
 func once(s *counted) driver.Objects {
 	seen := map[string]int{}
 	return oneAtATime(writes(s, func(m *message, do func() answer) answer {

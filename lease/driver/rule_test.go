@@ -41,7 +41,7 @@ func (c call) on(ctx context.Context, s driver.Store) (g lease.Grant, err error)
 	return g, err
 }
 
-// blocks is what a store has by the rule of granting.
+// blocks is the state of a store by the rule of granting.
 type blocks struct {
 	about lease.Description
 	all   []lease.Grant
@@ -65,8 +65,9 @@ func (b blocks) written() (all []lease.Grant) {
 	return all
 }
 
-// after returns the error that a call has at a time of the store, if it has a clock, and changes
-// the blocks as it does. Which free block an Acquire takes is up to the store, which granted got.
+// after returns the error that a call must have at a time of the store, if it has a clock, and
+// changes the blocks accordingly. Which free block an Acquire takes is up to the store, which
+// granted got.
 func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant, err error) {
 	switch c.op {
 	case "acquire":
@@ -188,8 +189,8 @@ func TestRandomCalls(t *testing.T) {
 	}
 }
 
-// loader makes random calls: acquires, and renewals and releases of a client's own and others'
-// grants, old versions included.
+// loader generates random calls: acquires, and renewals and releases of a client's own and others'
+// grants, including old versions.
 type loader struct {
 	*rand.Rand
 	about     lease.Description
@@ -273,7 +274,7 @@ func (l *loader) answered(got lease.Grant, err error) {
 	}
 }
 
-// spoil makes a call unusual or bad, in one way.
+// spoil changes one argument of a call to an unusual or bad one.
 func (l *loader) spoil(c *call) {
 	g, r := &c.grant, &c.request
 	r.Owner = pick(l, "", "a pod", strings.Repeat("é", 57)+", '; --\"\\") // the longest is valid

@@ -50,7 +50,7 @@ func newPrefix(tb testing.TB) string {
 	return prefix
 }
 
-// What a Server must do, on a real etcd.
+// The contract of Objects, on a real etcd.
 func TestServer(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		prefix, proxy := newPrefix(tb), leasetest.NewProxy(tb, address(tb))
@@ -109,7 +109,7 @@ func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 	return t.Txn.Then(ops...)
 }
 
-// Those of a process and of a fleet are in docs/operating.md.
+// The requests of each call; docs/scale.md has those of a fleet.
 func TestRequests(t *testing.T) {
 	kv, prefix := &spy{KV: newClient(t, address(t))}, newPrefix(t)
 	calls.Costs(t, func() (driver.Store, error) { return New(kv, prefix) }, &kv.n, map[string]int64{
@@ -117,7 +117,7 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// What etcd has after a write is compared with what was sent.
+// The data in etcd after a write is compared with the data sent.
 func TestAlteredValues(t *testing.T) {
 	client, prefix := newClient(t, address(t)), newPrefix(t)
 	opened := 0

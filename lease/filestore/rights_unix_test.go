@@ -15,7 +15,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// What a process could not use is known without writing: nothing is created.
+// CheckRights finds, without writing, what a process could not use: nothing is created.
 func TestCheckRights(t *testing.T) {
 	dir := t.TempDir()
 	file, foreign, locked := filepath.Join(dir, "file"), filepath.Join(dir, "foreign"),
@@ -70,8 +70,8 @@ func TestCheckRights(t *testing.T) {
 	}
 }
 
-// A store is created in no directory of something else, as CheckRights says, and in a file system
-// of its own.
+// A store is not created in a directory with other files, as CheckRights reports, but in an empty
+// file system.
 func TestCreateInOthersDirectory(t *testing.T) {
 	dir := t.TempDir()
 	for entry, mine := range map[string]bool{"passwd": false, "lost+found": true} {

@@ -146,7 +146,7 @@ func TestStartsOnAFullDisk(t *testing.T) {
 	s.recovers()
 }
 
-// become changes the user of the process, if it is root, for whom no rights are missing.
+// become changes the user of the process if it is root, which has all rights.
 func become(t *testing.T, user int) {
 	t.Helper()
 	if os.Getuid() != root {
@@ -157,7 +157,7 @@ func become(t *testing.T, user int) {
 	}
 }
 
-// asRoot calls f in a thread of the user that the process had before, while the others go on.
+// asRoot calls f in a thread of the process's original user, while the other threads continue.
 func asRoot(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -423,7 +423,7 @@ func TestHungDisk(t *testing.T) {
 	acquire(t, s, calls.Request(start))
 }
 
-// What a killed process renamed and did not sync is synced before anybody acts on it.
+// A file that a killed process renamed but did not sync is synced before anybody acts on it.
 func TestUnsynced(t *testing.T) {
 	s := open(t, newPath(t))
 	killed := errors.New("killed")
@@ -439,8 +439,7 @@ func TestUnsynced(t *testing.T) {
 	acquire(t, s, r) // finds it
 }
 
-// What an Objects must do, with another process that holds the lock as a server that does not
-// answer.
+// The contract of Objects; another process that holds the lock plays a server that does not answer.
 func TestObjects(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		path := filepath.Join(tb.TempDir(), "leases")
@@ -483,7 +482,7 @@ func (c counted) List(ctx context.Context) (map[string]driver.Object, error) {
 	return c.Objects.List(ctx)
 }
 
-// Those of a process are in docs/operating.md.
+// The requests of each call; docs/scale.md has those of a fleet.
 func TestRequests(t *testing.T) {
 	path := newPath(t)
 	var n atomic.Int64

@@ -99,8 +99,8 @@ func unsynced(t *testing.T, root *os.Root, name string) (pages uint64, ok bool) 
 	return s.Dirty + s.Writeback, true
 }
 
-// TestFullDisk runs in a process that may write no file beyond a size. What
-// was granted before stays, what cannot be written is not granted.
+// TestFullDisk runs in a process that may write no file beyond a size. Earlier grants stay, and
+// grants that cannot be written are refused.
 func TestFullDisk(t *testing.T) {
 	const limited = "FILESTORE_TEST_FULL"
 	if os.Getenv(limited) == "" {

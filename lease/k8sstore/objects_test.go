@@ -44,8 +44,7 @@ const aLease = `{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metad
 	`"labels": {"traceflake.github.io/leases": "orders"}, ` +
 	`"annotations": {"traceflake.github.io/page": "data"}}}`
 
-// Responses of servers, proxies and other things, and what is made of them. No request is sent
-// twice.
+// Responses of servers, proxies and others, and the resulting errors. No request is sent twice.
 func TestResponses(t *testing.T) {
 	none := errors.New("no sentinel")
 	failure := func(code int, details, message string) string {
@@ -177,7 +176,7 @@ func TestThrottling(t *testing.T) {
 	}
 }
 
-// A list has the data of each page, unless Read must tell what is wrong with it.
+// A list has the data of each page, unless Read must report what is wrong with it.
 func TestList(t *testing.T) {
 	o := at(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.RawQuery != "labelSelector=traceflake.github.io/leases%3Dorders" {
@@ -202,7 +201,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// What a Server must do, on a real API server.
+// The contract of Objects, on a real API server.
 func TestServer(t *testing.T) {
 	// without credentials, as that of `kubectl proxy`
 	url := calls.Server(t, "TEST_KUBERNETES", "http://host:port, where the tests may write and "+

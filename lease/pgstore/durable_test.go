@@ -80,8 +80,8 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 	}
 }
 
-// What a call returns is on the disk: also when it only read, and the commit
-// that it read was none that waited.
+// What a call returns is on the disk, even if the call only read, and even if the commit that it
+// read had not waited for the disk.
 func TestAnswersAreFlushed(t *testing.T) {
 	dsn := database(t)
 	ctx, pool := context.Background(), connect(t, dsn, nil)

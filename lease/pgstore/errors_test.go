@@ -176,7 +176,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// What a role may do is known without writing.
+// The rights of a role are found without writing.
 func TestCheckRights(t *testing.T) {
 	dsn := database(t)
 	admin := connect(t, dsn, nil)

@@ -129,7 +129,7 @@ func created(tb testing.TB, pool *pgxpool.Pool) driver.Store {
 
 var wantError = calls.WantError("pgstore: ", "hunter2")
 
-// What an Objects must do, on a real server.
+// The contract of Objects, on a real server.
 func TestObjects(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		dsn := database(tb)
@@ -172,7 +172,7 @@ func TestProgramsPoolExhausted(t *testing.T) {
 	}
 }
 
-// The view shows people what the store says.
+// The view shows the store's blocks.
 func TestView(t *testing.T) {
 	pool := connect(t, database(t), nil)
 	s := created(t, pool)
@@ -213,7 +213,7 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn,
 
 func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// Those of a process and of a fleet are in docs/operating.md.
+// The requests of each call; docs/scale.md has those of a fleet.
 func TestRequests(t *testing.T) {
 	var statements counter
 	config := connect(t, database(t), nil).Config()

@@ -85,7 +85,8 @@ func TestCopiedDatabase(t *testing.T) {
 }
 
 // An operator drops or renames the table, or creates another store in its place. A client of the
-// store before uses nothing else, and creates nothing. When the store is back, it goes on.
+// store before uses nothing else, and creates nothing. When the store is back, the client
+// continues.
 func TestReplacedWhileInUse(t *testing.T) {
 	ctx, admin := t.Context(), connect(t, database(t), nil)
 	s := created(t, admin)

@@ -138,14 +138,14 @@ func (s *stub) store(t *testing.T) driver.Store {
 	return played(server.URL).open(t)
 }
 
-// What a server responds with, and what the error contains. No request is repeated, not even one
-// whose connection breaks.
+// Responses of a server, and the resulting errors. No request is repeated, even if its connection
+// breaks.
 func TestRefusals(t *testing.T) {
 	date := func(d time.Duration) http.Header {
 		return http.Header{"Date": {time.Now().Add(d).UTC().Format(http.TimeFormat)}}
 	}
-	// Whoever creates a store reads the configuration, lists the pages, and reads the object of the
-	// probe, before it writes that.
+	// The creation of a store reads the configuration, lists the pages, and reads the probe's
+	// object before it writes that.
 	const reads, writes = 0, 3
 	for _, c := range []struct {
 		*stub

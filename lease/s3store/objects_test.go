@@ -95,7 +95,7 @@ func (p place) server(tb testing.TB, prefix string) *objects {
 	return s
 }
 
-// What a Server must do, on a real one.
+// The contract of Objects, on a real server.
 func TestServer(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		p, prefix := real(tb), newPrefix()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Data that is not of its ETag is read again, unless the ETag cannot be compared with it.
+// Data that does not match its ETag is read again, unless the ETag cannot be compared with it.
 func TestTornReads(t *testing.T) {
 	sum, old := md5Sum([]byte("data")), md5Sum([]byte("older data"))
 	for _, c := range []struct {

@@ -59,7 +59,8 @@ func TestCreateInterrupted(t *testing.T) {
 	}
 }
 
-// No two stores get one secret, whatever was interrupted, and whoever creates at the same time.
+// No two stores get one secret, whatever was interrupted, and however many operators create at
+// once.
 func TestOneSecretForEachStore(t *testing.T) {
 	first, server := newServer()
 	other, _ := newServer()
@@ -108,7 +109,7 @@ func TestOneSecretForEachStore(t *testing.T) {
 	}
 }
 
-// Where files cannot have two names, a new secret gets its name all the same.
+// On file systems without hard links a new secret gets its final name, too.
 func TestNoHardLinks(t *testing.T) {
 	defer func(was func(string, string) error) { link = was }(link)
 	link = func(string, string) error { return errors.ErrUnsupported }

@@ -57,7 +57,7 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// The recipe for a CI run works as it is written, and a derived ID is the one of the recipe's key.
+// The recipe for a CI run works verbatim, and a derived ID is that of the recipe's key.
 func TestRecipeForCI(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/recipes.md")
 	if err != nil {

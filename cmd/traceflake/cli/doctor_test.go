@@ -26,7 +26,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// Each row of the table is the advice for some error, and none of them loses anything.
+// Each row of the table is the advice for some error, and no advice loses anything.
 func TestAdvice(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	seen := make(map[string]bool)
@@ -87,8 +87,8 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// A server that accepts connections and never answers holds no check for longer than 5 s, the
-// command for as long as one check, and what a secret decodes for a second.
+// A server that accepts connections and never answers delays each check for at most 5 s, the
+// command for as long as one check, and decoding with a secret for a second.
 func TestSilentServers(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -128,7 +128,7 @@ func TestSilentServers(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// The cause survives, although a client tries again until the end.
+	// The error has the cause, although a client retries until the end.
 	if err := silent.Close(); err != nil {
 		t.Fatal(err)
 	}

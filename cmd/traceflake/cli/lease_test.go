@@ -104,8 +104,8 @@ func TestRowsOfBlocks(t *testing.T) {
 	}
 }
 
-// The operator's clock is wrong by hours, which the doctor says: a raise takes the store's clock,
-// and says so. Repeated, it is the same raise.
+// If the operator's clock is wrong by hours, doctor reports it, and raise uses the store's clock
+// and says so. A repeated raise is the same raise.
 func TestRaise(t *testing.T) {
 	defer func() { now = time.Now }()
 	for _, c := range []struct {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// result is what a command did.
+// result is the outcome of a command.
 type result struct {
 	code        int
 	out, errOut string

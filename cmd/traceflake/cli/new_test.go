@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Where a service would use random IDs, new fails (testdata/dead.txtar); so it does if its lease is
-// not taken back.
+// If a service would use random IDs, new fails (testdata/dead.txtar); it also fails if its lease
+// cannot be given back.
 func TestNewWithoutRelease(t *testing.T) {
 	url, s := newServer()
 	secret := filepath.Join(t.TempDir(), "secret")

@@ -137,8 +137,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// What fails on the way to the server is in the response and in the log; a client that goes away
-// is in neither.
+// Failures on the way to the server are in the response and in the log; a client that goes away is
+// in neither.
 func TestProxyErrors(t *testing.T) {
 	arrived, ended := make(chan struct{}, 2), make(chan struct{}, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -203,7 +203,7 @@ func TestProxyErrors(t *testing.T) {
 	server.Close()
 }
 
-// Lookups at once use their connections to the server again.
+// Concurrent lookups reuse their connections to the server.
 func TestProxyConnections(t *testing.T) {
 	var opened atomic.Int32
 	slow := func(w http.ResponseWriter, r *http.Request) {
@@ -235,8 +235,8 @@ func TestProxyConnections(t *testing.T) {
 	}
 }
 
-// What proxies before this one have said about the client arrives, with this hop. grpc-web is
-// plain HTTP.
+// The headers in which earlier proxies describe the client arrive, with this hop. grpc-web is plain
+// HTTP.
 func TestProxyForwards(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range []string{"For", "Host", "Proto"} {

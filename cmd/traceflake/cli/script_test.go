@@ -15,7 +15,7 @@ import (
 	"github.com/traceflake/traceflake/internal/settings"
 )
 
-// variables are what the command and the scripts read from the environment.
+// variables are the environment variables of the command and the scripts.
 var variables = []string{settings.Store, settings.SecretFile, settings.TTL, clickhouseVar,
 	"TRACEFLAKE_STROE"}
 

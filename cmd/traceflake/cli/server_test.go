@@ -23,13 +23,13 @@ func init() {
 	})
 }
 
-// serverOf returns the server of a store, a new one without a store if there is none.
+// serverOf returns the server of a store, or a new server without a store.
 func serverOf(url string) *leasetest.Server {
 	s, _ := servers.LoadOrStore(url, &leasetest.Server{Memory: driver.Memory{Clock: time.Now}})
 	return s.(*leasetest.Server)
 }
 
-// newServer returns a server without a store, and the URL of one on it.
+// newServer returns a server without a store, and the URL of a store on it.
 func newServer() (url string, s *leasetest.Server) {
 	url = "test:" + driver.NewNonce()
 	return url, serverOf(url)

@@ -42,7 +42,7 @@ func TestProcesses(t *testing.T) {
 	proxy.Check(t)
 }
 
-// What clients see while members fail follows from the writes that were acknowledged.
+// The answers that clients get while members fail follow from the acknowledged writes.
 func TestFaults(t *testing.T) {
 	const members = 3
 	cluster := etcd.ForTest(t, members)
@@ -150,7 +150,7 @@ func TestRights(t *testing.T) {
 	if err := try("etcd://user:secret@" + host + "/fleet/"); err != nil {
 		t.Errorf("with the rights it needs: %v", err)
 	}
-	// Without a write, too, a process can know what it may do.
+	// A process can find its rights without a write.
 	rights := func(user string) error {
 		s, err := processes.Store("etcd://" + user + ":secret@" + host + "/fleet/").Open()
 		if err != nil {

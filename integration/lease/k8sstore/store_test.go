@@ -86,8 +86,8 @@ func TestCopied(t *testing.T) {
 
 var wantError = calls.WantError("k8sstore: ", "secret-of-")
 
-// The four verbs are enough, and each is needed: without it the error contains which. So it does if
-// the user or the namespace does not exist.
+// The four verbs are enough, and each is needed: the error contains a missing verb, user or
+// namespace.
 func TestRights(t *testing.T) {
 	s := kubernetes.Shared(t)
 	try := func(user, namespace string) error {
@@ -108,7 +108,7 @@ func TestRights(t *testing.T) {
 	if err := try(kubernetes.Limited, "with-all"); err != nil {
 		t.Errorf("with all four verbs: %v", err)
 	}
-	// Without a write, too, a process can know what it may do.
+	// A process can find its rights without a write.
 	for namespace, want := range map[string]string{"with-all": "", "without-create": "",
 		"without-update": "needs update of leases",
 		"default":        "needs get, list, update of leases"} {
@@ -170,7 +170,7 @@ subjects:
 	t.Fatalf("%s may not %s in %s after 10 s", kubernetes.Limited, verbs[0], namespace)
 }
 
-// Those of a process and of a fleet are in docs/operating.md.
+// The requests of each call; docs/scale.md has those of a fleet.
 func TestRequests(t *testing.T) {
 	c, name := &calls.Transport{RoundTripper: http.DefaultTransport}, strings.ToLower(rand.Text())
 	proxy := kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))

@@ -18,8 +18,8 @@ import (
 
 // While the synchronous standby is down, a commit waits for it. If that wait is cancelled, the
 // server commits with a warning: nothing is granted that a failover could forget, and the block
-// tells what was written once the standby is back. No setting of the server hides the warning, and
-// no language: the engine of the tests speaks English only, so a relay translates its severity.
+// shows the write once the standby is back. No setting or language of the server hides the warning;
+// the tests' engine has only English, so a relay translates its severity.
 func TestCancelledWaitForTheStandby(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
 	ctx, admin := context.Background(), server.Connect(t)

@@ -98,7 +98,7 @@ func TestObjectLock(t *testing.T) {
 	}
 }
 
-// Those of a process and of a fleet are in docs/operating.md.
+// The requests of each call; docs/scale.md has those of a fleet.
 func TestRequests(t *testing.T) {
 	c := &calls.Transport{RoundTripper: http.DefaultTransport}
 	calls.Costs(t, through(t, c), &c.N, map[string]int64{

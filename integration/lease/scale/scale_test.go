@@ -33,7 +33,7 @@ import (
 
 func TestMain(m *testing.M) { kubernetes.Main(m) }
 
-// clients is how many processes call the store at the same time.
+// clients is how many processes call the store at once.
 const clients = 16
 
 // A fleet of TRACEFLAKE_SCALE processes, by default few, starts on a store with room for 32 768 and
@@ -91,7 +91,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// fleet is what all processes hold, and the clients that they share.
+// fleet holds the leases of all processes, and the clients that they share.
 type fleet struct {
 	stores []driver.Store
 	grants []lease.Grant
@@ -118,7 +118,7 @@ func (f *fleet) each(t *testing.T, call func(s driver.Store, i int) error) float
 	return float64(len(f.grants)) / time.Since(began).Seconds()
 }
 
-// onPostgres measures what is written to the log.
+// onPostgres measures the bytes written to the log.
 func onPostgres(t *testing.T) (string, func() int64) {
 	server := child.ForTest(t, servers.Postgres)
 	conn := server.Connect(t)

@@ -31,7 +31,7 @@ func keyring(t *testing.T, secrets ...string) *randflake.Keyring {
 
 const secretA, secretB = "dffd6021bb2bd5b0af676290809ec3a5", "00112233445566778899aabbccddeeff"
 
-// fleet makes IDs under a keyring's first secret, on node 42.
+// fleet generates IDs under a keyring's first secret, on node 42.
 func fleet(t *testing.T, k *randflake.Keyring) *idgen.Generator {
 	t.Helper()
 	source, err := randflake.NewGenerator(k.Codec(),
@@ -196,7 +196,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// testdata/errors has lines without a valid ID, and what is wrong with each.
+// testdata/errors has lines without a valid ID, and the error for each.
 func TestNoID(t *testing.T) {
 	long := []string{strings.Repeat("x", 10_000), `xx" does not look like`}
 	for _, c := range append(table(t, "errors"), long) {

@@ -11,7 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/inspect.json anew")
 
-// Lines and what they may be, without a secret. The page docs/inspect.html is tested on them too.
+// Lines and the kinds that they may be of, without a secret. They also test the page
+// docs/inspect.html.
 func TestVectors(t *testing.T) {
 	type vector struct {
 		Line      string           `json:"line"`
