@@ -183,8 +183,8 @@ func (k *Keeper) open(ctx context.Context) (err error) {
 	d, err := k.store.Describe(ctx)
 	if longest := d.LongestTTL; err == nil && longest > 0 && longest < k.cfg.ttl {
 		k.report(fmt.Errorf(
-			"lease: the store grants leases of %s at most, this process asks for %s: "+
-				"without the store it has IDs for the shorter time only", longest, k.cfg.ttl))
+			"lease: the store grants leases of at most %s, this process requests %s: "+
+				"without the store, leased IDs last for the shorter time only", longest, k.cfg.ttl))
 		k.cfg.ttl = longest
 	}
 	return err

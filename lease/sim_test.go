@@ -377,7 +377,7 @@ func TestSimulation(t *testing.T) {
 	t.Logf("%d seeds, %d processes, %d reservations, %d IDs", seeds, lives.Load(), fills.Load(),
 		made.Load())
 	if least := 5_000 * seeds; made.Load() < least && !t.Failed() {
-		t.Errorf("only %d IDs were made, want %d", made.Load(), least)
+		t.Errorf("only %d IDs were generated, want %d", made.Load(), least)
 	}
 }
 

@@ -38,14 +38,14 @@ var (
 	ErrInvalidRequest = errors.New("lease: invalid request")
 	// ErrNoStore is returned by every call except Create if no store exists, or if its creation was
 	// interrupted: repeat the command to finish it.
-	ErrNoStore = errors.New("lease: there is no lease store here; if none ever was, create it " +
+	ErrNoStore = errors.New("lease: no lease store exists here; if it was never created, create it " +
 		"once with `traceflake lease create`")
 	// ErrRaising is returned by Describe and Acquire while an operator raises the store, or after
 	// the raise was interrupted: repeat the command to finish it.
 	ErrRaising = errors.New("lease: the store is being raised; if that was interrupted, repeat " +
 		"`traceflake lease raise`")
 	// ErrExists is returned by Create if another store exists in this place.
-	ErrExists = errors.New("lease: there is another lease store here")
+	ErrExists = errors.New("lease: another lease store exists here")
 	// ErrReplaced is returned if the store is not the one that this client used before: a table, a
 	// bucket or a server was swapped. Current leases are used to their ends. Restart the process
 	// to use the new store.

@@ -61,8 +61,8 @@ func TestDoctorOnPostgres(t *testing.T) {
 	doctor(as("service:word"), "read-only", "→ connect to the primary")
 	execute("ALTER ROLE service RESET default_transaction_read_only")
 	execute("BEGIN; TRUNCATE traceflake_store; COMMIT")
-	doctor(as("service:word"), "no lease store here",
-		"traceflake lease create, if none ever was there", "Changing the store")
+	doctor(as("service:word"), "no lease store exists here",
+		"never created: traceflake lease create", "Changing the store")
 	execute("DROP TABLE traceflake_store CASCADE")
-	doctor(as("service:word"), "no lease store here", "Changing the store")
+	doctor(as("service:word"), "no lease store exists here", "Changing the store")
 }

@@ -280,7 +280,7 @@ func judgeObject(calls []call, last string) error {
 		at, ok := place[c.write]
 		if !ok && c.wrote {
 			return fmt.Errorf("the write %v was acknowledged, and is not among those that led to "+
-				"the last one: it was forgotten, never made, or replaced by one on condition of "+
+				"the last one: it was forgotten, never stored, or replaced by one on condition of "+
 				"another version", c)
 		} else if !ok {
 			return fmt.Errorf(
@@ -324,7 +324,7 @@ func chainOf(calls []call, last string) (place map[string]int, err error) {
 		case !ok:
 			return nil, fmt.Errorf("the data is of %q, which nobody wrote", write)
 		case c.outcome == refused:
-			return nil, fmt.Errorf("the write %v was refused, and made nevertheless", c)
+			return nil, fmt.Errorf("the write %v was refused, but stored", c)
 		}
 		chain = append(chain, write)
 	}

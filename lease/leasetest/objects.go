@@ -348,6 +348,6 @@ func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
 		}
 	}
 	if string(c.read("page-0000").Data) != "first\n" {
-		tb.Error("a late Write with another version was made")
+		tb.Error("a late Write with another version was stored")
 	}
 }

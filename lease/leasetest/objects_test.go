@@ -194,7 +194,7 @@ func TestRunCatchesWrongServers(t *testing.T) {
 		"reads of a replica": "which was known before: does a read see every " +
 			"write",
 		"forgets a write in twenty":             "is not among those that led to the last one",
-		"a write in twenty is made and refused": "was refused, and made nevertheless",
+		"a write in twenty is made and refused": "was refused, but stored",
 		"compares before it writes":             "is not among those that led to the last one",
 		"no error for what is missing":          "an object that was never written has the version",
 	} {

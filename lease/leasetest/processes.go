@@ -82,7 +82,7 @@ func (p Processes) Run(tb testing.TB) {
 	for i := range workers {
 		f.start(i)
 	}
-	f.wait("made no IDs at the start")
+	f.wait("generated no IDs at the start")
 	rounds := 1
 	for p.round(f, rounds); f.count() < p.IDs; p.round(f, rounds) {
 		rounds++
@@ -128,13 +128,13 @@ func (p Processes) round(f *fleet, n int) {
 	if err := <-outage; err != nil {
 		f.tb.Fatal(err)
 	}
-	f.wait("made no IDs after a short outage of the store")
+	f.wait("generated no IDs after a short outage of the store")
 
 	// The store is unreachable for longer than a lease lasts.
 	if err := p.Outage(func() { time.Sleep(workerTTL + workerTTL/4) }); err != nil {
 		f.tb.Fatal(err)
 	}
-	f.wait("made no IDs after an outage longer than a lease")
+	f.wait("generated no IDs after an outage longer than a lease")
 }
 
 // fleet is the workers of one store.
@@ -274,7 +274,7 @@ func (f *fleet) mark(l *life, ids []randflake.Parts) {
 		word, bit := id.Sequence/64, uint64(1)<<(id.Sequence%64)
 		if p[word]&bit != 0 {
 			if f.repeats++; f.repeats <= 3 { // batches
-				f.tb.Errorf("%s made an ID that was made before: %+v", l.name, id)
+				f.tb.Errorf("%s generated an ID that was generated before: %+v", l.name, id)
 			}
 			return
 		}
@@ -299,7 +299,7 @@ func (f *fleet) judge(stored []lease.Grant) {
 				return at.node-g.Node < g.Nodes && g.Start.Unix() <= at.unix &&
 					at.unix < g.End.Unix()
 			}) {
-				tb.Errorf("%s made IDs of %+v, which was not granted to it", l.name, at)
+				tb.Errorf("%s generated IDs of %+v, which was not granted to it", l.name, at)
 				break
 			}
 		}
@@ -317,7 +317,7 @@ func (f *fleet) judge(stored []lease.Grant) {
 	made := f.count()
 	tb.Logf("%d lives, %d grants, %d IDs", len(f.all), len(all), made)
 	if made < minMade {
-		tb.Errorf("only %d IDs were made", made)
+		tb.Errorf("only %d IDs were generated", made)
 	}
 }
 

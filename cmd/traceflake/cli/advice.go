@@ -28,24 +28,23 @@ type advice struct {
 
 // advices is searched in order: rows for particular errors precede general ones.
 var advices = []advice{
-	{is(lease.ErrNoStore), "traceflake lease create, if none ever was there; correct " +
-		"TRACEFLAKE_STORE, if it is elsewhere; if it was lost, see docs/operating.md, \"Changing " +
-		"the store\""},
+	{is(lease.ErrNoStore), "if the store was never created: traceflake lease create; " +
+		"if it is elsewhere: correct TRACEFLAKE_STORE; if it was lost: see docs/operating.md, " +
+		"\"Changing the store\""},
 	{is(lease.ErrRaising), "repeat traceflake lease raise, unless somebody is running it now"},
 	{is(lease.ErrMoved), "create another store, if this is a copy; if the original is gone for " +
 		"good, keep the processes away and run traceflake lease raise --moved-here"},
-	{damaged, "put back what the object had, from a backup of it, and raise the " +
-		"store; or create another store and roll it out: docs/operating.md, \"Changing the " +
-		"store\""},
+	{damaged, "restore the object from a backup and raise the store; or create another " +
+		"store and roll it out: docs/operating.md, \"Changing the store\""},
 	{is(lease.ErrReplaced),
-		"restart the processes with the secret file of the store that is there now"},
+		"restart the processes with the current store's secret file"},
 	{is(lease.ErrWrongSecret),
 		"use the secret file of this store, or register a new secret: traceflake lease secret add"},
 	{is(lease.ErrClockAhead), "set this machine's clock"},
 	{is(randflake.ErrInvalidKeyring),
 		"correct that line: 32 hex digits, as `traceflake lease create` writes them"},
 	{is(lease.ErrSchemaVersion),
-		"correct the address if another program keeps its data there, and change nothing of it; " +
+		"if another program keeps its data there, leave it alone and correct the address; " +
 			"if a newer traceflake wrote it, install that version"},
 	{is(driver.ErrUnknownScheme, lease.ErrInvalidRequest), "correct TRACEFLAKE_STORE"},
 
@@ -58,23 +57,24 @@ var advices = []advice{
 	{said("is a directory", "not a directory"),
 		"correct the path: a file and a directory are mixed up"},
 	{is(fs.ErrPermission),
-		"let the user of the services read and write there; nothing else is wrong with it"},
-	{is(fs.ErrNotExist), "correct the path, or create what the error names as missing"},
+		"give the services' user the right to read and write there"},
+	{is(fs.ErrNotExist), "correct the path, or create the missing file or directory"},
 
 	{said("server refused TLS", "first record does not look like a TLS",
 		"server gave HTTP response to HTTPS", "reading server preface"),
 		"one side uses TLS and the other does not: correct the address (sslmode, etcds://, " +
 			"https://), or the server"},
-	{untrusted, "the certificate is not trusted: give the right authority (sslrootcert, ca=…), " +
+	{untrusted, "the certificate is not trusted: set the right authority (sslrootcert, ca=…), " +
 		"or correct the host name"},
-	{is(syscall.ECONNREFUSED), "nothing listens there: start the server, or correct host and port"},
+	{is(syscall.ECONNREFUSED),
+		"nothing listens at this address: start the server, or correct host and port"},
 	{unknownHost, "correct the host name, or the DNS of this machine"},
 	{said("connection refused"),
-		"nothing listens there: start the server, or correct host and port"},
+		"nothing listens at this address: start the server, or correct host and port"},
 	{said("no such host"), "correct the host name, or the DNS of this machine"},
 
 	{code(516, 192, 193, 194), "correct user and password in the address"},
-	{code(497), "grant the user what the error names"},
+	{code(497), "grant the user the missing rights"},
 	{code(81), "create the database, or correct it in the address"},
 	{code(60, 36), "traceflake clickhouse create; or correct the database in the address"},
 	{code(159, 160, 241), "the server is overloaded: try again"},
@@ -84,10 +84,10 @@ var advices = []advice{
 		"traceflake clickhouse create; or correct the database in the address"},
 
 	{said("locked by another process", "is locked"),
-		"wait: another process holds it for a moment; if it lasts, look which one with lsof"},
+		"wait until the other process releases the lock; if it lasts, find the process with lsof"},
 	{is(lease.ErrMisconfigured), "do what the error says"},
-	{is(context.DeadlineExceeded), "nothing answers there: start the server, or correct the " +
-		"address and look at firewalls between"},
+	{is(context.DeadlineExceeded), "the server does not answer: start it, correct the " +
+		"address, or check firewalls in between"},
 }
 
 // fixable is an error with its fix.
@@ -113,7 +113,7 @@ func advise(err error) string {
 			return a.fix
 		}
 	}
-	return "see the error; if it lasts, keep everything as it is and look at the server's log"
+	return "see the error; if it lasts, change nothing and read the server's log"
 }
 
 // is matches errors that wrap one of some.

@@ -136,8 +136,9 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Stor
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s %s: ID %s, %s\n", verb, env.Address(), d.ID, summary(d))
 	if !embedded {
-		fmt.Fprintf(out, "for every process: its URL of the store in TRACEFLAKE_STORE, with its "+
-			"own user and password; in TRACEFLAKE_SECRET_FILE a copy of %s\n", env.SecretFile)
+		fmt.Fprintf(out, "for every process: TRACEFLAKE_STORE is the URL of the store, with its "+
+			"own user and password; TRACEFLAKE_SECRET_FILE is the path of a copy of %s\n",
+			env.SecretFile)
 	}
 	return nil
 }

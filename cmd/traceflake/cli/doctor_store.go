@@ -47,7 +47,7 @@ func (d storeCheck) run() {
 				"traceflake lease secret add", "the store does not know the secret in %s",
 				d.settings.SecretFile)
 		}
-		d.report("its secret", "the one in use is registered", err)
+		d.report("its secret", "the secret in use is registered", err)
 	}
 	d.check("rights", d.rights)
 	d.check("clock", d.clock)
@@ -75,7 +75,7 @@ func (d storeCheck) secret() (codec *randflake.Codec) {
 			break
 		}
 		codec = k.Codec()
-		found = fmt.Sprintf("%s, secrets: %d; the first one is in use", file, len(k.Codecs()))
+		found = fmt.Sprintf("%s, secrets: %d; the first is in use", file, len(k.Codecs()))
 		if err = settings.CheckSecretFile(file); err != nil {
 			err = wrong("chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440",
 				"%w", err)

@@ -34,28 +34,28 @@ func TestAdvice(t *testing.T) {
 		err  error
 		want string
 	}{
-		{lease.ErrNoStore, "traceflake lease create, if none ever was there"},
+		{lease.ErrNoStore, "never created: traceflake lease create"},
 		{lease.ErrRaising, "repeat traceflake lease raise"},
 		{lease.ErrMoved, "traceflake lease raise --moved-here"},
-		{lease.ErrReplaced, "secret file of the store that is there now"},
+		{lease.ErrReplaced, "current store's secret file"},
 		{lease.ErrWrongSecret, "traceflake lease secret add"},
 		{lease.ErrClockAhead, "set this machine's clock"},
 		{randflake.ErrInvalidKeyring, "correct that line"},
-		{driver.ErrEdited, "put back what the object had"},
+		{driver.ErrEdited, "restore the object from a backup"},
 		{lease.ErrSchemaVersion, "install that version"},
 		{lease.ErrInvalidRequest, "correct TRACEFLAKE_STORE"},
 		{syscall.EROFS, "read-only"},
 		{errors.New("the server is read-only, a standby perhaps"), "connect to the primary"},
 		{syscall.ENOSPC, "free some space"},
 		{syscall.EISDIR, "correct the path"},
-		{fs.ErrPermission, "let the user of the services read and write there"},
-		{fs.ErrNotExist, "create what the error names"},
+		{fs.ErrPermission, "give the services' user the right to read and write there"},
+		{fs.ErrNotExist, "create the missing file"},
 		{errors.New("tls: first record does not look like a TLS handshake"), "one side uses TLS"},
 		{errors.New("x509: certificate signed by unknown authority"), "not trusted"},
-		{refused, "nothing listens there"},
+		{refused, "nothing listens at this address"},
 		{&net.DNSError{Err: "no such host", IsNotFound: true}, "correct the host name"},
 		{fmt.Errorf("%w (transport: connection refused)", context.DeadlineExceeded),
-			"nothing listens there"},
+			"nothing listens at this address"},
 		{fmt.Errorf("%w (transport: no such host)", context.DeadlineExceeded),
 			"correct the host name"},
 		{&chgo.Exception{Code: 516}, "user and password"},
@@ -67,8 +67,8 @@ func TestAdvice(t *testing.T) {
 		{errors.New("clickhouse: there is no table otel_traces"), "traceflake clickhouse create"},
 		{errors.New("the file is locked by another process"), "wait"},
 		{lease.ErrMisconfigured, "do what the error says"},
-		{context.DeadlineExceeded, "nothing answers there"},
-		{errors.New("something else"), "keep everything as it is"},
+		{context.DeadlineExceeded, "the server does not answer"},
+		{errors.New("something else"), "change nothing and read"},
 	} {
 		got := advise(fmt.Errorf("package: call: %w", c.err))
 		if !strings.Contains(got, c.want) {
@@ -112,7 +112,7 @@ func TestSilentServers(t *testing.T) {
 		{"inspect", postgres, span}, {"inspect", etcd, span},
 	} {
 		args = append(args, "--secret-file", secret)
-		code, most, want := 1, checkTimeout, "nothing answers there"
+		code, most, want := 1, checkTimeout, "the server does not answer"
 		if args[0] == "inspect" {
 			code, most, want = 0, answerTimeout, "leases are not shown: "
 		} else if strings.HasPrefix(args[1], "--dsn") {
