@@ -19,7 +19,8 @@ var ErrAltered = errors.New("the server acknowledged a write, but did not store 
 // lower-case letters, digits and "-". It is linearizable and durable: an acknowledged write is
 // never forgotten, and every call sees all writes acknowledged before it began, by any client.
 // Reads from a replica or a cache do not meet this. It is safe for concurrent use. If it is an
-// io.Closer, the store's Close closes it.
+// io.Closer, the store's Close cancels the contexts of all calls, waits until they have returned,
+// and then calls Close once.
 //
 // Each method obeys its context, also while a request is in flight: it returns soon after the
 // context is over, with an error that wraps the context's. By default many clients check it only
@@ -55,8 +56,8 @@ type Object struct {
 	// Version changes with every write. It has no other meaning, and may be the data itself, which
 	// never recurs. It is "" if the object does not exist.
 	Version string
-	// Time is the server's time at the response, in whole seconds, or zero if the server has no
-	// clock. Only Read sets it.
+	// Time is the server's time when it responded, or somewhat earlier, in whole seconds, or zero
+	// if the server has no clock. Only Read sets it.
 	Time time.Time
 	// Place identifies where the object is, or is "" if the server cannot tell: a copy of the
 	// object elsewhere has another place. Only a Read of the object "config" needs to have it.

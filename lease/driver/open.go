@@ -62,7 +62,9 @@ type Store interface {
 	// clients, or the zero Time if it has none. It writes nothing.
 	Time(ctx context.Context) (time.Time, error)
 
-	// Close releases the store's resources, at once when ctx ends. Close the Keeper first.
+	// Close ends the calls in flight, which return an error, as later ones do, and releases the
+	// store's resources, at once when ctx ends. Further calls return the same result. Close the
+	// Keeper first.
 	Close(ctx context.Context) error
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -26,9 +27,12 @@ type Layout struct {
 
 // store keeps leases on pages. Each page is an object.
 type store struct {
-	objects waiter
+	objects *waiter
 	layout  Layout
 	used    used
+
+	closing  sync.Once
+	closeErr error
 }
 
 var _ Store = (*store)(nil)
@@ -40,7 +44,8 @@ func New(o Objects, layout Layout) (Store, error) {
 		return nil, fmt.Errorf("%s: %w: %d blocks on a page, want 1 to %d",
 			layout.Name, lease.ErrInvalidRequest, layout.BlocksPerPage, randflake.MaxNode+1)
 	}
-	return &store{objects: waiter{o}, layout: layout}, nil
+	life, end := context.WithCancel(context.Background())
+	return &store{objects: &waiter{Objects: o, life: life, end: end}, layout: layout}, nil
 }
 
 // Objects returns the objects in which the store keeps leases, for package leasetest.
@@ -52,6 +57,12 @@ const closeTime = 500 * time.Millisecond
 
 // Close implements [Store].
 func (s *store) Close(ctx context.Context) error {
+	s.closing.Do(func() { s.closeErr = s.close(ctx) })
+	return s.closeErr
+}
+
+func (s *store) close(ctx context.Context) error {
+	s.objects.close()
 	c, ok := s.objects.Objects.(io.Closer)
 	if !ok {
 		return nil
@@ -59,7 +70,10 @@ func (s *store) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	closed := make(chan error, 1)
-	go func() { closed <- c.Close() }()
+	go func() {
+		s.objects.calls.Wait()
+		closed <- c.Close()
+	}()
 	select {
 	case err := <-closed:
 		return err

@@ -16,9 +16,6 @@ import (
 func (s *objects) kv(ctx context.Context) (clientv3.KV, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, errors.New("the store is closed")
-	}
 	if s.client != nil {
 		return s.client, nil
 	}
@@ -56,9 +53,7 @@ func (s *objects) remember(ctx context.Context, method string, request, response
 func (s *objects) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	closed := s.closed
-	s.closed = true
-	if s.close == nil || closed {
+	if s.close == nil {
 		return nil
 	}
 	return s.close()

@@ -25,7 +25,6 @@ type objects struct {
 	mu     sync.Mutex
 	client clientv3.KV
 	close  func() error // nil if the caller of New closes the client, or there is none yet
-	closed bool
 }
 
 // Read implements [driver.Objects].

@@ -62,7 +62,7 @@ func TestServer(t *testing.T) {
 				_, err := newClient(tb, address(tb)).Delete(tb.Context(), prefix+name)
 				return err
 			},
-			Stall: proxy.Stall,
+			Stall: proxy.Stall, Hold: proxy.Hold,
 		}
 	})
 }

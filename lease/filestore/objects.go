@@ -65,17 +65,19 @@ func restores() uint64 {
 // Read implements [driver.Objects]. It syncs the directory, since a process may have ended between
 // renaming a file and syncing.
 func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
+	began := time.Now().Truncate(time.Second)
 	found, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
+		at := time.Now().Truncate(time.Second)
 		found, err := d.object(name)
+		found.Time = at
 		if err == nil {
 			found.Place, err = d.disk.place(d.root)
 		}
 		return found, errors.Join(err, d.disk.syncNames(d.root, name))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		found, err = driver.Object{}, nil
+		return driver.Object{Time: began}, nil
 	}
-	found.Time = time.Now().Truncate(time.Second)
 	return found, err
 }
 

@@ -402,25 +402,31 @@ func TestReplacedWhileWaiting(t *testing.T) {
 // A disk that does not answer ends no call later than its context, and Close at once.
 func TestHungDisk(t *testing.T) {
 	s := open(t, newPath(t))
-	hung := make(chan struct{})
+	hung := make(chan struct{}, 1)
 	s.objects.disk.syncNames = func(root *os.Root, names ...string) error {
-		<-hung
+		hung <- <-hung
 		return system.syncNames(root, names...)
 	}
-	for range 2 { // the second one waits for the first
+	fails := func() {
+		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
 		began := time.Now()
 		if _, err := s.Acquire(ctx, calls.Request(start)); !errors.Is(err,
 			context.DeadlineExceeded) || time.Since(began) > 2*time.Second {
 			t.Errorf("got %v after %s, want the context's error", err, time.Since(began))
 		}
-		cancel()
 	}
+	fails()
+	fails() // it waits for the first
+	hung <- struct{}{}
+	acquire(t, s, calls.Request(start))
+	<-hung
+	fails()
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	close(hung)
-	acquire(t, s, calls.Request(start))
+	hung <- struct{}{}
 }
 
 // A file that a killed process renamed but did not sync is synced before anybody acts on it.
@@ -446,16 +452,27 @@ func TestObjects(t *testing.T) {
 		if err := os.Mkdir(path, dirMode); err != nil {
 			tb.Fatal(err)
 		}
+		var disk sync.Mutex // held while it syncs nothing
 		return leasetest.Storage{
 			Open: func() (driver.Objects, error) {
 				s, err := New(path)
 				if err != nil {
 					return nil, err
 				}
-				return s.(*store).objects, nil
+				o := s.(*store).objects
+				o.disk.syncNames = func(root *os.Root, names ...string) error {
+					disk.Lock()
+					defer disk.Unlock()
+					return system.syncNames(root, names...)
+				}
+				return o, nil
 			},
 			Delete: func(name string) error { return os.Remove(filepath.Join(path, name)) },
 			Stall:  func() func() { return hold(t, path) },
+			Hold: func() func() {
+				disk.Lock()
+				return disk.Unlock
+			},
 		}
 	})
 }

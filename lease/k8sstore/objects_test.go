@@ -228,7 +228,7 @@ func TestServer(t *testing.T) {
 		return leasetest.Storage{
 			Open:   func() (driver.Objects, error) { return open(), nil },
 			Delete: func(page string) error { return remove("/"+open().nameOf(page), "") },
-			Stall:  proxy.Stall,
+			Stall:  proxy.Stall, Hold: proxy.Hold,
 		}
 	})
 }

@@ -10,11 +10,14 @@ import (
 // The body of a test, func TestMyStore(t *testing.T), for your own store.
 func ExampleRun() {
 	var t *testing.T
-	leasetest.Run(t, func(testing.TB) leasetest.Storage {
-		s := new(driver.Memory) // here: an empty database, a prefix, a folder …
+	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
+		s := new(driver.Memory)                           // here: an empty database, a prefix …
+		proxy := leasetest.NewProxy(tb, "127.0.0.1:6379") // for your clients
 		return leasetest.Storage{
 			Open:   func() (driver.Objects, error) { return s, nil },
 			Delete: func(name string) error { s.Delete(name); return nil },
+			Stall:  proxy.Stall,
+			Hold:   proxy.Hold,
 		}
 	})
 }

@@ -3,6 +3,7 @@ package leasetest
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -15,23 +16,21 @@ func TestFaults(t *testing.T) {
 		"compares before it writes": "is not among those that led to the last one",
 	} {
 		t.Run(flaw, func(t *testing.T) {
-			t.Parallel()
-			v := judged(t, func(tb testing.TB) {
-				var storage Storage
-				Faults(tb, func(tb testing.TB) Storage {
-					storage = storages(flaw)(tb)
-					return storage
-				}, func() error {
-					resume := storage.Stall()
-					// so that the reads of clients fail, and writes after them
-					time.Sleep(callTime * 5 / 2)
-					resume()
-					return nil
+			synctest.Test(t, func(t *testing.T) {
+				v := judged(t, func(tb testing.TB) {
+					storage := storages(flaw)(tb)
+					Faults(tb, func(testing.TB) Storage { return storage }, func() error {
+						resume := storage.Stall()
+						// so that the reads of clients fail, and writes after them
+						time.Sleep(callTime * 5 / 2)
+						resume()
+						return nil
+					})
 				})
+				if v.Failed() != (want != "") || !strings.Contains(v.said, want) {
+					t.Errorf("got %q, want %q", v.said, want)
+				}
 			})
-			if v.Failed() != (want != "") || !strings.Contains(v.said, want) {
-				t.Errorf("got %q, want %q", v.said, want)
-			}
 		})
 	}
 }

@@ -22,12 +22,15 @@ type Storage struct {
 	Open func() (driver.Objects, error)
 	// Delete deletes an object, as an operator may do by mistake.
 	Delete func(name string) error
-	// Stall keeps the server from answering until resume is called: [Proxy.Stall].
+	// Stall keeps requests from the server until resume is called: [Proxy.Stall].
 	Stall func() (resume func())
+	// Hold keeps responses from clients until resume is called: [Proxy.Hold]. Requests reach the
+	// server. It may be nil if the server has no clock.
+	Hold func() (resume func())
 }
 
 // Run checks in some seconds that a [driver.Objects] keeps its contract. newStorage returns an
-// empty storage that lasts until tb ends; it is called nine times.
+// empty storage that lasts until tb ends; it is called ten times.
 func Run(t *testing.T, newStorage func(tb testing.TB) Storage) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) { c.run(t, newStorage) })
@@ -46,6 +49,7 @@ var checks = []struct {
 	{"List", list},
 	{"contexts that are over, and a server that does not answer", contexts},
 	{"clock", clock},
+	{"Close", closes},
 	{"bad URLs", badURLs},
 }
 
@@ -75,10 +79,12 @@ func (c client) read(name string) driver.Object {
 
 func (c client) write(name, data, version string) {
 	c.tb.Helper()
-	o, err := c.Write(context.Background(), name, []byte(data), version)
+	sent := []byte(data)
+	o, err := c.Write(context.Background(), name, sent, version)
 	if err != nil {
 		c.tb.Fatalf("Write of %s with the version that it has, %.20q: %v", name, version, err)
 	}
+	defer clear(sent) // it belongs to the caller
 	if o.Version == "" || o.Version == version || o.Data != nil && string(o.Data) != data {
 		c.tb.Errorf("Write of %s returned the version %.20q and %d bytes; want the new version, "+
 			"and no data or what was sent", name, o.Version, len(o.Data))
@@ -154,13 +160,15 @@ func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
 	one, two := storage.client(tb), storage.client(tb)
 	one.missing("page-0000", "never written")
+	one.write("page-0001", "another\n", "")
+	one.write("page-0001", "yet another\n", one.read("page-0001").Version)
 	one.write("page-0000", "first\n", "")
 	two.refused("on condition that there is no such object, twice,", "page-0000", "")
 	first := two.read("page-0000").Version
+	one.refused("with a version that it never had", "page-0000", "x"+first)
+	one.refused("with the version of another object", "page-0000", two.read("page-0001").Version)
 	two.write("page-0000", "second\n", first)
 	one.refused("with the version before", "page-0000", first)
-	one.refused("with the version of another object", "page-0000", "x"+first)
-	one.write("page-0001", "second\n", "")
 	second := two.read("page-0000").Version
 	if err := storage.Delete("page-0000"); err != nil {
 		tb.Fatalf("delete: %v", err)
@@ -168,6 +176,7 @@ func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {
 	one.missing("page-0000", "deleted")
 	one.refused("with the version that a deleted object had", "page-0000", second)
 	one.write("page-0000", "third\n", "")
+	one.refused("with a version from before it was deleted", "page-0000", first)
 }
 
 // sameData checks that of two clients that write the same data on one condition, one gets the error
@@ -203,9 +212,6 @@ func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
 		tb.Errorf("in %s the time of Read moved by %s: it must be the server's clock at the "+
 			"response", wait, moved)
 	}
-	if storage.Stall == nil {
-		return
-	}
 	// A request that is delivered late has the time of its delivery.
 	sent := time.Now()
 	resume := storage.Stall()
@@ -214,6 +220,15 @@ func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
 		o.Time.Sub(began) < 2*wait-time.Second {
 		tb.Errorf("a Read that reached the server after %s has the time %s, which is the "+
 			"client's: want the server's", wait, o.Time)
+	}
+	// A response that is delivered late has the time when it was sent. A server may take a while,
+	// too.
+	const late = 3 * time.Second
+	sent = c.read("page-0000").Time
+	time.AfterFunc(late, storage.Hold())
+	if moved := c.read("page-0000").Time.Sub(sent); moved >= late {
+		tb.Errorf("a Read whose response took %s to the client has a time that is %s later than "+
+			"that of the Read before it: want the server's time when it responded", late, moved)
 	}
 }
 
@@ -273,6 +288,9 @@ func atOnce(tb testing.TB, newStorage func(testing.TB) Storage) {
 func list(tb testing.TB, newStorage func(testing.TB) Storage) {
 	const n, workers = 1200, 16
 	c := newStorage(tb).client(tb)
+	if listed, err := c.List(context.Background()); err != nil || len(listed) > 0 {
+		tb.Errorf("List of nothing returned %d objects, %v", len(listed), err)
+	}
 	name := func(i int) string { return fmt.Sprintf("page-%04d", i) }
 	var all sync.WaitGroup
 	for worker := range workers {
@@ -349,5 +367,54 @@ func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 	if string(c.read("page-0000").Data) != "first\n" {
 		tb.Error("a late Write with another version was stored")
+	}
+}
+
+// closes closes clients as a process does, which [driver.New] made a store of: before the first
+// call, after one, and during one that the server does not answer.
+func closes(tb testing.TB, newStorage func(testing.TB) Storage) {
+	storage, ctx := newStorage(tb), context.Background()
+	open := func() driver.Store {
+		s, err := driver.New(storage.client(tb).Objects,
+			driver.Layout{Name: "leasetest", BlocksPerPage: 64})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return s
+	}
+	d, err := driver.NewDescription(lease.Description{Created: time.Now(), Nodes: 64})
+	s, other := open(), open()
+	err = errors.Join(err, open().Close(ctx), other.Create(ctx, d))
+	if _, failed := s.Describe(ctx); err != nil || failed != nil {
+		tb.Fatalf("Close before the first call, Create and Describe: %v, %v", err, failed)
+	}
+	const wait, patience = 200 * time.Millisecond, 5 * time.Second
+	resume, called := storage.Stall(), make(chan error, 1)
+	go func() {
+		_, err := s.Describe(ctx)
+		called <- err
+	}()
+	time.Sleep(wait) // until it is in flight
+	began := time.Now()
+	_ = s.Close(ctx) // the server may have to answer
+	select {
+	case err = <-called:
+		resume()
+	case <-time.After(patience):
+		resume()
+		err = <-called
+	}
+	if took := time.Since(began); err == nil || took > patience {
+		tb.Errorf("Close during a call that the server does not answer: the call returned %v %s "+
+			"later, want an error at once", err, took)
+	}
+	if _, err := s.Describe(ctx); err == nil {
+		tb.Error("Describe succeeded after Close")
+	}
+	if _, err := other.Describe(ctx); err != nil {
+		tb.Errorf("after another client was closed: %v", err)
+	}
+	if err := errors.Join(other.Close(ctx), other.Close(ctx)); err != nil {
+		tb.Errorf("Close, twice: %v", err)
 	}
 }

@@ -21,6 +21,7 @@ type Proxy struct {
 	cut      bool
 	loses    bool
 	stalled  chan struct{} // nil unless the network is; closed when it is mended
+	held     chan struct{} // the same for answers
 	conns    []net.Conn
 }
 
@@ -61,11 +62,16 @@ func (p *Proxy) Cut() {
 
 // Stall delivers nothing until Mend, which it returns, like a server that hangs or a network that
 // drops packets.
-func (p *Proxy) Stall() (mend func()) {
+func (p *Proxy) Stall() (mend func()) { return p.stop(&p.stalled) }
+
+// Hold delivers what clients send, and nothing to them until Mend, which it returns.
+func (p *Proxy) Hold() (mend func()) { return p.stop(&p.held) }
+
+func (p *Proxy) stop(what *chan struct{}) (mend func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stalled == nil {
-		p.stalled = make(chan struct{})
+	if *what == nil {
+		*what = make(chan struct{})
 	}
 	return p.Mend
 }
@@ -78,14 +84,17 @@ func (p *Proxy) Lose() {
 	p.loses = true
 }
 
-// Mend ends what Cut, Stall and Lose began.
+// Mend ends what Cut, Stall, Hold and Lose began.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stalled != nil {
-		close(p.stalled)
+	for _, stopped := range []*chan struct{}{&p.stalled, &p.held} {
+		if *stopped != nil {
+			close(*stopped)
+			*stopped = nil
+		}
 	}
-	p.cut, p.loses, p.stalled = false, false, nil
+	p.cut, p.loses = false, false
 }
 
 func (p *Proxy) connect(client net.Conn) {
@@ -101,7 +110,7 @@ func (p *Proxy) connect(client net.Conn) {
 	}
 	p.mu.Unlock()
 	go func() {
-		p.pass(server, func(message []byte, _ bool) error {
+		p.pass(server, &p.held, func(message []byte, _ bool) error {
 			if p.Change != nil {
 				message = p.Change(message)
 			}
@@ -111,7 +120,7 @@ func (p *Proxy) connect(client net.Conn) {
 		_ = client.Close()
 	}()
 	lost := false
-	p.pass(client, func(message []byte, loses bool) error {
+	p.pass(client, &p.stalled, func(message []byte, loses bool) error {
 		deliver := func(answered bool) error {
 			if !answered {
 				_ = client.Close()
@@ -131,16 +140,20 @@ func (p *Proxy) connect(client net.Conn) {
 	_ = server.Close()
 }
 
-// pass calls deliver for each message, until one fails or the connection ends.
-func (p *Proxy) pass(from net.Conn, deliver func(message []byte, loses bool) error) {
+// pass calls deliver for each message, but not while its way is stopped, until one fails or the
+// connection ends.
+func (p *Proxy) pass(from net.Conn, way *chan struct{},
+	deliver func(message []byte, loses bool) error) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
 		p.mu.Lock()
-		stalled, loses := p.stalled, p.loses
+		stopped, loses := []chan struct{}{p.stalled, *way}, p.loses
 		p.mu.Unlock()
-		if stalled != nil {
-			<-stalled
+		for _, s := range stopped {
+			if s != nil {
+				<-s
+			}
 		}
 		if n > 0 && deliver(bytes.Clone(buffer[:n]), loses) != nil || err != nil {
 			return

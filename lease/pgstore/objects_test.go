@@ -147,7 +147,7 @@ func TestObjects(t *testing.T) {
 					"DELETE FROM traceflake_store WHERE name = $1", name)
 				return err
 			},
-			Stall: proxy.Stall,
+			Stall: proxy.Stall, Hold: proxy.Hold,
 		}
 	})
 }

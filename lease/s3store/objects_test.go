@@ -109,7 +109,7 @@ func TestServer(t *testing.T) {
 					nil, nil)
 				return err
 			},
-			Stall: proxy.Stall,
+			Stall: proxy.Stall, Hold: proxy.Hold,
 		}
 	})
 }

@@ -56,7 +56,7 @@ func storages(dsn string, admin *pgx.Conn) func(testing.TB) leasetest.Storage {
 					"DELETE FROM "+schema+".traceflake_store WHERE name = $1", name)
 				return err
 			},
-			Stall: relay.Stall,
+			Stall: relay.Stall, Hold: relay.Hold,
 		}
 	}
 }
