@@ -15,9 +15,9 @@
 // verify them.
 //
 // Generating an ID allocates nothing, returns no error, and never waits for I/O or an error
-// handler. If the source refuses, the bits after the clear half are random, and the call is counted.
-// While the clock is outside the range of trace IDs, 2020 to 2089, trace IDs are entirely random.
-// The beginning and the end of such an outage are each reported once to [otel.Handle], in a
+// handler. If the source refuses, the bits after the clear half are random, and the call is
+// counted. While the clock is outside the range of trace IDs, 2020 to 2089, trace IDs are entirely
+// random. The beginning and the end of such an outage are each reported once to [otel.Handle], in a
 // separate goroutine.
 //
 // docs/generator.md describes order, time, collisions, cost and tests; docs/clones.md what happens

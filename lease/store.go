@@ -38,8 +38,8 @@ var (
 	ErrInvalidRequest = errors.New("lease: invalid request")
 	// ErrNoStore is returned by every call except Create if no store exists, or if its creation was
 	// interrupted: repeat the command to finish it.
-	ErrNoStore = errors.New("lease: no lease store exists here; if it was never created, create it " +
-		"once with `traceflake lease create`")
+	ErrNoStore = errors.New("lease: no lease store exists here; if it was never created, " +
+		"create it once with `traceflake lease create`")
 	// ErrRaising is returned by Describe and Acquire while an operator raises the store, or after
 	// the raise was interrupted: repeat the command to finish it.
 	ErrRaising = errors.New("lease: the store is being raised; if that was interrupted, repeat " +

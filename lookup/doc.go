@@ -1,6 +1,6 @@
 // Package lookup reduces the cost of finding a trace by its ID in Tempo and Jaeger, whose APIs take
-// a time: the transport of [New] adds the earliest time at which the trace can have spans, which it reads
-// from the ID, and repeats the request without the time if the server found nothing.
+// a time: the transport of [New] adds the earliest time at which the trace can have spans, which it
+// reads from the ID, and repeats the request without the time if the server found nothing.
 //
 //	client := &http.Client{Transport: transport} // or httputil.ReverseProxy.Transport
 //

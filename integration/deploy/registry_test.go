@@ -28,8 +28,8 @@ type entry struct {
 	Package      struct{ Registry, Name, Version string }
 }
 
-// The entries for the registry of OpenTelemetry have fields of its schema, and contain our packages.
-// The own checks of the registry know the schema better: they run when an entry is submitted.
+// The entries for OpenTelemetry's registry have fields of its schema, and contain our packages. The
+// registry's own checks know the schema better: they run when an entry is submitted.
 func TestRegistryEntries(t *testing.T) {
 	var npm struct{ Name, Version string }
 	if err := json.Unmarshal([]byte(child.Read(t, "clients/js/package.json")), &npm); err != nil {

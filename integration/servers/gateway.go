@@ -113,7 +113,8 @@ func (g *gateway) answer(r *http.Request) ([]byte, error) {
 	return result, err
 }
 
-// file writes rows to a file: in the text of a statement the engine would end them at an empty line.
+// file writes rows to a file: in the text of a statement the engine would end them at an empty
+// line.
 func (g *gateway) file(rows []byte) (string, error) {
 	f, err := os.CreateTemp(g.dir, "rows-")
 	if err != nil {

@@ -36,8 +36,8 @@ func leaseListCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the granted blocks and their owners",
-		Long: `list shows the blocks of nodes that were ever granted: to which process, from when and
-until when, and how many are taken now. It writes nothing.
+		Long: `list shows the blocks of nodes that were ever granted: to which process, from when
+and until when, and how many are taken now. It writes nothing.
 
 With -o json each block is an object on a line of its own:
 {"node":64,"nodes":8,"start":"…","end":"…","nonce":"…","owner":"…","version":3,"free":false}`,

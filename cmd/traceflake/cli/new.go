@@ -19,9 +19,9 @@ func newCommand(f *flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Generate trace IDs",
-		Long: `new generates trace IDs, one per line. With a store, new leases nodes, and the IDs are
-unique in the fleet. Without a store, the IDs are generated under a random secret that
-is not kept; a secret file is then only used by --deterministic.
+		Long: `new generates trace IDs, one per line. With a store, new leases nodes, and the IDs
+are unique in the fleet. Without a store, the IDs are generated under a random secret
+that is not kept; a secret file is then only used by --deterministic.
 
 --at generates trace IDs for records of that time. They do not verify. --at - reads
 times from standard input, one per line, and prints an ID for each. It stops at the
@@ -69,7 +69,8 @@ func (o *newOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.at, "at", "", "generate IDs for records of this time")
 	cmd.Flags().BoolVar(&o.deterministic, "deterministic", false,
 		"derive the IDs from times and keys")
-	cmd.Flags().StringVar(&o.key, "key", "", "key from which --deterministic derives an ID, with --at")
+	cmd.Flags().StringVar(&o.key, "key", "",
+		"key from which --deterministic derives an ID, with --at")
 	cmd.Flags().BoolVar(&o.span, "span", false, "generate span IDs")
 }
 

@@ -75,7 +75,8 @@ again: a raise that is repeated, or run by two operators at once, is one raise.`
 	}
 	cmd.Flags().BoolVar(&movedHere, "moved-here", false,
 		"the store was created elsewhere, where it is gone for good")
-	cmd.Flags().BoolVar(&yes, "yes", false, "raise the store; without it, only show what would be done")
+	cmd.Flags().BoolVar(&yes, "yes", false,
+		"raise the store; without it, only show what would be done")
 	return cmd
 }
 
