@@ -19,7 +19,7 @@ package bench
 // Rival is another way to generate IDs, and its properties. A test compares Bits with its IDs.
 type Rival struct{ Who, Unique, Ordered, Hidden, Bits, Decodes string }
 
-// Rivals are OpenTelemetry generators, each ID of which is a trace ID and a span ID, and libraries
+// Rivals are OpenTelemetry generators, whose IDs are a trace ID and a span ID each, and libraries
 // for IDs in general.
 var Rivals = []Rival{
 	{"traceflake", "in a process: always; in a fleet: always with leases, else by chance: 64 " +

@@ -25,8 +25,8 @@ type checker struct {
 	last  trace.TraceID
 	lows  map[randflake.ID]bool // low halves and span IDs
 	highs []uint64
-	// moves means that the goroutine may move between processors, each of which has its own run of
-	// the millisecond's sequence. With a test's clock, runs have length one.
+	// moves means that the goroutine may move between processors, and each has its own run of the
+	// millisecond's sequence. With a test's clock, runs have length one.
 	moves bool
 }
 

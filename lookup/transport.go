@@ -35,7 +35,7 @@ type Options struct {
 	MeterProvider metric.MeterProvider
 }
 
-// transport is what New returns.
+// transport is the result of New.
 type transport struct {
 	Options
 	backend  Backend

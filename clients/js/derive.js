@@ -1,5 +1,4 @@
-// Trace and span IDs derived from a time and a key: the same in each run, for those who have the
-// secret. https://github.com/traceflake/traceflake/blob/main/docs/format.md#derived-ids
+// Trace and span IDs derived from a time, a key and a secret: the same in each run. https://github.com/traceflake/traceflake/blob/main/docs/format.md#derived-ids
 import { traceIdAt } from './traceflake.js';
 
 const utf8 = new TextEncoder();

@@ -1,10 +1,10 @@
 /**
- * Generates trace IDs that sort by time, and random span IDs. OpenTelemetry's SDK takes it as
- * `idGenerator`. Use one for each page, worker or process: its trace IDs grow, except after the
- * clock has stepped back by two seconds or more. Uniqueness is probabilistic: two of the same
- * millisecond and sequence differ in 64 bits from `crypto.getRandomValues`.
+ * Generates trace IDs that sort by time, and random span IDs. Pass it to OpenTelemetry's SDK as
+ * `idGenerator`. Use one generator for each page, worker or process: its trace IDs increase, except
+ * after the clock has stepped back by two seconds or more. Uniqueness is probabilistic: two IDs of
+ * the same millisecond and sequence number are equal with probability 2^-64.
  *
- * With a clock outside of 2020 to 2089, trace IDs are random.
+ * While the clock is outside the years 2020 to 2089, trace IDs are random.
  *
  * The constructor of a subclass with methods of these names throws: wrap a generator instead.
  */
@@ -17,20 +17,20 @@ export declare class TraceflakeIdGenerator {
 
 /**
  * Returns the trace ID of a time, a sequence number from 0 to 8388607 and a low half of 16 hex
- * digits. Whether it is unique is up to the caller. Throws a RangeError if there is no such ID.
+ * digits. The caller must ensure that it is unique. Throws a RangeError if an argument is out of
+ * range.
  */
 export declare function traceIdAt(unixMillis: number, sequence: number, low: string): string;
 
 /**
- * Returns the time of a trace ID of this format, to the millisecond; null for a 64-bit ID, which
- * has none. Any other ID has some time: that of a foreign one means nothing. Throws a TypeError
- * for text that is not a trace ID.
+ * Returns the time of a trace ID of this format, to the millisecond, or null for a 64-bit ID. The
+ * time of a foreign ID is meaningless. Throws a TypeError for text that is not a trace ID.
  */
 export declare function timeOf(id: string): Date | null;
 
 /**
  * Returns the lower bound of a search for the spans of a trace: the ID's time less slackMillis (an
- * hour by default, at least 0). Returns null if the ID has no time, or one more than an hour ahead.
- * Repeat a search that finds nothing without the bound: the ID may be a foreign one.
+ * hour by default, at least 0). Returns null if the ID has no time, or a time more than an hour
+ * ahead. Repeat a search that finds nothing without the bound: the ID may be foreign.
  */
 export declare function notBefore(id: string, slackMillis?: number): Date | null;

@@ -42,12 +42,12 @@ func find(ctx context.Context, out io.Writer, engine *servers.Engine, r request)
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, drawn)
 	}
-	fmt.Fprintf(out, "Found       by its ID, a trace from %s:\n\n%s", r.client.name, drawn)
+	fmt.Fprintf(out, "Found       a trace from %s, by its ID:\n\n%s", r.client.name, drawn)
 	if err := engine.Exec(ctx, copyTo+" WHERE ServiceName IN ('shop', 'orders')"); err != nil {
 		return err
 	}
 	if err := compare(ctx, out, engine, r,
-		"with new spans in a part of their own, which costs both the same"); err != nil {
+		"before merging, with the new spans in a separate part"); err != nil {
 		return err
 	}
 	if err := engine.Exec(ctx, "OPTIMIZE TABLE otel_traces FINAL", "OPTIMIZE TABLE "+exporters+

@@ -18,7 +18,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, want := range []string{
 		`all 192 spans of 64 traces; none was lost`,
-		`by its ID, a trace from a client without headers:\n\n` +
+		`a trace from a client without headers, by its ID:\n\n` +
 			`trace [0-9a-f]{32}\n  3 spans in 2 services`,
 		`\n   shop .*ms\n   shop .*ms\n   orders .*s\n\nRead`,
 	} {

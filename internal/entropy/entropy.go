@@ -8,7 +8,7 @@
 // the monotonic clock to the nanosecond, the time-stamp counter (amd64), the process ID, and how
 // often the process has drawn before. Two copies draw the same bytes only if all of these are
 // equal: never with RDRAND. The result is at least as hard to guess as the kernel's bytes. The
-// package is shared by idgen, lease and filestore, none of which may import another for it.
+// package is shared by idgen, lease and filestore, which must not import each other for it.
 package entropy
 
 import (

@@ -18,7 +18,7 @@ const random64 = () => getRandomValues(new BigUint64Array(1))[0];
 //	wordOf(secret, id)   parts(word)   textOf(id)   agree(secret, traceID)
 //	derive(secret, unixMs, key), which returns or resolves to [traceID, spanID]
 //
-// Numbers are BigInts, IDs text, keys and blocks bytes. What it lacks is not checked.
+// Numbers are BigInts, IDs text, keys and blocks bytes. Missing functions are not checked.
 export async function check(port, format) {
   for (const [part, holds] of Object.entries(rules)) {
     if (!holds.needs.every((name) => port[name])) continue;

@@ -1,4 +1,4 @@
-// Makes check.js see the JavaScript client as a port.
+// Adapts the JavaScript client to check.js, as a port.
 
 // adapt returns the client as an implementation for check. resume(millis, sequence) returns the
 // client with a state that begins there; without it, vectors with such a state are not checked.

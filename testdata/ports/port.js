@@ -1,5 +1,5 @@
-// What docs/format.md says, as literally as possible; nextClear, EPOCH and LAST_MS are the page's,
-// which the tests put in front. It is written to be read and ported, and to be broken by wrong.js.
+// docs/format.md as code, as literally as possible. The tests prepend nextClear, EPOCH and LAST_MS
+// from the page. It is written to be read and ported, and to be broken by wrong.js.
 
 // SPARX-64/128: four words of 16 bits in a block, eight in a key.
 

@@ -1,4 +1,5 @@
-// What an ID may be, without a secret: the kinds whose time is plausible, the likeliest first.
+// The kinds that an ID may be of, without a secret: those whose time is plausible, the likeliest
+// first.
 import { timeOf } from '../traceflake.js';
 import { presets, read } from './snowflake.js';
 
@@ -189,7 +190,7 @@ function snowflakes(id, isDecimal, now, layout) {
   });
 }
 
-// tracers returns what text is as a trace ID of a tracer with a text form of its own.
+// tracers returns the kinds of text among trace IDs of tracers with a text form of their own.
 function tracers(text, now) {
   const sky = /^([0-9a-f]{32}|-?\d{1,10})\.(\d{1,19})\.(\d{10,14})(\d{4})$/.exec(text);
   if (sky) {

@@ -1,4 +1,4 @@
-// The page into which one pastes an ID: docs/inspect.html.
+// The page that decodes a pasted ID: docs/inspect.html.
 import { notBefore, traceIdAt } from '../traceflake.js';
 import { identify } from './identify.js';
 import { idsIn } from './line.js';
@@ -204,7 +204,7 @@ function kind(found) {
   return element('article', {}, ...children);
 }
 
-// section returns what an ID of a line may be.
+// section returns the kinds that an ID of a line may be of.
 function section({ role, id }, layout, span) {
   const kinds = identify(id, Date.now(), layout);
   const title = element(

@@ -73,7 +73,7 @@ func hex128(s string) (trace.TraceID, bool) {
 
 var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 
-const ulidDigits = 26 // 130 bits, of which the first two are 0
+const ulidDigits = 26 // 130 bits; the first two are 0
 
 // ulid reads the text of a ULID.
 func ulid(s string) (trace.TraceID, bool) {

@@ -1,4 +1,4 @@
--- A role and a schema of its own, in which `traceflake lease create` creates the tables:
+-- A role with its own schema, in which `traceflake lease create` creates the tables:
 --	psql -v password=… -f role.sql 'postgres://admin@host/db'
 CREATE ROLE traceflake LOGIN PASSWORD :'password';
 CREATE SCHEMA traceflake AUTHORIZATION traceflake;
