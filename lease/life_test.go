@@ -41,6 +41,28 @@ func TestRestoredMachine(t *testing.T) {
 	}
 }
 
+// A machine that is restored while its Keeper closes, after the generator was sealed, does not give
+// the grant back: the original machine may still use it.
+func TestRestoredDuringClose(t *testing.T) {
+	closing := func() bool { return false }
+	b := newHeld(t, lease.WithMachine(func() uint64 {
+		if closing() {
+			return 8
+		}
+		return 7
+	}))
+	closing = b.Term().Over
+	before := b.block(0)
+	b.close()
+	if !closing() {
+		t.Fatal("the term is not over")
+	}
+	b.wantBlock(before)
+	if n := len(b.store.asked("release")); n > 0 {
+		t.Errorf("%d calls of Release", n)
+	}
+}
+
 // After OnRestore a Keeper generates no ID with an earlier grant, does not give the grant back, and
 // acquires another.
 func TestRestored(t *testing.T) {
