@@ -153,20 +153,6 @@ func table(t *testing.T, name string) (rows [][]string) {
 	return rows
 }
 
-// testdata/kinds has IDs, and the kinds and years that each may be of.
-func TestForeign(t *testing.T) {
-	for _, c := range table(t, "kinds") {
-		all, err := Identifier{Now: now}.ID(c[0])
-		var got []string
-		for _, identity := range all {
-			got = append(got, fmt.Sprint(identity.Kind, " ", identity.Time.Format("2006")))
-		}
-		if err != nil || strings.Join(got, ", ") != c[1] {
-			t.Errorf("%s: %q, %v, want %s", c[0], got, err, c[1])
-		}
-	}
-}
-
 // testdata/lines has lines, the IDs in each with their roles, and its trace ID.
 func TestLine(t *testing.T) {
 	for _, c := range table(t, "lines") {
