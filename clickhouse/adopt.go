@@ -8,33 +8,33 @@ import (
 	"strings"
 )
 
-// Adoption puts a table of the schema in the place of an existing one with the exporter's
-// columns: under its name, and without copying spans. Its tables and views, by their suffix:
+// Adoption replaces an existing table with the exporter's columns by a table of the schema, under
+// the same name and without copying spans. Its tables and views, by suffix:
 //
 //	(none)            the table that the Collector writes into and tools read
 //	_other            alongside it: the new table before Swap, the old one after it
 //	_all              a view of both, for tools that show what is older than the swap
 //	_all_trace_id_ts  a view of the lookup table, by the name that tools look for next to _all
 //
-// Swap exchanges the names of the two tables, and so does Undo. The Collector, materialized
-// views, grants and row policies follow the name. So the exporter's lookup table is that of
-// both tables. The old table ends with its TTL, and Finish drops it.
+// Swap exchanges the names of the two tables, and so does Undo. The Collector, materialized views,
+// grants and row policies follow the name, so both tables share the exporter's lookup table. The
+// spans of the old table expire by its TTL, and Finish drops it.
 //
-// Each method looks at the server and returns the steps that are left, none if everything is
-// done. They may be interrupted, repeated, and run by several operators at once: a table is
-// dropped only under a name that no other table can get, after a look at it.
+// Each method reads the server's tables and returns the steps that are left, none if everything is
+// done. Steps may be interrupted, repeated, and run by several operators at once: a table is
+// dropped only under a name that no other table can get, after a check.
 type Adoption struct {
 	Database string // "" is the connection's
 	Table    string // the one that holds the rows, not a Distributed one; "" is otel_traces
 	Cluster  string // "" is one server; a macro as in {cluster} is allowed
 
-	// SkipAccess makes Prepare leave out row policies and grants: its notes say which statements
-	// somebody with the rights has to run.
+	// SkipAccess lets Prepare leave out row policies and grants: its notes contain the statements
+	// that somebody with the rights has to run.
 	SkipAccess bool
 }
 
-// Prepare creates the new table and the views, or what is missing of them, and the lookup table if
-// somebody has dropped it.
+// Prepare returns the steps that create the new table and the views, or the missing ones, and the
+// lookup table if it was dropped.
 func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	o, err := a.state(ctx, db)
 	switch {
@@ -108,7 +108,7 @@ func (a Adoption) Swap(ctx context.Context, db *sql.DB) (Plan, error) {
 	return o.exchange(ctx, Swapped)
 }
 
-// agree returns an error if the new table is not fit to take the place of the old one.
+// agree returns an error if the new table cannot replace the old one.
 func (o *adoption) agree() error {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("clickhouse: cannot swap: "+format, args...)
@@ -153,8 +153,8 @@ func (a Adoption) Undo(ctx context.Context, db *sql.DB) (Plan, error) {
 	return o.exchange(ctx, Prepared)
 }
 
-// exchange returns the steps after which the new table has the name, in the phase Swapped, or the
-// old one.
+// exchange returns the steps after which the new table has the name (phase Swapped), or the old
+// one.
 func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
 	p := Plan{Steps: o.restored(), Phase: to}
 	if to == Prepared {
@@ -186,7 +186,7 @@ func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
 		}
 	}
 	repair := o.fill(o.render("both"), recent)
-	// Inserts that were running during the exchange have ended then.
+	// By then, inserts that were running during the exchange have ended.
 	repair.SQL = append([]string{"SELECT sleep(1)"}, repair.SQL...)
 	p.Steps = append(p.Steps, repair)
 	if o.Cluster != "" {

@@ -18,19 +18,19 @@ type carried struct {
 	settings []string // each as in storage_policy = 'cold'
 	comment  string
 
-	readable []string // names of all columns that can be read
-	notes    []string // what is not taken over
+	readable []string // names of all readable columns
+	notes    []string // what is not carried over
 }
 
-// isExporters reports whether a column is one that the exporter writes.
+// isExporters reports whether the exporter writes a column.
 func isExporters(name string) bool {
 	return slices.ContainsFunc(columns, func(of []string) bool { return of[1] == name })
 }
 
-// stored reports whether an INSERT gives the column.
+// stored reports whether an INSERT sets the column.
 func (c column) stored() bool { return c.Kind == "" || c.Kind == "DEFAULT" }
 
-// carried reads the definition of the table that has the name.
+// carried returns what the new table inherits from the table that has the name.
 func (o *adoption) carried() (c carried, err error) {
 	t := o.live
 	if name, why := t.wrong(); name != "" {
@@ -96,11 +96,12 @@ func withTTLs(definitions string, ttls []string) string {
 	return definitions
 }
 
-// change is a statement that gives a row policy or a grant, or a note of what cannot be given.
+// change is a statement that creates a row policy or a grant, or a note about one that cannot be
+// created.
 type change struct{ SQL, Undo, Note string }
 
-// access returns the step that gives the other table and the views the row policies and the grants
-// of SELECT that the table and the lookup table have, as far as they lack them.
+// access returns the step that copies the row policies and SELECT grants of the table and the
+// lookup table to the other table and the views, as far as they are missing.
 func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, err error) {
 	changes, err := read[change](ctx, o.db, o.render("policies",
 		"{on_other}", quoteText(o.onCluster()+" ON "+o.quoted(o.name.other))))

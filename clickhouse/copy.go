@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Copy moves the spans of the other table into the one that has the name, a day after another, the
-// newest first: history after Swap, and what was stored in between after Undo. If day is not zero,
-// it is the only one. A day in which spans were stored within the last ten minutes is left for
+// Copy moves the spans of the other table into the table that has the name, day by day, the newest
+// first: history after Swap, and the spans stored since the swap after Undo. If day is not zero,
+// only this day is moved. A day in which spans were stored within the last ten minutes is left for
 // later.
 //
 // A day is copied into a table of its own, which nobody reads, and its parts are moved out of the
 // other table. If both have equally many spans, the copy is moved into the table that has the name;
-// materialized views do not fire. The day is missing from both tables between the two moves, and so
-// it is after an interruption at that moment until the next Copy, which completes what it finds.
+// materialized views do not fire. Between the two moves the day is missing from both tables. After
+// an interruption at that moment, the next Copy completes it.
 func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, err error) {
 	o, err := a.read(ctx, db)
 	if err == nil {
@@ -66,8 +66,8 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 	return p, err
 }
 
-// engineArguments are those of a replicated table: its path in Keeper, which no other table can
-// have.
+// engineArguments matches an engine with the arguments of a replicated table: its path in Keeper,
+// which no other table can have.
 var engineArguments = regexp.MustCompile(`^(Replicated|Shared)?MergeTree(\([^)]*\))?`)
 
 // twin returns the statement that creates an empty table like another one.
@@ -105,13 +105,13 @@ func (o *adoption) copyOf(partition string, spans uint64) Step {
 	}
 }
 
-// placed returns the statements that move a copy into the table that has the name, and end it.
+// placed returns the statements that move a copy into the table that has the name, and clean up.
 func (o *adoption) placed(into, from table, partition string) []string {
 	return append([]string{o.move(into, o.live, partition)}, o.ended(into, from, partition)...)
 }
 
-// ended returns the statements that end a copy. The partition that was copied is dropped first:
-// while the copy exists and is empty, its spans are known to be in their place.
+// ended returns the statements that clean up after a copy. The partition that was copied is dropped
+// first: while the copy exists and is empty, its spans are known to be in place.
 func (o *adoption) ended(into, from table, partition string) []string {
 	return []string{o.equal(into, table{}, partition), o.drop(from.Name), o.drop(into.Name)}
 }
@@ -129,8 +129,8 @@ func (o *adoption) equal(one, two table, partition string) string {
 		"{partition}", quoteText(partition))
 }
 
-// resumed returns the steps that complete interrupted copies, or put back what they moved. Their
-// operators may still be at work: a table that could get spans meanwhile is renamed and looked at.
+// resumed returns the steps that complete interrupted copies, or move their spans back. Their
+// operators may still be running: a table that could get spans meanwhile is renamed and checked.
 func (o *adoption) resumed() (steps []Step) {
 	done := map[string]bool{}
 	for _, t := range o.copies {
@@ -169,8 +169,8 @@ func (o *adoption) resumed() (steps []Step) {
 	return steps
 }
 
-// taken returns the statements that drop a table of a step if it holds what it should, under a new
-// name, by which a later Copy still recognises it.
+// taken returns the statements that drop a table of a step if its content is as expected, under a
+// new name by which a later Copy still recognises it.
 func (o *adoption) taken(step *Step, t table, holds holding) []string {
 	if !t.exists() {
 		return nil

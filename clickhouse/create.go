@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Create runs [Schema.Statements] on the ClickHouse of db, for example from
-// clickhouse-go's OpenDB. If TTL is set and an existing table has another one, it is
-// changed. Create can be run again at any time.
+// Create runs [Schema.Statements] on the ClickHouse of db, for example from clickhouse-go's OpenDB.
+// If TTL is set and an existing table has another TTL, it is changed. Create can be run again at
+// any time.
 //
-// Errors: a server that is too old, a table of another shape, a TTL that does more
-// than drop old spans, and ClickHouse's own, which name a missing privilege.
+// Errors: the server is too old, a table has another schema, a TTL does more than drop old spans,
+// and ClickHouse's own errors, which contain a missing privilege.
 func (s Schema) Create(ctx context.Context, db *sql.DB) error {
 	p, err := s.Plan(ctx, db)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s Schema) Create(ctx context.Context, db *sql.DB) error {
 	return p.Run(ctx, db, nil)
 }
 
-// Plan returns what [Schema.Create] does to the server of db.
+// Plan returns the plan that [Schema.Create] runs on the server of db.
 func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
 	o, err := s.fits(ctx, db)
 	if err != nil {
@@ -36,11 +36,11 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (Plan, error) {
 		Notes: []string{"lookups by trace ID: " + LookupAdvice}}, err
 }
 
-// onlyDrops is a TTL that drops spans after a time and does nothing else.
+// onlyDrops matches a TTL that only drops spans after a time.
 var onlyDrops = regexp.MustCompile(`^(?:toDateTime\()?(?:Timestamp|Start|End)\)?` +
 	` \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
 
-// changeTTL returns the steps that give existing tables another TTL.
+// changeTTL returns the steps that change the TTL of existing tables.
 func (s Schema) changeTTL(o server) (steps []Step, err error) {
 	n := s.named()
 	for _, of := range []struct{ table, column string }{{n.rows, "Timestamp"}, {n.times, "End"}} {
@@ -72,9 +72,9 @@ func (s Schema) changeTTL(o server) (steps []Step, err error) {
 	return steps, nil
 }
 
-// MaterializeIndexes returns the plan that builds the index on ranges of trace IDs for the
-// spans of an Overlay, and for the logs if LogsTable is set, that were stored before
-// [Schema.Create] added it. It waits for the end; ClickHouse goes on if it is interrupted. It
+// MaterializeIndexes returns the plan that builds the index on ranges of trace IDs for the spans of
+// an Overlay, and for the logs if LogsTable is set, that were stored before [Schema.Create] added
+// it. The plan blocks until the mutation is done; if it is interrupted, the mutation continues. It
 // costs about a second of CPU for six million rows, and 0.01 bytes a row.
 func (s Schema) MaterializeIndexes() (p Plan, err error) {
 	for _, name := range s.indexed() {
@@ -91,8 +91,8 @@ func (s Schema) MaterializeIndexes() (p Plan, err error) {
 	return p, s.validate()
 }
 
-// functions is the step that creates the functions on trace IDs, which belong to the server, not to
-// a database.
+// functions returns the step that creates the functions on trace IDs, which belong to the server,
+// not to a database.
 func (s Schema) functions() Step {
 	step := Step{Does: "the functions on trace IDs exist"}
 	for statement := range strings.SplitSeq(template("functions"), ";") {

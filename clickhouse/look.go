@@ -15,7 +15,7 @@ import (
 // changelog: the first with the setting use_skip_indexes_on_data_read. Tests run with 26.7.
 const MinVersion = "25.9"
 
-// server is a snapshot of a database and some of its tables, as one server reports them.
+// server is a snapshot of a database and some of its tables, as reported by one server.
 type server struct {
 	database, databaseEngine string
 	tables                   []table
@@ -32,12 +32,12 @@ type table struct {
 	PartitionKey string `json:"partition_key"`
 	Comment      string
 	Policy       string
-	Ours         uint8 // 1 if it has the sorting key of our layout, as no exporter's table has
+	Ours         uint8 // 1 if it has the sorting key of our layout, unlike any exporter's table
 	Columns      []column
 	Rows         uint64 `json:",string"`
 	Bytes        uint64 `json:",string"`
 	Newest       string // partition
-	Expires      int64  `json:",string"` // the Unix time at which the last span does, or 0
+	Expires      int64  `json:",string"` // the Unix time at which the last span expires, or 0
 }
 
 // column is a column. Its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
@@ -57,7 +57,7 @@ func (t table) column(name string) column {
 }
 
 // wrong returns the first of the exporter's columns that the table lacks, or has with another type,
-// "" if there is none, and why.
+// and the reason, or "".
 func (t table) wrong() (name, why string) {
 	for _, c := range columns {
 		if have := t.column(c[1]).Type; have != c[2] {
@@ -76,8 +76,8 @@ func (o server) table(name string) table {
 	return o.tables[i]
 }
 
-// look reads what the server shows of the tables with certain names, and of those whose names begin
-// with one of some texts. It is one query: between two, another operator may exchange tables.
+// look returns the server's tables with certain names, or with names that begin with certain texts.
+// It sends one query, since another operator may exchange tables between two.
 func (s Schema) look(
 	ctx context.Context, db *sql.DB, names, beginnings []string,
 ) (o server, err error) {
@@ -106,8 +106,8 @@ func (s Schema) look(
 	return o, err
 }
 
-// everywhere is a system table of this server, or of the cluster by one of ClickHouse's table
-// functions.
+// everywhere returns an expression for a system table of this server, or of the cluster by one of
+// ClickHouse's table functions.
 func (s Schema) everywhere(function, table string) string {
 	if s.Cluster == "" {
 		return table
@@ -115,7 +115,7 @@ func (s Schema) everywhere(function, table string) string {
 	return function + "(" + quoteText(s.Cluster) + ", " + table + ")"
 }
 
-// release is a version as a number to compare.
+// release returns a version as a number to compare.
 func release(version string) int {
 	var year, month int
 	_, _ = fmt.Sscanf(version, "%d.%d", &year, &month)
@@ -145,12 +145,12 @@ func read[T any](ctx context.Context, db *sql.DB, query string) (all []T, err er
 	return all, nil
 }
 
-// distributed is the beginning of a Distributed table's engine.
+// distributed matches the beginning of a Distributed table's engine.
 var distributed = regexp.MustCompile(`^Distributed\('[^']*', '([^']*)', '([^']*)'`)
 
-// fits returns what the server shows of the schema's tables, and an error if there is something
-// that Create would have to change, or that is in its way. A table with other indexes or granules
-// is accepted: it returns the same rows.
+// fits returns the server's tables, and an error if Create would have to change one of them, or if
+// another object has a table's name. A table with other indexes or granules is accepted, because it
+// returns the same rows.
 func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
 	n := s.named()
 	if o, err = s.look(ctx, db, []string{n.spans, n.rows, n.lookup, n.times, n.feed, n.logs},

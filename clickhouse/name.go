@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Names that would need escaping are mistakes, and other tools do not quote them.
+// Names that need quoting are refused: they are usually typos, and other tools do not quote.
 var (
 	plainName   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 	clusterName = regexp.MustCompile(`^([A-Za-z0-9_-]{1,128}|\{[A-Za-z0-9_-]{1,128}\})$`)
@@ -20,7 +20,7 @@ type names struct {
 	logs          string
 }
 
-// named returns the names. The lookup table and its view have those that the exporter gives them.
+// named returns the names. The lookup table and its view have the exporter's names.
 func (s Schema) named() names {
 	const lookup = "_trace_id_ts"
 	n := names{spans: cmp.Or(s.Table, "otel_traces"), logs: cmp.Or(s.LogsTable, "otel_logs")}
@@ -32,7 +32,7 @@ func (s Schema) named() names {
 	return n
 }
 
-// quoted is the full name of a table.
+// quoted returns the full name of a table.
 func (s Schema) quoted(name string) string {
 	if s.Database == "" {
 		return quoteName(name)
@@ -40,7 +40,7 @@ func (s Schema) quoted(name string) string {
 	return quoteName(s.Database) + "." + quoteName(name)
 }
 
-// inDatabase is an expression for the database's name.
+// inDatabase returns an expression for the database's name.
 func (s Schema) inDatabase() string {
 	if s.Database == "" {
 		return "currentDatabase()"
@@ -48,12 +48,12 @@ func (s Schema) inDatabase() string {
 	return quoteText(s.Database)
 }
 
-// at is the condition for rows about a table, whose name a system table has in a column.
+// at returns the condition for a system table's rows about a table, whose name is in a column.
 func (s Schema) at(column, name string) string {
 	return "database = " + s.inDatabase() + " AND " + column + " = " + quoteText(name)
 }
 
-// onCluster is the clause for statements that run on the whole cluster.
+// onCluster returns the clause for statements that run on the whole cluster.
 func (s Schema) onCluster() string {
 	if s.Cluster == "" {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Phase is how far an [Adoption] is.
+// Phase is the progress of an [Adoption].
 type Phase int
 
 // The phases of an adoption, in their order.
@@ -18,7 +18,7 @@ const (
 	Preparing              // the new table or a view is missing: prepare or cancel was interrupted
 	Prepared               // the old table has the name, and the new one is alongside
 	Swapped                // the new table has the name, and the old one is alongside
-	Finishing              // the old table is gone, the views are not: finish was interrupted
+	Finishing              // the old table is dropped, but not the views: finish was interrupted
 	Finished               // the new table alone
 )
 
@@ -34,12 +34,11 @@ var phases = [...]struct{ is, next string }{
 
 func (p Phase) String() string { return phases[p].is }
 
-// Next is what an operator does next.
+// Next returns the operator's next step, as text.
 func (p Phase) Next() string { return phases[p].next }
 
-// besides are the names that an adoption gives to tables and views; see Adoption. The last three
-// are beginnings, for tables that are only in its hands. They continue with a random text, so that
-// a name is never given to two tables.
+// besides holds the names that an adoption gives to tables and views; see Adoption. The last three
+// are prefixes for tables that only an adoption uses. A random suffix makes each name unique.
 type besides struct {
 	other, history, historyTimes string
 
@@ -48,7 +47,7 @@ type besides struct {
 	copied  string // the partition that was copied; then the partition
 }
 
-// adoption is an Adoption as a server shows it.
+// adoption is an Adoption as observed on a server.
 type adoption struct {
 	Schema
 	server
@@ -68,7 +67,7 @@ type adoption struct {
 // viewComment is the comment of the views of an adoption, by which they are recognised.
 const viewComment = "of an adoption by traceflake"
 
-// read looks at the server.
+// read returns the adoption as observed on the server.
 func (a Adoption) read(ctx context.Context, db *sql.DB) (*adoption, error) {
 	s := Schema{Database: a.Database, Table: a.Table, Cluster: a.Cluster, Overlay: true}
 	n := s.named()
@@ -116,7 +115,8 @@ func (o *adoption) reached() Phase {
 	return Finished
 }
 
-// state looks at the server and refuses what cannot be adopted.
+// state returns the adoption as observed on the server, and an error if the table cannot be
+// adopted.
 func (a Adoption) state(ctx context.Context, db *sql.DB) (*adoption, error) {
 	o, err := a.read(ctx, db)
 	if err != nil {
@@ -128,7 +128,7 @@ func (a Adoption) state(ctx context.Context, db *sql.DB) (*adoption, error) {
 	return o, err
 }
 
-// early is the error of a command that the phase is too early for.
+// early returns the error of a command that was run too early.
 func (o *adoption) early(command string) error {
 	return fmt.Errorf("clickhouse: cannot %s: the adoption of %s is %s; next: %s", command,
 		o.live.Name, o.phase, o.phase.Next())
@@ -139,7 +139,8 @@ func (o *adoption) noTable() error {
 		"Collector's exporter, or create one with create", o.live.Name, o.database)
 }
 
-// check refuses tables that cannot be exchanged, and tables in the way.
+// check returns an error for tables that cannot be exchanged, and for other objects with their
+// names.
 func (o *adoption) check() error {
 	name, engine := o.live.Name, o.live.Engine
 	m := distributed.FindStringSubmatch(o.live.Full)
@@ -166,7 +167,7 @@ func (o *adoption) check() error {
 	return nil
 }
 
-// checkServers refuses to exchange tables on some servers only.
+// checkServers returns an error if tables would be exchanged on some servers only.
 func (o *adoption) checkServers(ctx context.Context) error {
 	name := o.live.Name
 	if o.Cluster == "" {
@@ -197,7 +198,7 @@ func (o *adoption) foreign(t table) error {
 		"adoption of %s: rename or drop it", t.Name, o.live.Name)
 }
 
-// render fills in a template of an adoption; see [Schema.render].
+// render returns a template of an adoption, filled in; see [Schema.render].
 func (o *adoption) render(name string, more ...string) string {
 	return o.Schema.render("adopt/"+name, append([]string{
 		"{database}", quoteText(o.database),
@@ -208,15 +209,15 @@ func (o *adoption) render(name string, more ...string) string {
 	}, more...)...)
 }
 
-// full is the quoted name of a table, with its database.
+// full returns the quoted name of a table, with its database.
 func (o *adoption) full(t table) string { return o.quoteFull(t.Name) }
 
 func (o *adoption) quoteFull(name string) string {
 	return quoteName(o.database) + "." + quoteName(name)
 }
 
-// readers returns the names of the views that read a table, other than one, and are of an engine,
-// "" for any.
+// readers returns the names of the views that read a table, except one view; engine restricts them
+// unless it is "".
 func (o *adoption) readers(
 	ctx context.Context, t table, but, engine string,
 ) (names []string, err error) {
@@ -230,8 +231,8 @@ func (o *adoption) readers(
 	return names, err
 }
 
-// restored are the steps after which the other table has its name again, if an interrupted finish
-// or cancel took it.
+// restored returns the steps that give the other table its name back, if an interrupted finish or
+// cancel renamed it.
 func (o *adoption) restored() []Step {
 	name := o.name.other
 	if !o.other.exists() || o.other.Name == name {
@@ -248,7 +249,7 @@ func (o *adoption) rename(from, to string) string {
 }
 
 // dropping returns the step that drops the other table. Its name may be given to another table at
-// any time, so it first gets a name that no other table can get, and is looked at.
+// any time, so it is first renamed to a name that no other table can get, and then checked.
 func (o *adoption) dropping(ctx context.Context, does string, holds holding) (Step, error) {
 	uuids := []string{o.other.UUID}
 	if o.Cluster != "" { // each server may have a UUID of its own
@@ -273,7 +274,7 @@ func (o *adoption) dropping(ctx context.Context, does string, holds holding) (St
 	}, nil
 }
 
-// What a table that is to be dropped may hold.
+// The content that a table may have when it is dropped.
 type holding string
 
 const (
@@ -282,8 +283,8 @@ const (
 	anything  holding = "= '' AND name IN" // never true
 )
 
-// still returns the query that fails if the table with a name is not one of those that were to be
-// dropped, or holds something else.
+// still returns the query that fails if the table with a name is not one of those to be dropped, or
+// has other content.
 func (o *adoption) still(name string, uuids []string, holds holding) string {
 	return o.render("same", "{name}", quoteText(name), "{uuids}", texts(uuids),
 		"{wrong}", string(holds),
@@ -297,7 +298,7 @@ func (o *adoption) drop(name string) string {
 		" SETTINGS max_table_size_to_drop = 0"
 }
 
-// isNamed is the condition for rows of system.tables about the table with a name.
+// isNamed returns the condition for rows of system.tables about the table with a name.
 func (o *adoption) isNamed(name string) string {
 	return "database = " + quoteText(o.database) + " AND name = " + quoteText(name)
 }
@@ -310,5 +311,5 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// token is a text that no name has yet.
+// token returns a random text for a new name.
 func token() string { return strings.ToLower(rand.Text()[:8]) }

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// Plan is what is to be changed on a server. Making one changes nothing: everything
-// that can be checked beforehand has been checked.
+// Plan holds the changes to be run on a server. Everything that can be checked beforehand has been
+// checked; only Run changes the server.
 type Plan struct {
 	Steps []Step
 	Notes []string // for the operator: what is not carried over, what remains to be done
 	Phase Phase    // of an adoption, when all steps are done
 }
 
-// Step is one change. Repeating it does no harm.
+// Step is one change. Steps are idempotent.
 type Step struct {
-	Does string   // what is true afterwards, as in "the table otel_traces exists"
+	Does string   // what holds once the step has run, as in "the table otel_traces exists"
 	SQL  []string // to be run in order
 	Undo []string // undoes it; empty if nothing has to be undone
 
@@ -54,8 +54,8 @@ func (p Plan) SQL() (all []string) {
 	return all
 }
 
-// Run runs the plan. done, which may be nil, gets each step after it was done. After
-// an error or an interruption make a new plan: it has the steps that are left.
+// Run runs the plan. done, which may be nil, gets each step after it was done. After an error or an
+// interruption get a new plan, which has the steps that are left.
 func (p Plan) Run(ctx context.Context, db *sql.DB, done func(Step)) error {
 	for _, step := range p.Steps {
 		if err := step.run(ctx, db); err != nil {
@@ -68,7 +68,7 @@ func (p Plan) Run(ctx context.Context, db *sql.DB, done func(Step)) error {
 	return nil
 }
 
-// run runs a step, and restores what was there if it fails.
+// run runs a step, and restores the previous state if the step fails.
 func (step Step) run(ctx context.Context, db *sql.DB) error {
 	err := step.try(ctx, db)
 	if err == nil {
@@ -83,8 +83,8 @@ func (step Step) run(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// try repeats a step that undoes itself if somebody else ran it at the same time: the
-// last to run it sees that it has to be run once more.
+// try runs a step, and repeats it if somebody else ran it concurrently and so undid it: the last to
+// run it finds that it has to run once more.
 func (step Step) try(ctx context.Context, db *sql.DB) error {
 	if step.until == "" {
 		return execute(ctx, db, step.SQL...)
@@ -103,7 +103,7 @@ func (step Step) try(ctx context.Context, db *sql.DB) error {
 		"coordinate, then run status", step.Does)
 }
 
-// ended waits for what the step has started.
+// ended waits for the mutations that the step has started.
 func (step Step) ended(ctx context.Context, db *sql.DB) error {
 	type work struct {
 		Left   uint64 `json:",string"`
@@ -136,11 +136,11 @@ func execute(ctx context.Context, db *sql.DB, statements ...string) error {
 	return nil
 }
 
-// said matches the message of a ClickHouse error: it drops the codes and the echoed SQL.
+// said matches the message of a ClickHouse error, without its codes and the echoed SQL.
 var said = regexp.MustCompile(`(?s)^.*?(?:, message: |DB::Exception: )+(.*?)` +
 	`(?:: In scope .*|: (?i:while ).*|\.? \([A-Z_]{4,}\).*|\n.*)?$`)
 
-// failed wraps a ClickHouse error with what we were doing, and strips its codes and repeated SQL.
+// failed wraps a ClickHouse error with the operation, and strips its codes and repeated SQL.
 func failed(doing string, err error) error {
 	return fmt.Errorf("clickhouse: %s: %s%.0w", doing,
 		strings.TrimSpace(said.ReplaceAllString(err.Error(), "$1")), err)

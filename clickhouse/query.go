@@ -21,8 +21,8 @@ type Query struct {
 // param_name, with tabs, newlines and backslashes escaped by a backslash.
 type Param struct{ Name, Value string }
 
-// Args are the parameters for database/sql. For clickhouse-go's own interface
-// make a clickhouse.Named(p.Name, p.Value) of each parameter.
+// Args returns the parameters for database/sql. For clickhouse-go's own interface pass
+// clickhouse.Named(p.Name, p.Value) for each parameter.
 func (q Query) Args() []any {
 	args := make([]any, len(q.Params))
 	for i, p := range q.Params {
@@ -33,17 +33,18 @@ func (q Query) Args() []any {
 
 const instant = "DateTime64(9, 'UTC')"
 
-// Trace finds the spans of a trace, ordered by time: see [Traces].
+// Trace returns the query for the spans of a trace, ordered by time: see [Traces].
 func (s Schema) Trace(id [16]byte) (Query, error) { return Traces(s, [][16]byte{id}) }
 
 // maxTraces keeps the list below 128 KiB, the server's limit for a parameter over
 // HTTP (http_max_field_value_size).
 const maxTraces = 3000
 
-// Traces finds all spans of up to 3000 traces, by trace and time, with the columns of the
-// exporter's table. IDs are [16]byte or a type of it, such as trace.TraceID.
+// Traces returns the query for all spans of up to 3000 traces, by trace and time, with the columns
+// of the exporter's table. IDs are [16]byte or a type of it, such as trace.TraceID.
 //
-// It takes the times of the traces from the lookup table, and looks among the spans of those times.
+// The query takes the times of the traces from the lookup table, and reads only the spans of these
+// times.
 func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 	params, err := listed(s, ids)
 	if err != nil {
@@ -55,7 +56,7 @@ func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 
 const listedIDs = "{ids:Array(String)}"
 
-// timesOf defines, in front of a query, when some traces began and ended.
+// timesOf returns the beginning of a query that defines when some traces began and ended.
 func (s Schema) timesOf(ids string) string { return s.render("times", "{ids}", ids) }
 
 // listed checks the schema and returns the parameter for IDs.
@@ -75,14 +76,15 @@ func listed[ID ~[16]byte](s Schema, ids []ID) ([]Param, error) {
 	return []Param{{"ids", "[" + strings.Join(texts, ",") + "]"}}, nil
 }
 
-// logColumns are those that every version of the exporter's table of logs has.
+// logColumns are the columns that every version of the exporter's table of logs has.
 const logColumns = "`Timestamp`, `TraceId`, `SpanId`, `TraceFlags`, `SeverityText`, " +
 	"`SeverityNumber`, `ServiceName`, `Body`, `ResourceSchemaUrl`, `ResourceAttributes`, " +
 	"`ScopeSchemaUrl`, `ScopeName`, `ScopeVersion`, `ScopeAttributes`, `LogAttributes`"
 
-// Logs finds all log records of up to 3000 traces in the schema's LogsTable, by trace and time.
+// Logs returns the query for all log records of up to 3000 traces in the schema's LogsTable, by
+// trace and time.
 //
-// It reads little if the table has the index on ranges of trace IDs: see LogsTable.
+// The query reads little if the table has the index on ranges of trace IDs: see LogsTable.
 func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 	params, err := listed(s, ids)
 	if err != nil {
@@ -95,14 +97,13 @@ func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 	}, nil
 }
 
-// Newest lists traces whose ID's time lies in [from, to), newest first, in the
-// order of their IDs: TraceId, Start, End, Spans, Errors, Service and Name, the
-// last two of the root or otherwise of the first span. There are at most limit
-// traces. The last TraceId is the cursor: pass it as before for the next page; the
-// zero ID starts, an empty page ends.
+// Newest returns the query that lists traces whose ID's time lies in [from, to), newest first, in
+// the order of their IDs: TraceId, Start, End, Spans, Errors, Service and Name, the last two of the
+// root or otherwise of the first span. The result has at most limit traces. For the next page pass
+// the last TraceId as before; the zero ID starts, and an empty page ends.
 //
-// It reads little more than these traces, whatever the range. Traces with foreign IDs have no place
-// in this order and are left out; [Schema.Spans] and [Schema.Search] find them.
+// The query reads little more than these traces, whatever the range. Traces with foreign IDs have
+// no place in this order and are left out; [Schema.Spans] and [Schema.Search] find them.
 func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, error) {
 	if _, err := s.between(from, to); err != nil {
 		return Query{}, err
@@ -130,8 +131,8 @@ func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, e
 	}, nil
 }
 
-// Spans finds all spans that began in [from, to), ordered by time, whatever
-// their IDs.
+// Spans returns the query for all spans that began in [from, to), ordered by time, whatever their
+// IDs.
 func (s Schema) Spans(from, to time.Time) (Query, error) {
 	params, err := s.between(from, to)
 	if err != nil {
@@ -162,11 +163,11 @@ func (s Schema) between(from, to time.Time) ([]Param, error) {
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
 
-// LookupSetting is ClickHouse's setting that makes a lookup by ID cheapest when it is 0. It belongs
+// LookupSetting is the ClickHouse setting with which, at 0, a lookup by ID is cheapest. It belongs
 // to queries and users, not to tables.
 const LookupSetting = "use_skip_indexes_on_data_read"
 
-// LookupAdvice says how tools get that setting.
+// LookupAdvice tells operators how to set LookupSetting for tools.
 const LookupAdvice = "ALTER USER … SETTINGS " + LookupSetting +
 	" = 0 for each tool's user saves more than half of the bytes"
 

@@ -19,11 +19,11 @@ type Schema struct {
 	// set, Create adds the index on ranges of trace IDs to it, too.
 	LogsTable string
 
-	// ReadOnly is for users of ClickHouse who may not change settings (readonly = 1):
-	// queries by ID then send none, and read up to three times the bytes from disk.
+	// ReadOnly is for users of ClickHouse who may not change settings (readonly = 1): queries by ID
+	// then send no settings, and read up to three times the bytes from disk.
 	ReadOnly bool
 
-	replicated bool // the database is: a table that is not would be on one server only
+	replicated bool // the database is replicated; other tables in it would be on one server only
 }
 
 func (s Schema) validate() error {
@@ -58,9 +58,9 @@ const maxTTL = 50 * 365 * 24 * time.Hour
 // one. To an Overlay, whose table must exist, they add the index on ranges of trace IDs, and the
 // lookup table if it has none. They can be run again at any time.
 //
-// They leave a table that already has the name as it is, whatever its shape and TTL:
-// [Schema.Create] refuses a table of another shape and a server that is too old before
-// anything is changed, changes the TTL, and fills a new lookup table of existing spans.
+// The statements do not change an existing table, whatever its schema and TTL. [Schema.Create]
+// refuses a table with another schema and a server that is too old before it changes anything,
+// changes the TTL, and fills a new lookup table from existing spans.
 func (s Schema) Statements() ([]string, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (s Schema) Statements() ([]string, error) {
 	return Plan{Steps: s.steps(server{})}.SQL(), nil
 }
 
-// steps are what Create does to a server.
+// steps returns the steps that Create runs on a server.
 func (s Schema) steps(o server) []Step {
 	n := s.named()
 	steps := []Step{s.functions()}
@@ -87,12 +87,12 @@ func (s Schema) steps(o server) []Step {
 	return steps
 }
 
-// exists is the step that creates a table or view.
+// exists returns the step that creates a table or view.
 func exists(name, sql string) Step {
 	return Step{Does: name + " exists", SQL: []string{sql}}
 }
 
-// indexed are the tables of others that get the index on ranges of trace IDs.
+// indexed returns the other programs' tables that get the index on ranges of trace IDs.
 func (s Schema) indexed() (all []string) {
 	if s.Overlay {
 		all = append(all, s.named().spans)

@@ -21,13 +21,13 @@ type Search struct {
 	Limit                    int           // spans of a page, 1 to 10000; 0 is 20
 }
 
-// Search finds the newest spans that match, newest first: Timestamp, TraceId,
-// ServiceName, SpanName, SpanKind, Duration in nanoseconds, StatusCode; for all
-// columns see [Schema.Trace]. For the next page set To to the last Timestamp: all
-// spans of exactly that time are on the previous page, even beyond its limit.
+// Search returns the query for the newest spans that match, newest first: Timestamp, TraceId,
+// ServiceName, SpanName, SpanKind, Duration in nanoseconds, StatusCode; for all columns see
+// [Schema.Trace]. For the next page set To to the last Timestamp: all spans of exactly that time
+// are on the previous page, even beyond its limit.
 //
-// With a service it reads the spans of that service within the time range. With attributes, bloom
-// filters exclude granules without such values.
+// With a service the query reads the spans of that service within the time range. With attributes,
+// bloom filters exclude granules without such values.
 func (s Schema) Search(q Search) (Query, error) {
 	params, err := s.between(q.From, q.To)
 	if err != nil {

@@ -29,7 +29,7 @@ type TableStatus struct {
 	Views         []string  // that read the table
 }
 
-// Status returns the state of the table and, during an adoption, of the other one.
+// Status returns the state of the table and, during an adoption, of the other table.
 func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) {
 	o, err := a.read(ctx, db)
 	if err != nil {

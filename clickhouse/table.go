@@ -13,7 +13,7 @@ var files embed.FS
 
 var comment = regexp.MustCompile(`(?m)^--.*\n`)
 
-// template returns one of the files of SQL, without comments.
+// template returns an SQL file without its comments.
 func template(name string) string {
 	text, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
@@ -22,7 +22,8 @@ func template(name string) string {
 	return strings.TrimSpace(comment.ReplaceAllString(string(text), ""))
 }
 
-// render fills in a template, in which {spans} stands for the quoted name of that table, and so on.
+// render returns a template with its placeholders filled in, such as {spans} by the quoted name of
+// the table.
 func (s Schema) render(name string, more ...string) string {
 	n := s.named()
 	return strings.NewReplacer(append([]string{
@@ -33,12 +34,12 @@ func (s Schema) render(name string, more ...string) string {
 	}, more...)...).Replace(template(name))
 }
 
-// columns are those that the Collector's exporter writes: what defines each, its name, and its
-// type as in system.columns.
+// columns matches the definition, the name and the type (as in system.columns) of each column that
+// the Collector's exporter writes.
 var columns = regexp.MustCompile("(?m)^    `?([\\w.]+)`? (.+?) CODEC").
 	FindAllStringSubmatch(template("spans"), -1)
 
-// columnNames is the list of the exporter's columns.
+// columnNames returns the list of the exporter's columns.
 func columnNames() string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
@@ -47,19 +48,19 @@ func columnNames() string {
 	return quoteNames(names)
 }
 
-// shard spreads traces evenly, keeps each on one shard, and is defined for any
-// text. The high half would send all of a minute to one shard.
+// shard spreads traces evenly, keeps each on one shard, and is defined for any text. The high half
+// would send all traces of a minute to one shard.
 const shard = "reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16))))"
 
 // Expressions of the keys, as system.tables shows them.
 const (
 	// bucket comes first, so that traces with random IDs stay among those of their time.
 	bucket = "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC')"
-	// outlier is 1 for a span whose trace ID's time is not within an hour of its own: random and
-	// foreign IDs, wrong clocks, late spans of long traces. These spans have granules of their own,
-	// so the IDs of any other granule are in a narrow range, which excludes it from most lookups.
-	// The first 8 digits count units of 512 ms since 2020; outside of the two hours, the difference
-	// is negative, and therefore large, or large.
+	// outlier is 1 for a span that starts more than an hour from the time in its trace ID: random
+	// and foreign IDs, wrong clocks, late spans of long traces. These spans have granules of their
+	// own, so the IDs of any other granule are in a narrow range, which excludes it from most
+	// lookups. The first 8 digits count units of 512 ms since 2020. Outside of the two hours the
+	// difference is large, or negative and so large as an unsigned number.
 	outlier = "toUInt64(((toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, 8)))))" +
 		" * 512) + 1577840400000) - toUnixTimestamp64Milli(Timestamp)) > 7200000"
 	// primaryKey is the beginning of the sorting key. The rest would take 40 of 46 bytes of memory
@@ -69,9 +70,9 @@ const (
 	sortingKey = primaryKey + ", TraceId, Timestamp"
 )
 
-// settings of the table that holds the rows. Memory, the least that a query reads, and the cost of
-// merges depend on the size of granules. If it is constant, ClickHouse keeps no size of each; with
-// a cache of primary keys, those that nobody uses leave the memory.
+// settings of the table that holds the rows. The size of granules determines memory, the minimum
+// that a query reads, and the cost of merges. If it is constant, ClickHouse does not store it for
+// each granule; with a cache of primary keys, unused keys leave the memory.
 const settings = "index_granularity = 1024, use_const_adaptive_granularity = 1, " +
 	"use_primary_key_cache = 1, min_compress_block_size = 8192, ttl_only_drop_parts = 1, " +
 	"default_compression_codec = 'ZSTD(1)'"
@@ -97,14 +98,14 @@ func (s Schema) createRows(name string, c carried) string {
 	return withTTLs(sql, c.ttls)
 }
 
-// front is the step that creates a Distributed table in front of one that holds rows.
+// front returns the step that creates a Distributed table in front of a table that holds rows.
 func (s Schema) front(name, rows string) Step {
 	return exists(name, s.render("front", "{table}", s.quoted(name), "{local}", s.quoted(rows),
 		"{cluster}", s.quotedCluster(), "{database}", s.inDatabase(),
 		"{local_name}", quoteName(rows), "{shard}", shard))
 }
 
-// ttlOf is the expression for a column of times.
+// ttlOf returns the TTL expression for a column of times.
 func (s Schema) ttlOf(column string) string {
 	return fmt.Sprintf("toDateTime(%s) + toIntervalSecond(%d)", column, int64(s.TTL/time.Second))
 }
@@ -116,10 +117,10 @@ func (s Schema) ttlClause(column string) string {
 	return "\nTTL " + s.ttlOf(column)
 }
 
-// lookup are the steps that create the lookup table, if there is none, and the materialized view
-// that fills it. If there may be spans, they fill it from these tables, too: without that view,
-// somebody dropped the lookup table, or Create was interrupted. So the view comes last, and then
-// what was stored meanwhile.
+// lookup returns the steps that create the lookup table, if it is missing, and the materialized
+// view that fills it. If spans may exist, the steps also fill the lookup table from them: a missing
+// view means that the lookup table was dropped, or that Create was interrupted. So the view is
+// created after that, and then the spans stored meanwhile are added.
 func (s Schema) lookup(o server, from string) []Step {
 	n := s.named()
 	stored := o.table(n.rows)
@@ -136,11 +137,11 @@ func (s Schema) lookup(o server, from string) []Step {
 	return append(steps, s.fill(from, ""), feed, s.fill(from, recent))
 }
 
-// recent is the condition for what may have been stored before the materialized view existed, or
-// was missed by it during an exchange.
+// recent is the condition for spans that may have been stored before the materialized view existed,
+// or that it missed during an exchange.
 const recent = "\n    AND Timestamp > now() - INTERVAL 10 MINUTE"
 
-// fill is the step that adds the traces of tables to the lookup table.
+// fill returns the step that adds the traces of tables to the lookup table.
 func (s Schema) fill(from, which string) Step {
 	does := s.named().times + " has all traces"
 	if which != "" {
@@ -149,7 +150,7 @@ func (s Schema) fill(from, which string) Step {
 	return Step{Does: does, SQL: []string{s.render("fill", "{from}", from, "{which}", which)}}
 }
 
-// lookupTTL is the clause of the lookup table: it keeps a trace as long as its spans are kept.
+// lookupTTL returns the TTL clause of the lookup table, which keeps a trace as long as its spans.
 func (s Schema) lookupTTL(of table) string {
 	if s.TTL != 0 {
 		return s.ttlClause("End")
@@ -162,7 +163,8 @@ func (s Schema) lookupTTL(of table) string {
 	return ""
 }
 
-// engine is the engine of a new table alongside one of an engine, "" if there is none.
+// engine returns the engine of a new table alongside a table with an engine, or without another
+// table if that is "".
 func (s Schema) engine(alongside string) string {
 	switch {
 	case strings.HasPrefix(alongside, "Shared"):
@@ -174,8 +176,8 @@ func (s Schema) engine(alongside string) string {
 	return "MergeTree"
 }
 
-// ownUUID is the clause that gives a replicated table of a single server a UUID: without one, the
-// server refuses its default path in Keeper, which contains the UUID.
+// ownUUID returns the clause that sets the UUID of a replicated table on a single server. Without
+// it, the server refuses its default path in Keeper, which contains the UUID.
 func (s Schema) ownUUID(o server, engine string) string {
 	if engine != "ReplicatedMergeTree" || s.Cluster != "" || o.databaseEngine != "Atomic" {
 		return ""
@@ -188,7 +190,7 @@ func (s Schema) ownUUID(o server, engine string) string {
 const rangeIndex = "idx_trace_id_range"
 
 // addRangeIndex returns the statement that adds the index to a table that others created. It must
-// be the first: ClickHouse reads indexes in their order, and the bloom filter is larger.
+// be the first index: ClickHouse reads indexes in order, and the bloom filter is larger.
 func (s Schema) addRangeIndex(name string) string {
 	return "ALTER TABLE " + s.quoted(name) + s.onCluster() +
 		" ADD INDEX IF NOT EXISTS " + rangeIndex + " TraceId TYPE minmax GRANULARITY 1 FIRST"

@@ -1,5 +1,5 @@
 -- Functions on trace IDs as ClickHouse stores them: 32 lower-case hex digits.
--- Any other text gives NULL, never an error. They fold for constants, so that
+-- Any other text gives NULL, never an error. ClickHouse evaluates them once for constants, so that
 -- Timestamp >= traceIDTime('…') uses partitions and the sort key.
 
 -- traceIDTime: the clear half's time, to the millisecond. Any valid ID has one, ours or not.
