@@ -13,7 +13,7 @@ import (
 
 const scope = "github.com/traceflake/traceflake/lease"
 
-// reason is why a grant was dropped before its end.
+// reason is the cause of dropping a grant before its end.
 type reason string
 
 const (

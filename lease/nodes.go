@@ -20,7 +20,7 @@ import (
 type Nodes struct {
 	// First is the number, or the first of Count numbers.
 	First, Count uint32
-	// From is when the lease began: no ID may contain an earlier time.
+	// From is the start of the lease: no ID may contain an earlier time.
 	From time.Time
 
 	t *term

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// DefaultTTL is how long a grant lasts unless [WithTTL] sets another TTL.
+	// DefaultTTL is the length of a grant unless [WithTTL] sets another.
 	DefaultTTL = 10 * time.Minute
 	// MaxTTL is the longest [Request.TTL].
 	MaxTTL = 24 * time.Hour
@@ -170,7 +170,7 @@ type Request struct {
 	Nonce string
 	// Now is the client's wall clock.
 	Now time.Time
-	// TTL is how long the grant lasts from Now, from 2 s to [MaxTTL]. An Acquire truncates it to
+	// TTL is the length of the grant from Now, from 2 s to [MaxTTL]. An Acquire truncates it to
 	// whole seconds.
 	TTL time.Duration
 	// Owner tells operators who holds the block: at most 128 bytes of printable UTF-8, or empty.

@@ -27,7 +27,7 @@ type config struct {
 	Complete bool
 	// Raising is set from the beginning of a raise until every page was raised.
 	Raising bool
-	// Place is where the store was created, or moved to: [Object.Place] of this object.
+	// Place is the place where the store was created, or to which it was moved: [Object.Place] of this object.
 	Place string `json:",omitempty"`
 	// Writes counts writes, so that no two states of the object are equal.
 	Writes uint64
@@ -231,8 +231,11 @@ func (s *store) mayBegin(ctx context.Context, stray string) error {
 			"back, or create a new store elsewhere",
 			lease.ErrExists, stray, configName)
 	}
-	if s.layout.Probe {
-		return probe(ctx, s.objects)
+	if !s.layout.Probe {
+		return nil
+	}
+	if err := probe(ctx, s.objects); err != nil {
+		return fmt.Errorf("trying out the server with the object %q: %w", probeName, err)
 	}
 	return nil
 }

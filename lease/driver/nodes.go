@@ -13,8 +13,7 @@ type NodeRange struct {
 	BlockSize    uint32 // nodes a block
 }
 
-// DefaultBlockSize is how many nodes a block has unless a store is created with
-// another size.
+// DefaultBlockSize is the number of nodes in a block unless a store is created with another size.
 const DefaultBlockSize = 8
 
 // AllNodes is every node in blocks of the default size.

@@ -62,12 +62,7 @@ func meeting(ctx context.Context, writers int64) context.Context {
 // or none. A server that ignores conditions, or that checks them before it writes without excluding
 // others in between, would grant leases twice. A concurrent probe of the same object can only cause
 // more rounds.
-func probe(ctx context.Context, server Objects) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("trying out the server with the object %q: %w", probeName, err)
-		}
-	}()
+func probe(ctx context.Context, server Objects) error {
 	before, err := server.Read(ctx, probeName)
 	old := ""
 	for rounds, tries := 0, 1; err == nil && rounds < probeRounds; tries++ {

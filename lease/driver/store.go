@@ -18,7 +18,7 @@ import (
 type Layout struct {
 	// Name is the package's name, for errors.
 	Name string
-	// BlocksPerPage is how many blocks a page of a new store has, from 1 to 131072.
+	// BlocksPerPage is the number of blocks on a page of a new store, from 1 to 131072.
 	BlocksPerPage uint32
 	// Probe is set if Create must test the server's conditional writes, because the server has
 	// several implementations or may be behind a proxy.

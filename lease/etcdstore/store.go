@@ -26,7 +26,7 @@ const (
 	// DefaultPrefix begins every key unless [New] or the URL sets another prefix.
 	DefaultPrefix = "/traceflake/leases/"
 
-	// blocksPerPage is how many blocks of a new store share a key: few processes write the same
+	// blocksPerPage counts the blocks of a new store that share a key: few processes write the same
 	// key, and values are small.
 	blocksPerPage = 64
 

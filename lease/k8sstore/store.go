@@ -15,7 +15,7 @@ import (
 // DefaultName is the name of a store unless [New] or the URL sets another name.
 const DefaultName = "traceflake"
 
-// blocksPerPage is how many blocks of a new store share an object: few processes write the same
+// blocksPerPage counts the blocks of a new store that share an object: few processes write the same
 // object, and only few objects are read when blocks run out.
 const blocksPerPage = 128
 

@@ -65,7 +65,9 @@ func (p Processes) Run(tb testing.TB) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := again(func() error { return store.Create(tb.Context(), d) }); err != nil {
+	if _, err := again(func() (none struct{}, err error) {
+		return none, store.Create(tb.Context(), d)
+	}); err != nil {
 		tb.Fatalf("create: %v", err)
 	}
 	codec, err := codecOf(tb.Context(), store)
@@ -93,9 +95,8 @@ func (p Processes) Run(tb testing.TB) {
 			tb.Errorf("%s: %v: %s", l.name, l.err, l.said.Load())
 		}
 	}
-	var stored []lease.Grant
-	if err := again(
-		func() (err error) { stored, err = store.List(tb.Context()); return err }); err != nil {
+	stored, err := again(func() ([]lease.Grant, error) { return store.List(tb.Context()) })
+	if err != nil {
 		tb.Fatalf("after all processes ended: %v", err)
 	}
 	f.judge(stored)

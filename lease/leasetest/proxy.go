@@ -119,8 +119,7 @@ func (p *Proxy) connect(client net.Conn) {
 		})
 		_ = client.Close()
 	}()
-	lost := false
-	p.pass(client, &p.stalled, func(message []byte, loses bool) error {
+	lost := p.pass(client, &p.stalled, func(message []byte, loses bool) error {
 		deliver := func(answered bool) error {
 			if !answered {
 				_ = client.Close()
@@ -131,7 +130,6 @@ func (p *Proxy) connect(client net.Conn) {
 		if !loses {
 			return deliver(true)
 		}
-		lost = true
 		return p.Send(deliver, func() { _ = deliver(false) })
 	})
 	if lost { // messages may be on their way
@@ -141,22 +139,23 @@ func (p *Proxy) connect(client net.Conn) {
 }
 
 // pass calls deliver for each message, but not while its way is stopped, until one fails or the
-// connection ends.
+// connection ends. It reports whether the network lost messages meanwhile.
 func (p *Proxy) pass(from net.Conn, way *chan struct{},
-	deliver func(message []byte, loses bool) error) {
+	deliver func(message []byte, loses bool) error) (lost bool) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
 		p.mu.Lock()
 		stopped, loses := []chan struct{}{p.stalled, *way}, p.loses
 		p.mu.Unlock()
+		lost = lost || loses && n > 0
 		for _, s := range stopped {
 			if s != nil {
 				<-s
 			}
 		}
 		if n > 0 && deliver(bytes.Clone(buffer[:n]), loses) != nil || err != nil {
-			return
+			return lost
 		}
 	}
 }

@@ -53,8 +53,7 @@ func work(name, url string) error {
 	if err != nil {
 		return err
 	}
-	var codec *randflake.Codec
-	err = again(func() (err error) { codec, err = codecOf(end, store); return err })
+	codec, err := again(func() (*randflake.Codec, error) { return codecOf(end, store) })
 	if err != nil {
 		return err
 	}
@@ -88,14 +87,14 @@ func work(name, url string) error {
 }
 
 // again retries f for some time: the network may be bad, and an outage may have cut connections.
-func again(f func() error) (err error) {
+func again[T any](f func() (T, error)) (result T, err error) {
 	for range 100 {
-		if err = f(); err == nil || lease.Permanent(err) {
-			return err
+		if result, err = f(); err == nil || lease.Permanent(err) {
+			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return err
+	return result, err
 }
 
 // codecOf returns the codec of the store's own secret if it has one, otherwise that of a fleet.

@@ -23,26 +23,23 @@ const rightsSQL = `SELECT has_schema_privilege(n.oid, 'USAGE') AS "USAGE on the 
 
 // CheckRights implements [driver.Rights].
 func (o *objects) CheckRights(ctx context.Context) error {
-	var missing []error
-	err := o.session(ctx, func(c *pgx.Conn) error {
+	missing, err := session(ctx, o, func(c *pgx.Conn) (missing []error, err error) {
 		rows, err := c.Query(ctx, rightsSQL, o.schema)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all, err := pgx.CollectRows(rows, pgx.RowToMap)
-		if err != nil {
-			return err
-		}
-		if len(all) == 0 {
+		if err == nil && len(all) == 0 {
 			missing = append(missing, fmt.Errorf("there is no schema %s", o.schema))
-			return nil
 		}
-		for _, field := range rows.FieldDescriptions() {
-			if all[0][field.Name] != true {
-				missing = append(missing, errors.New("missing: "+field.Name))
+		for _, schema := range all {
+			for _, field := range rows.FieldDescriptions() {
+				if schema[field.Name] != true {
+					missing = append(missing, errors.New("missing: "+field.Name))
+				}
 			}
 		}
-		return nil
+		return missing, err
 	})
 	if err != nil {
 		return explain(ctx, err)

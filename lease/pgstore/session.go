@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // warning is the key under which a connection keeps the server's last warning.
@@ -30,46 +29,47 @@ func prepare(config *pgx.ConnConfig) {
 //
 // A warning is an error: if the wait for a synchronous standby is cancelled, the server commits
 // with a warning, and a failover may lose that commit.
-func (o *objects) session(ctx context.Context, f func(*pgx.Conn) error) error {
-	return o.pool.AcquireFunc(ctx, func(pooled *pgxpool.Conn) error {
-		c := pooled.Conn()
-		heard := c.PgConn().CustomData()
-		delete(heard, warning)
-		if err := f(c); err != nil {
-			return err
-		}
-		if text, warned := heard[warning]; warned {
-			return fmt.Errorf(
-				"the server warned, and it is unknown whether the commit is durable: %s", text)
-		}
-		return nil
-	})
+func session[T any](ctx context.Context, o *objects,
+	f func(*pgx.Conn) (T, error)) (none T, err error) {
+	pooled, err := o.pool.Acquire(ctx)
+	if err != nil {
+		return none, err
+	}
+	defer pooled.Release()
+	heard := pooled.Conn().PgConn().CustomData()
+	delete(heard, warning)
+	result, err := f(pooled.Conn())
+	if text, warned := heard[warning]; err == nil && warned {
+		err = fmt.Errorf("the server warned, and it is unknown whether the commit is durable: %s",
+			text)
+	}
+	if err != nil { // what was read may not have been committed
+		return none, err
+	}
+	return result, nil
 }
 
 // query runs one statement in a transaction of its own.
-func (o *objects) query(ctx context.Context, sql string, args ...any) (found []row, err error) {
-	var read []row
-	err = o.session(ctx, func(c *pgx.Conn) error {
+func (o *objects) query(ctx context.Context, sql string, args ...any) ([]row, error) {
+	return session(ctx, o, func(c *pgx.Conn) ([]row, error) {
 		rows, err := c.Query(ctx, o.sql(sql), args...)
-		if err == nil {
-			read, err = pgx.CollectRows(rows, pgx.RowToStructByName[row])
+		if err != nil {
+			return nil, err
 		}
-		return err
+		return pgx.CollectRows(rows, pgx.RowToStructByName[row])
 	})
-	if err == nil { // otherwise what was read may not have been committed
-		found = read
-	}
-	return found, err
 }
 
 // create creates the table and the view, unless they exist.
 func (o *objects) create(ctx context.Context) error {
-	return o.session(ctx, func(c *pgx.Conn) error {
-		return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{BeginQuery: beginSQL}, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, o.sql(createSQL))
-			return err
-		})
+	_, err := session(ctx, o, func(c *pgx.Conn) (none struct{}, err error) {
+		return none, pgx.BeginTxFunc(ctx, c, pgx.TxOptions{BeginQuery: beginSQL},
+			func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, o.sql(createSQL))
+				return err
+			})
 	})
+	return err
 }
 
 // sql returns statement with the full names of the table and the view. No statement relies on the
