@@ -27,7 +27,7 @@ type config struct {
 	Complete bool
 	// Raising is set from the beginning of a raise until every page was raised.
 	Raising bool
-	// Place is the place where the store was created, or to which it was moved: [Object.Place] of this object.
+	// Place is the [Object.Place] of this object when the store was created or moved.
 	Place string `json:",omitempty"`
 	// Writes counts writes, so that no two states of the object are equal.
 	Writes uint64

@@ -13,7 +13,8 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// blocksPerPage counts the blocks of a new store that share a row: few processes write the same row.
+// blocksPerPage counts the blocks of a new store that share a row: few processes write the same
+// row.
 const blocksPerPage = 64
 
 func init() {
