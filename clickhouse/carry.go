@@ -111,7 +111,7 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 			"create them for "+o.name.other+", too, before the swap")
 	case err != nil:
 		return nil, nil, fmt.Errorf("%w\nthis user may not see row policies, and without those of "+
-			"%s everybody could read %s: grant SHOW ROW POLICIES, or go on with --skip-access",
+			"%s everybody could read %s: grant SHOW ROW POLICIES, or continue with --skip-access",
 			err, o.live.Name, o.name.other)
 	}
 	twins := fmt.Sprintf("[('%[1]s', '%[2]s'), ('%[1]s', '%[3]s'), ('%[4]s', '%[5]s')]",
@@ -141,6 +141,6 @@ func (o *adoption) access(ctx context.Context) (steps []Step, notes []string, er
 			"swap:\n"+script), nil
 	}
 	step.advice = "somebody with the rights has to run this, or write it into users.xml; then " +
-		"run prepare again, or go on with --skip-access:\n" + script
+		"run prepare again, or continue with --skip-access:\n" + script
 	return []Step{step}, notes, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// The table of spans and the functions are made with any client, statement by
+// The table of spans and the functions are created with any client, statement by
 // statement, and again at any time.
 func ExampleSchema_Statements() {
 	schema := clickhouse.Schema{Database: "otel", Table: "spans", TTL: 30 * 24 * time.Hour}

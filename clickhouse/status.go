@@ -9,7 +9,7 @@ import (
 // Status is the state of an [Adoption], or of any table of spans.
 type Status struct {
 	Phase   Phase
-	Problem error // why the table cannot be adopted, or the adoption cannot go on
+	Problem error // why the table cannot be adopted, or the adoption cannot continue
 	Tables  []TableStatus
 }
 

@@ -166,7 +166,7 @@ func TestCallsAreBounded(t *testing.T) {
 	})
 }
 
-// The grants are replaced, or the Keeper is closed, while an ID is being made.
+// The grants are replaced, or the Keeper is closed, while an ID is being generated.
 func TestChangesWhileAnIDIsMade(t *testing.T) {
 	b := newHeld(t)
 	b.mustOne()

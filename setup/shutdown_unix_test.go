@@ -78,7 +78,7 @@ func freeze(t *testing.T, path string) {
 		if err := syscall.Mkfifo(page, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { // a reader that waits goes on
+		t.Cleanup(func() { // waiting readers continue
 			if w, err := os.OpenFile(page, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 				_ = w.Close()
 			}

@@ -64,7 +64,7 @@ func TestGateway(t *testing.T) {
 	for i, c := range []struct {
 		name    string
 		headers map[string]string
-		same    string // the trace goes on
+		same    string // the trace continues
 		linked  string // a new trace has a link to this one
 		kept    string // an attribute has this ID, which names no span
 	}{

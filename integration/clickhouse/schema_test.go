@@ -44,7 +44,7 @@ func TestTTL(t *testing.T) {
 	for _, step := range plan.Steps {
 		e.run(step.Undo, nil)
 	}
-	s.TTL = 0 // leaves it as it is
+	s.TTL = 0 // leaves it unchanged
 	e.creates(s)
 	ttl("odd-name", "toDateTime(Timestamp) + toIntervalSecond(172800)")
 	e.run(collectorTable("exporter"), nil)

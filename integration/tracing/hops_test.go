@@ -136,7 +136,7 @@ func TestHops(t *testing.T) {
 			trace: now, parent: spanS},
 		{name: "new app", headers: []string{"x-trace-id", now}, trace: now},
 		{name: "new app, a slow request", headers: []string{"x-trace-id", slow}, trace: slow},
-		{name: "new app, an ID made an hour ago",
+		{name: "new app, an ID generated an hour ago",
 			headers: []string{"x-trace-id", client(-time.Hour)}},
 		{name: "UUID of version 7", headers: []string{"x-trace-id", v7.String()}},
 		{name: "random", headers: []string{"x-trace-id", "f" + now[1:]}},

@@ -282,7 +282,7 @@ func (s *store) createPages(ctx context.Context, c *config) error {
 	return err
 }
 
-// bytes returns the object's next state as it is stored.
+// bytes returns the stored form of the object's next state.
 func (c *config) bytes() ([]byte, error) {
 	c.Writes++
 	return seal(c)

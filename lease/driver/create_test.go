@@ -254,7 +254,7 @@ func TestLostObjects(t *testing.T) {
 	}
 	t.Run("the configuration", func(t *testing.T) {
 		old, g := lose("config")
-		_ = mustRenew(t, old, g) // whoever knows it goes on
+		_ = mustRenew(t, old, g) // whoever knows the nonce may renew
 		wantWrites(t, "new clients", server, 0, func() {
 			for call, err := range everyCall(t, client(server, 2), g) {
 				says(call, err, lease.ErrNoStore)

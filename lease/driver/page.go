@@ -121,7 +121,7 @@ func (p *page) find(node uint32) (i int, found bool) {
 	})
 }
 
-// bytes returns the page's next state as it is stored.
+// bytes returns the stored form of the page's next state.
 func (p *page) bytes(nonce string) ([]byte, error) {
 	p.Writes++
 	p.Recent = append(p.Recent, nonce)

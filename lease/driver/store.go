@@ -238,7 +238,7 @@ func (e *pageEdit) write(ctx context.Context, p *page) (done bool, err error) {
 	return e.set(ctx, data)
 }
 
-var errRepeated = errors.New("a write was refused, and may have been made: " +
+var errRepeated = errors.New("a write was refused, and may have been stored: " +
 	"the network repeated it, or a copy of this process has the same nonce")
 
 func (s *store) read(ctx context.Context, c *config, number int) (*page, error) {

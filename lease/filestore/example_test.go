@@ -37,6 +37,6 @@ func ExampleOpen() {
 		panic(err)
 	}
 	id, err := keeper.Next()
-	fmt.Println("made with a lease:", err == nil && codec.Decode(id).Node < randflake.MaxNode)
-	// Output: made with a lease: true
+	fmt.Println("generated with a lease:", err == nil && codec.Decode(id).Node < randflake.MaxNode)
+	// Output: generated with a lease: true
 }

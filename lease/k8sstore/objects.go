@@ -34,7 +34,7 @@ func (o *objects) Close() error {
 	return nil
 }
 
-// object is a Lease as it is sent, and the part of it that is read.
+// object is a Lease as it is sent, and the fields that are read.
 type object struct {
 	APIVersion string   `json:"apiVersion,omitempty"`
 	Kind       string   `json:"kind,omitempty"`

@@ -70,7 +70,7 @@ func TestProcessesThatRepeatIDs(t *testing.T) {
 	}
 	f.mark(two, parts[2:])
 	if !v.Failed() {
-		t.Error("an ID made twice is not reported")
+		t.Error("an ID generated twice is not reported")
 	}
 }
 

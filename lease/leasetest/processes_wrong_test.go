@@ -191,7 +191,7 @@ func TestProcessesCatchWrongStores(t *testing.T) {
 	for _, flaw := range []string{"no condition", "not on a disk", "swallowed errors"} {
 		t.Run(flaw, func(t *testing.T) {
 			v := judged(t, func(tb testing.TB) { runOn(tb, flaw) })
-			if !regexp.MustCompile("made before|grants overlap|was lost").MatchString(v.said) {
+			if !regexp.MustCompile("generated before|grants overlap|was lost").MatchString(v.said) {
 				t.Errorf("not seen; the judge reports %q", v.said)
 			}
 		})

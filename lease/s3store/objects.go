@@ -132,7 +132,7 @@ func (s *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	all := make(map[string]driver.Object)
 	query := url.Values{"list-type": {"2"}, "prefix": {s.prefix}}
 	for {
-		// as it is signed
+		// as the signature requires
 		a, err := s.ask(ctx, http.MethodGet, "?"+strings.ReplaceAll(query.Encode(), "+", "%20"),
 			nil, nil)
 		if err != nil {
