@@ -10,15 +10,13 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// The statements in the package documentation find the right rows by an index, unchanged.
+// The statements in docs/postgresql-ids.md find the right rows by an index, unchanged.
 func TestDocumentedIndexes(t *testing.T) {
 	db := functions(t)
 	var examples []string
-	for _, block := range regexp.MustCompile(`(?m)(^//\t.*\n)+`).FindAllString(
-		child.Read(t, "postgres/doc.go"), -1) {
-		if statement, ok := strings.CutSuffix(strings.ReplaceAll(block, "//\t", ""), ";\n"); ok {
-			examples = append(examples, statement)
-		}
+	for _, block := range regexp.MustCompile("(?s)```sql\n(.*?);\n```").FindAllStringSubmatch(
+		child.Read(t, "docs/postgresql-ids.md"), -1) {
+		examples = append(examples, block[1])
 	}
 	if len(examples) != 5 {
 		t.Fatalf("the documentation has %d statements, want 5", len(examples))
