@@ -1,11 +1,10 @@
-// Package bench measures IDs. Everything is a benchmark of Go whose sub-benchmarks benchstat
-// compares:
+// Package bench measures IDs with Go benchmarks, whose sub-benchmarks benchstat compares:
 //
 //	go test -bench 'NewIDs/rate=flat' -cpu 1,2,4,8,16 -count 10 | tee ids.txt
 //	benchstat -col /gen ids.txt
 //
-// On a machine with other load, compare what ran in turns: ./run starts the benchmarks again and
-// again, each time for some milliseconds, and report compares the generators within each turn.
+// On a machine with other load, let the benchmarks take turns: ./run starts each again and again
+// for some milliseconds, and report compares the generators within each turn.
 //
 //	make bench            # everything, in about 15 minutes: RESULTS.md
 //	make bench-check      # only what has a target, in about 3 minutes; fails if one is missed

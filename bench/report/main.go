@@ -1,6 +1,5 @@
 // Command report compares the generators in the output of bench/run with their targets, and prints
-// what the other libraries for IDs cost, in Markdown. Anything else in that output is for
-// benchstat.
+// the cost of other libraries for IDs, in Markdown. Other lines of the output are for benchstat.
 //
 //	report runs.txt
 //	report -check runs.txt   # only the targets; fails if one is missed

@@ -18,8 +18,8 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// newGateway returns a reverse proxy to BACKEND_URL. It keeps the ordered IDs of clients, and in a
-// fleet those that verify.
+// newGateway returns a reverse proxy to BACKEND_URL. It keeps the ordered IDs of clients and, with
+// leases, IDs that verify.
 func newGateway(ids *setup.IDs) (http.Handler, error) {
 	const variable = "BACKEND_URL"
 	backend, err := url.Parse(os.Getenv(variable))
@@ -31,8 +31,8 @@ func newGateway(ids *setup.IDs) (http.Handler, error) {
 	return gateway(backend, ours.Verify), nil
 }
 
-// gateway gives ordered trace IDs to a service that cannot be changed: each of its traces begins
-// here. Callers are not trusted.
+// gateway begins the traces of a service that cannot be changed, so that they have ordered IDs.
+// Callers are not trusted.
 func gateway(
 	backend *url.URL, verify func(trace.TraceID) bool, telemetry ...otelhttp.Option,
 ) http.Handler {
@@ -48,7 +48,7 @@ func gateway(
 		},
 		Transport: otelhttp.NewTransport(transport, telemetry...),
 	})
-	// For a trace that is not ours a new one begins, with a link, unless x-trace-id came alone.
+	// In place of a foreign trace a new one begins, with a link, unless x-trace-id came alone.
 	public := otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verify))
 	return otelhttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		span, id := trace.SpanFromContext(r.Context()), r.Header.Get("x-trace-id")

@@ -1,12 +1,11 @@
-// Command otelhttp is two HTTP services with OpenTelemetry and traceflake's IDs, and a gateway.
-// Start each in its own terminal, and send the shop a request:
+// Command otelhttp contains two HTTP services with OpenTelemetry and traceflake's IDs, and a
+// gateway. Start each in its own terminal, and send the shop a request:
 //
 //	go run . orders 127.0.0.1:8081
 //	ORDERS_URL=http://127.0.0.1:8081 go run . shop 127.0.0.1:8080
 //	curl -i http://127.0.0.1:8080/checkout
 //
-// What to copy is in telemetry.go. The gateway is a reverse proxy for services that cannot be
-// changed:
+// Copy telemetry.go. The gateway is a reverse proxy for services that cannot be changed:
 //
 //	BACKEND_URL=http://127.0.0.1:8081 go run . gateway 127.0.0.1:8082
 package main
@@ -52,7 +51,7 @@ func traced(name string, handler http.HandlerFunc) func(*setup.IDs) (http.Handle
 	}
 }
 
-// drain is how long requests may take after SIGTERM. Then there is time for their spans.
+// drain is how long requests may take after SIGTERM, before their spans are sent.
 var drain = 5 * time.Second
 
 // run serves until ctx ends.
@@ -118,7 +117,7 @@ func run(ctx context.Context, args []string) error {
 // client starts a span for each request and sends its IDs along.
 var client = http.Client{Transport: otelhttp.NewTransport(http.DefaultTransport)}
 
-// checkout is the shop's: it calls orders.
+// checkout is the handler of shop: it calls orders.
 func checkout(w http.ResponseWriter, r *http.Request) {
 	request, err := http.NewRequestWithContext(r.Context(), "POST", os.Getenv("ORDERS_URL"), nil)
 	if err != nil {

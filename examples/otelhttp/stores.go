@@ -1,6 +1,6 @@
 package main
 
-// The stores that TRACEFLAKE_STORE can name besides file. Copy the line of yours.
+// The stores for TRACEFLAKE_STORE, in addition to file. Copy the line for yours.
 import (
 	_ "github.com/traceflake/traceflake/lease/k8sstore" // k8s://…
 	_ "github.com/traceflake/traceflake/lease/pgstore"  // postgres://…

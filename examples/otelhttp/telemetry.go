@@ -20,8 +20,8 @@ import (
 	"github.com/traceflake/traceflake/setup"
 )
 
-// startTelemetry sets OpenTelemetry's globals. Call the function that it returns at the end:
-// it sends the spans and counts that are left and gives the lease back.
+// startTelemetry sets OpenTelemetry's globals. Call the returned function at the end: it sends the
+// remaining spans and counts, and gives the lease back.
 func startTelemetry(ctx context.Context, service string) (
 	ids *setup.IDs, stop func(context.Context) error, err error,
 ) {
@@ -49,10 +49,10 @@ func startTelemetry(ctx context.Context, service string) (
 		sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
 	otel.SetMeterProvider(metrics) // the alerts of deploy/prometheus need it
 
-	// If headers contradict each other the last propagator decides. x-trace-id names the
-	// trace, so xtraceid is the last: if a gateway has begun its own trace in traceparent,
-	// the client's ID still finds the request. In the trace that x-trace-id names, and without
-	// that header, the parent and tracestate that TraceContext found stay.
+	// If headers contradict each other, the last propagator wins. xtraceid is the last, so that the
+	// client's ID in x-trace-id finds the request even if a gateway has begun its own trace in
+	// traceparent. If both headers have the same trace, or x-trace-id is missing, the parent and
+	// tracestate of traceparent stay.
 	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(
 		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New()))
 
@@ -62,7 +62,7 @@ func startTelemetry(ctx context.Context, service string) (
 	}, nil
 }
 
-// newExporter prints spans, unless a variable says where they go.
+// newExporter returns an exporter that prints spans, unless a variable configures another.
 func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if cmp.Or(os.Getenv("OTEL_TRACES_EXPORTER"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"),
 		os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")) != "" {
@@ -71,6 +71,6 @@ func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return stdouttrace.New()
 }
 
-// scraped returns the reader behind promhttp.Handler, for Prometheus to scrape. It is used unless
+// scraped returns the reader of promhttp.Handler, for Prometheus to scrape. It is used unless
 // OTEL_METRICS_EXPORTER is set: otlp pushes to OTEL_EXPORTER_OTLP_ENDPOINT every minute.
 func scraped(context.Context) (sdkmetric.Reader, error) { return prometheus.New() }

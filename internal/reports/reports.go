@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel"
 )
 
-// Recovered is a report that something works again.
+// Recovered is a report of a recovery.
 type Recovered string
 
 func (r Recovered) Error() string { return string(r) }
@@ -32,8 +32,8 @@ type Queue struct {
 // delivering is the number of queues with a goroutine.
 var delivering atomic.Int64
 
-// Delivering returns how many queues of this process are handing out reports. If it is 0, the
-// handlers of all that was added have returned.
+// Delivering returns how many queues of this process are delivering reports. If it is 0, the
+// handlers of all added reports have returned.
 func Delivering() int64 { return delivering.Load() }
 
 // Add queues a report and returns at once. If Most wait, the last one and this one are discarded:

@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// Device is the page's path, unless the environment variable [PathVariable] has another, which may
+// Device is the page's path, unless the environment variable [PathVariable] sets another, which may
 // be a plain file. A plain file must keep its length while a process uses it.
 const (
 	Device       = "/dev/vmclock0"
@@ -29,7 +29,7 @@ const (
 	Off Source = iota
 	// GenerationCounter changes when the machine is restored from a snapshot.
 	GenerationCounter
-	// DisruptionMarker also changes on a live migration. It is read if there is no counter.
+	// DisruptionMarker also changes on a live migration. It is read if the page has no counter.
 	DisruptionMarker
 )
 

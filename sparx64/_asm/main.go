@@ -1,4 +1,4 @@
-// Command asm writes run_amd64.s: block.go for many numbers at a time.
+// Command asm writes run_amd64.s, the cipher of block.go for many numbers at a time.
 //
 // A register holds one 16-bit word of each of as many blocks as fit; four registers are a group of
 // that many blocks. Several groups are in flight, because each operation waits for the previous
@@ -44,8 +44,8 @@ func main() {
 	build.Generate()
 }
 
-// run emits a function that encrypts consecutive numbers, whose words the first one's are, in a
-// loop. The numbers differ in their low 16 bits only.
+// run emits a function that encrypts consecutive numbers in a loop, given the words of the first
+// number. The numbers differ in their low 16 bits only.
 func run(m isa) {
 	table := order(m, m.inFlight()[0])
 	build.TEXT("encrypt"+m.name(), attr.NOSPLIT,

@@ -24,8 +24,8 @@ func startAt(m isa, first reg.Register, order operand.Mem) numbers {
 	return n
 }
 
-// order emits the table of the numbers in some groups. Instructions that interleave words do that
-// within lanes of 16 bytes: the numbers are in the order in which store restores theirs.
+// order emits the table of the numbers in some groups. Instructions interleave words within lanes
+// of 16 bytes, so the table has the order that store undoes.
 func order(m isa, groups int) operand.Mem {
 	table := build.GLOBL("order"+m.name(), attr.RODATA|attr.NOPTR)
 	words, lanes := m.registerSize()/wordSize, m.registerSize()/16

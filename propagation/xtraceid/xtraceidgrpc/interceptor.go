@@ -25,9 +25,9 @@ import (
 )
 
 // UnaryServerInterceptor returns an interceptor that puts the trace ID into the response's header
-// metadata, under [xtraceid.DefaultHeader], even if the call fails. It wins over an ID that the
-// handler sets. Without a trace ID in the context it adds nothing. List it before interceptors
-// that may end a call themselves.
+// metadata, under [xtraceid.DefaultHeader], even if the call fails. It replaces an ID that the
+// handler sets. If the context has no trace ID, it adds nothing. List it before interceptors that
+// may end a call themselves.
 func UnaryServerInterceptor() grpc.UnaryServerInterceptor {
 	return func(
 		ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
@@ -36,7 +36,7 @@ func UnaryServerInterceptor() grpc.UnaryServerInterceptor {
 	}
 }
 
-// StreamServerInterceptor does for streams what [UnaryServerInterceptor] does for unary calls. The
+// StreamServerInterceptor returns an interceptor for streams, like [UnaryServerInterceptor]. The
 // client receives the ID with the first message at the latest.
 func StreamServerInterceptor() grpc.StreamServerInterceptor {
 	return func(
@@ -63,7 +63,7 @@ func withID(ctx context.Context) context.Context {
 	return grpc.NewContextWithServerTransportStream(ctx, transportStream{call})
 }
 
-// transportStream is how handlers set metadata with grpc.SetHeader and grpc.SendHeader.
+// transportStream receives the metadata that handlers set with grpc.SetHeader and grpc.SendHeader.
 type transportStream struct{ grpc.ServerTransportStream }
 
 func (s transportStream) SetHeader(md metadata.MD) error {

@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Propagator returns p for otelgrpc.WithPropagators: it also sees the second value of a header, so
-// that two different trace IDs are malformed, as over HTTP. otelgrpc itself provides only the first
-// value. p is xtraceid's propagator, or a composite one that contains it.
+// Propagator returns a propagator for otelgrpc.WithPropagators that extracts like p, but from all
+// values of a header: two different trace IDs are malformed, as over HTTP. otelgrpc itself provides
+// only the first value. p is xtraceid's propagator, or a composite propagator that contains it.
 func Propagator(p propagation.TextMapPropagator) propagation.TextMapPropagator {
 	return propagator{p}
 }
