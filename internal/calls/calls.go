@@ -88,6 +88,24 @@ func Everything(ctx context.Context, open func() (driver.Store, error),
 	return nil
 }
 
+// Call is a call that has returned.
+type Call struct {
+	Name string
+	Err  error
+}
+
+// OnBlocks makes each call that reads or changes blocks, with a grant and the time now.
+func OnBlocks(ctx context.Context, s driver.Store, g lease.Grant, now time.Time) []Call {
+	_, acquire := s.Acquire(ctx, Request(now))
+	_, renew := s.Renew(ctx, g, Renewal(g))
+	_, get := s.Get(ctx, g.Node)
+	_, list := s.List(ctx)
+	_, raise := s.Raise(ctx, now.Add(time.Hour))
+	release := s.Release(ctx, g, driver.NewNonce(), now)
+	return []Call{{"acquire", acquire}, {"renew", renew}, {"get", get}, {"list", list},
+		{"raise", raise}, {"release", release}}
+}
+
 // Server returns the value of an environment variable, the address of the server for a store's
 // tests. If the variable is not set, tb is skipped, or fails in CI.
 func Server(tb testing.TB, variable, form string) string {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/internal/protocol"
@@ -47,10 +48,10 @@ func TestInterruptedCreate(t *testing.T) {
 			}
 			begun, complete := config.Version != "",
 				strings.Contains(config.Version, `"Complete":true`)
-			for call, err := range everyCall(t, client(server, 2),
-				lease.Grant{Nonce: driver.NewNonce()}) {
+			for _, call := range calls.OnBlocks(t.Context(), client(server, 2),
+				lease.Grant{Nonce: driver.NewNonce()}, t0) {
 				if !complete {
-					wantErr(t, call, err, lease.ErrNoStore)
+					wantErr(t, call.Name, call.Err, lease.ErrNoStore)
 				}
 			}
 			if d, err := client(server, 2).Describe(t.Context()); (d.ID == storeID) != begun ||
@@ -256,8 +257,8 @@ func TestLostObjects(t *testing.T) {
 		old, g := lose("config")
 		_ = mustRenew(t, old, g) // whoever knows the nonce may renew
 		wantWrites(t, "new clients", server, 0, func() {
-			for call, err := range everyCall(t, client(server, 2), g) {
-				says(call, err, lease.ErrNoStore)
+			for _, call := range calls.OnBlocks(t.Context(), client(server, 2), g, t0) {
+				says(call.Name, call.Err, lease.ErrNoStore)
 			}
 			says("create", client(server, 2).Create(t.Context(), other()), lease.ErrExists,
 				`the object "config" is gone: put it back`)

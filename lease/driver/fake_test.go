@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -136,9 +137,7 @@ func client(s driver.Objects, perPage uint32) driver.Store {
 	return store
 }
 
-func request(now time.Time) lease.Request {
-	return lease.Request{Nonce: driver.NewNonce(), Now: now, TTL: time.Minute, Owner: "pod-1"}
-}
+var request = calls.Request
 
 // renewal returns the request that moves a grant's end to end.
 func renewal(nonce string, end time.Time) lease.Request {
@@ -170,19 +169,6 @@ func sameHome(s driver.Store, nonce string) string {
 		if other := driver.NewNonce(); driver.Order(s, other)[0] == driver.Order(s, nonce)[0] {
 			return other
 		}
-	}
-}
-
-// everyCall calls each method and returns the errors.
-func everyCall(t *testing.T, s driver.Store, g lease.Grant) map[string]error {
-	_, acquire := s.Acquire(t.Context(), request(t0))
-	_, renew := s.Renew(t.Context(), g, renewal(driver.NewNonce(), t0.Add(time.Hour)))
-	_, get := s.Get(t.Context(), g.Node)
-	_, list := s.List(t.Context())
-	_, raise := s.Raise(t.Context(), t0.Add(time.Hour))
-	return map[string]error{
-		"acquire": acquire, "renew": renew, "get": get, "list": list,
-		"release": s.Release(t.Context(), g, driver.NewNonce(), t0), "raise": raise,
 	}
 }
 

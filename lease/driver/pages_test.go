@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/internal/protocol"
@@ -109,10 +110,10 @@ func TestEdited(t *testing.T) {
 				recorded = 0
 			}
 			wantWrites(t, "all calls", server, recorded, func() {
-				for call, err := range everyCall(t, client(server, 64), g) {
-					if wantErr(t, call, err, c.want); err != nil &&
-						!strings.Contains(err.Error(), c.object) {
-						t.Errorf("%s: the error does not name %s: %v", call, c.object, err)
+				for _, call := range calls.OnBlocks(t.Context(), client(server, 64), g, t0) {
+					if wantErr(t, call.Name, call.Err, c.want); call.Err != nil &&
+						!strings.Contains(call.Err.Error(), c.object) {
+						t.Errorf("%s: the error does not name %s: %v", call.Name, c.object, call.Err)
 					}
 				}
 			})
@@ -292,26 +293,7 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 
 // A write without an answer is not repeated.
 func TestUnknownWritesAreNotRepeated(t *testing.T) {
-	for name, call := range map[string]func(s driver.Store, g lease.Grant) error{
-		"acquire": func(s driver.Store, _ lease.Grant) error {
-			_,
-				err := s.Acquire(t.Context(), request(t0))
-			return err
-		},
-		"renew": func(s driver.Store, g lease.Grant) error {
-			_, err := s.Renew(t.Context(), g, renewal(driver.NewNonce(), t0))
-			return err
-		},
-		"release": func(s driver.Store,
-			g lease.Grant) error {
-			return s.Release(t.Context(), g, driver.NewNonce(), t0)
-		},
-		"raise": func(s driver.Store, _ lease.Grant) error {
-			_,
-				err := s.Raise(t.Context(), t0)
-			return err
-		},
-	} {
+	for _, op := range []string{"acquire", "renew", "release", "raise"} {
 		for _, made := range []bool{true, false} {
 			server, tries := &counted{}, 0
 			g := mustAcquire(t, open(server, 64, few(64)), request(t0))
@@ -321,8 +303,10 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 				}
 				return answer{err: errLost}
 			}), 64, few(64))
-			if err := call(s, g); !errors.Is(err, errLost) || definite(err) || tries != 1 {
-				t.Errorf("%s: error %v after %d writes", name, err, tries)
+			c := call{op: op, grant: g, request: renewal(driver.NewNonce(), t0), until: t0}
+			if _, err := c.on(t.Context(), s); !errors.Is(err, errLost) || definite(err) ||
+				tries != 1 {
+				t.Errorf("%s: error %v after %d writes", op, err, tries)
 			}
 		}
 	}

@@ -38,32 +38,14 @@ func TestMoved(t *testing.T) {
 	until := time.Now().Add(time.Hour)
 	refused := func(when string, want error) {
 		t.Helper()
-		for call, do := range map[string]func(driver.Store) error{
-			"describe": func(s driver.Store) error {
-				_,
-					err := s.Describe(t.Context())
-				return err
-			},
-			"acquire": func(s driver.Store) error {
-				_,
-					err := s.Acquire(t.Context(), calls.Request(time.Now()))
-				return err
-			},
-			"list": func(s driver.Store) error { _, err := s.List(t.Context()); return err },
-			"raise": func(s driver.Store) error {
-				_,
-					err := s.Raise(t.Context(), until)
-				return err
-			},
-			"add secret": func(
-				s driver.Store) error {
-				return s.AddSecret(t.Context(), "0123456789abcdef")
-			},
-			"create": func(s driver.Store) error { return s.Create(t.Context(), d) },
-		} {
-			s, _ := onServer(t, server)
-			if err := do(s); !errors.Is(err, want) || !lease.Permanent(err) {
-				t.Errorf("%s: %s: got %v, want %v", when, call, err, want)
+		s, _ := onServer(t, server)
+		_, describe := s.Describe(t.Context())
+		for _, call := range append(calls.OnBlocks(t.Context(), s, lease.Grant{}, time.Now()),
+			calls.Call{Name: "describe", Err: describe},
+			calls.Call{Name: "create", Err: s.Create(t.Context(), d)},
+			calls.Call{Name: "add secret", Err: s.AddSecret(t.Context(), "0123456789abcdef")}) {
+			if !errors.Is(call.Err, want) || !lease.Permanent(call.Err) {
+				t.Errorf("%s: %s: got %v, want %v", when, call.Name, call.Err, want)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/internal/protocol"
@@ -418,11 +419,8 @@ func TestContextsThatAreOver(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
 	for _, ctx := range []context.Context{done, late} {
-		for _, op := range []string{"acquire", "renew", "release", "raise", "get"} {
-			c := call{op: op, grant: g, request: renewal(driver.NewNonce(), t0.Add(time.Hour)),
-				until: t0.Add(time.Second)}
-			_, err := c.on(ctx, s)
-			wantErr(t, op, err, ctx.Err())
+		for _, call := range calls.OnBlocks(ctx, s, g, t0) {
+			wantErr(t, call.Name, call.Err, ctx.Err())
 		}
 	}
 	if got, err := s.Get(t.Context(), g.Node); err != nil || got != g {

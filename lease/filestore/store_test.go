@@ -148,14 +148,11 @@ func TestMissing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, describe := s.Describe(t.Context())
-		_, acquire := s.Acquire(t.Context(), calls.Request(time.Now()))
-		_, raise := s.Raise(t.Context(), time.Now())
-		_, codec := s.(driver.Embedded).Codec(t.Context())
-		for call, err := range map[string]error{"describe": describe, "acquire": acquire,
-			"raise": raise, "codec": codec} {
-			if !errors.Is(err, lease.ErrNoStore) {
-				t.Errorf("%s, %s: got %v, want %v", what, call, err, lease.ErrNoStore)
+		_, codec := s.(driver.Embedded).Codec(t.Context()) // which describes the store
+		for _, call := range append(calls.OnBlocks(t.Context(), s, lease.Grant{}, time.Now()),
+			calls.Call{Name: "codec", Err: codec}) {
+			if !errors.Is(call.Err, lease.ErrNoStore) {
+				t.Errorf("%s, %s: got %v, want %v", what, call.Name, call.Err, lease.ErrNoStore)
 			}
 		}
 		files, err := os.ReadDir(path)
@@ -273,12 +270,9 @@ func TestRestoredMachine(t *testing.T) {
 		s := open(t, newPath(t))
 		g := acquire(t, s, calls.Request(start))
 		restore(s)
-		_, err1 := s.Acquire(t.Context(), calls.Request(start))
-		_, err2 := s.Renew(t.Context(), g, calls.Renewal(g))
-		for _, err := range []error{err1, err2,
-			s.Release(t.Context(), g, driver.NewNonce(), start)} {
-			if !errors.Is(err, ErrCopied) {
-				t.Errorf("%s: got %v, want ErrCopied", what, err)
+		for _, call := range calls.OnBlocks(t.Context(), s, g, start) {
+			if !errors.Is(call.Err, ErrCopied) {
+				t.Errorf("%s: %s: got %v, want ErrCopied", what, call.Name, call.Err)
 			}
 		}
 	}

@@ -96,14 +96,10 @@ func TestReplacedWhileInUse(t *testing.T) {
 	}
 	refused := func(what string) {
 		t.Helper()
-		_, describe := s.Describe(ctx)
-		_, acquire := s.Acquire(ctx, calls.Request(time.Now()))
-		_, renew := s.Renew(ctx, g, calls.Renewal(g))
-		_, get := s.Get(ctx, g.Node)
-		release := s.Release(ctx, g, driver.NewNonce(), time.Now())
-		for call, err := range map[string]error{"describe": describe, "acquire": acquire,
-			"renew": renew, "get": get, "release": release} {
-			wantError(t, what+": "+call, err, lease.ErrReplaced)
+		_, err := s.Describe(ctx)
+		wantError(t, what+": describe", err, lease.ErrReplaced)
+		for _, call := range calls.OnBlocks(ctx, s, g, time.Now()) {
+			wantError(t, what+": "+call.Name, call.Err, lease.ErrReplaced)
 		}
 	}
 	execute(t, admin, "ALTER TABLE traceflake_store RENAME TO away")
