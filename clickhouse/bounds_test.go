@@ -8,7 +8,7 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// Every limit is taken as it is documented, and not one more: then the error says which it is.
+// Values up to each documented limit are accepted; beyond it, the error contains the limit.
 func TestBounds(t *testing.T) {
 	var s clickhouse.Schema
 	end := day.Add(time.Hour)

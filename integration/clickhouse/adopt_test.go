@@ -40,7 +40,7 @@ func (e *engine) column(query string) []string {
 	return all
 }
 
-// snapshot is all that the database's tables are and how much they hold, and those of databases
+// snapshot returns the definitions and sizes of the database's tables, and of those of databases
 // whose names begin with its own.
 func (e *engine) snapshot() string {
 	e.t.Helper()
@@ -63,7 +63,7 @@ func (e *engine) refuses(want string, call func() error) {
 	e.fails("SELECT traceIDSeq('')", "UNKNOWN_FUNCTION")
 }
 
-// createTable is the statement of a schema that creates its table.
+// createTable returns the statement of a schema that creates its table.
 func createTable(s clickhouse.Schema) string {
 	all, _ := s.Statements()
 	return all[slices.IndexFunc(all,
@@ -77,9 +77,9 @@ const moves = "toDateTime(Timestamp) + toIntervalDay(1) TO VOLUME 'cold', toDate
 // columnTTL is the TTL of one of the exporter's columns.
 const columnTTL = "toDateTime(Timestamp) + toIntervalDay(3600)"
 
-// adoptable is the exporter's table with the columns and indexes of a shape and what else an
-// adoption carries over, the lookup table, and materialized views of users on both. It returns the
-// shape's indexes.
+// adoptable creates the exporter's table with the columns and indexes of a shape and everything
+// that an adoption carries over, the lookup table, and materialized views of users on both. It
+// returns the shape's indexes.
 func (e *engine) adoptable(shape string) (indexes string) {
 	e.t.Helper()
 	columns, _, _ := strings.Cut(collectorTable("spans")[0], ",\n    INDEX")
@@ -134,8 +134,8 @@ func adopt(ctx context.Context, a clickhouse.Adoption, operation string,
 	return plan, err
 }
 
-// must runs an operation that succeeds, which changes nothing when it is run again but for the
-// functions and the lookup table.
+// must runs an operation that must succeed. Running it again must change nothing but the functions
+// and the lookup table.
 func (e *engine) must(operation string) clickhouse.Plan {
 	e.t.Helper()
 	plan, err := e.adopts(operation)
@@ -158,7 +158,7 @@ func (e *engine) must(operation string) clickhouse.Plan {
 	return plan
 }
 
-// stored checks that each span is in one of the two tables, and what views show of them.
+// stored checks that each span is in one of the two tables, and checks the views.
 func (e *engine) stored(when string, want []string) {
 	e.t.Helper()
 	want = sorted(want)
@@ -184,7 +184,8 @@ func (e *engine) stored(when string, want []string) {
 }
 
 // TestAdopt adopts tables of several shapes and finishes, one of them after going back and forth,
-// while spans are stored: each is in one table once, and the new table has what the old one had.
+// while spans are stored: each span is in one table once, and the new table has everything that the
+// old one had.
 func TestAdopt(t *testing.T) {
 	for _, shape := range []string{"clickstack.sql", "exporter.sql"} {
 		t.Run(shape, func(t *testing.T) {
@@ -292,8 +293,8 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptKilled kills the command before and after each of its statements that changes something,
-// runs it again, and stores spans meanwhile.
+// TestAdoptKilled kills the command before and after each of its changing statements, runs it
+// again, and stores spans meanwhile.
 func TestAdoptKilled(t *testing.T) {
 	path := child.Build(t, child.Traceflake)
 	e := newEngine(t)
@@ -376,9 +377,9 @@ func TestAdoptKilled(t *testing.T) {
 // randomName is the random end of a name.
 var randomName = regexp.MustCompile(`_[a-z2-7]{8}\b`)
 
-// TestAdoptTwoAtOnce: an operator exchanges the tables before any query of another one's plan,
-// which takes neither of them for a foreign one. Two operators plan the same and then run it at
-// once: two exchanges would undo each other.
+// TestAdoptTwoAtOnce: an operator exchanges the tables before any query of another operator's plan,
+// which must not take either table for a foreign one. Two operators make the same plan and run it
+// at once: two exchanges would undo each other.
 func TestAdoptTwoAtOnce(t *testing.T) {
 	e := newEngine(t)
 	e.adoptable("clickstack.sql")
@@ -441,9 +442,9 @@ func rows(columns string, values ...string) string {
 		columns + "))"
 }
 
-// TestAdoptOnCluster checks the text of what the engine of the tests cannot run: every change
+// TestAdoptOnCluster checks the statements that the engine of the tests cannot run: every change
 // reaches the cluster, and row policies and grants get the other names. ClickHouse parses all of
-// it.
+// them.
 func TestAdoptOnCluster(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)

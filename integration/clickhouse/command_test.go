@@ -95,7 +95,7 @@ func TestCommand(t *testing.T) {
 const outlier = "toUInt64(((toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, " +
 	"8))))) * 512) + 1577840400000) - toUnixTimestamp64Milli(Timestamp)) > 7200000"
 
-// varies is what differs between runs.
+// varies matches the parts that differ between runs.
 var varies = regexp.MustCompile(`\d+\.\d (MiB|days).*`)
 
 var comments = regexp.MustCompile(`(?m)^--.*\n`)

@@ -12,7 +12,7 @@ import (
 )
 
 // copying returns the table spans, swapped, with spans of two days in the old table and other spans
-// in the new one, and database/sql by which no day is too fresh to be copied.
+// in the new one, and a database/sql on which no day is too recent to be copied.
 func (e *engine) copying() (db *sql.DB, all []span) {
 	e.t.Helper()
 	e.run(collectorTable("spans"), nil)
@@ -48,7 +48,7 @@ func (e *engine) complete(when string, all []span) {
 	e.is("somebody", "SELECT any(Tenant) FROM spans_all WHERE SpanId = 'tenants'")
 }
 
-// TestCopy moves history into the new table, and after undo what was stored meanwhile into the old
+// TestCopy moves history into the new table, and after undo the spans stored meanwhile into the old
 // one: each span once, with its columns, without materialized views, and found by its trace ID.
 func TestCopy(t *testing.T) {
 	e := newEngine(t)
@@ -200,8 +200,8 @@ func TestCopyTwoAtOnce(t *testing.T) {
 }
 
 // TestAdoptTwoShards adopts one shard after the other, each with its history, under a Distributed
-// table that shows all spans before and after; in between it shows those that the shards have under
-// the name.
+// table that shows all spans before and after; in between it shows the spans in the shards' tables
+// with the name.
 func TestAdoptTwoShards(t *testing.T) {
 	e := newEngine(t)
 	all := few()

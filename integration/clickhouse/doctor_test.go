@@ -9,8 +9,8 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// The doctor is not green over a missing table, an adoption that has stopped halfway, or a missing
-// lookup table, and its advice mends each.
+// The doctor reports a missing table, an adoption that has stopped halfway, and a missing lookup
+// table, and its advice fixes each.
 func TestDoctor(t *testing.T) {
 	path := child.Build(t, child.Traceflake)
 	doctor := func(e *engine, want string) {

@@ -102,7 +102,7 @@ func (e *engine) reads(query string) servers.Reads {
 	return r.Read
 }
 
-// creates does what must not fail.
+// creates runs a schema's Create, which must not fail.
 func (e *engine) creates(s clickhouse.Schema) {
 	e.t.Helper()
 	if err := s.Create(e.t.Context(), e.db); err != nil {
@@ -225,8 +225,7 @@ func parse(hex string) trace.TraceID {
 	return id
 }
 
-// through returns the DSN of a proxy that passes each statement on to handle, for which next is the
-// engine.
+// through returns the DSN of a proxy that passes each statement to handle, with the engine as next.
 func (e *engine) through(handle func(w http.ResponseWriter, r *http.Request, statement string,
 	next http.Handler)) string {
 	e.t.Helper()
@@ -258,10 +257,10 @@ func (e *engine) rewriting(settings string, rewrite func(string) string) *sql.DB
 		}) + "?" + settings)
 }
 
-// everywhere is a system table of all servers of the cluster.
+// everywhere matches a system table of all servers of the cluster.
 var everywhere = regexp.MustCompile(`cluster(?:AllReplicas)?\('c', (system\.\w+)\)`)
 
-// oneServer turns statements for a cluster into ones that a single server without Keeper runs.
+// oneServer turns statements for a cluster into statements for a single server without Keeper.
 func oneServer(query string) string {
 	query = everywhere.ReplaceAllString(query, "$1")
 	if strings.HasPrefix(query, "SELECT") { // may have statements for the cluster as text

@@ -13,8 +13,8 @@ import (
 
 var spansAdoption = clickhouse.Adoption{Table: "spans"}
 
-// interleaved runs an operation of one operator during which another one runs before each of its
-// statements in turn, each time on fresh tables.
+// interleaved runs an operation of one operator, and another operator's operation before each of
+// its statements in turn, each time on fresh tables.
 func interleaved(t *testing.T, first []string, one, other string, check func(e *engine, at int)) {
 	for at, met := 0, true; met; at++ {
 		e := newEngine(t)
@@ -63,7 +63,7 @@ func TestFinishBesideUndo(t *testing.T) {
 	})
 }
 
-// TestPrepareBesideCancel: whatever is left of both, one of them completes it.
+// TestPrepareBesideCancel: whatever both leave behind, one of them completes it.
 func TestPrepareBesideCancel(t *testing.T) {
 	interleaved(t, nil, "prepare", "cancel", func(e *engine, at int) {
 		for _, operation := range [][]string{{"cancel", "prepare"}, {"prepare", "cancel"}}[at%2] {
@@ -75,8 +75,8 @@ func TestPrepareBesideCancel(t *testing.T) {
 	})
 }
 
-// TestDropFails: if the old table cannot be dropped, it has its name again, and the views are still
-// there.
+// TestDropFails: if the old table cannot be dropped, it gets its name back, and the views still
+// exist.
 func TestDropFails(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
@@ -115,8 +115,8 @@ func TestColumnTTL(t *testing.T) {
 	e.must("swap")
 }
 
-// TestEmptyDefinition: a table whose definition a full disk left empty does not take the place of
-// another one.
+// TestEmptyDefinition: a table whose definition a full disk left empty does not replace another
+// table.
 func TestEmptyDefinition(t *testing.T) {
 	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
 		t.Skip("needs the engine's files")
@@ -143,9 +143,8 @@ func TestEmptyDefinition(t *testing.T) {
 	e.must("swap")
 }
 
-// TestReadOnlyAccess: in this engine all users and policies are in users.xml. What is missing is
-// printed for somebody with the rights; prepare goes on without if it is told to, and when it is
-// there.
+// TestReadOnlyAccess: in this engine all users and policies are in users.xml. Missing ones are
+// printed for somebody with the rights; prepare continues with --skip-access, and once they exist.
 func TestReadOnlyAccess(t *testing.T) {
 	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
 		t.Skip("for an engine whose users are in users.xml")
@@ -217,7 +216,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestReplicatedDatabase: there, a table that is not replicated would be on one server only.
+// TestReplicatedDatabase: in a replicated database, a table that is not replicated would be on one
+// server only.
 func TestReplicatedDatabase(t *testing.T) {
 	e := newEngine(t)
 	db := e.rewriting("", func(query string) string {

@@ -60,8 +60,8 @@ func random(n int) []trace.TraceID {
 	return ids
 }
 
-// TestFunctionsAgreeWithGo compares each function with its twin in Go, value by value, and the
-// documented condition of sampling.
+// TestFunctionsAgreeWithGo compares each function with its counterpart in Go, value by value, and
+// checks the documented condition of sampling.
 func TestFunctionsAgreeWithGo(t *testing.T) {
 	e := newEngine(t)
 	ids := append(edges(), random(50_000)...)

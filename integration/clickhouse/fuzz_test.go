@@ -26,7 +26,7 @@ type predicate struct {
 
 func (p predicate) any() span { return p.spans[p.IntN(len(p.spans))] }
 
-// time is near the time of a span, or now and then anywhere.
+// time returns a time near that of a span, and sometimes any other.
 func (p predicate) time() string {
 	at := p.any().start.Add(time.Duration(p.Int64N(int64(2*time.Hour))) - time.Hour)
 	if p.IntN(8) == 0 {
@@ -35,8 +35,8 @@ func (p predicate) time() string {
 	return "toDateTime64('" + at.UTC().Format("2006-01-02 15:04:05.000") + "', 9, 'UTC')"
 }
 
-// atom is a comparison. None takes abs() of Timestamp: ClickHouse 26.7 then answers wrongly, see
-// docs/clickhouse.md.
+// atom returns a comparison, never with abs() of Timestamp: ClickHouse 26.7 then returns wrong
+// results, see docs/clickhouse.md.
 func (p predicate) atom() string {
 	op := []string{"=", "!=", "<", "<=", ">", ">="}[p.IntN(6)]
 	switch p.IntN(12) {
@@ -70,7 +70,7 @@ func (p predicate) atom() string {
 	}
 }
 
-// sql is a condition of some comparisons.
+// sql returns a condition of some comparisons.
 func (p predicate) sql(depth int) string {
 	if depth == 0 || p.IntN(4) == 0 {
 		return p.atom()

@@ -73,7 +73,7 @@ func world() []span {
 	return spans
 }
 
-// oddService has all that a quoted text could trip over.
+// oddService has all characters that quoting must handle.
 const oddService = `it's "a" \n {x:String} ${y} --`
 
 func ids(spans []span) (all []string) {
@@ -99,8 +99,8 @@ func list(spans []span) []string {
 
 func sorted(s []string) []string { s = slices.Clone(s); slices.Sort(s); return s }
 
-// TestQueriesFindWhatWasStored compares them with the spans in Go, also through Distributed tables
-// over two shards that have different traces.
+// TestQueriesFindWhatWasStored compares query results with the spans in Go, also through
+// Distributed tables over two shards that have different traces.
 func TestQueriesFindWhatWasStored(t *testing.T) {
 	spans := world()
 	for name, s := range map[string]clickhouse.Schema{"one server": {},
@@ -269,7 +269,7 @@ func testSearch(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	}
 }
 
-// testPages: clocks of milliseconds put many spans at one time, and no page loses any.
+// testPages: with clocks of milliseconds many spans have the same time, and no page loses any.
 func testPages(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	q := clickhouse.Search{From: noon, To: noon.Add(3 * time.Hour), Service: oddService, Limit: 7}
 	want := sorted(
@@ -319,7 +319,7 @@ func TestReadOnlyUser(t *testing.T) {
 
 // The cluster "two" of testdata/engine.xml has two shards in one engine: each table that holds rows
 // is created twice, as NAME_1 and NAME_2 for NAME_local, which is a view that shows a shard its
-// own. Neither connections between servers nor replicas are tested by it.
+// own. It does not test connections between servers or replicas.
 var (
 	local     = regexp.MustCompile("`([a-z_]+)_local(_[a-z_]+)?`")
 	onCluster = regexp.MustCompile(" ON CLUSTER [`'][a-z{}]+[`']")
@@ -383,8 +383,8 @@ func (e *engine) insert2(s clickhouse.Schema, spans []span) {
 	}
 }
 
-// testUnusedShards: with known IDs the Distributed table asks the shard that has the traces, and no
-// other.
+// testUnusedShards: with known IDs the Distributed table queries only the shard that has the
+// traces.
 func testUnusedShards(t *testing.T, e *engine, s clickhouse.Schema) {
 	ids := e.traceIDs("SELECT DISTINCT TraceId FROM spans_2 WHERE TraceId > " +
 		"traceIDMin('2026-10-14 22:00:00') ORDER BY TraceId LIMIT 100")

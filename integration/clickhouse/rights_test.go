@@ -17,15 +17,15 @@ import (
 
 var granted = regexp.MustCompile(`(?m)^GRANT (.*) ON (\S+) TO operator;(?: -- (.*))?$`)
 
-// settled makes an adoption not wait for inserts that no test has running.
+// settled lets an adoption skip the wait for inserts, which no test runs.
 var settled = strings.NewReplacer("SELECT sleep(1)", "SELECT 1",
 	"max(modification_time) < now() - INTERVAL 10 MINUTE", "1")
 
-// commands are those that need the rights.
+// commands are the commands that need the rights.
 var commands = []string{"create", "adopt"}
 
-// of returns a statement for each right that a command needs: those that the page lists for it, or
-// for both.
+// of returns a statement for each right that a command needs, which the page lists for it or for
+// both commands.
 func of(command string) (all []string) {
 	for _, m := range granted.FindAllStringSubmatch(read("../../docs/clickhouse.md"), -1) {
 		for what := range strings.SplitSeq(m[1], ", ") {
@@ -38,8 +38,8 @@ func of(command string) (all []string) {
 	return all
 }
 
-// users is the engine's configuration of users. Its only user may do everything, and may take a
-// role instead: create3 has all rights that the page lists for create, but number 3.
+// users is the engine's configuration of users. Its only user has all rights, and may assume a role
+// instead: create3 has all rights that the page lists for create, except number 3.
 func users() []byte {
 	roles, taken := "<everything><grants><query>GRANT ALL ON *.* WITH GRANT "+
 		"OPTION</query></grants></everything>", "<query>GRANT everything</query>"
@@ -61,8 +61,8 @@ func users() []byte {
 		"<grants>%s</grants></default></users></clickhouse>", roles, taken)
 }
 
-// TestRights: a user with exactly the rights that the page lists for it can create tables, or adopt
-// one. Where one is missing, the error names it, and with it the same goes to its end.
+// TestRights: a user with exactly the rights that the page lists can create tables, or adopt one.
+// If a right is missing, the error contains it, and once it is granted the same command succeeds.
 func TestRights(t *testing.T) {
 	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
 		t.Skip("for the embedded engine only")
@@ -101,7 +101,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// createsAll creates what create can.
+// createsAll creates everything that create can.
 func (e *engine) createsAll(ctx context.Context, db *sql.DB) error {
 	overlay := clickhouse.Schema{Table: "overlay", Overlay: true, TTL: time.Hour}
 	build, err := overlay.MaterializeIndexes()
@@ -109,7 +109,7 @@ func (e *engine) createsAll(ctx context.Context, db *sql.DB) error {
 		overlay.Create(ctx, db), build.Run(ctx, db, nil))
 }
 
-// adoptsAll returns a function that does all that adopt can, and goes on where it failed.
+// adoptsAll returns a function that runs everything that adopt can, and continues where it failed.
 func (e *engine) adoptsAll() func(context.Context, *sql.DB) error {
 	left := []string{"prepare", "cancel", "prepare", "swap", "copy", "drop-history"}
 	return func(ctx context.Context, db *sql.DB) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// TestTTL: creating a table again changes its TTL and that of the lookup table, or says why it
-// does not.
+// TestTTL: creating a table again changes its TTL and that of the lookup table, or returns the
+// reason why not.
 func TestTTL(t *testing.T) {
 	e := newEngine(t)
 	const day = 24 * time.Hour
@@ -62,8 +62,8 @@ func TestTTL(t *testing.T) {
 		})
 }
 
-// TestLookupDropped: create and prepare bring back a lookup table that somebody has dropped, with
-// the traces that are stored; interrupted and repeated, too.
+// TestLookupDropped: create and prepare recreate a lookup table that was dropped, with the stored
+// traces, even if they are interrupted and repeated.
 func TestLookupDropped(t *testing.T) {
 	schema := clickhouse.Schema{Table: "spans"}
 	overlay := clickhouse.Schema{Table: "spans", Overlay: true}
@@ -109,8 +109,8 @@ func TestLookupDropped(t *testing.T) {
 	}
 }
 
-// TestRefused: a table that is not the schema's, or that cannot be adopted, is refused before
-// anything is changed.
+// TestRefused: a table with another schema, or that cannot be adopted, is refused before anything
+// is changed.
 func TestRefused(t *testing.T) {
 	e := newEngine(t)
 	owned := createTable(clickhouse.Schema{Table: "spans"})
@@ -338,7 +338,7 @@ SETTINGS max_partitions_per_insert_block = 0`)
 
 var sqlBlock = regexp.MustCompile("(?ms)^ *```sql\n(.*?)```")
 
-// TestDocumentedSQL runs what docs/clickhouse.md shows, on each table and on one over two shards.
+// TestDocumentedSQL runs the SQL of docs/clickhouse.md, on each kind of table and over two shards.
 func TestDocumentedSQL(t *testing.T) {
 	id := random(1)[0].String()
 	params := clickhouse.Query{Params: []clickhouse.Param{{Name: "id", Value: id},

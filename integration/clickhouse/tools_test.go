@@ -39,7 +39,7 @@ func tools(t *testing.T) (all []tool) {
 	return all
 }
 
-// on is the query for a table and a trace with one of its spans.
+// on returns the query for a table and a trace with one of its spans.
 func (q tool) on(table string, trace []string) string {
 	return strings.NewReplacer("{table}", table, "{trace}", trace[0], "{span}",
 		trace[1]).Replace(q.sql)
@@ -59,8 +59,8 @@ func (e *engine) fill(spans int) {
 	}
 }
 
-// exceptions may read more than 1.2 times the rows that the exporter's table reads,
-// and more than a hundredth of the day: so many times at most.
+// exceptions may read more than 1.2 times the rows of the exporter's table, and more than a
+// hundredth of the day: at most this many times.
 var exceptions = map[string]float64{
 	// An attribute that goes with a span name: in a table as small as this one, all
 	// names of a service are within the reach of one filter.
@@ -68,7 +68,7 @@ var exceptions = map[string]float64{
 	// No span has this value. One filter in a hundred errs, so a hundredth of the day
 	// is read, more or less; of the exporter's larger filters none errs here.
 	"Operators: a user, 24 h": 1e5,
-	// Where this search ends is chance; the benchmark has the mean of many.
+	// The end of this search is random; the benchmark has the mean of many.
 	"Operators: the trace of a span ID": 10,
 	// Six ranges of four hours, each of at least a granule, of a name that has 600 spans a day.
 	"Operators: p99 of a service and name a minute, 24 h": 4,
@@ -76,10 +76,10 @@ var exceptions = map[string]float64{
 	"Grafana: builder: search a service, 24 h": 1.4,
 }
 
-// TestTools runs what tools send on the exporter's table with its lookup table and
-// on ours, all with the same spans, of which a share has random IDs: no error, the
-// same rows, and few of them read. Far fewer spans than by default are too few: the
-// ends of the six ranges of four hours are then much of what is read of a service.
+// TestTools runs what tools send on the exporter's table with its lookup table and on ours, all
+// with the same spans, of which a share has random IDs: no error, the same rows, and few of them
+// read. Far fewer spans than by default are too few: then much of what is read of a service is at
+// the ends of the six ranges of four hours.
 func TestTools(t *testing.T) {
 	e := newEngine(t)
 	e.run(clickhouse.Schema{Table: "functions"}.Statements())
@@ -163,7 +163,7 @@ func (e *engine) store4tools(random int) []string {
 	return tables
 }
 
-// keys checks what tools find out about tables, and the memory of the primary key.
+// keys checks the metadata that tools read, and the memory of the primary key.
 func (e *engine) keys(tables []string, day float64) {
 	e.t.Helper()
 	for _, table := range tables {
@@ -278,9 +278,9 @@ func (e *engine) tools(tables []string, day float64, random int) {
 	}
 }
 
-// ownQueries holds our queries to what they are for: on an Overlay they read no
-// more than the exporter's way with its lookup table, and neither the newest traces
-// of a day nor an attribute's value are looked for in all of it.
+// ownQueries checks that our queries read little: on an Overlay no more than the exporter's
+// documented query with its lookup table, and for the newest traces of a day or an attribute's
+// value not the whole day.
 func (e *engine) ownQueries(day float64) {
 	e.t.Helper()
 	bound := func(q clickhouse.Query, err error) string {

@@ -33,7 +33,7 @@ func (e *engine) agree(when string, s clickhouse.Schema, gone string, want []spa
 			each = append(each, parse(span.trace))
 		}
 	}
-	// What else was deleted stays in the lookup table, as in the exporter's.
+	// Other deleted traces stay in the lookup table, as with the exporter.
 	shown := e.column("SELECT DISTINCT TraceId FROM " + s.Table + "_trace_id_ts")
 	shown = slices.DeleteFunc(shown,
 		func(id string) bool { return traces[id] == 0 && when != "as stored" && id != gone })
@@ -50,7 +50,7 @@ func (e *engine) agree(when string, s clickhouse.Schema, gone string, want []spa
 		ours)
 }
 
-// TestChangesShowAtOnce: what was deleted, changed or stored is so in the very next query.
+// TestChangesShowAtOnce: deletions, changes and inserts show in the very next query.
 func TestChangesShowAtOnce(t *testing.T) {
 	for _, s := range []clickhouse.Schema{{Table: "service"}} {
 		t.Run(s.Table, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestChangesShowAtOnce(t *testing.T) {
 	}
 }
 
-// TestOddDates stores spans of clocks that are wrong by days or by centuries, in two inserts, as
-// the exporter's table and ours have them: no more parts, and the same answers.
+// TestOddDates stores spans of clocks that are wrong by days or by centuries, in two inserts, in
+// the exporter's table and ours: no more parts, and the same results.
 func TestOddDates(t *testing.T) {
 	e := newEngine(t)
 	// without a TTL, which would drop most of it
