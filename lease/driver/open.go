@@ -62,6 +62,10 @@ type Store interface {
 	// clients, or the zero Time if it has none. It writes nothing.
 	Time(ctx context.Context) (time.Time, error)
 
+	// CheckRights returns nil if a process with this client may lease blocks. It writes nothing.
+	// Errors: [ErrRightsUnknown], [lease.ErrMisconfigured].
+	CheckRights(ctx context.Context) error
+
 	// Close ends the calls in flight, which return an error, as later ones do, and releases the
 	// store's resources, at once when ctx ends. Further calls return the same result. Close the
 	// Keeper first.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// ErrRightsUnknown is returned by [CheckRights] if only a write would show whether the client may
+// ErrRightsUnknown is returned by [Store.CheckRights] if only a write would show whether the client may
 // write.
 var ErrRightsUnknown = errors.New("whether this client may write cannot be known without writing")
 
@@ -18,16 +18,7 @@ type Rights interface {
 	CheckRights(ctx context.Context) error
 }
 
-// CheckRights returns nil if a process with this client may lease blocks. It writes nothing.
-// Errors: [ErrRightsUnknown], lease.ErrMisconfigured.
-func CheckRights(ctx context.Context, s Store) error {
-	if r, ok := s.(Rights); ok {
-		return r.CheckRights(ctx)
-	}
-	return ErrRightsUnknown
-}
-
-// CheckRights implements [Rights].
+// CheckRights implements [Store].
 func (s *store) CheckRights(ctx context.Context) error {
 	r, ok := s.objects.Objects.(Rights)
 	if !ok {

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // CheckRights finds, without writing, what a process could not use: nothing is created.
@@ -60,7 +59,7 @@ func TestCheckRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = driver.CheckRights(t.Context(), s)
+		err = s.CheckRights(t.Context())
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.path, err, c.want)
 		}
@@ -80,7 +79,7 @@ func TestCreateInOthersDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Open(path)
-		said := driver.CheckRights(t.Context(), unopened(t, path))
+		said := unopened(t, path).CheckRights(t.Context())
 		if mine && errors.Join(err, said) != nil || !mine &&
 			!errors.Is(err, lease.ErrSchemaVersion) ||
 			(err == nil) != (said == nil) {

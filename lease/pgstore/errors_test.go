@@ -199,7 +199,7 @@ func TestCheckRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = s.Close(t.Context()) }()
-		return driver.CheckRights(t.Context(), s)
+		return s.CheckRights(t.Context())
 	}
 	created(t, admin)
 	wantError(t, "none", rights("public"), lease.ErrMisconfigured,

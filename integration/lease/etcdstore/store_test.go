@@ -157,7 +157,7 @@ func TestRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = s.Close(ctx) }()
-		return driver.CheckRights(ctx, s)
+		return s.CheckRights(ctx)
 	}
 	if err := rights("user"); err != nil {
 		t.Errorf("the rights of the user: %v", err)

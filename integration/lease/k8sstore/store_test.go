@@ -117,7 +117,7 @@ func TestRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := driver.CheckRights(t.Context(), store); (err != nil) != (want != "") ||
+		if err := store.CheckRights(t.Context()); (err != nil) != (want != "") ||
 			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("rights in %s: %v, want %q", namespace, err, want)
 		}
