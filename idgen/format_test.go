@@ -174,8 +174,7 @@ func TestFormatStopped(t *testing.T) {
 		if len(made) != stops+1 || !slices.IsSorted(made) || g.steps.Load() != 0 ||
 			stops == 1 && !slices.Equal(made, v.Clears) {
 			t.Errorf("stopped %d times: %016x, %d steps; want %016x for one", stops, made,
-				g.steps.Load(),
-				v.Clears)
+				g.steps.Load(), v.Clears)
 		}
 	}
 }

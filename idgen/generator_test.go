@@ -100,8 +100,7 @@ func TestConcurrentUse(t *testing.T) {
 		if n, want := len(slices.Compact(highs)), len(checkers)*each; n != want ||
 			len(lows) != 4*want {
 			t.Errorf("%s: %d clear halves and %d IDs differ, want %d and %d", name, n, len(lows),
-				want,
-				4*want)
+				want, 4*want)
 		}
 	}
 }

@@ -315,8 +315,7 @@ func TestSeal(t *testing.T) {
 		if !first.Equal(base.Add(tt.want)) || !again.Equal(first) || !errors.Is(next, ErrSealed) ||
 			!errors.Is(extend, ErrSealed) {
 			t.Errorf("%+v: unused from %v, then %v; %v, %v", tt, first.Sub(base), again.Sub(base),
-				next,
-				extend)
+				next, extend)
 		}
 	}
 }

@@ -69,8 +69,7 @@ func TestTenMillionForgeries(t *testing.T) {
 	}
 	strictly, widely := agrees(2*time.Second), agrees(wide)
 	// The chance that random clear bits lie in a window of this length.
-	within := func(
-		window time.Duration) float64 {
+	within := func(window time.Duration) float64 {
 		return float64(window.Milliseconds()) / (1 << 41)
 	}
 	// The shares of forgeries with a time of the last day that pass.

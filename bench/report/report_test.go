@@ -14,8 +14,7 @@ func sample(part float64) string {
 	var b strings.Builder
 	b.WriteString("processor: family 25 (Zen 4)\nwithout: nothing\n")
 	line := func(name string, ns float64) {
-		fmt.Fprintf(&b, "Benchmark%s 100 %g ns/op 0 allocs/op\n",
-			name, ns)
+		fmt.Fprintf(&b, "Benchmark%s 100 %g ns/op 0 allocs/op\n", name, ns)
 	}
 	for round := range 10 {
 		sdk := 100 * (1 + float64(round))

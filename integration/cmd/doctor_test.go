@@ -51,8 +51,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 		"reader;CREATE ROLE service LOGIN PASSWORD 'word'; GRANT SELECT, UPDATE ON " +
 		"traceflake_store TO service")
 	t.Cleanup(func() {
-		execute(
-			"DROP OWNED BY reader, service; DROP ROLE reader; DROP ROLE service")
+		execute("DROP OWNED BY reader, service; DROP ROLE reader; DROP ROLE service")
 	})
 	doctor(as("service:word"))
 	doctor(as("reader:word"), "WRONG  store", "permission denied", "→ do what the error says")

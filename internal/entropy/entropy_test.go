@@ -43,29 +43,23 @@ func TestEachInputParts(t *testing.T) {
 	}
 	seen := map[string]string{first: "nothing"}
 	for name, change := range map[string]func(*Source){
-		"the kernel": func(
-			s *Source) {
+		"the kernel": func(s *Source) {
 			s.Kernel = func(b []byte) { clear(b); b[31] = 1 }
 		},
-		"the first random word": func(
-			s *Source) {
+		"the first random word": func(s *Source) {
 			s.Processor = func() [4]uint64 { return [4]uint64{1} }
 		},
-		"the last random word": func(
-			s *Source) {
+		"the last random word": func(s *Source) {
 			s.Processor = func() [4]uint64 { return [4]uint64{3: 1} }
 		},
-		"the vmclock page": func(
-			s *Source) {
+		"the vmclock page": func(s *Source) {
 			s.Page = func() []byte { return bytes.Repeat([]byte{1}, 112) }
 		},
 		"no page": func(s *Source) { s.Page = func() []byte { return nil } },
-		"a nanosecond": func(
-			s *Source) {
+		"a nanosecond": func(s *Source) {
 			s.Now = func() time.Time { return time.Unix(1_800_000_000, 1) }
 		},
-		"a monotonic nanosecond": func(
-			s *Source) {
+		"a monotonic nanosecond": func(s *Source) {
 			s.Elapsed = func() time.Duration { return time.Hour + 1 }
 		},
 		"a tick":          func(s *Source) { s.Ticks = func() uint64 { return 1<<40 + 1 } },

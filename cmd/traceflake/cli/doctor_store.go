@@ -109,8 +109,7 @@ func (d storeCheck) clock(ctx context.Context) (found string, err error) {
 	case at.IsZero():
 		return "the store has no clock; check this machine's against NTP", nil
 	case ahead.Abs() > tolerated:
-		return "", wrong(
-			"synchronize the clocks; a client more than a minute ahead gets no lease",
+		return "", wrong("synchronize the clocks; a client more than a minute ahead gets no lease",
 			"this machine is %s %s the store", shortly(ahead.Abs()), side)
 	}
 	return "agrees with the store's", nil

@@ -22,8 +22,7 @@ var (
 
 // eachID calls each for the arguments, or for standard input as eachLine does. The problems that it
 // returns are reported, and set the exit code to 1; an error ends the command.
-func eachID(
-	cmd *cobra.Command, args []string,
+func eachID(cmd *cobra.Command, args []string,
 	each func(number int, text string, problem error) (reported, err error),
 ) error {
 	none, failed := true, false

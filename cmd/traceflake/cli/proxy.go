@@ -94,8 +94,7 @@ func (p *proxy) drain() time.Duration { return cmp.Or(p.grace, p.timeout, time.M
 
 func (p *proxy) run(cmd *cobra.Command, f *flags, target *url.URL) error {
 	registry := prometheus.NewRegistry()
-	exporter, err := otelprom.New(
-		otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
+	exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
 	if err != nil {
 		return err
 	}

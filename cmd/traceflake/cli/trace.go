@@ -68,8 +68,7 @@ record.`,
 	const shown = 1000
 	flags.IntVar(&f.shown, "spans", shown, "how many spans are drawn at most; 0 draws all")
 	flags.IntVar(&f.width, "width", 0, "columns (default the terminal's, or 100)")
-	f.output = choiceFlag(cmd, "output", "o", "output format; json is OTLP JSON", "text",
-		"json")
+	f.output = choiceFlag(cmd, "output", "o", "output format; json is OTLP JSON", "text", "json")
 	return cmd
 }
 

@@ -92,8 +92,7 @@ func TestFaults(t *testing.T) {
 				}
 				at := processes.Store("etcd://" + strings.Join(cluster.Endpoints(), ",") + "/" +
 					rand.Text())
-				return leasetest.Storage{Open: func() (driver.Objects,
-					error) {
+				return leasetest.Storage{Open: func() (driver.Objects, error) {
 					return at.Objects(tb), nil
 				}}
 			}, c.fault)
