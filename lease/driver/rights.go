@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// ErrRightsUnknown is returned by [Store.CheckRights] if only a write would show whether the client may
-// write.
+// ErrRightsUnknown is returned by [Store.CheckRights] if only a write would show whether the client
+// may write.
 var ErrRightsUnknown = errors.New("whether this client may write cannot be known without writing")
 
 // Rights is implemented by [Objects] that can tell without writing whether a process may read and
