@@ -30,7 +30,7 @@ func parseTable(text string) imports {
 	all, name := make(imports), ""
 	for line := range strings.Lines(text) {
 		words, _, _ := strings.Cut(line, "#")
-		if start, rest, ok := strings.Cut(words, ":"); ok { // otherwise it continues the line before
+		if start, rest, ok := strings.Cut(words, ":"); ok { // otherwise it continues a line
 			name, words = start, rest
 			all[name] = nil
 		}

@@ -113,7 +113,7 @@ func TestEdited(t *testing.T) {
 				for _, call := range calls.OnBlocks(t.Context(), client(server, 64), g, t0) {
 					if wantErr(t, call.Name, call.Err, c.want); call.Err != nil &&
 						!strings.Contains(call.Err.Error(), c.object) {
-						t.Errorf("%s: the error does not name %s: %v", call.Name, c.object, call.Err)
+						t.Errorf("%s: the error lacks %s: %v", call.Name, c.object, call.Err)
 					}
 				}
 			})
