@@ -78,7 +78,6 @@ func TestTenMillionForgeries(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
 	oneHigh, oneLow := forger{rand.New(rand.NewPCG(1, 2))}.generated(fleet, ago(20*time.Second),
 		ago(10*time.Second))
-	second := fleet.Decode(randflake.ID(oneLow)).Time
 
 	for i, k := range []struct {
 		name  string
@@ -90,7 +89,7 @@ func TestTenMillionForgeries(t *testing.T) {
 			func(f forger, _ int) (high, low uint64) { return f.Uint64(), f.Uint64() },
 			[...]float64{within(day+skew) * strictly, within(day+skew) * widely,
 				within(plausible + skew)}},
-		{"a time in the last day, 64 random bits", 3_000_000,
+		{"a time in the last day, 64 random bits", 4_500_000,
 			func(f forger, _ int) (high, low uint64) {
 				return f.high(f.between(ago(day), noon)), f.Uint64()
 			}, recent},
@@ -108,23 +107,11 @@ func TestTenMillionForgeries(t *testing.T) {
 			func(f forger, _ int) (high, low uint64) {
 				return f.generated(another, ago(day), noon)
 			}, recent},
-		{"ours, older than a day", 1_000_000,
-			func(f forger, _ int) (high, low uint64) {
-				return f.generated(fleet, time.Unix(randflake.Epoch, 0), ago(day+time.Millisecond))
-			}, [...]float64{0, 0, 0}},
 		{"one real low half, clear halves 10 s around it", 500_000,
 			func(f forger, _ int) (high, low uint64) {
 				return oneHigh - 10_000<<23 + f.Uint64N(20_000<<23), oneLow
 			},
 			[...]float64{0.25, 1, 1}}, // 5 s of 20
-		{"a real low half or span ID, a fitting clear half", 250_000,
-			func(f forger, _ int) (high, low uint64) {
-				return f.high(f.between(second.Add(-2*time.Second), second.Add(3*time.Second))),
-					oneLow
-			}, [...]float64{1, 1, 1}},
-		{"a real ID again", 250_000,
-			func(f forger, _ int) (high, low uint64) { return f.generated(fleet, ago(day), noon) },
-			[...]float64{1, 1, 1}},
 	} {
 		if testing.Short() {
 			k.tries /= 50
@@ -151,7 +138,7 @@ func TestTenMillionForgeries(t *testing.T) {
 				n, share := float64(k.tries), k.want[j]
 				row += fmt.Sprintf(" %s %d (%.2g)", [...]string{"strict", "wide", "plausible"}[j],
 					got, n*share)
-				exact := share == 0 || share == 1
+				exact := share == 1
 				if d := math.Abs(float64(got) - n*share); exact && d > 0 ||
 					d > 6*math.Sqrt(n*share*(1-share))+3 {
 					t.Errorf("too many or too few")
