@@ -61,20 +61,15 @@ func TestHops(t *testing.T) {
 		}
 		return append(h, more...)
 	}
-	refuse := xtraceid.WithVerifier(func(trace.TraceID) bool { return false })
 	alone, low := []string{"x-trace-id", traceT}, "0000000000000000"+low64
 	open := b3(lowT, "", alone...)
 	propagator := xtraceid.New(xtraceid.WithDeferredSampled())
 	cases := []hop{
 		{name: "nothing"},
-		{name: "64-bit B3, sampled", headers: b3(lowT, "1", alone...), trace: traceT,
-			parent: spanS},
 		{name: "64-bit B3, not sampled", headers: b3(lowT, "0", alone...), trace: traceT,
 			parent: spanS, dropped: true},
 		{name: "other B3, not sampled", headers: b3(traceU, "0", alone...), trace: traceT},
 		{name: "x-trace-id alone", headers: alone, trace: traceT},
-		{name: "B3 alone, 64-bit", headers: b3(low64, "1"), trace: low, parent: spanS},
-		{name: "refused", headers: b3(lowT, "0", alone...), propagator: xtraceid.New(refuse)},
 		// If the caller leaves the sampling decision open, ParentBased drops the trace, unless
 		// WithDeferredSampled is set: then the services behind follow.
 		{name: "open, treated as sampled", headers: open, propagator: propagator,
