@@ -25,57 +25,66 @@ func other() lease.Description {
 	return d
 }
 
-// A creation that is interrupted at any request is finished only by the same command.
+// A creation that is interrupted at any request, or of which only that one fails, is finished only
+// by the same command.
 func TestInterruptedCreate(t *testing.T) {
 	for _, made := range []bool{false, true} {
-		for at := 0; ; at++ {
-			server, n := new(counted), 0
-			err := client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
-				if n++; n <= at {
-					return do()
-				} else if n == at+1 && made {
-					_ = do()
-				}
-				return answer{err: errLost}
-			}}), 2).Create(t.Context(), describe(few(8)))
-			if n <= at { // not interrupted
-				break
-			}
-			wantErr(t, "create", err, errLost)
-			config, err := server.Read(t.Context(), "config")
-			if err != nil {
-				t.Fatal(err)
-			}
-			begun, complete := config.Version != "",
-				strings.Contains(config.Version, `"Complete":true`)
-			for _, call := range calls.OnBlocks(t.Context(), client(server, 2),
-				lease.Grant{Nonce: driver.NewNonce()}, t0) {
-				if !complete {
-					wantErr(t, call.Name, call.Err, lease.ErrNoStore)
-				}
-			}
-			if d, err := client(server, 2).Describe(t.Context()); (d.ID == storeID) != begun ||
-				!complete && !errors.Is(err, lease.ErrNoStore) {
-				t.Errorf("describe: %+v, %v", d, err)
-			}
-			if begun {
-				wantErr(t, "create another", client(server, 2).Create(t.Context(), other()),
-					lease.ErrExists)
-			}
-			for range 2 {
-				if err := client(server, 2).Create(t.Context(), describe(few(8))); err != nil {
-					t.Fatalf("interrupted at request %d, made %t: %v", at, made, err)
-				}
-			}
-			if s := client(server, 2); !complete {
-				for range 8 {
-					mustAcquire(t, s, request(t0))
-				}
-				_, err := s.Acquire(t.Context(), request(t0))
-				wantErr(t, "one more acquire", err, lease.ErrNoFreeNode)
+		for _, fail := range []int{1, 1000} {
+			for at := 0; interruptedCreate(t, made, at, fail); at++ {
 			}
 		}
 	}
+}
+
+// interruptedCreate reports whether a creation has so many requests that some fail, from one on.
+func interruptedCreate(t *testing.T, made bool, at, fail int) bool {
+	t.Helper()
+	server, n := new(counted), 0
+	err := client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
+		if n++; n <= at || n > at+fail {
+			return do()
+		} else if n == at+1 && made {
+			_ = do()
+		}
+		return answer{err: errLost}
+	}}), 2).Create(t.Context(), describe(few(8)))
+	if n <= at {
+		return false
+	}
+	wantErr(t, "create", err, errLost)
+	config, err := server.Read(t.Context(), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, complete := config.Version != "",
+		strings.Contains(config.Version, `"Complete":true`)
+	for _, call := range calls.OnBlocks(t.Context(), client(server, 2),
+		lease.Grant{Nonce: driver.NewNonce()}, t0) {
+		if !complete {
+			wantErr(t, call.Name, call.Err, lease.ErrNoStore)
+		}
+	}
+	if d, err := client(server, 2).Describe(t.Context()); (d.ID == storeID) != begun ||
+		!complete && !errors.Is(err, lease.ErrNoStore) {
+		t.Errorf("describe: %+v, %v", d, err)
+	}
+	if begun {
+		wantErr(t, "create another", client(server, 2).Create(t.Context(), other()),
+			lease.ErrExists)
+	}
+	for range 2 {
+		if err := client(server, 2).Create(t.Context(), describe(few(8))); err != nil {
+			t.Fatalf("interrupted at request %d, made %t: %v", at, made, err)
+		}
+	}
+	if s := client(server, 2); !complete {
+		for range 8 {
+			mustAcquire(t, s, request(t0))
+		}
+		_, err := s.Acquire(t.Context(), request(t0))
+		wantErr(t, "one more acquire", err, lease.ErrNoFreeNode)
+	}
+	return true
 }
 
 // Two operators create a store at once: the second one at any moment of the first one's creation,

@@ -293,7 +293,7 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 
 // A write without an answer is not repeated.
 func TestUnknownWritesAreNotRepeated(t *testing.T) {
-	for _, op := range []string{"acquire", "renew", "release", "raise"} {
+	for _, op := range []string{"acquire", "renew", "release", "raise", "add secret"} {
 		for _, made := range []bool{true, false} {
 			server, tries := &counted{}, 0
 			g := mustAcquire(t, open(server, 64, few(64)), request(t0))

@@ -36,6 +36,8 @@ func (c call) on(ctx context.Context, s driver.Store) (g lease.Grant, err error)
 		err = s.Release(ctx, c.grant, c.request.Nonce, c.until)
 	case "raise":
 		_, err = s.Raise(ctx, c.until)
+	case "add secret":
+		err = s.AddSecret(ctx, "0123456789abcdef")
 	case "get":
 		return s.Get(ctx, c.grant.Node)
 	}
@@ -419,8 +421,13 @@ func TestContextsThatAreOver(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
 	for _, ctx := range []context.Context{done, late} {
-		for _, call := range calls.OnBlocks(ctx, s, g, t0) {
-			wantErr(t, call.Name, call.Err, ctx.Err())
+		away := client(wire{server, func(*message, func() answer) answer {
+			return answer{err: errLost}
+		}}, 2)
+		for _, s := range []driver.Store{s, away} {
+			for _, call := range calls.OnBlocks(ctx, s, g, t0) {
+				wantErr(t, call.Name, call.Err, ctx.Err())
+			}
 		}
 	}
 	if got, err := s.Get(t.Context(), g.Node); err != nil || got != g {
