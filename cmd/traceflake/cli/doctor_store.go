@@ -87,7 +87,7 @@ func (d storeCheck) secret() (codec *randflake.Codec) {
 
 // rights checks whether a service may change leases, without changing one.
 func (d storeCheck) rights(ctx context.Context) (found string, err error) {
-	err = d.Store.CheckRights(ctx)
+	err = d.CheckRights(ctx)
 	if errors.Is(err, driver.ErrRightsUnknown) {
 		return "reading works; " + err.Error(), nil
 	}
