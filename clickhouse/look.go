@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// MinVersion is the oldest ClickHouse for tables, functions and queries, by its
+// minVersion is the oldest ClickHouse for tables, functions and queries, by its
 // changelog: the first with the setting use_skip_indexes_on_data_read. Tests run with 26.7.
-const MinVersion = "25.9"
+const minVersion = "25.9"
 
 // server is a snapshot of a database and some of its tables, as reported by one server.
 type server struct {
@@ -92,10 +92,10 @@ func (s Schema) look(
 		return o, err
 	case len(found) == 0:
 		return o, fmt.Errorf("clickhouse: there is no database %s", s.Database)
-	case release(found[0].Version) < release(MinVersion):
+	case release(found[0].Version) < release(minVersion):
 		return o, fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: upgrade "+
 			"it to %s or newer",
-			found[0].Version, MinVersion)
+			found[0].Version, minVersion)
 	}
 	o = server{database: found[0].Name, databaseEngine: found[0].Engine}
 	o.tables, err = read[table](ctx, db, s.render("adopt/tables",

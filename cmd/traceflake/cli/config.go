@@ -90,8 +90,8 @@ func (f *flags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
 var (
 	errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
 	errNoStore  = errors.New("no store: give --store or set TRACEFLAKE_STORE")
-	errNoFile   = errors.New("the lease directory does not exist yet; the first process creates it, " +
-		"with its own secret")
+	errNoFile   = errors.New("the lease directory does not exist yet; the first process creates " +
+		"it, with its own secret")
 )
 
 // noStore replaces the advice of lease.ErrNoStore for a store that nobody needs to create.
