@@ -90,8 +90,14 @@ func withTTLs(definitions string, ttls []string) string {
 		name, ttl, _ := strings.Cut(of, " ")
 		line := regexp.MustCompile("(?m)^    `?" + regexp.QuoteMeta(strings.Trim(name, "`")) +
 			"`? .*[^,\\n]")
-		definitions = line.ReplaceAllStringFunc(definitions,
-			func(line string) string { return line + " TTL " + ttl })
+		definitions = line.ReplaceAllStringFunc(definitions, func(line string) string {
+			column, isWide := strings.CutSuffix(line, wide)
+			column += " TTL " + ttl
+			if isWide {
+				column += wide
+			}
+			return column
+		})
 	}
 	return definitions
 }

@@ -49,23 +49,21 @@ var layouts = []layout{
 		elements: "PROJECTION by_trace (SELECT * ORDER BY TraceId)"},
 	{Name: "light projection", schema: theirs,
 		elements: "PROJECTION by_trace (SELECT TraceId, _part_offset ORDER BY TraceId)"},
-	{Name: "ours: maps ZSTD(1)", schema: ours, change: []string{"ZSTD(1, 20)", "ZSTD(1)"}},
-	{Name: "ours: blocks of 16 kB", schema: ours, change: blocks("16384")},
-	{Name: "ours: blocks of 64 kB", schema: ours, change: blocks("65536")},
-	{Name: "ours: maps ZSTD(1), blocks of 64 kB", schema: ours,
-		change: append(blocks("65536"), "ZSTD(1, 20)", "ZSTD(1)")},
+	{Name: "ours: all blocks of 8 kB", schema: ours,
+		change: []string{" SETTINGS (min_compress_block_size = 65536)", ""}},
+	{Name: "ours: all blocks of 64 kB", schema: ours, change: []string{
+		"min_compress_block_size = 8192, ttl_only_drop_parts = 1, default",
+		"min_compress_block_size = 65536, ttl_only_drop_parts = 1, default"}},
+	{Name: "ours: attributes ZSTD(1)", schema: ours, change: []string{"ZSTD(1, 20)", "ZSTD(1)"}},
+	{Name: "ours: outliers by trace", schema: ours,
+		change: []string{"7200000, '', TraceId), Timestamp", "7200000, TraceId, TraceId), Timestamp"}},
 	{Name: "ours: two levels of ranges", schema: ours, change: []string{"INDEX idx_trace_id_range ",
 		"INDEX idx_trace_id_wide TraceId TYPE minmax GRANULARITY 64,\n" +
 			"    INDEX idx_trace_id_range "}},
 	{Name: "ours: granules of 2048", schema: ours, change: granules("2048")},
 	{Name: "ours: granules of 8192", schema: ours, change: granules("8192")},
-	{Name: "ours: blooms GRANULARITY 8", schema: ours,
-		change: []string{"bloom_filter(0.01) GRANULARITY 2", "bloom_filter(0.01) GRANULARITY 8"}},
-}
-
-func blocks(bytes string) []string {
-	return []string{"min_compress_block_size = 8192, ttl_only_drop_parts = 1, default",
-		"min_compress_block_size = " + bytes + ", ttl_only_drop_parts = 1, default"}
+	{Name: "ours: ID filters of 2.5 %", schema: ours,
+		change: []string{"bloom_filter(0.005)", "bloom_filter(0.025)"}},
 }
 
 func granules(spans string) []string {

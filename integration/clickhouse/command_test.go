@@ -49,7 +49,7 @@ func TestCommand(t *testing.T) {
 			db + ".rollup_mv, " + db + ".spans_all, " + db + ".spans_trace_id_ts_mv\n" + db +
 			".spans_other, the new table of an adoption\n  sorted by       " +
 			"toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), " + outlier +
-			", ServiceName, SpanName, TraceId, Timestamp\n" +
+			", ServiceName, SpanName, if(" + outlier + ", '', TraceId), Timestamp\n" +
 			"  engine          MergeTree\n  TTL             " + moves +
 			"\n  storage policy  tiered\n  spans           0\n  ordered IDs     no spans\n  last " +
 			"expires    never\n  read by         " + db +

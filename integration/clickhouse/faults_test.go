@@ -106,7 +106,7 @@ func TestColumnTTL(t *testing.T) {
 	e.exec("ALTER TABLE spans MODIFY COLUMN `Events.Attributes` TTL " + ttl)
 	e.must("prepare")
 	e.is("2", "SELECT countSubstrings(create_table_query, ' TTL "+ttl+
-		",') FROM system.tables WHERE database = currentDatabase() AND name = 'spans_other'")
+		"') FROM system.tables WHERE database = currentDatabase() AND name = 'spans_other'")
 	e.exec("ALTER TABLE spans MODIFY COLUMN StatusMessage TTL " + ttl)
 	if _, err := e.adopts("swap"); err == nil || !strings.Contains(err.Error(), "StatusMessage") {
 		t.Errorf("a swap to a table with other TTLs of columns: %v", err)
