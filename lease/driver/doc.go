@@ -33,8 +33,9 @@
 //     exceed the server's largest object (a block takes up to 450 bytes), and all pages are read
 //     when blocks run out. If the server has several implementations, or may be behind a proxy, set
 //     [Layout.Probe].
-//  4. Run leasetest.Run against it and, with a real server, leasetest.Processes. leasetest.Faults
-//     checks what clients see while you kill a server, or one of several.
+//  4. Run leasetest.Run against it, with a leasetest.Proxy in front of the server, which delays
+//     requests and responses, and then leasetest.Processes. leasetest.Faults checks what clients
+//     see while you kill a server, or one of several.
 //  5. Document what makes the server forget acknowledged writes: a failover, a restored backup, a
 //     cache, a disk that is not synced.
 //
