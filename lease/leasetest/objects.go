@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -374,17 +375,17 @@ func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
 // call, after one, and during one that the server does not answer.
 func closes(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage, ctx := newStorage(tb), context.Background()
-	open := func() driver.Store {
-		s, err := driver.New(storage.client(tb).Objects,
-			driver.Layout{Name: "leasetest", BlocksPerPage: 64})
+	open := func(o driver.Objects) driver.Store {
+		s, err := driver.New(o, driver.Layout{Name: "leasetest", BlocksPerPage: 64})
 		if err != nil {
 			tb.Fatal(err)
 		}
 		return s
 	}
+	last := storage.client(tb).Objects
 	d, err := driver.NewDescription(lease.Description{Created: time.Now(), Nodes: 64})
-	s, other := open(), open()
-	err = errors.Join(err, open().Close(ctx), other.Create(ctx, d))
+	s, other := open(storage.client(tb).Objects), open(last)
+	err = errors.Join(err, open(storage.client(tb).Objects).Close(ctx), other.Create(ctx, d))
 	if _, failed := s.Describe(ctx); err != nil || failed != nil {
 		tb.Fatalf("Close before the first call, Create and Describe: %v, %v", err, failed)
 	}
@@ -414,7 +415,16 @@ func closes(tb testing.TB, newStorage func(testing.TB) Storage) {
 	if _, err := other.Describe(ctx); err != nil {
 		tb.Errorf("after another client was closed: %v", err)
 	}
-	if err := errors.Join(other.Close(ctx), other.Close(ctx)); err != nil {
-		tb.Errorf("Close, twice: %v", err)
+	if c, ok := last.(io.Closer); ok {
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close() }()
+		select {
+		case err = <-closed:
+		case <-time.After(patience):
+			err = fmt.Errorf("it has not returned for %s", patience)
+		}
+		if err != nil {
+			tb.Errorf("Close after the last call: %v", err)
+		}
 	}
 }

@@ -74,8 +74,11 @@ func (f flawed) pass(ctx context.Context, gate chan struct{}) error {
 
 func (f flawed) Close() error {
 	f.closed.Store(true)
-	if f.flaw == "Close of what is not open" && !f.used.Load() {
+	switch used := f.used.Load(); {
+	case f.flaw == "Close of what is not open" && !used:
 		return errors.New("it is not open")
+	case f.flaw == "Close takes a minute" && used:
+		time.Sleep(time.Minute)
 	}
 	return nil
 }
@@ -429,6 +432,7 @@ func TestRunCatchesWrongServers(t *testing.T) {
 		"the client's clock":                    "which is the client's",
 		"the client's clock after the response": "want the server's time when it responded",
 		"Close of every client":                 "the client is closed",
+		"Close takes a minute":                  "it has not returned",
 		"Close of what is not open":             "Close before the first call",
 	} {
 		t.Run(flaw, func(t *testing.T) {
@@ -439,6 +443,7 @@ func TestRunCatchesWrongServers(t *testing.T) {
 					for _, c := range checks {
 						said += judged(t, func(tb testing.TB) { c.run(tb, storages(flaw)) }).said
 					}
+					time.Sleep(time.Hour) // until every Close has returned
 					if !strings.Contains(said, want) || want == "" && said != "" {
 						t.Errorf("the checks say %q, want %q", said, want)
 					}
