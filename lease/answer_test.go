@@ -201,8 +201,12 @@ func TestUnwrittenStaysPending(t *testing.T) {
 	b, mine := twiceRenewed(t)
 	b.answer(nil, nil)
 	const tries = 7 // the last ones are 1.25 s apart
+	before := b.clock.Elapsed()
 	for range tries {
 		b.next() // Get shows the old state
+	}
+	if took := b.clock.Elapsed() - before; took < 4*time.Second {
+		t.Errorf("%d renewals in %s", tries, took)
 	}
 	nonces := b.proposed()
 	if slices.Sort(nonces); len(slices.Compact(nonces)) != tries {
@@ -301,6 +305,28 @@ func TestRaised(t *testing.T) {
 			t.Errorf("no other free: %t, %v about the raised grant, want one renewal", full, calls)
 		}
 	}
+}
+
+// A block that is granted again before the end of its raised grant, as a store may whose backup was
+// restored, is used by neither grant.
+func TestRaisedIsGrantedAgain(t *testing.T) {
+	b := newHeld(t)
+	first := b.Term()
+	must(b.memory.Raise(t.Context(), testStart))
+	b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+		g, err := do()
+		if c.op == "acquire" {
+			g.Node = 0
+		}
+		return g, err
+	}
+	b.pass(5 * time.Second)
+	b.wantNode(0)
+	b.Step(t.Context())
+	if b.wantError(lease.ErrNoLease); b.Term() != nil || !first.Over() {
+		t.Error("a grant is left")
+	}
+	b.wantDrops(map[string]int64{"cloned": 1})
 }
 
 // unproven returns a Keeper whose first grant was raised and is still used, and whose next Acquire

@@ -192,6 +192,9 @@ func TestReady(t *testing.T) {
 		}
 	}
 	ready("before any response", context.Canceled)
+	if err := new(lease.Keeper).Ready(cancelled); !errors.Is(err, lease.ErrNoLease) {
+		t.Errorf("a zero Keeper: %v", err)
+	}
 	if err := b.Ready(cancelled); strings.Contains(err.Error(), "store") {
 		t.Error(err)
 	}

@@ -34,7 +34,12 @@ func TestRestoredMachine(t *testing.T) {
 			if name == "by Close" {
 				return
 			}
-			b.pass(lease.Reseeding)
+			b.Step(t.Context())
+			b.pass(lease.Reseeding - time.Millisecond)
+			if n := len(b.store.asked("acquire")); n != 1 {
+				t.Errorf("%d Acquires, want none with a nonce that a copy may have", n-1)
+			}
+			b.pass(time.Millisecond)
 			b.wantNode(1)
 			b.wantReports(lease.ErrCloned)
 		})

@@ -77,6 +77,15 @@ func TestNodesAreRenewed(t *testing.T) {
 	}
 }
 
+// The lease is over, and the Keeper has not noticed.
+func TestNodesOfAnEndedLease(t *testing.T) {
+	b := newHeld(t)
+	b.clock.Add(10 * time.Second)
+	if n, err := b.Nodes(t.Context()); !errors.Is(err, randflake.ErrLeaseExpired) {
+		t.Errorf("%+v, %v, want %v", n, err, randflake.ErrLeaseExpired)
+	}
+}
+
 // Others may have used the numbers until Close, so they are not granted before the lease's end.
 func TestNodesAreNotGivenBack(t *testing.T) {
 	b := newHeld(t)
