@@ -53,8 +53,9 @@ func (s *objects) remember(ctx context.Context, method string, request, response
 func (s *objects) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.close == nil {
+	end := s.close
+	if s.close = nil; end == nil {
 		return nil
 	}
-	return s.close()
+	return end()
 }
