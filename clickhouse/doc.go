@@ -3,10 +3,10 @@
 //
 // A [Schema] is a table with the columns of the OpenTelemetry Collector's ClickHouse exporter, so
 // that the exporter can write into it, sorted by four hours, service, span name, trace and time. In
-// each four hours the outliers are stored apart, in the order of time: spans that start more than an
-// hour from the time in their trace ID, such as those with random IDs. The exporter's lookup table
-// has the times of each trace, so that a lookup by ID is one complete query, and costs the same at
-// any age.
+// each four hours the outliers are stored apart, in the order of time: spans that start more than
+// an hour from the time in their trace ID, such as those with random IDs. The exporter's lookup
+// table has the times of each trace, so that a lookup by ID is one complete query, and costs the
+// same at any age.
 //
 // With Overlay the table is the exporter's, with an index on ranges of trace IDs. With a Cluster
 // the tables are replicated, behind Distributed tables that are sharded by the low half of the

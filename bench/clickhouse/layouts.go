@@ -56,7 +56,8 @@ var layouts = []layout{
 		"min_compress_block_size = 65536, ttl_only_drop_parts = 1, default"}},
 	{Name: "ours: attributes ZSTD(1)", schema: ours, change: []string{"ZSTD(1, 20)", "ZSTD(1)"}},
 	{Name: "ours: outliers by trace", schema: ours,
-		change: []string{"7200000, '', TraceId), Timestamp", "7200000, TraceId, TraceId), Timestamp"}},
+		change: []string{"7200000, '', TraceId), Timestamp",
+			"7200000, TraceId, TraceId), Timestamp"}},
 	{Name: "ours: two levels of ranges", schema: ours, change: []string{"INDEX idx_trace_id_range ",
 		"INDEX idx_trace_id_wide TraceId TYPE minmax GRANULARITY 64,\n" +
 			"    INDEX idx_trace_id_range "}},
