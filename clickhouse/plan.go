@@ -41,7 +41,7 @@ func (p Plan) Script() string {
 		}
 	}
 	for _, note := range p.Notes {
-		all.WriteString("-- " + note + "\n")
+		all.WriteString("-- " + strings.ReplaceAll(note, "\n", "\n-- ") + "\n")
 	}
 	return all.String()
 }

@@ -169,7 +169,7 @@ const LookupSetting = "use_skip_indexes_on_data_read"
 
 // LookupAdvice tells operators how to set LookupSetting for tools.
 const LookupAdvice = "ALTER USER … SETTINGS " + LookupSetting +
-	" = 0 for each tool's user saves more than half of the bytes"
+	" = 0 for each tool's user saves a third to two thirds of the bytes"
 
 // settings returns the clause for a query by ID: the range of IDs of a granule then
 // excludes it before its bloom filter is read. On a cluster a known ID also selects the shard.

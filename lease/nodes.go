@@ -9,7 +9,7 @@ import (
 // Snowflake needs a number that no other process uses meanwhile. Create a separate store for them,
 // whose nodes are in the generator's range, with blocks of one node:
 //
-//	traceflake lease create --nodes 0-1023 --block-size 1
+//	traceflake lease create --nodes 0+1024 --block-size 1
 //
 // A generator that reads the clock by itself is unique in the fleet as long as every ID contains a
 // time at which the process held the nodes. End it when the context ends, and check each ID, after

@@ -2,8 +2,8 @@
 // github.com/bwmarrin/snowflake and github.com/sony/sonyflake. Each kind of generator needs a store
 // of its own:
 //
-//	traceflake lease create --nodes 0-1023 --block-size 1 …    # Snowflake
-//	traceflake lease create --nodes 0-65535 --block-size 1 …   # Sonyflake
+//	traceflake lease create --nodes 0+1024 --block-size 1 …    # Snowflake
+//	traceflake lease create --nodes 0+65536 --block-size 1 …   # Sonyflake
 //
 // Both libraries read the clock by themselves. So every ID is checked after it was generated: it is
 // used only if the process held the number at the time that the ID contains. Two weaknesses remain:

@@ -179,6 +179,9 @@ func TestReadOnlyAccess(t *testing.T) {
 	if err != nil || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], statement) {
 		t.Errorf("with SkipAccess: %q, %v", plan.Notes, err)
 	}
+	if script := plan.Script(); !strings.Contains(script, "\n-- "+statement) {
+		t.Errorf("what was skipped is no comment of the script: %s", script)
+	}
 	tables = append(tables, "spans_other")
 	if plan, err := adopt(t.Context(), spansAdoption, "prepare", db); err != nil ||
 		len(plan.Notes) != 0 {

@@ -49,7 +49,7 @@ func New(path string) (driver.Embedded, error) {
 }
 
 // Open returns the store in the directory at path. If the directory does not exist, Open creates
-// it, for every node and leases of up to [lease.DefaultTTL], but not its parent.
+// it, for every node and leases of any TTL, but not its parent.
 //
 // Errors: [ErrLocked], [lease.ErrSchemaVersion], [lease.ErrInvalidRequest], and those of the file
 // system.
