@@ -11,7 +11,7 @@
 // Without options a generator encrypts increasing numbers under a random secret of its own. So
 // second halves and span IDs never repeat within the process, and collide with those of other
 // processes only as 64-bit random numbers do. With [WithSource] and a source whose nodes are leased
-// under one secret, no two IDs of a fleet are equal, and holders of the secret can decode and
+// under one secret, IDs are unique in the whole fleet, and anyone with the secret can decode and
 // verify them.
 //
 // Generating an ID allocates nothing, returns no error, and never waits for I/O or an error

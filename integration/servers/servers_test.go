@@ -14,22 +14,25 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
+// connect opens a connection of clickhouse-go, which ends with the test.
+func connect(t *testing.T, dsn string) clickhouse.Conn {
+	t.Helper()
+	options, err := clickhouse.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := clickhouse.Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
 // What the Collector's exporter, which sends spans and reads none, does not test.
 func TestClickHouseGo(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
-	connect := func(dsn string) clickhouse.Conn {
-		options, err := clickhouse.ParseDSN(dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn, err := clickhouse.Open(options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		return conn
-	}
-	conn, limited := connect(e.DSN()), connect(e.DSN()+"?limit=1")
+	conn, limited := connect(t, e.DSN()), connect(t, e.DSN()+"?limit=1")
 	for sql, code := range map[string]int32{
 		"SELECT * FROM nope":                          60,
 		"SELECT 1 SETTINGS nope = 1":                  115,
@@ -53,7 +56,7 @@ func TestClickHouseGo(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d: %v", sql, len(rows), want, err)
 		}
 	}
-	wrong := connect(strings.Replace(e.DSN(), "default:", "default:x", 1))
+	wrong := connect(t, strings.Replace(e.DSN(), "default:", "default:x", 1))
 	if err := wrong.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "password") {
 		t.Errorf("with a wrong password: %v", err)
 	}
@@ -63,17 +66,8 @@ func TestClickHouseGo(t *testing.T) {
 // statement in a text.
 func TestInsertedBytes(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
-	options, err := clickhouse.ParseDSN(e.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := clickhouse.Open(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
 	e.Rows(t, "CREATE TABLE pairs (n UInt16) ENGINE = Memory")
-	batch, err := conn.PrepareBatch(t.Context(), "INSERT INTO pairs")
+	batch, err := connect(t, e.DSN()).PrepareBatch(t.Context(), "INSERT INTO pairs")
 	for n := 0; n < 65536 && err == nil; n++ {
 		err = batch.Append(uint16(n))
 	}

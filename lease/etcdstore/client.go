@@ -49,7 +49,7 @@ func (s *objects) remember(ctx context.Context, method string, request, response
 	return err
 }
 
-// Close implements [driver.Objects].
+// Close ends the client, if it is the store's own.
 func (s *objects) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
