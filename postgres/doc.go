@@ -10,6 +10,6 @@
 //
 // The results are those of package traceid. Run the statements of [Statements] once; running them
 // again does no harm. The role needs CREATE on the schema. Other roles need EXECUTE, which
-// PostgreSQL grants to all by default. docs/postgresql-ids.md describes types, indexes and searches
+// PostgreSQL grants to all by default. docs/postgresql.md describes types, indexes and searches
 // by time.
 package postgres

@@ -191,8 +191,8 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("found by time: %s, want those of the browser, Node and Go: %s", got, want)
 	}
 
-	// The query of docs/roots.md finds the one root of edge, whose ID is ordered.
-	_, sql, _ := strings.Cut(child.Read(t, "docs/roots.md"), "```sql\n")
+	// The query of docs/other-languages.md finds the one root of edge, whose ID is ordered.
+	_, sql, _ := strings.Cut(child.Read(t, "docs/other-languages.md"), "```sql\n")
 	sql, _, _ = strings.Cut(sql, "```")
 	if got := fmt.Sprint(e.Rows(t, sql)); got != "[[edge 1 1]]" {
 		t.Errorf("the roots of each service, and the ordered ones: %s", got)

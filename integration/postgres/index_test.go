@@ -10,12 +10,12 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// The statements in docs/postgresql-ids.md find the right rows by an index, unchanged.
+// The statements in docs/postgresql.md find the right rows by an index, unchanged.
 func TestDocumentedIndexes(t *testing.T) {
 	db := functions(t)
 	var examples []string
 	for _, block := range regexp.MustCompile("(?s)```sql\n(.*?);\n```").FindAllStringSubmatch(
-		child.Read(t, "docs/postgresql-ids.md"), -1) {
+		child.Read(t, "docs/postgresql.md"), -1) {
 		examples = append(examples, block[1])
 	}
 	if len(examples) != 5 {

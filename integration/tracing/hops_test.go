@@ -40,7 +40,7 @@ type hop struct {
 	sends   map[string]string // ends of what orders receives, or all after =
 }
 
-// whileMigrating is the edge's rule in docs/migrating.md, word for word: see TestRecipes.
+// whileMigrating is the edge's rule in docs/migrating-b3.md, word for word: see TestRecipes.
 func whileMigrating(keyring *randflake.Keyring) func(trace.TraceID) bool {
 	// With clients' new IDs.
 	verifier := traceid.NewVerifier(keyring, traceid.WithPlausible(5*time.Minute))

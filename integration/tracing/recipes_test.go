@@ -34,7 +34,7 @@ func TestRecipes(t *testing.T) {
 		"propagation/xtraceid/example_test.go"} {
 		sources += indent.ReplaceAllString(child.Read(t, path), "")
 	}
-	for _, page := range []string{"recipes", "clones", "migrating"} {
+	for _, page := range []string{"recipes", "clones", "migrating-b3"} {
 		text := child.Read(t, "docs/"+page+".md")
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
 		if len(blocks) == 0 {

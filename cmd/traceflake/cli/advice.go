@@ -29,13 +29,13 @@ type advice struct {
 // advices is searched in order: rows for particular errors precede general ones.
 var advices = []advice{
 	{is(lease.ErrNoStore), "if the store was never created: traceflake lease create; " +
-		"if it is elsewhere: correct TRACEFLAKE_STORE; if it was lost: see docs/operating.md, " +
+		"if it is elsewhere: correct TRACEFLAKE_STORE; if it was lost: see docs/leases.md, " +
 		"\"Changing the store\""},
 	{is(lease.ErrRaising), "repeat traceflake lease raise, unless somebody is running it now"},
 	{is(lease.ErrMoved), "create another store, if this is a copy; if the original is gone for " +
 		"good, keep the processes away and run traceflake lease raise --moved-here"},
 	{damaged, "restore the object from a backup and raise the store; or create another " +
-		"store and roll it out: docs/operating.md, \"Changing the store\""},
+		"store and roll it out: docs/leases.md, \"Changing the store\""},
 	{is(lease.ErrReplaced),
 		"restart the processes with the current store's secret file"},
 	{is(lease.ErrWrongSecret),

@@ -193,7 +193,7 @@ var wantError = calls.WantError("s3store: ", s3.Root.SecretKey, s3.User.SecretKe
 // With the rights that the documentation lists, and with each of them missing.
 func TestRights(t *testing.T) {
 	server := child.ForTest(t, s3.Start)
-	doc, err := os.ReadFile("../../../docs/s3.md")
+	doc, err := os.ReadFile("../../../docs/store-s3.md")
 	if err != nil {
 		t.Fatal(err)
 	}
