@@ -1,6 +1,7 @@
-// Package rooms checks that the tests, links and files named in pages exist, and the tests named in
-// comments. It belongs to the root module, since go test takes a result from its cache unless a
-// file below the tested module has changed.
+// Package rooms checks what no compiler does: which package imports which, that the tests, links and
+// files named in pages exist, and the tests named in comments, and the length of lines. It belongs
+// to the root module, since go test takes a result from its cache unless a file below the tested
+// module has changed.
 package rooms
 
 import (
@@ -16,11 +17,10 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z]\w*)\(`)
 	comment  = regexp.MustCompile(`(?m)//.*$`)
 	testName = regexp.MustCompile(`\b((?:Test|Fuzz)[A-Z]\w*)(?:[^\w(]|$)`) // without parameters
-	link     = regexp.MustCompile(`\]\(([^)#:]+)[)#]`)
-	command  = regexp.MustCompile(`[ "']((?:deploy|examples)/[\w./-]+)`) // whose argument is a file
+	command  = regexp.MustCompile(`[ "']((?:deploy|examples)/[\w./-]+)`)   // whose argument is a file
 )
 
-// Tests, files and pages that a page refers to exist. A RESULTS.md refers to the tests of its
+// Tests and files that a page refers to exist. A RESULTS.md refers to the tests of its
 // commit.
 func TestPagesNameWhatExists(t *testing.T) {
 	root := tree(t)
@@ -52,11 +52,6 @@ func TestPagesNameWhatExists(t *testing.T) {
 		}
 	}
 	for page, text := range pages {
-		for _, m := range link.FindAllStringSubmatch(text, -1) {
-			if _, err := fs.Stat(root, path.Join(path.Dir(page), m[1])); err != nil {
-				t.Errorf("%s has a link to nothing: %v", page, err)
-			}
-		}
 		for _, m := range command.FindAllStringSubmatch(text, -1) {
 			if _, err := fs.Stat(root, path.Clean(m[1])); err != nil {
 				t.Errorf("%s names no file: %v", page, err)
