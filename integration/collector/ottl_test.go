@@ -2,7 +2,6 @@ package collector
 
 import (
 	"encoding/hex"
-	"regexp"
 	"testing"
 	"time"
 
@@ -20,7 +19,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// recipe is the part of the page's configuration that contains OTTL.
+// recipe is the part of an example that contains OTTL.
 type recipe struct {
 	Processors struct {
 		Transform struct {
@@ -39,17 +38,15 @@ type recipe struct {
 
 func readRecipe(t *testing.T) (r recipe) {
 	t.Helper()
-	page, blocks := child.Read(t, "docs/recipes.md"), regexp.MustCompile("(?s)```yaml\n(.*?)```")
-	for _, block := range blocks.FindAllStringSubmatch(page, -1) {
-		if err := yaml.Unmarshal([]byte(block[1]), &r); err != nil {
-			t.Fatal(err)
-		}
+	file := child.Read(t, "examples/collector/time.yaml")
+	if err := yaml.Unmarshal([]byte(file), &r); err != nil {
+		t.Fatal(err)
 	}
 	return r
 }
 
-// The statements of docs/recipes.md write the time of an ID and tell foreign IDs apart; the
-// conditions find them. Other spans are not changed.
+// The statements of examples/collector/time.yaml write the time of an ID and tell foreign IDs
+// apart; the conditions find them. Other spans are not changed.
 func TestOTTL(t *testing.T) {
 	r := readRecipe(t)
 	settings := componenttest.NewNopTelemetrySettings()
