@@ -1,5 +1,5 @@
-// Package rooms checks what no compiler does: which package imports which, that the tests, links and
-// files named in pages exist, and the tests named in comments, and the length of lines. It belongs
+// Package rooms checks what no compiler does: which package imports which, the length of lines, and
+// that the tests, links and files named in pages exist, and the tests named in comments. It belongs
 // to the root module, since go test takes a result from its cache unless a file below the tested
 // module has changed.
 package rooms
@@ -17,11 +17,10 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z]\w*)\(`)
 	comment  = regexp.MustCompile(`(?m)//.*$`)
 	testName = regexp.MustCompile(`\b((?:Test|Fuzz)[A-Z]\w*)(?:[^\w(]|$)`) // without parameters
-	command  = regexp.MustCompile(`[ "']((?:deploy|examples)/[\w./-]+)`)   // whose argument is a file
+	command  = regexp.MustCompile(`[ "']((?:deploy|examples)/[\w./-]+)`)   // of a file
 )
 
-// Tests and files that a page refers to exist. A RESULTS.md refers to the tests of its
-// commit.
+// Tests and files that a page refers to exist. A RESULTS.md refers to the tests of its commit.
 func TestPagesNameWhatExists(t *testing.T) {
 	root := tree(t)
 	exists := make(map[string]bool)
