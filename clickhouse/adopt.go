@@ -39,26 +39,26 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	o, err := a.state(ctx, db)
 	switch {
 	case err != nil:
-		return Plan{}, err
+		return p, err
 	case o.phase == Finishing:
-		return Plan{}, o.early("prepare")
+		return p, o.early("prepare")
 	case o.phase == Finished:
 		return Plan{Phase: Finished}, nil
 	}
 	c, err := o.carried()
 	if err != nil {
-		return Plan{}, err
+		return p, err
 	}
 	access, notes, err := o.access(ctx)
 	if err != nil {
-		return Plan{}, err
+		return p, err
 	}
 	p.Notes = slices.Concat(c.notes, notes)
 	p.Steps = slices.Concat(access, []Step{o.functions()}, o.restored())
 	if !o.other.exists() {
 		p.Steps = append(p.Steps, Step{
-			Does: "the new table " + o.name.other + " exists, empty",
-			SQL:  []string{o.createRows(o.name.other, c)},
+			Does: "the new table " + o.other.Name + " exists, empty",
+			SQL:  []string{o.createRows(o.other.Name, c)},
 		})
 	}
 	if !o.lookup.exists() || !o.feed.exists() {
@@ -69,49 +69,54 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	return p, nil
 }
 
-// views returns the steps that create the views of both tables.
+// views returns the steps that create the views of both tables, with these columns, if they are
+// missing or lack one.
 func (o *adoption) views(columns []string) (steps []Step) {
-	view := func(t table, complete bool, does, file string) {
-		if !complete {
-			steps = append(steps, Step{Does: "the view " + t.Name + " " + does,
-				SQL:  []string{o.render(file, "{columns}", quoteNames(columns))},
-				Undo: []string{o.dropView(t)}})
+	lacks := func(name string) bool { return o.history.column(name).Name == "" }
+	for _, view := range []struct {
+		table
+		missing     bool
+		shows, file string
+	}{
+		{o.history, slices.ContainsFunc(columns, lacks), "the spans of both tables", "history"},
+		{o.historyTimes, !o.historyTimes.exists(),
+			"when the traces of both tables began and ended", "times"},
+	} {
+		if view.missing {
+			steps = append(steps, Step{Does: "the view " + view.Name + " shows " + view.shows,
+				SQL:  []string{o.render(view.file, "{columns}", list(quoteName, columns))},
+				Undo: []string{o.dropView(view.table)}})
 		}
 	}
-	lacks := func(name string) bool { return o.history.column(name).Name == "" }
-	view(o.history, !slices.ContainsFunc(columns, lacks), "shows the spans of both tables",
-		"history")
-	view(o.historyTimes, o.historyTimes.exists(), "shows when the traces of both tables began and "+
-		"ended", "times")
 	return steps
 }
 
 func (o *adoption) dropView(t table) string {
-	return "DROP VIEW IF EXISTS " + o.full(t) + o.onCluster() + " SYNC"
+	return "DROP VIEW IF EXISTS " + o.quoted(t.Name) + o.onCluster() + " SYNC"
 }
 
 // Swap gives the new table the name into which the Collector writes.
-func (a Adoption) Swap(ctx context.Context, db *sql.DB) (Plan, error) {
+func (a Adoption) Swap(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	o, err := a.state(ctx, db)
 	switch {
 	case err != nil:
-		return Plan{}, err
+		return p, err
 	case o.phase < Prepared:
-		return Plan{}, o.early("swap")
+		return p, o.early("swap")
 	case o.phase > Swapped:
 		return Plan{Phase: o.phase}, nil
 	case o.phase == Prepared:
 		if err := o.agree(); err != nil {
-			return Plan{}, err
+			return p, err
 		}
 	}
-	return o.exchange(ctx, Swapped)
+	return o.exchange(ctx, true)
 }
 
 // agree returns an error if the new table cannot replace the old one.
 func (o *adoption) agree() error {
 	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("clickhouse: cannot swap: "+format, args...)
+		return errorf("cannot swap: "+format, args...)
 	}
 	// A server with a full disk may have created a table that it cannot read again.
 	if name, why := o.other.wrong(); o.other.Definition == "" || name != "" {
@@ -121,62 +126,52 @@ func (o *adoption) agree() error {
 		return wrong("%s is not as prepare creates it: %s; run "+
 			"`adopt cancel`, then `adopt prepare`", o.other.Name, why)
 	}
-	for _, c := range o.live.Columns {
-		if c.stored() && o.other.column(c.Name).Name == "" {
-			return wrong("column %s exists in %s but not in %s: add it there and rerun prepare",
-				c.Name, o.live.Name, o.other.Name)
+	if column := o.other.lacks(o.live); column != "" {
+		return wrong("column %s exists in %s but not in %s: add it there and rerun prepare",
+			column, o.live.Name, o.other.Name)
+	}
+	here, there := ttls(o.live), ttls(o.other)
+	for _, column := range append([]string{""}, exporters()...) {
+		if here[column] != there[column] {
+			return wrong("the TTL of %s is %q and that of %s is %q: set the same on both",
+				strings.TrimSuffix(o.live.Name+"."+column, "."), here[column],
+				strings.TrimSuffix(o.other.Name+"."+column, "."), there[column])
 		}
-	}
-	ttls := func(t table) []string {
-		return append([]string{clause(t.Full, "TTL")}, columnTTLs(t.Definition)...)
-	}
-	if here, there := ttls(o.live), ttls(o.other); !slices.Equal(here, there) {
-		return wrong("the TTL of %s is %q and that of %s is %q: set the same on both",
-			o.live.Name, here, o.other.Name, there)
 	}
 	return nil
 }
 
 // Undo gives the old table its name back, whatever was changed meanwhile. It can be repeated.
-func (a Adoption) Undo(ctx context.Context, db *sql.DB) (Plan, error) {
+func (a Adoption) Undo(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	o, err := a.state(ctx, db)
 	switch {
 	case err != nil:
-		return Plan{}, err
+		return p, err
 	case o.phase < Prepared && !o.other.exists():
 		return Plan{Phase: o.phase}, nil
 	case o.phase > Swapped:
-		return Plan{}, fmt.Errorf("clickhouse: cannot undo: there is no old table %s alongside "+
+		return p, errorf("cannot undo: there is no old table %s alongside "+
 			"%s: for eight minutes after finish, what it printed brings it back", o.other.Name,
 			o.live.Name)
 	}
-	return o.exchange(ctx, Prepared)
+	return o.exchange(ctx, false)
 }
 
-// exchange returns the steps after which the new table has the name (phase Swapped), or the old
-// one.
-func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
-	p := Plan{Steps: o.restored(), Phase: to}
-	if to == Prepared {
-		p.Phase = min(to, o.phase) // the views may be missing
+// exchange returns the steps after which the new table has the name, or the old one.
+func (o *adoption) exchange(ctx context.Context, toNew bool) (Plan, error) {
+	role, p := "new", Plan{Steps: o.restored(), Phase: Swapped}
+	if !toNew {
+		role, p.Phase = "old", min(Prepared, o.phase) // the views may be missing
 	}
-	exchange := "EXCHANGE TABLES " + o.full(o.live) + " AND " + o.quoted(o.name.other) +
-		o.onCluster()
-	role, ours := "old", "0"
-	if to == Swapped {
-		role, ours = "new", "1"
-	}
-	if o.live.ours() != (to == Swapped) {
+	if o.live.ours() != toNew {
+		exchange := []string{o.render("exchange")}
 		p.Steps = append(p.Steps, Step{
-			Does: "the " + role + " table has the name " + o.live.Name +
-				", and the other one is " + o.name.other,
-			SQL: []string{exchange}, Undo: []string{exchange},
-			until: "SELECT countIf((sorting_key = " + quoteText(sortingKey) + ") != " + ours +
-				") = 0 AS done\nFROM " +
-				o.everywhere("clusterAllReplicas", "system.tables") + " WHERE " +
-				o.isNamed(o.live.Name),
+			Does: "the " + role + " table has the name " + o.live.Name + ", and the other one is " +
+				o.other.Name,
+			SQL: exchange, Undo: exchange,
+			until: o.render("exchanged", "{new}", fmt.Sprint(toNew)),
 		})
-		fed, err := o.readers(ctx, o.live, o.feed.Name, "MaterializedView")
+		fed, err := o.readers(ctx, o.live, "NOT own AND engine = 'MaterializedView'")
 		if err != nil {
 			return p, err
 		}
@@ -185,7 +180,7 @@ func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
 				"be missing from what these materialized views fill: "+strings.Join(fed, ", "))
 		}
 	}
-	repair := o.fill(o.render("both"), recent)
+	repair := o.fillRecent(o.render("both"))
 	// By then, inserts that were running during the exchange have ended.
 	repair.SQL = append([]string{"SELECT sleep(1)"}, repair.SQL...)
 	p.Steps = append(p.Steps, repair)
@@ -193,75 +188,71 @@ func (o *adoption) exchange(ctx context.Context, to Phase) (Plan, error) {
 		p.Notes = append(p.Notes, "the INSERT reached the shard of this server: run it on one "+
 			"server of each other shard")
 	}
-	if to == Prepared && (o.live.ours() || o.other.Rows > 0) {
-		p.Notes = append(p.Notes, o.name.other+" keeps the spans that were stored between swap "+
-			"and undo, and "+
-			o.history.Name+" shows them: `adopt copy` moves them into "+o.live.Name)
+	if !toNew && (o.live.ours() || o.other.Rows > 0) {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s keeps the spans that were stored between swap "+
+			"and undo, and %s shows them: `adopt copy` moves them into %s", o.other.Name,
+			o.history.Name, o.live.Name))
 	}
 	return p, nil
 }
 
 // Cancel drops what Prepare created, unless the new table holds spans.
-func (a Adoption) Cancel(ctx context.Context, db *sql.DB) (Plan, error) {
+func (a Adoption) Cancel(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	o, err := a.state(ctx, db)
 	switch {
 	case err != nil:
-		return Plan{}, err
+		return p, err
 	case o.phase == NotBegun:
-		return Plan{}, nil
+		return p, nil
 	case o.phase >= Swapped:
-		return Plan{}, fmt.Errorf("clickhouse: cannot cancel: the adoption of %s is %s: run undo "+
+		return p, errorf("cannot cancel: the adoption of %s is %s: run undo "+
 			"first", o.live.Name, o.phase)
 	case o.other.Rows > 0:
-		return Plan{}, fmt.Errorf("clickhouse: cannot cancel: %s holds %d spans, which were "+
+		return p, errorf("cannot cancel: %s holds %d spans, which were "+
 			"stored between swap and undo: move them with `adopt copy`, or wait until they have "+
 			"expired", o.other.Name, o.other.Rows)
 	}
-	return o.end(ctx, NotBegun, nothing)
+	return o.end(ctx, NotBegun, false)
 }
 
 // Finish drops the old table, if its spans have expired or dropHistory is set, and the views.
-func (a Adoption) Finish(ctx context.Context, db *sql.DB, dropHistory bool) (Plan, error) {
+func (a Adoption) Finish(
+	ctx context.Context, db *sql.DB, dropHistory bool,
+) (p Plan, err error) {
 	o, err := a.state(ctx, db)
 	switch {
 	case err != nil:
-		return Plan{}, err
+		return p, err
 	case o.phase < Swapped:
-		return Plan{}, o.early("finish")
+		return p, o.early("finish")
 	case o.other.Rows > 0 && !dropHistory:
-		return Plan{}, fmt.Errorf("clickhouse: the old table %s still holds %d spans: wait until "+
+		return p, errorf("the old table %s still holds %d spans: wait until "+
 			"they have expired (status says when), move them with `adopt copy`, or drop them with "+
 			"--drop-history", o.other.Name, o.other.Rows)
 	}
-	holds := nothing
-	if dropHistory {
-		holds = anything
-	}
-	return o.end(ctx, Finished, holds)
+	return o.end(ctx, Finished, dropHistory)
 }
 
-// end returns the steps that drop the other table and the views.
-func (o *adoption) end(ctx context.Context, to Phase, holds holding) (Plan, error) {
-	p := Plan{Phase: to}
+// end returns the steps that drop the views and the other table, which must be empty unless
+// evenFilled is set.
+func (o *adoption) end(ctx context.Context, to Phase, evenFilled bool) (Plan, error) {
+	p := Plan{Steps: o.restored(), Phase: to}
 	if len(o.copies) > 0 {
-		return p, fmt.Errorf("clickhouse: a copy was interrupted and left %s: run `adopt copy` "+
+		return p, errorf("a copy was interrupted and left %s: run `adopt copy` "+
 			"first", o.copies[0].Name)
 	}
-	reads := []struct{ read, by table }{{o.other, o.history}, {o.history, o.historyTimes}}
-	for _, of := range reads {
-		readers, err := o.readers(ctx, of.read, of.by.Name, "")
+	for _, t := range []table{o.other, o.history} {
+		readers, err := o.readers(ctx, t, "NOT own")
 		if err != nil {
 			return p, err
 		}
 		if len(readers) > 0 {
-			return p, fmt.Errorf("clickhouse: %s is read by %s: change or drop that first",
-				of.read.Name, strings.Join(readers, ", "))
+			return p, errorf("%s is read by %s: change or drop that first", t.Name,
+				strings.Join(readers, ", "))
 		}
 	}
 	if o.other.exists() {
-		does := fmt.Sprintf("the table %s is gone, with %d spans; ClickHouse removes its files "+
-			"after eight minutes", o.name.other, o.other.Rows)
-		step, err := o.dropping(ctx, does, holds)
+		step, err := o.droppingOther(ctx, evenFilled)
 		if err != nil {
 			return p, err
 		}

@@ -28,25 +28,22 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 	case err != nil:
 		return p, err
 	case o.Cluster != "":
-		return p, fmt.Errorf("clickhouse: cannot copy on a cluster: run this on one server of " +
+		return p, errorf("cannot copy on a cluster: run this on one server of " +
 			"each shard, without --cluster")
 	case o.phase < Prepared && !o.other.exists():
 		return p, o.early("copy")
 	case o.phase > Swapped:
 		return Plan{Phase: o.phase}, nil
 	case o.live.PartitionKey != o.other.PartitionKey:
-		return p, fmt.Errorf("clickhouse: cannot copy: %s is partitioned by %q and %s by %q: wait "+
+		return p, errorf("cannot copy: %s is partitioned by %q and %s by %q: wait "+
 			"until its spans have expired",
 			o.live.Name, o.live.PartitionKey, o.other.Name, o.other.PartitionKey)
 	}
-	p.Phase = o.phase
-	for _, c := range o.other.Columns {
-		if c.stored() && !o.live.column(c.Name).stored() {
-			return p, fmt.Errorf("clickhouse: cannot copy: column %s exists in %s but not in %s: "+
-				"add it there", c.Name, o.other.Name, o.live.Name)
-		}
+	if column := o.live.lacks(o.other); column != "" {
+		return p, errorf("cannot copy: column %s exists in %s but not in %s: "+
+			"add it there", column, o.other.Name, o.live.Name)
 	}
-	p.Steps = append(o.restored(), o.resumed()...)
+	p = Plan{Steps: append(o.restored(), o.resumed()...), Phase: o.phase}
 	type partition struct {
 		ID     string
 		Rows   uint64 `json:",string"`
@@ -57,7 +54,8 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 		switch {
 		case !day.IsZero() && of.ID != day.Format("20060102"):
 		case of.Closed == 1:
-			p.Steps = append(p.Steps, o.copyOf(of.ID, of.Rows))
+			does := fmt.Sprintf("the %d spans of %s are in %s", of.Rows, of.ID, o.live.Name)
+			p.Steps = append(p.Steps, o.transfer(of.ID+"_"+token()).begin(does))
 		default:
 			p.Notes = append(p.Notes, fmt.Sprintf("%s was written within ten minutes: its %d "+
 				"spans stay in %s until you copy again", of.ID, of.Rows, o.other.Name))
@@ -66,116 +64,129 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 	return p, err
 }
 
-// engineArguments matches an engine with the arguments of a replicated table: its path in Keeper,
-// which no other table can have.
-var engineArguments = regexp.MustCompile(`^(Replicated|Shared)?MergeTree(\([^)]*\))?`)
-
-// twin returns the statement that creates an empty table like another one.
-func (o *adoption) twin(name string, of table) string {
-	return "CREATE TABLE " + o.quoteFull(name) + o.ownUUID(o.server, of.Engine) + " AS " +
-		o.full(of) + "\nENGINE = " + engineArguments.ReplaceAllString(of.Full, of.Engine)
+// transfer moves a partition from the other table into the one that has the name. Its spans are
+// copied, and then leave the other table; then the copy moves into the table that has the name.
+type transfer struct {
+	*adoption
+	partition string
+	copy      table // like the table that has the name
+	taken     table // like the other table; it gets the spans that leave that one
 }
 
-// copyOf returns the step that copies a partition.
-func (o *adoption) copyOf(partition string, spans uint64) Step {
-	end := partition + "_" + token()
-	into, from := table{Name: o.name.copying + end}, table{Name: o.name.copied + end}
-	from.SortingKey, into.SortingKey = o.other.SortingKey, o.live.SortingKey
-	var names []string
-	for _, c := range o.other.Columns {
+// transfer returns the transfer whose tables have names with this end: the partition and a random
+// text.
+func (o *adoption) transfer(end string) transfer {
+	partition, _, _ := strings.Cut(end, "_")
+	return transfer{o, partition, o.table(o.live.Name + copyEnd + end),
+		o.table(o.live.Name + copiedEnd + end)}
+}
+
+// begin returns the step that makes the whole transfer.
+func (m transfer) begin(does string) Step {
+	var columns []string
+	for _, c := range m.other.Columns {
 		if c.stored() {
-			names = append(names, c.Name)
+			columns = append(columns, c.Name)
 		}
 	}
-	other := table{Name: o.name.other}
 	return Step{
-		Does: fmt.Sprintf("the %d spans of %s are in %s", spans, partition, o.live.Name),
+		Does: does,
 		SQL: slices.Concat([]string{
-			o.twin(into.Name, o.live),
-			o.twin(from.Name, o.other),
-			o.render("copies", "{copy}", o.full(into), "{columns}", quoteNames(names),
-				"{partition}", quoteText(partition)),
-			o.equal(into, other, partition),
-			o.move(other, from, partition),
-			o.equal(into, from, partition),
-		}, o.placed(into, from, partition)),
+			m.empty(m.copy, m.live),
+			m.empty(m.taken, m.other),
+			m.render("copies", "{copy}", m.quoted(m.copy.Name),
+				"{columns}", list(quoteName, columns), "{partition}", quoteText(m.partition)),
+			m.equal(m.copy, m.other),
+			m.move(m.other, m.taken),
+			m.equal(m.copy, m.taken),
+		}, m.place()),
 		advice: "nothing is lost: if another operator exchanged the tables or copies, too, copy " +
 			"again later; if nobody did, " +
 			"a row policy hides spans from this user, or a TTL or a DELETE removes them",
 	}
 }
 
-// placed returns the statements that move a copy into the table that has the name, and clean up.
-func (o *adoption) placed(into, from table, partition string) []string {
-	return append([]string{o.move(into, o.live, partition)}, o.ended(into, from, partition)...)
+// place returns the statements that move the copy into the table that has the name, and clean up.
+func (m transfer) place() []string {
+	return append([]string{m.move(m.copy, m.live)}, m.cleanUp()...)
 }
 
-// ended returns the statements that clean up after a copy. The partition that was copied is dropped
-// first: while the copy exists and is empty, its spans are known to be in place.
-func (o *adoption) ended(into, from table, partition string) []string {
-	return []string{o.equal(into, table{}, partition), o.drop(from.Name), o.drop(into.Name)}
+// cleanUp returns the statements that end a transfer whose copy is in its place. What was taken is
+// dropped first: while the copy exists and is empty, its spans are known to be in place.
+func (m transfer) cleanUp() []string {
+	return []string{m.equal(m.copy, table{}), m.drop(m.taken.Name), m.drop(m.copy.Name)}
 }
 
-// move returns the statement that moves a partition to a table with the same keys; others are
+// engineArguments matches an engine with the arguments of a replicated table: its path in Keeper,
+// which no other table can have.
+var engineArguments = regexp.MustCompile(`^(Replicated|Shared)?MergeTree(\([^)]*\))?`)
+
+// empty returns the statement that creates an empty table like another one.
+func (m transfer) empty(t, like table) string {
+	engine := engineArguments.ReplaceAllString(like.Full, like.Engine)
+	return "CREATE TABLE " + m.quoted(t.Name) + m.ownUUID(m.server, like.Engine) + " AS " +
+		m.quoted(like.Name) + "\nENGINE = " + engine
+}
+
+// move returns the statement that moves the partition to a table with the same keys; others are
 // refused, and so is a table that was exchanged meanwhile.
-func (o *adoption) move(from, to table, partition string) string {
-	return "ALTER TABLE " + o.full(from) + " MOVE PARTITION ID " + quoteText(partition) +
-		" TO TABLE " + o.full(to)
+func (m transfer) move(from, to table) string {
+	return "ALTER TABLE " + m.quoted(from.Name) + " MOVE PARTITION ID " + quoteText(m.partition) +
+		" TO TABLE " + m.quoted(to.Name)
 }
 
-// equal returns the query that fails if two tables do not have equally many spans in a partition.
-func (o *adoption) equal(one, two table, partition string) string {
-	return o.render("equal", "{one}", quoteText(one.Name), "{two}", quoteText(two.Name),
-		"{partition}", quoteText(partition))
+// equal returns the query that fails if two tables do not have equally many spans of the partition.
+func (m transfer) equal(one, two table) string {
+	return m.render("equal", "{one}", quoteText(one.Name), "{two}", quoteText(two.Name),
+		"{partition}", quoteText(m.partition))
 }
 
-// resumed returns the steps that complete interrupted copies, or move their spans back. Their
+// resumed returns the steps that complete interrupted transfers, or move their spans back. Their
 // operators may still be running: a table that could get spans meanwhile is renamed and checked.
 func (o *adoption) resumed() (steps []Step) {
-	done := map[string]bool{}
+	var ends []string
 	for _, t := range o.copies {
-		end := strings.TrimPrefix(strings.TrimPrefix(t.Name, o.name.copying), o.name.copied)
-		if done[end] {
-			continue
-		}
-		done[end] = true
-		into, from := o.table(o.name.copying+end), o.table(o.name.copied+end)
-		partition, _, _ := strings.Cut(end, "_")
-		step := Step{Does: "the interrupted copy of " + partition + " is complete"}
-		switch {
-		case from.Rows == 0: // the partition is where it was
-			step.Does = "the interrupted copy of " + partition + " is undone"
-			step.SQL = append(o.taken(&step, from, nothing), o.drop(into.Name))
-		case into.exists() && into.Rows == 0: // the copy is in its place
-			step.SQL = o.ended(into, from, partition)
-		case into.SortingKey == o.live.SortingKey && into.Rows == from.Rows:
-			step.SQL = o.placed(into, from, partition)
-		default: // spans were stored at the wrong moment, or the tables exchanged
-			back := o.live
-			if from.SortingKey != back.SortingKey {
-				back = table{Name: o.name.other}
-			}
-			if into.exists() {
-				steps = append(steps, Step{Does: "the copy of " + partition + " is gone"})
-				last := &steps[len(steps)-1]
-				last.SQL = o.taken(last, into, something)
-			}
-			step.Does = "the interrupted copy of " + partition + " is undone"
-			step.SQL = append([]string{o.move(from, back, partition)},
-				o.taken(&step, from, nothing)...)
-		}
-		steps = append(steps, step)
+		end := strings.TrimPrefix(t.Name, o.live.Name+copyEnd)
+		ends = append(ends, strings.TrimPrefix(end, o.live.Name+copiedEnd))
+	}
+	slices.Sort(ends)
+	for _, end := range slices.Compact(ends) {
+		steps = append(steps, o.transfer(end).resume()...)
 	}
 	return steps
 }
 
-// taken returns the statements that drop a table of a step if its content is as expected, under a
-// new name by which a later Copy still recognises it.
-func (o *adoption) taken(step *Step, t table, holds holding) []string {
+func (m transfer) resume() []Step {
+	complete := "the interrupted copy of " + m.partition + " is complete"
+	undone := "the interrupted copy of " + m.partition + " is undone"
+	switch {
+	case m.taken.Rows == 0: // the partition is where it was
+		return append(m.gone(undone, m.taken, false),
+			Step{Does: "its copy is gone", SQL: []string{m.drop(m.copy.Name)}})
+	case m.copy.exists() && m.copy.Rows == 0: // the copy is in its place
+		return []Step{{Does: complete, SQL: m.cleanUp()}}
+	case m.copy.SortingKey == m.live.SortingKey && m.copy.Rows == m.taken.Rows:
+		return []Step{{Does: complete, SQL: m.place()}}
+	}
+	// Spans were stored at the wrong moment, or the tables exchanged.
+	from := m.live
+	if from.SortingKey != m.taken.SortingKey {
+		from = m.other
+	}
+	return slices.Concat(
+		m.gone("the copy of "+m.partition+" is gone", m.copy, true),
+		[]Step{{Does: "the spans of " + m.partition + " are back in " + from.Name,
+			SQL: []string{m.move(m.taken, from)}}},
+		m.gone(undone, m.taken, false))
+}
+
+// gone returns the step that drops a table of the transfer, which must have spans or none. Its new
+// name is one by which a later Copy still recognises it.
+func (m transfer) gone(does string, t table, filled bool) []Step {
 	if !t.exists() {
 		return nil
 	}
-	name := t.Name[:strings.LastIndexByte(t.Name, '_')+1] + token()
-	step.restore = []string{o.rename(name, t.Name)}
-	return []string{o.rename(t.Name, name), o.still(name, []string{t.UUID}, holds), o.drop(name)}
+	unique := t.Name[:strings.LastIndexByte(t.Name, '_')+1] + token()
+	return []Step{m.dropping(does, t, unique,
+		expected{uuids: []string{t.UUID}, empty: !filled, filled: filled})}
 }

@@ -15,7 +15,8 @@ import (
 // changelog: the first with the setting use_skip_indexes_on_data_read. Tests run with 26.7.
 const minVersion = "25.9"
 
-// server is a snapshot of a database and some of its tables, as reported by one server.
+// server is a snapshot of a schema's tables and those with similar names, as reported by one
+// server.
 type server struct {
 	database, databaseEngine string
 	tables                   []table
@@ -34,14 +35,16 @@ type table struct {
 	Policy       string
 	Ours         uint8 // 1 if it has the sorting key of our layout, unlike any exporter's table
 	Columns      []column
-	Rows         uint64 `json:",string"`
-	Bytes        uint64 `json:",string"`
+	Rows, Bytes  uint64 `json:",string"`
 	Newest       string // partition
 	Expires      int64  `json:",string"` // the Unix time at which the last span expires, or 0
 }
 
 // column is a column. Its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
 type column struct{ Name, Type, Kind string }
+
+// stored reports whether the column exists and an INSERT sets it.
+func (c column) stored() bool { return c.Name != "" && (c.Kind == "" || c.Kind == "DEFAULT") }
 
 func (t table) exists() bool    { return t.Engine != "" }
 func (t table) ours() bool      { return t.Ours == 1 }
@@ -56,13 +59,35 @@ func (t table) column(name string) column {
 	return t.Columns[i]
 }
 
+// lacks returns a stored column of another table that this one does not store, or "".
+func (t table) lacks(other table) string {
+	for _, c := range other.Columns {
+		if c.stored() && !t.column(c.Name).stored() {
+			return c.Name
+		}
+	}
+	return ""
+}
+
 // wrong returns the first of the exporter's columns that the table lacks, or has with another type,
 // and the reason, or "".
 func (t table) wrong() (name, why string) {
 	for _, c := range columns {
-		if have := t.column(c[1]).Type; have != c[2] {
-			return c[1], fmt.Sprintf("has the type %q, not %s", have, c[2])
+		if have := t.column(c.name).Type; have != c.typ {
+			return c.name, fmt.Sprintf("has the type %q, not %s", have, c.typ)
 		}
+	}
+	return "", ""
+}
+
+// distributed matches the beginning of a Distributed table's engine.
+var distributed = regexp.MustCompile(`^Distributed\('[^']*', '([^']*)', '([^']*)'`)
+
+// distributes returns the database and the name of the table in front of which a Distributed table
+// is. They are "" for other tables.
+func (t table) distributes() (database, name string) {
+	if m := distributed.FindStringSubmatch(t.Full); m != nil {
+		return m[1], m[2]
 	}
 	return "", ""
 }
@@ -76,11 +101,9 @@ func (o server) table(name string) table {
 	return o.tables[i]
 }
 
-// look returns the server's tables with certain names, or with names that begin with certain texts.
-// It sends one query, since another operator may exchange tables between two.
-func (s Schema) look(
-	ctx context.Context, db *sql.DB, names, beginnings []string,
-) (o server, err error) {
+// look returns the server's tables. It sends one query for all of them, since another operator may
+// exchange tables between two.
+func (s Schema) look(ctx context.Context, db *sql.DB) (o server, err error) {
 	if err := s.validate(); err != nil {
 		return o, err
 	}
@@ -91,28 +114,16 @@ func (s Schema) look(
 	case err != nil:
 		return o, err
 	case len(found) == 0:
-		return o, fmt.Errorf("clickhouse: there is no database %s", s.Database)
+		return o, errorf("there is no database %s", s.Database)
 	case release(found[0].Version) < release(minVersion):
-		return o, fmt.Errorf("clickhouse: the server is ClickHouse %s, which is too old: upgrade "+
+		return o, errorf("the server is ClickHouse %s, which is too old: upgrade "+
 			"it to %s or newer",
 			found[0].Version, minVersion)
 	}
-	o = server{database: found[0].Name, databaseEngine: found[0].Engine}
-	o.tables, err = read[table](ctx, db, s.render("adopt/tables",
-		"{database}", quoteText(o.database),
-		"{names}", texts(names), "{beginnings}", texts(beginnings),
-		"{parts}", s.everywhere("cluster", "system.parts"),
-		"{sorting_key}", quoteText(sortingKey)))
+	s.Database = found[0].Name
+	o = server{database: s.Database, databaseEngine: found[0].Engine}
+	o.tables, err = read[table](ctx, db, s.render("tables"))
 	return o, err
-}
-
-// everywhere returns an expression for a system table of this server, or of the cluster by one of
-// ClickHouse's table functions.
-func (s Schema) everywhere(function, table string) string {
-	if s.Cluster == "" {
-		return table
-	}
-	return function + "(" + quoteText(s.Cluster) + ", " + table + ")"
 }
 
 // release returns a version as a number to compare.
@@ -124,11 +135,15 @@ func release(version string) int {
 
 // read returns the rows of a query, whose columns are the fields of T by their names in JSON.
 func read[T any](ctx context.Context, db *sql.DB, query string) (all []T, err error) {
-	const doing = "reading the server's tables"
+	defer func() {
+		if err != nil {
+			all, err = nil, serverError{"reading the server's tables", err}
+		}
+	}()
 	rows, err := db.QueryContext(ctx, "SELECT formatRowNoNewline('JSONEachRow', *) FROM "+
 		"(\n"+query+"\n)")
 	if err != nil {
-		return nil, failed(doing, err)
+		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
 	for err == nil && rows.Next() {
@@ -139,53 +154,48 @@ func read[T any](ctx context.Context, db *sql.DB, query string) (all []T, err er
 		}
 		all = append(all, row)
 	}
-	if err = cmp.Or(err, rows.Err()); err != nil {
-		return nil, failed(doing, err)
-	}
-	return all, nil
+	return all, cmp.Or(err, rows.Err())
 }
-
-// distributed matches the beginning of a Distributed table's engine.
-var distributed = regexp.MustCompile(`^Distributed\('[^']*', '([^']*)', '([^']*)'`)
 
 // fits returns the server's tables, and an error if Create would have to change one of them, or if
 // another object has a table's name. A table with other indexes or granules is accepted, because it
 // returns the same rows.
 func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
-	n := s.named()
-	if o, err = s.look(ctx, db, []string{n.spans, n.rows, n.lookup, n.times, n.feed, n.logs},
-		nil); err != nil {
+	if o, err = s.look(ctx, db); err != nil {
 		return o, err
 	}
 	for _, name := range s.indexed() {
 		if t := o.table(name); !t.mergeTree() || t.column("TraceId").Type != "String" {
-			return o, fmt.Errorf("clickhouse: there is no table %s with the exporter's column "+
+			return o, errorf("there is no table %s with the exporter's column "+
 				"TraceId, of an engine like MergeTree: name the table that the Collector's "+
 				"exporter created", name)
 		}
 	}
+	n := s.named()
 	stored, times, feed := o.table(n.rows), o.table(n.times), o.table(n.feed)
-	left := func(t table, is, do string) (server, error) {
-		return o, fmt.Errorf("clickhouse: table %s %s; it was not changed: %s", t.Name, is, do)
+	fronts := func(name, rows string) bool {
+		_, of := o.table(name).distributes()
+		return name == rows || of == rows
 	}
-	const adopt = "adopt it or choose another name"
-	if missing, _ := stored.wrong(); !s.Overlay && stored.exists() &&
-		(!stored.ours() || missing != "") {
-		return left(stored, "has another shape", adopt)
-	}
-	for _, of := range [][2]table{{o.table(n.spans), stored}, {o.table(n.lookup), times}} {
-		front, rows := of[0], of[1]
-		if m := distributed.FindStringSubmatch(front.Full); front.Name != rows.Name &&
-			front.exists() && (m == nil || m[2] != rows.Name) {
-			return left(front, "is not Distributed over "+rows.Name, adopt)
+	missing, _ := stored.wrong()
+	const adopt, drop = "adopt it or choose another name", "rename or drop it"
+	for _, of := range []struct {
+		table
+		fits   bool
+		is, do string
+	}{
+		{stored, s.Overlay || stored.ours() && missing == "", "has another shape", adopt},
+		{o.table(n.spans), fronts(n.spans, n.rows), "is not Distributed over " + n.rows, adopt},
+		{o.table(n.lookup), fronts(n.lookup, n.times), "is not Distributed over " + n.times, adopt},
+		{times, times.mergeTree() && times.column("TraceId").Type == "String" &&
+			times.column("Start").Type != "" && times.column("End").Type != "",
+			"is not the exporter's lookup table", drop},
+		{feed, feed.Engine == "MaterializedView", "is not a materialized view", drop},
+	} {
+		if of.exists() && !of.fits {
+			return o, errorf("table %s %s; it was not changed: %s", of.Name, of.is,
+				of.do)
 		}
-	}
-	if times.exists() && (!times.mergeTree() || times.column("TraceId").Type != "String" ||
-		times.column("Start").Type == "" || times.column("End").Type == "") {
-		return left(times, "is not the exporter's lookup table", "rename or drop it")
-	}
-	if feed.exists() && feed.Engine != "MaterializedView" {
-		return left(feed, "is not a materialized view", "rename or drop it")
 	}
 	return o, nil
 }

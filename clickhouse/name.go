@@ -12,7 +12,7 @@ var (
 	clusterName = regexp.MustCompile(`^([A-Za-z0-9_-]{1,128}|\{[A-Za-z0-9_-]{1,128}\})$`)
 )
 
-// names are those of a schema's tables and views.
+// names are those of a schema's tables and views. All but logs begin with spans.
 type names struct {
 	spans, lookup string // which tools read: the spans, and when each trace began and ended
 	rows, times   string // which hold the rows of both; other tables on a cluster only
@@ -48,11 +48,6 @@ func (s Schema) inDatabase() string {
 	return quoteText(s.Database)
 }
 
-// at returns the condition for a system table's rows about a table, whose name is in a column.
-func (s Schema) at(column, name string) string {
-	return "database = " + s.inDatabase() + " AND " + column + " = " + quoteText(name)
-}
-
 // onCluster returns the clause for statements that run on the whole cluster.
 func (s Schema) onCluster() string {
 	if s.Cluster == "" {
@@ -68,30 +63,30 @@ func (s Schema) quotedCluster() string {
 	return quoteName(s.Cluster)
 }
 
+// everywhere returns an expression for a system table of this server, or of the cluster by one of
+// ClickHouse's table functions.
+func (s Schema) everywhere(function, table string) string {
+	if s.Cluster == "" {
+		return table
+	}
+	return function + "(" + quoteText(s.Cluster) + ", " + table + ")"
+}
+
 // quoteName returns a text as a quoted identifier.
-func quoteName(s string) string { return "`" + escape(s, "`") + "`" }
+func quoteName(s string) string { return quote("`", s) }
 
 // quoteText returns a text as a string literal.
-func quoteText(s string) string { return "'" + escape(s, "'") + "'" }
+func quoteText(s string) string { return quote("'", s) }
 
-func escape(s, quote string) string {
-	return strings.NewReplacer(`\`, `\\`, quote, `\`+quote).Replace(s)
+func quote(mark, s string) string {
+	return mark + strings.NewReplacer(`\`, `\\`, mark, `\`+mark).Replace(s) + mark
 }
 
-// quoteNames returns names as a list of quoted identifiers.
-func quoteNames(all []string) string {
-	list := make([]string, len(all))
-	for i, name := range all {
-		list[i] = quoteName(name)
+// list returns texts as a list, each one quoted.
+func list(quote func(string) string, texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = quote(text)
 	}
-	return strings.Join(list, ", ")
-}
-
-// texts returns texts as a list of string literals.
-func texts(all []string) string {
-	list := make([]string, len(all))
-	for i, text := range all {
-		list[i] = quoteText(text)
-	}
-	return strings.Join(list, ", ")
+	return strings.Join(quoted, ", ")
 }

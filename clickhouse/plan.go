@@ -34,7 +34,7 @@ type Step struct {
 func (p Plan) Script() string {
 	var all strings.Builder
 	for _, step := range p.Steps {
-		fmt.Fprintf(&all, "-- %s\n%s\n", step.Does, Script(step.SQL))
+		fmt.Fprintf(&all, "-- %s\n%s\n", step.Does, script(step.SQL))
 		if len(step.Undo) > 0 {
 			all.WriteString("-- undo: " + strings.ReplaceAll(strings.Join(step.Undo, "; "), "\n",
 				" ") + "\n\n")
@@ -45,6 +45,12 @@ func (p Plan) Script() string {
 	}
 	return all.String()
 }
+
+// errorf returns an error of this package.
+func errorf(format string, args ...any) error { return fmt.Errorf("clickhouse: "+format, args...) }
+
+// script returns statements as text for clickhouse-client.
+func script(statements []string) string { return strings.Join(statements, ";\n\n") + ";\n" }
 
 // SQL returns the statements of all steps.
 func (p Plan) SQL() (all []string) {
@@ -99,7 +105,7 @@ func (step Step) try(ctx context.Context, db *sql.DB) error {
 		}
 		time.Sleep(rand.N(50 * time.Millisecond))
 	}
-	return fmt.Errorf("clickhouse: %s: another operator is undoing this step; nothing was lost: "+
+	return errorf("%s: another operator is undoing this step; nothing was lost: "+
 		"coordinate, then run status", step.Does)
 }
 
@@ -114,7 +120,7 @@ func (step Step) ended(ctx context.Context, db *sql.DB) error {
 		case err != nil || all[0].Left == 0:
 			return err
 		case all[0].Reason != "":
-			return fmt.Errorf("clickhouse: %s: this was started, but fails: %s", step.Does,
+			return errorf("%s: this was started, but fails: %s", step.Does,
 				all[0].Reason)
 		}
 		time.Sleep(time.Second) // the next query fails if ctx has ended
@@ -130,18 +136,26 @@ func execute(ctx context.Context, db *sql.DB, statements ...string) error {
 			if strings.HasPrefix(line, "SELECT throwIf(") {
 				line = "the check before the next statement"
 			}
-			return failed(fmt.Sprintf("%.80s", strings.TrimSuffix(line, " (")), err)
+			return serverError{fmt.Sprintf("%.80s", strings.TrimSuffix(line, " (")), err}
 		}
 	}
 	return nil
 }
 
-// said matches the message of a ClickHouse error, without its codes and the echoed SQL.
+// serverError is an error of ClickHouse during an operation.
+type serverError struct {
+	doing string
+	err   error
+}
+
+func (e serverError) Unwrap() error { return e.err }
+
+// Error returns the operation and ClickHouse's message, without its codes and the echoed SQL.
+func (e serverError) Error() string {
+	return "clickhouse: " + e.doing + ": " +
+		strings.TrimSpace(said.ReplaceAllString(e.err.Error(), "$1"))
+}
+
+// said matches the message of a ClickHouse error.
 var said = regexp.MustCompile(`(?s)^.*?(?:, message: |DB::Exception: )+(.*?)` +
 	`(?:: In scope .*|: (?i:while ).*|\.? \([A-Z_]{4,}\).*|\n.*)?$`)
-
-// failed wraps a ClickHouse error with the operation, and strips its codes and repeated SQL.
-func failed(doing string, err error) error {
-	return fmt.Errorf("clickhouse: %s: %s%.0w", doing,
-		strings.TrimSpace(said.ReplaceAllString(err.Error(), "$1")), err)
-}

@@ -1,8 +1,7 @@
 package clickhouse
 
 import (
-	"fmt"
-	"strings"
+	"context"
 	"time"
 )
 
@@ -19,11 +18,15 @@ type Schema struct {
 	// set, Create adds the index on ranges of trace IDs to it, too.
 	LogsTable string
 
+	// Materialize lets Create also build the index on ranges of trace IDs for the spans of an
+	// Overlay, and for the logs if LogsTable is set, that were stored before Create added it.
+	// Create then blocks until all servers have built it; if it is interrupted, the servers
+	// continue. It costs about a second of CPU for six million rows, and 0.01 bytes a row.
+	Materialize bool
+
 	// ReadOnly is for users of ClickHouse who may not change settings (readonly = 1): queries by ID
 	// then send no settings, and read up to three times the bytes from disk.
 	ReadOnly bool
-
-	replicated bool // the database is replicated; other tables in it would be on one server only
 }
 
 func (s Schema) validate() error {
@@ -31,20 +34,20 @@ func (s Schema) validate() error {
 		{"database", s.Database}, {"table", s.Table}, {"table of logs", s.LogsTable},
 	} {
 		if part.name != "" && !plainName.MatchString(part.name) {
-			return fmt.Errorf("clickhouse: %s %q: a name has 1 to 128 letters, digits, _ or -, "+
+			return errorf("%s %q: a name has 1 to 128 letters, digits, _ or -, "+
 				"and no database in front of it", part.what, part.name)
 		}
 	}
 	switch {
 	case s.Cluster != "" && !clusterName.MatchString(s.Cluster):
-		return fmt.Errorf("clickhouse: cluster %q: a name has 1 to 128 letters, digits, _ or -, "+
+		return errorf("cluster %q: a name has 1 to 128 letters, digits, _ or -, "+
 			"or is a macro as in {cluster}", s.Cluster)
 	case s.TTL < 0 || s.TTL%time.Second != 0:
-		return fmt.Errorf(
-			"clickhouse: TTL %v: it is a whole number of seconds, or 0 to keep spans forever",
+		return errorf(
+			"TTL %v: it is a whole number of seconds, or 0 to keep spans forever",
 			s.TTL)
 	case s.TTL > maxTTL:
-		return fmt.Errorf("clickhouse: TTL %v: ClickHouse would count past the year 2106 and "+
+		return errorf("TTL %v: ClickHouse would count past the year 2106 and "+
 			"drop spans at once; 50 years is the most", s.TTL)
 	}
 	return nil
@@ -62,10 +65,8 @@ const maxTTL = 50 * 365 * 24 * time.Hour
 // refuses a table with another schema and a server that is too old before it changes anything,
 // changes the TTL, and fills a new lookup table from existing spans.
 func (s Schema) Statements() ([]string, error) {
-	if err := s.validate(); err != nil {
-		return nil, err
-	}
-	return Plan{Steps: s.steps(server{})}.SQL(), nil
+	p, err := s.Plan(context.Background(), nil)
+	return p.SQL(), err
 }
 
 // steps returns the steps that Create runs on a server.
@@ -73,16 +74,20 @@ func (s Schema) steps(o server) []Step {
 	n := s.named()
 	steps := []Step{s.functions()}
 	if !s.Overlay {
-		steps = append(steps, exists(n.rows, s.createRows(n.rows, carried{})))
+		create := s.createRows(n.rows, carried{engine: s.engine(o, "")})
+		steps = append(steps, exists(n.rows, create))
 		if s.Cluster != "" {
 			steps = append(steps, s.front(n.spans, n.rows))
 		}
 	}
 	steps = append(steps, s.lookup(o, s.quoted(n.rows))...)
 	for _, name := range s.indexed() {
-		steps = append(steps, Step{
-			Does: "new parts of " + name + " have the index on ranges of trace IDs",
-			SQL:  []string{s.addRangeIndex(name)}})
+		steps = append(steps, s.addRangeIndex(name))
+	}
+	if s.Materialize {
+		for _, name := range s.indexed() {
+			steps = append(steps, s.buildRangeIndex(name))
+		}
 	}
 	return steps
 }
@@ -103,7 +108,31 @@ func (s Schema) indexed() (all []string) {
 	return all
 }
 
-// Script returns statements as a file for clickhouse-client.
-func Script(statements []string) string {
-	return strings.Join(statements, ";\n\n") + ";\n"
+// alter returns the beginning of a statement that changes a table.
+func (s Schema) alter(name string) string {
+	return "ALTER TABLE " + s.quoted(name) + s.onCluster() + " "
+}
+
+// rangeIndex has the lowest and the highest trace ID of each granule: with ordered IDs it excludes
+// all granules of other times, without a condition on the time.
+const rangeIndex = "idx_trace_id_range"
+
+// addRangeIndex returns the step that adds the index to a table that others created. It must be the
+// first index: ClickHouse reads indexes in order, and the bloom filter is larger.
+func (s Schema) addRangeIndex(name string) Step {
+	return Step{
+		Does: "new parts of " + name + " have the index on ranges of trace IDs",
+		SQL: []string{s.alter(name) + "ADD INDEX IF NOT EXISTS " + rangeIndex +
+			" TraceId TYPE minmax GRANULARITY 1 FIRST"},
+	}
+}
+
+// buildRangeIndex returns the step that builds the index for existing rows.
+func (s Schema) buildRangeIndex(name string) Step {
+	return Step{
+		Does: "old parts of " + name + " have the index on ranges of trace IDs",
+		SQL: []string{s.alter(name) + "MATERIALIZE INDEX " + rangeIndex +
+			" SETTINGS mutations_sync = 0"},
+		wait: s.render("materializing", "{table}", quoteText(name)),
+	}
 }

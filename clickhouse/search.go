@@ -35,56 +35,46 @@ func (s Schema) Search(q Search) (Query, error) {
 	}
 	limit := cmp.Or(q.Limit, 20)
 	switch {
-	case limit < 1 || limit > 10_000:
-		return Query{}, fmt.Errorf("clickhouse: limit %d: it is 1 to 10000, or 0 for 20", q.Limit)
+	case limit < 1 || limit > maxLimit:
+		return Query{}, errorf("limit %d: it is 1 to %d, or 0 for 20", q.Limit,
+			maxLimit)
 	case q.MinDuration < 0 || q.MaxDuration < 0:
-		return Query{},
-			fmt.Errorf("clickhouse: durations %v to %v: they are not negative", q.MinDuration,
-				q.MaxDuration)
+		return Query{}, errorf("durations %v to %v: they are not negative",
+			q.MinDuration, q.MaxDuration)
 	case q.MaxDuration > 0 && q.MaxDuration < q.MinDuration:
-		return Query{},
-			fmt.Errorf("clickhouse: durations %v to %v: the longest is shorter than the shortest",
-				q.MinDuration, q.MaxDuration)
+		return Query{}, errorf("durations %v to %v: the longest is shorter than "+
+			"the shortest", q.MinDuration, q.MaxDuration)
 	}
 
-	var where []string
-	and := func(condition, name, value string) {
-		where = append(where, condition)
-		params = append(params, Param{name, value})
+	where := []string{"Timestamp >= {from:DateTime64(9, 'UTC')} AND " +
+		"Timestamp < {to:DateTime64(9, 'UTC')}"}
+	and := func(wanted bool, condition string, values ...Param) {
+		if wanted {
+			where = append(where, condition)
+			params = append(params, values...)
+		}
 	}
-	if q.Service != "" {
-		and("ServiceName = {service:String}", "service", q.Service)
-	}
-	if q.Name != "" {
-		and("SpanName = {name:String}", "name", q.Name)
-	}
-	where = append(where, "Timestamp >= {from:"+instant+"} AND Timestamp < {to:"+instant+"}")
-	if q.MinDuration > 0 {
-		and("Duration >= {min_duration:UInt64}", "min_duration",
-			strconv.FormatInt(int64(q.MinDuration), 10))
-	}
-	if q.MaxDuration > 0 {
-		and("Duration <= {max_duration:UInt64}", "max_duration",
-			strconv.FormatInt(int64(q.MaxDuration), 10))
-	}
-	if q.Errors {
-		where = append(where, "StatusCode IN ('STATUS_CODE_ERROR', 'Error')")
-	}
-	attributes := func(column, prefix string, wanted map[string]string) {
-		for i, key := range slices.Sorted(maps.Keys(wanted)) {
-			k, v := prefix+"_key"+strconv.Itoa(i), prefix+"_value"+strconv.Itoa(i)
-			and(fmt.Sprintf("mapContains(%s, {%s:String}) AND %s[{%s:String}] = {%s:String}",
-				column, k, column, k, v), k, key)
-			params = append(params, Param{v, wanted[key]})
+	and(q.Service != "", "ServiceName = {service:String}", Param{"service", q.Service})
+	and(q.Name != "", "SpanName = {name:String}", Param{"name", q.Name})
+	and(q.MinDuration > 0, "Duration >= {min_duration:UInt64}",
+		Param{"min_duration", strconv.FormatInt(int64(q.MinDuration), 10)})
+	and(q.MaxDuration > 0, "Duration <= {max_duration:UInt64}",
+		Param{"max_duration", strconv.FormatInt(int64(q.MaxDuration), 10)})
+	and(q.Errors, "StatusCode IN ('STATUS_CODE_ERROR', 'Error')")
+	attributes := func(column, prefix string, values map[string]string) {
+		for i, key := range slices.Sorted(maps.Keys(values)) {
+			k, v := fmt.Sprint(prefix, "_key", i), fmt.Sprint(prefix, "_value", i)
+			and(true, fmt.Sprintf("mapContains(%[1]s, {%[2]s:String}) AND "+
+				"%[1]s[{%[2]s:String}] = {%[3]s:String}", column, k, v),
+				Param{k, key}, Param{v, values[key]})
 		}
 	}
 	attributes("SpanAttributes", "span", q.Attributes)
 	attributes("ResourceAttributes", "resource", q.ResourceAttributes)
 
 	return Query{
-		SQL: fmt.Sprintf("SELECT Timestamp, TraceId, ServiceName, SpanName, SpanKind, Duration, "+
-			"StatusCode\nFROM %s\nWHERE %s\nORDER BY Timestamp DESC LIMIT %d WITH TIES",
-			s.quoted(s.named().spans), strings.Join(where, "\n    AND "), limit),
+		SQL: s.render("search", "{where}", strings.Join(where, "\n    AND "),
+			"{limit}", strconv.Itoa(limit)),
 		Params: params,
 	}, nil
 }

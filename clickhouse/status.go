@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"time"
@@ -11,6 +12,7 @@ type Status struct {
 	Phase   Phase
 	Problem error // why the table cannot be adopted, or the adoption cannot continue
 	Tables  []TableStatus
+	Advice  string // how lookups by users like this one would read less, or ""
 }
 
 // TableStatus is the state of a table.
@@ -23,7 +25,7 @@ type TableStatus struct {
 	StoragePolicy string
 	Rows, Bytes   uint64    // of a Distributed table Bytes is 0
 	Future        uint64    // spans that begin in more than an hour, as of wrong clocks
-	Ordered       float64   // share of the sampled IDs that have the time of their span
+	Ordered       float64   // share of the sampled spans that are not outliers
 	Sampled       uint64    // spans of the newest partition, 100,000 at most
 	Expires       time.Time // of the last span that is not in the future; zero without TTL
 	Views         []string  // that read the table
@@ -39,9 +41,18 @@ func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) 
 		return s, o.noTable()
 	}
 	s.Phase = o.phase
+	dear, err := read[struct{ Setting bool }](ctx, db,
+		"SELECT getSetting("+quoteText(lookupSetting)+") AS setting")
+	if err != nil {
+		return s, err
+	}
+	if dear[0].Setting {
+		s.Advice = lookupAdvice
+	}
 	if s.Problem = o.check(); s.Problem == nil {
 		s.Problem = o.checkServers(ctx)
 	}
+	o.other.Name = cmp.Or(o.renamed, o.other.Name)
 	for _, t := range []table{o.live, o.other} {
 		if !t.exists() {
 			continue
@@ -50,42 +61,32 @@ func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) 
 		if err != nil {
 			return s, err
 		}
-		of.New = t.ours() && o.other.exists()
 		s.Tables = append(s.Tables, of)
 	}
 	return s, nil
 }
 
 func (o *adoption) statusOf(ctx context.Context, t table) (s TableStatus, err error) {
-	s = TableStatus{Table: o.database + "." + t.Name, SortingKey: t.SortingKey, Engine: t.Engine,
-		TTL:           clause(t.Full, "TTL"),
-		StoragePolicy: t.Policy, Rows: t.Rows, Bytes: t.Bytes}
-	if t.Expires > 0 && s.TTL != "" {
-		s.Expires = time.Unix(t.Expires, 0)
-	}
-	newest := "_partition_id = " + quoteText(t.Newest)
-	if !t.mergeTree() {
-		newest = "1"
+	newest := "1" // of a Distributed table
+	if t.Newest != "" {
+		newest = "_partition_id = " + quoteText(t.Newest)
 	}
 	type counts struct {
-		Rows    uint64 `json:",string"`
-		Future  uint64 `json:",string"`
-		Sampled uint64 `json:",string"`
-		Ordered uint64 `json:",string"`
+		Rows, Future, Sampled uint64 `json:",string"`
+		Ordered               float64
 	}
 	all, err := read[counts](ctx, o.db,
-		o.render("counts", "{table}", o.full(t), "{newest}", newest))
+		o.render("counts", "{table}", o.quoted(t.Name), "{newest}", newest))
 	if err != nil {
 		return s, err
 	}
-	of := all[0]
-	s.Future, s.Sampled = of.Future, of.Sampled
-	if !t.mergeTree() {
-		s.Rows = of.Rows
+	s = TableStatus{Table: o.Database + "." + t.Name, SortingKey: t.SortingKey,
+		New: t.ours() && o.other.exists(), Engine: t.Engine, TTL: clause(t.Full, "TTL"),
+		StoragePolicy: t.Policy, Rows: max(t.Rows, all[0].Rows), Bytes: t.Bytes,
+		Future: all[0].Future, Ordered: all[0].Ordered, Sampled: all[0].Sampled}
+	if t.Expires > 0 && s.TTL != "" {
+		s.Expires = time.Unix(t.Expires, 0)
 	}
-	if of.Sampled > 0 {
-		s.Ordered = float64(of.Ordered) / float64(of.Sampled)
-	}
-	s.Views, err = o.readers(ctx, t, "", "")
+	s.Views, err = o.readers(ctx, t, "1")
 	return s, err
 }

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,43 +27,72 @@ func template(name string) string {
 // the table.
 func (s Schema) render(name string, more ...string) string {
 	n := s.named()
-	return strings.NewReplacer(append([]string{
-		"{spans}", s.quoted(n.spans), "{rows}", s.quoted(n.rows),
-		"{lookup}", s.quoted(n.lookup), "{times_rows}", s.quoted(n.times),
-		"{feed}", s.quoted(n.feed),
-		"{on_cluster}", s.onCluster(),
-	}, more...)...).Replace(template(name))
+	return strings.NewReplacer(slices.Concat(more,
+		s.place("spans", n.spans), s.place("lookup", n.lookup), s.place("logs", n.logs),
+		s.place("rows", n.rows), s.place("times_rows", n.times), s.place("feed", n.feed),
+		[]string{
+			"{database}", s.inDatabase(), "{on_cluster}", s.onCluster(),
+			"{columns}", list(quoteName, exporters()),
+			"{our_key}", quoteText(sortingKey), "{outlier}", outlier,
+			"{parts_of_shards}", s.everywhere("cluster", "system.parts"),
+			"{parts_everywhere}", s.everywhere("clusterAllReplicas", "system.parts"),
+			"{tables_everywhere}", s.everywhere("clusterAllReplicas", "system.tables"),
+			"{mutations_everywhere}", s.everywhere("clusterAllReplicas", "system.mutations"),
+		})...).Replace(template(name))
 }
 
-// columns matches the definition, the name and the type (as in system.columns) of each column that
-// the Collector's exporter writes.
-var columns = regexp.MustCompile("(?m)^    `?([\\w.]+)`? (.+?) CODEC").
-	FindAllStringSubmatch(template("spans"), -1)
+// place returns the placeholders for a table: {key} is its full name, quoted as an identifier, and
+// {key_name} its name as a text.
+func (s Schema) place(key, name string) []string {
+	return []string{"{" + key + "}", s.quoted(name), "{" + key + "_name}", quoteText(name)}
+}
 
-// columnNames returns the list of the exporter's columns.
-func columnNames() string {
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c[1]
+// exported is a column that the Collector's exporter writes: its name, its type as in
+// system.columns, and the beginning of its definition in our table, to which a TTL can be added.
+type exported struct{ name, typ, definition string }
+
+var columns = func() (all []exported) {
+	line := regexp.MustCompile("(?m)^    `?([\\w.]+)`? (.+?) CODEC\\(.*\\)")
+	for _, m := range line.FindAllStringSubmatch(template("spans"), -1) {
+		all = append(all, exported{name: m[1], typ: m[2], definition: m[0]})
 	}
-	return quoteNames(names)
+	return all
+}()
+
+// exporters returns the names of the exporter's columns.
+func exporters() (names []string) {
+	for _, c := range columns {
+		names = append(names, c.name)
+	}
+	return names
 }
 
 // shard spreads traces evenly, keeps each on one shard, and is defined for any text. The high half
 // would send all traces of a minute to one shard.
 const shard = "reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16))))"
 
-// Expressions of the keys, as system.tables shows them.
-const (
-	// bucket comes first, so that traces with random IDs stay among those of their time.
-	bucket = "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC')"
-	// outlier is 1 for a span that starts more than an hour from the time in its trace ID: random
-	// and foreign IDs, wrong clocks, late spans of long traces. These spans have granules of their
-	// own, so the IDs of any other granule are in a narrow range, which excludes it from most
-	// lookups. The first 8 digits count units of 512 ms since 2020. Outside of the two hours the
-	// difference is large, or negative and so large as an unsigned number.
-	outlier = "toUInt64(((toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, 8)))))" +
-		" * 512) + 1577840400000) - toUnixTimestamp64Milli(Timestamp)) > 7200000"
+// bucket comes first in the keys, so that traces with random IDs stay among those of their time.
+// Expressions of the keys are written as system.tables shows them.
+const bucket = "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC')"
+
+// outlier is 1 for a span that starts more than an hour from the time in its trace ID: random and
+// foreign IDs, wrong clocks, late spans of long traces. These spans have granules of their own, so
+// the IDs of any other granule are in a narrow range, which excludes it from most lookups.
+var outlier = func() string {
+	const (
+		epoch = 1577836800000 // 2020 in milliseconds since 1970: the zero of the time in an ID
+		unit  = 512           // milliseconds, of the first 8 digits of an ID
+		hour  = 3600000       // milliseconds
+	)
+	units := "toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, 8)))))"
+	hourAfterID := fmt.Sprintf("(%s * %d) + %d", units, unit, epoch+hour)
+	// From an hour before the ID's time to an hour after it this is 2 hours to 0. Before and after
+	// it is larger, or negative and so large as an unsigned number.
+	left := "toUInt64((" + hourAfterID + ") - toUnixTimestamp64Milli(Timestamp))"
+	return fmt.Sprintf("%s > %d", left, 2*hour)
+}()
+
+var (
 	// primaryKey is the beginning of the sorting key. The rest would take 40 of 46 bytes of memory
 	// for each granule, permanently; the indexes on ranges of TraceId and Timestamp do the same
 	// work from disk.
@@ -92,23 +122,23 @@ func (s Schema) createRows(name string, c carried) string {
 	if c.comment != "" {
 		c.comment = "\nCOMMENT " + quoteText(c.comment)
 	}
-	var elements string
-	for _, element := range c.elements {
-		elements += ",\n    " + element
-	}
-	sql := s.render("spans", "{table}", s.quoted(name)+c.uuid, "{elements}", elements,
-		"{wide}", wide, "{engine}", s.engine(c.engine),
+	places := []string{"{table}", s.quoted(name) + c.uuid, "{wide}", wide, "{engine}", c.engine,
+		"{elements}", strings.Join(append([]string{""}, c.elements...), ",\n    "),
 		"{primary_key}", primaryKey, "{sorting_key}", sortingKey, "{ttl}", ttl,
 		"{settings}", strings.Join(append([]string{settings}, c.settings...), ", "),
-		"{comment}", c.comment)
-	return withTTLs(sql, c.ttls)
+		"{comment}", c.comment}
+	for _, column := range columns {
+		if ttl := c.ttls[column.name]; ttl != "" {
+			places = append(places, column.definition, column.definition+" TTL "+ttl)
+		}
+	}
+	return s.render("spans", places...)
 }
 
 // front returns the step that creates a Distributed table in front of a table that holds rows.
 func (s Schema) front(name, rows string) Step {
 	return exists(name, s.render("front", "{table}", s.quoted(name), "{local}", s.quoted(rows),
-		"{cluster}", s.quotedCluster(), "{database}", s.inDatabase(),
-		"{local_name}", quoteName(rows), "{shard}", shard))
+		"{cluster}", s.quotedCluster(), "{local_name}", quoteName(rows), "{shard}", shard))
 }
 
 // ttlOf returns the TTL expression for a column of times.
@@ -123,60 +153,15 @@ func (s Schema) ttlClause(column string) string {
 	return "\nTTL " + s.ttlOf(column)
 }
 
-// lookup returns the steps that create the lookup table, if it is missing, and the materialized
-// view that fills it. If spans may exist, the steps also fill the lookup table from them: a missing
-// view means that the lookup table was dropped, or that Create was interrupted. So the view is
-// created after that, and then the spans stored meanwhile are added.
-func (s Schema) lookup(o server, from string) []Step {
-	n := s.named()
-	stored := o.table(n.rows)
-	engine := s.engine(stored.Engine)
-	steps := []Step{exists(n.times, s.render("lookup", "{uuid}", s.ownUUID(o, engine),
-		"{engine}", engine, "{ttl}", s.lookupTTL(stored)))}
-	if n.times != n.lookup {
-		steps = append(steps, s.front(n.lookup, n.times))
-	}
-	feed := exists(n.feed, s.render("feed"))
-	if !stored.exists() || o.table(n.feed).exists() {
-		return append(steps, feed)
-	}
-	return append(steps, s.fill(from, ""), feed, s.fill(from, recent))
-}
-
-// recent is the condition for spans that may have been stored before the materialized view existed,
-// or that it missed during an exchange.
-const recent = "\n    AND Timestamp > now() - INTERVAL 10 MINUTE"
-
-// fill returns the step that adds the traces of tables to the lookup table.
-func (s Schema) fill(from, which string) Step {
-	does := s.named().times + " has all traces"
-	if which != "" {
-		does = s.named().times + " has the traces of the last ten minutes (again)"
-	}
-	return Step{Does: does, SQL: []string{s.render("fill", "{from}", from, "{which}", which)}}
-}
-
-// lookupTTL returns the TTL clause of the lookup table, which keeps a trace as long as its spans.
-func (s Schema) lookupTTL(of table) string {
-	if s.TTL != 0 {
-		return s.ttlClause("End")
-	}
-	for _, part := range split(clause(of.Full, "TTL")) {
-		if onlyDrops.MatchString(part) {
-			return "\nTTL " + strings.Replace(part, "Timestamp", "End", 1)
-		}
-	}
-	return ""
-}
-
 // engine returns the engine of a new table alongside a table with an engine, or without another
-// table if that is "".
-func (s Schema) engine(alongside string) string {
+// table if that is "". In a replicated database, a table that is not replicated would be on one
+// server only.
+func (s Schema) engine(o server, alongside string) string {
 	switch {
 	case strings.HasPrefix(alongside, "Shared"):
 		return "SharedMergeTree"
 	case strings.HasPrefix(alongside, "Replicated"),
-		alongside == "" && (s.Cluster != "" || s.replicated):
+		alongside == "" && (s.Cluster != "" || o.databaseEngine == "Replicated"):
 		return "ReplicatedMergeTree"
 	}
 	return "MergeTree"
@@ -189,15 +174,4 @@ func (s Schema) ownUUID(o server, engine string) string {
 		return ""
 	}
 	return " UUID " + quoteText(newUUID())
-}
-
-// rangeIndex has the lowest and the highest trace ID of each granule: with ordered IDs it excludes
-// all granules of other times, without a condition on the time.
-const rangeIndex = "idx_trace_id_range"
-
-// addRangeIndex returns the statement that adds the index to a table that others created. It must
-// be the first index: ClickHouse reads indexes in order, and the bloom filter is larger.
-func (s Schema) addRangeIndex(name string) string {
-	return "ALTER TABLE " + s.quoted(name) + s.onCluster() +
-		" ADD INDEX IF NOT EXISTS " + rangeIndex + " TraceId TYPE minmax GRANULARITY 1 FIRST"
 }

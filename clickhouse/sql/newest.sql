@@ -2,7 +2,8 @@
 -- shards.
 WITH (SELECT groupArray(TraceId) FROM (
         SELECT DISTINCT TraceId FROM {lookup}
-        WHERE {range}
+        WHERE TraceId >= traceIDMin({from:DateTime64(9, 'UTC')})
+            AND TraceId < traceIDMin({to:DateTime64(9, 'UTC')}){page}
         ORDER BY TraceId DESC LIMIT {limit})) AS ids,
     {times}
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Duration)) AS End,
@@ -11,7 +12,6 @@ SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Du
     argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM {spans}
 WHERE TraceId IN ids
-    AND (Timestamp BETWEEN times.1 AND times.2 OR times.3
-        OR Timestamp < toDateTime64(0, 0) OR Timestamp >= toDateTime64(4294967295, 0))
+    AND {within}
 GROUP BY TraceId
 ORDER BY TraceId DESC{settings}

@@ -2,6 +2,5 @@ WITH {times}
 SELECT {columns}
 FROM {spans}
 WHERE TraceId IN {ids:Array(String)}
-    AND (Timestamp BETWEEN times.1 AND times.2 OR times.3
-        OR Timestamp < toDateTime64(0, 0) OR Timestamp >= toDateTime64(4294967295, 0))
+    AND {within}
 ORDER BY TraceId, Timestamp, SpanId{settings}

@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,8 +11,8 @@ import (
 )
 
 // copying returns the table spans, swapped, with spans of two days in the old table and other spans
-// in the new one, and a database/sql on which no day is too recent to be copied.
-func (e *engine) copying() (db *sql.DB, all []span) {
+// in the new one.
+func (e *engine) copying() (all []span) {
 	e.t.Helper()
 	e.run(collectorTable("spans"), nil)
 	e.exec("ALTER TABLE spans ADD COLUMN Tenant String DEFAULT 'nobody', ADD COLUMN Kind String " +
@@ -24,15 +23,9 @@ func (e *engine) copying() (db *sql.DB, all []span) {
 	e.insert("spans", all[:200])
 	e.exec("INSERT INTO spans (Timestamp, TraceId, SpanId, Tenant) VALUES ('2026-10-15 " +
 		"12:00:00', '" + all[0].trace + "', 'tenants', 'somebody')")
-	db = e.rewriting("", settled.Replace)
-	for _, operation := range []string{"prepare", "swap"} {
-		if _, err := adopt(e.t.Context(), clickhouse.Adoption{Table: "spans"}, operation,
-			db); err != nil {
-			e.t.Fatal(err)
-		}
-	}
+	e.walks(ofSpans, "prepare", "swap")
 	e.insert("spans", all[200:])
-	return db, all
+	return all
 }
 
 // complete checks that each span is stored once, and that a lookup finds whole traces.
@@ -52,10 +45,10 @@ func (e *engine) complete(when string, all []span) {
 // one: each span once, with its columns, without materialized views, and found by its trace ID.
 func TestCopy(t *testing.T) {
 	e := newEngine(t)
-	db, all := e.copying()
+	all, db := e.copying(), e.settled()
 	copies := func(day time.Time) clickhouse.Plan {
 		t.Helper()
-		plan, err := clickhouse.Adoption{Table: "spans"}.Copy(t.Context(), db, day)
+		plan, err := ofSpans.Copy(t.Context(), db, day)
 		if err == nil {
 			err = plan.Run(t.Context(), db, nil)
 		}
@@ -65,12 +58,18 @@ func TestCopy(t *testing.T) {
 		e.complete("copied", all)
 		return plan
 	}
-	plan, err := clickhouse.Adoption{Table: "spans"}.Copy(t.Context(), e.db, time.Time{})
+	plan, err := ofSpans.Copy(t.Context(), e.db, time.Time{})
 	if err != nil || len(plan.Steps) != 0 || len(plan.Notes) != 2 ||
 		!strings.Contains(plan.Notes[0], "was written within ten minutes") {
 		t.Errorf("copying what is still written: %+v, %v", plan, err)
 	}
 	e.is("201", "SELECT count() FROM spans_other")
+	e.exec("ALTER TABLE spans_other ADD COLUMN Later String")
+	if _, err := adopt(t.Context(), ofSpans, "copy", db); err == nil || !strings.Contains(
+		err.Error(), "column Later exists in spans_other but not in spans: add it there") {
+		t.Errorf("copying a column that the new table lacks: %v", err)
+	}
+	e.exec("ALTER TABLE spans_other DROP COLUMN Later")
 	if plan := copies(noon); len(plan.Steps) != 1 ||
 		!strings.Contains(plan.Steps[0].Does, "20261014") {
 		t.Errorf("copying a day: %+v", plan.Steps)
@@ -88,31 +87,19 @@ func TestCopy(t *testing.T) {
 			t.Fatalf("a lookup of %s finds %d spans", s, len(found))
 		}
 	}
-	if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "undo", db); err != nil {
-		t.Fatal(err)
-	}
+	e.walks(ofSpans, "undo")
 	copies(time.Time{})
 	e.is("301", "SELECT count() FROM spans")
 	e.is("0", "SELECT count() FROM spans_other")
 	e.is("0", leftovers)
-	if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "cancel", db); err != nil {
-		t.Fatal(err)
-	}
+	e.walks(ofSpans, "cancel")
 }
 
 // TestCopyInterrupted interrupts a copy before and after each of its statements, sometimes undoes
 // the swap, and copies again: each span is stored once.
 func TestCopyInterrupted(t *testing.T) {
 	e := newEngine(t)
-	_, all := e.copying()
-	db := e.rewriting("", settled.Replace)
-	adopts := func(operation string) {
-		t.Helper()
-		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, operation,
-			db); err != nil {
-			t.Fatal(err)
-		}
-	}
+	all := e.copying()
 	for at, interrupted := 0, true; interrupted; at++ {
 		interrupted = false
 		moments := 0
@@ -136,8 +123,7 @@ func TestCopyInterrupted(t *testing.T) {
 			}
 			return query
 		})
-		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "copy",
-			cut); interrupted != (err != nil) {
+		if _, err := adopt(t.Context(), ofSpans, "copy", cut); interrupted != (err != nil) {
 			t.Fatalf("interrupted %t: %v", interrupted, err)
 		}
 		back := []string{"undo", "swap"}
@@ -145,14 +131,14 @@ func TestCopyInterrupted(t *testing.T) {
 			slices.Reverse(back)
 		}
 		if at%3 == 0 {
-			adopts(back[0])
+			e.walks(ofSpans, back[0])
 			slices.Reverse(back)
 		}
-		adopts("copy")
+		e.walks(ofSpans, "copy")
 		e.complete(fmt.Sprintf("interrupted at %d", at), all)
 		e.is("0", leftovers)
 		e.is("0", "SELECT count() FROM spans_other")
-		adopts(back[0]) // all is in the other table again
+		e.walks(ofSpans, back[0]) // all is in the other table again
 	}
 }
 
@@ -170,20 +156,19 @@ const leftovers = "SELECT count() FROM system.tables WHERE database = currentDat
 // once.
 func TestCopyTwoAtOnce(t *testing.T) {
 	e := newEngine(t)
-	db, all := e.copying()
+	all, db := e.copying(), e.settled()
 	for range 12 {
 		ended := make(chan error)
 		for range 2 {
 			go func() {
-				_, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "copy", db)
+				_, err := adopt(t.Context(), ofSpans, "copy", db)
 				ended <- err
 			}()
 		}
-		_, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "undo", db)
+		_, err := adopt(t.Context(), ofSpans, "undo", db)
 		_, _ = <-ended, <-ended // both may have found the other one's work
 		for range 3 {           // what one of them stopped may need a second look
-			if _, err = adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "copy",
-				db); err == nil {
+			if _, err = adopt(t.Context(), ofSpans, "copy", db); err == nil {
 				break
 			}
 		}
@@ -192,10 +177,7 @@ func TestCopyTwoAtOnce(t *testing.T) {
 		}
 		e.complete("two at once", all)
 		e.is("0", leftovers)
-		if _, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans"}, "swap",
-			db); err != nil {
-			t.Fatal(err)
-		}
+		e.walks(ofSpans, "swap")
 	}
 }
 
@@ -205,7 +187,6 @@ func TestCopyTwoAtOnce(t *testing.T) {
 func TestAdoptTwoShards(t *testing.T) {
 	e := newEngine(t)
 	all := few()
-	db := e.rewriting("", settled.Replace)
 	for shard, spans := range [][]span{all[:150], all[150:]} {
 		name := fmt.Sprint("spans_", 1+shard)
 		e.run(collectorTable(name), nil)
@@ -218,10 +199,7 @@ func TestAdoptTwoShards(t *testing.T) {
 	for shard, left := range []string{"150", "150"} {
 		for _, step := range []struct{ operation, shows string }{{"prepare", "300"}, {"swap", left},
 			{"copy", "300"}, {"finish", "300"}} {
-			a := clickhouse.Adoption{Table: fmt.Sprint("spans_", 1+shard)}
-			if _, err := adopt(t.Context(), a, step.operation, db); err != nil {
-				t.Fatal(err)
-			}
+			e.walks(adoption{Table: fmt.Sprint("spans_", 1+shard)}, step.operation)
 			e.is(step.shows, "SELECT count() FROM spans")
 		}
 	}

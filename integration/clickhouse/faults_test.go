@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/traceid"
 )
-
-var spansAdoption = clickhouse.Adoption{Table: "spans"}
 
 // interleaved runs an operation of one operator, and another operator's operation before each of
 // its statements in turn, each time on fresh tables.
@@ -20,18 +20,13 @@ func interleaved(t *testing.T, first []string, one, other string, check func(e *
 		e := newEngine(t)
 		e.run(collectorTable("spans"), nil)
 		e.insert("spans", few()[:100])
-		for _, operation := range first {
-			if _, err := adopt(t.Context(), spansAdoption, operation,
-				e.rewriting("", settled.Replace)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		e.walks(ofSpans, first...)
 		e.insert("spans", few()[100:200])
 		statements := 0
 		// one of them may be refused
-		_, _ = adopt(t.Context(), spansAdoption, one, e.rewriting("", func(query string) string {
+		_, _ = adopt(t.Context(), ofSpans, one, e.rewriting("", func(query string) string {
 			if statements++; statements-1 == at {
-				_, _ = adopt(t.Context(), spansAdoption, other, e.rewriting("", settled.Replace))
+				_, _ = adopt(t.Context(), ofSpans, other, e.settled())
 			}
 			return settled.Replace(query)
 		}))
@@ -84,7 +79,7 @@ func TestDropFails(t *testing.T) {
 	e.must("prepare")
 	e.must("swap")
 	before := e.snapshot()
-	_, err := adopt(t.Context(), spansAdoption, "drop-history",
+	_, err := adopt(t.Context(), ofSpans, "drop-history",
 		e.rewriting("", func(query string) string {
 			return strings.Replace(query, "max_table_size_to_drop = 0",
 				"max_table_size_to_drop = 1", 1)
@@ -103,7 +98,8 @@ func TestColumnTTL(t *testing.T) {
 	e.run(collectorTable("spans"), nil)
 	const ttl = "toDateTime(Timestamp) + toIntervalDay(7)"
 	e.exec("ALTER TABLE spans MODIFY COLUMN SpanAttributes TTL " + ttl)
-	e.exec("ALTER TABLE spans MODIFY COLUMN `Events.Attributes` TTL " + ttl)
+	e.exec("ALTER TABLE spans MODIFY COLUMN `Events.Attributes` " +
+		"Array(Map(LowCardinality(String), String)) TTL " + ttl + " FIRST") // in another order
 	e.must("prepare")
 	e.is("2", "SELECT countSubstrings(create_table_query, ' TTL "+ttl+
 		"') FROM system.tables WHERE database = currentDatabase() AND name = 'spans_other'")
@@ -165,7 +161,7 @@ func TestReadOnlyAccess(t *testing.T) {
 	statement := "CREATE ROW POLICY IF NOT EXISTS `tenants` ON `" + e.Database() +
 		"`.`spans_other` FOR SELECT USING Duration > 1 AS PERMISSIVE TO ALL;"
 	before := e.snapshot()
-	_, err := adopt(t.Context(), spansAdoption, "prepare", db)
+	_, err := adopt(t.Context(), ofSpans, "prepare", db)
 	for _, want := range []string{"no writeable access storage", "--skip-access", statement} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %s", err, want)
@@ -174,7 +170,7 @@ func TestReadOnlyAccess(t *testing.T) {
 	if after := e.snapshot(); after != before {
 		t.Errorf("changed from %s to %s", before, after)
 	}
-	plan, err := adopt(t.Context(), clickhouse.Adoption{Table: "spans", SkipAccess: true},
+	plan, err := adopt(t.Context(), adoption{Table: "spans", SkipAccess: true},
 		"prepare", db)
 	if err != nil || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], statement) {
 		t.Errorf("with SkipAccess: %q, %v", plan.Notes, err)
@@ -183,7 +179,7 @@ func TestReadOnlyAccess(t *testing.T) {
 		t.Errorf("what was skipped is no comment of the script: %s", script)
 	}
 	tables = append(tables, "spans_other")
-	if plan, err := adopt(t.Context(), spansAdoption, "prepare", db); err != nil ||
+	if plan, err := adopt(t.Context(), ofSpans, "prepare", db); err != nil ||
 		len(plan.Notes) != 0 {
 		t.Errorf("after somebody created the policy: %q, %v", plan.Notes, err)
 	}
@@ -194,7 +190,7 @@ func TestStatus(t *testing.T) {
 	e := newEngine(t)
 	status := func(table string) clickhouse.Status {
 		t.Helper()
-		s, err := clickhouse.Adoption{Table: table}.Status(t.Context(), e.db)
+		s, err := adoption{Table: table}.Status(t.Context(), e.db)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,9 +199,16 @@ func TestStatus(t *testing.T) {
 	e.run(collectorTable("spans"), nil)
 	e.insert("spans", few())
 	e.exec("INSERT INTO spans (Timestamp, SpanId) VALUES ('2090-01-01 00:00:00', 'later')")
+	var late []span // from 90 minutes before the times in their IDs to 90 minutes after them
+	for minutes := -90; minutes <= 90; minutes += 20 {
+		at := noon.Add(30 * time.Hour)
+		late = append(late, span{trace: traceid.Min(at).String(), id: 1,
+			start: at.Add(time.Duration(minutes) * time.Minute)})
+	}
+	e.insert("spans", late)
 	if s := status("spans").Tables[0]; s.Future != 1 || s.Expires.Year() != 2036 ||
-		s.Sampled < 100 {
-		t.Errorf("with a span in the future: %+v", s)
+		s.Sampled != uint64(len(late)) || s.Ordered != 0.6 {
+		t.Errorf("with a span in the future, and 4 of 10 that are outliers: %+v", s)
 	}
 	e.exec("ALTER TABLE spans REMOVE TTL")
 	if s := status("spans").Tables[0]; !s.Expires.IsZero() {
@@ -214,7 +217,7 @@ func TestStatus(t *testing.T) {
 	e.exec("CREATE TABLE front AS spans ENGINE = Distributed(two, currentDatabase(), spans)")
 	s := status("front")
 	if s.Problem == nil || !strings.Contains(s.Problem.Error(), "--table spans") ||
-		s.Tables[0].Rows != 602 || s.Tables[0].Future != 2 || s.Tables[0].Sampled != 602 {
+		s.Tables[0].Rows != 622 || s.Tables[0].Future != 2 || s.Tables[0].Sampled != 622 {
 		t.Errorf("a Distributed table: %+v", s)
 	}
 }

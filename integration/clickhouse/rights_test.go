@@ -21,6 +21,8 @@ var granted = regexp.MustCompile(`(?m)^GRANT (.*) ON (\S+) TO operator;(?: -- (.
 var settled = strings.NewReplacer("SELECT sleep(1)", "SELECT 1",
 	"max(modification_time) < now() - INTERVAL 10 MINUTE", "1")
 
+func (e *engine) settled() *sql.DB { return e.rewriting("", settled.Replace) }
+
 // commands are the commands that need the rights.
 var commands = []string{"create", "adopt"}
 
@@ -78,9 +80,7 @@ func TestRights(t *testing.T) {
 				"adopt": e.adoptsAll()}[command]
 			as := func(role int) error {
 				return run(t.Context(),
-					e.rewriting(fmt.Sprint("role=", command, role), func(query string) string {
-						return settled.Replace(query)
-					}))
+					e.rewriting(fmt.Sprint("role=", command, role), settled.Replace))
 			}
 			want := "necessary to have the grant "
 			if strings.HasPrefix(missing, "GRANT SHOW") {
@@ -103,10 +103,9 @@ func TestRights(t *testing.T) {
 
 // createsAll creates everything that create can.
 func (e *engine) createsAll(ctx context.Context, db *sql.DB) error {
-	overlay := clickhouse.Schema{Table: "overlay", Overlay: true, TTL: time.Hour}
-	build, err := overlay.MaterializeIndexes()
-	return errors.Join(err, clickhouse.Schema{Table: "fresh"}.Create(ctx, db),
-		overlay.Create(ctx, db), build.Run(ctx, db, nil))
+	overlay := clickhouse.Schema{Table: "overlay", Overlay: true, TTL: time.Hour,
+		Materialize: true}
+	return errors.Join(clickhouse.Schema{Table: "fresh"}.Create(ctx, db), overlay.Create(ctx, db))
 }
 
 // adoptsAll returns a function that runs everything that adopt can, and continues where it failed.
@@ -114,7 +113,7 @@ func (e *engine) adoptsAll() func(context.Context, *sql.DB) error {
 	left := []string{"prepare", "cancel", "prepare", "swap", "copy", "drop-history"}
 	return func(ctx context.Context, db *sql.DB) error {
 		for ; len(left) > 0; left = left[1:] {
-			plan, err := adopt(ctx, clickhouse.Adoption{Table: "spans"}, left[0], db)
+			plan, err := adopt(ctx, ofSpans, left[0], db)
 			if i := slices.IndexFunc(plan.Notes,
 				func(note string) bool {
 					return strings.Contains(note,
@@ -129,7 +128,7 @@ func (e *engine) adoptsAll() func(context.Context, *sql.DB) error {
 				return err
 			}
 		}
-		_, err := clickhouse.Adoption{Table: "spans"}.Status(ctx, db)
+		_, err := ofSpans.Status(ctx, db)
 		return err
 	}
 }

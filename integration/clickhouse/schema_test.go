@@ -2,7 +2,6 @@ package clickhouse_test
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -76,7 +75,7 @@ func TestLookupDropped(t *testing.T) {
 		"overlay": {collectorTable("spans")[:1],
 			func(e *engine, db *sql.DB) error { return overlay.Create(e.t.Context(), db) }},
 		"prepare": {collectorTable("spans")[:1], func(e *engine, db *sql.DB) error {
-			_, err := adopt(e.t.Context(), clickhouse.Adoption{Table: "spans"}, "prepare", db)
+			_, err := adopt(e.t.Context(), ofSpans, "prepare", db)
 			return err
 		}},
 	} {
@@ -173,45 +172,50 @@ func TestRefused(t *testing.T) {
 			[]string{local, front + "spans_local)"}, ""},
 		"no such database": {clickhouse.Schema{Database: "not_there"}, nil, "not_there"},
 
-		"a typo": {clickhouse.Adoption{}, nil, "there is no table spans in database " +
+		"a typo": {adoption{}, nil, "there is no table spans in database " +
 			e.Database()},
-		"no database": {clickhouse.Adoption{Database: "nothere"}, nil,
+		"no database": {adoption{Database: "nothere"}, nil,
 			"there is no database nothere"},
-		"a bad name": {clickhouse.Adoption{Database: "a.b"}, nil,
+		"a bad name": {adoption{Database: "a.b"}, nil,
 			"database \"a.b\": a name has"},
-		"other columns": {clickhouse.Adoption{},
+		"other columns": {adoption{},
 			[]string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"},
 			"column Timestamp has the type \"\""},
-		"another type": {clickhouse.Adoption{},
+		"another type": {adoption{},
 			[]string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)},
 			"column Duration has the type \"Int64\", not UInt64; it is not the Collector's"},
-		"JSON": {clickhouse.Adoption{}, []string{json},
+		"JSON": {adoption{}, []string{json},
 			"tables with json: true can be used with create --overlay only"},
-		"other database": {clickhouse.Adoption{Database: notAtomic},
+		"other database": {adoption{Database: notAtomic},
 			[]string{strings.Replace(columns, "spans", notAtomic+".spans", 1) +
 				") ENGINE = MergeTree ORDER BY TraceId"},
 			"has the engine Memory, which cannot exchange tables"},
-		"ReplacingMergeTree": {clickhouse.Adoption{},
+		"ReplacingMergeTree": {adoption{},
 			[]string{columns + ") ENGINE = ReplacingMergeTree ORDER BY TraceState"},
 			"engine ReplacingMergeTree"},
-		"a view": {clickhouse.Adoption{}, []string{"CREATE VIEW spans AS SELECT 1 AS x"},
+		"a view": {adoption{}, []string{"CREATE VIEW spans AS SELECT 1 AS x"},
 			"engine View"},
-		"an own table": {clickhouse.Adoption{},
+		"an own table": {adoption{},
 			append(exporter, "CREATE TABLE spans_other AS spans"),
 			"there is a table or view spans_other, which does not belong"},
-		"an own view": {clickhouse.Adoption{},
+		"an own view": {adoption{},
 			append(exporter, "CREATE VIEW spans_all AS SELECT 1 AS x"),
 			"there is a table or view spans_all, which does not belong"},
-		"different servers": {clickhouse.Adoption{Cluster: "c"}, exporter,
+		"different servers": {adoption{Cluster: "c"}, exporter,
 			"spans is the old table on a and the new one on b: run EXCHANGE TABLES there by hand"},
+		"replicas": {adoption{}, exporter,
+			"spans has 2 replicas: name their cluster with --cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &engine{e.Engine, t, e.db}
 			defer e.empty()
 			e.run(c.make, nil)
 			db := e.rewriting("", func(query string) string {
-				if name == "different servers" && strings.Contains(query, "AS hosts") {
+				switch {
+				case name == "different servers" && strings.Contains(query, "AS hosts"):
 					return "SELECT arrayJoin(['{\"hosts\":\"a\"}', '{\"hosts\":\"b\"}'])"
+				case name == "replicas" && strings.Contains(query, "system.replicas"):
+					return `SELECT '{"total":2}'`
 				}
 				return oneServer(query)
 			})
@@ -224,15 +228,15 @@ func TestRefused(t *testing.T) {
 				} else if err := create(); err != nil {
 					t.Error(err)
 				}
-			case clickhouse.Adoption:
+			case adoption:
 				s.Table = "spans"
 				for command, operation := range operations {
-					if s.Cluster != "" && command == "copy" { // is for one server
-						continue
+					if command == "copy" && (s.Cluster != "" || name == "replicas") {
+						continue // is for one server
 					}
 					// swap says what comes first
 					if name == "other columns" || name == "another type" || name == "JSON" {
-						operation = clickhouse.Adoption.Prepare
+						operation = adoption.Prepare
 					}
 					e.refuses(c.want, func() error {
 						_, err := operation(s, t.Context(), db)
@@ -302,21 +306,23 @@ SETTINGS max_partitions_per_insert_block = 0`)
 		return bytes
 	}
 	before := read()
-	build, err := s.MaterializeIndexes()
+	s.Materialize = true
 	for range 2 { // everything can be run again
 		e.creates(s)
-		if err := errors.Join(err, build.Run(t.Context(), e.db, nil)); err != nil {
-			t.Fatal(err)
-		}
 	}
+	// Another server of a cluster has built the index for the spans, but cannot for the logs.
+	overlay := s
+	overlay.Overlay, overlay.Cluster = true, "c"
+	elsewhere := rows("database, table, is_done, command, parts_to_do, latest_fail_reason",
+		"currentDatabase(), 'logs', 0, 'MATERIALIZE INDEX idx_trace_id_range', 3, "+
+			"'the disk is full'")
 	full := e.rewriting("", func(query string) string {
-		if strings.Contains(query, "FROM system.mutations") {
-			return `SELECT '{"left":"3","reason":"the disk is full"}'`
-		}
-		return query
+		return oneServer(strings.Replace(query, "clusterAllReplicas('c', system.mutations)",
+			elsewhere, 1))
 	})
-	if err := build.Run(t.Context(), full, nil); err == nil ||
-		!strings.Contains(err.Error(), "this was started, but fails: the disk is full") {
+	if err := overlay.Create(t.Context(), full); err == nil || !strings.Contains(err.Error(),
+		"old parts of logs have the index on ranges of trace IDs: this was started, but fails: "+
+			"the disk is full") {
 		t.Errorf("an index that cannot be built: %v", err)
 	}
 	if after := read(); after[0] > before[0] || after[1]*4 > before[1]*3 {

@@ -149,12 +149,7 @@ func (e *engine) store4tools(random int) []string {
 	// ours.
 	e.run(collectorTable("adopted"), nil)
 	insert("adopted", "Timestamp < '2026-10-14 10:00:00'")
-	for _, operation := range []string{"prepare", "swap"} {
-		if _, err := adopt(e.t.Context(), clickhouse.Adoption{Table: "adopted"}, operation,
-			e.db); err != nil {
-			e.t.Fatal(err)
-		}
-	}
+	e.walks(adoption{Table: "adopted"}, "prepare", "swap")
 	insert("adopted", "Timestamp >= '2026-10-14 10:00:00'")
 	for _, table := range e.column("SELECT name FROM system.tables WHERE database = " +
 		"currentDatabase() AND endsWith(name, '_trace_id_ts') AND endsWith(engine, 'MergeTree')") {

@@ -52,64 +52,59 @@ func (e *engine) agree(when string, s clickhouse.Schema, gone string, want []spa
 
 // TestChangesShowAtOnce: deletions, changes and inserts show in the very next query.
 func TestChangesShowAtOnce(t *testing.T) {
-	for _, s := range []clickhouse.Schema{{Table: "service"}} {
-		t.Run(s.Table, func(t *testing.T) {
-			e := newEngine(t)
-			e.run(s.Statements())
-			spans := few()
-			late := spans[1]
-			late.id, late.start, late.parent = 99, late.start.Add(150*time.Hour), hex(late.id)
-			gone, keep := spans[0].trace, func(*span) bool { return true }
-			spans = append(spans, late)
-			e.insert(s.Table, spans[:150])
-			e.insert(s.Table, spans[150:])
-			e.agree("as stored", s, gone, spans)
-			untouched := func() string {
-				return e.one(
-					"SELECT sum(value) FROM system.events WHERE event = 'MutationUntouchedParts'")
+	e, s := newEngine(t), clickhouse.Schema{Table: "spans"}
+	e.run(s.Statements())
+	spans := few()
+	late := spans[1]
+	late.id, late.start, late.parent = 99, late.start.Add(150*time.Hour), hex(late.id)
+	gone, keep := spans[0].trace, func(*span) bool { return true }
+	spans = append(spans, late)
+	e.insert(s.Table, spans[:150])
+	e.insert(s.Table, spans[150:])
+	e.agree("as stored", s, gone, spans)
+	untouched := func() string {
+		return e.one(
+			"SELECT sum(value) FROM system.events WHERE event = 'MutationUntouchedParts'")
+	}
+	for _, c := range []struct {
+		statement string
+		change    func(*span) (kept bool)
+	}{
+		// as in docs/clickhouse.md
+		{"ALTER TABLE spans DELETE WHERE TraceId IN ['" + gone +
+			"'] SETTINGS mutations_sync = 2;" +
+			"ALTER TABLE spans_trace_id_ts DELETE WHERE TraceId IN ['" + gone +
+			"'] SETTINGS mutations_sync = 2",
+			func(s *span) bool { return s.trace != gone }},
+		{"DELETE FROM spans WHERE ServiceName = 'service-1'",
+			func(s *span) bool { return s.service != "service-1" }},
+		{"OPTIMIZE TABLE spans FINAL", keep},
+		{"ALTER TABLE spans UPDATE Duration = 7, StatusCode = 'Error' WHERE ServiceName " +
+			"= 'service-2' SETTINGS mutations_sync = 1", func(s *span) bool {
+			if s.service == "service-2" {
+				s.duration, s.status = 7, "Error"
 			}
-			for _, c := range []struct {
-				statement string
-				change    func(*span) (kept bool)
-			}{
-				// as in docs/clickhouse.md
-				{"ALTER TABLE spans DELETE WHERE TraceId IN ['" + gone +
-					"'] SETTINGS mutations_sync = 2;" +
-					"ALTER TABLE spans_trace_id_ts DELETE WHERE TraceId IN ['" + gone +
-					"'] SETTINGS mutations_sync = 2",
-					func(s *span) bool { return s.trace != gone }},
-				{"DELETE FROM spans WHERE ServiceName = 'service-1'",
-					func(s *span) bool { return s.service != "service-1" }},
-				{"OPTIMIZE TABLE spans FINAL", keep},
-				{"ALTER TABLE spans UPDATE Duration = 7, StatusCode = 'Error' WHERE ServiceName " +
-					"= 'service-2' SETTINGS mutations_sync = 1", func(s *span) bool {
-					if s.service == "service-2" {
-						s.duration, s.status = 7, "Error"
-					}
-					return true
-				}},
-				{"ALTER TABLE spans ADD COLUMN Tenant String DEFAULT ServiceName", keep},
-				{"ALTER TABLE spans MATERIALIZE COLUMN Tenant SETTINGS mutations_sync = 1", keep},
-				{"ALTER TABLE spans DROP COLUMN Tenant SETTINGS mutations_sync = 1", keep},
-				{"INSERT INTO spans SELECT * FROM spans; OPTIMIZE TABLE spans FINAL DEDUPLICATE",
-					keep},
-			} {
-				before := untouched()
-				e.run(strings.Split(strings.ReplaceAll(c.statement, " spans", " "+s.Table), ";"),
-					nil)
-				if strings.Contains(c.statement, gone) && untouched() == before {
-					t.Error("parts without such spans were rewritten")
-				}
-				var left []span
-				for _, s := range spans {
-					if c.change(&s) {
-						left = append(left, s)
-					}
-				}
-				spans = left
-				e.agree(c.statement, s, gone, spans)
+			return true
+		}},
+		{"ALTER TABLE spans ADD COLUMN Tenant String DEFAULT ServiceName", keep},
+		{"ALTER TABLE spans MATERIALIZE COLUMN Tenant SETTINGS mutations_sync = 1", keep},
+		{"ALTER TABLE spans DROP COLUMN Tenant SETTINGS mutations_sync = 1", keep},
+		{"INSERT INTO spans SELECT * FROM spans; OPTIMIZE TABLE spans FINAL DEDUPLICATE",
+			keep},
+	} {
+		before := untouched()
+		e.run(strings.Split(c.statement, ";"), nil)
+		if strings.Contains(c.statement, gone) && untouched() == before {
+			t.Error("parts without such spans were rewritten")
+		}
+		var left []span
+		for _, s := range spans {
+			if c.change(&s) {
+				left = append(left, s)
 			}
-		})
+		}
+		spans = left
+		e.agree(c.statement, s, gone, spans)
 	}
 }
 

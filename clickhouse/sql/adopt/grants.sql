@@ -14,7 +14,9 @@ SELECT DISTINCT
     if(revoked, 'the REVOKE of SELECT on ' || table || ' from ' || reader || ' is not carried over',
         '') AS note
 FROM readers
-JOIN (SELECT arrayJoin({twins}) AS twin) AS twins ON table = twin.1
+JOIN (SELECT arrayJoin([
+    ({live_name}, {other_name}), ({live_name}, {history_name}),
+    ({lookup_name}, {history_times_name})]) AS twin) AS twins ON table = twin.1
 WHERE revoked OR (twin.2, column, reader) NOT IN (
     SELECT table, column, reader FROM readers WHERE NOT revoked)
 ORDER BY ALL

@@ -2,7 +2,7 @@
 WITH
     name -> '`' || replaceRegexpAll(name, '([`\\\\])', '\\\\\\1') || '`' AS quoted,
     names -> arrayStringConcat(arrayMap(quoted, names), ', ') AS list,
-    quoted(short_name) || {on_other} AS policy
+    quoted(short_name) || {on_cluster_text} || ' ON ' || {other_text} AS policy
 SELECT
     'CREATE ROW POLICY IF NOT EXISTS ' || policy
         || ' FOR SELECT USING ' || ifNull(select_filter, '1')

@@ -72,42 +72,28 @@ looks at the server.`,
   traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 30d
   traceflake clickhouse create --overlay --logs otel_logs --materialize`,
 	}
-	var materialize bool
 	durationFlag(cmd, &schema.TTL, "ttl", 0, "how long spans are kept, as in 30d (default "+
 		"forever, or as in the table that exists)")
 	cmd.Flags().BoolVar(&schema.Overlay, "overlay", false, "keep the exporter's table")
 	cmd.Flags().StringVar(&schema.LogsTable, "logs", "", "also add the index to this logs table")
-	cmd.Flags().BoolVar(&materialize, "materialize", false,
+	cmd.Flags().BoolVar(&schema.Materialize, "materialize", false,
 		"with --overlay or --logs, build the index for stored rows and wait for it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if materialize && !schema.Overlay && schema.LogsTable == "" {
+		if schema.Materialize && !schema.Overlay && schema.LogsTable == "" {
 			return errors.New("--materialize needs --overlay or --logs: other tables are created " +
 				"with the index")
 		}
-		var build clickhouse.Plan
-		if materialize {
-			var err error
-			if build, err = schema.MaterializeIndexes(); err != nil {
-				return err
-			}
-		}
-		if s.dryRun && s.address() == "" {
-			statements, err := schema.Statements()
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), clickhouse.Script(append(statements,
-				build.SQL()...)))
-			return err
-		}
-		return s.with(func(db *sql.DB) error {
+		create := func(db *sql.DB) error {
 			plan, err := schema.Plan(cmd.Context(), db)
 			if err != nil {
 				return err
 			}
-			plan.Steps = append(plan.Steps, build.Steps...)
 			return s.run(cmd, db, plan)
-		})
+		}
+		if s.dryRun && s.address() == "" {
+			return create(nil)
+		}
+		return s.with(create)
 	}
 	return cmd
 }

@@ -32,17 +32,9 @@ func (d *doctor) spans() {
 		for _, t := range status.Tables {
 			d.table(t)
 		}
-		dear, err := within(d.cmd.Context(), func(ctx context.Context) (dear bool, err error) {
-			err = db.QueryRowContext(ctx, "SELECT getSetting('"+clickhouse.LookupSetting+
-				"')").Scan(&dear)
-			return dear, err
-		})
-		if err != nil {
-			return err
-		}
-		if dear {
+		if status.Advice != "" {
 			d.report("lookups", "complete, but dearer than needed for users like this one: "+
-				clickhouse.LookupAdvice, nil)
+				status.Advice, nil)
 		}
 		d.adoption(status)
 		return nil

@@ -1,4 +1,4 @@
--- The tables of a database with certain names, or names that begin with certain texts.
+-- The tables whose names begin with that of the spans table, and the logs table.
 SELECT
     t.name AS name,
     toString(uuid) AS uuid,
@@ -9,7 +9,7 @@ SELECT
     partition_key,
     comment,
     storage_policy AS policy,
-    sorting_key = {sorting_key} AS ours,
+    sorting_key = {our_key} AS ours,
     columns,
     toString(p.rows) AS rows,
     toString(p.bytes) AS bytes,
@@ -26,8 +26,7 @@ LEFT JOIN ( -- spans in the future are neither the newest nor the last to expire
     SELECT table, sum(rows) AS rows, sum(bytes_on_disk) AS bytes,
         maxIf(partition_id, max_time <= now() + 3600) AS newest,
         toUnixTimestamp(maxIf(delete_ttl_info_max, max_time <= now() + 3600)) AS expires
-    FROM {parts} WHERE active AND database = {database} GROUP BY table
+    FROM {parts_of_shards} WHERE active AND database = {database} GROUP BY table
 ) AS p ON p.table = t.name
-WHERE database = {database} AND (t.name IN ({names})
-    OR arrayExists(start -> startsWith(t.name, start), [{beginnings}]))
+WHERE database = {database} AND (startsWith(t.name, {spans_name}) OR t.name = {logs_name})
 ORDER BY name

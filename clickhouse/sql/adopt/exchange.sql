@@ -1,0 +1,1 @@
+EXCHANGE TABLES {live} AND {other}{on_cluster}
