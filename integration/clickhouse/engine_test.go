@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "traceflake-")
 	if err == nil {
-		err = os.WriteFile(dir+"/users.xml", users(), 0o600)
+		err = os.WriteFile(dir+"/users.xml", users(rights(), ""), 0o600)
 	}
 	if err != nil {
 		panic(err)

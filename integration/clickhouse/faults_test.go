@@ -139,52 +139,6 @@ func TestEmptyDefinition(t *testing.T) {
 	e.must("swap")
 }
 
-// TestReadOnlyAccess: in this engine all users and policies are in users.xml. Missing ones are
-// printed for somebody with the rights; prepare continues with --skip-access, and once they exist.
-func TestReadOnlyAccess(t *testing.T) {
-	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
-		t.Skip("for an engine whose users are in users.xml")
-	}
-	e := newEngine(t)
-	e.run(collectorTable("spans"), nil)
-	tables := []string{"spans"}
-	db := e.rewriting("", func(query string) string {
-		policies := []string{}
-		for _, table := range tables {
-			policies = append(policies, "currentDatabase(), 'tenants', '"+table+"', "+
-				"'Duration > 1', 0, 1, emptyArrayString(), emptyArrayString()")
-		}
-		return strings.ReplaceAll(query, "system.row_policies", rows("database, short_name, "+
-			"table, select_filter, is_restrictive, apply_to_all, apply_to_list, apply_to_except",
-			policies...))
-	})
-	statement := "CREATE ROW POLICY IF NOT EXISTS `tenants` ON `" + e.Database() +
-		"`.`spans_other` FOR SELECT USING Duration > 1 AS PERMISSIVE TO ALL;"
-	before := e.snapshot()
-	_, err := adopt(t.Context(), ofSpans, "prepare", db)
-	for _, want := range []string{"no writeable access storage", "--skip-access", statement} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v lacks %s", err, want)
-		}
-	}
-	if after := e.snapshot(); after != before {
-		t.Errorf("changed from %s to %s", before, after)
-	}
-	plan, err := adopt(t.Context(), adoption{Table: "spans", SkipAccess: true},
-		"prepare", db)
-	if err != nil || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], statement) {
-		t.Errorf("with SkipAccess: %q, %v", plan.Notes, err)
-	}
-	if script := plan.Script(); !strings.Contains(script, "\n-- "+statement) {
-		t.Errorf("what was skipped is no comment of the script: %s", script)
-	}
-	tables = append(tables, "spans_other")
-	if plan, err := adopt(t.Context(), ofSpans, "prepare", db); err != nil ||
-		len(plan.Notes) != 0 {
-		t.Errorf("after somebody created the policy: %q, %v", plan.Notes, err)
-	}
-}
-
 // TestStatus: spans in the future, no TTL, and a Distributed table.
 func TestStatus(t *testing.T) {
 	e := newEngine(t)

@@ -40,27 +40,17 @@ func of(command string) (all []string) {
 	return all
 }
 
-// users is the engine's configuration of users. Its only user has all rights, and may assume a role
-// instead: create3 has all rights that the page lists for create, except number 3.
-func users() []byte {
-	roles, taken := "<everything><grants><query>GRANT ALL ON *.* WITH GRANT "+
-		"OPTION</query></grants></everything>", "<query>GRANT everything</query>"
+// rights are the roles of TestRights: create3 has all rights that the page lists for create, except
+// number 3.
+func rights() (all []role) {
 	for _, command := range commands {
-		for i := range len(of(command)) + 1 {
-			role := fmt.Sprint(command, i)
-			roles += "<" + role + "><grants>"
-			for k, grant := range of(command) {
-				if k != i {
-					roles += "<query>" + grant + "</query>"
-				}
-			}
-			roles, taken = roles+"</grants></"+role+">", taken+"<query>GRANT "+role+"</query>"
+		grants := of(command)
+		for i := range len(grants) + 1 {
+			has := slices.Concat(grants[:i], grants[min(i+1, len(grants)):])
+			all = append(all, role{fmt.Sprint(command, i), has})
 		}
 	}
-	return fmt.Appendf(nil, "<clickhouse><profiles><default/></profiles>"+
-		"<quotas><default/></quotas><roles>%s</roles><users><default><no_password/>"+
-		"<networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>"+
-		"<grants>%s</grants></default></users></clickhouse>", roles, taken)
+	return all
 }
 
 // TestRights: a user with exactly the rights that the page lists can create tables, or adopt one.

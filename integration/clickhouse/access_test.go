@@ -1,0 +1,175 @@
+package clickhouse_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/clickhouse"
+)
+
+// role is a role in users.xml, with its grants.
+type role struct {
+	name   string
+	grants []string
+}
+
+// users is an engine's users.xml. Its only user has all rights, and may assume the roles instead;
+// policies are its row policies, as XML.
+func users(roles []role, policies string) []byte {
+	taken, all := "", ""
+	roles = append(roles, role{"everything", []string{"GRANT ALL ON *.* WITH GRANT OPTION"}})
+	for _, r := range roles {
+		all += "<" + r.name + "><grants><query>" + strings.Join(r.grants, "</query><query>") +
+			"</query></grants></" + r.name + ">"
+		taken += "<query>GRANT " + r.name + "</query>"
+	}
+	return fmt.Appendf(nil, "<clickhouse><profiles><default/></profiles>"+
+		"<quotas><default/></quotas><roles>%s</roles><users><default><no_password/>"+
+		"<networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>"+
+		"<grants>%s</grants><databases>%s</databases></default></users></clickhouse>", all, taken,
+		policies)
+}
+
+// tenants is a database with the exporter's table in an engine with a users.xml of its own. libchdb
+// reads users.xml alone, once, and has no other storage of users: whatever creates a policy or a
+// grant fails, as on a server whose only users are in users.xml.
+func tenants(t *testing.T, roles []role, tables ...string) *engine {
+	t.Helper()
+	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
+		t.Skip("for an engine whose users are in users.xml")
+	}
+	policies := ""
+	for _, table := range tables {
+		policies += "<" + table + "><filter>SpanName != 'GET /1'</filter></" + table + ">"
+	}
+	file := filepath.Join(t.TempDir(), "users.xml")
+	text := users(roles, "<tenants>"+policies+"</tenants>")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TRACEFLAKE_CLICKHOUSE_USERS", file)
+	e := newEngine(t)
+	e.exec("CREATE DATABASE tenants")
+	e.run(collectorTable("tenants.spans"), nil)
+	e.insert("tenants.spans", few())
+	return e
+}
+
+// reader is a role that reads the table and the lookup table, and one column of a table whose
+// database it may read otherwise.
+var reader = role{"reader", []string{"GRANT SELECT ON tenants.spans",
+	"GRANT SELECT ON tenants.spans_trace_id_ts", "GRANT INSERT ON tenants.spans"}}
+
+// TestReadOnlyAccess: missing row policies and grants are printed for somebody with the rights, and
+// nothing is changed; prepare continues with SkipAccess, and the policy then follows the name.
+func TestReadOnlyAccess(t *testing.T) {
+	e := tenants(t, []role{reader, {"column", []string{"GRANT SELECT(TraceId) ON tenants.spans"}},
+		{"restricted", []string{"GRANT SELECT ON tenants.*",
+			"REVOKE SELECT(SpanName) ON tenants.spans"}},
+		{"blind", []string{"GRANT ALL ON tenants.*",
+			"GRANT CREATE FUNCTION, DROP FUNCTION ON *.*"}},
+	}, "spans")
+	tables := func() string {
+		return fmt.Sprint(e.exec("SELECT name, uuid, create_table_query FROM system.tables WHERE " +
+			"database = 'tenants' ORDER BY name"))
+	}
+	operator := adoption{Database: "tenants", Table: "spans"}
+	prepare := func(db *sql.DB) (clickhouse.Plan, error) {
+		return adopt(t.Context(), operator, "prepare", db)
+	}
+	wanted := []string{
+		"CREATE ROW POLICY IF NOT EXISTS `default` ON `tenants`.`spans_other` FOR SELECT USING " +
+			"SpanName != 'GET /1' AS PERMISSIVE TO `default`;",
+		"GRANT SELECT ON `tenants`.`spans_other` TO `reader`;",
+		"GRANT SELECT ON `tenants`.`spans_all` TO `reader`;",
+		"GRANT SELECT ON `tenants`.`spans_all_trace_id_ts` TO `reader`;",
+		"GRANT SELECT(`TraceId`) ON `tenants`.`spans_all` TO `column`;",
+	}
+	before := tables()
+	for _, db := range []*sql.DB{e.db, e.openAt(e.DSN() + "?role=blind")} {
+		_, err := prepare(db)
+		all := append([]string{"--skip-access"}, wanted...)
+		if all = append(all, "no writeable access storage"); db != e.db {
+			all = []string{"--skip-access", "this user may not see row policies"}
+		}
+		for _, want := range all {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v lacks %s", err, want)
+			}
+		}
+	}
+	if after := tables(); after != before {
+		t.Errorf("changed from %s to %s", before, after)
+	}
+
+	operator.SkipAccess = true
+	plan, err := prepare(e.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes, script := strings.Join(plan.Notes, "\n"), plan.Script()
+	for _, want := range wanted {
+		if !strings.Contains(notes, want) || !strings.Contains(script, "\n-- "+want) {
+			t.Errorf("no %s in the notes and as a comment of the script: %s", want, script)
+		}
+	}
+	const revoked = "the REVOKE of SELECT on spans from restricted is not carried over"
+	if !strings.Contains(notes, revoked) || strings.Contains(notes, "INSERT") {
+		t.Errorf("notes: %s", notes)
+	}
+	plan, err = prepare(e.openAt(e.DSN() + "?role=blind"))
+	if notes := strings.Join(plan.Notes, "\n"); err != nil ||
+		!strings.Contains(notes, "row policies were not looked at: if spans has any") ||
+		!strings.Contains(notes, "this user may not see grants") {
+		t.Errorf("without the right to see access: %v, %s", err, notes)
+	}
+	e.insert("tenants.spans_other", few())
+	shown := fmt.Sprint(countIf(few(), func(s span) bool { return s.name != "GET /1" }))
+	for _, operation := range []string{"swap", "undo"} {
+		e.walks(operator, operation)
+		e.is(shown, "SELECT count() FROM tenants.spans")
+		e.is("300", "SELECT count() FROM tenants.spans_other")
+	}
+}
+
+// TestPolicyHidesHistory: with the policy on both tables prepare has nothing to add, and a copy by
+// a user from whom it hides spans loses none.
+func TestPolicyHidesHistory(t *testing.T) {
+	all := []string{"GRANT SELECT ON tenants.spans_other", "GRANT SELECT ON tenants.spans_all",
+		"GRANT SELECT ON tenants.spans_all_trace_id_ts"}
+	e := tenants(t, []role{{"reader", append(all, reader.grants...)}}, "spans", "spans_other")
+	operator := adoption{Database: "tenants", Table: "spans"}
+	db := e.settled()
+	for _, operation := range []string{"prepare", "swap"} {
+		plan, err := adopt(t.Context(), operator, operation, db)
+		if err != nil || len(plan.Notes) != 0 {
+			t.Fatalf("%s: %q, %v", operation, plan.Notes, err)
+		}
+	}
+	for range 2 {
+		plan, err := operator.Copy(t.Context(), db, time.Time{})
+		if err == nil {
+			err = plan.Run(t.Context(), db, nil)
+		}
+		if err == nil || !strings.Contains(err.Error(), "a row policy hides spans from") {
+			t.Errorf("copy: %v", err)
+		}
+		e.is("300", "SELECT sum(rows) FROM system.parts WHERE active AND database = 'tenants' AND "+
+			"table = 'spans_other'")
+		e.is("0", "SELECT count() FROM tenants.spans")
+	}
+}
+
+func countIf(spans []span, is func(span) bool) (n int) {
+	for _, s := range spans {
+		if is(s) {
+			n++
+		}
+	}
+	return n
+}
