@@ -79,6 +79,9 @@ func (l *life) family() *life {
 	return l
 }
 
+// perNode is the number of IDs of a node in a second.
+const perNode = 1 << 17
+
 // page is the IDs of a second under a secret. An ID's place in it is its node and sequence.
 type page struct {
 	secret *randflake.Codec
@@ -86,7 +89,7 @@ type page struct {
 }
 
 func place(p randflake.Parts) uint64 {
-	return uint64(p.Node)*(randflake.MaxSequence+1) + uint64(p.Sequence)
+	return uint64(p.Node)*perNode + uint64(p.Sequence)
 }
 
 // span is the places from first to before end.
@@ -165,7 +168,7 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 		}
 	}
 	at, s := page{p.secret, second.Unix()}, span{first, first + uint64(len(ids))}
-	node := first / (randflake.MaxSequence + 1)
+	node := first / perNode
 	g := p.covering(s, at.second)
 	if g == nil {
 		l.w.fail("outside", "process %d made an ID of node %d, second %d, which it was not granted",
@@ -246,9 +249,8 @@ func (l *ledger) wrong(a, b *maker, second int64) string {
 
 // covering returns the grant of p that contains IDs of a second.
 func (p *process) covering(ids span, second int64) *granted {
-	const size = randflake.MaxSequence + 1
 	for _, g := range slices.Backward(p.grants) {
-		inside := ids.first >= uint64(g.node)*size && ids.end <= uint64(g.node+g.nodes)*size &&
+		inside := ids.first >= uint64(g.node)*perNode && ids.end <= uint64(g.node+g.nodes)*perNode &&
 			second >= g.start && second < g.end
 		if returned := g.freedBy == p.life && second >= g.freed; inside && !returned {
 			return g

@@ -19,7 +19,7 @@ var errNoSecret = errors.New("randflake: the codec has no secret: use NewCodec")
 type Parts struct {
 	Time     time.Time // a whole second, UTC
 	Node     uint32    // 0 to MaxNode
-	Sequence uint32    // 0 to MaxSequence
+	Sequence uint32    // 0 to 131071
 }
 
 // Codec turns parts into IDs and back under one secret. It is safe for concurrent use and never
@@ -53,7 +53,7 @@ func (c *Codec) Encode(p Parts) (ID, error) {
 	if err != nil {
 		return 0, err
 	}
-	if p.Node > MaxNode || p.Sequence > MaxSequence {
+	if p.Node > MaxNode || p.Sequence > maxSequence {
 		return 0, fmt.Errorf("randflake: invalid parts: node %d, sequence %d; "+
 			"the maximum of both is %d", p.Node, p.Sequence, MaxNode)
 	}
@@ -70,7 +70,7 @@ func (c *Codec) Decode(id ID) Parts {
 	return Parts{
 		Time:     timeOf(raw >> secondShift),
 		Node:     uint32(raw >> sequenceBits & MaxNode),
-		Sequence: uint32(raw & MaxSequence),
+		Sequence: uint32(raw & maxSequence),
 	}
 }
 

@@ -63,7 +63,7 @@ func FuzzCodec(f *testing.F) {
 		}
 		want := Parts{
 			Time: timeOf(second % (1 << secondBits)),
-			Node: node & MaxNode, Sequence: sequence & MaxSequence,
+			Node: node & MaxNode, Sequence: sequence & maxSequence,
 		}
 		p := want
 		p.Time = p.Time.Add(999_999_999) // which is truncated

@@ -19,7 +19,7 @@ import (
 // base is a second of Randflake time.
 var base = time.Unix(Epoch+1_000_000, 0).UTC()
 
-const perNode = MaxSequence + 1 // IDs of one node in one second
+const perNode = maxSequence + 1 // IDs of one node in one second
 
 // fakeClock is a clock that tests move by hand, in both directions.
 type fakeClock struct {

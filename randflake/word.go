@@ -16,8 +16,8 @@ const (
 	EndOfLife = Epoch + 1<<secondBits
 	// MaxNode is the highest node number.
 	MaxNode = 1<<nodeBits - 1
-	// MaxSequence is the highest sequence number of one node in one second.
-	MaxSequence = 1<<sequenceBits - 1
+	// maxSequence is the highest sequence number of one node in one second.
+	maxSequence = 1<<sequenceBits - 1
 )
 
 var (

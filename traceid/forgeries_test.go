@@ -33,7 +33,7 @@ func (f forger) high(at time.Time) uint64 {
 func (f forger) generated(codec *randflake.Codec, from, to time.Time) (high, low uint64) {
 	at := f.between(from, to)
 	id, err := codec.Encode(randflake.Parts{Time: at, Node: f.Uint32N(randflake.MaxNode + 1),
-		Sequence: f.Uint32N(randflake.MaxSequence + 1)})
+		Sequence: f.Uint32N(1 << 17)})
 	if err != nil {
 		panic(err)
 	}

@@ -73,7 +73,7 @@ func (w *waiter) Write(ctx context.Context, name string, data []byte, version st
 	})
 	if err == nil &&
 		(o.Version == "" || o.Version == version || o.Data != nil && !bytes.Equal(o.Data, data)) {
-		err = fmt.Errorf("%s: %w", name, ErrAltered)
+		err = fmt.Errorf("%s: %w", name, errAltered)
 	}
 	return o, err
 }

@@ -14,6 +14,7 @@ var (
 	Shorten      = shorten
 	CheckRequest = checkRequest
 	CheckRaise   = checkRaise
+	ErrAltered   = errAltered
 )
 
 // Order returns the order in which an Acquire with a nonce tries the pages.

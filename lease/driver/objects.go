@@ -10,17 +10,20 @@ import (
 // given version. Nothing was written.
 var ErrChanged = errors.New("the object has changed")
 
-// ErrAltered is returned if a server acknowledged a write but did not store what was sent, as its
+// errAltered is returned if a server acknowledged a write but did not store what was sent, as its
 // response shows.
-var ErrAltered = errors.New("the server acknowledged a write, but did not store what was sent: " +
+var errAltered = errors.New("the server acknowledged a write, but did not store what was sent: " +
 	"does something between here and it, such as a webhook or a gateway, change objects?")
 
 // Objects is implemented by each backend: it keeps objects of some kilobytes under names of
 // lower-case letters, digits and "-". It is linearizable and durable: an acknowledged write is
 // never forgotten, and every call sees all writes acknowledged before it began, by any client.
-// Reads from a replica or a cache do not meet this. It is safe for concurrent use. If it is an
-// io.Closer, the store's Close cancels the contexts of all calls, waits until they have returned,
-// and then calls Close once.
+// Reads from a replica or a cache do not meet this. It is safe for concurrent use.
+//
+// Two methods are optional. If it has Close() error, the store's Close cancels the contexts of all
+// calls, waits until they have returned, and then calls it once. If it can tell without writing
+// whether a process may read and replace objects, it has CheckRights(context.Context) error; see
+// [Store.CheckRights].
 //
 // Each method obeys its context, also while a request is in flight: it returns soon after the
 // context is over, with an error that wraps the context's. By default many clients check it only
@@ -38,9 +41,9 @@ type Objects interface {
 	// Write replaces the data of an object if it still has this version, or
 	// creates it if the version is "" and there is no such object; the server compares and writes
 	// in one step. It returns the new version and, if the server answers with it, the data that was
-	// stored. The Store returns [ErrAltered] if that is not what was sent, or if the version is the
-	// old one; Write does if it can tell from a checksum. After any error other than ErrChanged
-	// and lease.ErrMisconfigured it is unknown whether it was written.
+	// stored, or empty data if the server's checksum is of other data. The Store returns an error
+	// if that is not what was sent, or if the version is the old one. After any error other than
+	// ErrChanged and lease.ErrMisconfigured it is unknown whether it was written.
 	Write(ctx context.Context, name string, data []byte, version string) (Object, error)
 
 	// List returns every object by name, however many there are: no page of a longer answer may be

@@ -112,20 +112,17 @@ func Ensure(ctx context.Context, s Embedded) (_ *randflake.Codec, err error) {
 	return s.Codec(ctx)
 }
 
-// Opener opens the store at a URL with the scheme for which it is registered. It sends no request:
-// a server that is unreachable now may come back. Errors never contain the URL, which may contain a
-// password; they wrap [lease.ErrInvalidRequest].
-type Opener func(url string) (Store, error)
-
 var openers = struct {
 	sync.RWMutex
-	byScheme map[string]Opener
-}{byScheme: map[string]Opener{}}
+	byScheme map[string]func(url string) (Store, error)
+}{byScheme: map[string]func(string) (Store, error){}}
 
-// Register registers a store for a URL scheme, in lower case and without the
-// colon. Packages of stores call it when they are imported. It panics if the
-// scheme is taken.
-func Register(scheme string, open Opener) {
+// Register registers a store for a URL scheme, in lower case and without the colon. Packages of
+// stores call it when they are imported. It panics if the scheme is taken.
+//
+// open sends no request: a server that is unreachable now may come back. Its errors never contain
+// the URL, which may contain a password; they wrap [lease.ErrInvalidRequest].
+func Register(scheme string, open func(url string) (Store, error)) {
 	openers.Lock()
 	defer openers.Unlock()
 	if _, taken := openers.byScheme[scheme]; taken || open == nil {

@@ -125,7 +125,7 @@ func writeAtOnce(ctx context.Context, server Objects, version string) (acknowled
 		switch {
 		case e == nil:
 			acknowledged++
-		case errors.Is(e, ErrAltered), errors.Is(e, lease.ErrMisconfigured):
+		case errors.Is(e, errAltered), errors.Is(e, lease.ErrMisconfigured):
 			return 0, e
 		case !errors.Is(e, ErrChanged):
 			unanswered, err = unanswered+1, e

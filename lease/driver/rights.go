@@ -7,20 +7,12 @@ import (
 )
 
 // ErrRightsUnknown is returned by [Store.CheckRights] if only a write would show whether the client
-// may write.
+// may write. It is also for [Objects] that have a CheckRights of their own.
 var ErrRightsUnknown = errors.New("whether this client may write cannot be known without writing")
-
-// Rights is implemented by [Objects] that can tell without writing whether a process may read and
-// replace them.
-type Rights interface {
-	// CheckRights returns an error that wraps lease.ErrMisconfigured if a right is missing, and
-	// [ErrRightsUnknown] if the server does not say.
-	CheckRights(ctx context.Context) error
-}
 
 // CheckRights implements [Store].
 func (s *store) CheckRights(ctx context.Context) error {
-	r, ok := s.objects.Objects.(Rights)
+	r, ok := s.objects.Objects.(interface{ CheckRights(context.Context) error })
 	if !ok {
 		return ErrRightsUnknown
 	}

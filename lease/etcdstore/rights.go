@@ -6,9 +6,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// CheckRights implements [driver.Rights]. etcd checks the user's rights and its quota for a whole
-// transaction, even for a branch that is not executed. This one never is, since no key has a
-// negative revision.
+// CheckRights writes nothing; see [driver.Objects]. etcd checks the user's rights and its quota for
+// a whole transaction, even for a branch that is not executed. This one never is, since no key has
+// a negative revision.
 func (s *objects) CheckRights(ctx context.Context) error {
 	kv, err := s.kv(ctx)
 	if err == nil {

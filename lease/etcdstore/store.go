@@ -23,8 +23,8 @@ func init() {
 const (
 	name = "etcdstore" // for errors
 
-	// DefaultPrefix begins every key unless [New] or the URL sets another prefix.
-	DefaultPrefix = "/traceflake/leases/"
+	// defaultPrefix begins every key unless [New] or the URL sets another prefix.
+	defaultPrefix = "/traceflake/leases/"
 
 	// blocksPerPage counts the blocks of a new store that share a key: few processes write the same
 	// key, and values are small.
@@ -34,7 +34,7 @@ const (
 )
 
 // New returns a store in the etcd of client, which the caller must close. Every key begins with
-// prefix; "" is [DefaultPrefix]. Fleets with different secrets need different prefixes; no prefix
+// prefix; "" is /traceflake/leases/. Fleets with different secrets need different prefixes; no prefix
 // may begin with another. New does not connect.
 func New(client clientv3.KV, prefix string) (driver.Store, error) {
 	c, ok := client.(*clientv3.Client)
@@ -48,8 +48,8 @@ func New(client clientv3.KV, prefix string) (driver.Store, error) {
 	return s.store(prefix)
 }
 
-// openURL is the [driver.Opener] of etcd and etcds. Query parameters of etcds name files in PEM
-// form: ca, cert, key.
+// openURL opens the store at an etcd:// or etcds:// URL. Query parameters of etcds name files in
+// PEM form: ca, cert, key.
 func openURL(text string) (driver.Store, error) {
 	scheme, parameters := "http://", []string(nil)
 	if strings.HasPrefix(text, "etcds:") {
@@ -92,6 +92,6 @@ func openURL(text string) (driver.Store, error) {
 
 func (s *objects) store(prefix string) (driver.Store, error) {
 	// or it might be a prefix of another
-	s.prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/"
+	s.prefix = strings.TrimSuffix(cmp.Or(prefix, defaultPrefix), "/") + "/"
 	return driver.New(s, driver.Layout{Name: name, BlocksPerPage: blocksPerPage})
 }

@@ -127,7 +127,7 @@ func TestAlteredValues(t *testing.T) {
 		}
 		return New(client, prefix)
 	}, nil)
-	wantError(t, "acquire", err, driver.ErrAltered, "acquire")
+	wantError(t, "acquire", err, nil, "acquire", "did not store what was sent")
 }
 
 func TestPrefix(t *testing.T) {

@@ -69,7 +69,7 @@ func (o *objects) lock(ctx context.Context, open func() (*os.Root, error)) (*dir
 			return d, err
 		}
 		if time.Since(began) > o.timeout {
-			return nil, fmt.Errorf("%w for %s", ErrLocked, o.timeout)
+			return nil, fmt.Errorf("%w for %s", errLocked, o.timeout)
 		}
 		time.Sleep(time.Millisecond + rand.N(9*time.Millisecond))
 	}

@@ -17,17 +17,15 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Errors of the directory, besides those of package lease.
-var (
-	// ErrLocked is returned if other processes held the directory's lock for 5 s.
-	ErrLocked = errors.New("the directory is locked by other processes")
-	// ErrCopied is returned if this machine was restored from a snapshot since New, or OnRestore
-	// was called: another machine may have a copy of the directory, and both would grant the same
-	// nodes. If a copy exists, move the directory away, then restart the process: the next
-	// directory has another secret.
-	ErrCopied = errors.New("the machine was restored from a snapshot, and may not be the only " +
-		"one with this directory")
-)
+// ErrCopied is returned if this machine was restored from a snapshot since New, or OnRestore was
+// called: another machine may have a copy of the directory, and both would grant the same nodes. If
+// a copy exists, move the directory away, then restart the process: the next directory has another
+// secret.
+var ErrCopied = errors.New("the machine was restored from a snapshot, and may not be the only " +
+	"one with this directory")
+
+// errLocked is returned if other processes held the directory's lock for the timeout.
+var errLocked = errors.New("the directory is locked by other processes")
 
 const (
 	lockTimeout = 5 * time.Second

@@ -13,15 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckRights implements [driver.Rights]. It checks whether this user may write to the directory,
-// or to its parent if the directory does not exist, and whether the directory belongs to a store.
-func (s *store) CheckRights(context.Context) error {
-	err := mayUse(s.objects.path)
-	if err != nil {
-		err = fmt.Errorf("filestore: %s: %w", s.objects.path, explain(err))
-	}
-	return err
-}
+// CheckRights checks whether this user may write to the directory, or to its parent if the directory
+// does not exist, and whether the directory belongs to a store.
+func (o *objects) CheckRights(context.Context) error { return explain(mayUse(o.path)) }
 
 func mayUse(path string) error {
 	files, err := os.ReadDir(path)

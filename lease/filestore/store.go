@@ -51,7 +51,7 @@ func New(path string) (driver.Embedded, error) {
 // Open returns the store in the directory at path. If the directory does not exist, Open creates
 // it, for every node and leases of any TTL, but not its parent.
 //
-// Errors: [ErrLocked], [lease.ErrSchemaVersion], [lease.ErrInvalidRequest], and those of the file
+// Errors: [errLocked], [lease.ErrSchemaVersion], [lease.ErrInvalidRequest], and those of the file
 // system.
 func Open(path string) (driver.Embedded, error) {
 	s, err := New(path)

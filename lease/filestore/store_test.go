@@ -356,8 +356,8 @@ func TestLocked(t *testing.T) {
 	s := open(t, path)
 	s.objects.timeout = 100 * time.Millisecond
 	release := hold(t, path)
-	if _, err := s.Acquire(t.Context(), calls.Request(start)); !errors.Is(err, ErrLocked) {
-		t.Errorf("got %v, want %v", err, ErrLocked)
+	if _, err := s.Acquire(t.Context(), calls.Request(start)); !errors.Is(err, errLocked) {
+		t.Errorf("got %v, want %v", err, errLocked)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
 	defer cancel()

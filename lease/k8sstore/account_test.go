@@ -85,10 +85,10 @@ func TestURL(t *testing.T) {
 		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.Path }))
 	defer server.Close()
 	for _, c := range []struct{ url, namespace, name string }{
-		{"k8s://", "default", DefaultName},
+		{"k8s://", "default", defaultName},
 		{"k8s:///orders", "default", "orders"},
 		{"k8s://other/orders/", "other", "orders"},
-		{"k8s://other", "other", DefaultName},
+		{"k8s://other", "other", defaultName},
 	} {
 		s, err := openURL(c.url + "?server=" + server.URL)
 		if err != nil {

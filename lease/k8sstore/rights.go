@@ -12,7 +12,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// CheckRights implements [driver.Rights]. It queries the API server, which every account may do.
+// CheckRights queries the API server, which every account may do; see [driver.Objects].
 func (o *objects) CheckRights(ctx context.Context) error {
 	var missing []string
 	for _, verb := range []string{"get", "list", "update"} {

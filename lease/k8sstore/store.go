@@ -12,8 +12,8 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// DefaultName is the name of a store unless [New] or the URL sets another name.
-const DefaultName = "traceflake"
+// defaultName is the name of a store unless [New] or the URL sets another name.
+const defaultName = "traceflake"
 
 // blocksPerPage counts the blocks of a new store that share an object: few processes write the same
 // object, and only few objects are read when blocks run out.
@@ -24,7 +24,7 @@ func init() { driver.Register("k8s", openURL) }
 const urlForm = "k8s://namespace/name, or k8s:///name for the pod's namespace; outside of pods " +
 	"with ?server=URL"
 
-// openURL is the [driver.Opener] of k8s.
+// openURL opens the store at a k8s:// URL.
 func openURL(text string) (driver.Store, error) {
 	u, err := driver.ParseURL("k8sstore", text, urlForm, "server")
 	if err != nil {
@@ -48,7 +48,7 @@ func openURL(text string) (driver.Store, error) {
 // New returns a store in a namespace of the API server at a URL, with a client that authenticates
 // by itself; with client-go it is that of rest.HTTPClientFor, and the URL is the Host of the same
 // rest.Config. The names of the store's objects begin with name, at most 63 letters a to z, digits
-// and hyphens; "" is [DefaultName]. New sends no request. Errors of invalid arguments wrap
+// and hyphens; "" is traceflake. New sends no request. Errors of invalid arguments wrap
 // [lease.ErrInvalidRequest].
 func New(client *http.Client, server, namespace, name string) (driver.Store, error) {
 	u, err := url.Parse(server)
@@ -67,7 +67,7 @@ func New(client *http.Client, server, namespace, name string) (driver.Store, err
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func (o *objects) store() (driver.Store, error) {
-	o.name = cmp.Or(o.name, DefaultName)
+	o.name = cmp.Or(o.name, defaultName)
 	for _, part := range []struct{ what, name string }{
 		{"namespace", o.namespace}, {"name", o.name},
 	} {

@@ -180,7 +180,7 @@ type second struct {
 }
 
 // page has a bit for each ID of one node and second.
-type page [(randflake.MaxSequence + 1) / 64]uint64
+type page [(1 << 17) / 64]uint64
 
 func (f *fleet) start(i int) {
 	f.tb.Helper()

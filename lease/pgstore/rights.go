@@ -21,7 +21,7 @@ const rightsSQL = `SELECT has_schema_privilege(n.oid, 'USAGE') AS "USAGE on the 
 	LEFT JOIN pg_class AS t ON t.relnamespace = n.oid AND t.relname = 'traceflake_store'
 	WHERE nspname = $1`
 
-// CheckRights implements [driver.Rights].
+// CheckRights queries them; see [driver.Objects].
 func (o *objects) CheckRights(ctx context.Context) error {
 	missing, err := session(ctx, o, func(c *pgx.Conn) (missing []error, err error) {
 		rows, err := c.Query(ctx, rightsSQL, o.schema)

@@ -22,7 +22,7 @@ func init() {
 	driver.Register("postgresql", openURL)
 }
 
-// openURL is the [driver.Opener] of postgres://user:password@host:port/database.
+// openURL opens the store at postgres://user:password@host:port/database.
 func openURL(dsn string) (driver.Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {

@@ -3,7 +3,7 @@
 //
 //	s3://bucket/prefix?region=REGION&endpoint=URL
 //
-// The prefix may have several parts; the default is [DefaultPrefix]. Credentials are those that
+// The prefix may have several parts; the default is traceflake/leases/. Credentials are those that
 // AWS's SDK finds. For other settings pass an aws.Config to [New].
 //
 // The server must honour If-Match and If-None-Match in PutObject, even for simultaneous writes, and

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// DefaultPrefix begins every key unless [New] or the URL sets another prefix.
-	DefaultPrefix = "traceflake/leases/"
+	// defaultPrefix begins every key unless [New] or the URL sets another prefix.
+	defaultPrefix = "traceflake/leases/"
 
 	// blocksPerPage makes 256 pages of 16384 blocks.
 	blocksPerPage = 64
@@ -31,7 +31,7 @@ func init() { driver.Register("s3", openURL) }
 
 const urlForm = "s3://bucket/prefix?region=REGION&endpoint=URL"
 
-// openURL is the [driver.Opener] of s3.
+// openURL opens the store at an s3:// URL.
 func openURL(text string) (driver.Store, error) {
 	u, err := driver.ParseURL("s3store", text, urlForm, "region", "endpoint")
 	if err != nil {
@@ -55,7 +55,7 @@ func openURL(text string) (driver.Store, error) {
 }
 
 // New returns a store in a bucket, whose keys begin with prefix: letters, digits and the characters
-// -_. between slashes; "" is [DefaultPrefix]. Fleets with different secrets need different
+// -_. between slashes; "" is traceflake/leases/. Fleets with different secrets need different
 // prefixes; no prefix may begin with another.
 //
 // It uses the region, the credentials, the BaseEndpoint and the HTTPClient of cfg, which package
@@ -78,7 +78,7 @@ var (
 
 func newServer(cfg aws.Config, bucket, prefix string) (*objects, error) {
 	// or it might be a prefix of another
-	prefix = strings.TrimSuffix(cmp.Or(prefix, DefaultPrefix), "/") + "/"
+	prefix = strings.TrimSuffix(cmp.Or(prefix, defaultPrefix), "/") + "/"
 	own := cfg.BaseEndpoint != nil // an endpoint of its own
 	if cfg.Region == "" && own {
 		cfg.Region = "us-east-1" // which servers other than Amazon's expect, or ignore
