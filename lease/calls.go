@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -34,7 +33,7 @@ func (s calls) Describe(ctx context.Context) (Description, error) {
 	return call(ctx, s, "describe", func(ctx context.Context) (Description, error) {
 		d, err := s.Store.Describe(ctx)
 		if err == nil && len(d.Secrets) > 0 &&
-			!slices.Contains(d.Secrets, protocol.Fingerprint(s.codec, d.ID)) {
+			!slices.Contains(d.Secrets, d.Fingerprint(s.codec)) {
 			err = ErrWrongSecret
 		}
 		return d, err

@@ -22,8 +22,8 @@ func TestSecretIsCompared(t *testing.T) {
 	d := lease.Description{ID: protocol.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize,
 		LongestTTL: lease.MaxTTL}
 	d.Secrets = []string{"0123456789abcdef"}
-	one, id := protocol.Fingerprint(testCodec, d.ID), protocol.NewNonce()
-	if one == protocol.Fingerprint(testCodec, id) || id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
+	one, id := d.Fingerprint(testCodec), protocol.NewNonce()
+	if one == (lease.Description{ID: id}).Fingerprint(testCodec) || id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
 		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not "+
 			"random", id, d.ID)
 	}
@@ -48,7 +48,7 @@ func TestSecretIsCompared(t *testing.T) {
 		asked < 5 || asked > 80 {
 		t.Errorf("%d Acquires and %d Describes in a minute", n, asked)
 	}
-	if err := b.memory.AddSecret(t.Context(), protocol.Fingerprint(testCodec, d.ID)); err != nil {
+	if err := b.memory.AddSecret(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
 	b.pass(lease.MaxBackoff * 2)
@@ -75,7 +75,7 @@ func TestSecretIsCompared(t *testing.T) {
 func TestHandlerBlocks(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		release, got := make(chan bool), make([]error, 0, 2)
-		store := &fakeStore{Store: driver.NewMemory(driver.AllNodes), away: errAway}
+		store := &fakeStore{Store: driver.NewMemory(lease.Description{}), away: errAway}
 		k := openTest(t, store, lease.WithTTL(10*time.Second),
 			lease.WithErrorHandler(func(err error) {
 				<-release

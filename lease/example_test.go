@@ -19,7 +19,7 @@ func ExampleStart() {
 	}
 	ctx := context.Background()
 	keeper, err := lease.Start(ctx,
-		driver.NewMemory(driver.NodeRange{First: 8, Nodes: 8, BlockSize: 8}), codec)
+		driver.NewMemory(lease.Description{First: 8, Nodes: 8, BlockSize: 8}), codec)
 	if err != nil {
 		panic(err)
 	}

@@ -162,7 +162,7 @@ type bench struct {
 var testCodec = must(randflake.NewCodec([]byte("0123456789abcdef")))
 
 // few is a range of four blocks of one node.
-var few = driver.NodeRange{Nodes: 4, BlockSize: 1}
+var few = lease.Description{Nodes: 4, BlockSize: 1}
 
 // newBench returns a Keeper with leases of 10 s, which holds none yet.
 func newBench(t *testing.T, opts ...lease.Option) *bench {

@@ -19,7 +19,7 @@ import (
 )
 
 func TestConfiguration(t *testing.T) {
-	memory, codec := driver.NewMemory(driver.AllNodes), testCodec
+	memory, codec := driver.NewMemory(lease.Description{}), testCodec
 	for _, tt := range []struct {
 		name  string
 		store lease.Store
@@ -46,7 +46,7 @@ func TestConfiguration(t *testing.T) {
 
 // By default a grant lasts 10 minutes, and the owner is this process.
 func TestDefaults(t *testing.T) {
-	clock, memory := newFakeClock(), driver.NewMemory(driver.NodeRange{Nodes: 8, BlockSize: 1})
+	clock, memory := newFakeClock(), driver.NewMemory(lease.Description{Nodes: 8, BlockSize: 1})
 	k := must(lease.NewKeeper(memory, testCodec, lease.WithClock(clock)))
 	k.Step(t.Context())
 	if b := must(memory.Get(t.Context(), 0)); !b.End.Equal(testStart.Add(lease.DefaultTTL)) ||
@@ -266,7 +266,7 @@ func TestAnswered(t *testing.T) {
 // Close ends Ready while the store is unreachable.
 func TestReadyEndsWithClose(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		k := openTest(t, &fakeStore{Store: driver.NewMemory(driver.AllNodes), away: errAway})
+		k := openTest(t, &fakeStore{Store: driver.NewMemory(lease.Description{}), away: errAway})
 		done := make(chan error)
 		go func() { done <- k.Ready(t.Context()) }()
 		synctest.Wait()
@@ -322,7 +322,7 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		for _, heeds := range []bool{true, false} {
 			hang := make(chan struct{})
-			store := &fakeStore{Store: driver.NewMemory(driver.AllNodes),
+			store := &fakeStore{Store: driver.NewMemory(lease.Description{}),
 				on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
 					switch {
 					case c.op != "renew":
@@ -378,7 +378,7 @@ func TestAcquireDuringClose(t *testing.T) {
 
 // Many goroutines generate IDs while grants are acquired, dropped and closed.
 func TestConcurrentUse(t *testing.T) {
-	store := driver.NewMemory(driver.NodeRange{Nodes: 64, BlockSize: 1})
+	store := driver.NewMemory(lease.Description{Nodes: 64, BlockSize: 1})
 	k := openTest(t, store, lease.WithTTL(2*time.Second))
 	if err := k.Ready(t.Context()); err != nil {
 		t.Fatal(err)

@@ -150,7 +150,7 @@ var globalReader = sync.OnceValue(func() sdk.Reader {
 func TestRequestsBeforeTheProvider(t *testing.T) {
 	failed := make(chan error, 1)
 	k := must(lease.Start(t.Context(),
-		&fakeStore{Store: driver.NewMemory(driver.AllNodes), away: lease.ErrSchemaVersion},
+		&fakeStore{Store: driver.NewMemory(lease.Description{}), away: lease.ErrSchemaVersion},
 		testCodec,
 		lease.WithErrorHandler(func(err error) { failed <- err })))
 	if err := <-failed; !errors.Is(k.Failure(), err) {
@@ -177,7 +177,7 @@ func (broken) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Re
 }
 
 func TestMetricsThatFail(t *testing.T) {
-	if _, err := lease.NewKeeper(driver.NewMemory(driver.AllNodes), testCodec,
+	if _, err := lease.NewKeeper(driver.NewMemory(lease.Description{}), testCodec,
 		lease.WithMeterProvider(broken{})); !errors.Is(err, errAway) {
 		t.Errorf("%v, want the meter's error", err)
 	}

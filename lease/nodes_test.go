@@ -187,7 +187,7 @@ func TestCloseIsBounded(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		inTime(t, func(t *testing.T) {
 			hang := make(chan struct{})
-			store := &fakeStore{Store: driver.NewMemory(driver.AllNodes),
+			store := &fakeStore{Store: driver.NewMemory(lease.Description{}),
 				on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
 					if c.op == "release" {
 						<-hang

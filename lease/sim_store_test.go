@@ -42,22 +42,20 @@ type server struct {
 	clock   time.Duration       // how far its clock is ahead
 }
 
-func (w *world) newServer(with *randflake.Codec, nodes driver.NodeRange) *server {
+func (w *world) newServer(with *randflake.Codec, nodes lease.Description) *server {
 	s := &server{w: w, secret: with}
 	s.create(nodes, time.Time{})
 	return s
 }
 
 // create creates a store with the server's secret, which grants nothing before raised.
-func (s *server) create(nodes driver.NodeRange, raised time.Time) {
+func (s *server) create(nodes lease.Description, raised time.Time) {
 	s.w.stores++
 	s.granted = map[uint32]*granted{}
-	s.about = lease.Description{
-		ID:    fmt.Sprintf("%032x", s.w.stores),
-		First: nodes.First, Nodes: nodes.Nodes, BlockSize: nodes.BlockSize,
-		LongestTTL: (s.w.ttl + time.Second - 1).Truncate(time.Second),
-	}
-	s.about.Secrets = []string{protocol.Fingerprint(s.secret, s.about.ID)}
+	s.about = nodes
+	s.about.ID = fmt.Sprintf("%032x", s.w.stores)
+	s.about.LongestTTL = (s.w.ttl + time.Second - 1).Truncate(time.Second)
+	s.about.Secrets = []string{s.about.Fingerprint(s.secret)}
 	s.restore(nil, raised)
 }
 
@@ -131,7 +129,7 @@ func (s *server) rollOut() {
 	if w.wrong("a new store with the old secret at once") {
 		with = s.secret
 	}
-	next := w.newServer(with, driver.RangeOf(s.about))
+	next := w.newServer(with, s.about)
 	w.logf("a store with a new secret is rolled out")
 	for i := range w.servers {
 		if w.servers[i] == s && w.rng.IntN(4) > 0 {
@@ -164,7 +162,7 @@ func (w *world) restart(h *host, s *server) {
 // either with a new secret, which processes get when they are restarted, or with the same secret,
 // and then it grants nothing until every lease is over.
 func (s *server) lose() {
-	w, nodes := s.w, driver.RangeOf(s.about)
+	w, nodes := s.w, s.about
 	w.logf("a store is lost")
 	if w.wrong("a store that creates itself") {
 		s.restore(nil, time.Time{})
@@ -212,8 +210,8 @@ func (s *server) raise() {
 	}
 	if w.wrong(half) {
 		var blocks []lease.Grant
-		for i := range driver.RangeOf(s.about).Blocks() {
-			b := must(s.store.Get(context.Background(), driver.RangeOf(s.about).Block(i).Node))
+		for i := range s.about.Blocks() {
+			b := must(s.store.Get(context.Background(), s.about.Block(i).Node))
 			if i%2 == 0 {
 				b.End, b.Nonce, b.Version = until, "", b.Version+1
 			}

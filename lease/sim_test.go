@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/internal/protocol"
 )
 
@@ -41,7 +41,7 @@ func newWorld(seed uint64, v variant) *world {
 
 	hosts, processes := 2+w.rng.IntN(3), 3+w.rng.IntN(3)
 	size := pick[uint32](w, 1, 1, 2, 8)
-	w.nodes = driver.NodeRange{First: size * w.rng.Uint32N(100),
+	w.nodes = lease.Description{First: size * w.rng.Uint32N(100),
 		Nodes: size * uint32(processes+1+maxCopies+w.rng.IntN(4)), BlockSize: size}
 	if w.tight {
 		w.nodes.Nodes = size * uint32(processes)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // The simulator runs the production Keeper, Generator and store rule under one seed. Processes are
@@ -35,7 +34,7 @@ type world struct {
 	pauses  float64 // how likely each pause is
 
 	ttl              time.Duration
-	nodes            driver.NodeRange
+	nodes            lease.Description
 	vmclock          bool // machines report restores
 	mixed            bool // nonces depend on more than the kernel
 	operators        int  // how often stores are restored, raised and changed, up to 2

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -158,8 +159,32 @@ type Description struct {
 	// Raised is the time before which the store grants nothing, because it was raised or its secret
 	// is older than it. It is zero if neither is so.
 	Raised time.Time
-	// Secrets are the fingerprints of the secrets with which leases are used.
+	// Secrets are the fingerprints of the secrets with which leases are used; see Fingerprint.
 	Secrets []string
+}
+
+// Fingerprint returns the text by which the store recognizes a secret: 16 hex digits that reveal
+// nothing about the secret and differ between stores.
+func (d Description) Fingerprint(c *randflake.Codec) string {
+	key := c.Derive("lease store " + d.ID)
+	return hex.EncodeToString(key[:8])
+}
+
+// Blocks returns the number of blocks.
+func (d Description) Blocks() int { return int(d.Nodes / max(d.BlockSize, 1)) }
+
+// Block returns block i, from 0 to Blocks()-1, as before its first grant.
+func (d Description) Block(i int) Grant {
+	return Grant{Lease: randflake.Lease{Node: d.First + uint32(i)*d.BlockSize, Nodes: d.BlockSize}}
+}
+
+// Index returns the number of the block that starts at node, or [ErrInvalidRequest].
+func (d Description) Index(node uint32) (int, error) {
+	if node < d.First || node-d.First >= d.Nodes || (node-d.First)%d.BlockSize != 0 {
+		return 0, fmt.Errorf("%w: no block of %d nodes from %d to %d starts at node %d",
+			ErrInvalidRequest, d.BlockSize, d.First, d.First+d.Nodes-1, node)
+	}
+	return int((node - d.First) / d.BlockSize), nil
 }
 
 // Request asks for the time from Now to Now plus TTL: for a block, or for more time of a block

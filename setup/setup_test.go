@@ -55,7 +55,7 @@ func init() {
 		if strings.Contains(url, "refuse") {
 			return nil, errors.New("the driver refuses")
 		}
-		nodes := driver.NodeRange{First: 256, Nodes: 64, BlockSize: 16}
+		nodes := lease.Description{First: 256, Nodes: 64, BlockSize: 16}
 		opened = &fakeStore{Store: driver.NewMemory(nodes), url: url}
 		return opened, nil
 	})
@@ -601,7 +601,7 @@ func TestZeroValues(t *testing.T) {
 		new(sparx64.Cipher),
 		new(randflake.Codec), new(randflake.Generator), new(randflake.ID), new(randflake.Keyring),
 		new(idgen.Generator), new(traceid.Verifier), new(setup.IDs), new(setup.Config),
-		new(lease.Keeper), new(driver.Memory), new(lease.Grant), new(driver.NodeRange),
+		new(lease.Keeper), new(driver.Memory), new(lease.Grant), new(lease.Description),
 		new(driver.Busy),
 		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan),
 		new(clickhouse.Adoption),

@@ -14,7 +14,7 @@ import (
 // Several processes on one store never generate an ID twice, while some of them are closed,
 // restarted and told that they are copies.
 func TestUnique(t *testing.T) {
-	store := driver.NewMemory(driver.NodeRange{Nodes: 64, BlockSize: 1})
+	store := driver.NewMemory(lease.Description{Nodes: 64, BlockSize: 1})
 	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
 	if err != nil {
 		t.Fatal(err)

@@ -183,25 +183,20 @@ func TestCheckRequest(t *testing.T) {
 	}
 }
 
-func TestNodeRange(t *testing.T) {
-	for _, tt := range []struct {
-		r    NodeRange
-		good bool
-	}{
-		{AllNodes, true}, {NodeRange{0, 1 << 17, 1 << 17}, true}, {NodeRange{131071, 1, 1}, true},
-		{NodeRange{24, 16, 8}, true},
-		{NodeRange{}, false}, {NodeRange{0, 8, 0}, false}, {NodeRange{0, 9, 3}, false},
-		{NodeRange{0, 1 << 18, 1 << 18}, false},
-		{NodeRange{4, 8, 8}, false}, {NodeRange{0, 12, 8}, false}, {NodeRange{131072, 8, 8}, false},
-		{NodeRange{131064, 16, 8}, false},
-		{NodeRange{8, 1<<32 - 8, 8}, false},
+func TestNodes(t *testing.T) {
+	for nodes, good := range map[[3]uint32]bool{
+		{0, 1 << 17, 8}: true, {0, 1 << 17, 1 << 17}: true, {131071, 1, 1}: true, {24, 16, 8}: true,
+		{}: false, {0, 8, 0}: false, {0, 9, 3}: false, {0, 1 << 18, 1 << 18}: false,
+		{4, 8, 8}: false, {0, 12, 8}: false, {131072, 8, 8}: false, {131064, 16, 8}: false,
+		{8, 1<<32 - 8, 8}: false,
 	} {
-		if err := tt.r.Check(); (err == nil) != tt.good || err != nil &&
+		d := lease.Description{First: nodes[0], Nodes: nodes[1], BlockSize: nodes[2]}
+		if err := checkNodes(d); (err == nil) != good || err != nil &&
 			!errors.Is(err, lease.ErrInvalidRequest) {
-			t.Errorf("%+v: %v", tt.r, err)
+			t.Errorf("%d: %v", nodes, err)
 		}
 	}
-	r := NodeRange{First: 24, Nodes: 16, BlockSize: 8}
+	r := lease.Description{First: 24, Nodes: 16, BlockSize: 8}
 	for i := range r.Blocks() {
 		if got, err := r.Index(r.Block(i).Node); err != nil || got != i {
 			t.Errorf("block %d has index %d, %v", i, got, err)
@@ -253,7 +248,7 @@ func TestDescriptions(t *testing.T) {
 	d, err := NewDescription(
 		lease.Description{Created: testStart.Add(time.Millisecond),
 			Raised: testStart.Add(time.Millisecond)})
-	if err != nil || RangeOf(d) != AllNodes || d.LongestTTL != lease.DefaultTTL ||
+	if err != nil || d.First != 0 || d.Nodes != 1<<17 || d.BlockSize != 8 || d.LongestTTL != lease.DefaultTTL ||
 		!d.Created.Equal(testStart) || !d.Raised.Equal(at(time.Second)) {
 		t.Errorf("got %+v, %v", d, err)
 	}

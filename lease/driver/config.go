@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // configName is the name of the object that describes the store. Only Create, AddSecret, Raise and
@@ -33,8 +32,6 @@ type config struct {
 	Writes uint64
 }
 
-func (c *config) nodes() NodeRange { return RangeOf(c.Description) }
-
 // page returns the number of the page with the block at node.
 func (c *config) page(node uint32) int { return int(node / c.BlockSize / c.BlocksPerPage) }
 
@@ -47,11 +44,12 @@ func (c *config) numbers() (numbers []int) {
 }
 
 // blocks returns the nodes of a page.
-func (c *config) blocks(number int) NodeRange {
+func (c *config) blocks(number int) lease.Description {
 	size := uint64(c.BlocksPerPage) * uint64(c.BlockSize)
 	first := max(uint64(number)*size, uint64(c.First))
 	end := min((uint64(number)+1)*size, uint64(c.First+c.Nodes))
-	return NodeRange{First: uint32(first), Nodes: uint32(end - first), BlockSize: c.BlockSize}
+	return lease.Description{First: uint32(first), Nodes: uint32(end - first),
+		BlockSize: c.BlockSize}
 }
 
 // used is the store that a client uses. Until its first call other than Describe it follows what
@@ -152,8 +150,8 @@ func parseConfig(o Object) (*config, error) {
 	if _, err := open(configName, o.Data, c); err != nil {
 		return c, err
 	}
-	if err := CheckDescription(c.Description); err != nil || c.BlocksPerPage < 1 ||
-		c.BlocksPerPage > randflake.MaxNode+1 {
+	if err := checkDescription(c.Description); err != nil || c.BlocksPerPage < 1 ||
+		c.BlocksPerPage > allNodes {
 		return &config{},
 			fmt.Errorf("%w: %s: %d blocks on a page, %w", ErrEdited, configName, c.BlocksPerPage,
 				err)
@@ -184,7 +182,7 @@ func (s *store) Describe(ctx context.Context) (_ lease.Description, err error) {
 // then the first object again, as complete: before that nobody uses the store.
 func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 	defer s.failed(ctx, &err, "create")
-	if err := CheckDescription(d); err != nil {
+	if d, err = NewDescription(d); err != nil {
 		return err
 	}
 	stray, err := s.stray(ctx) // first: no page is written before the configuration

@@ -384,7 +384,7 @@ func TestLayout(t *testing.T) {
 		_, err := driver.New(&counted{}, driver.Layout{Name: "teststore", BlocksPerPage: perPage})
 		if good {
 			mustAcquire(t,
-				open(&counted{}, perPage, driver.NodeRange{Nodes: 1 << 17, BlockSize: 1 << 12}),
+				open(&counted{}, perPage, lease.Description{Nodes: 1 << 17, BlockSize: 1 << 12}),
 				request(t0))
 		} else {
 			wantErr(t, fmt.Sprint(perPage, " blocks on a page"), err, lease.ErrInvalidRequest)

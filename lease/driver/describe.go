@@ -16,6 +16,15 @@ import (
 // previous one's.
 const margin = protocol.MaxClockAhead + 2*time.Minute
 
+// DefaultBlockSize is the number of nodes in a block unless a store is created with another size.
+const DefaultBlockSize = 8
+
+// allNodes is how many nodes there are.
+const allNodes = randflake.MaxNode + 1
+
+// NewNonce returns a fresh nonce for a [lease.Request].
+func NewNonce() string { return protocol.NewNonce() }
+
 // NewDescription returns d with defaults for what it lacks: a new ID, every node, blocks of
 // [DefaultBlockSize] and [lease.DefaultTTL]. It truncates Created to a whole second, and rounds
 // Raised up. The error wraps [lease.ErrInvalidRequest].
@@ -23,19 +32,19 @@ func NewDescription(d lease.Description) (lease.Description, error) {
 	d.ID = cmp.Or(d.ID, NewNonce())
 	d.BlockSize = cmp.Or(d.BlockSize, DefaultBlockSize)
 	if d.First == 0 {
-		d.Nodes = cmp.Or(d.Nodes, AllNodes.Nodes)
+		d.Nodes = cmp.Or(d.Nodes, allNodes)
 	}
 	d.LongestTTL = cmp.Or(d.LongestTTL, lease.DefaultTTL)
 	d.Created = d.Created.UTC().Truncate(time.Second)
 	if !d.Raised.IsZero() {
 		d.Raised = roundUp(d.Raised)
 	}
-	return d, CheckDescription(d)
+	return d, checkDescription(d)
 }
 
-// CheckDescription returns an error if no store can be created with d. The error wraps
+// checkDescription returns an error if no store can be created with d. The error wraps
 // [lease.ErrInvalidRequest].
-func CheckDescription(d lease.Description) error {
+func checkDescription(d lease.Description) error {
 	if err := checkHex("ID", d.ID, protocol.NonceLen); err != nil {
 		return err
 	}
@@ -58,11 +67,27 @@ func CheckDescription(d lease.Description) error {
 				d.Raised)
 		}
 	}
-	return RangeOf(d).Check()
+	return checkNodes(d)
 }
 
-// checkFingerprint returns an error unless s has the form of a [Fingerprint]. The error wraps
-// [lease.ErrInvalidRequest].
+// checkNodes returns an error unless the block size is a power of two, and First and Nodes are
+// multiples of it.
+func checkNodes(d lease.Description) error {
+	switch {
+	case d.BlockSize == 0 || d.BlockSize&(d.BlockSize-1) != 0 || d.BlockSize > allNodes:
+		return fmt.Errorf("%w: block size %d, want a power of two from 1 to %d",
+			lease.ErrInvalidRequest, d.BlockSize, allNodes)
+	case d.Nodes == 0 || d.First >= allNodes || d.Nodes > allNodes-d.First:
+		return fmt.Errorf("%w: nodes %d+%d, want at least one, all of them below %d",
+			lease.ErrInvalidRequest, d.First, d.Nodes, allNodes)
+	case d.First%d.BlockSize != 0 || d.Nodes%d.BlockSize != 0:
+		return fmt.Errorf("%w: nodes %d+%d, want multiples of the block size, %d",
+			lease.ErrInvalidRequest, d.First, d.Nodes, d.BlockSize)
+	}
+	return nil
+}
+
+// checkFingerprint returns an error unless s has the form of a [lease.Description.Fingerprint].
 func checkFingerprint(s string) error {
 	return checkHex("fingerprint", s, 16)
 }

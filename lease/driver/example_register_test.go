@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
 func init() {
 	driver.Register("example",
-		func(string) (driver.Store, error) { return driver.NewMemory(driver.AllNodes), nil })
+		func(string) (driver.Store, error) { return driver.NewMemory(lease.Description{}), nil })
 }
 
 // The package of a store registers it in its init function. A service that

@@ -98,13 +98,13 @@ func bare(all map[string]driver.Object) map[string]driver.Object {
 }
 
 // few is blocks of 8 nodes.
-func few(blocks uint32) driver.NodeRange {
-	return driver.NodeRange{First: 0, Nodes: blocks << 3, BlockSize: 8}
+func few(blocks uint32) lease.Description {
+	return lease.Description{First: 0, Nodes: blocks << 3, BlockSize: 8}
 }
 
 const storeID = "0123456789abcdef0123456789abcdef"
 
-func describe(nodes driver.NodeRange) lease.Description {
+func describe(nodes lease.Description) lease.Description {
 	return lease.Description{
 		ID: storeID, Created: t0, First: nodes.First, Nodes: nodes.Nodes,
 		BlockSize: nodes.BlockSize, LongestTTL: lease.MaxTTL,
@@ -113,7 +113,7 @@ func describe(nodes driver.NodeRange) lease.Description {
 
 // open returns a client of the store on a server. If the store does not exist, open creates it, but
 // not over the wire.
-func open(s driver.Objects, perPage uint32, nodes driver.NodeRange) driver.Store {
+func open(s driver.Objects, perPage uint32, nodes lease.Description) driver.Store {
 	bare := s
 	if w, ok := s.(wire); ok {
 		bare = w.server

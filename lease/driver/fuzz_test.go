@@ -32,7 +32,7 @@ func FuzzObjects(f *testing.F) {
 			o := Object{Data: data, Version: "1"}
 			if c, err := parseConfig(o); err == nil || errors.Is(err, lease.ErrNoStore) {
 				for _, number := range c.numbers() {
-					if nodes := c.blocks(number); nodes.Check() != nil {
+					if nodes := c.blocks(number); checkNodes(nodes) != nil {
 						t.Fatalf("page %d has %+v", number, nodes)
 					}
 				}

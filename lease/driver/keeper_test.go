@@ -26,13 +26,13 @@ func TestKeeperAfterAWrongSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := func(d lease.Description, c *randflake.Codec) lease.Description {
-		d.Secrets = []string{driver.Fingerprint(c, d.ID)}
+		d.Secrets = []string{d.Fingerprint(c)}
 		return d
 	}
 	for what, repair := range map[string]func(context.Context, *counted, driver.Store) error{
 		"the secret is registered": func(ctx context.Context, _ *counted,
 			operator driver.Store) error {
-			return operator.AddSecret(ctx, driver.Fingerprint(ours, storeID))
+			return operator.AddSecret(ctx, describe(few(8)).Fingerprint(ours))
 		},
 		"the store is replaced": func(ctx context.Context, server *counted, _ driver.Store) error {
 			server.Delete("")

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"strings"
@@ -22,13 +23,12 @@ type Memory struct {
 
 var _ Objects = (*Memory)(nil)
 
-// NewMemory returns a store of some nodes in memory. Its longest TTL is [lease.MaxTTL], and it has
-// no secrets, so that a Keeper may use any. It panics if the range is invalid.
-func NewMemory(nodes NodeRange) Store {
-	d, err := NewDescription(lease.Description{
-		First: nodes.First, Nodes: nodes.Nodes, BlockSize: nodes.BlockSize,
-		LongestTTL: lease.MaxTTL,
-	})
+// NewMemory returns the store that d describes, in memory, with leases of any TTL. If it has no
+// secrets, a Keeper may use any. Fields that d leaves empty are set as by [NewDescription]. It
+// panics if d is invalid.
+func NewMemory(d lease.Description) Store {
+	d.LongestTTL = cmp.Or(d.LongestTTL, lease.MaxTTL)
+	d, err := NewDescription(d)
 	if err != nil {
 		panic(err)
 	}

@@ -95,7 +95,7 @@ func TestPagesOfAServerThatIgnoresVersions(t *testing.T) {
 
 // four is all nodes in four blocks, which are soon used up.
 var four = describe(
-	driver.NodeRange{Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4})
+	lease.Description{Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4})
 
 // overABadNetwork returns the calls of four clients, and the store's blocks at the end.
 func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (all []answered,
@@ -162,8 +162,8 @@ type state struct {
 // it, if that is known, and no answer may have an older state than one that was known before.
 func judgeGrants(answers []answered, stored []lease.Grant) error {
 	known, last := map[state]lease.Grant{}, map[uint32]lease.Grant{}
-	for i := range driver.RangeOf(four).Blocks() {
-		b := driver.RangeOf(four).Block(i)
+	for i := range four.Blocks() {
+		b := four.Block(i)
 		known[state{b.Node, 0}], last[b.Node] = b, b
 	}
 	learn := func(g lease.Grant) error {

@@ -35,8 +35,9 @@ type Store interface {
 	lease.Store
 
 	// Create creates the store that d describes, with all its objects: no later call creates
-	// anything. If a store with d's ID exists, Create completes it. Before it writes, it tests
-	// whether the server is fit for a store.
+	// anything. Fields that d leaves empty are set as by [NewDescription]. If a store with d's ID
+	// exists, Create completes it. Before it writes, it tests whether the server is fit for a
+	// store.
 	//
 	// Errors: [lease.ErrExists] for a store with another ID, [lease.ErrInvalidRequest].
 	Create(ctx context.Context, d lease.Description) error

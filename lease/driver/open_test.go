@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -12,7 +13,7 @@ var opened string // the last URL
 
 func opener(url string) (driver.Store, error) {
 	opened = url
-	return driver.NewMemory(driver.AllNodes), nil
+	return driver.NewMemory(lease.Description{}), nil
 }
 
 func init() { driver.Register("driver-test", opener) }

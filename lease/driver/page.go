@@ -25,8 +25,8 @@ type page struct {
 	pageHeader
 	Blocks []lease.Grant // those that were written, in order
 
-	now   time.Time // the server's, or zero
-	nodes NodeRange
+	now   time.Time         // the server's, or zero
+	nodes lease.Description // only the blocks of the page
 }
 
 // pageHeader is the first line of a page.

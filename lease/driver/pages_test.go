@@ -134,7 +134,8 @@ func sealed(old, with string) func([]byte) []byte {
 // A store that is not nearly full takes two requests for each call.
 func TestRequests(t *testing.T) {
 	server := &counted{Memory: driver.Memory{Clock: func() time.Time { return t0 }}}
-	s := open(server, 64, driver.AllNodes)
+	allNodes := lease.Description{Nodes: 1 << 17, BlockSize: 8}
+	s := open(server, 64, allNodes)
 	count := func(what string, reads, writes, lists int, f func() error) {
 		t.Helper()
 		r, w, l := server.Reads, server.Writes, server.Lists
@@ -189,10 +190,10 @@ func TestRequests(t *testing.T) {
 	lost = errLost
 	wantErr(t, "list", list(byVersions)(), errLost)
 	count("create again", 1, 0, 2,
-		func() error { return s.Create(t.Context(), describe(driver.AllNodes)) })
+		func() error { return s.Create(t.Context(), describe(allNodes)) })
 	server.Delete("")
 	count("create", 2, 258, 1,
-		func() error { return client(server, 64).Create(t.Context(), describe(driver.AllNodes)) })
+		func() error { return client(server, 64).Create(t.Context(), describe(allNodes)) })
 }
 
 // A fleet that holds 61 % of the blocks (10000 of 16384) needs little more than three requests per
@@ -202,7 +203,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 	for _, perPage := range []uint32{16, 64} {
 		server := &counted{}
 		s := open(server, perPage,
-			driver.NodeRange{Nodes: driver.AllNodes.Nodes, BlockSize: 4 * driver.DefaultBlockSize})
+			lease.Description{Nodes: 1 << 17, BlockSize: 32})
 		n := 0
 		for _, c := range []struct {
 			to            int

@@ -52,8 +52,8 @@ type blocks struct {
 
 func unwritten(d lease.Description) blocks {
 	b := blocks{about: d}
-	for i := range driver.RangeOf(d).Blocks() {
-		b.all = append(b.all, driver.RangeOf(d).Block(i))
+	for i := range d.Blocks() {
+		b.all = append(b.all, d.Block(i))
 	}
 	return b
 }
@@ -112,7 +112,7 @@ func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant,
 		}
 		return granted, err
 	}
-	i, err := driver.RangeOf(b.about).Index(c.grant.Node)
+	i, err := b.about.Index(c.grant.Node)
 	if err != nil {
 		return want, err
 	}
@@ -150,10 +150,10 @@ func kindOf(err error) error {
 func TestRandomCalls(t *testing.T) {
 	began := time.Now().Add(-6 * time.Hour).UTC().Truncate(time.Second)
 	for seed, d := range []lease.Description{
-		describe(driver.NodeRange{Nodes: randflake.MaxNode + 1,
+		describe(lease.Description{Nodes: randflake.MaxNode + 1,
 			BlockSize: (randflake.MaxNode + 1) / 4}),
-		describe(driver.NodeRange{First: 64, Nodes: 64, BlockSize: 8}),
-		describe(driver.NodeRange{First: randflake.MaxNode - 7, Nodes: 8, BlockSize: 8}),
+		describe(lease.Description{First: 64, Nodes: 64, BlockSize: 8}),
+		describe(lease.Description{First: randflake.MaxNode - 7, Nodes: 8, BlockSize: 8}),
 		{ID: storeID, Created: t0, First: 5, Nodes: 3, BlockSize: 1, LongestTTL: 10 * time.Second},
 	} {
 		for _, clock := range []func() time.Time{nil, time.Now} {
@@ -235,7 +235,7 @@ func (l *loader) call(now time.Time) call {
 		Nonce: driver.NewNonce(), Now: now,
 		TTL: protocol.MinTTL + time.Duration(l.IntN(40))*time.Second/2,
 	}}
-	switch nodes := driver.RangeOf(l.about); l.IntN(10) {
+	switch nodes := l.about; l.IntN(10) {
 	case 0, 1:
 		if other, ok := l.seen.Load(nodes.Block(l.IntN(nodes.Blocks())).Node); ok {
 			c.grant = other.(lease.Grant)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // Layout configures how a package stores its pages.
@@ -40,9 +39,9 @@ var _ Store = (*store)(nil)
 // New returns a store that keeps leases in objects. It sends no request. If BlocksPerPage is out of
 // range, the error wraps [lease.ErrInvalidRequest].
 func New(o Objects, layout Layout) (Store, error) {
-	if layout.BlocksPerPage < 1 || layout.BlocksPerPage > randflake.MaxNode+1 {
+	if layout.BlocksPerPage < 1 || layout.BlocksPerPage > allNodes {
 		return nil, fmt.Errorf("%s: %w: %d blocks on a page, want 1 to %d",
-			layout.Name, lease.ErrInvalidRequest, layout.BlocksPerPage, randflake.MaxNode+1)
+			layout.Name, lease.ErrInvalidRequest, layout.BlocksPerPage, allNodes)
 	}
 	life, end := context.WithCancel(context.Background())
 	return &store{objects: &waiter{Objects: o, life: life, end: end}, layout: layout}, nil
@@ -148,7 +147,7 @@ func (s *store) change(ctx context.Context, node uint32, nonce string,
 func (s *store) setupFor(ctx context.Context, node uint32) (*config, error) {
 	c, err := s.setup(ctx)
 	if err == nil {
-		_, err = c.nodes().Index(node)
+		_, err = c.Index(node)
 	}
 	return c, err
 }

@@ -70,7 +70,8 @@ func secretOf(id string) string { return id + ".secret" }
 
 // Create implements [driver.Store]. It creates the directory with a new secret, but not its parent.
 func (s *store) Create(ctx context.Context, d lease.Description) error {
-	if err := driver.CheckDescription(d); err != nil {
+	d, err := driver.NewDescription(d)
+	if err != nil {
 		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
 	}
 	codec, err := locked(ctx, s.objects, s.objects.create,
@@ -97,7 +98,7 @@ func (s *store) Create(ctx context.Context, d lease.Description) error {
 	if err != nil {
 		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
 	}
-	d.Secrets = []string{driver.Fingerprint(codec, d.ID)}
+	d.Secrets = []string{d.Fingerprint(codec)}
 	err = s.Store.Create(ctx, d)
 	if errors.Is(err, lease.ErrExists) {
 		_, unused := locked(ctx, s.objects, s.objects.open,
@@ -160,7 +161,7 @@ func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w: the file %s is gone", driver.ErrEdited, secretOf(about.ID))
-	case err == nil && !slices.Contains(about.Secrets, driver.Fingerprint(codec, about.ID)):
+	case err == nil && !slices.Contains(about.Secrets, about.Fingerprint(codec)):
 		err = fmt.Errorf("%w: %s has another secret", driver.ErrEdited, secretOf(about.ID))
 	}
 	if err != nil {

@@ -80,11 +80,11 @@ func fingerprint(t *testing.T, s driver.Embedded) string {
 		t.Fatal(err)
 	}
 	d, err := s.Describe(t.Context())
-	if want := []string{driver.Fingerprint(codec, d.ID)}; err != nil ||
+	if want := []string{d.Fingerprint(codec)}; err != nil ||
 		!slices.Equal(d.Secrets, want) {
 		t.Errorf("the store has the secrets %q, %v; want %q", d.Secrets, err, want)
 	}
-	return driver.Fingerprint(codec, "")
+	return lease.Description{}.Fingerprint(codec)
 }
 
 // again runs this test in another process, and returns its output.
@@ -111,7 +111,7 @@ func TestFirstUseByProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Println("secret", driver.Fingerprint(codec, ""), fingerprint(t, s.(driver.Embedded)))
+		fmt.Println("secret", lease.Description{}.Fingerprint(codec), fingerprint(t, s.(driver.Embedded)))
 		return
 	}
 	path := newPath(t)

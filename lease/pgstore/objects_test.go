@@ -85,7 +85,7 @@ func execute(tb testing.TB, pool *pgxpool.Pool, sql string) {
 }
 
 // few has four blocks.
-var few = driver.NodeRange{First: 0, Nodes: 1 << 17, BlockSize: 1 << 15}
+var few = lease.Description{Nodes: 1 << 17, BlockSize: 1 << 15, LongestTTL: lease.MaxTTL}
 
 // open opens a store with the settings of a pool until the end of the test.
 func open(tb testing.TB, pool *pgxpool.Pool) driver.Store {
@@ -101,9 +101,7 @@ func open(tb testing.TB, pool *pgxpool.Pool) driver.Store {
 // description describes a new store of few nodes.
 func description(tb testing.TB) lease.Description {
 	tb.Helper()
-	d, err := driver.NewDescription(
-		lease.Description{Created: time.Now(), Nodes: few.Nodes, BlockSize: few.BlockSize,
-			LongestTTL: lease.MaxTTL})
+	d, err := driver.NewDescription(few)
 	if err != nil {
 		tb.Fatal(err)
 	}

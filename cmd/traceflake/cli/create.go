@@ -154,7 +154,7 @@ func describe(d lease.Description, secret *secretFile) (lease.Description, error
 	d.Created = now()
 	if secret != nil {
 		d.ID = secret.id
-		d.Secrets = []string{driver.Fingerprint(secret.codec, d.ID)}
+		d.Secrets = []string{d.Fingerprint(secret.codec)}
 	}
 	return driver.NewDescription(d)
 }

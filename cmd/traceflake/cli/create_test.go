@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -23,7 +22,7 @@ func registered(t *testing.T, url, path string) {
 	if err := errors.Join(err, keyErr, statErr); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(d.Secrets, []string{driver.Fingerprint(k.Codec(), d.ID)}) ||
+	if !slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) ||
 		info.Mode().Perm() != 0o600 {
 		t.Errorf("the store has %q, not the secret in the file, of mode %s", d.Secrets, info.Mode())
 	}

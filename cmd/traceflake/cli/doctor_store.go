@@ -42,7 +42,7 @@ func (d storeCheck) run() {
 	}
 	if codec != nil {
 		var err error
-		if !slices.Contains(about.Secrets, driver.Fingerprint(codec, about.ID)) {
+		if !slices.Contains(about.Secrets, about.Fingerprint(codec)) {
 			err = wrong("use the secret file of this store, or register a new secret: "+
 				"traceflake lease secret add", "the store does not know the secret in %s",
 				d.settings.SecretFile)
@@ -118,7 +118,7 @@ func (d storeCheck) clock(ctx context.Context) (found string, err error) {
 // leases checks that blocks are free.
 func (d storeCheck) leases(ctx context.Context, about lease.Description) (string, error) {
 	blocks, err := d.List(ctx)
-	held, all := len(taken(blocks)), driver.RangeOf(about).Blocks()
+	held, all := len(taken(blocks)), about.Blocks()
 	count := fmt.Sprintf("%d of %d blocks are taken", held, all)
 	switch {
 	case err != nil:

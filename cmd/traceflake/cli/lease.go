@@ -56,7 +56,7 @@ With -o json each block is an object on a line of its own:
 				taken := taken(blocks)
 				fmt.Fprintf(cmd.ErrOrStderr(),
 					"traceflake: %d of %d blocks are taken; %d were ever granted or raised\n",
-					len(taken), driver.RangeOf(d).Blocks(), len(blocks))
+					len(taken), d.Blocks(), len(blocks))
 				if held {
 					blocks = taken
 				}

@@ -40,7 +40,8 @@ const comment = "# lease store %s at %q whose URL has the fingerprint %s\n"
 // urlFingerprint distinguishes URLs that differ only in parts that Address leaves out. Without the
 // secret, nobody can use it to guess passwords.
 func urlFingerprint(c *randflake.Codec, url string) string {
-	return driver.Fingerprint(c, "at "+url)
+	key := c.Derive("lease store at " + url)
+	return hex.EncodeToString(key[:8])
 }
 
 // openSecret reads a secret, or the temporary file of an interrupted command. The error wraps
@@ -96,7 +97,7 @@ func secretOf(path string, d lease.Description) (*secretFile, error) {
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case err != nil && !missing:
 		return nil, fmt.Errorf("secret: %w", err)
-	case missing || !slices.Contains(d.Secrets, driver.Fingerprint(secret.codec, d.ID)):
+	case missing || !slices.Contains(d.Secrets, d.Fingerprint(secret.codec)):
 		return nil, fmt.Errorf("%w, with the ID %s, created at %s; its secret is not in %s: "+
 			"give the secret file of that store, or create another one elsewhere", lease.ErrExists,
 			d.ID, rfc3339(d.Created), path)
@@ -179,7 +180,7 @@ If add is interrupted, run the same command again.`,
 					if err != nil {
 						return fmt.Errorf("secret: %w", err)
 					}
-					fingerprint := driver.Fingerprint(secret.codec, d.ID)
+					fingerprint := d.Fingerprint(secret.codec)
 					switch {
 					case secret.fresh && secret.id != d.ID:
 						return secret.another()

@@ -1,6 +1,6 @@
-// Package protocol has what Keepers and the engine of stores must agree on: limits, nonces, the
-// fingerprints of secrets, and the owners of blocks. It is not part of lease, which would have to
-// export it for package driver.
+// Package protocol has what Keepers and the engine of stores must agree on: limits,
+// nonces, and the owners of blocks. It is not part of lease, which would have to export it for
+// package driver.
 package protocol
 
 import (
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/entropy"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 const (
@@ -27,11 +26,4 @@ func NewNonce() string {
 	var nonce [NonceLen / 2]byte
 	entropy.Read(nonce[:])
 	return hex.EncodeToString(nonce[:])
-}
-
-// Fingerprint returns the text by which a store recognizes a secret: 16 hex digits that reveal
-// nothing about the secret and differ between stores.
-func Fingerprint(c *randflake.Codec, storeID string) string {
-	key := c.Derive("lease store " + storeID)
-	return hex.EncodeToString(key[:8])
 }
