@@ -11,8 +11,8 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/reports"
-	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 

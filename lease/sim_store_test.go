@@ -11,9 +11,9 @@ import (
 	"maps"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -191,7 +191,7 @@ func (s *server) afterLeases() time.Time {
 	if s.w.wrong("a raise by a clock that is behind") {
 		now = now.Add(-2*protocol.MaxClockAhead - 2*time.Minute)
 	}
-	return driver.AfterLeases(now, s.w.ttl)
+	return protocol.AfterLeases(now, s.w.ttl)
 }
 
 // raise follows the recipe of a restored backup. Sometimes the command is interrupted, and another

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/internal/protocol"
 )
 
 var (

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -59,7 +60,7 @@ func (s *store) raise(ctx context.Context, until time.Time, movedHere bool) (tim
 		if now.IsZero() {
 			now = time.Now()
 		}
-		to := RaiseTo(c.Description, until, now)
+		to := protocol.RaiseTo(c.Raised, until, now)
 		begun := to.Equal(c.Raised) && c.here(e.place) == nil
 		if begun {
 			if err := s.raisePages(ctx, c); err != nil || !c.Raising {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -64,7 +64,7 @@ func release(b, g lease.Grant, nonce string, unused time.Time) (lease.Grant, err
 	if err := allow(b, g, nonce); err != nil {
 		return b, err
 	}
-	unused = roundUp(unused)
+	unused = protocol.RoundUp(unused)
 	if unused.Before(b.Start) {
 		unused = b.Start
 	}
@@ -79,7 +79,7 @@ func release(b, g lease.Grant, nonce string, unused time.Time) (lease.Grant, err
 // raise moves the end to until, rounded up to a whole second, unless the end is later, and clears
 // the nonce. Nothing else clears a nonce. A block that was raised already stays unchanged.
 func raise(b lease.Grant, until time.Time) lease.Grant {
-	until = roundUp(until)
+	until = protocol.RoundUp(until)
 	if b.Version > 0 && b.Nonce == "" && !b.End.Before(until) {
 		return b
 	}
@@ -118,13 +118,6 @@ func allow(b, g lease.Grant, nonce string) error {
 
 // second truncates t to a whole second.
 func second(t time.Time) time.Time { return time.Unix(t.Unix(), 0).UTC() }
-
-func roundUp(t time.Time) time.Time {
-	if t.Nanosecond() > 0 {
-		return second(t).Add(time.Second)
-	}
-	return second(t)
-}
 
 // capEnd truncates an end to a whole second, and limits it to the end of life.
 func capEnd(end time.Time) time.Time {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -264,31 +264,5 @@ func TestDescriptions(t *testing.T) {
 		if _, err := NewDescription(d); !errors.Is(err, lease.ErrInvalidRequest) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-func TestRaiseTo(t *testing.T) {
-	for _, tt := range []struct{ raised, until, want time.Duration }{
-		{0, time.Hour, time.Hour},
-		{0, time.Hour + 1, time.Hour + time.Second},
-		{protocol.MaxClockAhead + 1, time.Hour, protocol.MaxClockAhead + 1}, // it lasts
-		// a client that is ahead may have a later grant
-		{protocol.MaxClockAhead, time.Hour, time.Hour},
-		{2 * time.Hour, time.Hour, 2 * time.Hour},
-		{-time.Hour, time.Hour, time.Hour},
-	} {
-		d := lease.Description{Raised: at(tt.raised)}
-		if got := RaiseTo(d, at(tt.until), testStart); !got.Equal(at(tt.want)) {
-			t.Errorf("raised to %s, and now to %s: %s, want %s", tt.raised, tt.until,
-				got.Sub(testStart), tt.want)
-		}
-	}
-	if got := AfterLeases(testStart.Add(1), lease.MaxTTL); got != at(lease.MaxTTL+margin+
-		time.Second) {
-		t.Errorf("every lease is over at %s", got)
-	}
-	if got := AfterLeases(time.Unix(randflake.EndOfLife, 0),
-		time.Hour); got.Unix() != randflake.EndOfLife {
-		t.Errorf("every lease is over at %s", got)
 	}
 }

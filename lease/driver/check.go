@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -41,7 +41,7 @@ func checkRaise(until time.Time) error {
 	switch {
 	case until.Unix() < randflake.Epoch:
 		return fmt.Errorf("lease: raise: %w", randflake.ErrBeforeEpoch)
-	case roundUp(until).Unix() > randflake.EndOfLife:
+	case protocol.RoundUp(until).Unix() > randflake.EndOfLife:
 		return fmt.Errorf("lease: raise: %w", randflake.ErrEndOfLife)
 	}
 	return nil

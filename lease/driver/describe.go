@@ -6,15 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/internal/protocol"
 	"github.com/traceflake/traceflake/randflake"
 )
-
-// margin is added to the longest TTL where leases may have been lost or belong to another store: a
-// client's clock may be ahead of its store's, and that of a store restored elsewhere behind the
-// previous one's.
-const margin = protocol.MaxClockAhead + 2*time.Minute
 
 // DefaultBlockSize is the number of nodes in a block unless a store is created with another size.
 const DefaultBlockSize = 8
@@ -37,7 +32,7 @@ func NewDescription(d lease.Description) (lease.Description, error) {
 	d.LongestTTL = cmp.Or(d.LongestTTL, lease.DefaultTTL)
 	d.Created = d.Created.UTC().Truncate(time.Second)
 	if !d.Raised.IsZero() {
-		d.Raised = roundUp(d.Raised)
+		d.Raised = protocol.RoundUp(d.Raised)
 	}
 	return d, checkDescription(d)
 }
@@ -104,24 +99,4 @@ func checkHex(what, text string, digits int) error {
 func shorten(r lease.Request, d lease.Description) lease.Request {
 	r.TTL = min(r.TTL, d.LongestTTL)
 	return r
-}
-
-// RaiseTo returns the time to which a store is raised: until, rounded up to a whole second, or the
-// time of an earlier raise if nothing can have been granted after that, not even to a client whose
-// clock is ahead. now is the current time, the store's or the caller's.
-func RaiseTo(d lease.Description, until, now time.Time) time.Time {
-	if d.Raised.After(now.Add(protocol.MaxClockAhead)) {
-		return d.Raised
-	}
-	return roundUp(until)
-}
-
-// AfterLeases returns the time at which every lease of at most this TTL that was granted before now
-// is over.
-func AfterLeases(now time.Time, ttl time.Duration) time.Time {
-	end := roundUp(now.Add(ttl + margin))
-	if last := time.Unix(randflake.EndOfLife, 0).UTC(); end.After(last) {
-		return last
-	}
-	return end
 }

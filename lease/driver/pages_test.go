@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/internal/protocol"
 )
 
 // The bytes are read by other versions of the library.

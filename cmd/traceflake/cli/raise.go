@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -43,7 +44,7 @@ again: a raise that is repeated, or run by two operators at once, is one raise.`
 				if err != nil {
 					return err
 				}
-				until, out := driver.AfterLeases(at, d.LongestTTL), cmd.OutOrStdout()
+				until, out := protocol.AfterLeases(at, d.LongestTTL), cmd.OutOrStdout()
 				fmt.Fprintf(out, "now is %s, by %s\n", rfc3339(at), whose)
 				if yes {
 					raise := s.Raise
@@ -68,7 +69,7 @@ again: a raise that is repeated, or run by two operators at once, is one raise.`
 					func(b lease.Grant) bool { return b.Nonce == "" || b.Free(at) })
 				fmt.Fprintf(out, "nothing before %s would be granted any more\n"+
 					"current leases that could not be renewed any more: %d\n",
-					rfc3339(driver.RaiseTo(d, until, at)), len(blocks))
+					rfc3339(protocol.RaiseTo(d.Raised, until, at)), len(blocks))
 				return errors.Join(writeBlocks(cmd, "text", blocks), errNotRaised)
 			})
 		},
