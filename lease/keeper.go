@@ -21,9 +21,15 @@ var (
 	// ErrNoLease is returned if no grant is held: the store has not answered yet, or the grant was
 	// dropped. Wait; the Keeper retries by itself. It wraps [randflake.ErrNoLease].
 	ErrNoLease = fmt.Errorf("lease: %w", randflake.ErrNoLease)
-	// ErrClosed is returned after Close. It wraps [randflake.ErrSealed].
-	ErrClosed = fmt.Errorf("lease: the keeper is closed: %w", randflake.ErrSealed)
+	// ErrClosed is returned after Close, by a Keeper and by a store. It wraps
+	// [randflake.ErrSealed].
+	ErrClosed error = closedError{}
 )
+
+type closedError struct{}
+
+func (closedError) Error() string { return "lease: closed" }
+func (closedError) Unwrap() error { return randflake.ErrSealed }
 
 // Keeper holds a lease of one block and generates IDs with it. Its one goroutine acquires a grant
 // from the store and renews it at half its time. If a process needs more IDs a second than a block

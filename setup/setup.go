@@ -145,7 +145,7 @@ func (c Config) secrets(ctx context.Context,
 				"several hosts can share", settings.Store, c.settings().Address()))
 	case embedded:
 		read := func(ctx context.Context) (*randflake.Codec, error) {
-			codec, err := driver.Ensure(ctx, own)
+			codec, err := own.Ensure(ctx)
 			if err == nil {
 				ids.keyring.Store(randflake.NewKeyring(codec))
 			}
@@ -274,7 +274,7 @@ func (ids *IDs) Shutdown(ctx context.Context) error {
 			errs = append(errs, ids.keeper.Close(giveBack))
 		}
 		if ids.store != nil {
-			errs = append(errs, ids.store.Close(giveBack))
+			errs = append(errs, ids.store.Close())
 		}
 		if ids.gen != nil {
 			errs = append(errs, ids.gen.Close())

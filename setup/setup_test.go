@@ -106,7 +106,7 @@ func (s *fakeStore) Release(ctx context.Context, g lease.Grant, next string,
 	return s.Store.Release(ctx, g, next, unused)
 }
 
-func (s *fakeStore) Close(context.Context) error {
+func (s *fakeStore) Close() error {
 	s.closed++
 	return nil
 }

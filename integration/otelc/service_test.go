@@ -88,11 +88,11 @@ func run(program, what string, env ...string) (words []string, logged string, er
 // held reports whether a lease of the store lasts longer than now.
 func held(t *testing.T, file string) bool {
 	t.Helper()
-	store, err := filestore.Open(file)
+	store, err := filestore.New(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = store.Close(t.Context()) }()
+	defer func() { _ = store.Close() }()
 	blocks, err := store.List(t.Context())
 	if err != nil || len(blocks) == 0 {
 		t.Fatalf("%d blocks: %v", len(blocks), err)

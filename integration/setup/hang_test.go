@@ -169,7 +169,7 @@ func hangs(t *testing.T, what string, p place, n int, mute bool) {
 
 	defer p.deaf()()
 	began := time.Now()
-	_ = s.Close(t.Context())
+	_ = s.Close()
 	if took := time.Since(began); took > patience {
 		t.Errorf("%s: Close took %s", what, took)
 	}

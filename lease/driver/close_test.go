@@ -1,12 +1,12 @@
 package driver_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -18,44 +18,71 @@ type closer struct {
 
 func (c closer) Close() error { return <-c.answers }
 
-// Close waits for a client for half a second, and not once its context is over.
+// Close waits for a client for half a second. What the client answers in time is the result, also
+// of further calls.
 func TestCloseIsBounded(t *testing.T) {
 	failed := errors.New("the client failed")
 	for name, c := range map[string]struct {
-		ends   time.Duration // of the context, from the call; 0 if never
-		answer error         // at once, or none
-		want   error
-		took   time.Duration
+		after time.Duration // the client answers
+		want  string
+		took  time.Duration
 	}{
-		"a server that hangs, no deadline": {
-			want: context.DeadlineExceeded, took: 500 * time.Millisecond,
-		},
-		"a server that hangs, a deadline": {
-			ends: time.Millisecond, want: context.DeadlineExceeded, took: time.Millisecond,
-		},
-		"a server that answers": {answer: failed, want: failed},
+		"a server that hangs": {time.Hour, "teststore: close: the client has not ended within 500ms",
+			500 * time.Millisecond},
+		"a server that answers": {time.Millisecond, failed.Error(), time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			answers := make(chan error, 1)
-			defer close(answers)
-			if c.answer != nil {
-				answers <- c.answer
-			}
-			ctx := t.Context()
-			if c.ends > 0 {
-				limited, cancel := context.WithTimeout(ctx, c.ends)
-				defer cancel()
-				ctx = limited
-			}
+			time.AfterFunc(c.after, func() { answers <- failed })
 			s := client(closer{new(counted), answers}, 2)
 			began := time.Now()
-			err := s.Close(ctx)
-			again := s.Close(ctx) // returns the same at once
-			if took := time.Since(began); !errors.Is(err, c.want) || !errors.Is(again, err) ||
-				took != c.took {
+			err := s.Close()
+			again := s.Close() // at once
+			if took := time.Since(began); err == nil || err.Error() != c.want ||
+				!errors.Is(again, err) || took != c.took {
 				t.Errorf("%s: %v, again %v, after %s, want %v after %s", name, err, again, took,
 					c.want, c.took)
 			}
+			time.Sleep(time.Hour)
 		})
 	}
+}
+
+// Close ends the calls in flight, and the client after they have returned. They and later calls
+// say that the store is closed.
+func TestCloseEndsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		returned, asked := false, 0
+		answers := make(chan error)
+		s := client(closer{wire{new(counted), func(m *message, _ func() answer) answer {
+			asked++
+			<-m.ctx.Done()
+			time.Sleep(time.Millisecond)
+			returned = true
+			return answer{err: m.ctx.Err()}
+		}}, answers}, 2)
+		go func() {
+			answers <- nil
+			if !returned {
+				t.Error("the client was closed during a call")
+			}
+		}()
+		inFlight := make(chan error)
+		go func() {
+			_, err := s.Describe(t.Context())
+			inFlight <- err
+		}()
+		synctest.Wait()
+		go func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		wantErr(t, "a call in flight", <-inFlight, lease.ErrClosed)
+		synctest.Wait()
+		_, err := s.Describe(t.Context())
+		if wantErr(t, "a later call", err, lease.ErrClosed); asked != 1 {
+			t.Errorf("%d requests, want one", asked)
+		}
+	})
 }

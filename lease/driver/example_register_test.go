@@ -22,6 +22,6 @@ func ExampleRegister() {
 		panic(err)
 	}
 	blocks, err := store.List(ctx)
-	fmt.Println(len(blocks), err, store.Close(ctx))
+	fmt.Println(len(blocks), err, store.Close())
 	// Output: 0 <nil> <nil>
 }

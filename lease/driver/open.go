@@ -67,10 +67,11 @@ type Store interface {
 	// Errors: [ErrRightsUnknown], [lease.ErrMisconfigured].
 	CheckRights(ctx context.Context) error
 
-	// Close ends the calls in flight, which return an error, as later ones do, and releases the
-	// store's resources, at once when ctx ends. Further calls return the same result. Close the
+	// Close ends the calls in flight, which return [lease.ErrClosed], as later ones do, and
+	// releases the store's resources. It waits for half a second at most, and then returns an
+	// error while they are still being released. Further calls return the same result. Close the
 	// Keeper first.
-	Close(ctx context.Context) error
+	Close() error
 }
 
 // Embedded is a store that keeps its own secret, such as the store of a single host.
@@ -79,38 +80,13 @@ type Embedded interface {
 	Store
 	// Codec returns the codec of the store's own secret. Errors: [lease.ErrNoStore].
 	Codec(ctx context.Context) (*randflake.Codec, error)
+	// Ensure returns it, too. If the store is missing, it first creates the store, for every node
+	// and leases of any TTL, or completes it. Several processes may do so at once.
+	Ensure(ctx context.Context) (*randflake.Codec, error)
 	// OnRestore must be called after this process was restored from a snapshot, before
 	// [lease.Keeper.OnRestore]. From then on the store grants nothing, since another machine may
 	// have a copy of it.
 	OnRestore()
-}
-
-// Ensure returns the codec of an embedded store's own secret. It creates the store if it is
-// missing, for every node and leases of any TTL, or completes it. Several processes may do so at
-// once.
-func Ensure(ctx context.Context, s Embedded) (_ *randflake.Codec, err error) {
-	for range 3 { // another process may create it first, and end before it is complete
-		var d lease.Description
-		if d, err = s.Describe(ctx); err == nil {
-			return s.Codec(ctx)
-		}
-		if errors.Is(err, lease.ErrNoStore) {
-			if err = nil; d.ID == "" { // otherwise another process has begun
-				d, err = NewDescription(
-					lease.Description{Created: time.Now(), LongestTTL: lease.MaxTTL})
-			}
-			if err == nil {
-				err = s.Create(ctx, d)
-			}
-		}
-		if err != nil && !errors.Is(err, lease.ErrExists) {
-			return nil, err
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.Codec(ctx)
 }
 
 var openers = struct {

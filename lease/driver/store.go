@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -26,7 +25,7 @@ type Layout struct {
 
 // store keeps leases on pages. Each page is an object.
 type store struct {
-	objects *waiter
+	objects *requests
 	layout  Layout
 	used    used
 
@@ -44,7 +43,7 @@ func New(o Objects, layout Layout) (Store, error) {
 			layout.Name, lease.ErrInvalidRequest, layout.BlocksPerPage, allNodes)
 	}
 	life, end := context.WithCancel(context.Background())
-	return &store{objects: &waiter{Objects: o, life: life, end: end}, layout: layout}, nil
+	return &store{objects: &requests{Objects: o, life: life, end: end}, layout: layout}, nil
 }
 
 // Objects returns the objects in which the store keeps leases, for package leasetest.
@@ -55,30 +54,18 @@ func (s *store) Objects() Objects { return s.objects.Objects }
 const closeTime = 500 * time.Millisecond
 
 // Close implements [Store].
-func (s *store) Close(ctx context.Context) error {
-	s.closing.Do(func() { s.closeErr = s.close(ctx) })
+func (s *store) Close() error {
+	s.closing.Do(func() {
+		closed := make(chan error, 1)
+		go func() { closed <- s.objects.close() }()
+		select {
+		case s.closeErr = <-closed:
+		case <-time.After(closeTime):
+			s.closeErr = fmt.Errorf("%s: close: the client has not ended within %s", s.layout.Name,
+				closeTime)
+		}
+	})
 	return s.closeErr
-}
-
-func (s *store) close(ctx context.Context) error {
-	s.objects.close()
-	c, ok := s.objects.Objects.(io.Closer)
-	if !ok {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, closeTime)
-	defer cancel()
-	closed := make(chan error, 1)
-	go func() {
-		s.objects.calls.Wait()
-		closed <- c.Close()
-	}()
-	select {
-	case err := <-closed:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("%s: close: %w", s.layout.Name, ctx.Err())
-	}
 }
 
 // Renew implements [lease.Store]. It sends two requests, or more if others write the page at this

@@ -1,8 +1,6 @@
 package etcdstore_test
 
 import (
-	"context"
-
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/traceflake/traceflake/lease/etcdstore"
@@ -20,5 +18,5 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	defer store.Close(context.Background())
+	defer store.Close()
 }

@@ -166,7 +166,7 @@ func TestURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.Close(t.Context()), s.Close(t.Context())); err != nil {
+	if err := errors.Join(s.Close(), s.Close()); err != nil {
 		t.Errorf("close: %v", err)
 	}
 	_, err = s.Get(t.Context(), 0)
@@ -205,7 +205,7 @@ func TestUnreachableServer(t *testing.T) {
 				began := time.Now()
 				_, err = s.Describe(ctx)
 				wantError(t, user+host, err, want)
-				if err := s.Close(t.Context()); err != nil {
+				if err := s.Close(); err != nil {
 					t.Error(err)
 				}
 				if took := time.Since(began); took > 5*time.Second {

@@ -13,18 +13,19 @@ import (
 
 // The processes of one host share a directory, and through its secret the space of
 // IDs.
-func ExampleOpen() {
+func ExampleNew() {
 	dir, err := os.MkdirTemp("", "traceflake")
 	if err != nil {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	store, err := filestore.Open(filepath.Join(dir, "leases"))
+	store, err := filestore.New(filepath.Join(dir, "leases"))
 	if err != nil {
 		panic(err)
 	}
+	defer store.Close()
 	ctx := context.Background()
-	codec, err := store.Codec(ctx)
+	codec, err := store.Ensure(ctx)
 	if err != nil {
 		panic(err)
 	}

@@ -44,6 +44,7 @@ type objects struct {
 	machine func() uint64 // restores
 	life    uint64        // the machine's, when the store was opened
 	copied  atomic.Bool   // OnRestore was called
+	closed  atomic.Bool
 	turn    chan struct{} // one call at a time in this process
 	disk    disk
 }
@@ -116,11 +117,20 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	return all, err
 }
 
+// Close is for what does not go through the engine: Create, which makes a secret first, and Codec.
+func (o *objects) Close() error {
+	o.closed.Store(true)
+	return nil
+}
+
 // locked calls do with the directory that a function opens, locked. It returns when ctx is over,
 // even if the disk does not answer: then do continues, and later calls of this process wait for it.
 func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error),
 	do func(*directory) (T, error)) (none T, err error) {
-	if o.copied.Load() || o.machine() != o.life {
+	switch {
+	case o.closed.Load():
+		return none, lease.ErrClosed
+	case o.copied.Load(), o.machine() != o.life:
 		return none, ErrCopied
 	}
 	select {

@@ -33,9 +33,7 @@ func TestCheckRights(t *testing.T) {
 	if err := os.MkdirAll(mounted, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(filepath.Join(dir, "store")); err != nil {
-		t.Fatal(err)
-	}
+	open(t, filepath.Join(dir, "store"))
 	if err := os.Chmod(locked, 0o500); err != nil {
 		t.Fatal(err)
 	}
@@ -78,12 +76,12 @@ func TestCreateInOthersDirectory(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(path, entry), dirMode); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Open(path)
+		_, err := unopened(t, path).Ensure(t.Context())
 		said := unopened(t, path).CheckRights(t.Context())
 		if mine && errors.Join(err, said) != nil || !mine &&
 			!errors.Is(err, lease.ErrSchemaVersion) ||
 			(err == nil) != (said == nil) {
-			t.Errorf("%s: Open gives %v, CheckRights %v", entry, err, said)
+			t.Errorf("%s: Ensure gives %v, CheckRights %v", entry, err, said)
 		}
 		if files, err := os.ReadDir(path); !mine && (err != nil || len(files) != 1) {
 			t.Errorf("%s: %v, %v; want what was there", entry, files, err)

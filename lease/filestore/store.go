@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/lease"
@@ -32,8 +33,9 @@ func init() {
 		func(url string) (driver.Store, error) { return New(strings.TrimPrefix(url, "file:")) })
 }
 
-// New returns the store in the directory at path. It does not access the directory. The error wraps
-// [lease.ErrInvalidRequest]. The store may be used by many goroutines and processes at once.
+// New returns the store in the directory at path, which [driver.Embedded.Ensure] creates if it does
+// not exist. New does not access the directory. The error wraps [lease.ErrInvalidRequest]. The
+// store may be used by many goroutines and processes at once.
 func New(path string) (driver.Embedded, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
 		return nil, fmt.Errorf("filestore: %w: the path is empty or contains a zero byte",
@@ -48,20 +50,27 @@ func New(path string) (driver.Embedded, error) {
 	return &store{Store: s, objects: o}, nil
 }
 
-// Open returns the store in the directory at path. If the directory does not exist, Open creates
-// it, for every node and leases of any TTL, but not its parent.
-//
-// Errors: [errLocked], [lease.ErrSchemaVersion], [lease.ErrInvalidRequest], and those of the file
-// system.
-func Open(path string) (driver.Embedded, error) {
-	s, err := New(path)
+// Ensure implements [driver.Embedded]. It creates the directory, but not its parent.
+func (s *store) Ensure(ctx context.Context) (_ *randflake.Codec, err error) {
+	for range 3 { // another process may create it first, and end before it is complete
+		var d lease.Description
+		if d, err = s.Describe(ctx); err == nil {
+			break
+		}
+		if errors.Is(err, lease.ErrNoStore) {
+			if d.ID == "" { // otherwise another process has begun
+				d = lease.Description{Created: time.Now(), LongestTTL: lease.MaxTTL}
+			}
+			err = s.Create(ctx, d)
+		}
+		if err != nil && !errors.Is(err, lease.ErrExists) {
+			return nil, err
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	if _, err := driver.Ensure(context.Background(), s); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.Codec(ctx)
 }
 
 // secretOf returns the name of the file with the secret of the store with an ID. A store with

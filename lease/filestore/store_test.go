@@ -25,11 +25,11 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func open(t *testing.T, path string) *store {
 	t.Helper()
-	s, err := Open(path)
-	if err != nil {
+	s := unopened(t, path)
+	if _, err := s.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return s.(*store)
+	return s
 }
 
 func unopened(t *testing.T, path string) *store {
@@ -107,7 +107,7 @@ func TestFirstUseByProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		codec, err := driver.Ensure(t.Context(), s.(driver.Embedded))
+		codec, err := s.(driver.Embedded).Ensure(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,6 +166,26 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// A store that was closed creates nothing any more, and reads no secret.
+func TestClosed(t *testing.T) {
+	path := newPath(t)
+	s := unopened(t, path)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	create := s.Create(t.Context(), lease.Description{})
+	_, ensure := s.Ensure(t.Context())
+	_, codec := s.Codec(t.Context())
+	for _, err := range []error{create, ensure, codec} {
+		if !errors.Is(err, lease.ErrClosed) {
+			t.Errorf("got %v, want %v", err, lease.ErrClosed)
+		}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory was created: %v", err)
+	}
+}
+
 // A creation that ended at any moment is completed by the next process, with the same secret.
 func TestInterruptedCreate(t *testing.T) {
 	for writes := range 20 {
@@ -178,7 +198,7 @@ func TestInterruptedCreate(t *testing.T) {
 			}
 			return system.syncNames(root, names...)
 		}
-		_, err := driver.Ensure(t.Context(), s)
+		_, err := s.Ensure(t.Context())
 		if !errors.Is(err, killed) {
 			t.Fatalf("after %d writes: %v", writes, err)
 		}
@@ -223,7 +243,7 @@ func TestMissingParent(t *testing.T) {
 	}
 	parent := filepath.Join(t.TempDir(), "a directory")
 	s := unopened(t, filepath.Join(parent, "leases")) // it may be mounted later
-	_, err := driver.Ensure(t.Context(), s)
+	_, err := s.Ensure(t.Context())
 	if !errors.Is(err, fs.ErrNotExist) ||
 		!strings.Contains(err.Error(), parent+" does not exist; create it") {
 		t.Errorf("without the parent: %v", err)
@@ -231,7 +251,7 @@ func TestMissingParent(t *testing.T) {
 	if err := os.Mkdir(parent, dirMode); err != nil {
 		t.Fatalf("it was created: %v", err)
 	}
-	if _, err := driver.Ensure(t.Context(), s); err != nil {
+	if _, err := s.Ensure(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -245,7 +265,7 @@ func TestCopiedDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := unopened(t, path)
-	if _, err := driver.Ensure(t.Context(), s); !errors.Is(err, lease.ErrMoved) {
+	if _, err := s.Ensure(t.Context()); !errors.Is(err, lease.ErrMoved) {
 		t.Errorf("a copy: %v", err)
 	}
 	if _, err := s.MovedHere(t.Context(), time.Now()); err != nil ||
@@ -328,7 +348,8 @@ func TestBadFiles(t *testing.T) {
 			path := newPath(t)
 			acquire(t, open(t, path), calls.Request(time.Now()))
 			tt.damage(t, path)
-			s, err := Open(path)
+			s := unopened(t, path)
+			_, err := s.Ensure(t.Context())
 			if err == nil {
 				_, err = s.List(t.Context())
 			}
@@ -417,7 +438,7 @@ func TestHungDisk(t *testing.T) {
 	acquire(t, s, calls.Request(start))
 	<-hung
 	fails()
-	if err := s.Close(t.Context()); err != nil {
+	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	hung <- struct{}{}

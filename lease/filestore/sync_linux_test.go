@@ -41,7 +41,7 @@ func TestAnswersAreSynced(t *testing.T) {
 		name  string
 		write func() error
 	}{
-		{"create", func() error { _, err := driver.Ensure(t.Context(), s); return err }},
+		{"create", func() error { _, err := s.Ensure(t.Context()); return err }},
 		{"acquire", func() (err error) {
 			g,
 				err = s.Acquire(t.Context(), calls.Request(start))
@@ -117,7 +117,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	_, acquired := s.Acquire(t.Context(), calls.Request(time.Now()))
 	_, raise := s.Raise(t.Context(), time.Now().Add(time.Hour))
-	_, create := Open(other)
+	_, create := unopened(t, other).Ensure(t.Context())
 	for name, err := range map[string]error{"acquire": acquired, "raise": raise, "create": create} {
 		if !errors.Is(err, syscall.EFBIG) {
 			t.Errorf("%s gives %v, want the system's error", name, err)

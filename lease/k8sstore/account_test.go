@@ -101,7 +101,7 @@ func TestURL(t *testing.T) {
 			".config"; asked != want {
 			t.Errorf("%s: asks for %s, want %s", c.url, asked, want)
 		}
-		if err := s.Close(t.Context()); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}

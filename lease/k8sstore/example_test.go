@@ -1,7 +1,6 @@
 package k8sstore_test
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/traceflake/traceflake/lease/k8sstore"
@@ -14,5 +13,5 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	defer store.Close(context.Background())
+	defer store.Close()
 }

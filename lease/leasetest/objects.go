@@ -242,7 +242,7 @@ func badURLs(tb testing.TB, _ func(testing.TB) Storage) {
 		url := name + "://user:" + secret + "@host/\x00?no-such-setting=1"
 		s, err := driver.Open(url)
 		if err == nil {
-			_ = s.Close(context.Background())
+			_ = s.Close()
 		}
 		if !errors.Is(err, lease.ErrInvalidRequest) || strings.Contains(err.Error(), secret) {
 			tb.Errorf("open %s with a zero byte and a setting that does not exist: got error %v, "+
@@ -385,7 +385,7 @@ func closes(tb testing.TB, newStorage func(testing.TB) Storage) {
 	last := storage.client(tb).Objects
 	d, err := driver.NewDescription(lease.Description{Created: time.Now(), Nodes: 64})
 	s, other := open(storage.client(tb).Objects), open(last)
-	err = errors.Join(err, open(storage.client(tb).Objects).Close(ctx), other.Create(ctx, d))
+	err = errors.Join(err, open(storage.client(tb).Objects).Close(), other.Create(ctx, d))
 	if _, failed := s.Describe(ctx); err != nil || failed != nil {
 		tb.Fatalf("Close before the first call, Create and Describe: %v, %v", err, failed)
 	}
@@ -397,7 +397,7 @@ func closes(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}()
 	time.Sleep(wait) // until it is in flight
 	began := time.Now()
-	_ = s.Close(ctx) // the server may have to answer
+	_ = s.Close() // the server may have to answer
 	select {
 	case err = <-called:
 		resume()

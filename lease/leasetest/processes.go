@@ -5,7 +5,6 @@ package leasetest
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -59,7 +58,7 @@ func (p Processes) Run(tb testing.TB) {
 	if err != nil {
 		tb.Fatalf("open: %v", err)
 	}
-	defer func() { _ = store.Close(context.Background()) }()
+	defer func() { _ = store.Close() }()
 	d, err := driver.NewDescription(
 		lease.Description{Created: time.Now(), Nodes: blocks * driver.DefaultBlockSize})
 	if err != nil {

@@ -82,7 +82,7 @@ func work(name, url string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), workerTTL)
 	defer cancel()
 	_ = k.Close(ctx) // if the store is unreachable, only the remaining seconds are lost
-	_ = store.Close(ctx)
+	_ = store.Close()
 	return nil
 }
 

@@ -142,7 +142,7 @@ func TestErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = s.Close(context.Background()) }()
+			defer func() { _ = s.Close() }()
 			timeout := 20 * time.Second
 			if errors.Is(c.want, context.DeadlineExceeded) {
 				timeout = 500 * time.Millisecond
@@ -198,7 +198,7 @@ func TestCheckRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = s.Close(t.Context()) }()
+		defer func() { _ = s.Close() }()
 		return s.CheckRights(t.Context())
 	}
 	created(t, admin)

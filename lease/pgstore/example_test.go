@@ -20,5 +20,5 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	defer store.Close(ctx)
+	defer store.Close()
 }

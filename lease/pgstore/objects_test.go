@@ -94,7 +94,7 @@ func open(tb testing.TB, pool *pgxpool.Pool) driver.Store {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = s.Close(context.Background()) })
+	tb.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
@@ -240,7 +240,7 @@ func TestShutdownWithoutAnAnswer(t *testing.T) {
 	go func() { _, _ = s.Acquire(ctx, calls.Request(time.Now())) }() // holds a connection
 	time.Sleep(100 * time.Millisecond)
 	began := time.Now()
-	_ = s.Close(context.Background())
+	_ = s.Close()
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("it took %s", took)
 	}

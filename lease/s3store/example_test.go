@@ -18,5 +18,5 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	defer store.Close(context.Background())
+	defer store.Close()
 }

@@ -54,7 +54,7 @@ func TestURL(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 			continue
 		}
-		if err := s.Close(t.Context()); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}

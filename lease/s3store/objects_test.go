@@ -71,7 +71,7 @@ func (p place) open(tb testing.TB) driver.Store {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = s.Close(context.Background()) })
+	tb.Cleanup(func() { _ = s.Close() })
 	return s
 }
 

@@ -124,7 +124,7 @@ func (f *flags) withStore(cmd *cobra.Command, timeout time.Duration,
 	if err != nil {
 		return err
 	}
-	defer closeStore(s)
+	defer func() { _ = s.Close() }()
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
 	return noStore(s, call(ctx, s))
@@ -140,11 +140,4 @@ func (f *flags) withDescription(cmd *cobra.Command, timeout time.Duration,
 		}
 		return call(ctx, s, d)
 	})
-}
-
-// closeStore closes a store after its calls have ended.
-func closeStore(s driver.Store) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = s.Close(ctx)
 }

@@ -151,6 +151,6 @@ func (d *doctor) environment() {
 		d.report("store", "", err)
 		return
 	}
-	defer closeStore(s)
+	defer func() { _ = s.Close() }()
 	storeCheck{doctor: d, settings: c, Store: s}.run()
 }

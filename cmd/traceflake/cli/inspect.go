@@ -58,7 +58,7 @@ a record:
 				return err
 			}
 			if s != nil {
-				defer closeStore(s)
+				defer func() { _ = s.Close() }()
 			}
 			keyring, err := f.keyring()
 			if err != nil {

@@ -24,7 +24,11 @@ import (
 // renews it. They show its lease.
 func TestReadingWritesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases")
-	s, err := filestore.Open(path)
+	s, err := filestore.New(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := s.Ensure(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +57,6 @@ func TestReadingWritesNothing(t *testing.T) {
 	command(t, "", "lease", "raise").want(t, 2,
 		"current leases that could not be renewed any more: 1",
 		"nothing was written: if this is what you want, run the same command with --yes")
-	codec, err := s.Codec(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for node, want := range map[uint32]string{
 		g.Node + 5: fmt.Sprintf("lease now block %d+8, held by checkout-7 until ", g.Node),
 		g.Node ^ 8: "lease now never granted",

@@ -76,7 +76,7 @@ func TestSignals(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer closeStore(s)
+				defer func() { _ = s.Close() }()
 				blocks, err := s.List(t.Context())
 				if err != nil || len(blocks) == 0 { // a busy process has two
 					t.Errorf("no lease was granted: %v", err)

@@ -155,7 +155,7 @@ func TestRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = s.Close(ctx) }()
+		defer func() { _ = s.Close() }()
 		return s.CheckRights(ctx)
 	}
 	if err := rights("user"); err != nil {

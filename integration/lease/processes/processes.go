@@ -32,7 +32,7 @@ func (s Store) Client(tb testing.TB) driver.Store {
 		tb.Fatalf("open: %v", err)
 	}
 	tb.Cleanup(func() {
-		if err := client.Close(context.Background()); err != nil {
+		if err := client.Close(); err != nil {
 			tb.Errorf("close: %v", err)
 		}
 	})

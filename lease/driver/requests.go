@@ -1,0 +1,68 @@
+package driver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/traceflake/traceflake/lease"
+)
+
+// requests sends the requests of a store: each until the server is not busy, and none after Close.
+type requests struct {
+	Objects
+	inFlight sync.RWMutex    // locked for reading by each request, and for good by close
+	life     context.Context // until close
+	end      context.CancelFunc
+}
+
+func (r *requests) Read(ctx context.Context, name string) (Object, error) {
+	return send(ctx, r,
+		func(ctx context.Context) (Object, error) { return r.Objects.Read(ctx, name) })
+}
+
+// Write verifies that the server stored what was sent.
+func (r *requests) Write(ctx context.Context, name string, data []byte, version string) (Object,
+	error) {
+	o, err := send(ctx, r, func(ctx context.Context) (Object, error) {
+		return r.Objects.Write(ctx, name, data, version)
+	})
+	if err == nil &&
+		(o.Version == "" || o.Version == version || o.Data != nil && !bytes.Equal(o.Data, data)) {
+		err = fmt.Errorf("%s: %w", name, errAltered)
+	}
+	return o, err
+}
+
+func (r *requests) List(ctx context.Context) (map[string]Object, error) {
+	return send(ctx, r, r.Objects.List)
+}
+
+// send sends a request, which close ends.
+func send[T any](ctx context.Context, r *requests,
+	request func(context.Context) (T, error)) (answer T, err error) {
+	if !r.inFlight.TryRLock() {
+		return answer, lease.ErrClosed
+	}
+	defer r.inFlight.RUnlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.life, cancel)()
+	answer, err = whileBusy(ctx, request)
+	if err != nil && r.life.Err() != nil {
+		err = fmt.Errorf("%w: %w", lease.ErrClosed, err)
+	}
+	return answer, err
+}
+
+// close ends the requests in flight, waits for them, and then closes the client.
+func (r *requests) close() error {
+	r.end()
+	r.inFlight.Lock()
+	if c, ok := r.Objects.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
