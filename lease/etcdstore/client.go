@@ -11,11 +11,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// kv returns the client. Creating a client with a password contacts the server, until the context
-// is over.
+// kv returns the client. Creating a client with a password contacts the server. A call that does
+// so, or waits while another one does, ends with its own context.
 func (s *objects) kv(ctx context.Context) (clientv3.KV, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if s.client != nil {
 		return s.client, nil
 	}
@@ -51,8 +55,8 @@ func (s *objects) remember(ctx context.Context, method string, request, response
 
 // Close ends the client, if it is the store's own.
 func (s *objects) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	end := s.close
 	if s.close = nil; end == nil {
 		return nil

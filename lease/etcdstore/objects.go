@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -22,7 +21,7 @@ type objects struct {
 
 	cause atomic.Pointer[string] // of the last request that did not reach a member
 
-	mu     sync.Mutex
+	turn   chan struct{} // has an element while a call uses the fields below
 	client clientv3.KV
 	close  func() error // nil if the caller of New closes the client, or there is none yet
 }

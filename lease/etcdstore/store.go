@@ -91,6 +91,7 @@ func openURL(text string) (driver.Store, error) {
 }
 
 func (s *objects) store(prefix string) (driver.Store, error) {
+	s.turn = make(chan struct{}, 1)
 	// or it might be a prefix of another
 	s.prefix = strings.TrimSuffix(cmp.Or(prefix, defaultPrefix), "/") + "/"
 	return driver.New(s, driver.Layout{Name: name, BlocksPerPage: blocksPerPage})

@@ -56,7 +56,8 @@ func TestServer(t *testing.T) {
 		prefix, proxy := newPrefix(tb), leasetest.NewProxy(tb, address(tb))
 		return leasetest.Storage{
 			Open: func() (driver.Objects, error) {
-				return &objects{client: newClient(tb, proxy.Address()), prefix: prefix}, nil
+				return &objects{client: newClient(tb, proxy.Address()), prefix: prefix,
+					turn: make(chan struct{}, 1)}, nil
 			},
 			Delete: func(name string) error {
 				_, err := newClient(tb, address(tb)).Delete(tb.Context(), prefix+name)
@@ -170,7 +171,7 @@ func TestURL(t *testing.T) {
 		t.Errorf("close: %v", err)
 	}
 	_, err = s.Get(t.Context(), 0)
-	wantError(t, "after close", err, nil, "closed")
+	wantError(t, "after close", err, lease.ErrClosed)
 	for _, url := range []string{
 		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:hunter2@a:port",
 		"etcd://a:1,,b:2",
@@ -214,5 +215,42 @@ func TestUnreachableServer(t *testing.T) {
 				cancel()
 			}
 		}
+	}
+}
+
+// A call waits for no longer than its context while another one connects with a password.
+func TestConnectingAtOnce(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	s, err := driver.Open("etcd://user:hunter2@" + silent.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, end := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() {
+		_, err := s.Describe(long)
+		first <- err
+	}()
+	conn, err := silent.Accept() // now it connects
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err = s.Describe(short)
+	wantError(t, "a second call", err, context.DeadlineExceeded)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %s, want its 0.1 s", took)
+	}
+	end()
+	wantError(t, "the first call", <-first, context.Canceled)
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
