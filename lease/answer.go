@@ -13,6 +13,20 @@ import (
 // repeats messages.
 var ErrCloned = errors.New("lease: this machine was cloned")
 
+// Any request may be lost, late or repeated, and any response lost. That is harmless because every
+// write has a nonce that is never drawn twice:
+//
+//   - A late Renew or Release compares the nonce and the version for which it was sent. It succeeds
+//     only if nothing was written since, and then the Keeper still knows its nonce.
+//   - A late Acquire may take a block for a nonce that is no longer in use. The block stays unused
+//     until the grant's end. If the late Acquire grants the Keeper's own block again, the start has
+//     changed, and the Keeper drops its grant.
+//   - A grant that a repeated Acquire found may also have been found by a copy of the process. No
+//     IDs are generated with it before the store has acknowledged a renewal.
+//
+// So after a call without a response the Keeper reads the block and acts on its content; if it
+// cannot read the block, it uses its grant to the end.
+
 // confirmed is the state of a block that the store acknowledged to the Keeper, and what the
 // Keeper proposed since then. All proposals compare that state, so at most one of them is ever
 // written, however late.

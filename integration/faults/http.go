@@ -1,6 +1,6 @@
-// Package faults puts a [leasetest.BadNetwork] between the processes of a test and HTTP servers:
+// Package faults puts a [network.Bad] between the processes of a test and HTTP servers:
 // those of S3, Kubernetes and etcd, whose messages share connections. For other servers use a
-// [leasetest.Proxy].
+// [network.Proxy].
 package faults
 
 import (
@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/internal/network"
 )
 
 // HTTPProxy is a proxy for HTTP servers, including gRPC without TLS or streams.
 type HTTPProxy struct {
-	leasetest.BadNetwork
+	network.Bad
 	Addresses []string // host:port of each server through the proxy
 }
 

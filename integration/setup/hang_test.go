@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
+	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/filestore"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // hanging is the objects of a process whose server hangs at one of its requests.
@@ -202,7 +202,7 @@ func onServer(t *testing.T, kind string) func(store string) place {
 	b := backends[kind](t)
 	return func(store string) place {
 		create(b.url(b.address, store))
-		relay := leasetest.NewProxy(t, b.address)
+		relay := network.NewProxy(t, b.address)
 		var mu sync.Mutex // held while no response is delivered
 		relay.Change = func(response []byte) []byte {
 			mu.Lock()

@@ -23,10 +23,10 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
+	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	_ "github.com/traceflake/traceflake/lease/k8sstore"
-	"github.com/traceflake/traceflake/lease/leasetest"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
 	_ "github.com/traceflake/traceflake/lease/s3store"
 	"github.com/traceflake/traceflake/setup"
@@ -150,7 +150,7 @@ func waits(t *testing.T, c setup.Config, text string) {
 // its lease, and of one that is connecting.
 func shutsDown(t *testing.T, b backend, c setup.Config) {
 	t.Helper()
-	relay := leasetest.NewProxy(t, b.address)
+	relay := network.NewProxy(t, b.address)
 	c.Store = b.url(relay.Address(), "strict")
 	renewing, connecting := c, c
 	renewing.TTL = 2 * time.Second

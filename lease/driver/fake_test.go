@@ -10,7 +10,6 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
@@ -18,7 +17,7 @@ var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 var errLost = errors.New("the answer was lost")
 
 // counted is a server in memory that counts requests.
-type counted = leasetest.Server
+type counted = calls.Memory
 
 // message is a request of a client.
 type message struct {

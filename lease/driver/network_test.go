@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -25,7 +25,7 @@ var seeds = flag.Int("seeds", 400, "how many runs over a bad network to check")
 // gave up.
 type distant struct {
 	driver.Objects
-	network leasetest.BadNetwork
+	network network.Bad
 }
 
 // send takes the time of a request.
@@ -109,7 +109,7 @@ func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (all []ans
 		server.Clock = time.Now
 	}
 	perPage := uint32(1 + seed%3)
-	network := &distant{Objects: server, network: leasetest.BadNetwork{Every: 20}}
+	far := &distant{Objects: server, network: network.Bad{Every: 20}}
 	synctest.Test(t, func(t *testing.T) { // so that every goroutine has its time
 		time.Sleep(time.Until(time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)))
 		if err := client(server, perPage).Create(t.Context(), four); err != nil {
@@ -120,7 +120,7 @@ func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (all []ans
 		var clients sync.WaitGroup
 		halves := 0 // half seconds since t0; shared, so that some clients lag
 		for i := range uint64(4) {
-			s := client(network, perPage)
+			s := client(far, perPage)
 			l := &loader{Rand: rand.New(rand.NewPCG(seed, i)), about: four, seen: &seen}
 			clients.Go(func() {
 				for range 20 {

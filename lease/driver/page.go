@@ -14,6 +14,20 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
+// Blocks are kept on pages of a fixed number of blocks. Every page is one object:
+//
+//	config     {"Format":3,"ID":"…","First":0,"Nodes":131072,"BlockSize":8,…,"Complete":true,…}
+//	           {"CRC32C":"…"}
+//	page-0000  {"Format":3,"Store":"…","Number":0,"Writes":3,"Recent":[…]}
+//	           {"Node":0,"Nodes":8,"Start":"…","End":"…","Nonce":"…","Version":1,"Owner":"…"}
+//	           …
+//	           {"CRC32C":"…"}
+//
+// Create writes all of them: first config, then every page, and then config again, as complete.
+// Nobody uses the store earlier, and no object is created later. Every change is one conditional
+// write of one page; if the page has changed meanwhile, it is read again. A write whose outcome is
+// unknown is never repeated: the caller finds out by the nonce.
+
 // format increases when an older version of this package could damage the objects.
 const format = 3
 

@@ -9,11 +9,10 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 // onServer returns a new client of the store on a server, and a description for it.
-func onServer(t *testing.T, server *leasetest.Server) (driver.Store, lease.Description) {
+func onServer(t *testing.T, server *calls.Memory) (driver.Store, lease.Description) {
 	t.Helper()
 	s, err := driver.New(server, driver.Layout{Name: "test", BlocksPerPage: 16})
 	if err != nil {
@@ -29,7 +28,7 @@ func onServer(t *testing.T, server *leasetest.Server) (driver.Store, lease.Descr
 // A copy of a store in another place grants nothing, until an operator says that the original is
 // gone.
 func TestMoved(t *testing.T) {
-	server := &leasetest.Server{Memory: driver.Memory{Clock: time.Now}, Place: "here"}
+	server := &calls.Memory{Memory: driver.Memory{Clock: time.Now}, Place: "here"}
 	s, d := onServer(t, server)
 	if err := s.Create(t.Context(), d); err != nil {
 		t.Fatal(err)

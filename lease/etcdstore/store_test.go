@@ -53,17 +53,17 @@ func newPrefix(tb testing.TB) string {
 // The contract of Objects, on a real etcd.
 func TestServer(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
-		prefix, proxy := newPrefix(tb), leasetest.NewProxy(tb, address(tb))
+		prefix := newPrefix(tb)
 		return leasetest.Storage{
-			Open: func() (driver.Objects, error) {
-				return &objects{client: newClient(tb, proxy.Address()), prefix: prefix,
+			Server: address(tb),
+			Open: func(address string) (driver.Objects, error) {
+				return &objects{client: newClient(tb, address), prefix: prefix,
 					turn: make(chan struct{}, 1)}, nil
 			},
 			Delete: func(name string) error {
 				_, err := newClient(tb, address(tb)).Delete(tb.Context(), prefix+name)
 				return err
 			},
-			Stall: proxy.Stall, Hold: proxy.Hold,
 		}
 	})
 }

@@ -469,7 +469,7 @@ func TestObjects(t *testing.T) {
 		}
 		var disk sync.Mutex // held while it syncs nothing
 		return leasetest.Storage{
-			Open: func() (driver.Objects, error) {
+			Open: func(string) (driver.Objects, error) {
 				s, err := New(path)
 				if err != nil {
 					return nil, err

@@ -207,17 +207,17 @@ func TestServer(t *testing.T) {
 	url := calls.Server(t, "TEST_KUBERNETES", "http://host:port, where the tests may write and "+
 		"delete Leases in the namespace default")
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
-		proxy := leasetest.NewProxy(tb, strings.TrimPrefix(url, "http://"))
-		name := "test-" + strings.ToLower(rand.Text())
-		open := func() *objects { // as another process has it
-			return &objects{client: newClient(nil), server: "http://" + proxy.Address(),
+		server, name := strings.TrimPrefix(url, "http://"), "test-"+strings.ToLower(rand.Text())
+		open := func(address string) *objects { // as another process has it
+			return &objects{client: newClient(nil), server: "http://" + address,
 				namespace: "default", name: name}
 		}
 		remove := func(path, query string) error {
 			var ignored struct{}
-			r := request{verb: "delete", method: http.MethodDelete, path: open().path() + path,
+			o := open(server)
+			r := request{verb: "delete", method: http.MethodDelete, path: o.path() + path,
 				query: query}
-			_, err := open().do(context.Background(), r, &ignored)
+			_, err := o.do(context.Background(), r, &ignored)
 			return err
 		}
 		tb.Cleanup(func() {
@@ -226,9 +226,9 @@ func TestServer(t *testing.T) {
 			}
 		})
 		return leasetest.Storage{
-			Open:   func() (driver.Objects, error) { return open(), nil },
-			Delete: func(page string) error { return remove("/"+open().nameOf(page), "") },
-			Stall:  proxy.Stall, Hold: proxy.Hold,
+			Server: server,
+			Open:   func(address string) (driver.Objects, error) { return open(address), nil },
+			Delete: func(page string) error { return remove("/"+name+"."+page, "") },
 		}
 	})
 }

@@ -11,13 +11,11 @@ import (
 func ExampleRun() {
 	var t *testing.T
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
-		s := new(driver.Memory)                           // here: an empty database, a prefix …
-		proxy := leasetest.NewProxy(tb, "127.0.0.1:6379") // for your clients
+		s := new(driver.Memory) // here: an empty database, a prefix …
 		return leasetest.Storage{
-			Open:   func() (driver.Objects, error) { return s, nil },
+			Server: "127.0.0.1:6379",
+			Open:   func(address string) (driver.Objects, error) { return s, nil },
 			Delete: func(name string) error { s.Delete(name); return nil },
-			Stall:  proxy.Stall,
-			Hold:   proxy.Hold,
 		}
 	})
 }

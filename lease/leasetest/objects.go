@@ -1,6 +1,5 @@
-// Package leasetest checks the [driver.Objects] of a store: see [Run]. [driver.Memory] is an
-// example for authors of stores. [Proxy] is a bad network in front of any TCP server, and
-// [Processes] runs real processes on a store.
+// Package leasetest checks the [driver.Objects] of a store: see [Run]. [Processes] runs real
+// processes on a store.
 package leasetest
 
 import (
@@ -13,29 +12,46 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/history"
+	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Storage is a place for objects: a prefix of keys, a namespace, a folder.
 type Storage struct {
-	// Open returns a new client, which need not connect.
-	Open func() (driver.Objects, error)
+	// Server is the address, host:port, of the server, if clients reach it over TCP. Run puts a
+	// proxy in front of it, which delays requests and responses.
+	Server string
+	// Open returns a new client, which need not connect, of the server at an address: that of the
+	// proxy, or "".
+	Open func(address string) (driver.Objects, error)
 	// Delete deletes an object, as an operator may do by mistake.
 	Delete func(name string) error
-	// Stall keeps requests from the server until resume is called: [Proxy.Stall].
-	Stall func() (resume func())
-	// Hold keeps responses from clients until resume is called: [Proxy.Hold]. Requests reach the
-	// server. It may be nil if the server has no clock.
-	Hold func() (resume func())
+
+	// Without a Server, Stall keeps requests from the store until resume is called, and Hold keeps
+	// responses from clients. Hold may be nil if the store has no clock.
+	Stall, Hold func() (resume func())
 }
 
 // Run checks in some seconds that a [driver.Objects] keeps its contract. newStorage returns an
 // empty storage that lasts until tb ends; it is called ten times.
 func Run(t *testing.T, newStorage func(tb testing.TB) Storage) {
 	for _, c := range checks {
-		t.Run(c.name, func(t *testing.T) { c.run(t, newStorage) })
+		t.Run(c.name, func(t *testing.T) {
+			c.run(t, func(tb testing.TB) Storage { return newStorage(tb).proxied(tb) })
+		})
 	}
+}
+
+// proxied returns the storage behind a proxy, if it has a server.
+func (s Storage) proxied(tb testing.TB) Storage {
+	if s.Server != "" {
+		proxy, open := network.NewProxy(tb, s.Server), s.Open
+		s.Open = func(string) (driver.Objects, error) { return open(proxy.Address()) }
+		s.Stall, s.Hold = proxy.Stall, proxy.Hold
+	}
+	return s
 }
 
 var checks = []struct {
@@ -62,7 +78,7 @@ type client struct {
 
 func (s Storage) client(tb testing.TB) client {
 	tb.Helper()
-	server, err := s.Open()
+	server, err := s.Open("")
 	if err != nil {
 		tb.Fatalf("open: %v", err)
 	}
@@ -119,6 +135,11 @@ func (c client) missing(name, why string) {
 			why, o.Version, len(o.Data), listed, err)
 	}
 	c.refused("with a version, of an object that was "+why, name, "1")
+}
+
+func histories(tb testing.TB, newStorage func(testing.TB) Storage) {
+	storage := newStorage(tb)
+	history.Check(tb, func() driver.Objects { return storage.client(tb).Objects })
 }
 
 func written(tb testing.TB, newStorage func(testing.TB) Storage) {

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/history"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -340,7 +341,7 @@ func storages(flaw string) func(testing.TB) Storage {
 			return func() { gate <- struct{}{} }
 		}
 		return Storage{
-			Open: func() (driver.Objects, error) {
+			Open: func(string) (driver.Objects, error) {
 				c := flawed{f, flaw, new(atomic.Bool), new(sync.Map)}
 				if flaw == "memory of its own" {
 					c.fake = &fake{Memory: new(driver.Memory), gate: f.gate, answers: f.answers}
@@ -449,6 +450,35 @@ func TestRunCatchesWrongServers(t *testing.T) {
 					}
 				})
 			}
+		})
+	}
+}
+
+// A server that hangs for longer than a call takes loses answers, and no writes.
+func TestFaults(t *testing.T) {
+	for flaw, want := range map[string]string{
+		"none":                      "",
+		"swallowed errors":          "is not among those that led to the last one",
+		"reads of a replica":        "which was known before",
+		"compares before it writes": "is not among those that led to the last one",
+	} {
+		t.Run(flaw, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := judged(t, func(tb testing.TB) {
+					storage := storages(flaw)(tb)
+					open := func() driver.Objects { return storage.client(tb).Objects }
+					history.Faults(tb, open, func() error {
+						resume := storage.Stall()
+						// longer than a call takes: reads of clients fail, and writes after them
+						time.Sleep(5 * time.Second / 2)
+						resume()
+						return nil
+					})
+				})
+				if v.Failed() != (want != "") || !strings.Contains(v.said, want) {
+					t.Errorf("got %q, want %q", v.said, want)
+				}
+			})
 		})
 	}
 }

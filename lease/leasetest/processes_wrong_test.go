@@ -17,13 +17,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // remote is a server of pages over HTTP, in the test's process.
 type remote struct {
-	Server
+	calls.Memory
 	mu       sync.Mutex
 	old      map[string]driver.Object // the state of each page before its last write
 	readOnly atomic.Bool
@@ -148,13 +150,13 @@ func runOn(tb testing.TB, flaw string) {
 	}
 	server := httptest.NewServer(s)
 	tb.Cleanup(server.Close)
-	network := NewProxy(tb, server.Listener.Addr().String())
+	proxy := network.NewProxy(tb, server.Listener.Addr().String())
 	query := ""
 	if flaw == "swallowed errors" {
 		query = "?swallows"
 	}
 	Processes{
-		URL: "leasetest://" + network.Address() + query,
+		URL: "leasetest://" + proxy.Address() + query,
 		Outage: func(during func()) error {
 			if flaw == "swallowed errors" { // a client that cannot read has nothing to write
 				s.readOnly.Store(true)
@@ -162,14 +164,14 @@ func runOn(tb testing.TB, flaw string) {
 				s.readOnly.Store(false)
 				return nil
 			}
-			network.Lose()
+			proxy.Lose()
 			time.Sleep(time.Second)
-			network.Cut()
+			proxy.Cut()
 			during()
 			if flaw == "not on a disk" {
 				s.forget()
 			}
-			network.Mend()
+			proxy.Mend()
 			return nil
 		},
 	}.Run(tb)

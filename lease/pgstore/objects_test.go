@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -136,16 +137,17 @@ func TestObjects(t *testing.T) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		proxy := leasetest.NewProxy(tb, u.Host)
-		u.Host = proxy.Address()
 		return leasetest.Storage{
-			Open: func() (driver.Objects, error) { return pgstore.Objects(tb, u.String()), nil },
+			Server: u.Host,
+			Open: func(address string) (driver.Objects, error) {
+				u.Host = address
+				return pgstore.Objects(tb, u.String()), nil
+			},
 			Delete: func(name string) error {
 				_, err := admin.Exec(context.Background(),
 					"DELETE FROM traceflake_store WHERE name = $1", name)
 				return err
 			},
-			Stall: proxy.Stall, Hold: proxy.Hold,
 		}
 	})
 }
@@ -230,7 +232,7 @@ func TestShutdownWithoutAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := leasetest.NewProxy(t, u.Host)
+	proxy := network.NewProxy(t, u.Host)
 	u.Host = proxy.Address()
 	s := created(t, connect(t, u.String(), nil))
 	resume := proxy.Stall()

@@ -99,17 +99,16 @@ func (p place) server(tb testing.TB, prefix string) *objects {
 func TestServer(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		p, prefix := real(tb), newPrefix()
-		proxy := leasetest.NewProxy(tb, strings.TrimPrefix(p.endpoint, "http://"))
 		return leasetest.Storage{
-			Open: func() (driver.Objects, error) {
-				return p.behind("http://"+proxy.Address()).server(tb, prefix), nil
+			Server: strings.TrimPrefix(p.endpoint, "http://"),
+			Open: func(address string) (driver.Objects, error) {
+				return p.behind("http://"+address).server(tb, prefix), nil
 			},
 			Delete: func(name string) error {
 				_, err := p.server(tb, "").ask(context.Background(), http.MethodDelete, prefix+name,
 					nil, nil)
 				return err
 			},
-			Stall: proxy.Stall, Hold: proxy.Hold,
 		}
 	})
 }

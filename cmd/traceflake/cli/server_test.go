@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-// servers are servers in memory, of type *leasetest.Server, by the URLs test:NAME of the stores on
+// servers are servers in memory, of type *calls.Memory, by the URLs test:NAME of the stores on
 // them.
 var servers sync.Map
 
@@ -24,13 +24,13 @@ func init() {
 }
 
 // serverOf returns the server of a store, or a new server without a store.
-func serverOf(url string) *leasetest.Server {
-	s, _ := servers.LoadOrStore(url, &leasetest.Server{Memory: driver.Memory{Clock: time.Now}})
-	return s.(*leasetest.Server)
+func serverOf(url string) *calls.Memory {
+	s, _ := servers.LoadOrStore(url, &calls.Memory{Memory: driver.Memory{Clock: time.Now}})
+	return s.(*calls.Memory)
 }
 
 // newServer returns a server without a store, and the URL of a store on it.
-func newServer() (url string, s *leasetest.Server) {
+func newServer() (url string, s *calls.Memory) {
 	url = "test:" + driver.NewNonce()
 	return url, serverOf(url)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/history"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
@@ -86,16 +87,12 @@ func TestFaults(t *testing.T) {
 		{"all down and back", func() error { return processes.Outage(cluster)(func() {}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			leasetest.Faults(t, func(tb testing.TB) leasetest.Storage {
-				if err := cluster.Wait(ctx); err != nil {
-					tb.Fatal(err)
-				}
-				at := processes.Store("etcd://" + strings.Join(cluster.Endpoints(), ",") + "/" +
-					rand.Text())
-				return leasetest.Storage{Open: func() (driver.Objects, error) {
-					return at.Objects(tb), nil
-				}}
-			}, c.fault)
+			if err := cluster.Wait(ctx); err != nil {
+				t.Fatal(err)
+			}
+			at := processes.Store("etcd://" + strings.Join(cluster.Endpoints(), ",") + "/" +
+				rand.Text())
+			history.Faults(t, func() driver.Objects { return at.Objects(t) }, c.fault)
 		})
 	}
 }

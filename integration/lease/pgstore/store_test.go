@@ -21,6 +21,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -48,15 +49,21 @@ func storages(dsn string, admin *pgx.Conn) func(testing.TB) leasetest.Storage {
 	return func(tb testing.TB) leasetest.Storage {
 		schema := fmt.Sprintf("leases_%d", schemas.Add(1))
 		execute(tb, admin, "CREATE SCHEMA "+schema)
-		relay, dsn := relayed(tb, dsn+"&search_path="+schema)
+		u, err := url.Parse(dsn + "&search_path=" + schema)
+		if err != nil {
+			tb.Fatal(err)
+		}
 		return leasetest.Storage{
-			Open: func() (driver.Objects, error) { return processes.Store(dsn).Objects(tb), nil },
+			Server: u.Host,
+			Open: func(address string) (driver.Objects, error) {
+				u.Host = address
+				return processes.Store(u.String()).Objects(tb), nil
+			},
 			Delete: func(name string) error {
 				_, err := admin.Exec(context.Background(),
 					"DELETE FROM "+schema+".traceflake_store WHERE name = $1", name)
 				return err
 			},
-			Stall: relay.Stall, Hold: relay.Hold,
 		}
 	}
 }
@@ -78,13 +85,13 @@ func execute(tb testing.TB, conn *pgx.Conn, sql string) {
 }
 
 // relayed returns the DSN of a server through a proxy.
-func relayed(tb testing.TB, dsn string) (*leasetest.Proxy, string) {
+func relayed(tb testing.TB, dsn string) (*network.Proxy, string) {
 	tb.Helper()
 	u, err := url.Parse(dsn)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c := leasetest.NewProxy(tb, u.Host)
+	c := network.NewProxy(tb, u.Host)
 	u.Host = c.Address()
 	return c, u.String()
 }

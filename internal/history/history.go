@@ -1,4 +1,6 @@
-package leasetest
+// Package history records concurrent calls of driver.Objects, and judges whether one linear history
+// explains their answers.
+package history
 
 import (
 	"cmp"
@@ -16,18 +18,29 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Faults checks what clients see while fault happens, such as a server that is killed and started
-// again: no acknowledged write is lost, and no read is older than what was acknowledged before it.
+// Check checks the concurrent calls of several clients: every call is answered, no acknowledged
+// write is lost, and no read is older than what was acknowledged before it. open returns a new
+// client.
+func Check(tb testing.TB, open func() driver.Objects) {
+	tb.Helper()
+	const each = 60
+	h := newHistory()
+	h.run(tb, open, func(calls int) bool { return calls >= each })()
+	if n := h.count(unknown); n > 0 {
+		tb.Errorf("%d of %d calls at once returned errors, such as: %v", n, len(h.calls), h.failed)
+	}
+}
+
+// Faults checks the same while fault happens, such as a server that is killed and started again.
 // Unanswered calls may have been carried out or not.
-func Faults(tb testing.TB, newStorage func(tb testing.TB) Storage, fault func() error) {
+func Faults(tb testing.TB, open func() driver.Objects, fault func() error) {
 	tb.Helper()
 	const (
 		enough = 50 // calls of a client
 		settle = 300 * time.Millisecond
 	)
 	h, stop := newHistory(), make(chan struct{})
-	storage := newStorage(tb)
-	check := h.run(tb, storage, func(calls int) bool {
+	check := h.run(tb, open, func(calls int) bool {
 		select {
 		case <-stop:
 			return calls >= enough
@@ -47,16 +60,6 @@ func Faults(tb testing.TB, newStorage func(tb testing.TB) Storage, fault func() 
 	tb.Logf("%d calls, %d without an answer", len(h.calls), unknown)
 	if unknown > len(h.calls)/2 {
 		tb.Errorf("%d of %d calls have no answer; that shows little", unknown, len(h.calls))
-	}
-}
-
-// histories checks concurrent calls of several clients without faults: every call is answered.
-func histories(tb testing.TB, newStorage func(testing.TB) Storage) {
-	const each = 60
-	h := newHistory()
-	h.run(tb, newStorage(tb), func(calls int) bool { return calls >= each })()
-	if n := h.count(unknown); n > 0 {
-		tb.Errorf("%d of %d calls at once returned errors, such as: %v", n, len(h.calls), h.failed)
 	}
 }
 
@@ -132,11 +135,12 @@ func (h *history) add(c call, began time.Time, err error) {
 
 // run starts clients. Each sends calls until enough returns true for their number. run returns a
 // function that waits for the clients and judges the calls.
-func (h *history) run(tb testing.TB, storage Storage, enough func(calls int) bool) (check func()) {
+func (h *history) run(tb testing.TB, open func() driver.Objects,
+	enough func(calls int) bool) (check func()) {
 	const clients = 6
 	var all sync.WaitGroup
 	for i := range clients {
-		c := historian{h, storage.client(tb), fmt.Sprintf("c%d", i), map[string]driver.Object{}}
+		c := historian{h, open(), fmt.Sprintf("c%d", i), map[string]driver.Object{}}
 		all.Go(func() {
 			for n := 0; !enough(n); n++ {
 				c.calls(n)
@@ -145,9 +149,9 @@ func (h *history) run(tb testing.TB, storage Storage, enough func(calls int) boo
 	}
 	return func() {
 		all.Wait()
-		last, c := map[string]driver.Object{}, storage.client(tb)
+		last, c := map[string]driver.Object{}, open()
 		for _, name := range historyNames {
-			last[name] = c.last(name)
+			last[name] = final(tb, c, name)
 		}
 		h.judge(tb, last)
 	}
@@ -156,9 +160,9 @@ func (h *history) run(tb testing.TB, storage Storage, enough func(calls int) boo
 // historyNames are the names of the objects.
 var historyNames = []string{"page-0000", "page-0001"}
 
-// last reads an object, with retries for some time: a server may just have been started.
-func (c client) last(name string) (o driver.Object) {
-	c.tb.Helper()
+// final reads an object, with retries for some time: a server may just have been started.
+func final(tb testing.TB, c driver.Objects, name string) (o driver.Object) {
+	tb.Helper()
 	const tries = 60
 	var err error
 	for range tries {
@@ -169,7 +173,7 @@ func (c client) last(name string) (o driver.Object) {
 		}
 		time.Sleep(callTime / 2)
 	}
-	c.tb.Fatalf("Read of %s after all faults: %v", name, err)
+	tb.Fatalf("Read of %s after all faults: %v", name, err)
 	return o
 }
 
@@ -179,7 +183,7 @@ const callTime = time.Second
 // historian is a client whose calls are recorded.
 type historian struct {
 	*history
-	client
+	driver.Objects
 	name string
 	seen map[string]driver.Object
 }

@@ -1,4 +1,6 @@
-package leasetest
+// Package network is a bad network for tests of stores: [Proxy] is one in front of any TCP server,
+// and [Bad] decides what happens to a message.
+package network
 
 import (
 	"cmp"
@@ -9,9 +11,9 @@ import (
 	"time"
 )
 
-// BadNetwork decides what happens to the messages of clients, for a proxy: most are delivered and
+// Bad decides what happens to the messages of clients, for a proxy: most are delivered and
 // answered at once. It is safe for concurrent use.
-type BadNetwork struct {
+type Bad struct {
 	// Every is set to n if one in n messages is to be late, lost or repeated; the default is 6.
 	Every int64
 
@@ -33,7 +35,7 @@ const longest = 5 * time.Second
 // It tells deliver whether the client gets the answer. It calls again to deliver a message up to
 // five seconds later: after the client gave up, after the end of the requested lease, or after the
 // client has ended.
-func (n *BadNetwork) Send(deliver func(answered bool) error, again func()) error {
+func (n *Bad) Send(deliver func(answered bool) error, again func()) error {
 	sent, every := n.sent.Add(1), cmp.Or(n.Every, 6)
 	if sent%every > 0 {
 		return deliver(true)
@@ -55,7 +57,7 @@ func (n *BadNetwork) Send(deliver func(answered bool) error, again func()) error
 }
 
 // Check fails tb unless enough messages were sent for each kind of fault.
-func (n *BadNetwork) Check(tb testing.TB) {
+func (n *Bad) Check(tb testing.TB) {
 	tb.Helper()
 	if sent := n.sent.Load(); sent < kinds*cmp.Or(n.Every, 6) {
 		tb.Errorf("only %d messages were sent: not every kind of fault occurred", sent)

@@ -1,39 +1,10 @@
-package leasetest
+package history
 
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 )
-
-// A server that hangs for longer than a call takes loses answers, and no writes.
-func TestFaults(t *testing.T) {
-	for flaw, want := range map[string]string{
-		"none":                      "",
-		"swallowed errors":          "is not among those that led to the last one",
-		"reads of a replica":        "which was known before",
-		"compares before it writes": "is not among those that led to the last one",
-	} {
-		t.Run(flaw, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				v := judged(t, func(tb testing.TB) {
-					storage := storages(flaw)(tb)
-					Faults(tb, func(testing.TB) Storage { return storage }, func() error {
-						resume := storage.Stall()
-						// so that the reads of clients fail, and writes after them
-						time.Sleep(callTime * 5 / 2)
-						resume()
-						return nil
-					})
-				})
-				if v.Failed() != (want != "") || !strings.Contains(v.said, want) {
-					t.Errorf("got %q, want %q", v.said, want)
-				}
-			})
-		})
-	}
-}
 
 // The judge of histories detects violations, and those only.
 func TestJudgeOfHistories(t *testing.T) {

@@ -1,4 +1,4 @@
-package leasetest
+package network
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 // Proxy is a bad network between the clients of a store and its server, for any protocol over TCP.
 // A message is what is sent at once.
 type Proxy struct {
-	BadNetwork // while it loses messages
+	Bad // while it loses messages
 	// Change, if not nil, changes messages from the server to clients. Set it before they connect.
 	Change func([]byte) []byte
 
@@ -76,7 +76,7 @@ func (p *Proxy) stop(what *chan struct{}) (mend func()) {
 	return p.Mend
 }
 
-// Lose lets the [BadNetwork] delay, lose and repeat messages to the server until Mend. A client's
+// Lose lets the [Bad] delay, lose and repeat messages to the server until Mend. A client's
 // connection is closed when a message or its answer is lost, and before a message is repeated.
 func (p *Proxy) Lose() {
 	p.mu.Lock()

@@ -1,4 +1,4 @@
-package leasetest
+package calls
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Server is [driver.Memory] that counts requests, and may ignore conditions. It is safe for
+// Memory is [driver.Memory] that counts requests, and may ignore conditions. It is safe for
 // concurrent use.
-type Server struct {
+type Memory struct {
 	driver.Memory
 	// Place is the place of all objects.
 	Place string
@@ -24,14 +24,14 @@ type Server struct {
 	mu sync.Mutex
 }
 
-func (s *Server) count(n *int) {
+func (s *Memory) count(n *int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*n++
 }
 
 // Read implements [driver.Objects].
-func (s *Server) Read(ctx context.Context, name string) (driver.Object, error) {
+func (s *Memory) Read(ctx context.Context, name string) (driver.Object, error) {
 	s.count(&s.Reads)
 	o, err := s.Memory.Read(ctx, name)
 	o.Place = s.Place
@@ -39,7 +39,7 @@ func (s *Server) Read(ctx context.Context, name string) (driver.Object, error) {
 }
 
 // Write implements [driver.Objects].
-func (s *Server) Write(ctx context.Context, name string, data []byte,
+func (s *Memory) Write(ctx context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
 	s.count(&s.Writes)
 	if s.Accepts == nil {
@@ -63,7 +63,7 @@ func (s *Server) Write(ctx context.Context, name string, data []byte,
 }
 
 // List implements [driver.Objects].
-func (s *Server) List(ctx context.Context) (map[string]driver.Object, error) {
+func (s *Memory) List(ctx context.Context) (map[string]driver.Object, error) {
 	s.count(&s.Lists)
 	return s.Memory.List(ctx)
 }
