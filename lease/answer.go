@@ -51,7 +51,15 @@ const (
 	lost
 )
 
-// meaning returns what the stored block means. The grant continues only if the block has a nonce
+// acknowledged returns what the block means that the store returned for a renewal.
+func (c confirmed) acknowledged(stored Grant) answer {
+	if stored.Version < c.grant.Version || stored.End.Before(c.grant.End) {
+		return forgotten
+	}
+	return written
+}
+
+// meaning returns what the stored block means that was read after a renewal without a "yes". The grant continues only if the block has a nonce
 // that the Keeper proposed for this very grant. The start is compared as well as the nonce and
 // version: a late Acquire may have granted the block again under a nonce that it once proposed.
 func (c confirmed) meaning(stored Grant) answer {

@@ -50,15 +50,13 @@ type Keeper struct {
 	kick       chan struct{} // wakes the goroutine
 	generation atomic.Uint64
 
-	ready     chan struct{} // closed with the first grant
-	readying  sync.Once
-	answered  chan struct{} // closed with the first grant or failure
-	answering sync.Once
-	failure   atomic.Pointer[error]
-	stop      context.CancelFunc
-	stopped   chan struct{} // closed when the goroutine has ended
-	closing   sync.Once
-	closeErr  error
+	ready    chan struct{} // closed with the first grant
+	refused  chan struct{} // closed with the first error that is Permanent
+	failure  atomic.Pointer[error]
+	stop     context.CancelFunc
+	stopped  chan struct{} // closed when the goroutine has ended
+	closing  sync.Once
+	closeErr error
 
 	// Only the goroutine uses the fields below, and Close after it has ended.
 	term     *term                // that is renewed; nil if none
@@ -120,7 +118,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		life:      cfg.machine(),
 		kick:      make(chan struct{}, 1),
 		ready:     make(chan struct{}),
-		answered:  make(chan struct{}),
+		refused:   make(chan struct{}),
 		stop:      func() {},
 		stopped:   make(chan struct{}),
 		used:      make(map[uint32]time.Time),
@@ -144,9 +142,10 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 }
 
 // Ready returns nil if a lease is held now, even if its IDs of this second are used up. Before
-// the first grant it waits for one; the error then wraps that of ctx. After the first grant it
-// does not wait: the error is the one that Next would return, and wraps the store's last error
-// too, if any. It takes no ID.
+// the first grant it waits for one, unless the store has returned an error that is [Permanent]; if
+// ctx ends first, the error wraps that of ctx. After the first grant it does not wait: the error is
+// the one that Next would return. All errors wrap the store's last error too, if any. Ready takes
+// no ID.
 func (k *Keeper) Ready(ctx context.Context) error {
 	if k.store.Store == nil {
 		return ErrNoLease
@@ -156,6 +155,7 @@ func (k *Keeper) Ready(ctx context.Context) error {
 	default:
 		select {
 		case <-k.ready:
+		case <-k.refused:
 		case <-k.stopped:
 		case <-ctx.Done():
 			return k.because(fmt.Errorf("lease: no grant yet: %w", ctx.Err()))
@@ -180,12 +180,6 @@ func (k *Keeper) because(err error) error {
 	}
 	return err
 }
-
-// Answered returns a channel that is closed when the store's first answer has arrived: a lease, or
-// the error that [Keeper.Failure] returns from then on until a lease is granted.
-func (k *Keeper) Answered() <-chan struct{} { return k.answered }
-
-func (k *Keeper) answer() { k.answering.Do(func() { close(k.answered) }) }
 
 // closeTime is how long Close waits at most.
 const closeTime = 4 * time.Second

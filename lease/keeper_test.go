@@ -240,26 +240,23 @@ func inTime(t *testing.T, f func(*testing.T)) {
 	})
 }
 
-// The first answer is a failure or a lease.
-func TestAnswered(t *testing.T) {
-	for _, away := range []error{nil, errAway} {
-		b := newBench(t)
-		b.store.set(away, nil)
-		b.during("acquire", func() {
-			select {
-			case <-b.Answered():
-				t.Error("answered before the store was")
-			default:
+// Ready does not wait for a store whose error retrying cannot fix.
+func TestReadyEndsWithARefusal(t *testing.T) {
+	for away, want := range map[error]error{errAway: context.DeadlineExceeded,
+		lease.ErrMisconfigured: lease.ErrNoLease} {
+		inTime(t, func(t *testing.T) {
+			k := openTest(t, &fakeStore{Store: driver.NewMemory(lease.Description{}), away: away})
+			defer k.Close(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			began := time.Now()
+			err := k.Ready(ctx)
+			waited := errors.Is(want, context.DeadlineExceeded)
+			if !errors.Is(err, want) || !errors.Is(err, away) ||
+				waited != (time.Since(began) == time.Minute) {
+				t.Errorf("%v after %s, want %v and %v", err, time.Since(began), want, away)
 			}
 		})
-		for range 2 {
-			b.Step(t.Context())
-			select {
-			case <-b.Answered():
-			default:
-				t.Errorf("the store answered %v, and Answered is open", away)
-			}
-		}
 	}
 }
 

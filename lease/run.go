@@ -221,41 +221,31 @@ func (k *Keeper) prove(t *term) {
 	if k.raised != nil {
 		k.raised.finish(nil)
 	}
-	k.readying.Do(func() { close(k.ready) })
-	k.answer()
+	closeOnce(k.ready)
 }
 
-// renew moves a term's end, under a fresh nonce. Without an acknowledgement the stored block
-// decides: the response may have been lost, or an earlier renewal may have been late.
-func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
-	nonce := k.nonce()
-	g, err := k.store.Renew(ctx, t.grant, k.request(nonce, now))
-	said := written
-	if err != nil {
-		if !errors.Is(err, ErrLost) {
-			t.pending = append(t.pending, nonce)
-		}
-		stored, getErr := k.store.Get(ctx, t.node)
-		if getErr != nil {
-			k.retry(ctx, t, err)
-			return
-		}
-		g, said = stored, t.meaning(stored)
-	} else if g.Version < t.grant.Version || g.End.Before(t.grant.End) {
-		said = forgotten
+// closeOnce closes a channel that only the Keeper's goroutine closes.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
 	}
+}
+
+// renew moves a term's end.
+func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
+	stored, said, err := k.propose(ctx, t, now)
 	switch said {
-	case written, late:
-		_ = t.gen.Extend(g.End) // which a generator that was sealed meanwhile refuses
-		t.confirm(g)
-		if said == written {
-			k.prove(t)
-			return
-		}
-		// Renew again soon: a copy may have written this nonce as well.
+	case written:
+		t.extend(stored)
+		k.prove(t)
+	case late: // renew again soon: a copy may have written this nonce as well
+		t.extend(stored)
 		t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures, time.Second)
 	case unwritten:
-		k.retry(ctx, t, err)
+		t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures, maxBackoff)
+		k.failed(ctx, "renew", err)
 	case raised:
 		if k.term = nil; t.proven {
 			k.raised = t
@@ -264,14 +254,29 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 			"used until %s, and another one acquired",
 			t.node, text(t.grant.End)))
 	default:
-		why, err := said.explain(t.grant, g)
+		why, err := said.explain(t.grant, stored)
 		k.drop(t, why, err)
 	}
 }
 
-func (k *Keeper) retry(ctx context.Context, t *term, err error) {
-	t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures, maxBackoff)
-	k.failed(ctx, "renew", err)
+// propose asks the store to move a term's end, under a fresh nonce. It returns what the store has,
+// and what that means. Without an acknowledgement the stored block decides: the response may have
+// been lost, or an earlier renewal may have been late.
+func (k *Keeper) propose(ctx context.Context, t *term, now time.Time) (stored Grant, said answer,
+	err error) {
+	nonce := k.nonce()
+	stored, err = k.store.Renew(ctx, t.grant, k.request(nonce, now))
+	if err == nil {
+		return stored, t.acknowledged(stored), nil
+	}
+	if !errors.Is(err, ErrLost) {
+		t.pending = append(t.pending, nonce)
+	}
+	stored, unread := k.store.Get(ctx, t.node)
+	if unread != nil {
+		return stored, unwritten, err // as far as is known
+	}
+	return stored, t.meaning(stored), err
 }
 
 // giveBack seals the generator and returns the unused seconds, unless an operator raised the store.
@@ -310,5 +315,7 @@ func (k *Keeper) failed(ctx context.Context, what string, err error) {
 	if k.failure.Swap(&err) == nil {
 		k.report(err)
 	}
-	k.answer()
+	if Permanent(err) {
+		closeOnce(k.refused)
+	}
 }

@@ -72,6 +72,12 @@ func (t *term) confirm(g Grant) {
 	t.until.Store(g.End.Unix())
 }
 
+// extend moves the end of the generator's lease to that of g, which the store acknowledged.
+func (t *term) extend(g Grant) {
+	_ = t.gen.Extend(g.End) // which a generator that was sealed meanwhile refuses
+	t.confirm(g)
+}
+
 // end returns the time at which the term ends unless it is renewed.
 func (t *term) end() time.Time {
 	end := t.grant.End

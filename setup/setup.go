@@ -168,23 +168,17 @@ func (c Config) secrets(ctx context.Context,
 	return nil, nil
 }
 
-// wait waits for the first lease until first ends. The Keeper reports failures and keeps trying.
-// Only a strict start returns an error, and only if retrying cannot help.
+// wait waits for the first lease until first ends, and a strict start for longer if the store has
+// not answered. The Keeper reports failures and keeps trying. Only a strict start returns an error,
+// and only if retrying cannot help.
 func (c Config) wait(ctx, first context.Context, k *lease.Keeper) error {
-	if !c.Strict {
-		_ = k.Ready(first)
+	if _ = k.Ready(first); !c.Strict {
 		return nil
 	}
-	// A strict start waits for any answer, for longer than a Keeper waits for a call.
-	answer, cancel := context.WithTimeout(ctx, 6*time.Second)
-	defer cancel()
-	select {
-	case <-k.Answered():
-	case <-answer.Done():
-		return nil
-	}
-	if !lease.Permanent(k.Failure()) {
-		_ = k.Ready(first)
+	if k.Failure() == nil { // there is a lease, or no answer yet: a call of a Keeper takes 5 s
+		answer, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		_ = k.Ready(answer)
 	}
 	if failure := k.Failure(); lease.Permanent(failure) {
 		return c.explain(failure)

@@ -369,7 +369,7 @@ func TestStrict(t *testing.T) {
 func TestStrictStartWaitsForTheAnswer(t *testing.T) {
 	quiet(t)
 	for answer, want := range map[string]time.Duration{
-		"role": 0, "slow": slowAnswer, "away": time.Second, "dead": 5 * time.Second,
+		"role": 0, "slow": slowAnswer, "away": time.Second, "dead": 6 * time.Second,
 	} {
 		c := setup.Config{Store: "setup-test:" + answer, SecretFile: file(t, secret), Strict: true}
 		synctest.Test(t, func(t *testing.T) {

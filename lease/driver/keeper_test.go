@@ -52,8 +52,7 @@ func TestKeeperAfterAWrongSecret(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			<-k.Answered()
-			if err := k.Failure(); !errors.Is(err, lease.ErrWrongSecret) {
+			if err := k.Ready(t.Context()); !errors.Is(err, lease.ErrWrongSecret) {
 				t.Errorf("%s: the first answer is %v, want %v", what, err, lease.ErrWrongSecret)
 			}
 			time.Sleep(time.Hour)
