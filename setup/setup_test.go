@@ -450,27 +450,27 @@ func TestBadValues(t *testing.T) {
 		{"bad secret", fleet(settings.SecretFile, short), "TRACEFLAKE_SECRET_FILE: " + short +
 			": randflake: invalid keyring: line 1 has 30 characters"},
 		{"unknown store", fleet(settings.Store, "redis://user:hunter2@host"),
-			"TRACEFLAKE_STORE=redis://host: lease: unknown kind of store: its URL must begin " +
-				"with one of: file:, "},
+			"TRACEFLAKE_STORE=redis://host: lease: invalid request: unknown kind of store: its " +
+				"URL must begin with one of: file:, "},
 		{"store not imported",
 			fleet(settings.Store, "postgres://user:hunter2@host/db?sslmode=disable"),
-			`TRACEFLAKE_STORE=postgres://host/db: lease: unknown kind of store: postgres: ` +
-				`import _ "github.com/traceflake/traceflake/lease/pgstore"`},
+			`TRACEFLAKE_STORE=postgres://host/db: lease: invalid request: unknown kind of store: ` +
+				`postgres: import _ "github.com/traceflake/traceflake/lease/pgstore"`},
 		{"slash in the password",
 			fleet(settings.Store, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
-			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: unknown kind of store: etcds: ` +
-				`import _ "github.com/traceflake/traceflake/lease/etcdstore"`},
+			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: invalid request: ` +
+				`unknown kind of store: etcds: import _ "github.com/traceflake/traceflake/lease/etcdstore"`},
 		{"password as a parameter", fleet(settings.Store, "redis://host/db?password=x@hunter2"),
 			"TRACEFLAKE_STORE=…: "},
 		{"question mark in the password", fleet(settings.Store, "redis://user:hunter2?@host"),
 			"TRACEFLAKE_STORE=…: "},
 		{"not a URL", fleet(settings.Store, "host=db password=hunter2"),
-			"TRACEFLAKE_STORE=…: lease: unknown kind of store"},
+			"TRACEFLAKE_STORE=…: lease: invalid request: unknown kind of store"},
 		{"not a URL, although it looks like one",
 			fleet(settings.Store, "host=h password=hu://hunter2"),
-			"TRACEFLAKE_STORE=…: lease: unknown kind of store"},
+			"TRACEFLAKE_STORE=…: lease: invalid request: unknown kind of store"},
 		{"driver refuses", fleet(settings.Store, "setup-test://refuse"),
-			"TRACEFLAKE_STORE=setup-test://refuse: the driver refuses"},
+			"TRACEFLAKE_STORE=setup-test://refuse: lease: invalid request: the URL: the driver refuses"},
 		{"TTL too short", fleet(settings.TTL, "1999ms"),
 			"TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},
 		{"TTL too long", fleet(settings.TTL, "24h0m1s"),

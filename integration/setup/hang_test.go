@@ -185,7 +185,7 @@ func onServer(t *testing.T, kind string) func(store string) place {
 		if err != nil {
 			t.Fatal(err)
 		}
-		processes.CreateWith(t, s, lease.Description{Nodes: driver.DefaultBlockSize})
+		processes.CreateWith(t, s, lease.Description{Nodes: 8})
 	}
 	if kind == "file" {
 		dir := t.TempDir()

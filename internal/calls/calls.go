@@ -46,13 +46,8 @@ func Everything(ctx context.Context, open func() (driver.Store, error),
 		call func() error
 	}{
 		{"create", func() error {
-			d, err := driver.NewDescription(
-				lease.Description{Created: now, Nodes: driver.DefaultBlockSize,
-					LongestTTL: lease.MaxTTL})
-			if err != nil {
-				return err
-			}
-			return s.Create(ctx, d)
+			return s.Create(ctx,
+				lease.Description{Created: now, Nodes: 8, LongestTTL: lease.MaxTTL})
 		}},
 		{"start", func() (err error) {
 			if s, err = open(); err == nil {

@@ -9,8 +9,7 @@
 //
 //  1. Implement [Objects]; leasetest.Run checks it in some seconds.
 //  2. Return [New] of it from a function New of your package, and from the function that you
-//     [Register]. The error of a bad URL wraps [lease.ErrInvalidRequest] and does not repeat the
-//     URL, which may contain a password: see [ParseURL].
+//     [Register]; [ParseURL] helps.
 //  3. Choose [Layout.BlocksPerPage]: few processes should write the same page, a page must not
 //     exceed the server's largest object (a block takes up to 450 bytes), and all pages are read
 //     when blocks run out. If the server has several implementations, or may be behind a proxy, set

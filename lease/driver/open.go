@@ -14,10 +14,6 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// ErrUnknownScheme is returned by [Open] if no store is registered for the
-// URL's scheme. Import the store's package, as with database/sql.
-var ErrUnknownScheme = errors.New("lease: unknown kind of store")
-
 // packages maps the schemes of this project to the packages to import.
 var packages = map[string]string{
 	"file":       "filestore",
@@ -98,7 +94,7 @@ var openers = struct {
 // stores call it when they are imported. It panics if the scheme is taken.
 //
 // open sends no request: a server that is unreachable now may come back. Its errors never contain
-// the URL, which may contain a password; they wrap [lease.ErrInvalidRequest].
+// the URL, which may contain a password.
 func Register(scheme string, open func(url string) (Store, error)) {
 	openers.Lock()
 	defer openers.Unlock()
@@ -122,24 +118,31 @@ func Schemes() []string {
 	return schemes
 }
 
-// Open opens the store at url, such as "file:DIR" or "postgres://…", depending on the
-// imported packages. It makes no request. Errors: [ErrUnknownScheme] and those of the store's
-// package.
+// Open opens the store at url, such as "file:DIR" or "postgres://…", depending on the imported
+// packages, as with database/sql. It makes no request. Errors wrap [lease.ErrInvalidRequest].
 func Open(url string) (Store, error) {
 	scheme, _, ok := strings.Cut(url, ":")
 	openers.RLock()
 	open := openers.byScheme[scheme]
 	openers.RUnlock()
-	if ok && open != nil {
-		return open(url)
+	if !ok || open == nil {
+		return nil, unknown(scheme)
 	}
+	s, err := open(url)
+	if err != nil && !errors.Is(err, lease.ErrInvalidRequest) {
+		err = fmt.Errorf("%w: the URL: %w", lease.ErrInvalidRequest, err)
+	}
+	return s, err
+}
+
+// unknown returns the error for a URL whose scheme is not registered. The text may be a path or a
+// password, so it is not repeated.
+func unknown(scheme string) error {
 	imported := strings.Join(Schemes(), ", ")
-	if name := packages[scheme]; ok && name != "" {
-		return nil, fmt.Errorf("%w: %s: import _ %q in the program, which has %s",
-			ErrUnknownScheme, scheme, "github.com/traceflake/traceflake/lease/"+name, imported)
+	if name := packages[scheme]; name != "" {
+		return fmt.Errorf("%w: unknown kind of store: %s: import _ %q in the program, which has %s",
+			lease.ErrInvalidRequest, scheme, "github.com/traceflake/traceflake/lease/"+name, imported)
 	}
-	// The text may be a path or a password, so it is not repeated.
-	return nil, fmt.Errorf(
-		"%w: its URL must begin with one of: %s; for another kind of store import its package",
-		ErrUnknownScheme, imported)
+	return fmt.Errorf("%w: unknown kind of store: its URL must begin with one of: %s; for another "+
+		"kind of store import its package", lease.ErrInvalidRequest, imported)
 }

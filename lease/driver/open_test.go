@@ -30,7 +30,7 @@ func TestOpen(t *testing.T) {
 			`"github.com/traceflake/traceflake/lease/pgstore"`,
 	} {
 		_, err := driver.Open(url)
-		if !errors.Is(err, driver.ErrUnknownScheme) || !strings.Contains(err.Error(), text) ||
+		if !errors.Is(err, lease.ErrInvalidRequest) || !strings.Contains(err.Error(), text) ||
 			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", url, err)
 		}

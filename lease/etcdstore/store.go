@@ -71,15 +71,15 @@ func openURL(text string) (driver.Store, error) {
 		files := transport.TLSInfo{TrustedCAFile: query.Get("ca"), CertFile: query.Get("cert"),
 			KeyFile: query.Get("key")}
 		if s.config.TLS, err = files.ClientConfig(); err != nil {
-			return nil, driver.BadURL(name, "TLS: "+err.Error())
+			return nil, fmt.Errorf("%s: TLS: %w", name, err)
 		}
 		if pool := s.config.TLS.RootCAs; pool != nil && pool.Equal(x509.NewCertPool()) {
-			return nil, driver.BadURL(name, "no certificate in "+files.TrustedCAFile)
+			return nil, fmt.Errorf("%s: no certificate in %s", name, files.TrustedCAFile)
 		}
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" {
-			return nil, driver.BadURL(name, "want "+urlForm)
+			return nil, fmt.Errorf("%s: want %s", name, urlForm)
 		}
 		s.config.Endpoints = append(s.config.Endpoints, scheme+host)
 	}

@@ -2,6 +2,7 @@ package k8sstore
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -31,7 +32,7 @@ func openURL(text string) (driver.Store, error) {
 		return nil, err
 	}
 	if u.User != nil || u.Port() != "" {
-		return nil, driver.BadURL("k8sstore", "want "+urlForm)
+		return nil, errors.New("k8sstore: want " + urlForm)
 	}
 	server, name := u.Query().Get("server"), strings.Trim(u.Path, "/")
 	if server != "" {

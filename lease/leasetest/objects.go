@@ -404,9 +404,9 @@ func closes(tb testing.TB, newStorage func(testing.TB) Storage) {
 		return s
 	}
 	last := storage.client(tb).Objects
-	d, err := driver.NewDescription(lease.Description{Created: time.Now(), Nodes: 64})
 	s, other := open(storage.client(tb).Objects), open(last)
-	err = errors.Join(err, open(storage.client(tb).Objects).Close(), other.Create(ctx, d))
+	err := errors.Join(open(storage.client(tb).Objects).Close(),
+		other.Create(ctx, lease.Description{Created: time.Now(), Nodes: 64}))
 	if _, failed := s.Describe(ctx); err != nil || failed != nil {
 		tb.Fatalf("Close before the first call, Create and Describe: %v, %v", err, failed)
 	}

@@ -60,7 +60,7 @@ func (p Processes) Run(tb testing.TB) {
 	}
 	defer func() { _ = store.Close() }()
 	d, err := driver.NewDescription(
-		lease.Description{Created: time.Now(), Nodes: blocks * driver.DefaultBlockSize})
+		lease.Description{Created: time.Now(), Nodes: blocks * 8, BlockSize: 8})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ func openURL(dsn string) (driver.Store, error) {
 			!strings.Contains(why, "failed to parse as URL") {
 			text = why
 		}
-		return nil, driver.BadURL("pgstore", text)
+		return nil, errors.New("pgstore: " + text)
 	}
 	return New(config)
 }

@@ -3,6 +3,7 @@ package s3store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -38,15 +39,14 @@ func openURL(text string) (driver.Store, error) {
 		return nil, err
 	}
 	if u.Host == "" || u.User != nil {
-		return nil, driver.BadURL("s3store", "want "+urlForm) // which may contain a key
+		return nil, errors.New("s3store: want " + urlForm) // which may contain a key
 	}
 	query := u.Query()
 	// It reads the environment and files; credentials are retrieved by the first call.
 	loaded, err := config.LoadDefaultConfig(context.Background(),
 		config.WithRegion(query.Get("region")))
 	if err != nil {
-		return nil, fmt.Errorf("s3store: %w: the configuration of AWS's SDK: %w",
-			lease.ErrInvalidRequest, err)
+		return nil, fmt.Errorf("s3store: the configuration of AWS's SDK: %w", err)
 	}
 	if endpoint := cmp.Or(query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3")); endpoint != "" {
 		loaded.BaseEndpoint = &endpoint

@@ -46,7 +46,7 @@ var advices = []advice{
 	{is(lease.ErrSchemaVersion),
 		"if another program keeps its data there, leave it alone and correct the address; " +
 			"if a newer traceflake wrote it, install that version"},
-	{is(driver.ErrUnknownScheme, lease.ErrInvalidRequest), "correct TRACEFLAKE_STORE"},
+	{is(lease.ErrInvalidRequest), "correct TRACEFLAKE_STORE"},
 
 	{is(syscall.EROFS),
 		"the file system is read-only: mount it for writing, or choose a directory elsewhere"},

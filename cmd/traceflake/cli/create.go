@@ -38,7 +38,7 @@ create only to set another block size or a longer TTL.`,
 	f.addSecret(cmd)
 	cmd.Flags().StringVar(&c.nodes, "nodes", "",
 		"nodes of the store, FIRST+COUNT (default all, 0+131072)")
-	cmd.Flags().Uint32Var(&c.asked.BlockSize, "block-size", driver.DefaultBlockSize,
+	cmd.Flags().Uint32Var(&c.asked.BlockSize, "block-size", 8,
 		"nodes in a block, a power of two; a process leases one block at a time")
 	durationFlag(cmd, &c.asked.LongestTTL, "longest-ttl", lease.DefaultTTL,
 		"longest lease; after a restore from a backup nothing is granted for as long")
