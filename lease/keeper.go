@@ -42,6 +42,8 @@ func (closedError) Unwrap() error { return randflake.ErrSealed }
 // [ErrNoLease].
 type Keeper struct {
 	store   calls
+	own     embedded                        // the store, if it keeps its own secret
+	codec   atomic.Pointer[randflake.Codec] // nil until its secret was read
 	cfg     config
 	metrics metric.Registration // of the lease held
 
@@ -87,7 +89,8 @@ type held struct {
 
 // Start starts a Keeper and returns at once, whether the store answers or not. It fails only if
 // the configuration is invalid. Calls of the store get ctx's values; cancelling ctx does not end
-// the Keeper, [Keeper.Close] does.
+// the Keeper, [Keeper.Close] does. c is nil for a store that keeps its own secret, such as a
+// filestore: the Keeper reads the secret, and creates the store if it is missing.
 func Start(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	k, err := newKeeper(s, c, opts...)
 	if err != nil {
@@ -96,6 +99,11 @@ func Start(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*K
 	ctx, k.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go k.run(ctx)
 	return k, nil
+}
+
+// embedded is a store that keeps its own secret; see package driver.
+type embedded interface {
+	Ensure(ctx context.Context) (*randflake.Codec, error)
 }
 
 // newKeeper returns a Keeper without its goroutine.
@@ -107,13 +115,15 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c != nil || cfg.codec == nil {
+	own, embedded := s.(embedded)
+	if c != nil || !embedded {
 		if _, err := c.Encode(randflake.Parts{Time: time.Unix(randflake.Epoch, 0)}); err != nil {
 			return nil, fmt.Errorf("lease: %w", err) // it has no secret
 		}
 	}
 	k := &Keeper{
 		store:     calls{s, c, newCounts()},
+		own:       own,
 		cfg:       cfg,
 		life:      cfg.machine(),
 		kick:      make(chan struct{}, 1),
@@ -129,6 +139,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		reseeding: reseeding,
 		askAt:     cfg.clock.Elapsed(), // Elapsed may count from any moment
 	}
+	k.codec.Store(c)
 	k.report = k.reports.Add
 	k.cfg.machine = func() uint64 {
 		// a step of either changes the sum
@@ -194,6 +205,9 @@ func (k *Keeper) current() *held {
 	}
 	return nothing
 }
+
+// Codec returns the codec of the IDs. It is nil as long as a store's own secret was not read.
+func (k *Keeper) Codec() *randflake.Codec { return k.codec.Load() }
 
 // Failure returns the store's last error, or nil if the store granted or renewed a lease since.
 func (k *Keeper) Failure() error {

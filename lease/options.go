@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/vmclock"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // Option configures a [Keeper].
@@ -22,7 +20,6 @@ type config struct {
 	clock  clock
 	meters metric.MeterProvider
 	report func(error)
-	codec  func(context.Context) (*randflake.Codec, error) // of the store's own secret
 	// changes when this machine is restored from a snapshot
 	machine func() uint64
 }
@@ -35,13 +32,6 @@ type config struct {
 // is 2 s to [MaxTTL], the default [DefaultTTL].
 func WithTTL(d time.Duration) Option {
 	return func(c *config) { c.ttl = d }
-}
-
-// WithOwnSecret sets a function that reads the codec of a store with its own secret, for a [Start]
-// without a codec. The Keeper calls read until it succeeds, since it needs the codec before the
-// first lease.
-func WithOwnSecret(read func(context.Context) (*randflake.Codec, error)) Option {
-	return func(c *config) { c.codec = read }
 }
 
 // WithMeterProvider sets the provider of the metrics; the default, and nil, is the global one.

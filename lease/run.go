@@ -176,9 +176,10 @@ func (k *Keeper) open(ctx context.Context) (err error) {
 	if k.store.codec == nil {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		if k.store.codec, err = k.cfg.codec(limited); err != nil {
+		if k.store.codec, err = k.own.Ensure(limited); err != nil {
 			return err
 		}
+		k.codec.Store(k.store.codec)
 	}
 	d, err := k.store.Describe(ctx)
 	if longest := d.LongestTTL; err == nil && longest > 0 && longest < k.cfg.ttl {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -27,10 +26,10 @@ import (
 //
 // [sdktrace.IDGenerator]: https://pkg.go.dev/go.opentelemetry.io/otel/sdk/trace#IDGenerator
 type IDs struct {
-	gen     *idgen.Generator                  // nil in a zero IDs, and if Open failed
-	keyring atomic.Pointer[randflake.Keyring] // nil until the store's own secret was read
-	keeper  *lease.Keeper                     // nil without leases
-	store   driver.Store                      // nil without leases
+	gen     *idgen.Generator   // nil in a zero IDs, and if Open failed
+	keyring *randflake.Keyring // of the secret file
+	keeper  *lease.Keeper      // nil without leases
+	store   driver.Store       // nil without leases
 
 	shutdown    sync.Once
 	shutdownErr error
@@ -113,65 +112,48 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 		ids.store = nil
 		return c.explain(err)
 	}
-	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
-	first, cancel := context.WithTimeout(ctx, time.Second) // for all that a start waits for
-	defer cancel()
-	own, err := c.secrets(first, ids)
-	if err != nil {
+	if err := c.secrets(ids); err != nil {
 		return err
 	}
-	if own != nil {
-		opts = append(opts, lease.WithOwnSecret(own))
-	}
+	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
 	if c.TTL != 0 {
 		opts = append(opts, lease.WithTTL(c.TTL))
 	}
-	if ids.keeper, err = lease.Start(ctx, ids.store, ids.Keyring().Codec(), opts...); err != nil {
+	if ids.keeper, err = lease.Start(ctx, ids.store, ids.keyring.Codec(), opts...); err != nil {
 		return fmt.Errorf("setup: %w", err)
 	}
-	return c.wait(ctx, first, ids.keeper)
+	return c.wait(ctx, ids.keeper)
 }
 
-// secrets reads the secrets with which the store's leases are used: the store's own or the file's.
-// If the store's own secret cannot be read now, it returns a function that reads it later: a disk
-// that is full, read-only, busy or not mounted yet is an unavailable store.
-func (c Config) secrets(ctx context.Context,
-	ids *IDs) (later func(context.Context) (*randflake.Codec, error), err error) {
-	own, embedded := ids.store.(driver.Embedded)
+// secrets reads the secrets with which the store's leases are used, unless the store keeps its own,
+// which the Keeper reads: a disk that is full, read-only, busy or not mounted yet is an unavailable
+// store.
+func (c Config) secrets(ids *IDs) (err error) {
+	_, embedded := ids.store.(driver.Embedded)
 	switch {
 	case embedded && c.SecretFile != "":
-		return nil, settings.Invalid(settings.SecretFile, c.SecretFile,
+		return settings.Invalid(settings.SecretFile, c.SecretFile,
 			fmt.Errorf("%s=%s has a secret of its own; unset this variable, or use a store that "+
 				"several hosts can share", settings.Store, c.settings().Address()))
 	case embedded:
-		read := func(ctx context.Context) (*randflake.Codec, error) {
-			codec, err := own.Ensure(ctx)
-			if err == nil {
-				ids.keyring.Store(randflake.NewKeyring(codec))
-			}
-			return codec, err
-		}
-		if _, err := read(ctx); err == nil {
-			return nil, nil
-		}
-		return read, nil
+		return nil
 	case c.SecretFile == "":
-		return nil, fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease "+
-			"create` wrote for this store",
+		return fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease create` "+
+			"wrote for this store",
 			ErrConfig, settings.Store, c.settings().Address(), settings.SecretFile)
 	}
-	k, err := LoadKeyring(c.SecretFile)
-	if err != nil {
-		return nil, fmt.Errorf("setup: %s: %w", settings.SecretFile, err)
+	if ids.keyring, err = LoadKeyring(c.SecretFile); err != nil {
+		return fmt.Errorf("setup: %s: %w", settings.SecretFile, err)
 	}
-	ids.keyring.Store(k)
-	return nil, nil
+	return nil
 }
 
-// wait waits for the first lease until first ends, and a strict start for longer if the store has
-// not answered. The Keeper reports failures and keeps trying. Only a strict start returns an error,
-// and only if retrying cannot help.
-func (c Config) wait(ctx, first context.Context, k *lease.Keeper) error {
+// wait waits for the first lease for a second, and a strict start for longer if the store has not
+// answered. The Keeper reports failures and keeps trying. Only a strict start returns an error, and
+// only if retrying cannot help.
+func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
+	first, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 	if _ = k.Ready(first); !c.Strict {
 		return nil
 	}
@@ -236,7 +218,12 @@ func (ids *IDs) ReadyHandler() http.Handler {
 // Keyring returns the secrets with which IDs are generated and decoded: those of the file, or the
 // store's own. It is nil in zero configuration, whose secret is not available, and as long as a
 // store with its own secret has been unavailable since the start.
-func (ids *IDs) Keyring() *randflake.Keyring { return ids.keyring.Load() }
+func (ids *IDs) Keyring() *randflake.Keyring {
+	if ids.keyring == nil && ids.keeper != nil && ids.keeper.Codec() != nil {
+		return randflake.NewKeyring(ids.keeper.Codec())
+	}
+	return ids.keyring
+}
 
 // Verifier returns a verifier of IDs generated under the secrets of [IDs.Keyring]. In zero
 // configuration it refuses everything except what [traceid.WithPlausible] accepts.

@@ -25,11 +25,7 @@ func ExampleNew() {
 	}
 	defer store.Close()
 	ctx := context.Background()
-	codec, err := store.Ensure(ctx)
-	if err != nil {
-		panic(err)
-	}
-	keeper, err := lease.Start(ctx, store, codec)
+	keeper, err := lease.Start(ctx, store, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -38,6 +34,6 @@ func ExampleNew() {
 		panic(err)
 	}
 	id, err := keeper.Next()
-	fmt.Println("generated with a lease:", err == nil && codec.Decode(id).Node < randflake.MaxNode)
+	fmt.Println("generated with a lease:", err == nil && keeper.Codec().Decode(id).Node < randflake.MaxNode)
 	// Output: generated with a lease: true
 }
