@@ -40,34 +40,28 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 }
 
 // acquire grants a block of one page. Errors: [lease.ErrNoFreeNode] if the page has none.
-func (s *store) acquire(ctx context.Context, c *config, number int, r lease.Request) (lease.Grant,
-	error) {
-	e := s.editPage(c, number, r.Nonce)
-	for {
-		p, err := e.read(ctx)
-		if err != nil && !errors.Is(err, errRepeated) {
-			return lease.Grant{}, err
-		}
+func (s *store) acquire(ctx context.Context, c *config, number int, r lease.Request) (g lease.Grant,
+	err error) {
+	err = s.changePage(ctx, c, number, r.Nonce, func(p *page, unsure error) (_ bool, err error) {
 		b, ok := p.offer(r)
 		switch {
 		case b.Nonce == r.Nonce:
-			return b, nil
-		case err != nil: // and another client has the block now
-			return lease.Grant{}, err
+			g = b
+			return false, nil
+		case unsure != nil: // and another client has the block now
+			return false, unsure
 		case !ok:
-			return lease.Grant{}, lease.ErrNoFreeNode
+			return false, lease.ErrNoFreeNode
 		}
 		if err := checkRequest(r, latest(p.now)); err != nil {
-			return lease.Grant{}, err
+			return false, err
 		}
-		if b, err = acquire(b, r); err != nil {
-			return lease.Grant{}, err
+		if g, err = acquire(b, r); err == nil {
+			p.put(g)
 		}
-		p.put(b)
-		if done, err := e.write(ctx, p); done || err != nil {
-			return b, err
-		}
-	}
+		return true, err
+	})
+	return g, err
 }
 
 // order returns the numbers of the pages in an order that depends on

@@ -56,18 +56,18 @@ func (s *store) raise(ctx context.Context, until time.Time, movedHere bool) (tim
 		if err != nil {
 			return time.Time{}, err
 		}
-		now := latest(e.now)
+		now := latest(e.read.Time)
 		if now.IsZero() {
 			now = time.Now()
 		}
 		to := protocol.RaiseTo(c.Raised, until, now)
-		begun := to.Equal(c.Raised) && c.here(e.place) == nil
+		begun := to.Equal(c.Raised) && c.here(e.read.Place) == nil
 		if begun {
 			if err := s.raisePages(ctx, c); err != nil || !c.Raising {
 				return to, err
 			}
 		}
-		c.Raised, c.Raising, c.Place = to, !begun, cmp.Or(e.place, c.Place)
+		c.Raised, c.Raising, c.Place = to, !begun, cmp.Or(e.read.Place, c.Place)
 		if done, err := e.writeConfig(ctx, c); err != nil || done && begun {
 			return to, err
 		}
@@ -77,15 +77,8 @@ func (s *store) raise(ctx context.Context, until time.Time, movedHere bool) (tim
 func (s *store) raisePages(ctx context.Context, c *config) error {
 	_, err := each(ctx, c.numbers(),
 		func(ctx context.Context, number int) (none struct{}, _ error) {
-			for e := s.editPage(c, number, ""); ; {
-				p, err := e.read(ctx)
-				if err != nil || !p.raise(c.Raised) {
-					return none, err
-				}
-				if done, err := e.write(ctx, p); done || err != nil {
-					return none, err
-				}
-			}
+			return none, s.changePage(ctx, c, number, "",
+				func(p *page, _ error) (bool, error) { return p.raise(c.Raised), nil })
 		})
 	return err
 }

@@ -109,25 +109,21 @@ func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error)
 
 // change applies a rule to the block that starts at node.
 func (s *store) change(ctx context.Context, node uint32, nonce string,
-	rule func(*config, *page, lease.Grant) (lease.Grant, error)) (lease.Grant, error) {
+	rule func(*config, *page, lease.Grant) (lease.Grant, error)) (b lease.Grant, err error) {
 	c, err := s.setupFor(ctx, node)
 	if err != nil {
-		return lease.Grant{}, err
+		return b, err
 	}
-	for e := s.editPage(c, c.page(node), nonce); ; {
-		p, err := e.read(ctx)
-		if err != nil {
-			return lease.Grant{}, err
+	err = s.changePage(ctx, c, c.page(node), nonce, func(p *page, unsure error) (_ bool, err error) {
+		if unsure != nil {
+			return false, unsure
 		}
-		b, err := rule(c, p, p.get(node))
-		if err != nil {
-			return lease.Grant{}, err
+		if b, err = rule(c, p, p.get(node)); err == nil {
+			p.put(b)
 		}
-		p.put(b)
-		if done, err := e.write(ctx, p); done || err != nil {
-			return b, err
-		}
-	}
+		return true, err
+	})
+	return b, err
 }
 
 // setupFor returns the configuration of the store if one of its blocks starts at node.
@@ -146,12 +142,10 @@ const updateTries = 50
 // edit is a change of an object in two steps, a read and a write. They are repeated while other
 // clients write in between.
 type edit struct {
-	s       *store
-	name    string
-	tries   int
-	version string    // as read
-	now     time.Time // the server's, when it was read
-	place   string
+	s     *store
+	name  string
+	tries int
+	read  Object
 }
 
 func (s *store) edit(name string) *edit { return &edit{s: s, name: name} }
@@ -169,15 +163,15 @@ func (e *edit) get(ctx context.Context) (Object, error) {
 		}
 	}
 	e.tries++
-	o, err := e.s.objects.Read(ctx, e.name)
-	e.version, e.now, e.place = o.Version, o.Time, o.Place
-	return o, err
+	var err error
+	e.read, err = e.s.objects.Read(ctx, e.name)
+	return e.read, err
 }
 
 // set writes the object and reports whether it was written. If it has changed since it was read,
 // the result is false without an error.
 func (e *edit) set(ctx context.Context, data []byte) (done bool, err error) {
-	switch _, err := e.s.objects.Write(ctx, e.name, data, e.version); {
+	switch _, err := e.s.objects.Write(ctx, e.name, data, e.read.Version); {
 	case errors.Is(err, ErrChanged):
 		return false, nil
 	case err != nil:
@@ -187,41 +181,37 @@ func (e *edit) set(ctx context.Context, data []byte) (done bool, err error) {
 	return true, nil
 }
 
-// pageEdit is a change of a page, under a nonce.
-type pageEdit struct {
-	edit
-	c      *config
-	number int
-	nonce  string
-}
-
-func (s *store) editPage(c *config, number int, nonce string) *pageEdit {
-	return &pageEdit{*s.edit(pageName(number)), c, number, nonce}
-}
-
-// read returns the page. It also returns errRepeated if a write was refused and the page then has
-// its nonce: either something between here and the server repeated the write, and the first one was
-// stored; or a copy of this process wrote with the same nonce. At most one of two copies may
-// succeed, and this process cannot know which it is.
-func (e *pageEdit) read(ctx context.Context) (*page, error) {
-	o, err := e.get(ctx)
-	if err != nil {
-		return nil, err
+// changePage changes a page, under a nonce. change changes what was read, and reports whether it is
+// to be written. Its unsure is errRepeated if a write was refused and the page then has the nonce:
+// either something between here and the server repeated the write, and the first one was stored; or
+// a copy of this process wrote with the same nonce. At most one of two copies may succeed, and this
+// process cannot know which it is.
+func (s *store) changePage(ctx context.Context, c *config, number int, nonce string,
+	change func(p *page, unsure error) (bool, error)) error {
+	for e := s.edit(pageName(number)); ; {
+		o, err := e.get(ctx)
+		if err != nil {
+			return err
+		}
+		p, err := parse(c, number, o)
+		if err != nil {
+			return err
+		}
+		var unsure error
+		if e.tries > 1 && nonce != "" && (p.has(nonce) || slices.Contains(p.Recent, nonce)) {
+			unsure = errRepeated
+		}
+		if write, err := change(p, unsure); err != nil || !write {
+			return err
+		}
+		data, err := p.bytes(nonce)
+		if err != nil {
+			return err
+		}
+		if done, err := e.set(ctx, data); done || err != nil {
+			return err
+		}
 	}
-	p, err := parse(e.c, e.number, o)
-	if err == nil && e.tries > 1 && e.nonce != "" &&
-		(p.has(e.nonce) || slices.Contains(p.Recent, e.nonce)) {
-		err = errRepeated
-	}
-	return p, err
-}
-
-func (e *pageEdit) write(ctx context.Context, p *page) (done bool, err error) {
-	data, err := p.bytes(e.nonce)
-	if err != nil {
-		return false, err
-	}
-	return e.set(ctx, data)
 }
 
 var errRepeated = errors.New("a write was refused, and may have been stored: " +
