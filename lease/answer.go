@@ -59,9 +59,10 @@ func (c confirmed) acknowledged(stored Grant) answer {
 	return written
 }
 
-// meaning returns what the stored block means that was read after a renewal without a "yes". The grant continues only if the block has a nonce
-// that the Keeper proposed for this very grant. The start is compared as well as the nonce and
-// version: a late Acquire may have granted the block again under a nonce that it once proposed.
+// meaning returns what the stored block means that was read after a renewal without a "yes". The
+// grant continues only if the block has a nonce that the Keeper proposed for this very grant. The
+// start is compared as well as the nonce and version: a late Acquire may have granted the block
+// again under a nonce that it once proposed.
 func (c confirmed) meaning(stored Grant) answer {
 	mine := c.grant
 	sameStart := stored.Start.Equal(mine.Start)

@@ -59,38 +59,36 @@ func ahead(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lea
 
 func away() (lease.Grant, error) { return lease.Grant{}, errAway }
 
-// TestAnswers checks each row of the table of answers. Two renewals are proposed: the first gets no
-// answer, the second that of the row.
+// Each kind of answer to a renewal; TestMeaning has all blocks that a Get may return. Two renewals
+// are proposed: the first gets no answer, the second that of the row.
 func TestAnswers(t *testing.T) {
 	const (
 		goesOn  = "" // with its present end
 		extends = "extends"
 	)
-	stranger := protocol.NewNonce()
-	// block returns the block as it was confirmed, with a later version and another nonce.
-	block := func(g lease.Grant, nonce string, versions uint64) lease.Grant {
-		g.Nonce, g.Version = nonce, g.Version+versions
-		return g
-	}
-	moved := func(g lease.Grant) lease.Grant {
-		g.Start, g.End = g.Start.Add(40*time.Second), g.End.Add(40*time.Second)
-		return g
-	}
-	longer := func(g lease.Grant, d time.Duration) lease.Grant {
-		g.End = g.End.Add(d)
+	// later returns the block as it was confirmed, with a later version, end and another nonce.
+	later := func(g lease.Grant, nonce string, versions uint64, d time.Duration) lease.Grant {
+		g.Nonce, g.Version, g.End = nonce, g.Version+versions, g.End.Add(d)
 		return g
 	}
 	yes := func(versions uint64, d time.Duration) func(lease.Grant, string) (lease.Grant, error) {
-		return func(g lease.Grant, next string) (lease.Grant,
-			error) {
-			return longer(block(g, next, versions), d), nil
+		return func(g lease.Grant, next string) (lease.Grant, error) {
+			return later(g, next, versions, d), nil
 		}
 	}
-	type g = lease.Grant
+	unwritten := func(g lease.Grant, _ string) lease.Grant { return g }
+	written := func(g lease.Grant, second string) lease.Grant {
+		return later(g, second, 1, 5*time.Second)
+	}
+	byAnother := func(versions uint64, nonce string) func(lease.Grant, string) lease.Grant {
+		return func(g lease.Grant, _ string) lease.Grant {
+			return later(g, nonce, versions, time.Hour)
+		}
+	}
 	for _, tt := range []struct {
 		name  string
 		renew func(g lease.Grant, next string) (lease.Grant, error) // nil: no answer
-		get   func(g lease.Grant, first, second string) lease.Grant // nil: no answer
+		get   func(g lease.Grant, second string) lease.Grant        // nil: no answer
 		want  string                                                // extends, goesOn or a reason
 	}{
 		{"yes", yes(1, 5*time.Second), nil, extends},
@@ -99,52 +97,18 @@ func TestAnswers(t *testing.T) {
 		{"yes, with an earlier end", yes(1, -time.Second), nil, "store_contradiction"},
 		{"no answer to either", nil, nil, goesOn},
 		{"lost, then no answer", refused, nil, goesOn},
-		{"the clock is ahead", ahead, func(m g, _, _ string) g { return m }, goesOn},
-		{"not written", nil, func(m g, _, _ string) g { return m }, goesOn},
-		{"lost, but not written", refused, func(m g, _, _ string) g { return m }, goesOn},
-		{"an older version", nil, func(m g, _, _ string) g { return block(m, m.Nonce, ^uint64(0)) },
-			"store_contradiction"},
-		{"an earlier end", nil,
-			func(m g, _, second string) g { return longer(block(m, second, 1), -time.Second) },
-			"store_contradiction"},
-		{"my nonce, an earlier end", nil,
-			func(m g, _, _ string) g { return longer(m, -time.Second) }, "store_contradiction"},
-		{"my nonce, a newer version", refused,
-			func(m g, _, _ string) g { return longer(block(m, m.Nonce, 1), 5*time.Second) },
-			"taken"},
-		{"my nonce, another start", refused, func(m g, _, _ string) g { return moved(m) }, "taken"},
-		{"my nonce, another start and version", refused,
-			func(m g, _, _ string) g { return moved(block(m, m.Nonce, 2)) }, "taken"},
-		{"the nonce that was lost", refused,
-			func(m g, _, second string) g { return longer(block(m, second, 1), 5*time.Second) },
-			"cloned"},
-		{"this nonce, without an answer", nil,
-			func(m g, _, second string) g { return longer(block(m, second, 1), 5*time.Second) },
-			extends},
-		{"an earlier nonce", refused,
-			func(m g, first, _ string) g { return longer(block(m, first, 1), 5*time.Second) },
-			extends},
-		{"an earlier nonce, and a later write", refused,
-			func(m g, first, _ string) g { return longer(block(m, first, 2), 5*time.Second) },
-			"cloned"},
-		{"an earlier nonce, another start", refused,
-			func(m g, first, _ string) g { return moved(block(m, first, 1)) }, "taken"},
-		{"raised", refused, func(m g, _, _ string) g { return longer(block(m, "", 1), time.Hour) },
-			goesOn},
-		{"raised, but not past my end", refused,
-			func(m g, _, _ string) g { return block(m, "", 1) }, goesOn},
-		{"raised after another write", refused,
-			func(m g, _, _ string) g { return longer(block(m, "", 2), time.Hour) }, "raised"},
-		{"emptied, an earlier end", refused,
-			func(m g, _, _ string) g { return longer(block(m, "", 1), -time.Second) },
-			"store_contradiction"},
-		{"another's nonce", refused,
-			func(m g, _, _ string) g { return longer(block(m, stranger, 1), 5*time.Second) },
-			"cloned"},
-		{"a foreign nonce, my version", refused,
-			func(m g, _, _ string) g { return block(m, stranger, 0) }, "cloned"},
-		{"a foreign nonce, another start", refused,
-			func(m g, _, _ string) g { return moved(block(m, stranger, 2)) }, "taken"},
+		{"the clock is ahead", ahead, unwritten, goesOn},
+		{"not written", nil, unwritten, goesOn},
+		{"lost, but not written", refused, unwritten, goesOn},
+		{"written, without an answer", nil, written, extends},
+		{"written, although it was lost", refused, written, "cloned"},
+		{"raised", refused, byAnother(1, ""), goesOn},
+		{"raised after another write", refused, byAnother(2, ""), "raised"},
+		{"written by another", refused, byAnother(1, protocol.NewNonce()), "cloned"},
+		{"granted again", refused, func(g lease.Grant, _ string) lease.Grant {
+			g.Start = g.Start.Add(40 * time.Second)
+			return later(g, protocol.NewNonce(), 2, time.Hour)
+		}, "taken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b, mine := twiceRenewed(t)
@@ -153,10 +117,7 @@ func TestAnswers(t *testing.T) {
 			b.next()
 			get := away
 			if tt.get != nil {
-				get = func() (lease.Grant,
-					error) {
-					return tt.get(mine, b.proposed()[0], b.proposed()[1]), nil
-				}
+				get = func() (lease.Grant, error) { return tt.get(mine, b.proposed()[1]), nil }
 			}
 			b.answer(tt.renew, get)
 			b.next()

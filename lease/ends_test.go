@@ -23,7 +23,8 @@ func TestSecretIsCompared(t *testing.T) {
 		LongestTTL: lease.MaxTTL}
 	d.Secrets = []string{"0123456789abcdef"}
 	one, id := d.Fingerprint(testCodec), protocol.NewNonce()
-	if one == (lease.Description{ID: id}).Fingerprint(testCodec) || id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
+	if one == (lease.Description{ID: id}).Fingerprint(testCodec) ||
+		id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
 		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not "+
 			"random", id, d.ID)
 	}

@@ -250,8 +250,8 @@ func (l *ledger) wrong(a, b *maker, second int64) string {
 // covering returns the grant of p that contains IDs of a second.
 func (p *process) covering(ids span, second int64) *granted {
 	for _, g := range slices.Backward(p.grants) {
-		inside := ids.first >= uint64(g.node)*perNode && ids.end <= uint64(g.node+g.nodes)*perNode &&
-			second >= g.start && second < g.end
+		inside := ids.first >= uint64(g.node)*perNode &&
+			ids.end <= uint64(g.node+g.nodes)*perNode && second >= g.start && second < g.end
 		if returned := g.freedBy == p.life && second >= g.freed; inside && !returned {
 			return g
 		}

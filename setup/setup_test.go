@@ -459,7 +459,8 @@ func TestBadValues(t *testing.T) {
 		{"slash in the password",
 			fleet(settings.Store, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
 			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: invalid request: ` +
-				`unknown kind of store: etcds: import _ "github.com/traceflake/traceflake/lease/etcdstore"`},
+				`unknown kind of store: etcds: import _ ` +
+				`"github.com/traceflake/traceflake/lease/etcdstore"`},
 		{"password as a parameter", fleet(settings.Store, "redis://host/db?password=x@hunter2"),
 			"TRACEFLAKE_STORE=…: "},
 		{"question mark in the password", fleet(settings.Store, "redis://user:hunter2?@host"),
@@ -470,7 +471,8 @@ func TestBadValues(t *testing.T) {
 			fleet(settings.Store, "host=h password=hu://hunter2"),
 			"TRACEFLAKE_STORE=…: lease: invalid request: unknown kind of store"},
 		{"driver refuses", fleet(settings.Store, "setup-test://refuse"),
-			"TRACEFLAKE_STORE=setup-test://refuse: lease: invalid request: the URL: the driver refuses"},
+			"TRACEFLAKE_STORE=setup-test://refuse: lease: invalid request: the URL: the driver " +
+				"refuses"},
 		{"TTL too short", fleet(settings.TTL, "1999ms"),
 			"TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},
 		{"TTL too long", fleet(settings.TTL, "24h0m1s"),

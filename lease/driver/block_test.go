@@ -248,7 +248,8 @@ func TestDescriptions(t *testing.T) {
 	d, err := NewDescription(
 		lease.Description{Created: testStart.Add(time.Millisecond),
 			Raised: testStart.Add(time.Millisecond)})
-	if err != nil || d.First != 0 || d.Nodes != 1<<17 || d.BlockSize != 8 || d.LongestTTL != lease.DefaultTTL ||
+	if err != nil || d.First != 0 || d.Nodes != 1<<17 || d.BlockSize != 8 ||
+		d.LongestTTL != lease.DefaultTTL ||
 		!d.Created.Equal(testStart) || !d.Raised.Equal(at(time.Second)) {
 		t.Errorf("got %+v, %v", d, err)
 	}

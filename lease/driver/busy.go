@@ -37,7 +37,8 @@ func whileBusy[T any](ctx context.Context, request func(context.Context) (T, err
 		}
 		wait := max(rand.N(min(minBusy<<(try-1), maxBusy)), busy.After+rand.N(busy.After/2+1))
 		if over := sleep(ctx, wait); over != nil {
-			return answer, fmt.Errorf("%w; retry in %s: %w", err, wait.Round(time.Millisecond), over)
+			return answer, fmt.Errorf("%w; retry in %s: %w", err, wait.Round(time.Millisecond),
+				over)
 		}
 	}
 }

@@ -27,8 +27,8 @@ func TestCloseIsBounded(t *testing.T) {
 		want  string
 		took  time.Duration
 	}{
-		"a server that hangs": {time.Hour, "teststore: close: the client has not ended within 500ms",
-			500 * time.Millisecond},
+		"a server that hangs": {time.Hour,
+			"teststore: close: the client has not ended within 500ms", 500 * time.Millisecond},
 		"a server that answers": {time.Millisecond, failed.Error(), time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -141,7 +141,8 @@ func unknown(scheme string) error {
 	imported := strings.Join(Schemes(), ", ")
 	if name := packages[scheme]; name != "" {
 		return fmt.Errorf("%w: unknown kind of store: %s: import _ %q in the program, which has %s",
-			lease.ErrInvalidRequest, scheme, "github.com/traceflake/traceflake/lease/"+name, imported)
+			lease.ErrInvalidRequest, scheme, "github.com/traceflake/traceflake/lease/"+name,
+			imported)
 	}
 	return fmt.Errorf("%w: unknown kind of store: its URL must begin with one of: %s; for another "+
 		"kind of store import its package", lease.ErrInvalidRequest, imported)

@@ -16,10 +16,10 @@ import (
 
 // Blocks are kept on pages of a fixed number of blocks. Every page is one object:
 //
-//	config     {"Format":3,"ID":"…","First":0,"Nodes":131072,"BlockSize":8,…,"Complete":true,…}
+//	config     {"Format":3,"ID":"…","First":0,"Nodes":131072,"BlockSize":8,"Complete":true,…}
 //	           {"CRC32C":"…"}
 //	page-0000  {"Format":3,"Store":"…","Number":0,"Writes":3,"Recent":[…]}
-//	           {"Node":0,"Nodes":8,"Start":"…","End":"…","Nonce":"…","Version":1,"Owner":"…"}
+//	           {"Node":0,"Nodes":8,"Start":"…","End":"…","Nonce":"…","Version":1,…}
 //	           …
 //	           {"CRC32C":"…"}
 //

@@ -114,7 +114,7 @@ func (s *store) change(ctx context.Context, node uint32, nonce string,
 	if err != nil {
 		return b, err
 	}
-	err = s.changePage(ctx, c, c.page(node), nonce, func(p *page, unsure error) (_ bool, err error) {
+	apply := func(p *page, unsure error) (_ bool, err error) {
 		if unsure != nil {
 			return false, unsure
 		}
@@ -122,7 +122,8 @@ func (s *store) change(ctx context.Context, node uint32, nonce string,
 			p.put(b)
 		}
 		return true, err
-	})
+	}
+	err = s.changePage(ctx, c, c.page(node), nonce, apply)
 	return b, err
 }
 

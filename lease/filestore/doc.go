@@ -3,9 +3,10 @@
 // the path.
 //
 // The directory has its own secret, so the first process creates it ([driver.Embedded]), even if
-// several start at once. Every object of package driver is a file. A write creates a file under another name, syncs and renames it, under a lock of the directory, and
-// syncs the directory before the call returns. So an acknowledged grant survives a crash of the
-// process or the machine, and a power failure.
+// several start at once. Every object of package driver is a file. A write creates a file under
+// another name, syncs and renames it, under a lock of the directory, and syncs the directory before
+// the call returns. So an acknowledged grant survives a crash of the process or the machine, and a
+// power failure.
 //
 // The directory must be on a local file system with working locks and syncs, and only processes of
 // one host may share it. While it cannot be reached, locked or written, the store is unavailable:

@@ -34,6 +34,7 @@ func ExampleNew() {
 		panic(err)
 	}
 	id, err := keeper.Next()
-	fmt.Println("generated with a lease:", err == nil && keeper.Codec().Decode(id).Node < randflake.MaxNode)
+	node := keeper.Codec().Decode(id).Node
+	fmt.Println("generated with a lease:", err == nil && node < randflake.MaxNode)
 	// Output: generated with a lease: true
 }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckRights checks whether this user may write to the directory, or to its parent if the directory
-// does not exist, and whether the directory belongs to a store.
+// CheckRights checks whether this user may write to the directory, or to its parent if the
+// directory does not exist, and whether the directory belongs to a store.
 func (o *objects) CheckRights(context.Context) error { return explain(mayUse(o.path)) }
 
 func mayUse(path string) error {

@@ -111,7 +111,8 @@ func TestFirstUseByProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Println("secret", lease.Description{}.Fingerprint(codec), fingerprint(t, s.(driver.Embedded)))
+		fmt.Println("secret", lease.Description{}.Fingerprint(codec),
+			fingerprint(t, s.(driver.Embedded)))
 		return
 	}
 	path := newPath(t)

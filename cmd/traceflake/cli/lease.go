@@ -40,7 +40,7 @@ func leaseListCommand(f *flags) *cobra.Command {
 and until when, and how many are taken now. It writes nothing.
 
 With -o json each block is an object on a line of its own:
-{"node":64,"nodes":8,"start":"…","end":"…","nonce":"…","owner":"…","version":3,"free":false}`,
+{"node":64,"nodes":8,"start":"…","end":"…","nonce":"…","owner":"","version":3,"free":false}`,
 		Example: `  traceflake lease list --held --store file:/var/lib/traceflake/leases
   traceflake lease list --store etcd://host:2379/leases -o json`,
 	}
