@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/internal/protocol"
 )
 
 // Where the database commits without waiting for the disk, the store waits.
@@ -56,7 +56,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 			}
 			logged("a plain update", c.byDefault, func() error {
 				_, err := pool.Exec(ctx,
-					"UPDATE traceflake_store SET version = version WHERE name = 'page-0000'")
+					"UPDATE traceflake_store SET data = data WHERE name = 'page-0000'")
 				return err
 			})
 			logged("renew", c.want, func() (err error) {
@@ -64,7 +64,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				return err
 			})
 			logged("release", c.want,
-				func() error { return s.Release(ctx, g, driver.NewNonce(), now) })
+				func() error { return s.Release(ctx, g, protocol.NewNonce(), now) })
 			logged("acquire", c.want, func() error {
 				_, err := s.Acquire(ctx, calls.Request(now))
 				return err
@@ -95,7 +95,7 @@ func TestAnswersAreFlushed(t *testing.T) {
 	unflushed := func() string {
 		for range 100 {
 			execute(t, pool, "BEGIN; SET LOCAL synchronous_commit = off; "+
-				"UPDATE traceflake_store SET version = version || 'x' WHERE name = 'page-0000'; "+
+				"UPDATE traceflake_store SET data = data WHERE name = 'page-0000'; "+
 				"COMMIT")
 			var lsn string
 			var flushed bool
@@ -152,7 +152,7 @@ func TestFailedWrites(t *testing.T) {
 				_, err := s.Renew(ctx, g, calls.Renewal(g))
 				return err
 			},
-			"release": func() error { return s.Release(ctx, g, driver.NewNonce(), now) },
+			"release": func() error { return s.Release(ctx, g, protocol.NewNonce(), now) },
 			"raise":   func() error { _, err := s.Raise(ctx, now.Add(time.Hour)); return err },
 		} {
 			began := time.Now()

@@ -11,8 +11,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// objects is a [driver.Objects] in one table of a PostgreSQL database. Versions are random, so
-// those of a dropped table never recur in its replacement.
+// objects is a [driver.Objects] in one table of a PostgreSQL database.
 type objects struct {
 	pool   *pgxpool.Pool
 	schema string // of the table
@@ -49,10 +48,9 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 // table, too, which only the creation of a store does.
 func (o *objects) Write(ctx context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
-	next := driver.NewNonce()
-	sql, args := replaceSQL, []any{name, version, data, next}
+	sql, args := replaceSQL, []any{name, version, data}
 	if version == "" {
-		sql, args = insertSQL, []any{name, data, next}
+		sql, args = insertSQL, []any{name, data}
 	}
 	rows, err := o.query(ctx, sql, args...)
 	if code(err) == noTable && version == "" {

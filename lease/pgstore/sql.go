@@ -19,8 +19,12 @@ const durableSQL = `set_config('synchronous_commit', CASE current_setting('synch
 	WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) ||
 	set_config('client_min_messages', 'warning', true)`
 
+// versionSQL returns the version of an object, a hash of its data, which never recurs.
+const versionSQL = `encode(sha256(data), 'hex')`
+
 // objectSQL lists the columns of [row]. The data is in hex digits, whatever bytea_output is.
-const objectSQL = `name, version, encode(data, 'hex') AS data, ` + nowSQL + ` AS now, ` +
+const objectSQL = `name, ` + versionSQL + ` AS version, encode(data, 'hex') AS data, ` +
+	nowSQL + ` AS now, ` +
 	placeSQL + ` AS place, ` + durableSQL + ` AS durable`
 
 // readSQL locks the row without hindering writers. So it is a writing transaction, and its commit
@@ -31,11 +35,11 @@ const readSQL = `SELECT ` + objectSQL +
 
 const listSQL = `SELECT ` + objectSQL + ` FROM {schema}.traceflake_store ORDER BY name`
 
-const replaceSQL = `UPDATE {schema}.traceflake_store SET version = $4, data = $3::bytea
-	WHERE name = $1 AND version = $2 RETURNING ` + objectSQL
+const replaceSQL = `UPDATE {schema}.traceflake_store SET data = $3::bytea
+	WHERE name = $1 AND ` + versionSQL + ` = $2 RETURNING ` + objectSQL
 
-const insertSQL = `INSERT INTO {schema}.traceflake_store (name, version, data)
-	VALUES ($1, $3, $2::bytea) ON CONFLICT DO NOTHING RETURNING ` + objectSQL
+const insertSQL = `INSERT INTO {schema}.traceflake_store (name, data)
+	VALUES ($1, $2::bytea) ON CONFLICT DO NOTHING RETURNING ` + objectSQL
 
 // beginSQL begins the transaction of an operator who creates the table, one at a time.
 const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ` + durableSQL +
@@ -43,9 +47,8 @@ const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ` + durableSQL +
 
 // createSQL creates the table, and the view with a row for each block, for people.
 const createSQL = `CREATE TABLE IF NOT EXISTS {schema}.traceflake_store (
-	name    text PRIMARY KEY,
-	version text NOT NULL,
-	data    bytea NOT NULL
+	name text PRIMARY KEY,
+	data bytea NOT NULL
 );
 CREATE OR REPLACE VIEW {schema}.traceflake_leases AS
 SELECT (block->>'Node')::integer AS node,
