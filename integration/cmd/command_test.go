@@ -19,9 +19,9 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
 	"github.com/traceflake/traceflake/setup"
@@ -95,7 +95,7 @@ func operate(t *testing.T, store string) {
 	}
 	run(2, "new")
 	_, err = processes.Store(store).Client(t).Acquire(t.Context(),
-		lease.Request{Nonce: driver.NewNonce(), Now: time.Now(), TTL: time.Minute})
+		lease.Request{Nonce: protocol.NewNonce(), Now: time.Now(), TTL: time.Minute})
 	if !errors.Is(err, lease.ErrNoFreeNode) {
 		t.Errorf("a raised store grants a lease: %v", err)
 	}

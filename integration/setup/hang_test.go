@@ -19,6 +19,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/internal/network"
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/filestore"
@@ -120,7 +121,7 @@ func hangs(t *testing.T, what string, p place, n int, mute bool) {
 	var held lease.Grant
 	proposed := lease.Request{Now: time.Now(), TTL: time.Minute}
 	renewed := func(call func() (lease.Grant, error)) (err error) {
-		proposed.Nonce = driver.NewNonce()
+		proposed.Nonce = protocol.NewNonce()
 		g, err := call()
 		if err == nil {
 			held = g
@@ -136,7 +137,7 @@ func hangs(t *testing.T, what string, p place, n int, mute bool) {
 			return renewed(func() (lease.Grant, error) { return s.Renew(ctx, held, proposed) })
 		},
 		func() error {
-			proposed.Nonce = driver.NewNonce()
+			proposed.Nonce = protocol.NewNonce()
 			return s.Release(ctx, held, proposed.Nonce, held.End)
 		},
 	} {
@@ -151,7 +152,7 @@ func hangs(t *testing.T, what string, p place, n int, mute bool) {
 
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	another := lease.Request{Nonce: driver.NewNonce(), Now: time.Now(), TTL: time.Minute}
+	another := lease.Request{Nonce: protocol.NewNonce(), Now: time.Now(), TTL: time.Minute}
 	_, acquired := s.Acquire(ctx, another)
 	stored, err := s.Get(ctx, 0)
 	switch made := stored.Nonce == proposed.Nonce; { // the process finds out that its write was

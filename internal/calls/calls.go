@@ -13,18 +13,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Request returns a request for a minute.
 func Request(now time.Time) lease.Request {
-	return lease.Request{Nonce: driver.NewNonce(), Now: now, TTL: time.Minute}
+	return lease.Request{Nonce: protocol.NewNonce(), Now: now, TTL: time.Minute}
 }
 
 // Renewal returns the request that moves the end of a grant by a minute.
 func Renewal(g lease.Grant) lease.Request {
-	return lease.Request{Nonce: driver.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL),
+	return lease.Request{Nonce: protocol.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL),
 		TTL: lease.MaxTTL}
 }
 
@@ -67,7 +68,7 @@ func Everything(ctx context.Context, open func() (driver.Store, error),
 		}},
 		{"renew", func() (err error) { g, err = s.Renew(ctx, g, Renewal(g)); return err }},
 		{"get", func() error { _, err := s.Get(ctx, g.Node); return err }},
-		{"release", func() error { return s.Release(ctx, g, driver.NewNonce(), now) }},
+		{"release", func() error { return s.Release(ctx, g, protocol.NewNonce(), now) }},
 		{"list", func() error { _, err := s.List(ctx); return err }},
 		{"add secret", func() error { return s.AddSecret(ctx, "0123456789abcdef") }},
 		{"raise", func() error { _, err := s.Raise(ctx, now); return err }},
@@ -96,7 +97,7 @@ func OnBlocks(ctx context.Context, s driver.Store, g lease.Grant, now time.Time)
 	_, get := s.Get(ctx, g.Node)
 	_, list := s.List(ctx)
 	_, raise := s.Raise(ctx, now.Add(time.Hour))
-	release := s.Release(ctx, g, driver.NewNonce(), now)
+	release := s.Release(ctx, g, protocol.NewNonce(), now)
 	return []Call{{"acquire", acquire}, {"renew", renew}, {"get", get}, {"list", list},
 		{"raise", raise}, {"release", release}}
 }

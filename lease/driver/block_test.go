@@ -141,7 +141,7 @@ func TestBlockRefuses(t *testing.T) {
 }
 
 func TestCheckRequest(t *testing.T) {
-	good := lease.Request{Nonce: NewNonce(), Now: testStart, TTL: lease.DefaultTTL}
+	good := lease.Request{Nonce: protocol.NewNonce(), Now: testStart, TTL: lease.DefaultTTL}
 	for name, tt := range map[string]struct {
 		change func(*lease.Request)
 		want   error
@@ -177,7 +177,7 @@ func TestCheckRequest(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
-	far := lease.Request{Nonce: NewNonce(), Now: at(time.Hour), TTL: lease.DefaultTTL}
+	far := lease.Request{Nonce: protocol.NewNonce(), Now: at(time.Hour), TTL: lease.DefaultTTL}
 	if err := checkRequest(far, time.Time{}); err != nil {
 		t.Errorf("a store that knows no time: %v", err)
 	}

@@ -59,7 +59,7 @@ func interruptedCreate(t *testing.T, made bool, at, fail int) bool {
 	begun, complete := config.Version != "",
 		strings.Contains(config.Version, `"Complete":true`)
 	for _, call := range calls.OnBlocks(t.Context(), client(server, 2),
-		lease.Grant{Nonce: driver.NewNonce()}, t0) {
+		lease.Grant{Nonce: protocol.NewNonce()}, t0) {
 		if !complete {
 			wantErr(t, call.Name, call.Err, lease.ErrNoStore)
 		}
@@ -152,7 +152,7 @@ func TestRaiseMeetsRaise(t *testing.T) {
 		}
 		_, err = good.Acquire(t.Context(), request(now))
 		wantErr(t, "acquire", err, lease.ErrNoFreeNode)
-		_, err = good.Renew(t.Context(), g, renewal(driver.NewNonce(), until))
+		_, err = good.Renew(t.Context(), g, renewal(protocol.NewNonce(), until))
 		wantErr(t, "renew", err, lease.ErrLost)
 	}
 }

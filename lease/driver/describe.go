@@ -14,14 +14,11 @@ import (
 // allNodes is how many nodes there are.
 const allNodes = randflake.MaxNode + 1
 
-// NewNonce returns a fresh nonce for a [lease.Request].
-func NewNonce() string { return protocol.NewNonce() }
-
 // NewDescription returns d with defaults for what it lacks: a new ID, every node, blocks of eight
 // nodes and [lease.DefaultTTL]. It truncates Created to a whole second, and rounds
 // Raised up. The error wraps [lease.ErrInvalidRequest].
 func NewDescription(d lease.Description) (lease.Description, error) {
-	d.ID = cmp.Or(d.ID, NewNonce())
+	d.ID = cmp.Or(d.ID, protocol.NewNonce())
 	d.BlockSize = cmp.Or(d.BlockSize, 8)
 	if d.First == 0 {
 		d.Nodes = cmp.Or(d.Nodes, allNodes)

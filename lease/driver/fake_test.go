@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -155,7 +156,7 @@ func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
 // mustRenew moves the end of a grant an hour from t0.
 func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 	t.Helper()
-	g, err := s.Renew(t.Context(), g, renewal(driver.NewNonce(), t0.Add(time.Hour)))
+	g, err := s.Renew(t.Context(), g, renewal(protocol.NewNonce(), t0.Add(time.Hour)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 // sameHome returns a fresh nonce that tries the same page first.
 func sameHome(s driver.Store, nonce string) string {
 	for {
-		if other := driver.NewNonce(); driver.Order(s, other)[0] == driver.Order(s, nonce)[0] {
+		if other := protocol.NewNonce(); driver.Order(s, other)[0] == driver.Order(s, nonce)[0] {
 			return other
 		}
 	}

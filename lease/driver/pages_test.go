@@ -151,7 +151,7 @@ func TestRequests(t *testing.T) {
 	var g lease.Grant
 	acquire := func() (err error) { g, err = s.Acquire(t.Context(), r); return err }
 	renew := func() error { g = mustRenew(t, s, g); return nil }
-	release := func() error { return s.Release(t.Context(), g, driver.NewNonce(), t0) }
+	release := func() error { return s.Release(t.Context(), g, protocol.NewNonce(), t0) }
 	list := func(s driver.Store) func() error {
 		return func() error { _, err := s.List(t.Context()); return err }
 	}
@@ -241,7 +241,7 @@ func TestRepeatedWrite(t *testing.T) {
 	}), 1, few(1))
 	var g lease.Grant
 	wantWrites(t, "acquire", server, 2, func() { g = mustAcquire(t, twice, request(t0)) })
-	next := driver.NewNonce()
+	next := protocol.NewNonce()
 	_, err := twice.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
 	wantUnknown(t, "renew", err)
 	got, err := good.Get(t.Context(), g.Node)
@@ -249,13 +249,13 @@ func TestRepeatedWrite(t *testing.T) {
 		t.Errorf("get: %+v, %v", got, err)
 	}
 	then = func() { mustAcquire(t, good, request(t0)) }
-	wantUnknown(t, "release", twice.Release(t.Context(), got, driver.NewNonce(), t0))
+	wantUnknown(t, "release", twice.Release(t.Context(), got, protocol.NewNonce(), t0))
 	// The block of an Acquire is released and granted again, so another holder has it.
 	later := t0.Add(time.Hour)
 	then = func() {
 		g, err := good.Get(t.Context(), g.Node)
 		if err = errors.Join(err,
-			good.Release(t.Context(), g, driver.NewNonce(), later)); err != nil {
+			good.Release(t.Context(), g, protocol.NewNonce(), later)); err != nil {
 			t.Error(err)
 		}
 		mustAcquire(t, good, request(later))
@@ -288,7 +288,7 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 		}
 		return do()
 	}), 64, few(64))
-	_, err := bad.Renew(t.Context(), g, renewal(driver.NewNonce(), t0.Add(time.Hour)))
+	_, err := bad.Renew(t.Context(), g, renewal(protocol.NewNonce(), t0.Add(time.Hour)))
 	wantUnknown(t, "renew", err)
 }
 
@@ -304,7 +304,7 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 				}
 				return answer{err: errLost}
 			}), 64, few(64))
-			c := call{op: op, grant: g, request: renewal(driver.NewNonce(), t0), until: t0}
+			c := call{op: op, grant: g, request: renewal(protocol.NewNonce(), t0), until: t0}
 			if _, err := c.on(t.Context(), s); !errors.Is(err, errLost) || definite(err) ||
 				tries != 1 {
 				t.Errorf("%s: error %v after %d writes", op, err, tries)
@@ -324,10 +324,10 @@ func TestClock(t *testing.T) {
 	_, err := s.Acquire(t.Context(), request(t0.Add(protocol.MaxClockAhead+1001*time.Millisecond)))
 	wantErr(t, "acquire", err, lease.ErrClockAhead)
 	latest := t0.Add(lease.MaxTTL + protocol.MaxClockAhead + time.Second)
-	if g, err = s.Renew(t.Context(), g, renewal(driver.NewNonce(), latest)); err != nil {
+	if g, err = s.Renew(t.Context(), g, renewal(protocol.NewNonce(), latest)); err != nil {
 		t.Error(err)
 	}
-	_, err = s.Renew(t.Context(), g, renewal(driver.NewNonce(), latest.Add(time.Millisecond)))
+	_, err = s.Renew(t.Context(), g, renewal(protocol.NewNonce(), latest.Add(time.Millisecond)))
 	wantErr(t, "renew", err, lease.ErrClockAhead)
 
 	server.Clock = nil

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -141,7 +142,7 @@ func writeAtOnce(ctx context.Context, server Objects, version string) (acknowled
 func probeData() []byte {
 	const text = `{"purpose":"to find out whether this server honours conditional writes",` +
 		`"nonce":"%s","padding":"%s"}` + "\n"
-	return fmt.Appendf(nil, text, NewNonce(), strings.Repeat("x", probeSize))
+	return fmt.Appendf(nil, text, protocol.NewNonce(), strings.Repeat("x", probeSize))
 }
 
 func unfit(format string, args ...any) error {

@@ -232,7 +232,7 @@ func (l *loader) next(i int, began time.Time, have []lease.Grant) call {
 // call returns a call that is no raise.
 func (l *loader) call(now time.Time) call {
 	c := call{grant: l.mine, until: now, request: lease.Request{
-		Nonce: driver.NewNonce(), Now: now,
+		Nonce: protocol.NewNonce(), Now: now,
 		TTL: protocol.MinTTL + time.Duration(l.IntN(40))*time.Second/2,
 	}}
 	switch nodes := l.about; l.IntN(10) {
@@ -309,7 +309,7 @@ func (l *loader) spoil(c *call) {
 	case 7:
 		r.Now = r.Now.In(time.FixedZone("", 5*3600))
 	case 8:
-		g.Nonce = pick(l, "", driver.NewNonce())
+		g.Nonce = pick(l, "", protocol.NewNonce())
 	case 9:
 		g.Version--
 	case 10:

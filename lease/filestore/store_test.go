@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -62,7 +63,7 @@ func TestGrantsOutliveTheProcess(t *testing.T) {
 	if other := acquire(t, s, calls.Request(start)); other.Node == g.Node {
 		t.Errorf("granted again: %+v", other)
 	}
-	if err := s.Release(t.Context(), g, driver.NewNonce(),
+	if err := s.Release(t.Context(), g, protocol.NewNonce(),
 		start.Add(1500*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +211,7 @@ func TestInterruptedCreate(t *testing.T) {
 			t.Errorf("after %d writes: %+v, %v; want the store %s", writes, d, err, begun.ID)
 		}
 		fingerprint(t, next)
-		d.ID = driver.NewNonce()
+		d.ID = protocol.NewNonce()
 		if err := next.Create(t.Context(), d); !errors.Is(err, lease.ErrExists) {
 			t.Errorf("another store: %v", err)
 		}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Every write is on the disk when it is answered: a machine that loses its power forgets no grant.
@@ -51,7 +51,7 @@ func TestAnswersAreSynced(t *testing.T) {
 			g, err = s.Renew(t.Context(), g, calls.Renewal(g))
 			return err
 		}},
-		{"release", func() error { return s.Release(t.Context(), g, driver.NewNonce(), start) }},
+		{"release", func() error { return s.Release(t.Context(), g, protocol.NewNonce(), start) }},
 		{"raise", func() error {
 			_,
 				err := s.Raise(t.Context(), start.Add(time.Hour))

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -91,7 +91,7 @@ func TestRowsOfBlocks(t *testing.T) {
 		blocks = append(blocks,
 			lease.Grant{Lease: randflake.Lease{Node: node, Nodes: 8, End: end}, Version: 1})
 		if i > 2 {
-			blocks[i].Nonce, blocks[i].Owner = driver.NewNonce(), fmt.Sprint("pod-", i)
+			blocks[i].Nonce, blocks[i].Owner = protocol.NewNonce(), fmt.Sprint("pod-", i)
 		}
 	}
 	var out bytes.Buffer

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -110,7 +111,7 @@ func secretOf(path string, d lease.Description) (*secretFile, error) {
 func newSecret(c settings.Settings) (*secretFile, error) {
 	secret, err := openSecret(c.SecretFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		secret, err = generateSecret(c.SecretFile, driver.NewNonce(), c)
+		secret, err = generateSecret(c.SecretFile, protocol.NewNonce(), c)
 	}
 	switch {
 	case err != nil:

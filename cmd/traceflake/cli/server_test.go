@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -31,7 +32,7 @@ func serverOf(url string) *calls.Memory {
 
 // newServer returns a server without a store, and the URL of a store on it.
 func newServer() (url string, s *calls.Memory) {
-	url = "test:" + driver.NewNonce()
+	url = "test:" + protocol.NewNonce()
 	return url, serverOf(url)
 }
 
@@ -61,6 +62,6 @@ func acquired(t *testing.T, s driver.Store) lease.Grant {
 }
 
 func request() lease.Request {
-	return lease.Request{Nonce: driver.NewNonce(), Now: time.Now(), TTL: 5 * time.Minute,
+	return lease.Request{Nonce: protocol.NewNonce(), Now: time.Now(), TTL: 5 * time.Minute,
 		Owner: "checkout-7"}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Copied checks that a copy of the store at a URL grants nothing until an operator says that the
@@ -39,5 +39,5 @@ func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 }
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Nonce: driver.NewNonce(), Now: now, TTL: 2 * time.Second, Owner: "test"}
+	return lease.Request{Nonce: protocol.NewNonce(), Now: now, TTL: 2 * time.Second, Owner: "test"}
 }
