@@ -23,7 +23,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/etcd"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
-	"github.com/traceflake/traceflake/internal/protocol"
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
@@ -62,9 +62,9 @@ func TestFleet(t *testing.T) {
 			before := size()
 			started := f.each(t, func(s driver.Store, i int) (err error) {
 				if _, err = s.Describe(t.Context()); err == nil {
-					f.grants[i], err = s.Acquire(t.Context(),
-						lease.Request{Nonce: protocol.NewNonce(), Now: time.Now(),
-							TTL: lease.DefaultTTL})
+					r := calls.Request(time.Now())
+					r.TTL = lease.DefaultTTL
+					f.grants[i], err = s.Acquire(t.Context(), r)
 				}
 				return err
 			})
@@ -77,8 +77,9 @@ func TestFleet(t *testing.T) {
 			}
 			between := size()
 			renewed := f.each(t, func(s driver.Store, i int) (err error) {
-				f.grants[i], err = s.Renew(t.Context(), f.grants[i],
-					lease.Request{Nonce: protocol.NewNonce(), Now: time.Now(), TTL: lease.DefaultTTL})
+				r := calls.Request(time.Now())
+				r.TTL = lease.DefaultTTL
+				f.grants[i], err = s.Renew(t.Context(), f.grants[i], r)
 				return err
 			})
 			after := size()
