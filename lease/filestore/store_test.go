@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,26 +51,6 @@ func acquire(t *testing.T, s *store, r lease.Request) lease.Grant {
 }
 
 func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases") }
-
-func TestGrantsOutliveTheProcess(t *testing.T) {
-	path := newPath(t)
-	g := acquire(t, open(t, path), calls.Request(start))
-	s := open(t, path) // another process
-	if got, err := s.Get(t.Context(), g.Node); err != nil || got != g {
-		t.Errorf("Get gives %v, %v; want %v", got, err, g)
-	}
-	if other := acquire(t, s, calls.Request(start)); other.Node == g.Node {
-		t.Errorf("granted again: %+v", other)
-	}
-	if err := s.Release(t.Context(), g, protocol.NewNonce(),
-		start.Add(1500*time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := open(t, path).Get(t.Context(), g.Node); err != nil ||
-		!got.End.Equal(start.Add(2*time.Second)) {
-		t.Errorf("after the release: Get gives %v, %v", got, err)
-	}
-}
 
 // fingerprint returns that of a directory's secret, with which its store describes itself.
 func fingerprint(t *testing.T, s driver.Embedded) string {
@@ -491,44 +470,5 @@ func TestObjects(t *testing.T) {
 				return disk.Unlock
 			},
 		}
-	})
-}
-
-// counted counts the calls of objects.
-type counted struct {
-	driver.Objects
-	n *atomic.Int64
-}
-
-func (c counted) Read(ctx context.Context, name string) (driver.Object, error) {
-	c.n.Add(1)
-	return c.Objects.Read(ctx, name)
-}
-
-func (c counted) Write(ctx context.Context, name string, data []byte,
-	version string) (driver.Object, error) {
-	c.n.Add(1)
-	return c.Objects.Write(ctx, name, data, version)
-}
-
-func (c counted) List(ctx context.Context) (map[string]driver.Object, error) {
-	c.n.Add(1)
-	return c.Objects.List(ctx)
-}
-
-// The requests of each call; docs/scale.md has those of a fleet.
-func TestRequests(t *testing.T) {
-	path := newPath(t)
-	var n atomic.Int64
-	calls.Costs(t, func() (driver.Store, error) {
-		s := unopened(t, path)
-		var err error
-		s.Store, err = driver.New(counted{s.objects, &n},
-			driver.Layout{Name: "filestore: " + path, BlocksPerPage: blocksPerPage})
-		return s, err
-	}, &n, map[string]int64{
-		"start": 1, "acquire": 2, "acquire again": 2, "acquire in vain": 3, "renew": 2, "get": 1,
-		"release": 2, "list": 1,
-		"add secret": 2,
 	})
 }
