@@ -13,9 +13,11 @@ import (
 // requests sends the requests of a store: each until the server is not busy, and none after Close.
 type requests struct {
 	Objects
-	inFlight sync.RWMutex    // locked for reading by each request, and for good by close
-	life     context.Context // until close
-	end      context.CancelFunc
+	inFlight sync.WaitGroup
+
+	mu   sync.Mutex      // held while a request begins, and by close
+	life context.Context // until close
+	end  context.CancelFunc
 }
 
 func (r *requests) Read(ctx context.Context, name string) (Object, error) {
@@ -43,10 +45,10 @@ func (r *requests) List(ctx context.Context) (map[string]Object, error) {
 // send sends a request, which close ends.
 func send[T any](ctx context.Context, r *requests,
 	request func(context.Context) (T, error)) (answer T, err error) {
-	if !r.inFlight.TryRLock() {
+	if !r.begin() {
 		return answer, lease.ErrClosed
 	}
-	defer r.inFlight.RUnlock()
+	defer r.inFlight.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.life, cancel)()
@@ -57,10 +59,23 @@ func send[T any](ctx context.Context, r *requests,
 	return answer, err
 }
 
+// begin counts a request, or returns false after close.
+func (r *requests) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.life.Err() != nil {
+		return false
+	}
+	r.inFlight.Add(1)
+	return true
+}
+
 // close ends the requests in flight, waits for them, and then closes the client.
 func (r *requests) close() error {
+	r.mu.Lock()
 	r.end()
-	r.inFlight.Lock()
+	r.mu.Unlock()
+	r.inFlight.Wait()
 	if c, ok := r.Objects.(io.Closer); ok {
 		return c.Close()
 	}
