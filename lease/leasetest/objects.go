@@ -392,60 +392,35 @@ func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 }
 
-// closes closes clients as a process does, which [driver.New] made a store of: before the first
-// call, after one, and during one that the server does not answer.
+// closes closes clients, as the store does when no call is in flight: one before its first call, and
+// one after calls. Another client continues.
 func closes(tb testing.TB, newStorage func(testing.TB) Storage) {
-	storage, ctx := newStorage(tb), context.Background()
-	open := func(o driver.Objects) driver.Store {
-		s, err := driver.New(o, driver.Layout{Name: "leasetest", BlocksPerPage: 64})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		return s
+	storage := newStorage(tb)
+	unused, used, other := storage.client(tb), storage.client(tb), storage.client(tb)
+	used.write("page-0000", "first\n", "")
+	other.read("page-0000")
+	unused.close("before the first call")
+	used.close("after the last call")
+	other.read("page-0000")
+}
+
+// close closes a client, if it can be closed.
+func (c client) close(when string) {
+	c.tb.Helper()
+	closer, ok := c.Objects.(io.Closer)
+	if !ok {
+		return
 	}
-	last := storage.client(tb).Objects
-	s, other := open(storage.client(tb).Objects), open(last)
-	err := errors.Join(open(storage.client(tb).Objects).Close(),
-		other.Create(ctx, lease.Description{Created: time.Now(), Nodes: 64}))
-	if _, failed := s.Describe(ctx); err != nil || failed != nil {
-		tb.Fatalf("Close before the first call, Create and Describe: %v, %v", err, failed)
-	}
-	const wait, patience = 200 * time.Millisecond, 5 * time.Second
-	resume, called := storage.Stall(), make(chan error, 1)
-	go func() {
-		_, err := s.Describe(ctx)
-		called <- err
-	}()
-	time.Sleep(wait) // until it is in flight
-	began := time.Now()
-	_ = s.Close() // the server may have to answer
+	const patience = 5 * time.Second
+	closed := make(chan error, 1)
+	go func() { closed <- closer.Close() }()
+	var err error
 	select {
-	case err = <-called:
-		resume()
+	case err = <-closed:
 	case <-time.After(patience):
-		resume()
-		err = <-called
+		err = fmt.Errorf("it has not returned for %s", patience)
 	}
-	if took := time.Since(began); err == nil || took > patience {
-		tb.Errorf("Close during a call that the server does not answer: the call returned %v %s "+
-			"later, want an error at once", err, took)
-	}
-	if _, err := s.Describe(ctx); err == nil {
-		tb.Error("Describe succeeded after Close")
-	}
-	if _, err := other.Describe(ctx); err != nil {
-		tb.Errorf("after another client was closed: %v", err)
-	}
-	if c, ok := last.(io.Closer); ok {
-		closed := make(chan error, 1)
-		go func() { closed <- c.Close() }()
-		select {
-		case err = <-closed:
-		case <-time.After(patience):
-			err = fmt.Errorf("it has not returned for %s", patience)
-		}
-		if err != nil {
-			tb.Errorf("Close after the last call: %v", err)
-		}
+	if err != nil {
+		c.tb.Errorf("Close %s: %v", when, err)
 	}
 }
