@@ -341,34 +341,6 @@ func atOnce(n int, f func(i int) error) []error {
 	return errs
 }
 
-// Processes that start at once get every block, each block once.
-func TestEveryBlockAtOnce(t *testing.T) {
-	const n, each = 8, 8
-	server := new(counted)
-	s := open(server, 3, few(n*each))
-	for _, now := range []time.Time{t0, t0.Add(time.Minute)} {
-		var taken sync.Map
-		errs := atOnce(n, func(int) error {
-			s := client(server, 3)
-			for range each {
-				g, err := s.Acquire(context.Background(), request(now))
-				if err != nil {
-					return err
-				}
-				if _, twice := taken.LoadOrStore(g.Node, nil); twice {
-					return fmt.Errorf("granted twice: %+v", g.Lease)
-				}
-			}
-			return nil
-		})
-		if err := errors.Join(errs...); err != nil {
-			t.Errorf("acquires at once: %v", err)
-		}
-		_, err := s.Acquire(t.Context(), request(now))
-		wantErr(t, "acquire when every block is taken", err, lease.ErrNoFreeNode)
-	}
-}
-
 // Secrets that operators add at once, each twice, are all there, once.
 func TestAddSecretsAtOnce(t *testing.T) {
 	const n = 6

@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// Again runs a test in another process, with a setting.
-var Again = again
-
 // SlowSyncs makes each sync of a directory take longer, in stores that are opened until the test
 // ends, until mend is called.
 func SlowSyncs(t *testing.T, by time.Duration) (mend func()) {

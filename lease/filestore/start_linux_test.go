@@ -3,9 +3,7 @@ package filestore_test
 import (
 	"context"
 	"errors"
-	"math"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -77,30 +75,13 @@ func TestStartsOnASlowDisk(t *testing.T) {
 	all.Wait()
 }
 
-// Another process holds the directory's lock for seconds.
-func TestStartsWhileLocked(t *testing.T) {
-	path := t.TempDir()
-	d, err := os.Open(path)
-	if err == nil {
-		err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := start(t, path)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s.recovers()
-}
-
 const (
 	root   = 0
 	nobody = 65534
 )
 
-// TestStartsWithoutRights starts services that may not read or write the directory, or whose disk
-// is full, until an operator changes that.
+// TestStartsWithoutRights starts services that may not read or write the directory, until an
+// operator changes that.
 func TestStartsWithoutRights(t *testing.T) {
 	for what, mode := range map[string]os.FileMode{"another owner's": 0, "read-only": 0o555} {
 		above := t.TempDir()
@@ -123,27 +104,6 @@ func TestStartsWithoutRights(t *testing.T) {
 		s.recovers()
 		become(t, root)
 	}
-}
-
-// TestStartsOnAFullDisk runs in a process that may write no file beyond a size.
-func TestStartsOnAFullDisk(t *testing.T) {
-	const limited = "FILESTORE_TEST_FULL"
-	if os.Getenv(limited) == "" {
-		filestore.Again(t, limited+"=1")
-		return
-	}
-	signal.Ignore(syscall.SIGXFSZ)
-	limit := func(size uint64) {
-		rlimit := syscall.Rlimit{Cur: size, Max: math.MaxUint64}
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &rlimit); err != nil {
-			t.Skip(err)
-		}
-	}
-	path := t.TempDir()
-	limit(64) // less than any object
-	s := start(t, path)
-	limit(math.MaxUint64)
-	s.recovers()
 }
 
 // become changes the user of the process if it is root, which has all rights.
