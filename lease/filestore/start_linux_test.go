@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/setup"
 )
@@ -46,7 +47,12 @@ func (s service) recovers() {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
 	defer cancel()
-	if err := s.ids.Ready(ctx); err != nil {
+	err := s.ids.Ready(ctx)
+	for lease.Permanent(err) && ctx.Err() == nil { // an operator has just mended it
+		time.Sleep(50 * time.Millisecond)
+		err = s.ids.Ready(ctx)
+	}
+	if err != nil {
 		s.Errorf("when the directory is back: %v", err)
 	}
 	before := s.ids.Fallbacks()
