@@ -77,7 +77,7 @@ func (c *Codec) Decode(id ID) Parts {
 // Derive returns 32 bytes that depend on the secret and on purpose, and reveal nothing about the
 // secret: HKDF-SHA256. A zero Codec returns random bytes, since everyone would know its key.
 func (c *Codec) Derive(purpose string) (key [32]byte) {
-	if c.secret == nil {
+	if c == nil || c.secret == nil {
 		_, _ = rand.Read(key[:]) // never fails
 		return key
 	}
