@@ -392,8 +392,8 @@ func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 }
 
-// closes closes clients, as the store does when no call is in flight: one before its first call, and
-// one after calls. Another client continues.
+// closes closes clients, as the store does when no call is in flight: one before its first call,
+// and one after calls. Another client continues.
 func closes(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
 	unused, used, other := storage.client(tb), storage.client(tb), storage.client(tb)
