@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// load is what it took to load a table in a server of its own.
+// load holds the cost of loading a table in a server of its own.
 type load struct {
 	CPU   float64 // seconds of the server, from the first insert to the last merge
 	Spans int
 	footprint
 }
 
-// loaded are the rounds of a layout with some share of random IDs and spans to a block.
+// loaded holds the rounds of a layout with some share of random IDs and spans to a block.
 type loaded struct {
 	layout
 	Random, Block int
 	Rounds        []load
 }
 
-// fewest and median are those of the rounds' CPU times.
-func (l loaded) cpu() (fewest, median float64) {
+// cpu returns the minimum and the median of the rounds' CPU times.
+func (l loaded) cpu() (least, median float64) {
 	var all []float64
 	for _, r := range l.Rounds {
 		all = append(all, r.CPU)
@@ -130,8 +130,8 @@ func loadAlone(ctx context.Context, dir string, l layout) (r load, err error) {
 	return r, err
 }
 
-// costs is CPU.md.
-func costs(head string, all []loaded) string {
+// cpuPage returns the text of CPU.md.
+func cpuPage(head string, all []loaded) string {
 	var b strings.Builder
 	b.WriteString(`# What the layouts cost: CPU time, disk and memory
 

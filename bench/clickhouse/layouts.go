@@ -39,7 +39,7 @@ var (
 	theirs = clickhouse.Schema{Table: table, Overlay: true, ReadOnly: true}
 )
 
-// layouts are all of them. Those whose names begin with "ours:" show what a choice in our table
+// layouts lists all layouts. Those whose names begin with "ours:" show what a choice in our table
 // costs.
 var layouts = []layout{
 	exporter,
@@ -83,7 +83,7 @@ func named(names string) (all []layout, err error) {
 	return all, nil
 }
 
-// statements create the tables.
+// statements returns the statements that create the tables.
 func (l layout) statements() (all []string, err error) {
 	if l.schema.Overlay {
 		spans := strings.Replace(collectorTable, "GRANULARITY 1\n)",
@@ -105,8 +105,8 @@ func (l layout) statements() (all []string, err error) {
 	return strings.Split(changed, "\x00"), nil
 }
 
-// traces is our query for traces, or that of the exporter's documentation, which finds their times
-// in the lookup table first. A projection needs no times.
+// traces returns our query for traces, or that of the exporter's documentation, which finds their
+// times in the lookup table first. A projection needs no times.
 func (l layout) traces(ids ...[16]byte) string {
 	if !l.schema.ReadOnly {
 		return bind(clickhouse.Traces(l.schema, ids))
@@ -125,7 +125,7 @@ func (l layout) traces(ids ...[16]byte) string {
 	return query + "\nORDER BY TraceId, Timestamp, SpanId"
 }
 
-// bare finds a trace as HyperDX does.
+// bare returns the query with which HyperDX finds a trace.
 func bare(id [16]byte) string {
 	return fmt.Sprintf("SELECT * FROM %s WHERE TraceId = '%x'", table, id)
 }

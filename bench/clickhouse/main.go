@@ -1,15 +1,14 @@
-// Command clickhouse measures what the layouts of a table of spans cost and save: it
-// stores the same generated spans in each, with a share of random trace IDs, and counts
-// what ClickHouse used. It has three modes:
+// Command clickhouse compares layouts of a table of spans. It stores the same generated spans in
+// each, with a share of random trace IDs, and counts what ClickHouse uses. It has three modes:
 //
-//	make bench-clickhouse        what the queries of tools.sql and our own read: RESULTS.md
+//	make bench-clickhouse        rows and bytes that queries read: RESULTS.md
 //	make bench-clickhouse-cpu    CPU time to load and merge, disk and memory: CPU.md
-//	make bench-clickhouse-scale  what lookups by ID read as tables grow: SCALE.md
+//	make bench-clickhouse-scale  bytes that lookups by ID read as tables grow: SCALE.md
 //
 // Rows and bytes carry over to other machines; of CPU time only the ratios do.
 //
-// layouts.go has the tables that are compared, store.go a database with one of them and what is
-// measured there, source.go the spans; each mode has a file of its own.
+// layouts.go has the tables that are compared, store.go a database with one of them, source.go the
+// spans, and questions.go the queries. Each mode has a file: reads.go, cpu.go and scale.go.
 package main
 
 import (
@@ -30,7 +29,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := start(ctx, os.Args[1:])
+	err := run(ctx, os.Args[1:])
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench/clickhouse:", err)
@@ -38,7 +37,7 @@ func main() {
 	}
 }
 
-func start(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench/clickhouse", flag.ContinueOnError)
 	spans := flags.Int("spans", 2500, "`thousands` of spans, 60 % of them on the day that is "+
 		"queried and the rest on the two days before")
@@ -79,35 +78,35 @@ func start(ctx context.Context, args []string) error {
 	switch {
 	case *cpu:
 		results, err := loading(ctx, *spans*1000, all, shares, blocks)
-		return errors.Join(err, write("CPU.md", costs(head, results)))
+		return errors.Join(err, write("CPU.md", cpuPage(head, results)))
 	case *scale != "":
 		var results []scaled
 		for _, g := range growths(rates, shares, late, at) {
-			r, err := grow(ctx, g, all)
+			r, err := g.measure(ctx, all)
 			if err != nil {
 				return fmt.Errorf("%s: %w", g.text(0), err)
 			}
 			results = append(results, r...)
-			if err := write("SCALE.md", sizes(head, all, results)); err != nil {
+			if err := write("SCALE.md", scalePage(head, all, results)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	results, err := readAll(ctx, *spans*1000, reading())
+	results, err := readAll(ctx, *spans*1000)
 	if err != nil {
 		return err
 	}
 	picture, err := results.svg()
 	return errors.Join(err, write("reads.svg", string(picture)),
-		write("RESULTS.md", results.markdown(head)))
+		write("RESULTS.md", results.page(head)))
 }
 
-// heading says what was run, when and where.
+// heading returns a sentence on what was run, when and where.
 func heading(ctx context.Context, args []string) (string, error) {
 	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {
-		return "", fmt.Errorf("the results name the commit: %w", err)
+		return "", fmt.Errorf("the results show the commit: %w", err)
 	}
 	s, err := open(ctx)
 	if err != nil {
@@ -124,7 +123,7 @@ func heading(ctx context.Context, args []string) (string, error) {
 		strings.TrimSpace(string(commit))), err
 }
 
-// processor is its name, with family and model, which tell generations apart.
+// processor returns the processor's name, family and model, which together show its generation.
 func processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	field := func(name string) string {
@@ -150,7 +149,7 @@ func numbers(text string) (all []int, err error) {
 	return all, nil
 }
 
-// progress says what is done, or found.
+// progress prints what is done, or found.
 func progress(format string, args ...any) {
 	fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }

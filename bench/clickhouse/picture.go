@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// pictured are the queries in the picture, and what it calls them.
+// pictured lists the queries in the picture, with their labels.
 var pictured = [][2]string{
 	{"ours: one trace", "one trace by its ID"},
 	{"Grafana: builder: trace by ID, 4.20.0 (by ID)", "one trace, as Grafana asks"},
@@ -32,8 +32,8 @@ text { fill: #f0f6fc } .all { fill: #3d444d } .ordered { fill: #4493f8 } .half {
 <text class="small" x="438" y="39">exporter's table, random IDs</text>
 `
 
-// svg is a picture of what the default layout reads of what the exporter's table does. The length
-// of a grey bar stands for that table.
+// svg returns a picture of what the default layout reads, in percent of the exporter's table, which
+// has the grey bars.
 func (r reads) svg() ([]byte, error) {
 	var b strings.Builder
 	bar := func(class string, x, y int, width float64) {
@@ -51,7 +51,7 @@ func (r reads) svg() ([]byte, error) {
 			if m.Name != "ours" || class == "" {
 				continue
 			}
-			c, ok := m.cost(p[0])
+			c, ok := m.of(p[0])
 			if !ok {
 				return nil, fmt.Errorf("%v has no query %q", m.filled, p[0])
 			}

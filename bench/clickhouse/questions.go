@@ -12,13 +12,13 @@ import (
 //go:embed sql/tools.sql
 var toolsSQL string
 
-// question is one query, or several alike.
+// question is a query, or several alike whose mean is measured.
 type question struct {
 	name string
 	sql  []string
 }
 
-// questions are our own queries, and those of tools.sql: as many for every layout.
+// questions returns our own queries and those of tools.sql, the same number for every layout.
 func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	noon := day.Add(12*time.Hour + 30*time.Minute)
 	// The same traces in every layout, whose IDs are ordered unless all are random, or random
@@ -90,7 +90,7 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	return all, nil
 }
 
-// traces are four of the day.
+// traces returns four traces of the day.
 func (d *dataset) traces(ctx context.Context, where string) ([][16]byte, error) {
 	return d.ids(ctx, "SELECT TraceId FROM spans WHERE ParentSpanId = '' AND SpanId IN (SELECT "+
 		"SpanId FROM source WHERE ParentSpanId = '' AND "+where+

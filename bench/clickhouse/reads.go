@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// filled is a layout with a share of random trace IDs, in percent.
+// filled is a layout whose table has a share of random trace IDs, in percent.
 type filled struct {
 	layout
 	Random int
@@ -15,8 +15,8 @@ type filled struct {
 
 func (f filled) String() string { return fmt.Sprintf("%s, %d %%", f.Name, f.Random) }
 
-// reading are the tables whose reads are compared.
-func reading() (all []filled) {
+// compared lists the tables whose reads are compared.
+func compared() (all []filled) {
 	for _, f := range []struct {
 		name   string
 		random []int
@@ -30,10 +30,10 @@ func reading() (all []filled) {
 	return all
 }
 
-// reads are what all queries read, by table.
+// reads holds what all queries read, by table; the first is the exporter's.
 type reads struct {
-	Spans, Day int // in all, and of the day that is queried
-	Tables     []tableReads
+	Spans, OfDay int // in all, and of the day that is queried
+	Tables       []tableReads
 }
 
 type tableReads struct {
@@ -41,7 +41,8 @@ type tableReads struct {
 	Costs []cost
 }
 
-func (t tableReads) cost(name string) (cost, bool) {
+// of returns the cost of a query.
+func (t tableReads) of(name string) (cost, bool) {
 	i := slices.IndexFunc(t.Costs, func(c cost) bool { return c.Name == name })
 	if i < 0 {
 		return cost{}, false
@@ -49,15 +50,15 @@ func (t tableReads) cost(name string) (cost, bool) {
 	return t.Costs[i], true
 }
 
-// readAll stores the spans in each layout and asks the queries.
-func readAll(ctx context.Context, spans int, tables []filled) (r reads, err error) {
+// readAll stores the spans in each table and measures the queries.
+func readAll(ctx context.Context, spans int) (r reads, err error) {
 	d, err := newDataset(ctx, spans)
 	if err != nil {
 		return r, err
 	}
 	defer func() { _ = d.Close() }()
-	r.Spans, r.Day = d.spans, d.day
-	for _, f := range tables {
+	r.Spans, r.OfDay = d.spans, d.ofDay
+	for _, f := range compared() {
 		progress("%v", f)
 		if err := d.fill(ctx, f.layout, f.Random); err != nil {
 			return r, fmt.Errorf("%v: %w", f, err)
@@ -68,7 +69,7 @@ func readAll(ctx context.Context, spans int, tables []filled) (r reads, err erro
 		}
 		t := tableReads{filled: f}
 		for _, q := range questions {
-			c, err := d.cost(ctx, q.name, -1, q.sql...)
+			c, err := d.measure(ctx, q.name, -1, q.sql...)
 			if err != nil {
 				return r, fmt.Errorf("%v: %w", f, err)
 			}
@@ -79,15 +80,15 @@ func readAll(ctx context.Context, spans int, tables []filled) (r reads, err erro
 	return r, nil
 }
 
-// ratio is what a query reads for one row and one byte of the exporter's table.
+// ratio returns the rows and the bytes that a query reads, relative to the exporter's table.
 func (r reads) ratio(c cost) [2]float64 {
-	base, _ := r.Tables[0].cost(c.Name)
+	base, _ := r.Tables[0].of(c.Name)
 	return [2]float64{float64(c.Rows) / float64(max(base.Rows, 1)),
 		float64(c.Disk) / float64(max(base.Disk, 1))}
 }
 
-// markdown is RESULTS.md.
-func (r reads) markdown(head string) string {
+// page returns the text of RESULTS.md.
+func (r reads) page(head string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What queries read in ClickHouse, by layout
 
@@ -120,7 +121,7 @@ In brackets: for one row and one byte that the exporter's table reads.
 	for _, base := range r.Tables[0].Costs {
 		b.WriteString("| " + base.Name + " |")
 		for _, t := range r.Tables {
-			c, _ := t.cost(base.Name)
+			c, _ := t.of(base.Name)
 			fmt.Fprintf(&b, " %.1f / %.1f", float64(c.Rows)/1e3, float64(c.Disk)/1e3)
 			if t.Name != exporter.Name {
 				over := r.ratio(c)
@@ -148,7 +149,7 @@ func (r reads) above(b *strings.Builder, t tableReads) {
 		over := r.ratio(c)
 		if over[0] > 1.2 {
 			rows++
-			if c.Rows > uint64(r.Day)/100 {
+			if c.Rows > uint64(r.OfDay)/100 {
 				largeRows++
 			}
 		}

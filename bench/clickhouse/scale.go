@@ -20,7 +20,7 @@ type growth struct {
 	Days         []int // after which lookups of the oldest day are measured
 }
 
-// growths are of each of the rates, in thousands, with each share of random IDs.
+// growths returns one growth for each rate, in thousands, and share of random IDs.
 func growths(rates, merged, unmerged, days []int) (all []growth) {
 	for _, rate := range rates {
 		for _, random := range merged {
@@ -33,7 +33,7 @@ func growths(rates, merged, unmerged, days []int) (all []growth) {
 	return all
 }
 
-// text says in words what it is after some days.
+// text describes the table after some days.
 func (g growth) text(days int) string {
 	text := fmt.Sprintf("%.3g million a day, %d days, %d %% random", float64(g.Rate)/1e6, days,
 		g.Random)
@@ -43,34 +43,35 @@ func (g growth) text(days int) string {
 	return text
 }
 
-// lookups are the bytes that lookups of one trace read from files, with ClickHouse's caches empty.
+// lookups holds the bytes that lookups of one trace read from files, with ClickHouse's caches
+// empty.
 type lookups struct {
-	Own     float64 // our query, or on the exporter's table that of its documentation
-	Bare    float64 // as HyperDX asks: TraceId = …
+	Own     float64 // our query; for the exporter's table, that of its documentation
+	Bare    float64 // TraceId = …, as HyperDX sends it
 	Grafana float64 // the times from the lookup table, then the spans
-	// the same two if the tool's user has the setting of our query
+	// the same two, if the tool's user has the setting of our query
 	SetBare, SetGrafana float64
 }
 
-// inside is what lookups read of a table, besides columns: bytes on
-// disk, and parts.
-type inside struct {
-	Ranges, Blooms float64 // of the indexes on TraceId and Timestamp
+// indexes holds what lookups read besides columns, in bytes on disk.
+type indexes struct {
+	Ranges, Blooms float64 // on TraceId and Timestamp
 	Lookup         float64 // the lookup table, with its marks and key
 	Parts          int
 }
 
-// scaled are the lookups of traces of the oldest day after some days.
+// scaled holds the lookups of traces of the oldest day after some days.
 type scaled struct {
 	growth
-	Days   int
-	ID     string // ordered or random
-	Tables []lookups
-	Inside []inside
+	Days int
+	ID   string // ordered or random
+	// By layout:
+	Lookups []lookups
+	Indexes []indexes
 }
 
-// grow stores the same spans in each layout, and looks up traces of the oldest day.
-func grow(ctx context.Context, g growth, all []layout) (results []scaled, err error) {
+// measure stores the same spans in each layout, and looks up traces of the oldest day.
+func (g growth) measure(ctx context.Context, all []layout) (results []scaled, err error) {
 	var stores []store
 	defer func() {
 		for _, s := range stores {
@@ -95,7 +96,7 @@ func grow(ctx context.Context, g growth, all []layout) (results []scaled, err er
 	stored := 0
 	for _, days := range g.Days {
 		for _, s := range stores {
-			if err := s.grow(ctx, g, stored, days); err != nil {
+			if err := s.addDays(ctx, g, stored, days); err != nil {
 				return nil, err
 			}
 		}
@@ -103,18 +104,18 @@ func grow(ctx context.Context, g growth, all []layout) (results []scaled, err er
 		for _, id := range []string{"ordered", "random"} {
 			r := scaled{growth: g, Days: days, ID: id}
 			for i, s := range stores {
-				l, err := s.lookUp(ctx, all[i], id)
+				l, err := s.lookups(ctx, all[i], id)
 				if err != nil {
 					return nil, err
 				}
-				in, err := s.inside(ctx)
+				in, err := s.indexes(ctx)
 				if err != nil {
 					return nil, err
 				}
-				r.Tables, r.Inside = append(r.Tables, l), append(r.Inside, in)
+				r.Lookups, r.Indexes = append(r.Lookups, l), append(r.Indexes, in)
 			}
-			if r.Tables[0].Bare > 0 {
-				progress("%s, %s: %.0f", g.text(days), id, r.Tables)
+			if r.Lookups[0].Bare > 0 {
+				progress("%s, %s: %.0f", g.text(days), id, r.Lookups)
 				results = append(results, r)
 			}
 		}
@@ -122,9 +123,9 @@ func grow(ctx context.Context, g growth, all []layout) (results []scaled, err er
 	return results, nil
 }
 
-// grow stores the spans of some days, in four blocks a day, or in larger ones if they are merged
+// addDays stores the spans of some days, in four blocks a day, or in larger ones if they are merged
 // anyway.
-func (s store) grow(ctx context.Context, g growth, from, to int) error {
+func (s store) addDays(ctx context.Context, g growth, from, to int) error {
 	block := max(g.Rate/4, min(g.Rate, 500_000))
 	if g.Unmerged {
 		block = g.Rate / 4
@@ -146,8 +147,9 @@ func (s store) grow(ctx context.Context, g growth, from, to int) error {
 var grafana = regexp.MustCompile(
 	`(?m)^-- Grafana: builder: trace by ID, 4.20.0.*\n(.*);$`).FindStringSubmatch(toolsSQL)[1]
 
-// lookUp measures the lookups of two traces, in the mean. They are zero if there is no such trace.
-func (s store) lookUp(ctx context.Context, l layout, id string) (r lookups, err error) {
+// lookups measures the lookups of two traces and returns the mean, or zeros if there is no such
+// trace.
+func (s store) lookups(ctx context.Context, l layout, id string) (r lookups, err error) {
 	noon := day.Add(12 * time.Hour)
 	ids, err := s.ids(ctx, fmt.Sprintf("SELECT DISTINCT TraceId FROM spans\n"+
 		"WHERE (age('hour', Timestamp, traceIDTime(TraceId)) BETWEEN -4 AND 4) = %d AND "+
@@ -165,7 +167,7 @@ func (s store) lookUp(ctx context.Context, l layout, id string) (r lookups, err 
 			{&r.Own, l.traces(id)}, {&r.Bare, bare(id)}, {&r.Grafana, tool},
 			{&r.SetBare, bare(id) + set}, {&r.SetGrafana, tool + set},
 		} {
-			c, err := s.cost(ctx, l.Name, 10, q.sql)
+			c, err := s.measure(ctx, l.Name, 10, q.sql)
 			if err != nil {
 				return r, err
 			}
@@ -175,8 +177,8 @@ func (s store) lookUp(ctx context.Context, l layout, id string) (r lookups, err 
 	return r, err
 }
 
-// inside measures the indexes and the lookup table.
-func (s store) inside(ctx context.Context) (r inside, err error) {
+// indexes measures the indexes and the lookup table.
+func (s store) indexes(ctx context.Context) (r indexes, err error) {
 	return r, s.scan(ctx, "WITH (SELECT (sumIf(data_compressed_bytes, type = 'minmax'), "+
 		"sumIf(data_compressed_bytes, type = 'bloom_filter')) FROM system.data_skipping_indices "+
 		"WHERE database = currentDatabase() AND table = 'spans' AND (expr LIKE '%TraceId%' OR "+
@@ -186,8 +188,8 @@ func (s store) inside(ctx context.Context) (r inside, err error) {
 		&r.Ranges, &r.Blooms, &r.Lookup, &r.Parts)
 }
 
-// sizes is SCALE.md.
-func sizes(head string, layouts []layout, all []scaled) string {
+// scalePage returns the text of SCALE.md.
+func scalePage(head string, layouts []layout, all []scaled) string {
 	var b strings.Builder
 	b.WriteString(`# What a lookup by ID costs as tables grow
 
@@ -205,8 +207,8 @@ four inserts a day, and no merge.
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 `)
 	for _, r := range all {
-		theirs := r.Tables[0]
-		for i, own := range r.Tables[1:] {
+		theirs := r.Lookups[0]
+		for i, own := range r.Lookups[1:] {
 			fmt.Fprintf(&b, "| %s | %s | %s |", r.text(r.Days), layouts[i+1].Name, r.ID)
 			for _, bytes := range []float64{own.Own, own.Bare, own.Grafana, theirs.Bare,
 				theirs.Grafana} {
@@ -234,7 +236,7 @@ TraceId, for 1024 spans; of the lookup table, for a span. Parts include those of
 		if i > 0 && all[i-1].text(all[i-1].Days) == r.text(r.Days) {
 			continue // of another kind of ID
 		}
-		for j, in := range r.Inside {
+		for j, in := range r.Indexes {
 			spans := float64(r.Rate * r.Days)
 			fmt.Fprintf(&b, "| %s | %s | %.1f | %.0f | %.2f | %d |\n", r.text(r.Days),
 				layouts[j].Name, in.Ranges*1024/spans, in.Blooms*1024/spans, in.Lookup/spans,

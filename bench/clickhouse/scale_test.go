@@ -21,7 +21,7 @@ func TestScale(t *testing.T) {
 		{growth{rate, 100, false, []int{2}}, 0.4, 1},
 		{growth{rate, 50, true, []int{2}}, 0.8, 1.6},
 	} {
-		all, err := grow(t.Context(), c.growth, layouts[:2])
+		all, err := c.measure(t.Context(), layouts[:2])
 		if errors.Is(err, child.ErrNotInstalled) {
 			t.Skip(err)
 		}
@@ -30,7 +30,7 @@ func TestScale(t *testing.T) {
 		}
 		first := map[string]float64{}
 		for _, r := range all {
-			theirs, ours := r.Tables[0], r.Tables[1]
+			theirs, ours := r.Lookups[0], r.Lookups[1]
 			t.Logf("%s, %s ID: the exporter's %.0f, ours %.0f", r.text(r.Days), r.ID, theirs, ours)
 			if ours.Own > c.own*theirs.Grafana || ours.Bare > c.tools*theirs.Bare ||
 				ours.Grafana > c.tools*theirs.Grafana {

@@ -15,7 +15,7 @@ var (
 	generate string
 )
 
-// day is the one that is queried.
+// day is the day that is queried.
 var day = time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC)
 
 const block = 100_000 // spans of an INSERT, as of a busy Collector
@@ -23,7 +23,7 @@ const block = 100_000 // spans of an INSERT, as of a busy Collector
 // dataset is the table source: three days of spans in the order in which they arrive.
 type dataset struct {
 	store
-	spans, day int // in all, and of the day that is queried
+	spans, ofDay int // in all, and of the day that is queried
 }
 
 func newDataset(ctx context.Context, spans int) (*dataset, error) {
@@ -47,14 +47,14 @@ func newDataset(ctx context.Context, spans int) (*dataset, error) {
 		return nil, err
 	}
 	return d, d.scan(ctx, fmt.Sprintf("SELECT count(), countIf(toDate(Timestamp, 'UTC') = '%s') "+
-		"FROM source", day.Format(time.DateOnly)), &d.spans, &d.day)
+		"FROM source", day.Format(time.DateOnly)), &d.spans, &d.ofDay)
 }
 
 const columns = "Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, " +
 	"ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage, " +
 	"Events.Timestamp, Events.Name, Events.Attributes"
 
-// batch selects the columns of some spans, of which random percent have random trace IDs.
+// batch returns a query for some spans, random percent of which have random trace IDs.
 func batch(random, from, count int) string {
 	id := fmt.Sprintf("if(h1 %% 100 < %d, lower(hex(reverse(reinterpretAsFixedString(h1)))) || "+
 		"lower(hex(reverse(reinterpretAsFixedString(h2)))), "+

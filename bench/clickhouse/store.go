@@ -65,7 +65,7 @@ func (s store) merge(ctx context.Context) error {
 	return s.each(ctx, "OPTIMIZE TABLE %s FINAL SETTINGS optimize_skip_merged_partitions = 1")
 }
 
-// column is the only column of a result; it is empty if the query fails.
+// column returns the only column of a result, or nothing if the query fails.
 func (s store) column(ctx context.Context, query string) (all []string) {
 	r, err := s.Query(ctx, query)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s store) scan(ctx context.Context, query string, into ...any) error {
 	return err
 }
 
-// ids are the trace IDs in the first column of a result.
+// ids returns the trace IDs in the first column of a result.
 func (s store) ids(ctx context.Context, query string) (ids [][16]byte, err error) {
 	r, err := s.Query(ctx, query)
 	if err != nil {
@@ -103,16 +103,17 @@ func (s store) ids(ctx context.Context, query string) (ids [][16]byte, err error
 	return ids, nil
 }
 
-// cost is what a query reads with ClickHouse's caches empty; of several alike, the mean.
+// cost holds what a query reads with ClickHouse's caches empty; of several alike, the mean.
 type cost struct {
 	Name string
 	Rows uint64
 	Disk uint64 // bytes from files: columns, marks and indexes
 }
 
-// cost measures queries, each of which returns so many rows; any number if it is negative.
-func (s store) cost(ctx context.Context, name string, rows int, queries ...string) (cost, error) {
-	c := cost{Name: name}
+// measure measures queries. Each must return the given number of rows, if that is not negative.
+func (s store) measure(ctx context.Context, name string, rows int, queries ...string) (c cost,
+	err error) {
+	c.Name = name
 	for _, sql := range queries {
 		r, err := s.Reads(ctx, sql)
 		if err != nil {
@@ -128,7 +129,7 @@ func (s store) cost(ctx context.Context, name string, rows int, queries ...strin
 	return c, nil
 }
 
-// footprint is what the tables of a layout take.
+// footprint holds the size of a layout's tables.
 type footprint struct {
 	Disk        float64 // bytes
 	Parts       int
