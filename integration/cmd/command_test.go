@@ -2,7 +2,6 @@
 package cmd_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
@@ -36,13 +33,7 @@ func operate(t *testing.T, store string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), path, args...)
 		cmd.Env = append(os.Environ(), settings.Store+"="+store, settings.SecretFile+"="+secretFile)
-		var out, errOut bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errOut
-		_ = cmd.Run() // its exit code is checked
-		if got := cmd.ProcessState.ExitCode(); got != code {
-			t.Fatalf("%q: code %d, want %d\n%s%s", args, got, code, out.String(), errOut.String())
-		}
-		return out.String()
+		return child.Output(t, code, cmd)
 	}
 	run(2, "lease", "list")
 	run(2, "lease", "raise", "--yes")
@@ -107,18 +98,14 @@ func TestEtcd(t *testing.T) {
 
 // Only create creates tables. PostgreSQL accepts the output of `traceflake postgres`.
 func TestPostgres(t *testing.T) {
-	dsn := child.ForTest(t, servers.Postgres).DSN()
-	path := child.Build(t, child.Traceflake)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	server := child.ForTest(t, servers.Postgres)
+	dsn, path := server.DSN(), child.Build(t, child.Traceflake)
+	conn := server.Connect(t)
 	for _, command := range []string{"list", "raise"} {
 		_ = exec.CommandContext(t.Context(), path, "lease", command, "--store", dsn).Run()
 	}
 	var tables int
-	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN "+
+	err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN "+
 		"('pg_catalog', 'information_schema')").Scan(&tables)
 	if err != nil || tables != 0 {
 		t.Errorf("%d tables, %v", tables, err)

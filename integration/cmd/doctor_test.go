@@ -32,21 +32,16 @@ func TestDoctorOnPostgres(t *testing.T) {
 	}
 	doctor := func(store string, want ...string) {
 		t.Helper()
-		out, err := exec.CommandContext(t.Context(), path, "doctor", "--store", store,
-			"--secret-file", secret).CombinedOutput()
-		if wrong := err != nil; wrong != (len(want) > 0) {
-			t.Errorf("%v\n%s", err, out)
-		}
+		out := child.Output(t, min(len(want), 1), exec.CommandContext(t.Context(), path, "doctor",
+			"--store", store, "--secret-file", secret))
 		for _, text := range want {
-			if !strings.Contains(string(out), text) {
+			if !strings.Contains(out, text) {
 				t.Errorf("the doctor does not say %q:\n%s", text, out)
 			}
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), path, "lease", "create", "--store",
-		server.DSN(), "--secret-file", secret).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	child.Output(t, 0, exec.CommandContext(t.Context(), path, "lease", "create", "--store",
+		server.DSN(), "--secret-file", secret))
 	execute("CREATE ROLE reader LOGIN PASSWORD 'word'; GRANT SELECT ON traceflake_store TO " +
 		"reader;CREATE ROLE service LOGIN PASSWORD 'word'; GRANT SELECT, UPDATE ON " +
 		"traceflake_store TO service")

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"bytes"
 	"maps"
 	"os"
 	"os/exec"
@@ -40,26 +39,19 @@ func TestTraceCommand(t *testing.T) {
 	e.Run(t, statements, err)
 
 	path := child.Build(t, child.Traceflake)
-	run := func(code int, stdin string, args ...string) (string, string) {
+	run := func(code int, stdin string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command(path, append([]string{"trace"}, args...)...)
 		cmd.Env = append(os.Environ(), "NO_COLOR=1")
 		cmd.Stdin = strings.NewReader(stdin)
-		var out, errOut bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errOut
-		_ = cmd.Run() // its exit code is checked
-		if got := cmd.ProcessState.ExitCode(); got != code {
-			t.Fatalf("%q: code %d, want %d\n%s%s", args, got, code, out.String(), errOut.String())
-		}
-		return out.String(), errOut.String()
+		return child.Output(t, code, cmd)
 	}
 
 	want := lines(t, sent, id)
 	if len(want) != 2 || !strings.Contains(want[0]+want[1], "out of stock") {
 		t.Fatalf("the test sent %q", want)
 	}
-	out, _ := run(0, "", id.String(), "-o", "json", "--logs")
-	traces, logs, _ := strings.Cut(out, "\n")
+	traces, logs, _ := strings.Cut(run(0, "", id.String(), "-o", "json", "--logs"), "\n")
 	var decoder ptrace.JSONUnmarshaler
 	stored, err := decoder.UnmarshalTraces([]byte(traces))
 	if err != nil {
@@ -76,7 +68,7 @@ func TestTraceCommand(t *testing.T) {
 
 	// The waterfall, of a log line on standard input.
 	line := `{"level":"error","msg":"failed","trace_id":"` + id.String() + `"}` + "\n"
-	drawn, _ := run(0, line, "--width", "80", "--logs")
+	drawn := run(0, line, "--width", "80", "--logs")
 	for _, part := range []string{
 		"trace " + id.String() + "\n  2 spans in 1 service, 1h30m", "  ! 1 span failed\n",
 		"  ~ 1 span over an hour from the ID's time\n", "\n!~ writer  work", "\n   writer  work",
@@ -88,12 +80,12 @@ func TestTraceCommand(t *testing.T) {
 	}
 
 	missing := "1950fb0f8880000086cdcca4ab608495"
-	if _, problem := run(1, "", missing); !strings.Contains(problem, "trace "+missing+
+	if problem := run(1, "", missing); !strings.Contains(problem, "trace "+missing+
 		" is not in ClickHouse's table otel_traces; if the ID is traceflake's, its time is 2026-") {
 		t.Errorf("a missing trace: %q", problem)
 	}
-	if _, problem := run(2, "", id.String(), "--table", "nothere"); !strings.Contains(problem,
-		"nothere") {
+	problem := run(2, "", id.String(), "--table", "nothere")
+	if !strings.Contains(problem, "nothere") {
 		t.Errorf("a missing table: %q", problem)
 	}
 }

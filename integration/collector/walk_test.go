@@ -40,9 +40,7 @@ func TestAdoptWalk(t *testing.T) {
 	}
 	adopt := func(operation string, flags ...string) {
 		t.Helper()
-		if out, err := command(operation, flags...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		child.Output(t, 0, command(operation, flags...))
 	}
 	adopt("prepare", "--skip-access") // this engine shows no policies
 

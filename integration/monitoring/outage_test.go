@@ -34,10 +34,8 @@ func TestOutage(t *testing.T) {
 	t.Setenv(settings.SecretFile, filepath.Join(t.TempDir(), "secret"))
 	t.Setenv(settings.TTL, "4m")
 	t.Setenv("PROBE_ADDRESS", "127.0.0.1:0")
-	if out, err := exec.CommandContext(t.Context(), child.Build(t, child.Traceflake), "lease",
-		"create").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	child.Output(t, 0, exec.CommandContext(t.Context(), child.Build(t, child.Traceflake), "lease",
+		"create"))
 	orders := child.Run(t, exec.Command(
 		child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"), "orders",
 		"127.0.0.1:0"))

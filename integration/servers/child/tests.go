@@ -58,6 +58,16 @@ func Build(tb testing.TB, what string) (path string) {
 	return path
 }
 
+// Output runs a command to its end, expects an exit code, and returns what it wrote.
+func Output(tb testing.TB, code int, cmd *exec.Cmd) string {
+	tb.Helper()
+	out, err := cmd.CombinedOutput()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		tb.Fatalf("%s: exit code %d, want %d: %v\n%s", cmd, got, code, err, out)
+	}
+	return string(out)
+}
+
 // Run starts a program for a test, and kills it when the test ends.
 func Run(tb testing.TB, cmd *exec.Cmd) *Server {
 	tb.Helper()
