@@ -18,8 +18,9 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// newGateway returns a reverse proxy to BACKEND_URL. It keeps the ordered IDs of clients and, with
-// leases, IDs that verify.
+// newGateway returns a reverse proxy to BACKEND_URL, a service that cannot be changed: its traces
+// begin here and have ordered IDs. Callers are not trusted, except for ordered IDs of the last five
+// minutes and, with leases, IDs that verify.
 func newGateway(ids *setup.IDs) (http.Handler, error) {
 	const variable = "BACKEND_URL"
 	backend, err := url.Parse(os.Getenv(variable))
@@ -28,16 +29,8 @@ func newGateway(ids *setup.IDs) (http.Handler, error) {
 			variable, os.Getenv(variable))
 	}
 	ours := ids.Verifier(traceid.WithPlausible(5 * time.Minute))
-	return gateway(backend, ours.Verify), nil
-}
-
-// gateway begins the traces of a service that cannot be changed, so that they have ordered IDs.
-// Callers are not trusted.
-func gateway(
-	backend *url.URL, verify func(trace.TraceID) bool, telemetry ...otelhttp.Option,
-) http.Handler {
-	telemetry = append(telemetry, otelhttp.WithPropagators(
-		propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New())))
+	headers := otelhttp.WithPropagators(
+		propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New()))
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = transport.MaxIdleConns // all are to one host
 	proxy := xtraceid.ResponseHandler(&httputil.ReverseProxy{
@@ -46,11 +39,9 @@ func gateway(
 			r.SetXForwarded()
 			xtraceid.RemoveContext(r.Out.Header) // the transport writes ours
 		},
-		Transport: otelhttp.NewTransport(transport, telemetry...),
+		Transport: otelhttp.NewTransport(transport, headers),
 	})
-	// In place of a foreign trace a new one begins, with a link, unless x-trace-id came alone.
-	public := otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verify))
-	return otelhttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := func(w http.ResponseWriter, r *http.Request) {
 		span, id := trace.SpanFromContext(r.Context()), r.Header.Get("x-trace-id")
 		theirs, err := trace.TraceIDFromHex(id)
 		if err == nil && theirs != span.SpanContext().TraceID() {
@@ -58,5 +49,8 @@ func gateway(
 				attribute.StringSlice("http.request.header.x-trace-id", []string{id}))
 		}
 		proxy.ServeHTTP(w, r)
-	}), "gateway", append(telemetry, public)...)
+	}
+	// In place of a foreign trace a new one begins, with a link, unless x-trace-id came alone.
+	public := otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(ours.Verify))
+	return otelhttp.NewHandler(http.HandlerFunc(handler), "gateway", headers, public), nil
 }

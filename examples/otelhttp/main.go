@@ -52,7 +52,7 @@ func traced(name string, handler http.HandlerFunc) func(*setup.IDs) (http.Handle
 }
 
 // drain is how long requests may take after SIGTERM, before their spans are sent.
-var drain = 5 * time.Second
+const drain = 5 * time.Second
 
 // run serves until ctx ends.
 func run(ctx context.Context, args []string) error {

@@ -18,23 +18,36 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
+// example is the package of the example services.
+const example = "github.com/traceflake/traceflake/examples/otelhttp"
+
 // span is a span as a service prints it.
 type span struct {
 	SpanContext, Parent struct{ TraceID, SpanID, TraceState string }
 	SpanKind            trace.SpanKind
-	Resource            []struct {
-		Key   string
-		Value struct{ Value any }
-	}
+	Links               []struct{ SpanContext struct{ TraceID string } }
+	Resource            attributes
+	Attributes          attributes
 }
 
-func (s span) String() (text string) {
-	for _, a := range s.Resource {
-		if a.Key == "service.name" {
-			text = fmt.Sprint(a.Value.Value)
+type attributes []struct {
+	Key   string
+	Value struct{ Value any }
+}
+
+// get returns the text of a value.
+func (all attributes) get(key string) string {
+	for _, a := range all {
+		if a.Key == key {
+			return fmt.Sprint(a.Value.Value)
 		}
 	}
-	return text + " " + s.SpanKind.String() + " " + s.SpanContext.TraceState
+	return ""
+}
+
+func (s span) String() string {
+	return s.Resource.get("service.name") + " " + s.SpanKind.String() + " " +
+		s.SpanContext.TraceState
 }
 
 // printed ends a service and returns the spans that it printed.
@@ -57,7 +70,7 @@ func printed(t *testing.T, p *child.Server) (spans []span) {
 // The example services continue traces by the table in examples/otelhttp/README.md. Without an
 // endpoint for traces they print their spans, even if there is one for metrics.
 func TestHeaders(t *testing.T) {
-	program := child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp")
+	program := child.Build(t, example)
 	serve := func(name string, env ...string) (p *child.Server, urls []string) {
 		cmd := exec.CommandContext(t.Context(), program, name, "127.0.0.1:0")
 		cmd.Env = append([]string{probeVar + "=127.0.0.1:0"}, env...)
@@ -201,11 +214,10 @@ func TestQuickStart(t *testing.T) {
 		strings.Replace(commands, shown, "'"+store+"'", 1))
 	held := func(want int) {
 		t.Helper()
-		list, err := exec.CommandContext(t.Context(), traceflake, "lease", "list", "--store",
-			store).CombinedOutput()
-		if err != nil || strings.Count(string(list), "held by") != want {
-			t.Errorf("lease list, of which %d are held: %v\n%s\n%s", want, err, list,
-				service.Output())
+		list := child.Output(t, 0, exec.CommandContext(t.Context(), traceflake, "lease", "list",
+			"--store", store))
+		if strings.Count(list, "held by") != want {
+			t.Errorf("want %d leases that are held\n%s\n%s", want, list, service.Output())
 		}
 	}
 	child.Get(t, "http://"+service.Address)

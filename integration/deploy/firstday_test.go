@@ -51,7 +51,7 @@ func TestFirstDay(t *testing.T) {
 
 	d := &day{t: t, dir: t.TempDir(), api: api.URL, programs: map[string]string{
 		"traceflake": child.Build(t, child.Traceflake),
-		"service":    child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"),
+		"service":    child.Build(t, example),
 	}}
 	_, c := service(t, render(t, "kubernetes", "first-day"))
 	// of two values the last one counts
@@ -137,12 +137,8 @@ func (d *day) command(program string, args ...string) *exec.Cmd {
 // run runs the command, and expects an exit code.
 func (d *day) run(code int, args ...string) {
 	d.t.Helper()
-	cmd := d.command("traceflake", args...)
-	out, err := cmd.CombinedOutput()
-	if got := cmd.ProcessState.ExitCode(); got != code {
-		d.t.Errorf("%q: exit code %d, want %d: %v\n%s", args, got, code, err, out)
-	}
-	fmt.Fprintf(&d.text, "$ traceflake %s\n%s", strings.Join(args, " "), out)
+	fmt.Fprintf(&d.text, "$ traceflake %s\n%s", strings.Join(args, " "),
+		child.Output(d.t, code, d.command("traceflake", args...)))
 }
 
 // fails starts orders with another setting, and records its report.

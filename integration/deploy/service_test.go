@@ -226,7 +226,7 @@ func TestCollectorIsStuck(t *testing.T) {
 	defer collector.Close()
 	file := filepath.Join(t.TempDir(), "leases")
 	cmd := exec.CommandContext(t.Context(),
-		child.Build(t, "github.com/traceflake/traceflake/examples/otelhttp"), "orders",
+		child.Build(t, example), "orders",
 		"127.0.0.1:0")
 	cmd.Env = []string{"TRACEFLAKE_STORE=file:" + file,
 		"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_EXPORTER_OTLP_TIMEOUT=60000"}
