@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/layout"
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -108,7 +109,7 @@ func TestStepsOfTheClock(t *testing.T) {
 // The clock steps back by more than the source accepts, and the lease continues with another
 // block's nodes: both halves of the next IDs have the new time at once.
 func TestStepBackToAnotherLease(t *testing.T) {
-	collectErrors(t)
+	reportstest.Collect(t)
 	c, codec := newClock(noon), newCodec(t, fleetSecret)
 	one := newSource(t, c.time)
 	two, err := randflake.NewGenerator(codec,

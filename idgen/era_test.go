@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -106,7 +107,7 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 // vice versa, as a program's tests do with its generator. Without a counter, which does not follow
 // fake time, its IDs have the time of the place where it is used.
 func TestBubbles(t *testing.T) {
-	errs := collectErrors(t)
+	errs := reportstest.Collect(t)
 	use := func(g *Generator) {
 		t.Helper()
 		for range 3 {
@@ -142,7 +143,7 @@ func TestBubbles(t *testing.T) {
 
 // A timer ends the era for which it was set, and no later era, such as that of a restore.
 func TestTimerEndsItsEra(t *testing.T) {
-	collectErrors(t)
+	reportstest.Collect(t)
 	c := newClock(noon.Truncate(time.Second))
 	g, _ := c.both(t)
 	g.OnRestore()
@@ -189,7 +190,7 @@ func TestGeneration(t *testing.T) {
 		"by a reading": func(c *fakeClock, g *Generator) { c.pass(trusted); g.NewIDs(t.Context()) },
 		"by the timer": func(c *fakeClock, _ *Generator) { c.pass(time.Second) },
 	} {
-		errs := collectErrors(t)
+		errs := reportstest.Collect(t)
 		c := newClock(noon.Truncate(time.Second))
 		s := &tagged{clock: c.Now}
 		s.generation.Store(7)
@@ -213,7 +214,7 @@ func TestGeneration(t *testing.T) {
 // IDs generated while the generation changed count as old. A generation that changes with
 // each fill leads to random IDs, not to an endless loop.
 func TestGenerationChangesDuringTheFill(t *testing.T) {
-	collectErrors(t)
+	reportstest.Collect(t)
 	c := newClock(noon)
 	s := &tagged{clock: c.Now}
 	g := New(WithSource(s), WithClock(c.Now))
@@ -269,7 +270,7 @@ func TestStoppedAroundAFill(t *testing.T) {
 					return leased.Fill(dst)
 				}
 				g := New(WithClock(c.Now), WithSource(sourceFunc(fill)))
-				errs := collectErrors(t)
+				errs := reportstest.Collect(t)
 				id, _ := g.NewIDs(t.Context())
 				v := traceid.NewVerifier(randflake.NewKeyring(codec), traceid.WithClock(c.Now),
 					traceid.WithSkew(2*time.Minute))
@@ -288,7 +289,7 @@ func TestStoppedAroundAFill(t *testing.T) {
 // The source learns of a restore before the next era begins: IDs that it generates until then are
 // discarded, on each processor. Each restore is counted and reported.
 func TestRestored(t *testing.T) {
-	errs := collectErrors(t)
+	errs := reportstest.Collect(t)
 	c := newClock(noon)
 	s := &tagged{clock: c.time}
 	g, other := c.both(t, WithSource(s))
@@ -317,7 +318,7 @@ func TestRestored(t *testing.T) {
 // the second of the copy. That includes IDs of the old secret generated while the new one is
 // drawn: the new life begins after the new secret is in place.
 func TestRestoredWithoutConfiguration(t *testing.T) {
-	collectErrors(t)
+	reportstest.Collect(t)
 	c := newClock(noon)
 	bytes, drawing := byte(1), func() {}
 	draw := func(b []byte) {
@@ -352,7 +353,7 @@ func TestRestoredWithoutConfiguration(t *testing.T) {
 // After a restore leases are gone and IDs are random. Copies that know of the restore generate
 // different IDs, even if their kernels repeat themselves.
 func TestRandomIDsOfCopies(t *testing.T) {
-	collectErrors(t)
+	reportstest.Collect(t)
 	seen := map[randflake.ID]bool{}
 	for copied := range byte(2) {
 		kernel, bytes := rand.NewPCG(1, 2), byte(0)

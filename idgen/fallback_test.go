@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -17,7 +18,7 @@ import (
 // When a source refuses, IDs stay valid and ordered; the change is reported once in each
 // direction, and the calls are counted.
 func TestSourceRefuses(t *testing.T) {
-	errs := collectErrors(t)
+	errs := reportstest.Collect(t)
 	clock := newClock(noon)
 	source := &switched{Source: newSource(t, clock.Now)}
 	keyring := randflake.NewKeyring(newCodec(t, fleetSecret))
@@ -76,7 +77,7 @@ func TestClockOutOfRange(t *testing.T) {
 			"the source's clock too": {newPrivate(clock.Now, entropy.Read), nil, 2 * calls},
 			"the source works":       {&tagged{clock: newClock(corrected).Now}, errClock, calls},
 		} {
-			errs := collectErrors(t)
+			errs := reportstest.Collect(t)
 			clock.set(at)
 			g := New(WithClock(clock.Now), WithSource(tt.source))
 			highs := map[time.Time]bool{}
@@ -130,7 +131,7 @@ func TestOddSources(t *testing.T) {
 		"no second": {answers(func(dst []randflake.ID) int { return len(dst) }, time.Time{}),
 			false},
 	} {
-		collectErrors(t)
+		reportstest.Collect(t)
 		numbered := &tagged{clock: newClock(noon).Now}
 		fill := func(dst []randflake.ID) (int, time.Time, error) {
 			_, _, _ = numbered.Fill(dst)
@@ -148,7 +149,7 @@ func TestOddSources(t *testing.T) {
 
 // A zero Generator generates valid random IDs, counts and reports that, and can be closed.
 func TestZeroGenerator(t *testing.T) {
-	errs := collectErrors(t)
+	errs := reportstest.Collect(t)
 	var g Generator
 	c := newChecker(t, &g)
 	for range 10 {
@@ -170,7 +171,7 @@ func TestZeroGenerator(t *testing.T) {
 // However often an outage begins and ends, and on however many goroutines, the reports alternate
 // between beginning and end.
 func TestReportsAreInOrder(t *testing.T) {
-	errs := collectErrors(t)
+	errs := reportstest.Collect(t)
 	var o outage
 	var wg sync.WaitGroup
 	for range 8 {

@@ -3,7 +3,6 @@ package idgen
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -16,6 +15,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
+	"github.com/traceflake/traceflake/internal/vectors"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -28,9 +29,9 @@ func (n *number) UnmarshalText(text []byte) error {
 	return err
 }
 
-// vectors are those of testdata/format.json for generators. Ports to other languages are tested on
-// them too.
-func vectors(t *testing.T) (f struct {
+// format is the part of the known answers that is about generators. Ports to other languages are
+// tested on them too.
+type format struct {
 	Generator []struct {
 		Name  string
 		Last  number
@@ -51,19 +52,6 @@ func vectors(t *testing.T) (f struct {
 		Clears      []number
 	}
 	Random struct{ Draws, Halves []number }
-}) {
-	t.Helper()
-	text, err := os.ReadFile("../testdata/format.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
-	if len(f.Generator)*len(f.Random.Draws)*f.Threads.Threads == 0 {
-		t.Fatal("vectors are missing")
-	}
-	return f
 }
 
 // Numbers may be skipped. On one processor none is before the clock changes, as long as the IDs
@@ -71,8 +59,8 @@ func vectors(t *testing.T) (f struct {
 // is. Low halves and span IDs never repeat, and come from the source while its clock is in range.
 func TestFormat(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	collectErrors(t)
-	for _, v := range vectors(t).Generator {
+	reportstest.Collect(t)
+	for _, v := range vectors.Read[format](t).Generator {
 		clock := newClock(noon)
 		g := New(WithClock(clock.Now))
 		if v.Last != 0 {
@@ -127,7 +115,7 @@ func uniform(ids []trace.TraceID) bool {
 }
 
 func TestFormatThreads(t *testing.T) {
-	v := vectors(t).Threads
+	v := vectors.Read[format](t).Threads
 	g := New(WithClock(newClock(time.UnixMilli(v.UnixMS)).Now))
 	seen := make([][]uint64, v.Threads)
 	var group sync.WaitGroup
@@ -151,7 +139,7 @@ func TestFormatThreads(t *testing.T) {
 // If a goroutine is stopped each time that it reads the clock, the progress of others is not
 // mistaken for a step of the clock.
 func TestFormatStopped(t *testing.T) {
-	v := vectors(t).Stopped
+	v := vectors.Read[format](t).Stopped
 	for _, stops := range []int{1, 4} {
 		c := newClock(time.UnixMilli(v.UnixMS))
 		g := New(WithClock(c.Now), WithSource(&tagged{clock: c.time}))
@@ -180,7 +168,7 @@ func TestFormatStopped(t *testing.T) {
 }
 
 func TestFormatRandom(t *testing.T) {
-	v := vectors(t).Random
+	v := vectors.Read[format](t).Random
 	r := random{kernel: func() uint64 {
 		next := v.Draws[0]
 		v.Draws = v.Draws[1:]
@@ -239,7 +227,7 @@ func TestLowBitsAreRandom(t *testing.T) {
 		n = 200_000
 	}
 	clock := newClock(noon)
-	collectErrors(t)
+	reportstest.Collect(t)
 	for name, g := range map[string]*Generator{
 		"leased":   New(WithClock(clock.Now), WithSource(newSource(t, clock.Now))),
 		"private":  New(WithClock(clock.Now)),

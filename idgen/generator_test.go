@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/layout"
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -115,7 +116,7 @@ func TestNoAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector makes sync.Pool drop batches")
 	}
-	collectErrors(t)
+	reportstest.Collect(t)
 	clock := newClock(noon)
 	for name, g := range map[string]*Generator{
 		"private":                   New(),

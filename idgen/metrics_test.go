@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/internal/version"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -43,7 +44,7 @@ func collected(t *testing.T, r metric.Reader) map[string]map[string]float64 {
 // back. A source that borrows is ahead of the clock. A closed generator has no metrics; those of
 // other generators remain. Close may be called again.
 func TestMetrics(t *testing.T) {
-	collectErrors(t)
+	reportstest.Collect(t)
 	reader := metric.NewManualReader()
 	clock := newClock(noon)
 	source := &switched{Source: newSource(t, clock.Now)}
@@ -104,7 +105,7 @@ func TestMetrics(t *testing.T) {
 
 // An error of the meter is reported, and the generator works without metrics.
 func TestMeterRefuses(t *testing.T) {
-	errs := collectErrors(t)
+	errs := reportstest.Collect(t)
 	// a gauge has none
 	sums := metric.NewView(metric.Instrument{Name: "*"},
 		metric.Stream{Aggregation: metric.AggregationSum{}})

@@ -15,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/metric"
 
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -71,7 +72,7 @@ func (m *machine) restore() { m.begin(); m.end() }
 // still writes the page, and if the generation falls. Each restore is reported and counted once;
 // the generation at the start is none.
 func TestRestoredMachine(t *testing.T) {
-	errs := collectErrors(t)
+	errs := reportstest.Collect(t)
 	reader := metric.NewManualReader()
 	m, onMachine := newMachine(t)
 	c := newClock(noon)
@@ -136,7 +137,7 @@ func TestRestoredMachine(t *testing.T) {
 // Many goroutines on all processors, and one restore after another: each call after a restore
 // returns an ID generated after it.
 func TestRestoresAndManyGoroutines(t *testing.T) {
-	collectErrors(t)
+	reportstest.Collect(t)
 	m, onMachine := newMachine(t)
 	s := &tagged{clock: time.Now}
 	g := New(onMachine, WithSource(sourceFunc(s.Fill))) // the generator does not see the generation
@@ -178,7 +179,7 @@ func TestRestoresAndManyGoroutines(t *testing.T) {
 
 // A restore while New draws its secret is noticed: the secret may be of the original.
 func TestRestoredDuringNew(t *testing.T) {
-	collectErrors(t)
+	reportstest.Collect(t)
 	m, onMachine := newMachine(t)
 	draws := 0
 	g := New(onMachine, func(cfg *config) {

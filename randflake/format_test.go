@@ -2,42 +2,27 @@ package randflake
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/vectors"
 	"github.com/traceflake/traceflake/sparx64"
 )
 
-// vector is a known answer of testdata/format.json. Programs in other languages and stored data
-// rely on them.
+// vector is a known answer.
 type vector struct {
 	Name, Secret, Word, ID, Text, Wrong string
 	UnixS                               int64 `json:"unix_s"`
 	Node, Sequence                      int64
 }
 
-func vectors(t testing.TB) (f struct {
+type format struct {
 	Cipher      []struct{ Key, Plaintext, Ciphertext string }
 	Randflake   []vector
 	NoRandflake []vector `json:"no_randflake"`
-}) {
-	t.Helper()
-	text, err := os.ReadFile("../testdata/format.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
-	if len(f.Cipher)*len(f.Randflake)*len(f.NoRandflake) == 0 {
-		t.Fatal("vectors are missing")
-	}
-	return f
 }
 
 func unhex(t *testing.T, text string) []byte {
@@ -55,7 +40,8 @@ func (v vector) parts() Parts {
 }
 
 func TestFormat(t *testing.T) {
-	for _, v := range vectors(t).Cipher {
+	f := vectors.Read[format](t)
+	for _, v := range f.Cipher {
 		c, err := sparx64.NewCipher(unhex(t, v.Key))
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +51,7 @@ func TestFormat(t *testing.T) {
 			t.Errorf("cipher: %x, want %s", got, v.Ciphertext)
 		}
 	}
-	for _, v := range vectors(t).Randflake {
+	for _, v := range f.Randflake {
 		c := newCodec(t, string(unhex(t, v.Secret)))
 		id, err := c.Encode(v.parts())
 		got, word := fmt.Sprintf("%016x", uint64(id)), fmt.Sprintf("%016x", c.decrypt(id))
@@ -82,7 +68,7 @@ func TestFormat(t *testing.T) {
 		}
 	}
 	c := newCodec(t, testSecret)
-	for _, v := range vectors(t).NoRandflake {
+	for _, v := range f.NoRandflake {
 		if min(v.Node, v.Sequence) < 0 || max(v.Node, v.Sequence) > math.MaxUint32 {
 			continue // not a uint32
 		}

@@ -12,21 +12,19 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/reports"
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -152,9 +150,6 @@ func fromEnv(t *testing.T, vars map[string]string) *setup.IDs {
 	return ids
 }
 
-// quiet discards what is reported to otel.Handle during the test.
-func quiet(t *testing.T) { reported(t) }
-
 func TestFleet(t *testing.T) {
 	g := fromEnv(t, fleet(t, "setup-test://host", settings.TTL, "1m"))
 	id, _ := g.NewIDs(t.Context()) // the first one is already leased
@@ -201,7 +196,7 @@ func TestOwnSecret(t *testing.T) {
 // A lease directory is copied with its machine. Once they are told of the restore, copies
 // make no IDs with leases of their directories, which grant the same nodes under one secret.
 func TestRestoredWithACopy(t *testing.T) {
-	quiet(t)
+	reportstest.Collect(t)
 	path := filepath.Join(t.TempDir(), "leases")
 	// Few blocks, so that the copies take the same one at once.
 	d, err := driver.NewDescription(lease.Description{BlockSize: 32768})
@@ -253,7 +248,7 @@ func TestRestoredWithACopy(t *testing.T) {
 // A directory that cannot be used now does not prevent a start: it is an unavailable store, and is
 // used when it is back.
 func TestUnavailableDirectory(t *testing.T) {
-	quiet(t)
+	reportstest.Collect(t)
 	for what, c := range map[string]struct{ take, giveBack func(path string) error }{
 		"not mounted": {func(string) error { return nil },
 			func(path string) error { return os.Mkdir(filepath.Dir(path), 0o700) }},
@@ -291,7 +286,7 @@ func TestUnavailableDirectory(t *testing.T) {
 }
 
 func TestReady(t *testing.T) {
-	quiet(t)
+	reportstest.Collect(t)
 	for store, want := range map[string]string{
 		"":                  "ready\n",
 		"setup-test://host": "ready\n",
@@ -332,7 +327,7 @@ func TestReady(t *testing.T) {
 }
 
 func TestStrict(t *testing.T) {
-	quiet(t)
+	reportstest.Collect(t)
 	for answer, want := range map[string]error{
 		"role": lease.ErrMisconfigured, "newer": lease.ErrSchemaVersion, "absent": lease.ErrNoStore,
 		"replaced": lease.ErrReplaced,
@@ -367,7 +362,7 @@ func TestStrict(t *testing.T) {
 // A strict start ends with the store's first answer if retrying cannot help, and otherwise after a
 // second.
 func TestStrictStartWaitsForTheAnswer(t *testing.T) {
-	quiet(t)
+	reportstest.Collect(t)
 	for answer, want := range map[string]time.Duration{
 		"role": 0, "slow": slowAnswer, "away": time.Second, "dead": 6 * time.Second,
 	} {
@@ -387,7 +382,7 @@ func TestStrictStartWaitsForTheAnswer(t *testing.T) {
 
 // A store that does not answer delays the start by only a second.
 func TestDeadStore(t *testing.T) {
-	quiet(t)
+	reportstest.Collect(t)
 	start := time.Now()
 	g := fromEnv(t, fleet(t, "setup-test:dead"))
 	took := time.Since(start)
@@ -401,7 +396,7 @@ func TestDeadStore(t *testing.T) {
 // does not prevent the lease from being given back. A store that hangs keeps such a process for two
 // seconds, not forever.
 func TestShutdownAfterTheContextIsOver(t *testing.T) {
-	quiet(t)
+	reportstest.Collect(t)
 	for _, hangs := range []bool{false, true} {
 		for _, ends := range []time.Duration{0, time.Second} { // from the call
 			ids := fromEnv(t, fleet(t, "setup-test:host"))
@@ -512,33 +507,15 @@ func TestBadValues(t *testing.T) {
 	}
 }
 
-// reported collects what is reported to otel.Handle during the test.
-func reported(t *testing.T) func() []string {
-	var mu sync.Mutex
-	var texts []string
-	old := otel.GetErrorHandler()
-	t.Cleanup(func() { otel.SetErrorHandler(old) })
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		texts = append(texts, err.Error())
-	}))
-	return func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(texts)
-	}
-}
-
 // A variable that nothing reads is reported once, without its value. Kubernetes sets some for a
 // Service.
 func TestUnknownVariables(t *testing.T) {
 	t.Setenv("TRACEFLAKE_STROE", "hunter2")
-	texts := reported(t)
+	errs := reportstest.Collect(t)
 	fromEnv(t, nil)
-	if got := texts(); len(got) != 1 || !strings.Contains(got[0], "TRACEFLAKE_STROE") ||
-		strings.Contains(got[0], "hunter2") {
-		t.Errorf("reported %q", got)
+	if got := errs(); len(got) != 1 || !strings.Contains(got[0].Error(), "TRACEFLAKE_STROE") ||
+		strings.Contains(got[0].Error(), "hunter2") {
+		t.Errorf("reported %v", got)
 	}
 }
 
@@ -550,11 +527,13 @@ func TestReadableSecret(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		texts := reported(t)
+		errs := reportstest.Collect(t)
 		fromEnv(t, vars)
-		if got := texts(); len(got) != want || want > 0 &&
-			(!strings.Contains(got[0], path) || !strings.Contains(got[0], "chmod")) {
-			t.Errorf("mode %s: reported %q, want %d", mode, got, want)
+		got := errs()
+		text := errors.Join(got...)
+		if len(got) != want || want > 0 && (!strings.Contains(text.Error(), path) ||
+			!strings.Contains(text.Error(), "chmod")) {
+			t.Errorf("mode %s: reported %v, want %d", mode, got, want)
 		}
 	}
 }
@@ -598,7 +577,7 @@ func TestLevel(t *testing.T) {
 // No method of a zero value panics, and none waits. sparx64's methods get a block, since they panic
 // without a block, as those of crypto/cipher do.
 func TestZeroValues(t *testing.T) {
-	quiet(t)
+	reportstest.Collect(t)
 	values := []any{
 		new(sparx64.Cipher),
 		new(randflake.Codec), new(randflake.Generator), new(randflake.ID), new(randflake.Keyring),

@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/setup"
 )
 
 // A directory that another process keeps locked, or whose disk does not answer, keeps a process
 // from ending for 5 s at most, and for 2 s if the context is over.
 func TestShutdownWithAHungDirectory(t *testing.T) {
-	quiet(t)
+	reportstest.Collect(t)
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	var all sync.WaitGroup

@@ -2,11 +2,9 @@ package traceid_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -14,12 +12,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/layout"
+	"github.com/traceflake/traceflake/internal/vectors"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// vector is a known answer of testdata/format.json. Programs in other languages and stored data
-// rely on them.
+// vector is a known answer.
 type vector struct {
 	Name, ID, Low, Wrong, Min, Max, Secret string
 	UnixMS                                 *int64 `json:"unix_ms"`
@@ -41,23 +39,6 @@ type format struct {
 	KindsNowMS       int64 `json:"kinds_now_ms"`
 }
 
-func vectors(t *testing.T) (f format) {
-	t.Helper()
-	text, err := os.ReadFile("../testdata/format.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
-	if f.EpochMS != layout.EpochMillis ||
-		len(f.IDs)*len(f.NoID)*len(f.Bounds)*len(f.Order) == 0 ||
-		len(f.Malformed)*len(f.Kinds)*len(f.Read)*len(f.Halves) == 0 {
-		t.Fatalf("the vectors are incomplete or of another format: %+v", f)
-	}
-	return f
-}
-
 // make returns the ID of the last nanosecond of a vector's millisecond, in some time zone.
 func (v vector) make(t *testing.T) (trace.TraceID, error) {
 	low, err := strconv.ParseUint(v.Low, 16, 64)
@@ -69,7 +50,10 @@ func (v vector) make(t *testing.T) (trace.TraceID, error) {
 }
 
 func TestFormat(t *testing.T) {
-	f := vectors(t)
+	f := vectors.Read[format](t)
+	if f.EpochMS != layout.EpochMillis {
+		t.Errorf("the epoch is %d, want %d", layout.EpochMillis, f.EpochMS)
+	}
 	for _, v := range f.IDs {
 		id, err := v.make(t)
 		at, low := traceid.Time(id), fmt.Sprintf("%016x", uint64(traceid.Low(id)))

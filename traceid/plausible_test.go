@@ -5,12 +5,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/vectors"
 	"github.com/traceflake/traceflake/traceid"
 )
 
 // The kinds of IDs in testdata/format.json have the bounds that it lists.
 func TestNotBefore(t *testing.T) {
-	f := vectors(t)
+	f := vectors.Read[format](t)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.UnixMilli(f.KindsNowMS))) // the bubble's clock starts in 2000
 		for _, v := range f.Kinds {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel"
 	promexporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -25,6 +24,7 @@ import (
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
@@ -39,9 +39,7 @@ type measured struct {
 // start starts a process whose store was not created.
 func start(t *testing.T) (*metric.ManualReader, *prometheus.Registry) {
 	t.Helper()
-	handler := otel.GetErrorHandler()
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
-	t.Cleanup(func() { otel.SetErrorHandler(handler) })
+	reportstest.Collect(t)
 	codec, err := randflake.NewCodec(make([]byte, 16))
 	if err != nil {
 		t.Fatal(err)

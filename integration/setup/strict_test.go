@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel"
-
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
@@ -24,6 +22,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/internal/network"
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	_ "github.com/traceflake/traceflake/lease/k8sstore"
@@ -37,9 +36,7 @@ func TestMain(m *testing.M) { kubernetes.Main(m) }
 // fleet returns strict settings for a store.
 func fleet(t testing.TB, store string) setup.Config {
 	t.Helper()
-	handler := otel.GetErrorHandler()
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
-	t.Cleanup(func() { otel.SetErrorHandler(handler) })
+	reportstest.Collect(t)
 	return setup.Config{Store: store, SecretFile: secretFile(t, "dffd6021bb2bd5b0af676290809ec3a5"),
 		Strict: true}
 }

@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel"
-
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/setup"
@@ -28,7 +27,7 @@ type service struct {
 // the second that a start waits for a lease, and what a machine under load adds.
 func start(t *testing.T, path string) service {
 	t.Helper()
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {}))
+	reportstest.Collect(t)
 	began := time.Now()
 	ids, err := setup.Config{Store: "file:" + path}.Open(t.Context())
 	if took := time.Since(began); err != nil || took > 1900*time.Millisecond {

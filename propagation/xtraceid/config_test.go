@@ -9,20 +9,10 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/contrib/propagators/b3"
-	"go.opentelemetry.io/otel"
 
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
-
-// fieldsOf returns the fields of a propagator with an option, and what was reported.
-func fieldsOf(option func() xtraceid.Option) (fields []string, reported error) {
-	previous := otel.GetErrorHandler()
-	defer otel.SetErrorHandler(previous)
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		reported = errors.Join(reported, err)
-	}))
-	return xtraceid.New(option()).Fields(), reported
-}
 
 // The characters of a token in RFC 9110, and the names of other formats. A valid name is used as
 // given; another one is reported, and the default is used.
@@ -39,7 +29,9 @@ func TestHeaderNames(t *testing.T) {
 		good[name] = name == xtraceid.DefaultHeader
 	}
 	for name, good := range good {
-		fields, reported := fieldsOf(func() xtraceid.Option { return xtraceid.WithHeader(name) })
+		errs := reportstest.Collect(t)
+		fields := xtraceid.New(xtraceid.WithHeader(name)).Fields()
+		reported := errors.Join(errs()...)
 		want := name
 		if !good {
 			want = xtraceid.DefaultHeader
@@ -68,11 +60,10 @@ func TestEncodings(t *testing.T) {
 		{1, several, false},
 		{b3.B3SingleHeader | 8, several, false},
 	} {
-		fields, reported := fieldsOf(func() xtraceid.Option {
-			return xtraceid.WithB3Encoding(c.encoding)
-		})
-		if !slices.Equal(fields[1:], c.want) || (reported == nil) != c.good {
-			t.Errorf("encoding %d: %q, reported %v", c.encoding, fields, reported)
+		errs := reportstest.Collect(t)
+		fields := xtraceid.New(xtraceid.WithB3Encoding(c.encoding)).Fields()
+		if !slices.Equal(fields[1:], c.want) || (len(errs()) == 0) != c.good {
+			t.Errorf("encoding %d: %q, reported %v", c.encoding, fields, errs())
 		}
 	}
 }
