@@ -18,8 +18,12 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// example is the package of the example services.
-const example = "github.com/traceflake/traceflake/examples/otelhttp"
+const (
+	// example is the package of the example services.
+	example = "github.com/traceflake/traceflake/examples/otelhttp"
+	// probeVar is the variable with the address at which they serve /ready and /metrics.
+	probeVar = "PROBE_ADDRESS"
+)
 
 // span is a span as a service prints it.
 type span struct {
