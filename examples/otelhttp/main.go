@@ -51,67 +51,72 @@ func traced(name string, handler http.HandlerFunc) func(*setup.IDs) (http.Handle
 	}
 }
 
-// drain is how long requests may take after SIGTERM, before their spans are sent.
-const drain = 5 * time.Second
-
 // run serves until ctx ends.
 func run(ctx context.Context, args []string) error {
 	if len(args) != 2 || services[args[0]] == nil {
 		return errors.New("usage: shop ADDRESS, orders ADDRESS or gateway ADDRESS")
 	}
-	name := args[0]
-	listener, err := net.Listen("tcp", args[1])
+	name, address := args[0], args[1]
+	ids, stopTelemetry, err := startTelemetry(ctx, name)
 	if err != nil {
 		return err
 	}
-	ids, stopTelemetry, err := startTelemetry(ctx, name)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
 	handler, err := services[name](ids)
-	if err != nil {
-		return errors.Join(err, listener.Close(), stopTelemetry(ctx))
+	if err == nil {
+		probes := http.NewServeMux() // not for the outside
+		probes.Handle("/ready", ids.ReadyHandler())
+		probes.Handle("/metrics", promhttp.Handler())
+		err = serve(ctx, name, address, handler, probes)
 	}
-	served, cut := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*time.Second)
+	defer cancel()
+	return errors.Join(err, stopTelemetry(ctx))
+}
+
+// serve serves requests at an address, and probes at PROBE_ADDRESS, until ctx ends. Requests then
+// have 5 s, and streams that are still open one more.
+func serve(ctx context.Context, name, address string, handler, probes http.Handler) error {
+	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{
 		Handler:           handler,
-		BaseContext:       func(net.Listener) context.Context { return served },
+		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 	}
 	ended := make(chan error, 2)
-	go func() { ended <- server.Serve(listener) }()
-	fmt.Fprintf(os.Stderr, "%s serves http://%s\n", name, listener.Addr())
-	if address := os.Getenv("PROBE_ADDRESS"); address != "" { // not for the outside
-		mux := http.NewServeMux()
-		mux.Handle("/ready", ids.ReadyHandler())
-		mux.Handle("/metrics", promhttp.Handler())
-		probes := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-		defer probes.Close()
-		listener, err := net.Listen("tcp", address)
-		if err == nil {
-			fmt.Fprintf(os.Stderr, "%s serves http://%s/ready\n", name, listener.Addr())
-			go func() { ended <- probes.Serve(listener) }()
-		} else {
-			ended <- err
+	err := listen(server, name, address, ended)
+	if address := os.Getenv("PROBE_ADDRESS"); address != "" && err == nil {
+		server := &http.Server{Handler: probes, ReadHeaderTimeout: 10 * time.Second}
+		defer server.Close()
+		err = listen(server, name, address, ended)
+	}
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-ended:
 		}
 	}
-	select {
-	case <-ctx.Done():
-	case err = <-ended:
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	requests, cancel := context.WithTimeout(ctx, drain)
-	defer cancel()
-	if server.Shutdown(requests) != nil {
-		cut() // streams that are still open
-		requests, cancel = context.WithTimeout(ctx, time.Second)
+	for _, limit := range []time.Duration{5 * time.Second, time.Second} {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()
-		err = errors.Join(err, server.Shutdown(requests))
+		if server.Shutdown(last) == nil {
+			return err
+		}
+		cut()
 	}
-	return errors.Join(err, stopTelemetry(ctx))
+	return errors.Join(err, errors.New("requests did not end"))
+}
+
+// listen starts to serve at an address.
+func listen(server *http.Server, name, address string, ended chan<- error) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%s serves http://%s\n", name, listener.Addr())
+	go func() { ended <- server.Serve(listener) }()
+	return nil
 }
 
 // client starts a span for each request and sends its IDs along.
