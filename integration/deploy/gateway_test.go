@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -144,10 +145,10 @@ func TestGateway(t *testing.T) {
 // On SIGTERM the gateway serves the last request, closes a stream that stays open, and sends its
 // spans, with the name of its service. TestFirstDay shows that its lease ends.
 func TestStop(t *testing.T) {
-	arrived, answer := make(chan string), make(chan struct{})
+	arrived, answer := make(chan bool), make(chan struct{})
 	p, urls := gateway(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
-		arrived <- r.URL.Path
+		arrived <- true
 		if r.URL.Path == "/stream" {
 			<-r.Context().Done()
 			return
@@ -158,39 +159,42 @@ func TestStop(t *testing.T) {
 	if _, text := child.Get(t, urls[1]+"/ready"); text != "ready\n" {
 		t.Errorf("/ready: %q", text)
 	}
-	texts := map[string]chan string{"/stream": make(chan string, 1), "/slow": make(chan string, 1)}
-	for path, text := range texts {
-		go func() {
-			response, err := http.Get(urls[0] + path)
-			if err != nil {
-				text <- err.Error()
-				return
-			}
-			defer response.Body.Close()
-			body, err := io.ReadAll(response.Body)
-			text <- fmt.Sprint(string(body), err)
-		}()
+	streamed, ended := make(chan error, 1), make(chan error)
+	go func() {
+		response, err := http.Get(urls[0] + "/stream")
+		if err == nil {
+			_, err = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+		}
+		streamed <- err
+	}()
+	<-arrived
+	go func() {
 		<-arrived
+		time.AfterFunc(200*time.Millisecond, func() { close(answer) })
+		began := time.Now()
+		err := p.Terminate()
+		// 5 s for the stream, 1 s for its end, and 2 s on a busy machine
+		if took := time.Since(began); took > 8*time.Second {
+			err = fmt.Errorf("it took %s", took)
+		}
+		ended <- err
+	}()
+	if _, text := child.Get(t, urls[0]+"/slow"); text != "at last" {
+		t.Errorf("the last request got %q", text)
 	}
-	time.AfterFunc(200*time.Millisecond, func() { close(answer) })
-	began := time.Now()
-	spans := printed(t, p)
-	// 5 s for the stream, 1 s for its end, and 2 s on a busy machine
-	if took := time.Since(began); took > 8*time.Second {
-		t.Errorf("the end took %s", took)
+	if err := <-ended; err != nil {
+		t.Errorf("the end: %v", err)
 	}
-	if got := <-texts["/slow"]; got != "at last<nil>" {
-		t.Errorf("the last request got %s", got)
-	}
-	if got := <-texts["/stream"]; !strings.Contains(got, "EOF") {
-		t.Errorf("the stream ended with %s", got)
+	if err := <-streamed; !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the stream ended with %v", err)
 	}
 	// Each request has a server's and a client's span.
 	names := map[string]int{}
-	for _, s := range spans {
+	for _, s := range printed(t, p) {
 		names[s.String()]++
 	}
-	if names["edge server "] != 2 || names["edge client "] != 2 || len(spans) != 4 {
+	if len(names) != 2 || names["edge server "] != 2 || names["edge client "] != 2 {
 		t.Errorf("the spans are %v, want two of each kind", names)
 	}
 }

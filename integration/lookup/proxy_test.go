@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,17 +31,10 @@ import (
 // start runs the proxy until the test ends.
 func start(t *testing.T, command string, env []string, args ...string) *child.Server {
 	t.Helper()
-	p := &child.Server{Name: "proxy"}
-	p.Command = func() *exec.Cmd {
-		cmd := exec.Command(command, append([]string{"proxy", "--listen", p.Address}, args...)...)
-		cmd.Env = append(os.Environ(), env...)
-		return cmd
-	}
-	p.Answers = p.Listens
-	t.Cleanup(func() { _ = p.Kill() })
-	if err := p.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	cmd := exec.Command(command, append([]string{"proxy", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	p := child.Run(t, cmd)
+	p.Address = strings.TrimPrefix(child.Await(t, p, 1, child.Served)[0], "http://")
 	return p
 }
 
@@ -145,9 +139,9 @@ func TestProxy(t *testing.T) {
 		way := httptest.NewServer(http.HandlerFunc(echo))
 		t.Cleanup(way.Close)
 		p := start(t, command, []string{"HTTP_PROXY=" + way.URL}, "http://tempo.example:3200")
-		if got, err := fetch("http://" + p.Address + "/api/echo"); err != nil ||
-			got != "to http://tempo.example:3200/api/echo" {
-			t.Errorf("got %q, %v", got, err)
+		_, got := child.Get(t, "http://"+p.Address+"/api/echo")
+		if got != "to http://tempo.example:3200/api/echo" {
+			t.Errorf("got %q", got)
 		}
 	})
 
@@ -162,26 +156,15 @@ func TestProxy(t *testing.T) {
 		}))
 		t.Cleanup(server.Close)
 		p := start(t, command, nil, server.URL)
-		body := make(chan string)
+		ended := make(chan error)
 		go func() {
-			text, err := fetch("http://" + p.Address + "/api/search")
-			body <- fmt.Sprint(text, err)
+			<-arrived
+			time.AfterFunc(200*time.Millisecond, func() { close(answer) })
+			ended <- p.Terminate()
 		}()
-		<-arrived
-		time.AfterFunc(200*time.Millisecond, func() { close(answer) })
-		err := p.Terminate()
-		if got := <-body; got != "at last<nil>" || err != nil {
+		_, got := child.Get(t, "http://"+p.Address+"/api/search")
+		if err := <-ended; got != "at last" || err != nil {
 			t.Errorf("the response is %q, the end %v", got, err)
 		}
 	})
-}
-
-func fetch(address string) (body string, err error) {
-	resp, err := http.Get(address)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return string(text), err
 }
