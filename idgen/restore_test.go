@@ -15,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/metric"
 
+	"github.com/traceflake/traceflake/internal/metrictest"
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/randflake"
@@ -127,8 +128,8 @@ func TestRestoredMachine(t *testing.T) {
 			t.Errorf("report: %v", err)
 		}
 	}
-	counted := collected(t, reader)["traceflake.id.restores {restore}"]
-	got := counted["traceflake.vmclock=generation_counter"]
+	const series = "traceflake.id.restores {restore} traceflake.vmclock=generation_counter"
+	got := metrictest.Collect(t, reader)[series]
 	if len(errs()) != restores || got != float64(restores) {
 		t.Errorf("%d reports and %v in the metric for %d restores", len(errs()), got, restores)
 	}

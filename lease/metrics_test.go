@@ -13,13 +13,12 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/embedded"
 	"go.opentelemetry.io/otel/metric/noop"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/traceflake/traceflake/internal/metrictest"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -30,35 +29,7 @@ func metered(t *testing.T) (lease.Option, func() map[string]float64) {
 	t.Helper()
 	reader := sdk.NewManualReader()
 	return lease.WithMeterProvider(sdk.NewMeterProvider(sdk.WithReader(reader))),
-		func() map[string]float64 { return collect(t, reader) }
-}
-
-func collect(t *testing.T, r sdk.Reader) map[string]float64 {
-	t.Helper()
-	var data metricdata.ResourceMetrics
-	if err := r.Collect(t.Context(), &data); err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]float64{}
-	put := func(m metricdata.Metrics, attrs attribute.Set, v float64) {
-		got[strings.TrimSpace(m.Name+" "+m.Unit+" "+attrs.Encoded(attribute.DefaultEncoder()))] = v
-	}
-	for _, scope := range data.ScopeMetrics {
-		if scope.Scope.Version == "" {
-			t.Errorf("the scope %s has no version", scope.Scope.Name)
-		}
-		for _, m := range scope.Metrics {
-			if sum, ok := m.Data.(metricdata.Sum[int64]); ok {
-				for _, p := range sum.DataPoints {
-					put(m, p.Attributes, float64(p.Value))
-				}
-			} else {
-				p := m.Data.(metricdata.Gauge[float64]).DataPoints[0]
-				put(m, p.Attributes, p.Value)
-			}
-		}
-	}
-	return got
+		func() map[string]float64 { return metrictest.Collect(t, reader) }
 }
 
 const (
@@ -156,7 +127,7 @@ func TestRequestsBeforeTheProvider(t *testing.T) {
 	if err := <-failed; !errors.Is(k.Failure(), err) {
 		t.Errorf("%v, and the last failure is %v", err, k.Failure())
 	}
-	if n := collect(t, globalReader())[requests("acquire", "schema_version")]; n < 1 {
+	if n := metrictest.Collect(t, globalReader())[requests("acquire", "schema_version")]; n < 1 {
 		t.Errorf("%v requests are counted, want at least one", n)
 	}
 	_ = k.Close(t.Context())

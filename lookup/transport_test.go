@@ -3,7 +3,6 @@ package lookup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/metrictest"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -151,22 +149,14 @@ func TestRoundTrip(t *testing.T) {
 						want.body)
 				}
 			}
-			var all metricdata.ResourceMetrics
-			if err := reader.Collect(t.Context(), &all); err != nil {
-				t.Fatal(err)
+			outcome, status, answered := strings.Cut(tt.outcome, " ")
+			want := "outcome=" + outcome + ",traceflake.backend=tempo"
+			if answered {
+				want = "http.response.status_code=" + status + "," + want
 			}
-			m := all.ScopeMetrics[0].Metrics[0]
-			got := m.Name + " in " + m.Unit
-			for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
-				for _, name := range []string{"traceflake.backend", "outcome",
-					"http.response.status_code"} {
-					if value, ok := p.Attributes.Value(attribute.Key(name)); ok {
-						got += " " + fmt.Sprint(value.AsInterface())
-					}
-				}
-			}
-			if want := "traceflake.lookup.duration in s tempo " + tt.outcome; got != want {
-				t.Errorf("got %s, want %s", got, want)
+			series := metrictest.Collect(t, reader)
+			if len(series) != 1 || series["traceflake.lookup.duration s "+want] != 1 {
+				t.Errorf("got %v, want %s once", series, want)
 			}
 		})
 	}
