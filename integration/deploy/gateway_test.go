@@ -50,7 +50,7 @@ func TestGateway(t *testing.T) {
 	p, urls := gateway(t, otelhttp.NewHandler(
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			received = r.Header.Clone()
-			w.Header().Set("x-trace-id", random) // its own idea of the trace
+			w.Header().Set("x-trace-id", random) // the gateway replaces it
 		}), "service",
 		otelhttp.WithTracerProvider(
 			sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(unchanged))),

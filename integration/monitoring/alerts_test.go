@@ -21,7 +21,7 @@ var (
 
 // check compares a PromQL expression with what is exported, and returns its series.
 func check(expr string, all map[string]measured) (used []string, err error) {
-	// those of its series, with their values
+	// the labels of its series, with their values
 	labels := map[string][]string{"job": nil, "instance": nil}
 	words := word.FindAllString(ignored.ReplaceAllString(expr, " "), -1)
 	for _, name := range words {

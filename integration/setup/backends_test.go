@@ -18,16 +18,15 @@ import (
 
 func TestMain(m *testing.M) { kubernetes.Main(m) }
 
-// backend is a running server of a kind of store.
+// backend is a running server with stores of one kind.
 type backend struct {
-	address string // host:port
-	// url returns that of a store with a name, if the server is at this address
-	url func(address, store string) string
-	// a URL that the server refuses for good, and a text of the error
-	wrong, why string
+	address string                             // host:port
+	url     func(address, store string) string // of a store; address is the server's or a proxy's
+	wrong   string                             // a URL that the server always refuses
+	why     string                             // a part of that error
 }
 
-// backends start a server.
+// backends has a function for each kind that starts a server.
 var backends = map[string]func(t *testing.T) backend{
 	"PostgreSQL": func(t *testing.T) backend {
 		server := child.ForTest(t, servers.Postgres)

@@ -25,7 +25,7 @@ import (
 	_ "github.com/traceflake/traceflake/lease/filestore"
 )
 
-// hanging is the objects of a process whose server hangs at one of its requests.
+// hanging is a backend whose server hangs at one of the requests.
 type hanging struct {
 	driver.Objects
 	left atomic.Int64 // requests until then
@@ -56,12 +56,12 @@ func (h *hanging) Close() error {
 	return nil
 }
 
-// place is the objects of one process, and the ways in which their server hangs for this process:
-// each returns what ends that.
+// place is the backend of one process. A server that is deaf receives no request of this process,
+// one that is mute sends no response, until mend is called.
 type place struct {
 	objects driver.Objects
-	// before it gets a request, and before it answers; nil if the two cannot be distinguished
-	deaf, mute func() (mend func())
+	deaf    func() (mend func())
+	mute    func() (mend func()) // nil if it cannot be distinguished from deaf
 }
 
 // requests are the requests of a process. The server hangs at each in turn.
@@ -155,7 +155,7 @@ func hangs(t *testing.T, what string, p place, n int, mute bool) {
 	another := lease.Request{Nonce: protocol.NewNonce(), Now: time.Now(), TTL: time.Minute}
 	_, acquired := s.Acquire(ctx, another)
 	stored, err := s.Get(ctx, 0)
-	switch made := stored.Nonce == proposed.Nonce; { // the process finds out that its write was
+	switch made := stored.Nonce == proposed.Nonce; { // whether its last write was made
 	case err != nil:
 		t.Errorf("%s: when the server answers again: %v", what, err)
 	case acquired == nil && (held.Version > 0 || stored.Nonce != another.Nonce):
@@ -177,7 +177,7 @@ func hangs(t *testing.T, what string, p place, n int, mute bool) {
 }
 
 // onServer returns a function that creates a store of one block on a server of this kind, and
-// returns the place of a process that reaches the server by a way of its own.
+// returns the place of a process with a proxy of its own.
 func onServer(t *testing.T, kind string) func(store string) place {
 	t.Helper()
 	create := func(url string) {
@@ -210,8 +210,11 @@ func onServer(t *testing.T, kind string) func(store string) place {
 			defer mu.Unlock()
 			return response
 		}
-		return place{processes.Store(b.url(relay.Address(), store)).Objects(t), relay.Stall,
-			func() func() { mu.Lock(); return mu.Unlock }}
+		return place{
+			objects: processes.Store(b.url(relay.Address(), store)).Objects(t),
+			deaf:    relay.Stall,
+			mute:    func() func() { mu.Lock(); return mu.Unlock },
+		}
 	}
 }
 

@@ -27,20 +27,19 @@ type hop struct {
 	name    string
 	headers []string
 
-	// of edge
-	propagator propagation.TextMapPropagator // default: xtraceid.New()
-	// default: that of the SDK, ParentBased(AlwaysSample())
-	sampler sdktrace.Sampler
-	verify  func(trace.TraceID) bool // of [xtraceid.Untrusted], if there is one
+	// edge's configuration
+	propagator propagation.TextMapPropagator // nil: xtraceid.New()
+	sampler    sdktrace.Sampler              // nil: the SDK's, ParentBased(AlwaysSample())
+	verify     func(trace.TraceID) bool      // nil: edge does not use [xtraceid.Untrusted]
 
-	trace   string            // "" is a new one
-	parent  string            // of edge's span; "" is none
-	link    bool              // edge's span has a link to that of the headers
+	trace   string            // "" means a new one
+	parent  string            // of edge's span; "" means none
+	link    bool              // edge's span has a link to the caller's
 	dropped bool              // not sampled
-	sends   map[string]string // ends of what orders receives, or all after =
+	sends   map[string]string // headers of orders: = and the value, its end, or "" for none
 }
 
-// whileMigrating is the edge's rule in docs/migrating-b3.md, word for word: see TestRecipes.
+// whileMigrating is the code of docs/migrating-b3.md: see TestRecipes.
 func whileMigrating(keyring *randflake.Keyring) func(trace.TraceID) bool {
 	// With clients' new IDs.
 	verifier := traceid.NewVerifier(keyring, traceid.WithPlausible(5*time.Minute))
