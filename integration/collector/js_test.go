@@ -192,9 +192,8 @@ func TestBrowser(t *testing.T) {
 	}
 
 	// The query of docs/other-languages.md finds the one root of edge, whose ID is ordered.
-	_, sql, _ := strings.Cut(child.Read(t, "docs/other-languages.md"), "```sql\n")
-	sql, _, _ = strings.Cut(sql, "```")
-	if got := fmt.Sprint(e.Rows(t, sql)); got != "[[edge 1 1]]" {
+	query := child.Blocks(child.Read(t, "docs/other-languages.md"), "sql")[0]
+	if got := fmt.Sprint(e.Rows(t, query)); got != "[[edge 1 1]]" {
 		t.Errorf("the roots of each service, and the ordered ones: %s", got)
 	}
 }

@@ -167,48 +167,53 @@ func run(t *testing.T, program, commands string) (binary, metrics string, p *chi
 }
 
 // The README's program prints the span of a request. If the port is taken, it says so and ends.
-// With the changes that the README shows for leases, and after its commands, it holds a lease while
-// it runs, and has given it back after SIGTERM.
 func TestQuickStart(t *testing.T) {
-	readme := child.Read(t, "README.md")
-	_, program, ok := strings.Cut(readme, "```go\npackage main\n")
-	program, _, _ = strings.Cut("package main\n"+program, "```")
-	if lines := strings.Count(program, "\n"); !ok || lines > 36 {
+	program := child.Blocks(child.Read(t, "README.md"), "go")[1]
+	if lines := strings.Count(program, "\n"); lines > 36 {
 		t.Errorf("the quick start has %d lines, want at most 36:\n%s", lines, program)
 	}
 	binary, _, service := run(t, program, "")
 	header, _ := child.Get(t, "http://"+service.Address)
-	id := header.Get("x-trace-id")
-	second, err := exec.CommandContext(t.Context(), binary).CombinedOutput()
-	if err != nil || !strings.Contains(string(second), "address already in use") {
-		t.Errorf("the port is taken: %v, %s", err, second)
+	second := child.Output(t, 0, exec.CommandContext(t.Context(), binary))
+	if !strings.Contains(second, "address already in use") {
+		t.Errorf("the port is taken: %s", second)
 	}
 	end(t, service)
-	if out := service.Output(); id == "" || !strings.Contains(out, `"TraceID":"`+id+`"`) {
+	id, out := header.Get("x-trace-id"), service.Output()
+	if id == "" || !strings.Contains(out, `"TraceID":"`+id+`"`) {
 		t.Errorf("the response has the trace ID %q; the spans are\n%s", id, out)
 	}
+}
 
+// patched returns a program with the changes of a diff without line numbers.
+func patched(t *testing.T, program, diff string) string {
+	t.Helper()
+	var before, after string
+	for line := range strings.Lines(diff) {
+		if line[0] != '+' {
+			before += line[1:]
+		}
+		if line[0] != '-' {
+			after += line[1:]
+		}
+	}
+	if strings.Count(program, before) != 1 {
+		t.Fatalf("the program does not have these lines:\n%s", before)
+	}
+	return strings.Replace(program, before, after, 1)
+}
+
+// With the changes that the README shows for leases, and after its commands, the program holds a
+// lease while it runs, and has given it back after SIGTERM.
+func TestQuickStartWithLeases(t *testing.T) {
+	readme := child.Read(t, "README.md")
 	_, leases, ok := strings.Cut(readme, "\n### 4. Leases\n")
 	leases, _, _ = strings.Cut(leases, "\n## ")
-	for _, diff := range regexp.MustCompile("(?s)```diff\n(.*?)```").FindAllStringSubmatch(leases,
-		-1) {
-		var before, after string
-		for line := range strings.Lines(diff[1]) {
-			if line[0] != '+' {
-				before += line[1:]
-			}
-			if line[0] != '-' {
-				after += line[1:]
-			}
-		}
-		if strings.Count(program, before) != 1 {
-			t.Fatalf("the quick start does not have these lines:\n%s", before)
-		}
-		program = strings.Replace(program, before, after, 1)
+	program := child.Blocks(readme, "go")[1]
+	for _, diff := range child.Blocks(leases, "diff") {
+		program = patched(t, program, diff)
 	}
-	_, commands, _ := strings.Cut(leases, "```sh\n")
-	commands, _, _ = strings.Cut(commands, "```")
-	install, commands, _ := strings.Cut(commands, "\n")
+	install, commands, _ := strings.Cut(child.Blocks(leases, "sh")[0], "\n")
 	const shown = "postgres://user:password@host/db"
 	if !ok || !strings.HasPrefix(install, "go install ") || strings.Count(commands, shown) != 1 {
 		t.Fatalf("unexpected commands:\n%s\n%s", install, commands)
@@ -226,10 +231,8 @@ func TestQuickStart(t *testing.T) {
 	}
 	child.Get(t, "http://"+service.Address)
 	held(1)
-	if _, text := child.Get(t,
-		"http://"+metrics+
-			"/metrics"); !regexp.MustCompile(`(?m)^traceflake_lease_blocks\{.*\} 1$`).MatchString(
-		text) {
+	_, text := child.Get(t, "http://"+metrics+"/metrics")
+	if !regexp.MustCompile(`(?m)^traceflake_lease_blocks\{.*\} 1$`).MatchString(text) {
 		t.Errorf("the metrics do not show the lease:\n%s", text)
 	}
 	end(t, service)

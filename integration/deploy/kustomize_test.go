@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,10 +25,11 @@ var stores = []string{"kubernetes", "postgres", "s3"}
 // further objects.
 func render(t *testing.T, store, namespace string, more ...string) resmap.ResMap {
 	t.Helper()
-	documented := regexp.MustCompile(
-		"(?s)```yaml\n([^`]*kind: Kustomization[^`]*)```").FindStringSubmatch(
-		child.Read(t, "docs/kubernetes.md"))
-	if documented == nil {
+	blocks := child.Blocks(child.Read(t, "docs/kubernetes.md"), "yaml")
+	documented := slices.IndexFunc(blocks, func(block string) bool {
+		return strings.Contains(block, "kind: Kustomization")
+	})
+	if documented < 0 {
 		t.Fatal("docs/kubernetes.md shows no kustomization")
 	}
 	dir := t.TempDir()
@@ -35,7 +37,7 @@ func render(t *testing.T, store, namespace string, more ...string) resmap.ResMap
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := regexp.MustCompile(`(?m)^namespace: .*$`).ReplaceAllString(documented[1],
+	overlay := regexp.MustCompile(`(?m)^namespace: .*$`).ReplaceAllString(blocks[documented],
 		"namespace: "+namespace)
 	overlay = regexp.MustCompile(`https://\S*//deploy/kubernetes/stores/kubernetes\?ref=\S+`).
 		ReplaceAllString(overlay, manifests+"/stores/"+store)

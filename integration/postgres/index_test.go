@@ -14,9 +14,8 @@ import (
 func TestDocumentedIndexes(t *testing.T) {
 	db := functions(t)
 	var examples []string
-	for _, block := range regexp.MustCompile("(?s)```sql\n(.*?);\n```").FindAllStringSubmatch(
-		child.Read(t, "docs/postgresql.md"), -1) {
-		examples = append(examples, block[1])
+	for _, block := range child.Blocks(child.Read(t, "docs/postgresql.md"), "sql") {
+		examples = append(examples, strings.TrimSuffix(block, ";\n"))
 	}
 	if len(examples) != 5 {
 		t.Fatalf("the documentation has %d statements, want 5", len(examples))
@@ -44,8 +43,7 @@ func TestDocumentedIndexes(t *testing.T) {
 			`.*Index Cond: `).MatchString(plan) {
 			t.Errorf("%s\ndoes not use %s:\n%s", query, index, plan)
 		}
-		got := db.texts(strings.TrimSuffix(strings.Replace(query, "SELECT *", "SELECT path", 1),
-			";"))
+		got := db.texts(strings.Replace(query, "SELECT *", "SELECT path", 1))
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s\nreturns %d rows, want %d", query, len(got), len(want))

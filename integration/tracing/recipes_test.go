@@ -35,14 +35,13 @@ func TestRecipes(t *testing.T) {
 		sources += indent.ReplaceAllString(child.Read(t, path), "")
 	}
 	for _, page := range []string{"recipes", "clones", "migrating-b3"} {
-		text := child.Read(t, "docs/"+page+".md")
-		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
+		blocks := child.Blocks(child.Read(t, "docs/"+page+".md"), "go")
 		if len(blocks) == 0 {
 			t.Errorf("%s has no code", page)
 		}
 		for _, block := range blocks {
-			if !strings.Contains(sources, indent.ReplaceAllString(block[1], "")) {
-				t.Errorf("%s: no test has\n%s", page, block[1])
+			if !strings.Contains(sources, indent.ReplaceAllString(block, "")) {
+				t.Errorf("%s: no test has\n%s", page, block)
 			}
 		}
 	}

@@ -127,6 +127,15 @@ func Read(tb testing.TB, file string) string {
 	return string(text)
 }
 
+// Blocks returns the blocks of code in a page that are in a language.
+func Blocks(page, language string) (blocks []string) {
+	fenced := regexp.MustCompile("(?s)```" + language + "\n(.*?)```")
+	for _, m := range fenced.FindAllStringSubmatch(page, -1) {
+		blocks = append(blocks, m[1])
+	}
+	return blocks
+}
+
 // Repository is the folder of the repository.
 var Repository = func() string {
 	_, file, _, _ := runtime.Caller(0)
