@@ -15,8 +15,15 @@
 // primary key of PostgreSQL. The folder clickhouse has its own program.
 package bench
 
+import "strings"
+
 // Rival is another way to generate IDs, and its properties. A test compares Bits with its IDs.
 type Rival struct{ Who, Unique, Ordered, Hidden, Bits, Decodes string }
+
+// Benchmark returns the name of the sub-benchmark of BenchmarkRival.
+func (r Rival) Benchmark() string {
+	return "id=" + strings.NewReplacer(" ", "-", "/", ".").Replace(r.Who)
+}
 
 // Rivals are OpenTelemetry generators, whose IDs are a trace ID and a span ID each, and libraries
 // for IDs in general.

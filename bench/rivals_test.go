@@ -84,11 +84,10 @@ func newRivals(tb testing.TB) map[string]ids {
 func BenchmarkRival(b *testing.B) {
 	all := newRivals(b)
 	for _, r := range Rivals {
-		b.Run("id="+strings.ReplaceAll(strings.ReplaceAll(r.Who, " ", "-"), "/", "."),
-			func(b *testing.B) {
-				b.ReportAllocs()
-				all[r.Who](b.N)
-			})
+		b.Run(r.Benchmark(), func(b *testing.B) {
+			b.ReportAllocs()
+			all[r.Who](b.N)
+		})
 	}
 }
 
@@ -101,9 +100,8 @@ func TestRivals(t *testing.T) {
 		for range many {
 			id := all[r.Who](1)
 			seen[string(id)] = true
-			if size, _, _ := strings.Cut(r.Bits, " "); size != strconv.Itoa(8*len(id)) &&
-				(size != "63" ||
-					len(id) != 8 || id[0] > 127) {
+			size, _, _ := strings.Cut(r.Bits, " ")
+			if size != strconv.Itoa(8*len(id)) && (size != "63" || len(id) != 8 || id[0] > 127) {
 				t.Errorf("%s: %x does not have %s bits", r.Who, id, r.Bits)
 			}
 		}

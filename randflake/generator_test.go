@@ -489,9 +489,8 @@ func TestRandomClockWalks(t *testing.T) {
 				word, room := g.next.Load(), g.space.room
 				g.next.Store(word + (room-word%room)*uint64(r.IntN(1000))/1000)
 			case 6:
-				if end := g.lease.End.Add(time.Duration(r.IntN(20)) * time.Second); r.IntN(
-					6) == 0 &&
-					g.Extend(end) == nil {
+				end := g.lease.End.Add(time.Duration(r.IntN(20)) * time.Second)
+				if r.IntN(6) == 0 && g.Extend(end) == nil {
 					g.lease.End = end
 				}
 			}

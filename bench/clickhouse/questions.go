@@ -68,15 +68,15 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 		"'2026-10-14' ORDER BY cityHash64(SpanId) LIMIT 24")
 	id := hex.EncodeToString(ordered[0][:])
 	var span string
-	if err := d.scan(ctx, "SELECT min(SpanId) FROM spans WHERE TraceId = '"+id+"'",
-		&span); err != nil {
+	err = d.scan(ctx, "SELECT min(SpanId) FROM spans WHERE TraceId = '"+id+"'", &span)
+	if err != nil {
 		return nil, err
 	}
-	for _, m := range regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`).FindAllStringSubmatch(
-		toolsSQL, -1) {
+	named := regexp.MustCompile(`(?m)^-- (\w.*: .*)\n(.*);$`)
+	for _, m := range named.FindAllStringSubmatch(toolsSQL, -1) {
 		on := func(span string) string {
-			return strings.NewReplacer("{table}", table, "{trace}", id, "{span}",
-				span).Replace(m[2])
+			values := strings.NewReplacer("{table}", table, "{trace}", id, "{span}", span)
+			return values.Replace(m[2])
 		}
 		q := question{m[1], []string{on(span)}}
 		if strings.Contains(m[2], "WHERE SpanId = '{span}'") {

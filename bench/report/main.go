@@ -201,7 +201,7 @@ func (r runs) rivals() string {
 		"generator", "unique", "sorts by", "hidden", "bits", "decodes to", "a call", "allocations",
 	}}
 	for _, v := range bench.Rivals {
-		name := "Rival/id=" + strings.ReplaceAll(strings.ReplaceAll(v.Who, " ", "-"), "/", ".")
+		name := "Rival/" + v.Benchmark()
 		rows = append(rows, []string{v.Who, v.Unique, v.Ordered, v.Hidden, v.Bits, v.Decodes,
 			number(r.median(name, "ns/op"), " ns"), number(r.median(name, "allocs/op"), "")})
 	}

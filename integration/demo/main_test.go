@@ -27,8 +27,8 @@ func TestRun(t *testing.T) {
 		}
 	}
 	var rows []int
-	for _, m := range regexp.MustCompile(` (\d+) rows, +\d+ kB`).FindAllStringSubmatch(out.String(),
-		-1) {
+	read := regexp.MustCompile(` (\d+) rows, +\d+ kB`)
+	for _, m := range read.FindAllStringSubmatch(out.String(), -1) {
 		n, _ := strconv.Atoi(m[1])
 		rows = append(rows, n)
 	}

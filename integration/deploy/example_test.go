@@ -3,7 +3,6 @@ package deploy
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -152,9 +151,7 @@ func run(t *testing.T, program, commands string) (binary, metrics string, p *chi
 	}
 	source := filepath.Join(t.TempDir(), "main.go")
 	program = strings.NewReplacer("127.0.0.1:8080", at[0], "127.0.0.1:9464", at[1]).Replace(program)
-	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	child.Write(t, source, program)
 	binary = child.Build(t, source)
 	cmd := exec.CommandContext(t.Context(), "bash", "-ec", commands+"\nexec "+binary)
 	cmd.Dir = t.TempDir()

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -47,17 +46,12 @@ func render(t *testing.T, store, namespace string, more ...string) resmap.ResMap
 			continue
 		}
 		name := fmt.Sprintf("object-%d.yaml", i)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(m), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		child.Write(t, filepath.Join(dir, name), m)
 		overlay = strings.Replace(overlay, "resources:\n", "resources:\n  - "+name+"\n", 1)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
-		dir)
+	child.Write(t, filepath.Join(dir, "kustomization.yaml"), overlay)
+	kustomizer := krusty.MakeKustomizer(krusty.MakeDefaultOptions())
+	objects, err := kustomizer.Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

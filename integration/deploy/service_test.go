@@ -127,9 +127,7 @@ func TestServiceRuns(t *testing.T) {
 func secretFile(t *testing.T, dir, secret string) string {
 	t.Helper()
 	name := filepath.Join(dir, "secret-"+secret[:4])
-	if err := os.WriteFile(name, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	child.Write(t, name, secret+"\n")
 	return name
 }
 

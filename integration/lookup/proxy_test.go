@@ -122,9 +122,7 @@ func TestProxy(t *testing.T) {
 		pool := filepath.Join(t.TempDir(), "roots.pem")
 		certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
 			Bytes: server.Certificate().Raw})
-		if err := os.WriteFile(pool, certificate, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		child.Write(t, pool, string(certificate))
 		checkGRPC(t, start(t, command, []string{"SSL_CERT_FILE=" + pool}, server.URL))
 		unknown := healthClient(t, start(t, command, nil, server.URL))
 		if _, err := unknown.Check(t.Context(),

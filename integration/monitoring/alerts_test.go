@@ -103,13 +103,11 @@ func TestAlerts(t *testing.T) {
 			} `yaml:"alert_rule_test"`
 		}
 	}
-	if err := yaml.Unmarshal([]byte(child.Read(t, "deploy/prometheus/traceflake.rules.yml")),
-		&rules); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal([]byte(child.Read(t, "deploy/prometheus/traceflake.test.yml")),
-		&tests); err != nil {
-		t.Fatal(err)
+	for file, into := range map[string]any{"rules": &rules, "test": &tests} {
+		text := child.Read(t, "deploy/prometheus/traceflake."+file+".yml")
+		if err := yaml.Unmarshal([]byte(text), into); err != nil {
+			t.Fatal(err)
+		}
 	}
 	fires, quiet := make(map[string]bool), make(map[string]bool)
 	for _, test := range tests.Tests {

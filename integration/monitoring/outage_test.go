@@ -134,9 +134,7 @@ func scrape(t *testing.T, program, target string) *child.Server {
 	text := fmt.Sprintf(
 		`{global: {scrape_interval: 15s, evaluation_interval: 15s}, rule_files: [%q],
 		scrape_configs: [{job_name: orders, static_configs: [{targets: [%q]}]}]}`, rules, target)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	child.Write(t, config, text)
 	p := &child.Server{Name: "prometheus"}
 	p.Command = func() *exec.Cmd {
 		return child.Foreign(program, "--config.file="+config, "--storage.tsdb.path="+

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
@@ -31,11 +32,7 @@ const (
 // and returns the program. edit may change the copies before.
 func build(t *testing.T, edit func(sdk, autoprop string)) (program string) {
 	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
+	root, dir := child.Repository, t.TempDir()
 	for name, from := range map[string]string{"sdk": moduleDir(t, sdk),
 		"autoprop": moduleDir(t, autoprop), "service": "testdata/service"} {
 		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(from)); err != nil {
@@ -44,19 +41,19 @@ func build(t *testing.T, edit func(sdk, autoprop string)) (program string) {
 	}
 	service := filepath.Join(dir, "service")
 	edit(filepath.Join(dir, "sdk"), filepath.Join(dir, "autoprop"))
-	apply(t, filepath.Join(root, "otelc"), map[string]string{
+	apply(t, map[string]string{
 		"main":         service,
 		sdk + "/trace": filepath.Join(dir, "sdk", "trace"),
 		autoprop:       filepath.Join(dir, "autoprop"),
 	})
 	const ours = "github.com/traceflake/traceflake"
-	requires := strings.Replace(read(t, filepath.Join(root, "otelc", "go.mod")),
+	requires := strings.Replace(child.Read(t, "otelc/go.mod"),
 		"module "+ours+"/otelc", "module service", 1)
-	write(t, filepath.Join(service, "go.mod"), requires+"\nrequire "+ours+"/otelc v0.0.0\n"+
+	child.Write(t, filepath.Join(service, "go.mod"), requires+"\nrequire "+ours+"/otelc v0.0.0\n"+
 		"replace "+ours+" => "+root+"\n"+
 		"replace "+ours+"/otelc => "+filepath.Join(root, "otelc")+"\n"+
 		"replace "+sdk+" => ../sdk\nreplace "+autoprop+" => ../autoprop\n")
-	write(t, filepath.Join(service, "go.sum"), read(t, filepath.Join(root, "otelc", "go.sum")))
+	child.Write(t, filepath.Join(service, "go.sum"), child.Read(t, "otelc/go.sum"))
 
 	program = filepath.Join(dir, "program")
 	cmd := exec.Command("go", "build", "-mod=mod", "-trimpath", "-o", program, ".")
@@ -179,10 +176,10 @@ func TestUnmatchedRules(t *testing.T) {
 	program := build(t, func(sdk, autoprop string) {
 		for _, name := range []string{"trace/id_generator.go", "trace/provider.go"} {
 			file := filepath.Join(sdk, name)
-			write(t, file, strings.ReplaceAll(read(t, file), "defaultIDGenerator",
+			child.Write(t, file, strings.ReplaceAll(read(t, file), "defaultIDGenerator",
 				"newDefaultIDGenerator"))
 		}
-		write(t, filepath.Join(autoprop, "early.go"),
+		child.Write(t, filepath.Join(autoprop, "early.go"),
 			"package autoprop\n\nimport \"go.opentelemetry.io/otel/propagation\"\n\n"+
 				"func init() { RegisterTextMapPropagator(\"xtraceid\", propagation.Baggage{}) }\n")
 	})
@@ -209,10 +206,10 @@ type rule struct {
 
 // apply changes the packages in dirs, by import path, as otelc does while it compiles them: it adds
 // files, and code at the beginning of functions. It skips functions that do not exist.
-func apply(t *testing.T, rules string, dirs map[string]string) {
+func apply(t *testing.T, dirs map[string]string) {
 	t.Helper()
 	var all map[string]rule
-	decoder := yaml.NewDecoder(strings.NewReader(read(t, filepath.Join(rules, "otelc.yaml"))))
+	decoder := yaml.NewDecoder(strings.NewReader(child.Read(t, "otelc/otelc.yaml")))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&all); err != nil {
 		t.Fatal(err)
@@ -223,8 +220,8 @@ func apply(t *testing.T, rules string, dirs map[string]string) {
 			t.Fatalf("%s: target %q, %d modifiers", name, r.Target, len(r.Do))
 		}
 		if file := r.Do[0].AddFile.File; file != "" {
-			write(t, filepath.Join(dir, file),
-				strings.Replace(read(t, filepath.Join(rules, file)), "//go:build ignore", "", 1))
+			child.Write(t, filepath.Join(dir, file),
+				strings.Replace(child.Read(t, "otelc/"+file), "//go:build ignore", "", 1))
 			continue
 		}
 		begin := "^func "
@@ -238,7 +235,7 @@ func apply(t *testing.T, rules string, dirs map[string]string) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			write(t, file, regexp.MustCompile("(?m)"+begin).ReplaceAllString(read(t, file),
+			child.Write(t, file, regexp.MustCompile("(?m)"+begin).ReplaceAllString(read(t, file),
 				"$0\n"+code))
 		}
 	}
@@ -251,11 +248,4 @@ func read(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

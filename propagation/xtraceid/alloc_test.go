@@ -20,10 +20,8 @@ func TestAllocations(t *testing.T) {
 	ctx := local(t, traceT, spanS, true)
 	out := propagation.HeaderCarrier{}
 	response := httptest.NewRecorder()
-	handler := xtraceid.ResponseHandler(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
-		w.WriteHeader(http.StatusNoContent)
-	}))
+	empty := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+	handler := xtraceid.ResponseHandler(http.HandlerFunc(empty))
 	request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody)
 	for _, c := range []struct {
 		name string

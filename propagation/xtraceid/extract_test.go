@@ -198,8 +198,8 @@ func TestExtract(t *testing.T) {
 					local(t, traceT, spanP, true)} {
 					ctx := xtraceid.New(o.option).Extract(here,
 						propagation.HeaderCarrier(headers(c.headers...)))
-					if got := trace.SpanContextFromContext(ctx); here == context.Background() &&
-						!got.Equal(want) {
+					got := trace.SpanContextFromContext(ctx)
+					if here == context.Background() && !got.Equal(want) {
 						t.Errorf("got %s, want %s", show(got), show(want))
 					}
 					if got := kept(t, ctx, want.TraceFlags()); got != o.decision {
@@ -265,8 +265,8 @@ func TestExtractVerifier(t *testing.T) {
 						return accept
 					})))
 				ctx := p.Extract(context.Background(), carrier{propagation.HeaderCarrier(h)})
-				if want != "" && (len(asked) != 1 || asked[0] != traceID(t, want)) || want == "" &&
-					len(asked) > 0 {
+				if want == "" && len(asked) > 0 ||
+					want != "" && (len(asked) != 1 || asked[0] != traceID(t, want)) {
 					t.Errorf("%s, %s: the verifier was called with %v, want one call with %q",
 						c.name, parent, asked, want)
 				}

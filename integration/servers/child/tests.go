@@ -127,6 +127,26 @@ func Read(tb testing.TB, file string) string {
 	return string(text)
 }
 
+// Write writes a file.
+func Write(tb testing.TB, path, text string) {
+	tb.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Matches compares a file of the repository with a text that it must have. TRACEFLAKE_UPDATE=1
+// writes it instead.
+func Matches(tb testing.TB, file, text string) {
+	tb.Helper()
+	if os.Getenv("TRACEFLAKE_UPDATE") != "" {
+		Write(tb, filepath.Join(Repository, file), text)
+	}
+	if Read(tb, file) != text {
+		tb.Errorf("%s differs; TRACEFLAKE_UPDATE=1 writes it again. Got\n%s", file, text)
+	}
+}
+
 // Blocks returns the blocks of code in a page that are in a language.
 func Blocks(page, language string) (blocks []string) {
 	fenced := regexp.MustCompile("(?s)```" + language + "\n(.*?)```")
