@@ -14,7 +14,7 @@ import (
 // A request costs few allocations.
 func TestAllocations(t *testing.T) {
 	p := xtraceid.New()
-	in := propagation.HeaderCarrier(headers(with(multi(traceT, spanS, "1"), "x-trace-id",
+	in := propagation.HeaderCarrier(headers(append(multi(traceT, spanS, "1"), "x-trace-id",
 		traceT)...))
 	none := propagation.HeaderCarrier(headers("Accept", "text/html", "User-Agent", "test"))
 	ctx := local(t, traceT, spanS, true)

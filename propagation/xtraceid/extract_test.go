@@ -65,10 +65,6 @@ func multi(traceHex, spanHex, sampled string) []string {
 	return h
 }
 
-func with(pairs []string, more ...string) []string {
-	return append(append([]string(nil), pairs...), more...)
-}
-
 func extract(h http.Header, opts ...xtraceid.Option) context.Context {
 	return xtraceid.New(opts...).Extract(context.Background(), propagation.HeaderCarrier(h))
 }
@@ -86,32 +82,32 @@ var rows = append(malformed(), []extractCase{
 	{"nothing", nil, "", "", "0"},
 
 	{"x-trace-id, B3 with 64-bit ID, its low half",
-		with(multi(lowT, spanS, "1"), "x-trace-id", traceT), traceT, spanS, "1"},
-	{"x-trace-id, B3 with 64-bit ID, open", with(multi(lowT, spanS, ""), "x-trace-id", traceT),
+		append(multi(lowT, spanS, "1"), "x-trace-id", traceT), traceT, spanS, "1"},
+	{"x-trace-id, B3 with 64-bit ID, open", append(multi(lowT, spanS, ""), "x-trace-id", traceT),
 		traceT, spanS, ""},
-	{"x-trace-id, B3 with 64-bit ID, debug", with(multi(lowT, spanS, ""), "x-trace-id", traceT,
+	{"x-trace-id, B3 with 64-bit ID, debug", append(multi(lowT, spanS, ""), "x-trace-id", traceT,
 		"X-B3-Flags", "1"), traceT, spanS, "d"},
 	{"x-trace-id, B3 with 64-bit ID, not its low half",
-		with(multi(low64, spanS, "1"), "x-trace-id", traceT), traceT, spanS, "1"},
+		append(multi(low64, spanS, "1"), "x-trace-id", traceT), traceT, spanS, "1"},
 	{"x-trace-id, B3 with 64-bit ID, padded",
-		with(multi("0000000000000000"+low64, spanS, "1"), "x-trace-id", traceT), traceT, spanS,
+		append(multi("0000000000000000"+low64, spanS, "1"), "x-trace-id", traceT), traceT, spanS,
 		"1"},
 	{"x-trace-id, single B3 with 64-bit ID", []string{"x-trace-id", traceT, "b3",
 		lowT + "-" + spanS + "-1-" + spanP}, traceT, spanS, "1"},
 
-	{"x-trace-id, B3 with the same ID", with(multi(traceT, spanS, "1"), "x-trace-id", traceT),
+	{"x-trace-id, B3 with the same ID", append(multi(traceT, spanS, "1"), "x-trace-id", traceT),
 		traceT, spanS, "1"},
 	{"x-trace-id, single B3 with the same ID",
 		[]string{"x-trace-id", traceT, "b3", traceT + "-" + spanS + "-d"}, traceT, spanS, "d"},
 
-	{"x-trace-id, B3 with another ID", with(multi(traceU, spanS, "1"), "x-trace-id", traceT),
+	{"x-trace-id, B3 with another ID", append(multi(traceU, spanS, "1"), "x-trace-id", traceT),
 		traceT, "", "0"},
 	{"x-trace-id, B3 with another ID, debug",
-		with(multi(traceU, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), traceT, "", "0"},
+		append(multi(traceU, spanS, ""), "x-trace-id", traceT, "X-B3-Flags", "1"), traceT, "", "0"},
 	{"x-trace-id, B3 with another ID of the same low half",
-		with(multi("1"+traceT[1:], spanS, "1"), "x-trace-id", traceT), traceT, "", "0"},
+		append(multi("1"+traceT[1:], spanS, "1"), "x-trace-id", traceT), traceT, "", "0"},
 	{"x-trace-id, B3 with another ID of the same high half",
-		with(multi(traceT[:31]+"9", spanS, "1"), "x-trace-id", traceT), traceT, "", "0"},
+		append(multi(traceT[:31]+"9", spanS, "1"), "x-trace-id", traceT), traceT, "", "0"},
 
 	{"x-trace-id alone", []string{"x-trace-id", traceT}, traceT, "", "0"},
 	{"x-trace-id alone, 64-bit padded", []string{"x-trace-id", "0000000000000000" + low64},
@@ -119,7 +115,7 @@ var rows = append(malformed(), []extractCase{
 	{"x-trace-id, debug", []string{"x-trace-id", traceT, "X-B3-Flags", "1", "X-B3-Sampled", "1"},
 		traceT, "", "0"},
 	{"x-trace-id, debug in one header", []string{"x-trace-id", traceT, "b3", "d"}, traceT, "", "0"},
-	{"x-trace-id, debug with malformed B3", with(multi("xyz", spanS, ""), "X-B3-Flags", "1",
+	{"x-trace-id, debug with malformed B3", append(multi("xyz", spanS, ""), "X-B3-Flags", "1",
 		"x-trace-id", traceT), traceT, "", "0"},
 	{"x-trace-id, B3 malformed: no span ID", []string{"x-trace-id", traceT, "X-B3-TraceId", traceT,
 		"X-B3-Sampled", "1"}, traceT, "", "0"},
@@ -136,11 +132,11 @@ var rows = append(malformed(), []extractCase{
 	{"single B3 alone, 64-bit, open", []string{"b3", low64 + "-" + spanS},
 		"0000000000000000" + low64, spanS, ""},
 	{"single B3 alone, not sampled, over open headers",
-		with(multi(traceT, spanS, ""), "b3", traceU+"-"+spanS+"-0"), traceU, spanS, "0"},
+		append(multi(traceT, spanS, ""), "b3", traceU+"-"+spanS+"-0"), traceU, spanS, "0"},
 	// The debug flag belongs to a trace; without one a caller at the edge would set it on ours.
 	{"debug alone", []string{"X-B3-Flags", "1"}, "", "", "0"},
 	{"debug alone in one header", []string{"b3", "d"}, "", "", "0"},
-	{"debug with malformed IDs", with(multi("xyz", spanS, ""), "X-B3-Flags", "1"), "", "", "0"},
+	{"debug with malformed IDs", append(multi("xyz", spanS, ""), "X-B3-Flags", "1"), "", "", "0"},
 
 	{"x-trace-id repeated, same except for case",
 		[]string{"x-trace-id", traceT, "x-trace-id", strings.ToUpper(traceT)}, traceT, "", "0"},
@@ -173,7 +169,7 @@ func malformed() (cases []extractCase) {
 		}
 		cases = append(cases, extractCase{"malformed, " + c.name, x, "", "", "0"},
 			extractCase{"B3, malformed x-trace-id, " + c.name,
-				with(multi(traceU, spanS, "1"), x...), traceU, spanS, "1"})
+				append(multi(traceU, spanS, "1"), x...), traceU, spanS, "1"})
 	}
 	return cases
 }
@@ -251,7 +247,9 @@ func TestExtractVerifier(t *testing.T) {
 	})
 	for _, c := range rows {
 		for _, parent := range parents {
-			h := headers(with(c.headers, "traceparent", parent, "tracestate", "v=1")...)
+			h := headers(c.headers...)
+			h.Set("traceparent", parent)
+			h.Set("tracestate", "v=1")
 			want := c.trace
 			if want == "" && parent != "" {
 				want = parent[3:35]
@@ -321,14 +319,14 @@ func TestExtractIntoSpan(t *testing.T) {
 		{"x-trace-id of this trace", own, []string{"x-trace-id", traceT}, own},
 		{"x-trace-id of this trace, remote", w3c, []string{"x-trace-id", traceT}, w3c},
 		{"x-trace-id of this trace, B3 of another", w3c,
-			with(multi(traceU, spanS, "0"), "x-trace-id", traceT), w3c},
+			append(multi(traceU, spanS, "0"), "x-trace-id", traceT), w3c},
 		{"B3", own, multi(traceU, spanS, "0"), spanContext(t, traceU, spanS, false)},
 		{"B3 of this span", own, multi(traceT, spanP, "1"), remote},
-		{"B3 of this span, remote", w3c, with(multi(traceT, spanS, "1"), "x-trace-id", traceT),
+		{"B3 of this span, remote", w3c, append(multi(traceT, spanS, "1"), "x-trace-id", traceT),
 			w3c},
 		{"B3 of this span, remote, shortened", w3c,
-			with(multi(lowT, spanS, "1"), "x-trace-id", traceT), w3c},
-		{"B3 names another parent", w3c, with(multi(traceT, spanP, "1"), "x-trace-id", traceT),
+			append(multi(lowT, spanS, "1"), "x-trace-id", traceT), w3c},
+		{"B3 names another parent", w3c, append(multi(traceT, spanP, "1"), "x-trace-id", traceT),
 			remote},
 		{"refused", own, []string{"x-trace-id", refused}, own},
 		{"refused, remote", remote, []string{"x-trace-id", refused}, trace.SpanContext{}},

@@ -44,7 +44,6 @@ func TestInject(t *testing.T) {
 	single := []xtraceid.Option{xtraceid.WithB3Encoding(b3.B3SingleHeader)}
 	both := []xtraceid.Option{xtraceid.WithB3Encoding(b3.B3SingleHeader | b3.B3MultipleHeader)}
 	one := func(b3 string) fields { return fields{"x-trace-id": traceT, "b3": b3} }
-	with := func(f fields, name, value string) fields { f[name] = value; return f }
 
 	ofSpanID := trace.ContextWithRemoteSpanContext(t.Context(), spanContext(t, "", spanS, true))
 	alone := extract(headers("x-trace-id", traceT))
@@ -87,7 +86,8 @@ func TestInject(t *testing.T) {
 		{"open, then decided here, in one header", openHere, single,
 			one(traceT + "-" + spanS + "-1")},
 		{"both encodings", local(t, traceT, spanS, false), both,
-			with(several(traceT, traceT, "0"), "b3", traceT+"-"+spanS+"-0")},
+			fields{"x-trace-id": traceT, "x-b3-traceid": traceT, "x-b3-spanid": spanS,
+				"x-b3-sampled": "0", "b3": traceT + "-" + spanS + "-0"}},
 
 		{"debug", span(debug, t, traceT, true), nil, several(traceT, traceT, "d")},
 		{"debug in one header", span(debug, t, traceT, true), single,

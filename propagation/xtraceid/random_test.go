@@ -13,7 +13,7 @@ import (
 // The flag is set only where a trace begins. Other flags are kept.
 func TestWithRandomFlag(t *testing.T) {
 	const sampled, random = trace.FlagsSampled, trace.TraceFlags(2)
-	with := func(sc trace.SpanContext) context.Context {
+	inside := func(sc trace.SpanContext) context.Context {
 		return trace.ContextWithSpanContext(t.Context(), sc)
 	}
 	refuse := xtraceid.WithVerifier(func(trace.TraceID) bool { return false })
@@ -31,9 +31,9 @@ func TestWithRandomFlag(t *testing.T) {
 		{"an ID alone", t.Context(), propagation.MapCarrier{"x-trace-id": traceT}, nil, 0},
 		{"B3", t.Context(), propagation.MapCarrier{"b3": traceT + "-" + spanS + "-0"}, nil, 0},
 		{"a span in the context", local(t, traceT, spanS, true), nil, nil, sampled},
-		{"a span ID in the context", with(trace.SpanContext{}.WithSpanID(trace.SpanID{1})), nil,
+		{"a span ID in the context", inside(trace.SpanContext{}.WithSpanID(trace.SpanID{1})), nil,
 			nil, 0},
-		{"a flag in the context", with(trace.SpanContext{}.WithTraceFlags(sampled)), nil, nil,
+		{"a flag in the context", inside(trace.SpanContext{}.WithTraceFlags(sampled)), nil, nil,
 			sampled | random},
 	} {
 		t.Run(c.name, func(t *testing.T) {
