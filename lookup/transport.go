@@ -50,7 +50,7 @@ type transport struct {
 // New returns an error if the backend is unknown or a duration is negative.
 func New(b Backend, o Options) (http.RoundTripper, error) {
 	switch {
-	case b != Tempo && b != Jaeger:
+	case bounds[b] == nil:
 		return nil, fmt.Errorf("lookup: unknown backend %q: use Tempo or Jaeger", b)
 	case o.Slack < 0:
 		return nil, fmt.Errorf("lookup: the slack is %s, it must not be negative", o.Slack)
@@ -87,8 +87,8 @@ const (
 
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	form, id := t.backend.lookup(req.URL.Path)
-	if form == none || req.Method != http.MethodGet || req.Body != nil && req.Body != http.NoBody {
+	params, id := t.backend.lookup(req.URL.Path)
+	if params == nil || req.Method != http.MethodGet || req.Body != nil && req.Body != http.NoBody {
 		return t.send(req)
 	}
 	began := time.Now()
@@ -96,7 +96,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.Timeout > 0 {
 		ctx, end = context.WithTimeout(ctx, t.Timeout)
 	}
-	resp, outcome, err := t.find(req.WithContext(ctx), form, id)
+	resp, outcome, err := t.find(req.WithContext(ctx), params, id)
 	attrs := []attribute.KeyValue{attribute.String("traceflake.backend", string(t.backend))}
 	switch {
 	case err != nil && req.Context().Err() != nil:
@@ -126,9 +126,9 @@ func (t *transport) send(req *http.Request) (*http.Response, error) {
 
 // find sends a lookup, with a time if it has none, and repeats it without the time if the server
 // found nothing.
-func (t *transport) find(req *http.Request, form api, id trace.TraceID) (resp *http.Response,
+func (t *transport) find(req *http.Request, params bound, id trace.TraceID) (resp *http.Response,
 	outcome string, err error) {
-	bounded, outcome := t.bounded(req, form, id)
+	bounded, outcome := t.bounded(req, params, id)
 	if bounded == nil {
 		resp, err = t.send(req)
 		return resp, outcome, err
@@ -150,13 +150,13 @@ func (t *transport) find(req *http.Request, form api, id trace.TraceID) (resp *h
 
 // bounded returns a copy of req with a lower bound of time, or nil and the reason why req must not
 // be changed.
-func (t *transport) bounded(req *http.Request, form api, id trace.TraceID) (bounded *http.Request,
-	outcome string) {
+func (t *transport) bounded(req *http.Request, params bound, id trace.TraceID) (
+	bounded *http.Request, outcome string) {
 	query, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {
 		return nil, outcomeUnparsable
 	}
-	for _, name := range times[form] {
+	for _, name := range times {
 		if query.Has(name) {
 			return nil, outcomeOwnTimes
 		}
@@ -169,6 +169,6 @@ func (t *transport) bounded(req *http.Request, form api, id trace.TraceID) (boun
 	if bounded.URL.RawQuery != "" {
 		bounded.URL.RawQuery += "&"
 	}
-	bounded.URL.RawQuery += form.bound(start).Encode()
+	bounded.URL.RawQuery += params(start).Encode()
 	return bounded, outcomeBounded
 }
