@@ -87,6 +87,7 @@ func TestVerifier(t *testing.T) {
 		{"further ahead, allowed", ours, noon.Add(-hour), options{traceid.WithSkew(hour)}, true},
 		// The second rule.
 		{"foreign", foreign, noon, nil, false},
+		{"foreign, ahead", foreign, noon.Add(-time.Second), nil, false},
 		{"plausible", foreign, noon, options{rule}, true},
 		{"just young enough", foreign, noon.Add(5 * time.Minute), options{rule}, true},
 		{"too old", foreign, noon.Add(5*time.Minute + ms), options{rule}, false},
