@@ -55,7 +55,7 @@ func (o *adoption) carried() (c carried, err error) {
 	}
 	for _, setting := range split(clause(t.Full, "SETTINGS")) {
 		name, _, _ := strings.Cut(setting, " = ")
-		if name == "ttl_only_drop_parts" || name != "index_granularity_bytes" &&
+		if strings.HasPrefix(setting, dropParts) || name != "index_granularity_bytes" &&
 			!strings.Contains(layout, " "+name+" = ") {
 			c.settings = append(c.settings, setting)
 		}

@@ -110,8 +110,11 @@ const wide = " SETTINGS (min_compress_block_size = 65536)"
 // that a query reads, and the cost of merges. If it is constant, ClickHouse does not store it for
 // each granule; with a cache of primary keys, unused keys leave the memory.
 const settings = "index_granularity = 1024, use_const_adaptive_granularity = 1, " +
-	"use_primary_key_cache = 1, min_compress_block_size = 8192, ttl_only_drop_parts = 1, " +
+	"use_primary_key_cache = 1, min_compress_block_size = 8192, " + dropParts + "1, " +
 	"default_compression_codec = 'ZSTD(1)'"
+
+// dropParts is the only one of the settings that an adopted table may have with another value.
+const dropParts = "ttl_only_drop_parts = "
 
 // createRows returns the statement for a table that holds the rows.
 func (s Schema) createRows(name string, c carried) string {
@@ -122,10 +125,16 @@ func (s Schema) createRows(name string, c carried) string {
 	if c.comment != "" {
 		c.comment = "\nCOMMENT " + quoteText(c.comment)
 	}
+	all := settings
+	for _, setting := range c.settings {
+		if all += ", " + setting; strings.HasPrefix(setting, dropParts) {
+			all = strings.Replace(all, dropParts+"1, ", "", 1)
+		}
+	}
 	places := []string{"{table}", s.quoted(name) + c.uuid, "{wide}", wide, "{engine}", c.engine,
 		"{elements}", strings.Join(append([]string{""}, c.elements...), ",\n    "),
 		"{primary_key}", primaryKey, "{sorting_key}", sortingKey, "{ttl}", ttl,
-		"{settings}", strings.Join(append([]string{settings}, c.settings...), ", "),
+		"{settings}", all,
 		"{comment}", c.comment}
 	for _, column := range columns {
 		if ttl := c.ttls[column.name]; ttl != "" {

@@ -293,7 +293,7 @@ func TestAdopt(t *testing.T) {
 			create := e.one("SELECT create_table_query FROM system.tables WHERE database = " +
 				"currentDatabase() AND name = 'spans'")
 			parts := []string{"CONSTRAINT named CHECK SpanName != 'a, (b'", "PROJECTION counts (",
-				"ttl_only_drop_parts = 0", "merge_with_ttl_timeout = 7",
+				"ttl_only_drop_parts", "ttl_only_drop_parts = 0", "merge_with_ttl_timeout = 7",
 				"storage_policy = 'tiered'",
 				moves + " SETTINGS", "TTL " + columnTTL + ",", "COMMENT 'ours, (not TTL x'"}
 			for _, part := range append(parts,
@@ -457,10 +457,10 @@ func rows(columns string, values ...string) string {
 		columns + "))"
 }
 
-// TestAdoptOnCluster checks the statements that the engine of the tests cannot run: every change
-// reaches the cluster, and row policies and grants get the other names. ClickHouse parses all of
-// them. TestReadOnlyAccess has real row policies and grants; only those created by SQL can be like
-// these.
+// TestAdoptOnCluster adopts a table on a cluster of two shards, both in this engine, which cannot
+// run statements with ON CLUSTER: it parses them, and runs them without. Every change reaches the
+// cluster, and row policies and grants get the other names. TestReadOnlyAccess has real ones; only
+// those created by SQL can be like these.
 func TestAdoptOnCluster(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
@@ -476,7 +476,7 @@ func TestAdoptOnCluster(t *testing.T) {
 		return oneServer(strings.Replace(query, "\n    engine,", "\n    replaceRegexpOne(engine, "+
 			"'^MergeTree', 'ReplicatedMergeTree') AS engine,", 1))
 	})
-	a := adoption{Table: "spans", Cluster: "c"}
+	a := adoption{Table: "spans", Cluster: "two"}
 	var text strings.Builder
 	for _, operation := range []string{"prepare", "swap", "undo", "swap", "drop-history"} {
 		plan, err := operations[operation](a, t.Context(), db)
@@ -488,7 +488,7 @@ func TestAdoptOnCluster(t *testing.T) {
 				e.exec("EXPLAIN AST " + statement)
 				local := strings.HasPrefix(statement, "INSERT") ||
 					strings.HasPrefix(statement, "SELECT")
-				if strings.Contains(statement, " ON CLUSTER `c`") == local {
+				if strings.Contains(statement, " ON CLUSTER `two`") == local {
 					t.Errorf("on one server, or on all: %s", statement)
 				}
 				// as the old one, without a path
@@ -510,14 +510,14 @@ func TestAdoptOnCluster(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"CREATE ROW POLICY IF NOT EXISTS `tenants` ON CLUSTER `c` ON `DB`.`spans_other` FOR " +
+		"CREATE ROW POLICY IF NOT EXISTS `tenants` ON CLUSTER `two` ON `DB`.`spans_other` FOR " +
 			"SELECT USING TraceState = 'x' AS RESTRICTIVE TO ALL EXCEPT `root`",
-		"DROP ROW POLICY IF EXISTS `tenants` ON CLUSTER `c` ON `DB`.`spans_other`",
-		"GRANT ON CLUSTER `c` SELECT ON `DB`.`spans_other` TO `grafana`",
-		"GRANT ON CLUSTER `c` SELECT ON `DB`.`spans_all` TO `grafana`",
-		"GRANT ON CLUSTER `c` SELECT(`TraceId`) ON `DB`.`spans_all` TO `o'hara`",
-		"REVOKE ON CLUSTER `c` SELECT(`TraceId`) ON `DB`.`spans_other` FROM `o'hara`",
-		"EXCHANGE TABLES `DB`.`spans` AND `DB`.`spans_other` ON CLUSTER `c`",
+		"DROP ROW POLICY IF EXISTS `tenants` ON CLUSTER `two` ON `DB`.`spans_other`",
+		"GRANT ON CLUSTER `two` SELECT ON `DB`.`spans_other` TO `grafana`",
+		"GRANT ON CLUSTER `two` SELECT ON `DB`.`spans_all` TO `grafana`",
+		"GRANT ON CLUSTER `two` SELECT(`TraceId`) ON `DB`.`spans_all` TO `o'hara`",
+		"REVOKE ON CLUSTER `two` SELECT(`TraceId`) ON `DB`.`spans_other` FROM `o'hara`",
+		"EXCHANGE TABLES `DB`.`spans` AND `DB`.`spans_other` ON CLUSTER `two`",
 		"run it on one server of each other shard",
 	} {
 		if want = strings.ReplaceAll(want, "`DB`",
