@@ -53,14 +53,7 @@ func (s Schema) onCluster() string {
 	if s.Cluster == "" {
 		return ""
 	}
-	return " ON CLUSTER " + s.quotedCluster()
-}
-
-func (s Schema) quotedCluster() string {
-	if s.Cluster[0] == '{' { // a macro
-		return quoteText(s.Cluster)
-	}
-	return quoteName(s.Cluster)
+	return " ON CLUSTER " + quoteName(s.Cluster)
 }
 
 // everywhere returns an expression for a system table of this server, or of the cluster by one of

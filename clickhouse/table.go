@@ -147,7 +147,7 @@ func (s Schema) createRows(name string, c carried) string {
 // front returns the step that creates a Distributed table in front of a table that holds rows.
 func (s Schema) front(name, rows string) Step {
 	return exists(name, s.render("front", "{table}", s.quoted(name), "{local}", s.quoted(rows),
-		"{cluster}", s.quotedCluster(), "{local_name}", quoteName(rows), "{shard}", shard))
+		"{cluster}", quoteName(s.Cluster), "{local_name}", quoteName(rows), "{shard}", shard))
 }
 
 // ttlOf returns the TTL expression for a column of times.
