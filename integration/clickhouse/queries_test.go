@@ -104,8 +104,7 @@ func sorted(s []string) []string { s = slices.Clone(s); slices.Sort(s); return s
 func TestQueriesFindWhatWasStored(t *testing.T) {
 	spans := world()
 	for name, s := range map[string]clickhouse.Schema{"one server": {},
-		"read only": {ReadOnly: true}, "overlay": {Overlay: true},
-		"cluster": {Cluster: "two"}, "macro": {Cluster: "{shards}"}} {
+		"overlay": {Overlay: true}, "cluster": {Cluster: "{shards}"}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			s.Database, s.Table = e.Database(), "spans"
@@ -304,15 +303,24 @@ func TestReadOnlyUser(t *testing.T) {
 	byID, err2 := s.Trace(parse(odd.trace))
 	s.ReadOnly = false
 	setting, err3 := s.Trace(parse(odd.trace))
-	user := &engine{e.Engine, t, e.openAt(e.DSN() + "?readonly=1")}
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	user := e.openAt(e.DSN() + "?readonly=1")
+	find := func(q clickhouse.Query) (found bool, err error) { // a subquery may have any settings
+		rows, err := user.QueryContext(t.Context(), q.SQL, q.Args()...)
+		if err != nil {
+			return false, err
+		}
+		defer func() { _ = rows.Close() }()
+		return rows.Next(), rows.Err()
+	}
 	for _, q := range []clickhouse.Query{search, byID} {
-		if got := user.find("TraceId")(q, errors.Join(err, err2, err3)); !slices.Equal(got,
-			[]string{odd.trace}) {
-			t.Errorf("a user who may only read finds %q", got)
+		if found, err := find(q); err != nil || !found {
+			t.Errorf("a user who may only read finds a span: %t, %v", found, err)
 		}
 	}
-	if _, err := user.db.ExecContext(t.Context(), setting.SQL, setting.Args()...); err == nil ||
-		!strings.Contains(err.Error(), "READONLY") {
+	if _, err := find(setting); err == nil || !strings.Contains(err.Error(), "READONLY") {
 		t.Errorf("%s: %v", setting.SQL, err)
 	}
 }
