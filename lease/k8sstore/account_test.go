@@ -12,6 +12,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 var wantError = calls.WantError("", "hunter2")
@@ -90,7 +91,7 @@ func TestURL(t *testing.T) {
 		{"k8s://other/orders/", "other", "orders"},
 		{"k8s://other", "other", defaultName},
 	} {
-		s, err := openURL(c.url + "?server=" + server.URL)
+		s, err := driver.Open(c.url + "?server=" + server.URL)
 		if err != nil {
 			t.Errorf("%s: %v", c.url, err)
 			continue
@@ -121,7 +122,7 @@ func TestURL(t *testing.T) {
 		"k8s://shop/a/b?server=http://a":      `"a/b"`,
 		"k8s://a/b?server=http://u:hunter2@h": "https://host:port",
 	} {
-		_, err := openURL(url)
+		_, err := driver.Open(url)
 		wantError(t, url, err, lease.ErrInvalidRequest, "k8sstore: ", want)
 	}
 	_, err := New(nil, "https://host:6443", "shop", "")
