@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,10 +26,14 @@ func rangeCommand() *cobra.Command {
 to the millisecond. Times before 2020 or after 2089 are clamped to the range of
 trace IDs. The last hour is "now-1h now".
 
-With --trace it prints the earliest time at which that trace can have spans, as
-text, JSON, an SQL condition for ClickHouse, or query parameters for Tempo or
-Jaeger. There is no upper bound, because it would exclude spans of long traces.
-If a search finds nothing, repeat it without the bound.
+With --trace it prints the earliest time at which that trace can have spans. There is
+no upper bound, because it would exclude spans of long traces. If a search finds
+nothing, repeat it without the bound.
+
+-o sql prints a condition for ClickHouse. -o tempo and -o jaeger print the query
+parameters of a search in the period or, with --trace, of a lookup of that ID. Those of
+Jaeger have the names of all its APIs: /api/traces, which its UI shares, and
+/api/v3/traces.
 
 With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
 {"not_before":"2026-03-14T11:00:00.000Z"}.
@@ -37,31 +42,29 @@ With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
 		Example: `  traceflake range now-1h now
   traceflake range 2026-03-14T12:00:00Z 2026-03-14T12:05:00Z -o sql
   traceflake range now-5m now -o sql --column trace_id
+  traceflake range now-5m now -o jaeger
   traceflake range --trace 1950fb0f8880000086cdcca4ab608495 -o tempo`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if traceID != "" {
-				return cobra.NoArgs(cmd, args)
+				return cobra.ExactArgs(0)(cmd, args)
 			}
 			return cobra.ExactArgs(2)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var forms map[string]string
-			switch {
+			switch given := cmd.Flags().Changed; {
+			case given("column") && *output != "sql":
+				return errors.New("--column needs --output sql")
 			case traceID != "":
 				forms, err = ofTrace(traceID, slack, quoted(column))
-			case cmd.Flags().Changed("slack"):
+			case given("slack"):
 				err = errors.New("--slack needs --trace ID")
 			default:
 				forms, err = ofPeriod(args[0], args[1], quoted(column))
 			}
-			if err != nil {
-				return err
+			if err == nil {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), forms[*output])
 			}
-			text, ok := forms[*output]
-			if !ok {
-				return fmt.Errorf("--output %s needs --trace ID", *output)
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
 			return err
 		},
 	}
@@ -90,10 +93,15 @@ func ofPeriod(from, to, column string) (map[string]string, error) {
 			begin.UTC().Format(time.RFC3339Nano))
 	}
 	low, high := traceid.Min(begin), traceid.Max(end)
+	jaeger := make(url.Values)
+	addJaeger(jaeger, begin, "start", "query.startTimeMin", "query.start_time_min")
+	addJaeger(jaeger, end, "end", "query.startTimeMax", "query.start_time_max")
 	return map[string]string{
-		"text": fmt.Sprintf("%s\n%s", low, high),
-		"sql":  fmt.Sprintf("%s BETWEEN '%s' AND '%s'", column, low, high),
-		"json": fmt.Sprintf(`{"min":"%s","max":"%s"}`, low, high),
+		"text":   fmt.Sprintf("%s\n%s", low, high),
+		"sql":    fmt.Sprintf("%s BETWEEN '%s' AND '%s'", column, low, high),
+		"json":   fmt.Sprintf(`{"min":"%s","max":"%s"}`, low, high),
+		"tempo":  tempo(begin.Unix(), end.Unix()+1), // whole seconds around the period
+		"jaeger": jaeger.Encode(),
 	}, nil
 }
 
@@ -109,14 +117,28 @@ func ofTrace(digits string, slack time.Duration, column string) (map[string]stri
 	}
 	const forever = 4102444800 // 2100: Tempo ignores a start without an end
 	text := t.Format("2006-01-02T15:04:05.000Z")
+	jaeger := make(url.Values) // whose lookups need no end
+	addJaeger(jaeger, t, "start", "startTime", "start_time")
 	return map[string]string{
 		"text": text,
 		"sql": fmt.Sprintf("%s = '%s' AND Timestamp >= toDateTime64('%s', 3, 'UTC')", column, id,
 			t.Format("2006-01-02 15:04:05.000")),
 		"json":   fmt.Sprintf(`{"not_before":"%s"}`, text),
-		"tempo":  fmt.Sprintf("end=%d&start=%d", forever, t.Unix()),
-		"jaeger": "startTime=" + url.QueryEscape(t.Format(time.RFC3339Nano)),
+		"tempo":  tempo(t.Unix(), forever),
+		"jaeger": jaeger.Encode(),
 	}, nil
+}
+
+// tempo returns Tempo's query parameters for times in Unix seconds.
+func tempo(start, end int64) string { return fmt.Sprintf("end=%d&start=%d", end, start) }
+
+// addJaeger adds a bound under the names that it has in Jaeger's APIs: micros in /api/traces; v3,
+// and old up to Jaeger v1.76, in /api/v3/traces.
+func addJaeger(to url.Values, t time.Time, micros, v3, old string) {
+	to.Set(micros, strconv.FormatInt(t.UnixMicro(), 10))
+	text := t.UTC().Format(time.RFC3339Nano)
+	to.Set(v3, text)
+	to.Set(old, text)
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
