@@ -70,9 +70,9 @@ type Identifier struct {
 // ErrUnknown is returned for text that does not have the form of an ID.
 var ErrUnknown = errors.New("not an ID")
 
-// ID returns the kinds that s may be of: s is a trace ID in the forms of [TraceID], or a Randflake
-// ID in base 32. A trace ID may be of several kinds, and several secrets may decode 64 bits. The
-// error wraps [ErrUnknown].
+// ID returns the kinds that s may be of: s is a trace ID in the forms of parseTraceID, or a
+// Randflake ID in base 32. A trace ID may be of several kinds, and several secrets may decode 64
+// bits. The error wraps [ErrUnknown].
 func (x Identifier) ID(s string) ([]Identity, error) {
 	if id, ok := hex128(s); ok {
 		return x.bits128(s, id), nil

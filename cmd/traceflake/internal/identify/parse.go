@@ -30,7 +30,7 @@ func TraceIDsIn(line string) (ids []trace.TraceID, err error) {
 		if f.Role != roleTrace && f.Role != "" {
 			continue
 		}
-		id, idErr := TraceID(f.ID)
+		id, idErr := parseTraceID(f.ID)
 		switch {
 		case idErr != nil:
 			err = idErr
@@ -47,10 +47,10 @@ func TraceIDsIn(line string) (ids []trace.TraceID, err error) {
 	return nil, fmt.Errorf("%w: %.60q contains no trace ID", ErrUnknown, line)
 }
 
-// TraceID reads a trace ID: 32 hex digits, also with dashes as in a UUID, in which PostgreSQL
+// parseTraceID reads a trace ID: 32 hex digits, also with dashes as in a UUID, in which PostgreSQL
 // prints 128 bits, or in X-Ray's form 1-5e8e3a01-000102030405060708090a0b; a ULID; or 64 bits, in
 // 16 hex digits or in decimal, which it pads with zeros. The error wraps [ErrUnknown].
-func TraceID(s string) (id trace.TraceID, err error) {
+func parseTraceID(s string) (id trace.TraceID, err error) {
 	if id, ok := hex128(s); ok {
 		return id, nil
 	}

@@ -3,6 +3,7 @@ package identify
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,28 +120,28 @@ func (l *Layout) check() error {
 func (l *Layout) read(id uint64) (at time.Time, parts []Part, ok bool) {
 	for _, f := range slices.Backward(l.Fields) {
 		value := id & (1<<f.Bits - 1)
-		if id >>= f.Bits; f.Bits == 64 {
-			id = 0
-		}
+		id >>= f.Bits
 		if f.Name == timeField {
-			at = l.after(value)
+			at, ok = l.after(value)
 			continue
 		}
 		parts = append(parts, Part{f.Name, strconv.FormatUint(value, 10)})
 	}
 	slices.Reverse(parts)
-	return at, parts, id == 0 && at.Year() <= lastYear
+	return at, parts, ok && id == 0
 }
 
-// after returns the time of a number of units after the epoch. It does not overflow.
-func (l *Layout) after(units uint64) time.Time {
-	perSecond := max(uint64(time.Second/l.Unit), 1)
-	seconds := units / perSecond * max(uint64(l.Unit/time.Second), 1)
-	rest := time.Duration(units%perSecond) * l.Unit
-	if l.Unit >= time.Second {
-		rest = 0
+// after returns the time of a number of units after the epoch, and whether RFC 3339 can express it.
+func (l *Layout) after(units uint64) (at time.Time, ok bool) {
+	const second, most = uint64(time.Second), 1 << 40
+	high, low := bits.Mul64(units, uint64(l.Unit)) // nanoseconds
+	if high >= second {
+		return at, false
 	}
-	return time.Unix(l.Epoch.Unix()+int64(seconds), int64(l.Epoch.Nanosecond())).Add(rest).UTC()
+	seconds, rest := bits.Div64(high, low, second)
+	at = time.Unix(l.Epoch.Unix()+int64(min(seconds, most)), int64(l.Epoch.Nanosecond())).
+		Add(time.Duration(rest)).UTC()
+	return at, 0 <= at.Year() && at.Year() <= lastYear
 }
 
 // snowflakes returns the content of id as a Snowflake: in the chosen layout, otherwise, for an ID

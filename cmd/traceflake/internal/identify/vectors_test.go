@@ -105,13 +105,34 @@ func TestParseLayout(t *testing.T) {
 			t.Errorf("%q: %+v, %v, want %q", text, l, err, want)
 		}
 	}
-	for id, bits := range map[uint64]int{1: 0, 1<<41 - 1: 0, 1 << 41: 1} {
+	for id, want := range map[uint64]bool{1: true, 1<<41 - 1: true, 1 << 41: false} {
 		l, err := ParseLayout("0,time=41")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if at, _, ok := l.read(id); ok != (bits == 0) || ok && at.UnixMilli() != int64(id) {
+		if at, _, ok := l.read(id); ok != want || ok && at.UnixMilli() != int64(id) {
 			t.Errorf("%d: %s, %v", id, at, ok)
+		}
+	}
+}
+
+// The unit of a layout need not divide a second, nor the time be one that RFC 3339 can express.
+func TestUnits(t *testing.T) {
+	for layout, want := range map[string]string{
+		"0,time=53,unit=3ms":               "1970-02-04T17:20:00Z",
+		"1500,time=53,unit=1500ms":         "2017-07-14T02:40:01.5Z",
+		"2020-01-01,time=53,unit=1us":      "2020-01-01T00:16:40Z",
+		"2020-01-01,time=53,unit=1h":       "",
+		"-99999999999999,time=53,unit=1us": "",
+		"2020-01-01,time=53,unit=2000000h": "",
+	} {
+		l, err := ParseLayout(layout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, _, ok := l.read(1_000_000_000); ok != (want != "") ||
+			ok && at.Format(time.RFC3339Nano) != want {
+			t.Errorf("%s: %s, %v, want %s", layout, at, ok, want)
 		}
 	}
 }
