@@ -1,6 +1,7 @@
 package waterfall
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"math"
@@ -27,31 +28,24 @@ const MinWidth = 60
 // after the time of the trace ID.
 func (t *Trace) Draw(w io.Writer, o Options) error {
 	p := t.plan(t.ordered(), max(o.Width, MinWidth))
-	var b strings.Builder
-	t.head(&b, p)
 	shown := len(p.spans)
 	if o.Spans > 0 {
 		shown = min(shown, o.Spans)
 	}
-	fmt.Fprintf(&b, "\n   %s %s %s\n", fit("SERVICE", p.service), fit("SPAN", p.name), p.scale())
+	b := bufio.NewWriter(w)
+	t.head(b, p)
+	fmt.Fprintf(b, "\n   %s %s %s\n", fit("SERVICE", p.service), fit("SPAN", p.name), p.scale())
 	for _, s := range p.spans[:shown] {
 		line := t.line(p, s)
 		if o.Color && s.failed {
 			line = "\x1b[31m" + line + "\x1b[0m"
 		}
-		b.WriteString(line + "\n")
-		if b.Len() > 1<<16 {
-			if _, err := io.WriteString(w, b.String()); err != nil {
-				return err
-			}
-			b.Reset()
-		}
+		fmt.Fprintln(b, line)
 	}
 	if hidden := len(p.spans) - shown; hidden > 0 {
-		fmt.Fprintf(&b, "   … and %d more spans\n", hidden)
+		fmt.Fprintf(b, "   … and %d more spans\n", hidden)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.Flush()
 }
 
 // plan is where the parts of the lines stand.
@@ -83,7 +77,7 @@ func (t *Trace) plan(spans []span, width int) plan {
 }
 
 // head writes what is known of the whole trace.
-func (t *Trace) head(b *strings.Builder, p plan) {
+func (t *Trace) head(w io.Writer, p plan) {
 	services := make(map[string]bool)
 	var failed, lates int
 	for _, s := range p.spans {
@@ -95,23 +89,23 @@ func (t *Trace) head(b *strings.Builder, p plan) {
 			lates++
 		}
 	}
-	fmt.Fprintf(b, "trace %s\n  %s in %s, %s\n", t.id, count(len(p.spans), "span"),
+	fmt.Fprintf(w, "trace %s\n  %s in %s, %s\n", t.id, count(len(p.spans), "span"),
 		count(len(services), "service"), short(time.Duration(p.end-p.start)))
 	if failed > 0 {
-		fmt.Fprintf(b, "  ! %s failed\n", count(failed, "span"))
+		fmt.Fprintf(w, "  ! %s failed\n", count(failed, "span"))
 	}
 	of, first := traceid.Time(t.id), time.Unix(0, p.start).UTC()
 	if lates > 0 {
-		fmt.Fprintf(b, "  ~ %s over an hour from the ID's time\n", count(lates, "span"))
+		fmt.Fprintf(w, "  ~ %s over an hour from the ID's time\n", count(lates, "span"))
 	}
-	fmt.Fprintf(b, "  ID's time   %s\n", stamp(of))
+	fmt.Fprintf(w, "  ID's time   %s\n", stamp(of))
 	side := "after"
 	if first.Before(of) {
 		side = "before"
 	}
-	fmt.Fprintf(b, "  first span  %s, %s %s it\n", stamp(first), short(first.Sub(of).Abs()), side)
+	fmt.Fprintf(w, "  first span  %s, %s %s it\n", stamp(first), short(first.Sub(of).Abs()), side)
 	if lates == len(p.spans) {
-		b.WriteString("  the time in the ID is not that of the spans: " +
+		fmt.Fprint(w, "  the time in the ID is not that of the spans: "+
 			"another system generated the ID, or a clock is wrong\n")
 	}
 }
@@ -157,5 +151,6 @@ func (p plan) barOf(s span) string {
 	}
 	from := min(column(s.start), p.bar-1)
 	to := min(max(column(s.end), from+1), p.bar)
-	return strings.Repeat(" ", from) + strings.Repeat("█", to-from) + strings.Repeat(" ", p.bar-to)
+	return strings.Repeat(" ", from) + strings.Repeat("█", to-from) +
+		strings.Repeat(" ", p.bar-to)
 }

@@ -84,55 +84,35 @@ func (t *Trace) ordered() []span {
 	slices.SortStableFunc(t.spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
 	})
-	const none = -1
-	byID := make(map[pcommon.SpanID]int, len(t.spans))
-	for i, s := range slices.Backward(t.spans) { // of equal IDs, the first one has the children
-		byID[s.id] = i
+	known := make(map[pcommon.SpanID]bool, len(t.spans))
+	for _, s := range t.spans {
+		known[s.id] = true
 	}
-	child := make([]int, len(t.spans))   // the first child of each
-	sibling := make([]int, len(t.spans)) // the next child of the same parent
 	var roots []int
-	for i := range child {
-		child[i], sibling[i] = none, none
-	}
-	for i, s := range slices.Backward(t.spans) {
-		parent, ok := byID[s.parent]
-		if s.parent.IsEmpty() || !ok || parent == i {
+	children := make(map[pcommon.SpanID][]int) // of equal IDs, the first span has the children
+	for i, s := range t.spans {
+		if s.parent.IsEmpty() || s.parent == s.id || !known[s.parent] {
 			roots = append(roots, i)
-			continue
+		} else {
+			children[s.parent] = append(children[s.parent], i)
 		}
-		sibling[i], child[parent] = child[parent], i
 	}
-	slices.Reverse(roots)
-
 	sorted := make([]span, 0, len(t.spans))
 	seen := make([]bool, len(t.spans))
-	walk := func(root int) {
-		stack := []int{root}
-		t.spans[root].depth = 0
-		for len(stack) > 0 {
-			i := stack[len(stack)-1]
-			stack = stack[:len(stack)-1]
-			if seen[i] {
-				continue
+	var walk func(indexes []int, depth int)
+	walk = func(indexes []int, depth int) {
+		for _, i := range indexes {
+			if !seen[i] {
+				seen[i] = true
+				t.spans[i].depth = depth
+				sorted = append(sorted, t.spans[i])
+				walk(children[t.spans[i].id], depth+1)
 			}
-			seen[i] = true
-			sorted = append(sorted, t.spans[i])
-			first := len(stack)
-			for c := child[i]; c != none; c = sibling[c] {
-				t.spans[c].depth = t.spans[i].depth + 1
-				stack = append(stack, c)
-			}
-			slices.Reverse(stack[first:])
 		}
 	}
-	for _, root := range roots {
-		walk(root)
-	}
+	walk(roots, 0)
 	for i := range t.spans { // what is left are cycles
-		if !seen[i] {
-			walk(i)
-		}
+		walk([]int{i}, 0)
 	}
 	return sorted
 }
