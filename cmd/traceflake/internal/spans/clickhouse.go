@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"reflect"
@@ -70,19 +69,18 @@ func (c ClickHouse) Trace(
 	if err != nil {
 		return err
 	}
-	td, n := ptrace.NewTraces(), 0
 	var row spanRow
+	var b batch
 	err = c.rows(ctx, q, columns(&row), func() error {
-		row.addTo(td)
-		if n++; n%part != 0 {
+		if b.add(row); b.rows < part {
 			return nil
 		}
-		full := td
-		td = ptrace.NewTraces()
+		full := b.td
+		b = batch{}
 		return each(full)
 	})
-	if err == nil && td.ResourceSpans().Len() > 0 {
-		err = each(td)
+	if err == nil && b.rows > 0 {
+		err = each(b.td)
 	}
 	return err
 }
@@ -120,29 +118,47 @@ func (c ClickHouse) rows(
 	return nil
 }
 
-// addTo adds the span, in the last resource and scope of td if they are the span's.
-func (r *spanRow) addTo(td ptrace.Traces) {
-	resources := td.ResourceSpans()
-	if n := resources.Len(); n == 0 ||
-		!equal(resources.At(n-1).Resource().Attributes(), r.resource()) {
-		put(resources.AppendEmpty().Resource().Attributes(), r.resource())
+// batch collects rows of spans. Successive spans of a resource and scope share them.
+type batch struct {
+	td   ptrace.Traces
+	rows int
+	last spanRow
+	to   ptrace.SpanSlice // of the last row's scope
+}
+
+func (b *batch) add(r spanRow) {
+	if b.rows == 0 {
+		b.td = ptrace.NewTraces()
 	}
-	scopes := resources.At(resources.Len() - 1).ScopeSpans()
-	if n := scopes.Len(); n == 0 || scopes.At(n-1).Scope().Name() != r.ScopeName ||
-		scopes.At(n-1).Scope().Version() != r.ScopeVersion {
-		scope := scopes.AppendEmpty().Scope()
-		scope.SetName(r.ScopeName)
-		scope.SetVersion(r.ScopeVersion)
+	if b.rows == 0 || r.ServiceName != b.last.ServiceName || r.ScopeName != b.last.ScopeName ||
+		r.ScopeVersion != b.last.ScopeVersion ||
+		!maps.Equal(r.ResourceAttributes, b.last.ResourceAttributes) {
+		resource := b.td.ResourceSpans().AppendEmpty()
+		put(resource.Resource().Attributes(), r.ResourceAttributes)
+		if _, ok := r.ResourceAttributes[serviceName]; !ok && r.ServiceName != "" {
+			resource.Resource().Attributes().PutStr(serviceName, r.ServiceName)
+		}
+		scope := resource.ScopeSpans().AppendEmpty()
+		scope.Scope().SetName(r.ScopeName)
+		scope.Scope().SetVersion(r.ScopeVersion)
+		b.to = scope.Spans()
 	}
-	s := scopes.At(scopes.Len() - 1).Spans().AppendEmpty()
-	s.SetTraceID(pcommon.TraceID(octets[[16]byte](r.TraceID)))
-	s.SetSpanID(pcommon.SpanID(octets[[8]byte](r.SpanID)))
-	s.SetParentSpanID(pcommon.SpanID(octets[[8]byte](r.ParentSpanID)))
+	b.last = r
+	b.rows++
+	r.copyTo(b.to.AppendEmpty())
+}
+
+const serviceName = "service.name"
+
+func (r *spanRow) copyTo(s ptrace.Span) {
+	s.SetTraceID(traceID(r.TraceID))
+	s.SetSpanID(spanID(r.SpanID))
+	s.SetParentSpanID(spanID(r.ParentSpanID))
 	s.TraceState().FromRaw(r.TraceState)
 	s.SetName(r.SpanName)
 	s.SetKind(kindOf(r.SpanKind))
 	s.SetStartTimestamp(pcommon.NewTimestampFromTime(r.Timestamp))
-	s.SetEndTimestamp(pcommon.NewTimestampFromTime(r.Timestamp) + pcommon.Timestamp(r.Duration))
+	s.SetEndTimestamp(s.StartTimestamp() + pcommon.Timestamp(r.Duration))
 	put(s.Attributes(), r.SpanAttributes)
 	s.Status().SetCode(statusOf(r.StatusCode))
 	s.Status().SetMessage(r.StatusMessage)
@@ -154,33 +170,23 @@ func (r *spanRow) addTo(td ptrace.Traces) {
 	}
 	for i, id := range r.LinksTraceID {
 		l := s.Links().AppendEmpty()
-		l.SetTraceID(pcommon.TraceID(octets[[16]byte](id)))
-		l.SetSpanID(pcommon.SpanID(octets[[8]byte](r.LinksSpanID[i])))
+		l.SetTraceID(traceID(id))
+		l.SetSpanID(spanID(r.LinksSpanID[i]))
 		l.TraceState().FromRaw(r.LinksTraceState[i])
 		put(l.Attributes(), r.LinksAttributes[i])
 	}
 }
 
-// resource returns the attributes of the resource, with the service's name.
-func (r *spanRow) resource() map[string]string {
-	const key = "service.name"
-	if _, ok := r.ResourceAttributes[key]; !ok && r.ServiceName != "" {
-		if r.ResourceAttributes == nil {
-			r.ResourceAttributes = make(map[string]string)
-		}
-		r.ResourceAttributes[key] = r.ServiceName
-	}
-	return r.ResourceAttributes
+// traceID returns the ID in hex digits, or zeros if they are none.
+func traceID(digits string) pcommon.TraceID {
+	id, _ := trace.TraceIDFromHex(digits)
+	return pcommon.TraceID(id)
 }
 
-// octets returns the bytes in hex digits, or zeros if their number differs from the ID's.
-func octets[ID [8]byte | [16]byte](digits string) (id ID) {
-	if b, err := hex.DecodeString(digits); err == nil && len(b) == len(id) {
-		for i, octet := range b {
-			id[i] = octet
-		}
-	}
-	return id
+// spanID is traceID for span IDs.
+func spanID(digits string) pcommon.SpanID {
+	id, _ := trace.SpanIDFromHex(digits)
+	return pcommon.SpanID(id)
 }
 
 // kindOf reads the exporter's names for kinds: Server, and SPAN_KIND_SERVER of older versions.
@@ -203,18 +209,6 @@ func statusOf(name string) ptrace.StatusCode {
 		return ptrace.StatusCodeOk
 	}
 	return ptrace.StatusCodeUnset
-}
-
-func equal(m pcommon.Map, with map[string]string) bool {
-	if m.Len() != len(with) {
-		return false
-	}
-	for key, value := range m.All() {
-		if text, ok := with[key]; !ok || text != value.Str() {
-			return false
-		}
-	}
-	return true
 }
 
 // put adds attributes in the order of their keys.
@@ -265,8 +259,8 @@ func (r *logRow) addTo(logs plog.Logs) {
 	put(scope.Scope().Attributes(), r.ScopeAttributes)
 	l := scope.LogRecords().AppendEmpty()
 	l.SetTimestamp(pcommon.NewTimestampFromTime(r.Timestamp))
-	l.SetTraceID(pcommon.TraceID(octets[[16]byte](r.TraceID)))
-	l.SetSpanID(pcommon.SpanID(octets[[8]byte](r.SpanID)))
+	l.SetTraceID(traceID(r.TraceID))
+	l.SetSpanID(spanID(r.SpanID))
 	l.SetFlags(plog.LogRecordFlags(r.TraceFlags))
 	l.SetSeverityText(r.SeverityText)
 	l.SetSeverityNumber(plog.SeverityNumber(r.SeverityNumber))
