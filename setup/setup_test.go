@@ -359,36 +359,34 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// A strict start ends with the store's first answer if retrying cannot help, and otherwise after a
-// second.
-func TestStrictStartWaitsForTheAnswer(t *testing.T) {
+// A start waits for a second for the store. A strict one waits for the store's first answer, and
+// ends with it if retrying cannot help.
+func TestStartWaits(t *testing.T) {
 	reportstest.Collect(t)
-	for answer, want := range map[string]time.Duration{
-		"role": 0, "slow": slowAnswer, "away": time.Second, "dead": 6 * time.Second,
+	for _, c := range []struct {
+		answer string
+		strict bool
+		want   time.Duration
+	}{
+		{"role", true, 0},
+		{"slow", true, slowAnswer},
+		{"away", true, time.Second},
+		{"dead", true, 6 * time.Second},
+		{"dead", false, time.Second},
 	} {
-		c := setup.Config{Store: "setup-test:" + answer, SecretFile: file(t, secret), Strict: true}
+		config := setup.Config{Store: "setup-test:" + c.answer, SecretFile: file(t, secret),
+			Strict: c.strict}
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			ids, err := c.Open(t.Context())
-			if took := time.Since(start); took != want || (err == nil) != (ids != nil) {
-				t.Errorf("%s: it took %s, want %s: %v", answer, took, want, err)
+			ids, err := config.Open(t.Context())
+			if took := time.Since(start); took != c.want || (err == nil) != (ids != nil) {
+				t.Errorf("%s, strict %v: it took %s, want %s: %v", c.answer, c.strict, took, c.want,
+					err)
 			}
 			if err == nil {
 				_ = ids.Shutdown(t.Context())
 			}
 		})
-	}
-}
-
-// A store that does not answer delays the start by only a second.
-func TestDeadStore(t *testing.T) {
-	reportstest.Collect(t)
-	start := time.Now()
-	g := fromEnv(t, fleet(t, "setup-test:dead"))
-	took := time.Since(start)
-	if id, span := g.NewIDs(t.Context()); took < time.Second || took > 10*time.Second ||
-		!id.IsValid() || !span.IsValid() || g.Fallbacks() == 0 {
-		t.Errorf("it took %s: %v, %v, %d fallbacks", took, id, span, g.Fallbacks())
 	}
 }
 

@@ -70,13 +70,8 @@ type cell struct{ name, unit string }
 
 // read returns the measurements of usual builds, in which nothing is left out.
 func read(file string) (r runs, err error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return r, err
-	}
-	defer func() { _ = f.Close() }()
 	r.values = make(map[cell][]float64)
-	lines := benchfmt.NewReader(f, file)
+	lines := benchfmt.Files{Paths: []string{file}}
 	for lines.Scan() {
 		result, ok := lines.Result().(*benchfmt.Result)
 		if !ok || result.GetConfig("without") != "nothing" {
@@ -164,17 +159,7 @@ func (r runs) targets() (text string, missed int) {
 			most = l.full
 		}
 		noise := max(math.Abs(self.Lo-1), math.Abs(self.Hi-1))
-		verdict := "met"
-		switch {
-		case math.IsNaN(got.Center) || math.IsNaN(noise):
-			verdict = "not measured"
-		case noise > 0.2:
-			verdict = "not measured: too much other load"
-		case got.Center > most+noise:
-			verdict = fmt.Sprintf("missed by %.2f", got.Center-most)
-		case got.Center > most:
-			verdict = "met within the noise"
-		}
+		verdict := judge(got.Center, most, noise)
 		if !strings.HasPrefix(verdict, "met") {
 			missed++
 		}
@@ -193,6 +178,21 @@ func (r runs) targets() (text string, missed int) {
 			verdict})
 	}
 	return table(rows), missed
+}
+
+// judge compares a ratio with its limit.
+func judge(got, most, noise float64) (verdict string) {
+	switch {
+	case math.IsNaN(got) || math.IsNaN(noise):
+		return "not measured"
+	case noise > 0.2:
+		return "not measured: too much other load"
+	case got > most+noise:
+		return fmt.Sprintf("missed by %.2f", got-most)
+	case got > most:
+		return "met within the noise"
+	}
+	return "met"
 }
 
 // rivals returns the table of other libraries for IDs.
