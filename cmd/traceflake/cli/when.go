@@ -29,39 +29,40 @@ var layouts = []string{
 // parseTime parses a time in the forms of timeHelp.
 func parseTime(s string, now time.Time) (time.Time, error) {
 	s = strings.TrimSpace(s)
-	if ago, ok := strings.CutSuffix(s, " ago"); ok {
-		s = "now-" + strings.ReplaceAll(ago, " ", "")
-	}
-	offset, fromNow := strings.CutPrefix(s, "now")
-	midnight := now.UTC().Truncate(24 * time.Hour)
-	switch {
-	case fromNow && offset == "":
-		return now, nil
-	case s == "today":
-		return midnight, nil
-	case s == "yesterday":
-		return midnight.AddDate(0, 0, -1), nil
-	case strings.HasPrefix(offset, "-"), strings.HasPrefix(offset, "+"):
-		if d, err := model.ParseDurationAllowNegative(strings.TrimPrefix(offset, "+")); err == nil {
-			return now.Add(time.Duration(d)), nil
-		}
+	if t, ok := relative(s, now); ok {
+		return t, nil
 	}
 	if t, ok := unix(s); ok {
 		return t, nil
 	}
-	for _, layout := range layouts {
-		text := s
-		if strings.Contains(layout, "T15") {
-			text = strings.Replace(s, " ", "T", 1)
-		}
-		t, err := time.Parse(layout, text)
-		if name, offset := t.Zone(); err == nil &&
-			(offset != 0 || slices.Contains([]string{"", "UTC", "GMT"}, name)) {
-			return t, nil // the offset of other zone names is unknown
-		}
+	if t, ok := absolute(s); ok {
+		return t, nil
 	}
 	return time.Time{}, fmt.Errorf(`%.60q is not a time: want RFC 3339, a Unix time, "now" `+
 		"or an offset such as now-90m or now-7d", s)
+}
+
+// relative returns a time that depends on now.
+func relative(s string, now time.Time) (t time.Time, ok bool) {
+	if ago, ok := strings.CutSuffix(s, " ago"); ok {
+		s = "now-" + strings.ReplaceAll(ago, " ", "")
+	}
+	midnight := now.UTC().Truncate(24 * time.Hour)
+	switch s {
+	case "now":
+		return now, true
+	case "today":
+		return midnight, true
+	case "yesterday":
+		return midnight.AddDate(0, 0, -1), true
+	}
+	s = strings.TrimPrefix(s, "now")
+	offset, later := strings.CutPrefix(s, "+")
+	if !later && !strings.HasPrefix(s, "-") {
+		return t, false
+	}
+	d, err := model.ParseDurationAllowNegative(offset)
+	return now.Add(time.Duration(d)), err == nil
 }
 
 // unix returns the time in a number: seconds below 10^11, milliseconds below 10^14, microseconds
@@ -82,6 +83,22 @@ func unix(s string) (time.Time, bool) {
 		return time.UnixMicro(n), err == nil
 	}
 	return time.Unix(0, n), err == nil
+}
+
+// absolute returns a time in one of the layouts.
+func absolute(s string) (t time.Time, ok bool) {
+	for _, layout := range layouts {
+		text := s
+		if strings.Contains(layout, "T15") {
+			text = strings.Replace(s, " ", "T", 1)
+		}
+		t, err := time.Parse(layout, text)
+		name, offset := t.Zone()
+		if err == nil && (offset != 0 || slices.Contains([]string{"", "UTC", "GMT"}, name)) {
+			return t, true // the offset of other zone names is unknown
+		}
+	}
+	return t, false
 }
 
 // durationFlag adds a flag for a duration, such as 30d or 1h30m.
