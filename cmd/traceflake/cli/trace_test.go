@@ -22,7 +22,7 @@ func newJaeger(t *testing.T) string {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "1950fb0f8880000086cdcca4ab608495") {
-			http.NotFound(w, r)
+			http.Error(w, "trace not found", http.StatusNotFound)
 			return
 		}
 		_, _ = w.Write([]byte(`{"result":` + string(body) + `}`)) // the scripts see what arrives

@@ -81,9 +81,13 @@ func (s *server) String() string { return s.api.name + " at " + s.base.Redacted(
 func (s *server) Trace(
 	ctx context.Context, id trace.TraceID, each func(ptrace.Traces) error,
 ) error {
+	answered := false
 	for _, r := range s.api.routes {
 		body, err := s.get(ctx, s.base.JoinPath(r.path, id.String()))
-		if err != nil {
+		switch {
+		case errors.Is(err, errUnknownPath):
+			continue
+		case err != nil:
 			return fmt.Errorf("%s: %w", s, err)
 		}
 		td, err := r.decode(body)
@@ -93,6 +97,11 @@ func (s *server) Trace(
 		if td.SpanCount() > 0 {
 			return each(td)
 		}
+		answered = true
+	}
+	if !answered {
+		return fmt.Errorf("%s: %w; give the address of %s, with the path before /api", s,
+			errUnknownPath, s.api.name)
 	}
 	return nil
 }
@@ -123,6 +132,8 @@ func (s *server) get(ctx context.Context, u *url.URL) ([]byte, error) {
 		return nil, err
 	case len(body) > maxBody:
 		return nil, fmt.Errorf("the trace is larger than %d MiB", maxBody>>20)
+	case resp.StatusCode == http.StatusNotFound && isUnknownPath(resp.Header, body):
+		return nil, errUnknownPath
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, nil
 	case resp.StatusCode != http.StatusOK:
@@ -131,6 +142,15 @@ func (s *server) get(ctx context.Context, u *url.URL) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %.200q", resp.Status, text)
 	}
 	return body, nil
+}
+
+var errUnknownPath = errors.New("404 Not Found, as for a path that it does not know")
+
+// isUnknownPath reports whether a 404 response is not about a trace: it is a page, or the text of
+// Go's routers.
+func isUnknownPath(header http.Header, body []byte) bool {
+	return strings.HasPrefix(header.Get("Content-Type"), "text/html") ||
+		bytes.HasPrefix(body, []byte("404 page not found"))
 }
 
 // tempoV1 decodes OTLP's TracesData.

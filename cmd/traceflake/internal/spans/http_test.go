@@ -86,6 +86,8 @@ func TestServers(t *testing.T) {
 			map[string]string{jaeger3: jaeger(oneSpan()) + "\n" + jaeger(oneSpan())}, 200, 2, "",
 		},
 		{"Jaeger without the trace", spans.NewJaeger, nil, 200, 0, ""},
+		{"another server", spans.NewTempo, map[string]string{"/other": ""}, 200, 0,
+			"404 Not Found, as for a path that it does not know; give the address of Tempo"},
 		{"not a Jaeger", spans.NewJaeger, map[string]string{jaeger3: "<html>"}, 200, 0,
 			"its answer is not a trace"},
 	} {
@@ -98,8 +100,10 @@ func TestServers(t *testing.T) {
 					switch {
 					case r.Header.Get("X-Scope-Orgid") != "1":
 						http.Error(w, "no tenant", http.StatusUnauthorized)
-					case !ok:
+					case !ok && len(c.answers) > 0:
 						http.NotFound(w, r)
+					case !ok:
+						http.Error(w, "trace not found", http.StatusNotFound)
 					default:
 						w.WriteHeader(c.status)
 						_, _ = w.Write([]byte(body)) // the test sees what arrives
