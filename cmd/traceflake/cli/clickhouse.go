@@ -24,7 +24,7 @@ import (
 const clickhouseVar = "TRACEFLAKE_CLICKHOUSE_DSN"
 
 func clickhouseCommand() *cobra.Command {
-	var s server
+	var s spansServer
 	cmd := group(&cobra.Command{
 		Use:   "clickhouse",
 		Short: "Create the spans table in ClickHouse, or adopt one",
@@ -37,15 +37,15 @@ func clickhouseCommand() *cobra.Command {
 	return cmd
 }
 
-// server are the flags for a connection to ClickHouse and for the table of spans.
-type server struct {
+// spansServer holds the flags for a connection to ClickHouse and for the table of spans.
+type spansServer struct {
 	dsn    string
 	dryRun bool
 	schema clickhouse.Schema
 }
 
 // addFlags adds the flags that name a server and its table of spans.
-func (s *server) addFlags(flags *pflag.FlagSet) {
+func (s *spansServer) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.dsn, "dsn", "", "clickhouse://user:password@host:9000/database or "+
 		"http://…:8123/database (default $"+clickhouseVar+")")
 	flags.StringVar(&s.schema.Database, "database", "", "database (default the connection's)")
@@ -53,7 +53,7 @@ func (s *server) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.schema.Cluster, "cluster", "", "cluster (default one server)")
 }
 
-func clickhouseCreateCommand(s *server) *cobra.Command {
+func clickhouseCreateCommand(s *spansServer) *cobra.Command {
 	schema := &s.schema
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -98,7 +98,7 @@ looks at the server.`,
 	return cmd
 }
 
-func clickhouseAdoptCommand(s *server) *cobra.Command {
+func clickhouseAdoptCommand(s *spansServer) *cobra.Command {
 	var (
 		skipAccess, dropHistory bool
 		day                     string
@@ -177,12 +177,12 @@ with --dry-run prints its SQL and changes nothing.`,
 type makePlan func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error)
 
 // adoption is the adoption of the table that the flags name.
-func (s *server) adoption() clickhouse.Adoption {
+func (s *spansServer) adoption() clickhouse.Adoption {
 	return clickhouse.Adoption{Database: s.schema.Database, Table: s.schema.Table,
 		Cluster: s.schema.Cluster}
 }
 
-func clickhouseStatusCommand(s *server) *cobra.Command {
+func clickhouseStatusCommand(s *spansServer) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
 		Short:   "Show the spans table, and how far its adoption is",
@@ -246,7 +246,7 @@ func printStatus(out io.Writer, t clickhouse.TableStatus) {
 }
 
 // run runs a plan and prints each step, or prints the plan.
-func (s *server) run(cmd *cobra.Command, db *sql.DB, p clickhouse.Plan) error {
+func (s *spansServer) run(cmd *cobra.Command, db *sql.DB, p clickhouse.Plan) error {
 	out := cmd.OutOrStdout()
 	if s.dryRun {
 		_, err := fmt.Fprint(out, p.Script())
@@ -270,10 +270,10 @@ func (s *server) run(cmd *cobra.Command, db *sql.DB, p clickhouse.Plan) error {
 	return err
 }
 
-func (s *server) address() string { return cmp.Or(s.dsn, os.Getenv(clickhouseVar)) }
+func (s *spansServer) address() string { return cmp.Or(s.dsn, os.Getenv(clickhouseVar)) }
 
 // with opens a connection for one call.
-func (s *server) with(call func(*sql.DB) error) error {
+func (s *spansServer) with(call func(*sql.DB) error) error {
 	if s.address() == "" {
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}

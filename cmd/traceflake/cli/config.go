@@ -18,27 +18,27 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// flags are shared by several commands.
-type flags struct {
+// commonFlags are shared by several commands.
+type commonFlags struct {
 	secretFile string
 	store      string
 	env        func() (settings.Settings, error) // the environment, read and reported once
 }
 
 // addStore adds the flag --store to a command, or to all commands below a group.
-func (f *flags) addStore(to *pflag.FlagSet, what string) {
+func (f *commonFlags) addStore(to *pflag.FlagSet, what string) {
 	to.StringVar(&f.store, "store", "", what+": "+strings.Join(driver.Schemes(), "…, ")+
 		"… (default $TRACEFLAKE_STORE)")
 }
 
 // addSecret adds the flag --secret-file to a command.
-func (f *flags) addSecret(cmd *cobra.Command) {
+func (f *commonFlags) addSecret(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.secretFile, "secret-file", "", "secret file: one secret per line, "+
 		"the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
 }
 
 // config returns the settings of the environment, overridden by the flags.
-func (f *flags) config() (settings.Settings, error) {
+func (f *commonFlags) config() (settings.Settings, error) {
 	c, err := f.env()
 	c.SecretFile = cmp.Or(f.secretFile, c.SecretFile)
 	c.Store = cmp.Or(f.store, c.Store)
@@ -46,7 +46,7 @@ func (f *flags) config() (settings.Settings, error) {
 }
 
 // keyring returns the secrets, or nil if there is no secret file.
-func (f *flags) keyring() (*randflake.Keyring, error) {
+func (f *commonFlags) keyring() (*randflake.Keyring, error) {
 	path := cmp.Or(f.secretFile, os.Getenv(settings.SecretFile))
 	if path == "" {
 		return nil, nil
@@ -72,7 +72,7 @@ func ownKeyring(ctx context.Context, s driver.Store) (*randflake.Keyring, error)
 }
 
 // secrets returns the secrets of the file, or the secret that the store keeps, or an error.
-func (f *flags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
+func (f *commonFlags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
 	k, err := f.keyring()
 	if k != nil || err != nil {
 		return k, err
@@ -105,7 +105,7 @@ func noStore(s driver.Store, err error) error {
 const storeTimeout = 10 * time.Second
 
 // openStore opens the store of the flags or the environment. It does not create it.
-func (f *flags) openStore() (driver.Store, error) {
+func (f *commonFlags) openStore() (driver.Store, error) {
 	c, err := f.config()
 	if err == nil && c.Store == "" {
 		err = errNoStore
@@ -118,7 +118,7 @@ func (f *flags) openStore() (driver.Store, error) {
 
 // withStore opens the store of the flags or the environment for one call, which may take up to
 // timeout.
-func (f *flags) withStore(cmd *cobra.Command, timeout time.Duration,
+func (f *commonFlags) withStore(cmd *cobra.Command, timeout time.Duration,
 	call func(context.Context, driver.Store) error) error {
 	s, err := f.openStore()
 	if err != nil {
@@ -131,7 +131,7 @@ func (f *flags) withStore(cmd *cobra.Command, timeout time.Duration,
 }
 
 // withDescription is withStore for calls that need the store's description.
-func (f *flags) withDescription(cmd *cobra.Command, timeout time.Duration,
+func (f *commonFlags) withDescription(cmd *cobra.Command, timeout time.Duration,
 	call func(context.Context, driver.Store, lease.Description) error) error {
 	return f.withStore(cmd, timeout, func(ctx context.Context, s driver.Store) error {
 		d, err := s.Describe(ctx)

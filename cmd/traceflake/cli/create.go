@@ -14,13 +14,13 @@ import (
 
 // creation is the command `lease create` with its flags.
 type creation struct {
-	*flags
+	*commonFlags
 	nodes string
 	asked lease.Description
 }
 
-func leaseCreateCommand(f *flags) *cobra.Command {
-	c := &creation{flags: f}
+func leaseCreateCommand(f *commonFlags) *cobra.Command {
+	c := &creation{commonFlags: f}
 	cmd := &cobra.Command{
 		Use:   "create --store URL --secret-file FILE",
 		Short: "Create a lease store and its secret, once",

@@ -34,15 +34,15 @@ func (f finding) text() string {
 
 // doctor is the command with its flags. It prints findings.
 type doctor struct {
-	*flags
-	clickhouse server
+	*commonFlags
+	clickhouse spansServer
 	output     *string
 	cmd        *cobra.Command
 	err        error
 }
 
-func doctorCommand(f *flags) *cobra.Command {
-	d := &doctor{flags: f}
+func doctorCommand(f *commonFlags) *cobra.Command {
+	d := &doctor{commonFlags: f}
 	d.cmd = &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the environment, the lease store and ClickHouse",

@@ -15,7 +15,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-func inspectCommand(f *flags) *cobra.Command {
+func inspectCommand(f *commonFlags) *cobra.Command {
 	var output *string
 	var layout snowflake
 	cmd := &cobra.Command{

@@ -16,7 +16,7 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-func leaseCommand(f *flags) *cobra.Command {
+func leaseCommand(f *commonFlags) *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "lease",
 		Short: "Create a lease store, list its leases, register a secret, raise it",
@@ -31,7 +31,7 @@ store once, with lease create; no other command creates it.`,
 	return cmd
 }
 
-func leaseListCommand(f *flags) *cobra.Command {
+func leaseListCommand(f *commonFlags) *cobra.Command {
 	var held bool
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -72,7 +72,7 @@ func taken(blocks []lease.Grant) []lease.Grant {
 		func(b lease.Grant) bool { return b.Free(time.Now()) })
 }
 
-func leaseShowCommand(f *flags) *cobra.Command {
+func leaseShowCommand(f *commonFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NODE",
 		Short: "Show the block that a node belongs to",

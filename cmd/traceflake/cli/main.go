@@ -101,7 +101,7 @@ var errReported = errors.New("reported")
 
 // newRoot returns the command. The terminal is the output, or nil if the output is not a terminal.
 func newRoot(terminal *os.File) *cobra.Command {
-	f := flags{env: sync.OnceValues(settings.Read)}
+	f := commonFlags{env: sync.OnceValues(settings.Read)}
 	root := group(&cobra.Command{
 		Use:   "traceflake",
 		Short: "Decode, generate and verify trace IDs that sort by time",

@@ -14,8 +14,8 @@ import (
 	"github.com/traceflake/traceflake/setup"
 )
 
-func newCommand(f *flags) *cobra.Command {
-	o := newOptions{flags: f}
+func newCommand(f *commonFlags) *cobra.Command {
+	o := newOptions{commonFlags: f}
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Generate trace IDs",
@@ -53,7 +53,7 @@ leases no node, and its IDs cannot be decoded.
 
 // newOptions are the flags of new.
 type newOptions struct {
-	*flags
+	*commonFlags
 	number        int
 	numbered      bool // number was given
 	at            string

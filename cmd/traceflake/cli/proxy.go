@@ -39,7 +39,7 @@ type proxy struct {
 	verify                bool
 }
 
-func proxyCommand(f *flags) *cobra.Command {
+func proxyCommand(f *commonFlags) *cobra.Command {
 	var p proxy
 	cmd := &cobra.Command{
 		Use:   "proxy URL",
@@ -92,7 +92,7 @@ func serverURL(text string) (*url.URL, error) {
 // drain returns how long requests and streams may take at the end.
 func (p *proxy) drain() time.Duration { return cmp.Or(p.grace, p.timeout, time.Minute) }
 
-func (p *proxy) run(cmd *cobra.Command, f *flags, target *url.URL) error {
+func (p *proxy) run(cmd *cobra.Command, f *commonFlags, target *url.URL) error {
 	registry := prometheus.NewRegistry()
 	exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-func leaseRaiseCommand(f *flags) *cobra.Command {
+func leaseRaiseCommand(f *commonFlags) *cobra.Command {
 	var yes, movedHere bool
 	cmd := &cobra.Command{
 		Use:   "raise",

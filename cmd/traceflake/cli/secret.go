@@ -152,7 +152,7 @@ func (s *secretFile) keep() error {
 	return err
 }
 
-func leaseSecretCommand(f *flags) *cobra.Command {
+func leaseSecretCommand(f *commonFlags) *cobra.Command {
 	add := &cobra.Command{
 		Use:   "add FILE",
 		Short: "Register a new secret, to replace the one in use",

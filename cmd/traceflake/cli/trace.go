@@ -25,7 +25,7 @@ import (
 
 // finder is the command trace.
 type finder struct {
-	clickhouse    server
+	clickhouse    spansServer
 	tempo, jaeger string
 	headers       []string
 	logs          bool

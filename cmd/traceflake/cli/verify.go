@@ -12,7 +12,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-func verifyCommand(f *flags) *cobra.Command {
+func verifyCommand(f *commonFlags) *cobra.Command {
 	var c checker
 	var output *string
 	cmd := &cobra.Command{
