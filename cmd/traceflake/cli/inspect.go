@@ -60,14 +60,14 @@ a record:
 			if s != nil {
 				defer func() { _ = s.Close() }()
 			}
+			in := inspection{output: *output, now: time.Now(), store: s,
+				blocks: map[uint32]lease.Grant{}}
 			keyring, err := f.keyring()
 			if err != nil {
 				return err
 			}
-			in := inspection{output: *output, now: time.Now(), store: s,
-				blocks: map[uint32]lease.Grant{}}
-			if keyring == nil && s != nil {
-				keyring = in.ownKeyring(cmd)
+			if keyring == nil {
+				keyring = in.storesKeyring(cmd)
 			}
 			in.identifier = identify.Identifier{Keyring: keyring, Now: in.now,
 				Snowflake: layout.Layout}
@@ -124,8 +124,11 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 // answerTimeout is how long IDs wait for a store.
 const answerTimeout = time.Second
 
-// ownKeyring returns the secret that the store keeps, or nil.
-func (in *inspection) ownKeyring(cmd *cobra.Command) *randflake.Keyring {
+// storesKeyring returns the secret that the store keeps, or nil.
+func (in *inspection) storesKeyring(cmd *cobra.Command) *randflake.Keyring {
+	if in.store == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
 	defer cancel()
 	keyring, err := ownKeyring(ctx, in.store)
@@ -157,6 +160,16 @@ func (in *inspection) addLease(cmd *cobra.Command, d *identify.Decoded) {
 	}
 }
 
+// blockOf reads the block that a node belongs to, or returns a zero Grant if the node is not in the
+// store. The block has version 0 if it was never granted.
+func blockOf(ctx context.Context, s driver.Store, node uint32) (b lease.Grant, err error) {
+	d, err := s.Describe(ctx)
+	if err != nil && !errors.Is(err, lease.ErrRaising) || !inStore(node, d) {
+		return b, err
+	}
+	return s.Get(ctx, node-node%d.BlockSize)
+}
+
 // giveUp reports the store's error. The store is not queried again.
 func (in *inspection) giveUp(cmd *cobra.Command, err error) {
 	fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: leases are not shown:", err)
@@ -176,30 +189,30 @@ func (in *inspection) row(id identify.Found) string {
 		at = id.Time.Format(time.RFC3339Nano)
 	}
 	var parts []string
-	part := func(name string, value any) { parts = append(parts, fmt.Sprint(name, " ", value)) }
+	add := func(format string, values ...any) {
+		parts = append(parts, fmt.Sprintf(format, values...))
+	}
 	if id.Sequence != nil {
-		part("sequence", *id.Sequence)
-	}
-	if d := id.Decoded; d != nil {
-		part("second", d.Second.Format(time.RFC3339))
-		part("node", d.Node)
-		part("node sequence", d.NodeSequence)
-		part("secret", d.Secret)
-	}
-	for _, p := range id.Parts {
-		part(p.Name, p.Value)
+		add("sequence %d", *id.Sequence)
 	}
 	if id.Halves != "" {
-		part("halves", id.Halves)
+		add("halves %s", id.Halves)
+	}
+	if d := id.Decoded; d != nil {
+		add("second %s, node %d, node sequence %d, secret %d", rfc3339(d.Second), d.Node,
+			d.NodeSequence, d.Secret)
+		if d.LeaseNow != "" {
+			add("lease now %s", d.LeaseNow)
+		}
+	}
+	for _, p := range id.Parts {
+		add("%s %s", p.Name, p.Value)
 	}
 	if id.Text != "" {
-		part("text", id.Text)
-	}
-	if id.Decoded != nil && id.LeaseNow != "" {
-		part("lease now", id.LeaseNow)
+		add("text %s", id.Text)
 	}
 	if id.Note != "" {
-		parts = append(parts, "("+id.Note+")")
+		add("(%s)", id.Note)
 	}
 	return names + fmt.Sprintf(columns,
 		strings.TrimSpace(id.Role+" "+id.ID), id.Kind, at, strings.Join(parts, ", "))

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
-	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -13,7 +13,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 func leaseCommand(f *commonFlags) *cobra.Command {
@@ -25,7 +24,7 @@ store once, with lease create; no other command creates it.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease list --store file:/var/lib/traceflake/leases
   traceflake lease raise --store postgres://db/traceflake`,
-	}, leaseCreateCommand(f), leaseListCommand(f), leaseShowCommand(f), leaseSecretCommand(f),
+	}, leaseCreateCommand(f), leaseListCommand(f), leaseSecretCommand(f),
 		leaseRaiseCommand(f))
 	f.addStore(cmd.PersistentFlags(), "store of the leases")
 	return cmd
@@ -33,19 +32,24 @@ store once, with lease create; no other command creates it.`,
 
 func leaseListCommand(f *commonFlags) *cobra.Command {
 	var held bool
+	var node uint32
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the granted blocks and their owners",
 		Long: `list shows the blocks of nodes that were ever granted: to which process, from when
-and until when, and how many are taken now. It writes nothing.
+and until when, and how many are taken now. It writes nothing. With --node the exit
+code is 1 if the node was never granted.
 
 With -o json each block is an object on a line of its own:
-{"node":64,"nodes":8,"start":"…","end":"…","nonce":"…","owner":"","version":3,"free":false}`,
+{"node":64,"nodes":8,"start":"…","end":"…","nonce":"…","owner":"…","version":3,
+"free":false}`,
 		Example: `  traceflake lease list --held --store file:/var/lib/traceflake/leases
+  traceflake lease list --node 4711 --store file:/var/lib/traceflake/leases
   traceflake lease list --store etcd://host:2379/leases -o json`,
 	}
 	output := outputFlag(cmd)
 	cmd.Flags().BoolVar(&held, "held", false, "only blocks that are taken now")
+	cmd.Flags().Uint32Var(&node, "node", 0, "only the block that this node belongs to")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return f.withDescription(cmd, storeTimeout,
 			func(ctx context.Context, s driver.Store, d lease.Description) error {
@@ -53,17 +57,40 @@ With -o json each block is an object on a line of its own:
 				if err != nil {
 					return err
 				}
-				taken := taken(blocks)
 				fmt.Fprintf(cmd.ErrOrStderr(),
 					"traceflake: %d of %d blocks are taken; %d were ever granted or raised\n",
-					len(taken), d.Blocks(), len(blocks))
+					len(taken(blocks)), d.Blocks(), len(blocks))
+				if cmd.Flags().Changed("node") {
+					if blocks, err = withNode(cmd, node, d, blocks); err != nil {
+						return err
+					}
+				}
 				if held {
-					blocks = taken
+					blocks = taken(blocks)
 				}
 				return writeBlocks(cmd, *output, blocks)
 			})
 	}
 	return cmd
+}
+
+// withNode returns the block that a node belongs to, among the granted blocks of a store.
+func withNode(cmd *cobra.Command, node uint32, d lease.Description, blocks []lease.Grant) (
+	[]lease.Grant, error) {
+	if !inStore(node, d) {
+		return nil, fmt.Errorf("--node: %d is not in the store: %s", node, summary(d))
+	}
+	blocks = slices.DeleteFunc(blocks,
+		func(b lease.Grant) bool { return node < b.Node || node-b.Node >= b.Nodes })
+	if len(blocks) == 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
+		return nil, errReported
+	}
+	return blocks, nil
+}
+
+func inStore(node uint32, d lease.Description) bool {
+	return d.First <= node && node-d.First < d.Nodes
 }
 
 // taken returns the blocks that are not free now.
@@ -72,55 +99,12 @@ func taken(blocks []lease.Grant) []lease.Grant {
 		func(b lease.Grant) bool { return b.Free(time.Now()) })
 }
 
-func leaseShowCommand(f *commonFlags) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "show NODE",
-		Short: "Show the block that a node belongs to",
-		Long: "show reads the block that a node belongs to, and writes nothing. Its JSON is " +
-			"that of \"lease list\".",
-		Example: `  traceflake lease show 4711 --store file:/var/lib/traceflake/leases`,
-		Args:    cobra.ExactArgs(1),
-	}
-	output := outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		node, err := strconv.ParseUint(args[0], 10, 32)
-		if err != nil || node > randflake.MaxNode {
-			return fmt.Errorf("%q is not a node from 0 to %d", args[0], randflake.MaxNode)
-		}
-		return f.withStore(cmd, storeTimeout, func(ctx context.Context, s driver.Store) error {
-			b, err := blockOf(ctx, s, uint32(node))
-			switch {
-			case err != nil:
-				return err
-			case b.Version == 0:
-				fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
-				return errReported
-			}
-			return writeBlocks(cmd, *output, []lease.Grant{b})
-		})
-	}
-	return cmd
-}
-
-// blockOf reads the block that a node belongs to. The result has version 0 if the block was never
-// granted, or if the node is not in the store's range.
-func blockOf(ctx context.Context, s driver.Store, node uint32) (b lease.Grant, err error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	d, err := s.Describe(ctx)
-	if errors.Is(err, lease.ErrRaising) {
-		err = nil
-	}
-	if err != nil || node < d.First || node-d.First >= d.Nodes {
-		return b, err
-	}
-	return s.Get(ctx, node-node%d.BlockSize)
-}
-
 // state describes who has a block at now.
 func state(b lease.Grant, now time.Time) string {
 	until := rfc3339(b.End)
 	switch {
+	case b.Nodes == 0:
+		return "none, as the node is not in the store"
 	case b.Version == 0:
 		return "never granted"
 	case b.Free(now):
@@ -135,47 +119,51 @@ func state(b lease.Grant, now time.Time) string {
 
 func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant) error {
 	if output == "json" {
-		for _, b := range blocks {
-			err := show(cmd, output, nil, struct {
-				Node    uint32    `json:"node"`
-				Nodes   uint32    `json:"nodes"`
-				Start   time.Time `json:"start,omitzero"`
-				End     time.Time `json:"end,omitzero"`
-				Nonce   string    `json:"nonce,omitempty"`
-				Owner   string    `json:"owner,omitempty"`
-				Version uint64    `json:"version"`
-				Free    bool      `json:"free"`
-			}{b.Node, b.Nodes, b.Start.UTC(), b.End.UTC(), b.Nonce, b.Owner, b.Version,
-				b.Free(time.Now())})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeJSON(cmd.OutOrStdout(), blocks)
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	if len(blocks) > 0 {
 		fmt.Fprintln(w, "NODES\tBLOCKS\tSTART\tVERSION\tSTATE")
 	}
 	for len(blocks) > 0 {
-		first, start, n := blocks[0], "-", 1
-		for n < len(blocks) && alike(first, blocks[n]) &&
-			blocks[n].Node == blocks[n-1].Node+first.Nodes {
+		first, n, start := blocks[0], 1, "-"
+		for n < len(blocks) && follows(blocks[n], blocks[n-1]) {
 			n++
 		}
 		if !first.Start.IsZero() {
 			start = rfc3339(first.Start)
 		}
-		fmt.Fprintf(w, "%d-%d\t%d\t%s\t%d\t%s\n", first.Node, blocks[n-1].Node+first.Nodes-1, n,
-			start, first.Version, state(first, time.Now()))
+		last := blocks[n-1]
+		fmt.Fprintf(w, "%d-%d\t%d\t%s\t%d\t%s\n", first.Node, last.Node+last.Nodes-1, n, start,
+			first.Version, state(first, time.Now()))
 		blocks = blocks[n:]
 	}
 	return w.Flush()
 }
 
-// alike reports whether two blocks differ only in their nodes. After a raise
-// there are thousands of such blocks.
-func alike(a, b lease.Grant) bool {
+func writeJSON(w io.Writer, blocks []lease.Grant) error {
+	to := json.NewEncoder(w)
+	for _, b := range blocks {
+		if err := to.Encode(struct {
+			Node    uint32    `json:"node"`
+			Nodes   uint32    `json:"nodes"`
+			Start   time.Time `json:"start,omitzero"`
+			End     time.Time `json:"end,omitzero"`
+			Nonce   string    `json:"nonce,omitempty"`
+			Owner   string    `json:"owner,omitempty"`
+			Version uint64    `json:"version"`
+			Free    bool      `json:"free"`
+		}{b.Node, b.Nodes, b.Start.UTC(), b.End.UTC(), b.Nonce, b.Owner, b.Version,
+			b.Free(time.Now())}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follows reports whether b is the block after a and differs from it only in its nodes. After a
+// raise there are thousands of such blocks.
+func follows(b, a lease.Grant) bool {
 	return a.Nonce == "" && b.Nonce == "" && a.Start.Equal(b.Start) && a.End.Equal(b.End) &&
-		a.Nodes == b.Nodes && a.Version == b.Version
+		a.Nodes == b.Nodes && a.Version == b.Version && b.Node == a.Node+a.Nodes
 }

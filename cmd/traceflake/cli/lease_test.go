@@ -51,8 +51,9 @@ func TestReadingWritesNothing(t *testing.T) {
 		"1 of 16384 blocks are taken; 1 were ever granted")
 	command(t, "", "lease", "list", "-o", "json").want(t, 0, `"nonce":"`+g.Nonce+
 		`","owner":"checkout-7"`, "blocks are taken")
-	command(t, "", "lease", "show", fmt.Sprint(g.Node+3)).want(t, 0, held, "")
-	command(t, "", "lease", "show", fmt.Sprint(g.Node^8)).want(t, 1, "",
+	command(t, "", "lease", "list", "--node", fmt.Sprint(g.Node+3)).want(t, 0, held,
+		"1 of 16384 blocks are taken")
+	command(t, "", "lease", "list", "--node", fmt.Sprint(g.Node^8)).want(t, 1, "",
 		fmt.Sprintf("node %d was never granted", g.Node^8))
 	command(t, "", "lease", "raise").want(t, 2,
 		"current leases that could not be renewed any more: 1",
