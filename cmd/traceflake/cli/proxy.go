@@ -2,15 +2,11 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log"
-	"net"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,11 +20,8 @@ import (
 )
 
 const (
-	defaultSlack    = time.Hour
-	readHeaderLimit = 10 * time.Second
-	idleLimit       = 2 * time.Minute      // of a client's connection
-	tracesKept      = 366 * 24 * time.Hour // older IDs do not verify
-	idleConnections = 100                  // to the server
+	defaultSlack = time.Hour
+	tracesKept   = 366 * 24 * time.Hour // older IDs do not verify
 )
 
 // proxy holds the flags of the command.
@@ -94,24 +87,7 @@ func (p *proxy) drain() time.Duration { return cmp.Or(p.grace, p.timeout, time.M
 
 func (p *proxy) run(cmd *cobra.Command, f *commonFlags, target *url.URL) error {
 	registry := prometheus.NewRegistry()
-	exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
-	if err != nil {
-		return err
-	}
-	options := lookup.Options{
-		Slack:         cmp.Or(p.slack, 1), // 0 would mean the default
-		Timeout:       p.timeout,
-		Transport:     newUpstream(p.timeout),
-		MeterProvider: metric.NewMeterProvider(metric.WithReader(exporter)),
-	}
-	if p.verify {
-		keyring, err := f.secrets(cmd)
-		if err != nil {
-			return fmt.Errorf("--verify: %w", err)
-		}
-		options.Verify = traceid.NewVerifier(keyring, traceid.WithMaxAge(tracesKept)).Verify
-	}
-	transport, err := lookup.New(lookup.Backend(*p.backend), options)
+	transport, err := p.transport(cmd, f, registry)
 	if err != nil {
 		return err
 	}
@@ -130,98 +106,25 @@ func (p *proxy) run(cmd *cobra.Command, f *commonFlags, target *url.URL) error {
 	return serve(cmd, p.drain(), servers...)
 }
 
-// upstream sends requests to the server. Those of gRPC need HTTP/2, with TLS or without.
-type upstream struct{ http, grpc *http.Transport }
-
-func newUpstream(timeout time.Duration) upstream {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = idleConnections
-	t.ResponseHeaderTimeout = timeout
-	t.DisableCompression = true // the client's encoding is passed on
-	g := t.Clone()
-	g.Protocols = new(http.Protocols)
-	g.Protocols.SetHTTP2(true)
-	g.Protocols.SetUnencryptedHTTP2(true)
-	return upstream{t, g}
-}
-
-func (u upstream) RoundTrip(r *http.Request) (*http.Response, error) {
-	// Not application/grpc-web, which any HTTP carries.
-	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	if kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+") {
-		return u.grpc.RoundTrip(r)
+// transport returns the transport that adds times to lookups. Its metrics are in the registry.
+func (p *proxy) transport(cmd *cobra.Command, f *commonFlags, registry *prometheus.Registry) (
+	http.RoundTripper, error) {
+	exporter, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
+	if err != nil {
+		return nil, err
 	}
-	return u.http.RoundTrip(r)
-}
-
-func newProxy(target *url.URL, transport http.RoundTripper, logger *log.Logger) http.Handler {
-	// It flushes streams at once; FlushInterval would part the status of a gRPC error from its
-	// stream's end.
-	return &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
-			r.Out.URL.RawQuery = r.In.URL.RawQuery // with the parameters that Go cannot parse
-			forward(r)
-		},
-		Transport: transport,
-		ErrorLog:  logger,
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			status := http.StatusBadGateway
-			var network net.Error
-			if errors.As(err, &network) && network.Timeout() {
-				status = http.StatusGatewayTimeout
-			}
-			text := fmt.Sprintf("%s %s: %v", r.Method, r.URL.EscapedPath(), err)
-			if r.Context().Err() == nil { // otherwise the client canceled it
-				logger.Print(text)
-			}
-			http.Error(w, "traceflake proxy: "+text, status)
-		},
+	options := lookup.Options{
+		Slack:         cmp.Or(p.slack, 1), // 0 would mean the default
+		Timeout:       p.timeout,
+		Transport:     newUpstream(p.timeout),
+		MeterProvider: metric.NewMeterProvider(metric.WithReader(exporter)),
 	}
-}
-
-// forward keeps the headers in which earlier proxies describe the client, and adds this hop. Host
-// and protocol are those of the first hop.
-func forward(r *httputil.ProxyRequest) {
-	names := []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
-	r.Out.Header[names[0]] = r.In.Header[names[0]]
-	r.SetXForwarded()
-	for _, name := range append(names[1:], "Forwarded") {
-		if values := r.In.Header[name]; values != nil {
-			r.Out.Header[name] = values
-		}
-	}
-}
-
-// serve runs the servers until the command is interrupted or one of them fails.
-func serve(cmd *cobra.Command, grace time.Duration, servers ...*http.Server) error {
-	ctx, cancel := context.WithCancelCause(cmd.Context())
-	defer cancel(nil)
-	for _, s := range servers {
-		s.ReadHeaderTimeout, s.IdleTimeout = readHeaderLimit, idleLimit
-		s.Protocols = new(http.Protocols)
-		s.Protocols.SetHTTP1(true)
-		s.Protocols.SetUnencryptedHTTP2(true)
-		listener, err := net.Listen("tcp", s.Addr)
+	if p.verify {
+		keyring, err := f.secrets(cmd)
 		if err != nil {
-			return fmt.Errorf("listen: %w", err)
+			return nil, fmt.Errorf("--verify: %w", err)
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "listening on http://%s\n", listener.Addr())
-		go func() { cancel(s.Serve(listener)) }()
+		options.Verify = traceid.NewVerifier(keyring, traceid.WithMaxAge(tracesKept)).Verify
 	}
-	<-ctx.Done()
-	served, stop := context.WithTimeout(context.WithoutCancel(ctx), grace)
-	defer stop()
-	var errs []error
-	for _, s := range servers {
-		err := s.Shutdown(served)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = s.Close()
-		}
-		errs = append(errs, err)
-	}
-	if cmd.Context().Err() == nil {
-		errs = append(errs, context.Cause(ctx))
-	}
-	return errors.Join(errs...)
+	return lookup.New(lookup.Backend(*p.backend), options)
 }
