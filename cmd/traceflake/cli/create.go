@@ -92,40 +92,30 @@ func (c *creation) differs(cmd *cobra.Command, d lease.Description) error {
 // create creates the store, or completes it, or finds that it exists.
 func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Store) error {
 	env, err := c.config()
-	_, embedded := s.(driver.Embedded)
-	if err == nil {
-		err = c.check(env, embedded)
-	}
 	if err != nil {
+		return err
+	}
+	_, embedded := s.(driver.Embedded)
+	if err := c.check(env, embedded); err != nil {
 		return err
 	}
 	d, err := s.Describe(ctx)
-	there := err == nil || d.ID != "" // perhaps unfinished
-	if !there && !errors.Is(err, lease.ErrNoStore) {
+	exists := err == nil || d.ID != "" // perhaps unfinished
+	if !exists && !errors.Is(err, lease.ErrNoStore) {
 		return err
 	}
 	var secret *secretFile
-	if !embedded {
-		if there {
-			secret, err = secretOf(env.SecretFile, d)
-		} else {
-			secret, err = newSecret(env)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	verb := "the store exists:"
-	if there {
-		err = c.differs(cmd, d)
+	verb := "created"
+	if exists {
+		verb = "the store exists:"
+		secret, err = c.existing(cmd, d, env.SecretFile)
 	} else {
-		verb = "created"
-		d, err = describe(c.asked, secret)
+		d, secret, err = c.planned(env)
 	}
 	if err != nil {
 		return err
 	}
-	if !there || !embedded {
+	if !exists || !embedded {
 		if err := s.Create(ctx, d); err != nil {
 			return err
 		}
@@ -143,18 +133,37 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Stor
 	return nil
 }
 
+// existing returns the secret of a store that exists, or nil if the store has its own, unless the
+// command asks for another store.
+func (c *creation) existing(cmd *cobra.Command, d lease.Description, file string) (
+	secret *secretFile, err error) {
+	if file != "" {
+		if secret, err = secretOf(file, d); err != nil {
+			return nil, err
+		}
+	}
+	return secret, c.differs(cmd, d)
+}
+
+// planned returns the description of a new store, and its new secret, or nil if the store will have
+// its own.
+func (c *creation) planned(env settings.Settings) (d lease.Description, secret *secretFile,
+	err error) {
+	d = c.asked
+	d.Created = now()
+	if env.SecretFile != "" {
+		if secret, err = newSecret(env); err != nil {
+			return d, nil, err
+		}
+		d.ID = secret.id
+		d.Secrets = []string{d.Fingerprint(secret.codec)}
+	}
+	d, err = driver.NewDescription(d)
+	return d, secret, err
+}
+
 // summary describes the nodes and leases of a store.
 func summary(d lease.Description) string {
 	return fmt.Sprintf("nodes %d to %d in blocks of %d, leases of up to %s", d.First,
 		d.First+d.Nodes-1, d.BlockSize, shortly(d.LongestTTL))
-}
-
-// describe returns the description of a new store, with the ID for which its secret was generated.
-func describe(d lease.Description, secret *secretFile) (lease.Description, error) {
-	d.Created = now()
-	if secret != nil {
-		d.ID = secret.id
-		d.Secrets = []string{d.Fingerprint(secret.codec)}
-	}
-	return driver.NewDescription(d)
 }

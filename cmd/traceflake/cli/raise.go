@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 )
 
 func leaseRaiseCommand(f *commonFlags) *cobra.Command {
-	var yes, movedHere bool
+	var r raising
 	cmd := &cobra.Command{
 		Use:   "raise",
 		Short: "After a restore from a backup, prevent leases from being granted twice",
@@ -35,50 +36,61 @@ again: a raise that is repeated, or run by two operators at once, is one raise.`
   traceflake lease raise --store postgres://db/traceflake --yes`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
-				d, err := s.Describe(ctx)
-				moved := movedHere && errors.Is(err, lease.ErrMoved)
-				if err != nil && !errors.Is(err, lease.ErrRaising) && !moved {
-					return err
-				}
-				at, whose, err := storeTime(ctx, s)
-				if err != nil {
-					return err
-				}
-				until, out := protocol.AfterLeases(at, d.LongestTTL), cmd.OutOrStdout()
-				fmt.Fprintf(out, "now is %s, by %s\n", rfc3339(at), whose)
-				if yes {
-					raise := s.Raise
-					if movedHere {
-						raise = s.MovedHere
-					}
-					if until, err = raise(ctx, until); err != nil {
-						return fmt.Errorf("%w; run the same command again", err)
-					}
-					_, err = fmt.Fprintf(out, "raised: nothing before %s is granted any more\n",
-						rfc3339(until))
-					return err
-				}
-				blocks, err := s.List(ctx)
-				if movedHere && errors.Is(err, lease.ErrMoved) {
-					return errNotRaised
-				}
-				if err != nil {
-					return err
-				}
-				blocks = slices.DeleteFunc(blocks,
-					func(b lease.Grant) bool { return b.Nonce == "" || b.Free(at) })
-				fmt.Fprintf(out, "nothing before %s would be granted any more\n"+
-					"current leases that could not be renewed any more: %d\n",
-					rfc3339(protocol.RaiseTo(d.Raised, until, at)), len(blocks))
-				return errors.Join(writeBlocks(cmd, "text", blocks), errNotRaised)
+				return r.run(ctx, cmd, s)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&movedHere, "moved-here", false,
+	cmd.Flags().BoolVar(&r.movedHere, "moved-here", false,
 		"the store was created elsewhere, where it is gone for good")
-	cmd.Flags().BoolVar(&yes, "yes", false,
+	cmd.Flags().BoolVar(&r.yes, "yes", false,
 		"raise the store; without it, only show what would be done")
 	return cmd
+}
+
+// raising holds the flags of the command.
+type raising struct{ yes, movedHere bool }
+
+func (r raising) run(ctx context.Context, cmd *cobra.Command, s driver.Store) error {
+	d, err := s.Describe(ctx)
+	moved := r.movedHere && errors.Is(err, lease.ErrMoved)
+	if err != nil && !errors.Is(err, lease.ErrRaising) && !moved {
+		return err
+	}
+	at, whose, err := storeTime(ctx, s)
+	if err != nil {
+		return err
+	}
+	until, out := protocol.AfterLeases(at, d.LongestTTL), cmd.OutOrStdout()
+	fmt.Fprintf(out, "now is %s, by %s\n", rfc3339(at), whose)
+	switch {
+	case r.yes:
+		return r.raise(ctx, out, s, until)
+	case moved: // its leases cannot be listed
+		return errNotRaised
+	}
+	blocks, err := s.List(ctx)
+	if err != nil {
+		return err
+	}
+	blocks = slices.DeleteFunc(blocks,
+		func(b lease.Grant) bool { return b.Nonce == "" || b.Free(at) })
+	fmt.Fprintf(out, "nothing before %s would be granted any more\n"+
+		"current leases that could not be renewed any more: %d\n",
+		rfc3339(protocol.RaiseTo(d.Raised, until, at)), len(blocks))
+	return errors.Join(writeBlocks(cmd, "text", blocks), errNotRaised)
+}
+
+func (r raising) raise(ctx context.Context, out io.Writer, s driver.Store, until time.Time) error {
+	raise := s.Raise
+	if r.movedHere {
+		raise = s.MovedHere
+	}
+	until, err := raise(ctx, until)
+	if err != nil {
+		return fmt.Errorf("%w; run the same command again", err)
+	}
+	_, err = fmt.Fprintf(out, "raised: nothing before %s is granted any more\n", rfc3339(until))
+	return err
 }
 
 var errNotRaised = errors.New(

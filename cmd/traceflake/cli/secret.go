@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -9,13 +8,10 @@ import (
 	"os"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -150,61 +146,4 @@ func (s *secretFile) keep() error {
 		return os.Rename(s.path+unfinished, s.path)
 	}
 	return err
-}
-
-func leaseSecretCommand(f *commonFlags) *cobra.Command {
-	add := &cobra.Command{
-		Use:   "add FILE",
-		Short: "Register a new secret, to replace the one in use",
-		Long: `add writes a new secret to FILE, which must not exist, and registers it with the
-store. It changes nothing else: add the secret's line to the secret file of every
-process, below the secret in use, and move it to the top when every process has it.
-
-If add is interrupted, run the same command again.`,
-		Example: `  traceflake lease secret add next --store postgres://db/traceflake`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.withDescription(cmd, storeTimeout,
-				func(ctx context.Context, s driver.Store, d lease.Description) error {
-					if _, embedded := s.(driver.Embedded); embedded {
-						return errors.New("a lease directory has one secret, which never " +
-							"changes: move the directory away, and a service creates another one")
-					}
-					env, err := f.config()
-					if err != nil {
-						return err
-					}
-					secret, err := openSecret(args[0])
-					if errors.Is(err, fs.ErrNotExist) {
-						secret, err = generateSecret(args[0], d.ID, env)
-					}
-					if err != nil {
-						return fmt.Errorf("secret: %w", err)
-					}
-					fingerprint := d.Fingerprint(secret.codec)
-					switch {
-					case secret.fresh && secret.id != d.ID:
-						return secret.another()
-					case !secret.fresh && !slices.Contains(d.Secrets, fingerprint):
-						return fmt.Errorf("%s exists, and its secret may belong to another "+
-							"store: name a file that does not exist", args[0])
-					}
-					if err := s.AddSecret(ctx, fingerprint); err != nil {
-						return err
-					}
-					if err := secret.keep(); err != nil {
-						return fmt.Errorf("secret: %w; run the same command again", err)
-					}
-					_, err = fmt.Fprintf(cmd.OutOrStdout(),
-						"registered the secret in %s with the store %s\n", args[0], d.ID)
-					return err
-				})
-		},
-	}
-	return group(&cobra.Command{
-		Use:     "secret",
-		Short:   "Register a secret with a lease store",
-		Long:    "secret manages the secrets of a lease store.",
-		Example: add.Example,
-	}, add)
 }

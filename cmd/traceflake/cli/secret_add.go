@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+func leaseSecretCommand(f *commonFlags) *cobra.Command {
+	add := &cobra.Command{
+		Use:   "add FILE",
+		Short: "Register a new secret, to replace the one in use",
+		Long: `add writes a new secret to FILE, which must not exist, and registers it with the
+store. It changes nothing else: add the secret's line to the secret file of every
+process, below the secret in use, and move it to the top when every process has it.
+
+If add is interrupted, run the same command again.`,
+		Example: `  traceflake lease secret add next --store postgres://db/traceflake`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			env, err := f.config()
+			if err != nil {
+				return err
+			}
+			return f.withDescription(cmd, storeTimeout,
+				func(ctx context.Context, s driver.Store, d lease.Description) error {
+					if err := addSecret(ctx, s, d, args[0], env); err != nil {
+						return err
+					}
+					_, err = fmt.Fprintf(cmd.OutOrStdout(),
+						"registered the secret in %s with the store %s\n", args[0], d.ID)
+					return err
+				})
+		},
+	}
+	return group(&cobra.Command{
+		Use:     "secret",
+		Short:   "Register a secret with a lease store",
+		Long:    "secret manages the secrets of a lease store.",
+		Example: add.Example,
+	}, add)
+}
+
+// addSecret registers a secret in a file, which it generates unless an interrupted command has.
+func addSecret(ctx context.Context, s driver.Store, d lease.Description, file string,
+	env settings.Settings) error {
+	if _, embedded := s.(driver.Embedded); embedded {
+		return errors.New("a lease directory has one secret, which never changes: move the " +
+			"directory away, and a service creates another one")
+	}
+	secret, err := openSecret(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		secret, err = generateSecret(file, d.ID, env)
+	}
+	if err != nil {
+		return fmt.Errorf("secret: %w", err)
+	}
+	fingerprint := d.Fingerprint(secret.codec)
+	switch {
+	case secret.fresh && secret.id != d.ID:
+		return secret.another()
+	case !secret.fresh && !slices.Contains(d.Secrets, fingerprint):
+		return fmt.Errorf("%s exists, and its secret may belong to another store: name a file "+
+			"that does not exist", file)
+	}
+	if err := s.AddSecret(ctx, fingerprint); err != nil {
+		return err
+	}
+	if err := secret.keep(); err != nil {
+		return fmt.Errorf("secret: %w; run the same command again", err)
+	}
+	return nil
+}
