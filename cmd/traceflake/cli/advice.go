@@ -2,10 +2,9 @@ package cli
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"slices"
@@ -34,8 +33,9 @@ var advices = []advice{
 	{is(lease.ErrRaising), "repeat traceflake lease raise, unless somebody is running it now"},
 	{is(lease.ErrMoved), "create another store, if this is a copy; if the original is gone for " +
 		"good, keep the processes away and run traceflake lease raise --moved-here"},
-	{damaged, "restore the object from a backup and raise the store; or create another " +
-		"store and roll it out: docs/leases.md, \"Changing the store\""},
+	{either(is(driver.ErrEdited), said("is gone; put it back")),
+		"restore the object from a backup and raise the store; or create another store and roll " +
+			"it out: docs/leases.md, \"Changing the store\""},
 	{is(lease.ErrReplaced),
 		"restart the processes with the current store's secret file"},
 	{is(lease.ErrWrongSecret),
@@ -47,6 +47,7 @@ var advices = []advice{
 		"if another program keeps its data there, leave it alone and correct the address; " +
 			"if a newer traceflake wrote it, install that version"},
 	{is(lease.ErrInvalidRequest), "correct TRACEFLAKE_STORE"},
+	{is(errAddress), "correct " + clickhouseVar},
 
 	{is(syscall.EROFS),
 		"the file system is read-only: mount it for writing, or choose a directory elsewhere"},
@@ -61,33 +62,31 @@ var advices = []advice{
 	{is(fs.ErrNotExist), "correct the path, or create the missing file or directory"},
 
 	{said("server refused TLS", "first record does not look like a TLS",
-		"server gave HTTP response to HTTPS", "reading server preface"),
+		"server gave HTTP response to HTTPS", "HTTP request to an HTTPS", "reading server preface"),
 		"one side uses TLS and the other does not: correct the address (sslmode, etcds://, " +
 			"https://), or the server"},
-	{untrusted, "the certificate is not trusted: set the right authority (sslrootcert, ca=…), " +
-		"or correct the host name"},
-	{is(syscall.ECONNREFUSED),
+	{said("x509: "), "the certificate is not trusted: set the right authority (sslrootcert, " +
+		"ca=…), or correct the host name"},
+	{either(is(syscall.ECONNREFUSED), said("connection refused")),
 		"nothing listens at this address: start the server, or correct host and port"},
-	{unknownHost, "correct the host name, or the DNS of this machine"},
-	{said("connection refused"),
-		"nothing listens at this address: start the server, or correct host and port"},
-	{said("no such host"), "correct the host name, or the DNS of this machine"},
+	{either(unknownHost, said("no such host")),
+		"correct the host name, or the DNS of this machine"},
 
-	{code(516, 192, 193, 194), "correct user and password in the address"},
+	{code(516), "correct user and password in the address"},
 	{code(497), "grant the user the missing rights"},
 	{code(81), "create the database, or correct it in the address"},
-	{code(60, 36), "traceflake clickhouse create; or correct the database in the address"},
-	{code(159, 160, 241), "the server is overloaded: try again"},
-	{said("is the exporter's", "another schema", "adopt it"),
-		"traceflake clickhouse adopt prepare, which copies and drops nothing"},
-	{said("there is no table"),
+	{either(code(60), said("there is no table")),
 		"traceflake clickhouse create; or correct the database in the address"},
-
-	{said("locked by another process", "is locked"),
+	{code(159, 160, 241), "the server is overloaded: try again"},
+	{said("is locked by other processes"),
 		"wait until the other process releases the lock; if it lasts, find the process with lsof"},
 	{is(lease.ErrMisconfigured), "do what the error says"},
 	{is(context.DeadlineExceeded), "the server does not answer: start it, correct the " +
 		"address, or check firewalls in between"},
+	{is(io.EOF, io.ErrUnexpectedEOF), "another kind of server may listen at this address, or one " +
+		"that requires TLS: correct the address"},
+	{said("query server hello"), "another kind of server may listen at this address: correct it " +
+		"to that of ClickHouse's HTTP interface"},
 }
 
 // fixable is an error with its fix.
@@ -108,10 +107,8 @@ func advise(err error) string {
 	if known, ok := errors.AsType[fixable](err); ok {
 		return known.fix
 	}
-	for _, a := range advices {
-		if a.about(err) {
-			return a.fix
-		}
+	if i := slices.IndexFunc(advices, func(a advice) bool { return a.about(err) }); i >= 0 {
+		return advices[i].fix
 	}
 	return "see the error; if it lasts, change nothing and read the server's log"
 }
@@ -132,9 +129,9 @@ func said(texts ...string) func(error) bool {
 	}
 }
 
-// damaged matches errors about objects of a store that were edited, truncated or lost.
-func damaged(err error) bool {
-	return is(driver.ErrEdited)(err) || said("is gone; put it back")(err)
+// either matches errors that a or b matches.
+func either(a, b func(error) bool) func(error) bool {
+	return func(err error) bool { return a(err) || b(err) }
 }
 
 // code matches errors of ClickHouse.
@@ -143,13 +140,6 @@ func code(codes ...int32) func(error) bool {
 		e, ok := errors.AsType[*chgo.Exception](err)
 		return ok && slices.Contains(codes, e.Code)
 	}
-}
-
-func untrusted(err error) bool {
-	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
-	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
-	_, other := errors.AsType[x509.HostnameError](err)
-	return unverified || unknown || other || strings.Contains(err.Error(), "x509: ")
 }
 
 func unknownHost(err error) bool {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -47,11 +46,11 @@ func (f *commonFlags) config() (settings.Settings, error) {
 
 // keyring returns the secrets, or nil if there is no secret file.
 func (f *commonFlags) keyring() (*randflake.Keyring, error) {
-	path := cmp.Or(f.secretFile, os.Getenv(settings.SecretFile))
-	if path == "" {
-		return nil, nil
+	c, err := f.config()
+	if err != nil || c.SecretFile == "" {
+		return nil, err
 	}
-	k, err := settings.LoadKeyring(path)
+	k, err := settings.LoadKeyring(c.SecretFile)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}

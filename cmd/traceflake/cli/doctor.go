@@ -76,8 +76,12 @@ func (d *doctor) run() error {
 }
 
 // report prints the result of a check, or its error and the fix, and reports whether it had no
-// error.
+// error. After an interruption it prints nothing.
 func (d *doctor) report(check, found string, err error) (ok bool) {
+	if d.cmd.Context().Err() != nil {
+		d.err = errReported
+		return false
+	}
 	f := finding{Check: check, OK: err == nil, Found: found}
 	if err != nil {
 		f.Found, f.Fix = err.Error(), advise(err)
@@ -98,32 +102,17 @@ func (d *doctor) check(name string, check func(context.Context) (found string, e
 // checkTimeout limits each check.
 const checkTimeout = 5 * time.Second
 
-// within calls a check and returns its error, or that of the time limit: some clients obey a
-// context only between requests.
+// within calls a check with the time limit.
 func within[T any](ctx context.Context, check func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	ctx, cancel := limited(ctx)
 	defer cancel()
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := check(ctx)
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-	}
-	select {
-	case r := <-done: // its text is more specific
-		return r.value, r.err
-	case <-time.After(200 * time.Millisecond):
-		var none T
-		return none, fmt.Errorf("no response within %s: %w", shortly(checkTimeout), ctx.Err())
-	}
+	return await(ctx, check)
+}
+
+// limited returns a context with the time limit of a check.
+func limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, checkTimeout, fmt.Errorf("no response within %s: %w",
+		shortly(checkTimeout), context.DeadlineExceeded))
 }
 
 // environment checks the settings, and with them the secret and the store.

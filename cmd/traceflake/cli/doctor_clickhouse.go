@@ -12,36 +12,42 @@ import (
 
 // spans checks the tables of spans.
 func (d *doctor) spans() {
-	err := d.clickhouse.with(func(db *sql.DB) error {
-		version, err := within(d.cmd.Context(),
-			func(ctx context.Context) (version string, err error) {
-				err = db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
-				return version, err
-			})
-		if err != nil {
-			return err
-		}
-		d.report("ClickHouse", "version "+version, nil)
-		status, err := within(d.cmd.Context(),
-			func(ctx context.Context) (clickhouse.Status, error) {
-				return clickhouse.Adoption{}.Status(ctx, db)
-			})
-		if err != nil {
-			return err
-		}
-		for _, t := range status.Tables {
-			d.table(t)
-		}
-		if status.Advice != "" {
-			d.report("lookups", "complete, but dearer than needed for users like this one: "+
-				status.Advice, nil)
-		}
-		d.adoption(status)
-		return nil
-	})
-	if err != nil {
+	ctx, cancel := limited(d.cmd.Context())
+	defer cancel()
+	if err := d.clickhouse.with(ctx, d.spansOn); err != nil {
 		d.report("ClickHouse", "", err)
 	}
+}
+
+func (d *doctor) spansOn(db *sql.DB) error {
+	version, err := answer[string](d, db, "version()")
+	if err != nil {
+		return err
+	}
+	d.report("ClickHouse", "version "+version, nil)
+	status, err := within(d.cmd.Context(),
+		func(ctx context.Context) (clickhouse.Status, error) {
+			return clickhouse.Adoption{}.Status(ctx, db)
+		})
+	if err != nil {
+		return err
+	}
+	for _, t := range status.Tables {
+		d.table(t)
+	}
+	if status.Advice != "" {
+		d.report("lookups", "by trace ID they cost this user more than needed: "+status.Advice, nil)
+	}
+	d.adoption(status)
+	return nil
+}
+
+// answer returns the value of an expression.
+func answer[T any](d *doctor, db *sql.DB, expression string) (T, error) {
+	return within(d.cmd.Context(), func(ctx context.Context) (value T, err error) {
+		err = db.QueryRowContext(ctx, "SELECT "+expression).Scan(&value)
+		return value, err
+	})
 }
 
 func (d *doctor) table(t clickhouse.TableStatus) {
@@ -65,7 +71,7 @@ func (d *doctor) adoption(s clickhouse.Status) {
 	switch s.Phase {
 	case clickhouse.Preparing, clickhouse.Prepared, clickhouse.Finishing:
 		d.report("adoption", "", wrong("traceflake clickhouse: "+s.Phase.Next(),
-			"that of %s is %s", first.Table, s.Phase))
+			"the adoption of %s is %s", first.Table, s.Phase))
 	case clickhouse.Swapped:
 		d.report("adoption", "swapped; `traceflake clickhouse adopt finish` ends it when the "+
 			"old table is empty", nil)

@@ -43,9 +43,7 @@ func (d storeCheck) run() {
 	if codec != nil {
 		var err error
 		if !slices.Contains(about.Secrets, about.Fingerprint(codec)) {
-			err = wrong("use the secret file of this store, or register a new secret: "+
-				"traceflake lease secret add", "the store does not know the secret in %s",
-				d.settings.SecretFile)
+			err = fmt.Errorf("%s: %w", d.settings.SecretFile, lease.ErrWrongSecret)
 		}
 		d.report("its secret", "the secret in use is registered", err)
 	}

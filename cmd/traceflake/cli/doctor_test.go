@@ -1,91 +1,18 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-
-	chgo "github.com/ClickHouse/clickhouse-go/v2"
-
-	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
-
-// Each row of the table is the advice for some error, and no advice loses anything.
-func TestAdvice(t *testing.T) {
-	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
-	seen := make(map[string]bool)
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{lease.ErrNoStore, "never created: traceflake lease create"},
-		{lease.ErrRaising, "repeat traceflake lease raise"},
-		{lease.ErrMoved, "traceflake lease raise --moved-here"},
-		{lease.ErrReplaced, "current store's secret file"},
-		{lease.ErrWrongSecret, "traceflake lease secret add"},
-		{lease.ErrClockAhead, "set this machine's clock"},
-		{randflake.ErrInvalidKeyring, "correct that line"},
-		{driver.ErrEdited, "restore the object from a backup"},
-		{lease.ErrSchemaVersion, "install that version"},
-		{lease.ErrInvalidRequest, "correct TRACEFLAKE_STORE"},
-		{syscall.EROFS, "read-only"},
-		{errors.New("the server is read-only, a standby perhaps"), "connect to the primary"},
-		{syscall.ENOSPC, "free some space"},
-		{syscall.EISDIR, "correct the path"},
-		{fs.ErrPermission, "give the services' user the right to read and write there"},
-		{fs.ErrNotExist, "create the missing file"},
-		{errors.New("tls: first record does not look like a TLS handshake"), "one side uses TLS"},
-		{errors.New("x509: certificate signed by unknown authority"), "not trusted"},
-		{refused, "nothing listens at this address"},
-		{&net.DNSError{Err: "no such host", IsNotFound: true}, "correct the host name"},
-		{fmt.Errorf("%w (transport: connection refused)", context.DeadlineExceeded),
-			"nothing listens at this address"},
-		{fmt.Errorf("%w (transport: no such host)", context.DeadlineExceeded),
-			"correct the host name"},
-		{&chgo.Exception{Code: 516}, "user and password"},
-		{&chgo.Exception{Code: 497}, "grant"},
-		{&chgo.Exception{Code: 81}, "create the database"},
-		{&chgo.Exception{Code: 60}, "traceflake clickhouse create"},
-		{&chgo.Exception{Code: 159}, "overloaded"},
-		{errors.New("clickhouse: otel_traces is the exporter's"), "adopt prepare"},
-		{errors.New("clickhouse: there is no table otel_traces"), "traceflake clickhouse create"},
-		{errors.New("the file is locked by another process"), "wait"},
-		{lease.ErrMisconfigured, "do what the error says"},
-		{context.DeadlineExceeded, "the server does not answer"},
-		{errors.New("something else"), "change nothing and read"},
-	} {
-		got := advise(fmt.Errorf("package: call: %w", c.err))
-		if !strings.Contains(got, c.want) {
-			t.Errorf("%v: %q, want %q", c.err, got, c.want)
-		}
-		seen[got] = true
-	}
-	loses := regexp.MustCompile(`\b(move|delete|remove|drop|truncate)\b`)
-	for _, a := range advices {
-		if !seen[a.fix] {
-			t.Errorf("no error of the test has the advice %q", a.fix)
-		}
-		if loses.MatchString(a.fix) {
-			t.Errorf("%q may lose something", a.fix)
-		}
-	}
-}
 
 // A server that accepts connections and never answers delays each check for at most 5 s, the
 // command for as long as one check, and decoding with a secret for a second.
@@ -155,7 +82,10 @@ func TestAdviceOnServers(t *testing.T) {
 	secure.EnableHTTP2 = true
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
+	notFound := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(notFound.Close)
 	plain, tls := refuse(0), secure.Listener.Addr().String()
+	other := notFound.Listener.Addr().String()
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a",
 		"AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(name, value)
@@ -172,6 +102,11 @@ func TestAdviceOnServers(t *testing.T) {
 		{"--store=k8s://a/b?server=https://" + plain, mixed},
 		{"--store=k8s://a/b?server=https://" + tls, untrusted},
 		{"--dsn=https://" + plain + "/otel?secure=true", mixed},
+		{"--dsn=http://" + tls + "/otel", mixed},
+		{"--dsn=clickhouse://" + tls + "/otel", "one that requires TLS"},
+		{"--dsn=http://" + other + "/otel", "to that of ClickHouse's HTTP interface"},
+		{"--store=postgres://" + tls + "/db?sslmode=disable", "one that requires TLS"},
+		{"--store=k8s://a/b?server=http://" + tls, mixed},
 		{"--dsn=https://" + tls + "/otel?secure=true", untrusted},
 		{"--dsn=clickhouse://" + tls + "/otel?secure=true", untrusted},
 		{"--dsn=http://" + refuse(516) + "/otel", "correct user and password"},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,27 +27,31 @@ func eachID(cmd *cobra.Command, args []string,
 	each func(number int, text string, problem error) (reported, err error),
 ) error {
 	none, failed := true, false
-	check := func(number int, text string, problem error) error {
+	one := func(number int, text string, problem error) error {
 		if text == "" && problem == nil {
 			return nil
 		}
+		none = false
 		problem, err := each(number, text, problem)
-		none, failed = false, failed || problem != nil
-		if problem != nil && number > 0 {
+		if problem == nil {
+			return err
+		}
+		failed = true
+		if number > 0 {
 			problem = fmt.Errorf("line %d: %w", number, problem)
 		}
-		if problem != nil && !errors.Is(problem, errReported) {
+		if !errors.Is(problem, errReported) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", problem)
 		}
 		return err
 	}
 	var err error
-	if len(args) == 0 || len(args) == 1 && args[0] == "-" {
-		err = eachLine(cmd, check)
+	if len(args) == 0 || slices.Equal(args, []string{"-"}) {
+		err = eachLine(cmd, one)
 	} else {
 		for _, arg := range args {
-			if err == nil {
-				err = check(0, arg, nil)
+			if err = one(0, arg, nil); err != nil {
+				break
 			}
 		}
 	}
@@ -80,7 +85,8 @@ func eachLine(cmd *cobra.Command, each func(number int, text string, problem err
 			}
 		}
 		line, err := r.ReadSlice('\n')
-		text, problem := strings.TrimSpace(string(line)), error(nil)
+		// Some editors begin a file with a byte order mark.
+		text, problem := strings.TrimSpace(strings.TrimPrefix(string(line), "\ufeff")), error(nil)
 		for errors.Is(err, bufio.ErrBufferFull) {
 			text, problem = "", errTooLong
 			_, err = r.ReadSlice('\n')

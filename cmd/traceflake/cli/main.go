@@ -48,19 +48,8 @@ type interruptible struct {
 
 func (f interruptible) Read(p []byte) (int, error) {
 	buffer := make([]byte, min(len(p), 1<<16)) // the caller may reuse p when ctx ends
-	var n int
-	var err error
-	done := make(chan struct{})
-	go func() {
-		n, err = f.File.Read(buffer)
-		close(done)
-	}()
-	select {
-	case <-done:
-		return copy(p, buffer[:n]), err
-	case <-f.ctx.Done():
-		return 0, context.Cause(f.ctx)
-	}
+	n, err := await(f.ctx, func(context.Context) (int, error) { return f.File.Read(buffer) })
+	return copy(p, buffer[:n]), err
 }
 
 // run runs the command and returns its exit code. Each problem is written to stderr by a goroutine
@@ -78,9 +67,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if flushErr := flush(root); flushErr != nil && (err == nil || errors.Is(err, errReported)) {
 		err = flushErr
 	}
+	interrupted := context.Cause(ctx)
 	switch {
 	case err == nil:
 		return 0
+	case interrupted != nil && errors.Is(err, errReported):
+		err = interrupted
+	case interrupted != nil && !errors.Is(err, interrupted):
+		err = fmt.Errorf("%w: %w", interrupted, err)
 	case errors.Is(err, errReported):
 		return 1
 	}

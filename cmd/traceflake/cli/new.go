@@ -20,8 +20,8 @@ func newCommand(f *commonFlags) *cobra.Command {
 		Use:   "new",
 		Short: "Generate trace IDs",
 		Long: `new generates trace IDs, one per line. With a store, new leases nodes, and the IDs
-are unique in the fleet. Without a store, the IDs are generated under a random secret
-that is not kept; a secret file is then only used by --deterministic.
+are unique in the fleet. Without a store and a secret file, the IDs are generated under
+a random secret that is not kept.
 
 --at generates trace IDs for records of that time. They do not verify. --at - reads
 times from standard input, one per line, and prints an ID for each. It stops at the
@@ -119,8 +119,13 @@ func (o *newOptions) run(cmd *cobra.Command) (err error) {
 		})
 	}
 	c, err := o.config()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case c.Store == "" && c.SecretFile != "":
+		return errors.New("a secret file without a store: give --store or TRACEFLAKE_STORE to " +
+			"lease nodes, or --deterministic, or leave out --secret-file and " +
+			"TRACEFLAKE_SECRET_FILE")
 	}
 	ids, err := setup.Config{Store: c.Store, SecretFile: c.SecretFile, TTL: c.TTL,
 		Strict: c.Store != ""}.Open(cmd.Context())
@@ -147,11 +152,13 @@ func (o *newOptions) fromIDs(ctx context.Context, ids *setup.IDs) generate {
 			id, _ = ids.NewIDs(ctx)
 		}
 		if err == nil && ids.Fallbacks() > 0 {
-			err = errors.New("no leased node to generate IDs on; the store's error is above")
+			err = cmp.Or(context.Cause(ctx), errNoLease)
 		}
 		return id, err
 	}
 }
+
+var errNoLease = errors.New("no leased node to generate IDs on; the store's error is above")
 
 // write writes the IDs of a time, or an ID for each time on standard input.
 func (o *newOptions) write(cmd *cobra.Command, at time.Time, id generate) error {

@@ -29,7 +29,8 @@ type finder struct {
 	tempo, jaeger string
 	headers       []string
 	logs          bool
-	shown, width  int
+	shown         uint
+	width         uint16
 	output        *string
 	terminal      *os.File // where the output goes, or nil
 }
@@ -66,22 +67,18 @@ record.`,
 	flags.StringVar(&f.clickhouse.schema.LogsTable, "logs-table", "",
 		"table of logs (default otel_logs)")
 	const shown = 1000
-	flags.IntVar(&f.shown, "spans", shown, "how many spans are drawn at most; 0 draws all")
-	flags.IntVar(&f.width, "width", 0, "columns (default the terminal's, or 100)")
+	flags.UintVar(&f.shown, "spans", shown, "how many spans are drawn at most; 0 draws all")
+	flags.Uint16Var(&f.width, "width", 0, "columns (default the terminal's, or 100)")
+	cmd.MarkFlagsMutuallyExclusive("dsn", "tempo", "jaeger")
 	f.output = choiceFlag(cmd, "output", "o", "output format; json is OTLP JSON", "text", "json")
 	return cmd
 }
 
 func (f *finder) run(cmd *cobra.Command, args []string) error {
-	switch {
-	case f.shown < 0:
-		return fmt.Errorf("--spans: %d is negative; 0 draws all", f.shown)
-	case f.width < 0:
-		return fmt.Errorf("--width: %d is negative", f.width)
-	case f.width == 0:
+	if f.width == 0 {
 		f.width = f.columns()
 	}
-	return f.from(func(source spans.Source) error {
+	return f.from(cmd.Context(), func(source spans.Source) error {
 		return eachID(cmd, args, func(_ int, text string, problem error) (_, err error) {
 			if problem != nil {
 				return problem, nil
@@ -100,38 +97,32 @@ func (f *finder) run(cmd *cobra.Command, args []string) error {
 }
 
 // columns returns the width of the terminal.
-func (f *finder) columns() int {
+func (f *finder) columns() uint16 {
 	const unknown = 100
 	if f.terminal != nil {
 		if width, _, err := term.GetSize(int(f.terminal.Fd())); err == nil && width > 0 {
-			return width
+			return uint16(width)
 		}
 	}
 	return unknown
 }
 
 // from calls call with the source that the flags name.
-func (f *finder) from(call func(spans.Source) error) error {
+func (f *finder) from(ctx context.Context, call func(spans.Source) error) error {
 	other := spans.NewTempo
 	address := f.tempo
 	switch {
-	case f.tempo != "" && f.jaeger != "":
-		return errors.New("--tempo and --jaeger: give one of them")
 	case f.jaeger != "":
 		other, address = spans.NewJaeger, f.jaeger
 	case f.tempo == "" && len(f.headers) > 0:
 		return errors.New("--header needs --tempo or --jaeger")
 	case f.tempo == "":
-		return f.clickhouse.with(func(db *sql.DB) error {
+		return f.clickhouse.with(ctx, func(db *sql.DB) error {
 			return call(spans.ClickHouse{DB: db, Schema: f.clickhouse.schema})
 		})
 	}
 	if f.logs {
 		return errors.New("--logs: only ClickHouse stores logs")
-	}
-	if f.clickhouse.dsn != "" {
-		return errors.New(
-			"--dsn is the address of ClickHouse: leave it out with --tempo or --jaeger")
 	}
 	header := make(http.Header)
 	for _, line := range f.headers {
@@ -160,8 +151,11 @@ func (f *finder) one(
 	if err != nil || found {
 		return nil, err
 	}
-	return fmt.Errorf("trace %s is not in %s; if the ID is traceflake's, its time is %s",
-		id, source, traceid.Time(id).UTC().Format(time.RFC3339Nano)), nil
+	text := fmt.Sprintf("trace %s is not in %s", id, source)
+	if at := traceid.NotBefore(id, 0); !at.IsZero() {
+		text += "; if the ID is traceflake's, its time is " + at.UTC().Format(time.RFC3339Nano)
+	}
+	return errors.New(text), nil
 }
 
 // text draws a trace, and prints its logs below.
@@ -179,7 +173,7 @@ func (f *finder) text(
 	color := f.terminal != nil && term.IsTerminal(int(f.terminal.Fd())) &&
 		os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	if err := t.Draw(out,
-		waterfall.Options{Width: f.width, Color: color, Spans: f.shown}); err != nil {
+		waterfall.Options{Width: int(f.width), Color: color, Spans: int(f.shown)}); err != nil {
 		return true, err
 	}
 	if f.logs {

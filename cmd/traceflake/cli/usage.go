@@ -47,18 +47,15 @@ func explainArgs(cmd *cobra.Command) {
 		explainArgs(sub)
 	}
 	check := cmd.Args
-	if cmd.HasSubCommands() {
-		return
-	}
 	if check == nil {
-		check = cobra.NoArgs
+		check = cobra.ExactArgs(0)
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if check(cmd, args) == nil {
-			return nil
+		err := check(cmd, args)
+		if err != nil && !cmd.HasSubCommands() {
+			err = fmt.Errorf("%w; usage: %s %s", err, cmd.Parent().CommandPath(), cmd.Use)
 		}
-		return fmt.Errorf("%q: unexpected or missing arguments; usage: %s %s", args,
-			cmd.Parent().CommandPath(), cmd.Use)
+		return err
 	}
 }
 
@@ -73,8 +70,12 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	case "duration":
 		cause = fmt.Errorf("%q is not a duration such as 90s, 10m, 1h30m or 30d",
 			invalid.GetValue())
-	case "int", "uint32":
-		cause = fmt.Errorf("%q is not a whole number", invalid.GetValue())
+	case "bool":
+		cause = fmt.Errorf("%q is neither true nor false", invalid.GetValue())
+	case "time":
+		cause = fmt.Errorf("%q is not a date such as 2026-11-20", invalid.GetValue())
+	case "int", "uint", "uint16", "uint32":
+		cause = fmt.Errorf("%q is not a whole number, or too large", invalid.GetValue())
 	}
 	return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, cause)
 }

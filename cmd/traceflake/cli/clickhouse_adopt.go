@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/clickhouse"
+)
+
+func clickhouseAdoptCommand(s *spansServer) *cobra.Command {
+	var skipAccess, dropHistory bool
+	var day time.Time
+	prepare := adoptStep(s, "prepare", "Create the new table and the view of both",
+		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
+			a.SkipAccess = skipAccess
+			return a.Prepare(ctx, db)
+		})
+	prepare.Flags().BoolVar(&skipAccess, "skip-access", false,
+		"leave out row policies and grants, and print them")
+	copies := adoptStep(s, "copy",
+		"Move spans from the other table into the one that the Collector writes to, day by day",
+		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
+			return a.Copy(ctx, db, day)
+		})
+	copies.Flags().TimeVar(&day, "day", time.Time{}, []string{time.DateOnly},
+		"only this day, as in 2026-11-20 (default all, the newest first)")
+	finish := adoptStep(s, "finish", "Drop the old table once it is empty, and the view of both",
+		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
+			return a.Finish(ctx, db, dropHistory)
+		})
+	finish.Flags().BoolVar(&dropHistory, "drop-history", false,
+		"drop the spans that the old table still holds")
+	return group(&cobra.Command{
+		Use:   "adopt",
+		Short: "Put a new table in the place of the exporter's, without copying",
+		Long: `adopt puts a table like that of create in the place of an existing one, under its
+name and without copying spans: neither the Collector nor the tools change. prepare
+creates the new table alongside the old one, with its TTL, storage policy, engine and
+your own columns; swap exchanges their names; undo exchanges them back; finish drops
+the old table when its spans have expired. Until then tools show only new spans under
+the name; a view, otel_traces_all, shows both, and copy moves the old ones over.
+
+Each step can be repeated, prints what it did, how to undo it and what comes next, and
+with --dry-run prints its SQL and changes nothing.`,
+		Example: `  traceflake clickhouse adopt prepare
+  traceflake clickhouse adopt swap`,
+	},
+		prepare,
+		adoptStep(s, "swap", "Give the new table the name that the Collector writes to",
+			clickhouse.Adoption.Swap),
+		adoptStep(s, "undo", "Give the old table its name back", clickhouse.Adoption.Undo),
+		copies,
+		adoptStep(s, "cancel", "Drop what prepare created", clickhouse.Adoption.Cancel),
+		finish)
+}
+
+// adoptStep returns the command for a step of an adoption.
+func adoptStep(s *spansServer, name, short string,
+	plan func(clickhouse.Adoption, context.Context, *sql.DB) (clickhouse.Plan, error),
+) *cobra.Command {
+	return &cobra.Command{
+		Use:   name,
+		Short: short,
+		Example: "  traceflake clickhouse adopt " + name +
+			" --dsn clickhouse://localhost:9000/otel",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := s.change(cmd,
+				func(ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
+					return plan(s.adoption(), ctx, db)
+				})
+			if err == nil && !s.dryRun {
+				printPhase(cmd.OutOrStdout(), p.Phase)
+			}
+			return err
+		},
+	}
+}
+
+// adoption is the adoption of the table that the flags name.
+func (s *spansServer) adoption() clickhouse.Adoption {
+	return clickhouse.Adoption{Database: s.schema.Database, Table: s.schema.Table,
+		Cluster: s.schema.Cluster}
+}
