@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -190,18 +189,17 @@ func TestCopied(t *testing.T) {
 
 var wantError = calls.WantError("s3store: ", s3.Root.SecretKey, s3.User.SecretKey)
 
-// With the rights that the documentation lists, and with each of them missing.
+// With the rights of deploy/s3/policy.json, and with each of them missing.
 func TestRights(t *testing.T) {
 	server := child.ForTest(t, s3.Start)
-	doc, err := os.ReadFile("../../../docs/store-s3.md")
+	text, err := os.ReadFile("../../../deploy/s3/policy.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := regexp.MustCompile(`(?s)\{"Version".*?\n\]\}`).FindString(string(doc))
 	// There it is a policy of the user, here one of the bucket.
-	policy = strings.NewReplacer("BUCKET", s3.Bucket, "PREFIX", "fleet",
+	policy := strings.NewReplacer("BUCKET", s3.Bucket, "PREFIX", "fleet",
 		`"Effect": "Allow"`, `"Effect": "Allow", "Principal": {"AWS": ["`+s3.User.AccessKey+
-			`"]}`).Replace(policy)
+			`"]}`).Replace(string(text))
 	allow := func(right, instead string) {
 		t.Helper()
 		_, err := server.Client().PutBucketPolicy(t.Context(),
