@@ -181,6 +181,53 @@ func TestCopyTwoAtOnce(t *testing.T) {
 	}
 }
 
+// TestCopyBesideResume: an operator looks at another one's copy before a partition moves, and acts
+// after that: out of the old table, whose spans he must not drop, or into the new one, while he has
+// seen the tables exchanged and would also move the spans back.
+func TestCopyBesideResume(t *testing.T) {
+	for _, c := range []struct {
+		move   int
+		undone bool // when he looks and when he acts
+	}{{1, false}, {2, true}} {
+		e := newEngine(t)
+		all, db := e.copying(), e.settled()
+		var plan clickhouse.Plan
+		walks := func(operation string) {
+			if c.undone {
+				e.walks(ofSpans, operation)
+			}
+		}
+		moves, acted := 0, false
+		_, err := adopt(t.Context(), ofSpans, "copy", e.rewriting("", func(query string) string {
+			switch {
+			case strings.Contains(query, "MOVE PARTITION"):
+				if moves++; moves == c.move {
+					walks("undo")
+					var err error
+					if plan, err = ofSpans.Copy(t.Context(), db, noon); err != nil {
+						t.Error(err)
+					}
+					walks("swap")
+				}
+			case moves == c.move && !acted: // the statement after the move
+				acted = true
+				walks("undo")
+				if err := plan.Run(t.Context(), db, nil); err == nil ||
+					!strings.Contains(err.Error(), "nothing was dropped") {
+					t.Errorf("acting after move %d: %v", c.move, err)
+				}
+				walks("swap")
+			}
+			return settled.Replace(query)
+		}))
+		if err != nil || !acted {
+			t.Errorf("the copy: %v, acted: %t", err, acted)
+		}
+		e.complete("copied", all)
+		e.is("0", leftovers)
+	}
+}
+
 // TestAdoptTwoShards adopts one shard after the other, each with its history, under a Distributed
 // table that shows all spans before and after; in between it shows the spans in the shards' tables
 // with the name.

@@ -70,6 +70,46 @@ func TestPrepareBesideCancel(t *testing.T) {
 	})
 }
 
+// TestDropsNoNewSpans: spans that are stored after an operator has looked are not dropped.
+func TestDropsNoNewSpans(t *testing.T) {
+	for _, c := range []struct {
+		operation        string
+		first, meanwhile []string
+	}{
+		{"cancel", []string{"prepare"}, []string{"swap", "insert", "undo"}},
+		{"finish", []string{"prepare", "swap", "empty"}, []string{"undo", "insert", "swap"}},
+	} {
+		e := newEngine(t)
+		e.run(collectorTable("spans"), nil)
+		do := func(steps []string) {
+			for _, step := range steps {
+				switch step {
+				case "insert":
+					e.insert("spans", few())
+				case "empty": // as its TTL does
+					e.exec("TRUNCATE TABLE spans_other")
+				default:
+					e.walks(ofSpans, step)
+				}
+			}
+		}
+		do(c.first)
+		met := false
+		db := e.rewriting("", func(query string) string {
+			if strings.HasPrefix(query, "RENAME") && !met {
+				met = true
+				do(c.meanwhile)
+			}
+			return query
+		})
+		_, err := adopt(t.Context(), ofSpans, c.operation, db)
+		if err == nil || !strings.Contains(err.Error(), "nothing was dropped") {
+			t.Errorf("%s: %v", c.operation, err)
+		}
+		e.is("300", "SELECT count() FROM spans_other")
+	}
+}
+
 // TestDropFails: if the old table cannot be dropped, it gets its name back, and the views still
 // exist.
 func TestDropFails(t *testing.T) {
