@@ -137,38 +137,30 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 		}
 		byTrace[s.trace] = append(byTrace[s.trace], s)
 	}
-	find := e.find("SpanId")
-	whole := func(ids ...[16]byte) []string { return find(clickhouse.Traces(s, ids)) }
-	for i := range 500 {
-		if i%10 != 0 && i%100 != 3 { // all kinds stand at multiples of ten, but the foreign IDs
-			continue
-		}
-		if got, want := sorted(whole(parse(order[i]))), ids(byTrace[order[i]]); !slices.Equal(got,
-			want) {
-			t.Errorf("trace %d %s: %v, want %v", i, order[i], got, want)
-		}
-	}
-	for first, traces := range map[int]func(...[16]byte) []string{
-		1000: func(ids ...[16]byte) []string { return whole(append(ids, ids[0])...) },
-		0:    whole,
-	} {
+	whole := func(traces ...string) {
+		t.Helper()
 		var some [][16]byte
 		var want []span
-		for _, id := range order[first : first+100] {
+		for _, id := range traces {
 			some = append(some, parse(id))
 			want = append(want, byTrace[id]...)
 		}
-		if got := sorted(traces(some...)); !slices.Equal(got, ids(want)) {
-			t.Errorf("100 traces from %d: %d spans, want %d", first, len(got), len(want))
+		some = append(some, some[0]) // an ID may be given twice
+		got := e.find("SpanId")(clickhouse.Traces(s, some))
+		if !slices.Equal(sorted(got), ids(want)) {
+			t.Errorf("%d traces from %s: %d spans, want %d", len(traces), traces[0], len(got),
+				len(want))
 		}
 	}
-	far := ids(slices.Concat(byTrace[order[0]], byTrace[order[2990]])) // two hours later
-	if got := sorted(whole(parse(order[0]), parse(order[2990]))); !slices.Equal(got, far) {
-		t.Errorf("two traces far apart: %v, want %v", got, far)
+	for i := range 500 {
+		if i%10 == 0 || i%100 == 3 { // all kinds stand at multiples of ten, but the foreign IDs
+			whole(order[i])
+		}
 	}
-	if got := whole(trace.TraceID{1}); len(got) > 0 {
-		t.Errorf("a trace that is not there: %v", got)
-	}
+	whole(order[:100]...)
+	whole(order[1000:1100]...)
+	whole(order[0], order[2990]) // two hours later
+	whole(trace.TraceID{1}.String())
 }
 
 func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
@@ -216,56 +208,48 @@ func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 }
 
 func testSearch(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
-	from, to := noon, noon.Add(3*time.Hour)
-	for name, c := range map[string]struct {
-		q    clickhouse.Search
-		keep func(span) bool
-	}{
-		"all": {clickhouse.Search{}, func(span) bool { return true }},
-		"service": {clickhouse.Search{Service: "service-2"},
-			func(s span) bool { return s.service == "service-2" }},
-		"name": {clickhouse.Search{Name: "GET /1"},
-			func(s span) bool { return s.name == "GET /1" }},
-		"both": {clickhouse.Search{Service: "service-2", Name: "GET /1"},
-			func(s span) bool { return s.service == "service-2" && s.name == "GET /1" }},
-		"errors": {clickhouse.Search{Service: "service-2", Errors: true},
-			func(s span) bool { return s.service == "service-2" && s.status == "Error" }},
-		"slow": {clickhouse.Search{MinDuration: 900 * time.Millisecond},
-			func(s span) bool { return s.duration >= 900*time.Millisecond }},
-		"fast": {clickhouse.Search{MaxDuration: 10 * time.Millisecond},
-			func(s span) bool { return s.duration <= 10*time.Millisecond }},
-		"attribute": {clickhouse.Search{Attributes: map[string]string{"user.id": "u7"}},
-			func(s span) bool { return s.user == "u7" }},
-		"attributes": {clickhouse.Search{Service: "service-1",
-			Attributes:         map[string]string{"user.id": "u7"},
+	for _, q := range []clickhouse.Search{
+		{}, {Service: "service-2"}, {Name: "GET /1"}, {Service: "service-2", Name: "GET /1"},
+		{Service: "service-2", Errors: true}, {MinDuration: 900 * time.Millisecond},
+		{MaxDuration: 10 * time.Millisecond}, {Attributes: map[string]string{"user.id": "u7"}},
+		{Service: "service-1", Attributes: map[string]string{"user.id": "u7"},
 			ResourceAttributes: map[string]string{"host.name": "h1"}},
-			func(s span) bool {
-				return s.service == "service-1" && s.user == "u7" &&
-					s.host == "h1"
-			}},
-		"no such service": {clickhouse.Search{Service: "it's \\ none\t{x:String}"},
-			func(span) bool { return false }},
-		"no such attribute": {clickhouse.Search{Attributes: map[string]string{"not'there": ""}},
-			func(span) bool { return false }},
-		"quotes": {clickhouse.Search{Service: oddService},
-			func(s span) bool { return s.service == oddService }},
+		{Service: "it's \\ none\t{x:String}"}, {Attributes: map[string]string{"not'there": ""}},
+		{Service: oddService},
 	} {
-		matching := slices.Clone(spans)
-		matching = slices.DeleteFunc(matching,
-			func(s span) bool { return s.start.Before(from) || !s.start.Before(to) || !c.keep(s) })
+		q.From, q.To = noon, noon.Add(3*time.Hour)
+		matching := slices.DeleteFunc(slices.Clone(spans),
+			func(s span) bool { return !s.matches(q) })
 		slices.SortFunc(matching, func(a, b span) int { return b.start.Compare(a.start) })
-		for _, limit := range []int{0, 1, 10_000} {
-			c.q.From, c.q.To, c.q.Limit = from, to, limit
-			n := min(len(matching), cmp.Or(limit, 20))
+		for _, q.Limit = range []int{0, 1, 10_000} {
+			n := min(len(matching), cmp.Or(q.Limit, 20))
 			for n > 0 && n < len(matching) && matching[n].start.Equal(matching[n-1].start) {
 				n++
 			}
 			want := sorted(list(matching[:n]))
-			if got := sorted(e.find(listed)(s.Search(c.q))); !slices.Equal(got, want) {
-				t.Errorf("search %s, limit %d: %d spans, want %d", name, limit, len(got), len(want))
+			if got := sorted(e.find(listed)(s.Search(q))); !slices.Equal(got, want) {
+				t.Errorf("search %+v: %d spans, want %d", q, len(got), len(want))
 			}
 		}
 	}
+}
+
+// matches reports whether a search without a limit finds the span.
+func (s span) matches(q clickhouse.Search) bool {
+	has := func(attributes, wanted map[string]string) bool {
+		for key, value := range wanted {
+			if got, ok := attributes[key]; !ok || got != value {
+				return false
+			}
+		}
+		return true
+	}
+	return !s.start.Before(q.From) && s.start.Before(q.To) &&
+		(q.Service == "" || s.service == q.Service) && (q.Name == "" || s.name == q.Name) &&
+		s.duration >= q.MinDuration && (q.MaxDuration == 0 || s.duration <= q.MaxDuration) &&
+		(!q.Errors || s.status == "Error") &&
+		has(map[string]string{"user.id": s.user}, q.Attributes) &&
+		has(map[string]string{"host.name": s.host}, q.ResourceAttributes)
 }
 
 // testPages: with clocks of milliseconds many spans have the same time, and no page loses any.
