@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -168,7 +169,7 @@ func (c hop) run(t *testing.T) {
 			}
 			response.Body.Close()
 		})
-	header := get(t, edge.Client(), edge.URL, c.headers...).Header
+	header, _ := child.Get(t, edge.URL, c.headers...) // without an SDK, like a foreign client
 	edge.Close()
 	orders.Close()
 

@@ -48,6 +48,13 @@ func TestResponseHandler(t *testing.T) {
 		})
 	}
 	end := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	panics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("on purpose") })
+	recovers := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer func() { _ = recover() }()
+			h.ServeHTTP(w, r)
+		})
+	}
 	plain := func(h http.Handler) http.Handler { return xtraceid.ResponseHandler(h, nil) }
 	timed := func(h http.Handler) http.Handler {
 		return xtraceid.ResponseHandler(h, xtraceid.WithServerTiming())
@@ -83,6 +90,7 @@ func TestResponseHandler(t *testing.T) {
 		{"timing set outside", span, set(timed(end), timing, "db;dur=5"),
 			http.Header{"X-Trace-Id": ids, timing: {"db;dur=5", of(span)},
 				expose: {"x-trace-id", timing}}},
+		{"a panic", span, recovers(plain(panics)), http.Header{"X-Trace-Id": ids, expose: exposed}},
 		{"two handlers", span, timed(timed(end)),
 			http.Header{"X-Trace-Id": ids, timing: {of(span)}, expose: {"x-trace-id", timing}}},
 	} {
