@@ -122,17 +122,18 @@ func (c ClickHouse) rows(
 type batch struct {
 	td   ptrace.Traces
 	rows int
-	last spanRow
-	to   ptrace.SpanSlice // of the last row's scope
+	of   string           // the resource and scope of the last row
+	to   ptrace.SpanSlice // of that scope
 }
 
 func (b *batch) add(r spanRow) {
 	if b.rows == 0 {
 		b.td = ptrace.NewTraces()
 	}
-	if b.rows == 0 || r.ServiceName != b.last.ServiceName || r.ScopeName != b.last.ScopeName ||
-		r.ScopeVersion != b.last.ScopeVersion ||
-		!maps.Equal(r.ResourceAttributes, b.last.ResourceAttributes) {
+	b.rows++
+	of := fmt.Sprintf("%q", []any{r.ServiceName, r.ScopeName, r.ScopeVersion, r.ResourceAttributes})
+	if of != b.of {
+		b.of = of
 		resource := b.td.ResourceSpans().AppendEmpty()
 		put(resource.Resource().Attributes(), r.ResourceAttributes)
 		if _, ok := r.ResourceAttributes[serviceName]; !ok && r.ServiceName != "" {
@@ -143,8 +144,6 @@ func (b *batch) add(r spanRow) {
 		scope.Scope().SetVersion(r.ScopeVersion)
 		b.to = scope.Spans()
 	}
-	b.last = r
-	b.rows++
 	r.copyTo(b.to.AppendEmpty())
 }
 
