@@ -34,9 +34,9 @@ func (s *spansServer) change(cmd *cobra.Command,
 			_ = flush(cmd) // its error is returned again at the end
 		})
 	})
-	const notEnoughPrivileges = 497
+	notEnoughPrivileges := causes{code(497)}
 	switch {
-	case code(notEnoughPrivileges)(err):
+	case err != nil && notEnoughPrivileges.of(err):
 		err = fmt.Errorf("%w\ngrant this to the user and run the same command again; it "+
 			"continues where it stopped", err)
 	case err == nil && !s.dryRun: // a script has the notes as comments
