@@ -46,10 +46,12 @@ create only to set another block size or a longer TTL.`,
 }
 
 func (c *creation) run(cmd *cobra.Command, _ []string) error {
-	var rest string
-	if n, _ := fmt.Sscanf(c.nodes, "%d+%d%s", &c.asked.First, &c.asked.Nodes,
-		&rest); c.nodes != "" && (n != 2 || c.asked.Nodes == 0) {
-		return fmt.Errorf("--nodes: %q is not FIRST+COUNT, such as 0+1024", c.nodes)
+	if c.nodes != "" {
+		var rest string
+		n, _ := fmt.Sscanf(c.nodes, "%d+%d%s", &c.asked.First, &c.asked.Nodes, &rest)
+		if n != 2 || c.asked.Nodes == 0 {
+			return fmt.Errorf("--nodes: %q is not FIRST+COUNT, such as 0+1024", c.nodes)
+		}
 	}
 	return c.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
 		return c.create(ctx, cmd, s)

@@ -60,18 +60,18 @@ a record:
 			if s != nil {
 				defer func() { _ = s.Close() }()
 			}
-			in := inspection{output: *output, now: time.Now(), store: s,
+			in := inspection{cmd: cmd, output: *output, now: time.Now(), store: s,
 				blocks: map[uint32]lease.Grant{}}
 			keyring, err := f.keyring()
 			if err != nil {
 				return err
 			}
 			if keyring == nil {
-				keyring = in.storesKeyring(cmd)
+				keyring = in.storesKeyring()
 			}
 			in.identifier = identify.Identifier{Keyring: keyring, Now: in.now,
 				Snowflake: layout.Layout}
-			return in.all(cmd, args)
+			return in.all(args)
 		},
 	}
 	f.addStore(cmd.Flags(), "store that shows the leases of nodes")
@@ -94,6 +94,7 @@ func (s *snowflake) Type() string   { return "layout" }
 
 // inspection is a run of inspect.
 type inspection struct {
+	cmd        *cobra.Command
 	identifier identify.Identifier
 	output     string
 	now        time.Time
@@ -103,16 +104,16 @@ type inspection struct {
 }
 
 // all inspects arguments or standard input.
-func (in *inspection) all(cmd *cobra.Command, args []string) error {
-	return eachID(cmd, args, func(number int, text string, problem error) (_, err error) {
+func (in *inspection) all(args []string) error {
+	return eachID(in.cmd, args, func(number int, text string, problem error) (_, err error) {
 		if problem != nil {
 			return problem, nil
 		}
 		found, problem := in.identifier.Line(text)
 		for _, id := range found {
-			in.addLease(cmd, id.Decoded)
+			in.addLease(id.Decoded)
 			err = errors.Join(err,
-				show(cmd, in.output, func() string { return in.row(id) }, struct {
+				show(in.cmd, in.output, func() string { return in.row(id) }, struct {
 					Line int `json:"line,omitempty"`
 					identify.Found
 				}{number, id}))
@@ -125,31 +126,31 @@ func (in *inspection) all(cmd *cobra.Command, args []string) error {
 const answerTimeout = time.Second
 
 // storesKeyring returns the secret that the store keeps, or nil.
-func (in *inspection) storesKeyring(cmd *cobra.Command) *randflake.Keyring {
+func (in *inspection) storesKeyring() *randflake.Keyring {
 	if in.store == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
+	ctx, cancel := context.WithTimeout(in.cmd.Context(), answerTimeout)
 	defer cancel()
 	keyring, err := ownKeyring(ctx, in.store)
 	if err != nil {
-		in.giveUp(cmd, err)
+		in.giveUp(err)
 	}
 	return keyring
 }
 
 // addLease adds the lease that the ID's node is in now.
-func (in *inspection) addLease(cmd *cobra.Command, d *identify.Decoded) {
+func (in *inspection) addLease(d *identify.Decoded) {
 	if in.store == nil || d == nil {
 		return
 	}
 	b, known := in.blocks[d.Node]
 	if !known {
-		ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
+		ctx, cancel := context.WithTimeout(in.cmd.Context(), answerTimeout)
 		defer cancel()
 		var err error
 		if b, err = blockOf(ctx, in.store, d.Node); err != nil {
-			in.giveUp(cmd, err)
+			in.giveUp(err)
 			return
 		}
 		in.blocks[d.Node] = b
@@ -164,15 +165,18 @@ func (in *inspection) addLease(cmd *cobra.Command, d *identify.Decoded) {
 // store. The block has version 0 if it was never granted.
 func blockOf(ctx context.Context, s driver.Store, node uint32) (b lease.Grant, err error) {
 	d, err := s.Describe(ctx)
-	if err != nil && !errors.Is(err, lease.ErrRaising) || !inStore(node, d) {
+	switch {
+	case err != nil && !errors.Is(err, lease.ErrRaising):
 		return b, err
+	case !inStore(node, d):
+		return b, nil
 	}
 	return s.Get(ctx, node-node%d.BlockSize)
 }
 
 // giveUp reports the store's error. The store is not queried again.
-func (in *inspection) giveUp(cmd *cobra.Command, err error) {
-	fmt.Fprintln(cmd.ErrOrStderr(), "traceflake: leases are not shown:", err)
+func (in *inspection) giveUp(err error) {
+	fmt.Fprintln(in.cmd.ErrOrStderr(), "traceflake: leases are not shown:", err)
 	in.store = nil
 }
 

@@ -33,6 +33,9 @@ type finder struct {
 	width         uint16
 	output        *string
 	terminal      *os.File // where the output goes, or nil
+
+	source spans.Source
+	out    io.Writer
 }
 
 func traceCommand(terminal *os.File) *cobra.Command {
@@ -74,25 +77,23 @@ record.`,
 	return cmd
 }
 
-func (f *finder) run(cmd *cobra.Command, args []string) error {
+func (f *finder) run(cmd *cobra.Command, args []string) (err error) {
+	f.out = cmd.OutOrStdout()
 	if f.width == 0 {
 		f.width = f.columns()
 	}
-	return f.from(cmd.Context(), func(source spans.Source) error {
-		return eachID(cmd, args, func(_ int, text string, problem error) (_, err error) {
-			if problem != nil {
-				return problem, nil
-			}
-			ids, problem := identify.TraceIDsIn(text)
-			for _, id := range ids {
-				missing, err := f.one(cmd.Context(), cmd.OutOrStdout(), source, id)
-				if err != nil {
-					return nil, err
-				}
-				problem = errors.Join(problem, missing)
-			}
-			return problem, nil
-		})
+	switch {
+	case f.tempo != "" || f.jaeger != "":
+		if f.source, err = f.server(); err != nil {
+			return err
+		}
+		return f.all(cmd, args)
+	case len(f.headers) > 0:
+		return errors.New("--header needs --tempo or --jaeger")
+	}
+	return f.clickhouse.with(cmd.Context(), func(db *sql.DB) error {
+		f.source = spans.ClickHouse{DB: db, Schema: f.clickhouse.schema}
+		return f.all(cmd, args)
 	})
 }
 
@@ -107,51 +108,54 @@ func (f *finder) columns() uint16 {
 	return unknown
 }
 
-// from calls call with the source that the flags name.
-func (f *finder) from(ctx context.Context, call func(spans.Source) error) error {
-	other := spans.NewTempo
-	address := f.tempo
-	switch {
-	case f.jaeger != "":
-		other, address = spans.NewJaeger, f.jaeger
-	case f.tempo == "" && len(f.headers) > 0:
-		return errors.New("--header needs --tempo or --jaeger")
-	case f.tempo == "":
-		return f.clickhouse.with(ctx, func(db *sql.DB) error {
-			return call(spans.ClickHouse{DB: db, Schema: f.clickhouse.schema})
-		})
-	}
+// server returns the Tempo or Jaeger that the flags name.
+func (f *finder) server() (spans.Source, error) {
 	if f.logs {
-		return errors.New("--logs: only ClickHouse stores logs")
+		return nil, errors.New("--logs: only ClickHouse stores logs")
 	}
 	header := make(http.Header)
 	for _, line := range f.headers {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok || strings.TrimSpace(name) == "" {
-			return fmt.Errorf(`--header: want "Name: value"`)
+			return nil, errors.New(`--header: want "Name: value"`)
 		}
 		header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
-	source, err := other(address, header)
-	if err != nil {
-		return err
+	if f.jaeger != "" {
+		return spans.NewJaeger(f.jaeger, header)
 	}
-	return call(source)
+	return spans.NewTempo(f.tempo, header)
+}
+
+// all prints the traces of all IDs.
+func (f *finder) all(cmd *cobra.Command, args []string) error {
+	return eachID(cmd, args, func(_ int, text string, problem error) (_, err error) {
+		if problem != nil {
+			return problem, nil
+		}
+		ids, problem := identify.TraceIDsIn(text)
+		for _, id := range ids {
+			missing, err := f.one(cmd.Context(), id)
+			if err != nil {
+				return nil, err
+			}
+			problem = errors.Join(problem, missing)
+		}
+		return problem, nil
+	})
 }
 
 // one prints a trace. If it was not found, missing describes where it was searched.
-func (f *finder) one(
-	ctx context.Context, out io.Writer, source spans.Source, id trace.TraceID,
-) (missing, err error) {
-	print := f.text
+func (f *finder) one(ctx context.Context, id trace.TraceID) (missing, err error) {
+	show := f.text
 	if *f.output == "json" {
-		print = f.json
+		show = f.json
 	}
-	found, err := print(ctx, out, source, id)
+	found, err := show(ctx, id)
 	if err != nil || found {
 		return nil, err
 	}
-	text := fmt.Sprintf("trace %s is not in %s", id, source)
+	text := fmt.Sprintf("trace %s is not in %s", id, f.source)
 	if at := traceid.NotBefore(id, 0); !at.IsZero() {
 		text += "; if the ID is traceflake's, its time is " + at.UTC().Format(time.RFC3339Nano)
 	}
@@ -159,11 +163,9 @@ func (f *finder) one(
 }
 
 // text draws a trace, and prints its logs below.
-func (f *finder) text(
-	ctx context.Context, out io.Writer, source spans.Source, id trace.TraceID,
-) (found bool, err error) {
+func (f *finder) text(ctx context.Context, id trace.TraceID) (found bool, err error) {
 	t := waterfall.New(id)
-	err = source.Trace(ctx, id, func(td ptrace.Traces) error {
+	err = f.source.Trace(ctx, id, func(td ptrace.Traces) error {
 		t.Add(td)
 		return nil
 	})
@@ -172,35 +174,33 @@ func (f *finder) text(
 	}
 	color := f.terminal != nil && term.IsTerminal(int(f.terminal.Fd())) &&
 		os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if err := t.Draw(out,
+	if err := t.Draw(f.out,
 		waterfall.Options{Width: int(f.width), Color: color, Spans: int(f.shown)}); err != nil {
 		return true, err
 	}
 	if f.logs {
-		fmt.Fprintln(out, "\n   LOGS")
-		err = source.Logs(ctx, id, func(logs plog.Logs) error { return t.DrawLogs(out, logs) })
+		fmt.Fprintln(f.out, "\n   LOGS")
+		err = f.source.Logs(ctx, id, func(logs plog.Logs) error { return t.DrawLogs(f.out, logs) })
 	}
-	fmt.Fprintln(out)
+	fmt.Fprintln(f.out)
 	return true, err
 }
 
 // json prints the parts of a trace, and of its logs, as lines of OTLP JSON.
-func (f *finder) json(
-	ctx context.Context, out io.Writer, source spans.Source, id trace.TraceID,
-) (found bool, err error) {
+func (f *finder) json(ctx context.Context, id trace.TraceID) (found bool, err error) {
 	line := func(body []byte, err error) error {
 		if err == nil {
 			found = true
-			_, err = fmt.Fprintf(out, "%s\n", body)
+			_, err = fmt.Fprintf(f.out, "%s\n", body)
 		}
 		return err
 	}
 	var traces ptrace.JSONMarshaler
-	err = source.Trace(ctx, id,
+	err = f.source.Trace(ctx, id,
 		func(td ptrace.Traces) error { return line(traces.MarshalTraces(td)) })
 	if f.logs && found && err == nil {
 		var logs plog.JSONMarshaler
-		err = source.Logs(ctx, id, func(l plog.Logs) error { return line(logs.MarshalLogs(l)) })
+		err = f.source.Logs(ctx, id, func(l plog.Logs) error { return line(logs.MarshalLogs(l)) })
 	}
 	return found, err
 }
