@@ -53,6 +53,7 @@ func TestInject(t *testing.T) {
 	flagged := append(multi(lowT, spanP, ""), "X-B3-Flags", "1")
 	debug := extract(headers(append(flagged, "x-trace-id", traceT)...))
 	inOne := extract(headers("b3", traceU+"-"+spanP+"-d-"+spanS))
+	atEnd := extract(headers("b3", traceU+"-"+spanP+"-d"))
 
 	cases := []struct {
 		name string
@@ -94,6 +95,8 @@ func TestInject(t *testing.T) {
 			one(traceT + "-" + spanS + "-d")},
 		// Such a trace begins here because the caller's was refused.
 		{"debug, another trace", span(debug, t, traceU, false), nil, several(traceU, traceU, "0")},
+		{"debug, another trace, at the end", span(atEnd, t, traceT, true), nil,
+			several(traceT, traceT, "1")},
 		{"debug, another trace, in one header", span(inOne, t, traceT, true), single,
 			one(traceT + "-" + spanS + "-1")},
 	}
