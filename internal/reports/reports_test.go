@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.opentelemetry.io/otel"
 )
@@ -47,6 +48,22 @@ func TestOrder(t *testing.T) {
 				t.Errorf("%d pairs: %d reports were delivered and %d wait, want %d to %d and 0",
 					c.pairs, n, len(q.waiting), c.least, c.most)
 			}
+		})
+	}
+}
+
+// Flush waits for the handler, but not for long if it blocks.
+func TestFlush(t *testing.T) {
+	for takes, want := range map[time.Duration]time.Duration{0: 0, Last / 2: Last / 2,
+		time.Hour: Last} {
+		synctest.Test(t, func(t *testing.T) {
+			q := Queue{Handle: func(error) { time.Sleep(takes) }}
+			q.Add(errOutage)
+			began := time.Now()
+			if q.Flush(); time.Since(began) != want {
+				t.Errorf("it took %s, want %s", time.Since(began), want)
+			}
+			time.Sleep(takes) // the handler ends
 		})
 	}
 }
