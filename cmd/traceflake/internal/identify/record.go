@@ -12,11 +12,13 @@ import (
 // jsonRecord reads the IDs in the fields of a JSON object and of the objects in it.
 func jsonRecord(line string) ([]Found, error) {
 	var object map[string]any
-	if err := json.NewDecoder(strings.NewReader(line)).Decode(&object); err != nil {
+	from := json.NewDecoder(strings.NewReader(line))
+	from.UseNumber() // IDs of Datadog exceed a float64
+	if err := from.Decode(&object); err != nil {
 		return nil, fmt.Errorf("%w: the line begins as a JSON object and does not end as one",
 			ErrUnknown)
 	}
-	found := idFields(nil, "", object)
+	found := idFields("", "", object)
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%w: the JSON object has no field such as trace_id or span_id",
 			ErrUnknown)
@@ -24,22 +26,29 @@ func jsonRecord(line string) ([]Found, error) {
 	return found, nil
 }
 
-// idFields adds the IDs in the fields of an object, whose names may be spread over nested objects:
-// trace: {id: …}.
-func idFields(found []Found, path string, object map[string]any) []Found {
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		switch value := object[name].(type) {
-		case map[string]any:
-			found = idFields(found, path+name, value)
-		case string:
-			if value == "" {
-				continue
-			}
-			if isField(name) {
-				found = append(found, field(name, value)...)
-			} else if isField(path + name) {
-				found = append(found, field(path+name, value)...)
-			}
+// idFields returns the IDs in a value, whose name may be spread over nested objects:
+// trace: {id: …}. A short number is not an ID.
+func idFields(path, name string, value any) (found []Found) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, field := range slices.Sorted(maps.Keys(value)) {
+			found = append(found, idFields(path+name, field, value[field])...)
+		}
+	case []any:
+		for _, element := range value {
+			found = append(found, idFields(path, name, element)...)
+		}
+	case json.Number:
+		if len(value) > base32Digits {
+			return idFields(path, name, value.String())
+		}
+	case string:
+		switch {
+		case value == "":
+		case isField(name):
+			return field(name, value)
+		case isField(path + name):
+			return field(path+name, value)
 		}
 	}
 	return found
