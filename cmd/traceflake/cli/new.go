@@ -102,22 +102,28 @@ func (o *newOptions) check() error {
 // generate returns an ID for a time and a key.
 type generate func(t time.Time, key string) (fmt.Stringer, error)
 
-func (o *newOptions) run(cmd *cobra.Command) (err error) {
+func (o *newOptions) run(cmd *cobra.Command) error {
 	var at time.Time
 	if o.at != "" && !o.lines() {
+		var err error
 		if at, err = parseTime(o.at, time.Now()); err != nil {
 			return fmt.Errorf("--at: %w", err)
 		}
 	}
-	if o.deterministic {
-		keyring, err := o.secrets(cmd)
-		if err != nil {
-			return err
-		}
-		return o.write(cmd, at, func(t time.Time, key string) (fmt.Stringer, error) {
-			return derived(keyring.Codec(), t, key, o.span)
-		})
+	if !o.deterministic {
+		return o.lease(cmd, at)
 	}
+	keyring, err := o.secrets(cmd)
+	if err != nil {
+		return err
+	}
+	return o.write(cmd, at, func(t time.Time, key string) (fmt.Stringer, error) {
+		return derived(keyring.Codec(), t, key, o.span)
+	})
+}
+
+// lease generates IDs as a service does, and gives its lease back.
+func (o *newOptions) lease(cmd *cobra.Command, at time.Time) (err error) {
 	c, err := o.config()
 	switch {
 	case err != nil:
@@ -140,7 +146,7 @@ func (o *newOptions) run(cmd *cobra.Command) (err error) {
 	return o.write(cmd, at, o.fromIDs(cmd.Context(), ids))
 }
 
-// fromIDs generates IDs as a service does, but fails where a service would use a random one.
+// fromIDs returns a function that fails where a service would use a random ID.
 func (o *newOptions) fromIDs(ctx context.Context, ids *setup.IDs) generate {
 	return func(t time.Time, _ string) (id fmt.Stringer, err error) {
 		switch {
