@@ -29,6 +29,7 @@ func TestTimeByTheMonotonicClock(t *testing.T) {
 		c.pass(time.Duration(r.IntN(20_000)) * time.Nanosecond)
 		if i%1000 == 0 {
 			other()
+			c.pass(time.Duration(r.IntN(int(trusted)))) // the process is stopped
 		}
 		id, _ := g.NewIDs(t.Context())
 		if at, now := traceid.Time(id), c.time(); !at.Equal(now.Truncate(time.Millisecond)) {
@@ -156,31 +157,6 @@ func TestSlews(t *testing.T) {
 		}
 		if g.steps.Load() != 0 {
 			t.Errorf("slew %v: %d steps are counted", slew, g.steps.Load())
-		}
-	}
-}
-
-// A process that was stopped, for however long, has the right time when it continues, since both
-// clocks have continued. So does a process whose machine was suspended between New and the first
-// ID.
-func TestStops(t *testing.T) {
-	for _, stop := range []time.Duration{
-		time.Millisecond, trusted, 950 * time.Millisecond, time.Hour,
-	} {
-		c := newClock(noon)
-		fresh := c.generator()
-		g, _ := c.both(t)
-		c.pass(stop)
-		for range 3 {
-			if late := c.late(t, g); late != 0 {
-				t.Errorf("stopped for %v: late by %v", stop, late)
-			}
-		}
-		c.add(stop) // the monotonic clock does not count a suspend
-		for range 3 {
-			if late := c.late(t, fresh); late != 0 {
-				t.Errorf("suspended for %v after New: late by %v", stop, late)
-			}
 		}
 	}
 }
