@@ -43,7 +43,9 @@ type Store interface {
 	List(ctx context.Context) ([]lease.Grant, error)
 	// Raise moves the end of every block to at least until, even of those never granted, and
 	// clears every nonce: nothing before until is granted any more, and no earlier grant can be
-	// extended. It is for a store that was restored from a backup and may have forgotten grants.
+	// extended. It is for a store that was restored from a backup and may have forgotten grants:
+	// until is then the time on the store's clock, plus its longest TTL, plus three minutes for
+	// clocks that differ.
 	//
 	// The store records until, and a call before that time raises to the recorded time again: a
 	// raise that is repeated, or run by two operators at once, is one raise. It returns the time to
