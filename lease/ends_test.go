@@ -28,10 +28,7 @@ func TestSecretIsCompared(t *testing.T) {
 		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not "+
 			"random", id, d.ID)
 	}
-	b.memory = must(driver.New(new(driver.Memory), onePage))
-	if err := b.memory.Create(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	b.memory = driver.NewMemory(d)
 	b.store.Store = b.memory
 	b.store.on = func(*call, func() (lease.Grant, error)) (lease.Grant,
 		error) {

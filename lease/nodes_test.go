@@ -102,12 +102,7 @@ func TestNodesOfClones(t *testing.T) {
 		node uint32
 		at   int64 // milliseconds
 	}
-	memory := must(driver.New(new(driver.Memory), onePage))
-	d := must(driver.NewDescription(
-		lease.Description{Nodes: 3, BlockSize: 1, LongestTTL: lease.MaxTTL}))
-	if err := memory.Create(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	memory := driver.NewMemory(lease.Description{Nodes: 3, BlockSize: 1})
 	var processes []*bench
 	for range 3 {
 		b := newBench(t)
@@ -160,12 +155,7 @@ func TestNodesOfClones(t *testing.T) {
 // A store that grants shorter leases than requested is reported once, and every renewal is before
 // the end.
 func TestShorterTTL(t *testing.T) {
-	memory := must(driver.New(new(driver.Memory), onePage))
-	d := must(driver.NewDescription(
-		lease.Description{Nodes: 8, BlockSize: 8, LongestTTL: protocol.MinTTL}))
-	if err := memory.Create(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	memory := driver.NewMemory(lease.Description{Nodes: 8, LongestTTL: protocol.MinTTL})
 	b := newBench(t, lease.WithTTL(10*time.Minute))
 	b.store.Store = memory
 	b.pass(0)

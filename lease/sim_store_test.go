@@ -68,7 +68,7 @@ func (s *server) restore(blocks []lease.Grant, raised time.Time) {
 	s.about.Raised = raised
 	s.objects = &driver.Memory{Clock: s.Now}
 	s.store = must(driver.New(s.objects, onePage))
-	if err := s.store.Create(ctx, must(driver.NewDescription(s.about))); err != nil {
+	if err := s.store.Create(ctx, s.about); err != nil {
 		panic(err)
 	}
 	if len(blocks) > 0 {

@@ -199,10 +199,7 @@ func TestRestoredWithACopy(t *testing.T) {
 	reportstest.Collect(t)
 	path := filepath.Join(t.TempDir(), "leases")
 	// Few blocks, so that the copies take the same one at once.
-	d, err := driver.NewDescription(lease.Description{BlockSize: 32768})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := lease.Description{BlockSize: 32768}
 	if s, err := filestore.New(path); err != nil || s.Create(t.Context(), d) != nil {
 		t.Fatal(err)
 	}

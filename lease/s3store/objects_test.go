@@ -78,11 +78,7 @@ func (p place) open(tb testing.TB) driver.Store {
 // create creates a store of some nodes, or of all, as an operator does.
 func create(tb testing.TB, s driver.Store, nodes uint32) error {
 	tb.Helper()
-	d, err := driver.NewDescription(lease.Description{Nodes: nodes, LongestTTL: lease.MaxTTL})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s.Create(tb.Context(), d)
+	return s.Create(tb.Context(), lease.Description{Nodes: nodes, LongestTTL: lease.MaxTTL})
 }
 
 // server returns a client of the bucket.
