@@ -61,6 +61,9 @@ var layouts = []layout{
 	{Name: "ours: two levels of ranges", schema: ours, change: []string{"INDEX idx_trace_id_range ",
 		"INDEX idx_trace_id_wide TraceId TYPE minmax GRANULARITY 64,\n" +
 			"    INDEX idx_trace_id_range "}},
+	{Name: "ours: wide parts from 10 MB", schema: ours,
+		change: []string{"min_bytes_for_wide_part = 33554432, ", ""}},
+	{Name: "ours: granules of 1536", schema: ours, change: granules("1536")},
 	{Name: "ours: granules of 2048", schema: ours, change: granules("2048")},
 	{Name: "ours: granules of 8192", schema: ours, change: granules("8192")},
 	{Name: "ours: ID filters of 2.5 %", schema: ours,
