@@ -90,7 +90,8 @@ func (e *engine) adoptable(shape string) (indexes string) {
 		ENGINE = MergeTree ` + more[2] + `
 		TTL ` + moves + `
 		SETTINGS ttl_only_drop_parts = 0, storage_policy = 'tiered', merge_with_ttl_timeout = 7,
-			index_granularity = 8192 COMMENT 'ours, (not TTL x'`)
+			index_granularity = 8192, index_granularity_bytes = 5000000
+		COMMENT 'ours, (not TTL x'`)
 	e.exec("ALTER TABLE spans MODIFY COLUMN StatusMessage TTL " + columnTTL)
 	e.run(collectorTable("spans")[1:], nil)
 	e.exec("CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
@@ -199,114 +200,130 @@ func (e *engine) stored(when string, want []string) {
 		e.column("SELECT DISTINCT TraceId FROM spans_trace_id_ts ORDER BY TraceId"))
 }
 
+// adopting is an engine with a table in adoption, and the spans that are stored there.
+type adopting struct {
+	*engine
+	left []span
+	want []string // IDs
+}
+
+// store stores more spans, and checks those that are stored.
+func (e *adopting) store(when string) {
+	e.t.Helper()
+	e.insert("spans", e.left[:100])
+	e.want, e.left = append(e.want, ids(e.left[:100])...), e.left[100:]
+	e.stored(when, e.want)
+}
+
+// cannot checks that an operation is refused.
+func (e *adopting) cannot(operation, want string) {
+	e.t.Helper()
+	if _, err := e.adopts(operation); err == nil || !strings.Contains(err.Error(), want) {
+		e.t.Errorf("%s: %v, want %q", operation, err, want)
+	}
+}
+
 // TestAdopt adopts tables of several shapes and finishes, one of them after going back and forth,
 // while spans are stored: each span is in one table once, and the new table has everything that the
 // old one had.
 func TestAdopt(t *testing.T) {
 	for _, shape := range []string{"clickstack.sql", "exporter.sql"} {
 		t.Run(shape, func(t *testing.T) {
-			e := newEngine(t)
+			e := &adopting{engine: newEngine(t), left: world()[:2400]}
 			indexes := e.adoptable(shape)
 			const columnsOf = "SELECT name || ' ' || type || ' ' || default_kind || ' ' || " +
 				"default_expression || comment FROM system.columns WHERE database = " +
-				"currentDatabase() AND table = 'spans' ORDER BY name"
+				"currentDatabase() AND table = 'spans' AND name != 'Later' ORDER BY name"
 			columns := e.column(columnsOf)
-			spans, want := world()[:2400], []string{}
-			store := func(when string) {
-				t.Helper()
-				e.insert("spans", spans[:100])
-				want, spans = append(want, ids(spans[:100])...), spans[100:]
-				e.stored(when, want)
-			}
-			refuses := func(operation, want string) {
-				t.Helper()
-				if _, err := e.adopts(operation); err == nil ||
-					!strings.Contains(err.Error(), want) {
-					t.Errorf("%s: %v, want %q", operation, err, want)
-				}
-			}
-			store("before")
+			e.store("before")
 			if shape == "clickstack.sql" {
-				refuses("swap", "is not begun; next: `adopt prepare`")
-				before := e.snapshot()
-				e.must("undo") // of nothing
-				e.must("cancel")
-				e.must("prepare")
-				e.must("undo")
-				e.must("cancel")
-				if after := e.snapshot(); after != before {
-					t.Errorf("prepare and cancel turned %s into %s", before, after)
-				}
-				e.must("prepare")
-				store("prepared")
-				refuses("finish", "is prepared; next: `adopt swap`")
-				if plan := e.must("swap"); len(plan.Notes) != 1 ||
-					!strings.Contains(plan.Notes[0], "rollup_mv") {
-					t.Errorf("notes of swap: %q", plan.Notes)
-				}
-				store("swapped")
-				e.is("100", "SELECT count() FROM spans")
-				refuses("finish", "still holds 200 spans")
-				refuses("cancel", "is swapped: run undo first")
-				e.exec("ALTER TABLE spans MODIFY TTL toDateTime(Timestamp) + toIntervalDay(9000)")
-				e.exec("ALTER TABLE spans ADD COLUMN Later String DEFAULT 'x, y' AFTER SpanName")
-				for range 2 { // whatever has changed
-					if plan := e.must("undo"); !strings.Contains(plan.Notes[len(plan.Notes)-1],
-						"spans_other keeps the spans") {
-						t.Errorf("notes of undo: %q", plan.Notes)
-					}
-					store("undone")
-				}
-				e.is("400", "SELECT count() FROM spans")
-				refuses("cancel",
-					"spans_other holds 100 spans, which were stored between swap and undo")
-				refuses("swap", `the TTL of spans is "`+moves+`" and that of spans_other is "`)
-				e.exec("ALTER TABLE spans_other MODIFY TTL " + moves)
-				e.exec("ALTER TABLE spans_other DROP COLUMN Later")
-				e.exec("ALTER TABLE spans ADD COLUMN Later String DEFAULT 'x, y' AFTER SpanName")
-				refuses("swap", "column Later exists in spans but not in spans_other: add it "+
-					"there and rerun prepare")
-				e.exec("ALTER TABLE spans_other ADD COLUMN Later String DEFAULT 'x, y' AFTER " +
-					"SpanName")
+				e.backAndForth()
 			}
 			e.must("prepare")
 			e.must("swap")
-			store("swapped again")
+			e.store("swapped again")
 			if shape == "clickstack.sql" {
 				e.is("x, y", "SELECT any(Later) FROM spans_all")
 				e.exec("CREATE VIEW users AS SELECT SpanId FROM spans_all")
-				refuses("drop-history", "spans_all is read by "+e.Database()+".users")
+				e.cannot("drop-history", "spans_all is read by "+e.Database()+".users")
 				e.exec("DROP VIEW users")
 			}
-			kept := e.column("SELECT SpanId FROM spans")
+			e.want = e.column("SELECT SpanId FROM spans")
 			e.exec("TRUNCATE TABLE spans_other") // as its TTL does
 			plan := e.must("finish")
-			want = kept
 			e.exec("TRUNCATE TABLE rollup")
 			e.exec("INSERT INTO rollup SELECT SpanId FROM spans")
-			store("finished")
-			if after := e.column(columnsOf); !slices.Equal(
-				slices.DeleteFunc(after,
-					func(s string) bool { return strings.HasPrefix(s, "Later ") }), columns) {
+			e.store("finished")
+			if after := e.column(columnsOf); !slices.Equal(after, columns) {
 				t.Errorf("columns %q, want %q", after, columns)
 			}
 			create := e.one("SELECT create_table_query FROM system.tables WHERE database = " +
 				"currentDatabase() AND name = 'spans'")
-			parts := []string{"CONSTRAINT named CHECK SpanName != 'a, (b'", "PROJECTION counts (",
+			for _, part := range append(regexp.MustCompile(`INDEX \w+ `).FindAllString(indexes, -1),
+				"CONSTRAINT named CHECK SpanName != 'a, (b'", "PROJECTION counts (",
 				"ttl_only_drop_parts", "ttl_only_drop_parts = 0", "merge_with_ttl_timeout = 7",
-				"storage_policy = 'tiered'",
-				moves + " SETTINGS", "TTL " + columnTTL + ",", "COMMENT 'ours, (not TTL x'"}
-			for _, part := range append(parts,
-				regexp.MustCompile(`INDEX \w+ `).FindAllString(indexes, -1)...) {
+				"storage_policy = 'tiered'", moves+" SETTINGS", "TTL "+columnTTL+",",
+				"COMMENT 'ours, (not TTL x'") {
 				if strings.Count(create, part) != 1 {
 					t.Errorf("the new table has not %s: %s", part, create)
 				}
+			}
+			if strings.Contains(create, "index_granularity_bytes") {
+				t.Errorf("the new table has the old one's granules: %s", create)
 			}
 			e.creates(clickhouse.Schema{Table: "spans"})
 			e.run(plan.Steps[0].Undo, nil)
 			e.is("0", "SELECT count() FROM spans_other")
 		})
 	}
+}
+
+// backAndForth prepares, cancels, swaps and undoes, and changes both tables meanwhile.
+func (e *adopting) backAndForth() {
+	e.t.Helper()
+	e.cannot("swap", "is not begun; next: `adopt prepare`")
+	before := e.snapshot()
+	for _, operation := range []string{"undo", "cancel", "prepare", "undo", "cancel"} {
+		e.must(operation)
+	}
+	if after := e.snapshot(); after != before {
+		e.t.Errorf("prepare and cancel turned %s into %s", before, after)
+	}
+	e.must("prepare")
+	e.exec("DROP VIEW spans_all_trace_id_ts")
+	e.cannot("swap", "is not completely prepared; next: `adopt prepare`, or `adopt cancel`")
+	e.must("prepare")
+	e.store("prepared")
+	e.cannot("finish", "is prepared; next: `adopt swap`")
+	if plan := e.must("swap"); len(plan.Notes) != 1 ||
+		!strings.Contains(plan.Notes[0], "rollup_mv") {
+		e.t.Errorf("notes of swap: %q", plan.Notes)
+	}
+	e.store("swapped")
+	e.is("100", "SELECT count() FROM spans")
+	e.cannot("finish", "still holds 200 spans")
+	e.cannot("cancel", "is swapped: run undo first")
+	e.cannot("copy", `spans is partitioned by "toDate(Timestamp)" and spans_other by `+
+		`"toYear(Timestamp)"`)
+	e.exec("ALTER TABLE spans MODIFY TTL toDateTime(Timestamp) + toIntervalDay(9000)")
+	const later = "ADD COLUMN Later String DEFAULT 'x, y' AFTER SpanName"
+	e.exec("ALTER TABLE spans " + later)
+	for range 2 { // whatever has changed
+		if plan := e.must("undo"); !strings.Contains(plan.Notes[len(plan.Notes)-1],
+			"spans_other keeps the spans") {
+			e.t.Errorf("notes of undo: %q", plan.Notes)
+		}
+		e.store("undone")
+	}
+	e.is("400", "SELECT count() FROM spans")
+	e.cannot("cancel", "spans_other holds 100 spans, which were stored between swap and undo")
+	e.exec("ALTER TABLE spans_other DROP COLUMN Later")
+	e.cannot("swap", `the TTL of spans is "`+moves+`" and that of spans_other is "`)
+	e.exec("ALTER TABLE spans_other MODIFY TTL " + moves)
+	e.exec("ALTER TABLE spans " + later)
+	e.cannot("swap", "column Later exists in spans but not in spans_other: add it there and "+
+		"rerun prepare")
+	e.exec("ALTER TABLE spans_other " + later)
 }
 
 // TestAdoptKilled kills the command before and after each of its changing statements, runs it
@@ -415,6 +432,14 @@ func TestAdoptTwoAtOnce(t *testing.T) {
 		}
 	}
 	e.must("undo")
+	if _, err := adopt(t.Context(), ofSpans, "swap", e.rewriting("", func(query string) string {
+		if strings.HasPrefix(query, "EXCHANGE") {
+			e.exec(query)
+		}
+		return query
+	})); err == nil || !strings.Contains(err.Error(), "another operator is undoing this step") {
+		t.Errorf("a swap that somebody always undoes: %v", err)
+	}
 	for _, operation := range []string{"prepare", "swap", "undo", "swap", "drop-history"} {
 		var planned, exchange, ran sync.WaitGroup
 		planned.Add(2)
@@ -477,6 +502,10 @@ func TestAdoptOnCluster(t *testing.T) {
 			"'^MergeTree', 'ReplicatedMergeTree') AS engine,", 1))
 	})
 	a := adoption{Table: "spans", Cluster: "two"}
+	if _, err := a.Copy(t.Context(), db, noon); err == nil ||
+		!strings.Contains(err.Error(), "run this on one server of each shard, without --cluster") {
+		t.Errorf("a copy: %v", err)
+	}
 	var text strings.Builder
 	for _, operation := range []string{"prepare", "swap", "undo", "swap", "drop-history"} {
 		plan, err := operations[operation](a, t.Context(), db)

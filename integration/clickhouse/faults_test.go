@@ -132,15 +132,35 @@ func TestDropFails(t *testing.T) {
 	e.must("finish")
 }
 
-// TestColumnTTL: the new table deletes the same columns' values, and swap refuses other TTLs.
-func TestColumnTTL(t *testing.T) {
+// TestRepair: a lookup finds a trace whose span was stored during an exchange, so that the
+// materialized view did not get it.
+func TestRepair(t *testing.T) {
+	e := newEngine(t)
+	e.run(collectorTable("spans"), nil)
+	e.walks(ofSpans, "prepare")
+	for _, operation := range []string{"swap", "undo"} {
+		e.exec("INSERT INTO spans_other (Timestamp, TraceId) VALUES (now64(9), '" + operation +
+			"')")
+		e.walks(ofSpans, operation)
+		e.is("1", "SELECT count() FROM spans_trace_id_ts WHERE TraceId = '"+operation+"'")
+	}
+}
+
+// TestColumns: the new table deletes the same columns' values, and swap refuses other TTLs and
+// types. A default of one of the exporter's columns is not carried over, and prepare says so.
+func TestColumns(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
 	const ttl = "toDateTime(Timestamp) + toIntervalDay(7)"
 	e.exec("ALTER TABLE spans MODIFY COLUMN SpanAttributes TTL " + ttl)
 	e.exec("ALTER TABLE spans MODIFY COLUMN `Events.Attributes` " +
 		"Array(Map(LowCardinality(String), String)) TTL " + ttl + " FIRST") // in another order
-	e.must("prepare")
+	e.exec("ALTER TABLE spans MODIFY COLUMN SpanKind DEFAULT 'Internal'")
+	plan, err := e.adopts("prepare")
+	if err != nil || !slices.Contains(plan.Notes,
+		"the column SpanKind of the exporter has no DEFAULT in the new table") {
+		t.Errorf("notes: %q, %v", plan.Notes, err)
+	}
 	e.is("2", "SELECT countSubstrings(create_table_query, ' TTL "+ttl+
 		"') FROM system.tables WHERE database = currentDatabase() AND name = 'spans_other'")
 	e.exec("ALTER TABLE spans MODIFY COLUMN StatusMessage TTL " + ttl)
@@ -148,6 +168,12 @@ func TestColumnTTL(t *testing.T) {
 		t.Errorf("a swap to a table with other TTLs of columns: %v", err)
 	}
 	e.exec("ALTER TABLE spans_other MODIFY COLUMN StatusMessage TTL " + ttl)
+	e.exec("ALTER TABLE spans_other MODIFY COLUMN Duration Int64")
+	if _, err := e.adopts("swap"); err == nil ||
+		!strings.Contains(err.Error(), `column Duration has the type "Int64", not UInt64`) {
+		t.Errorf("a swap to a table with another type: %v", err)
+	}
+	e.exec("ALTER TABLE spans_other MODIFY COLUMN Duration UInt64")
 	e.must("swap")
 }
 

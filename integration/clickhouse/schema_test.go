@@ -61,23 +61,26 @@ func TestTTL(t *testing.T) {
 		})
 }
 
-// TestLookupDropped: create and prepare recreate a lookup table that was dropped, with the stored
-// traces, even if they are interrupted and repeated.
+// TestLookupDropped: create and prepare recreate a lookup table that was dropped, with the TTL of
+// the spans and all stored traces, even if they are interrupted and repeated, and spans are stored
+// meanwhile.
 func TestLookupDropped(t *testing.T) {
 	schema := clickhouse.Schema{Table: "spans"}
 	overlay := clickhouse.Schema{Table: "spans", Overlay: true}
 	for name, c := range map[string]struct {
 		table []string
+		ttl   string
 		again func(*engine, *sql.DB) error
 	}{
-		"create": {[]string{createTable(schema)},
+		"create": {[]string{createTable(schema)}, "",
 			func(e *engine, db *sql.DB) error { return schema.Create(e.t.Context(), db) }},
-		"overlay": {collectorTable("spans")[:1],
+		"overlay": {collectorTable("spans")[:1], "toDateTime(End) + toIntervalDay(3650)",
 			func(e *engine, db *sql.DB) error { return overlay.Create(e.t.Context(), db) }},
-		"prepare": {collectorTable("spans")[:1], func(e *engine, db *sql.DB) error {
-			_, err := adopt(e.t.Context(), ofSpans, "prepare", db)
-			return err
-		}},
+		"prepare": {collectorTable("spans")[:1], "toDateTime(End) + toIntervalDay(3650)",
+			func(e *engine, db *sql.DB) error {
+				_, err := adopt(e.t.Context(), ofSpans, "prepare", db)
+				return err
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -93,9 +96,18 @@ func TestLookupDropped(t *testing.T) {
 				}
 			}
 			e.insert("spans", spans[100:200])
-			if err := c.again(e, e.db); err != nil {
+			if err := c.again(e, e.rewriting("", func(query string) string {
+				if strings.HasPrefix(query, "CREATE MATERIALIZED VIEW") {
+					e.exec("INSERT INTO spans (Timestamp, TraceId) VALUES (now64(9), 'meanwhile')")
+				}
+				return query
+			})); err != nil {
 				t.Fatal(err)
 			}
+			e.is("1", "SELECT toString(count() > 0) FROM spans_trace_id_ts WHERE TraceId = "+
+				"'meanwhile'")
+			e.is(c.ttl, "SELECT extract(engine_full, 'TTL (.*) SETTINGS') FROM system.tables "+
+				"WHERE database = currentDatabase() AND name = 'spans_trace_id_ts'")
 			e.insert("spans", spans[200:])
 			var ids [][16]byte
 			for _, s := range spans {
