@@ -43,8 +43,7 @@ func TestDoctor(t *testing.T) {
 	created := newEngine(t)
 	created.creates(clickhouse.Schema{})
 	doctor(created, "ok     table")
-	doctor(created, "ok     lookups      complete, but dearer than needed for users like this "+
-		"one: ALTER USER … SETTINGS use_skip_indexes_on_data_read = 0")
+	doctor(created, ": ALTER USER … SETTINGS use_skip_indexes_on_data_read = 0")
 	status, err := adoption{}.Status(t.Context(),
 		created.openAt(created.DSN()+"?use_skip_indexes_on_data_read=0"))
 	if err != nil || status.Advice != "" {
