@@ -104,80 +104,68 @@ func TestBlockEnds(t *testing.T) {
 
 // Renew and Release refuse a grant that is not the block's, and a nonce that is not fresh.
 func TestBlockRefuses(t *testing.T) {
+	b, held := heldBlock()
+	other := strings.Repeat("b", protocol.NonceLen)
 	for name, tt := range map[string]struct {
-		change func(g *lease.Grant, nonce *string)
-		want   error
+		nonce       string // the grant's
+		version     uint64
+		node, nodes uint32
+		next        string
+		want        error
 	}{
-		"nonce": {func(g *lease.Grant,
-			_ *string) {
-			g.Nonce = strings.Repeat("b", protocol.NonceLen)
-		}, lease.ErrLost},
-		"older version": {func(g *lease.Grant, _ *string) { g.Version-- }, lease.ErrLost},
-		"newer version": {func(g *lease.Grant, _ *string) { g.Version++ }, lease.ErrLost},
-		"no nonce": {func(g *lease.Grant, _ *string) { g.Nonce = "" },
-			lease.ErrInvalidRequest},
-		"node": {func(g *lease.Grant, _ *string) { g.Node = 16 },
-			lease.ErrInvalidRequest},
-		"nodes": {func(g *lease.Grant, _ *string) { g.Nodes = 16 },
-			lease.ErrInvalidRequest},
-		"no new nonce": {func(_ *lease.Grant, next *string) { *next = "" },
-			lease.ErrInvalidRequest},
-		"the grant's nonce": {func(g *lease.Grant, next *string) { *next = g.Nonce },
-			lease.ErrInvalidRequest},
-		"a short nonce": {func(_ *lease.Grant, next *string) { *next = fresh[1:] },
-			lease.ErrInvalidRequest},
+		"another nonce":     {other, 3, 8, 8, fresh, lease.ErrLost},
+		"older version":     {held.Nonce, 2, 8, 8, fresh, lease.ErrLost},
+		"newer version":     {held.Nonce, 4, 8, 8, fresh, lease.ErrLost},
+		"no nonce":          {"", 3, 8, 8, fresh, lease.ErrInvalidRequest},
+		"node":              {held.Nonce, 3, 16, 8, fresh, lease.ErrInvalidRequest},
+		"nodes":             {held.Nonce, 3, 8, 16, fresh, lease.ErrInvalidRequest},
+		"no new nonce":      {held.Nonce, 3, 8, 8, "", lease.ErrInvalidRequest},
+		"the grant's nonce": {held.Nonce, 3, 8, 8, held.Nonce, lease.ErrInvalidRequest},
+		"a short nonce":     {held.Nonce, 3, 8, 8, fresh[1:], lease.ErrInvalidRequest},
 	} {
-		b, g := heldBlock()
-		next := fresh
-		tt.change(&g, &next)
-		if got, err := renew(b, g, renewal(next, at(time.Hour))); !errors.Is(err, tt.want) ||
+		g := held
+		g.Nonce, g.Version, g.Node, g.Nodes = tt.nonce, tt.version, tt.node, tt.nodes
+		if got, err := renew(b, g, renewal(tt.next, at(time.Hour))); !errors.Is(err, tt.want) ||
 			got != b {
 			t.Errorf("%s: Renew gives %+v, %v; want %v", name, got, err, tt.want)
 		}
-		if got, err := release(b, g, next, at(0)); !errors.Is(err, tt.want) || got != b {
+		if got, err := release(b, g, tt.next, at(0)); !errors.Is(err, tt.want) || got != b {
 			t.Errorf("%s: Release gives %+v, %v; want %v", name, got, err, tt.want)
 		}
 	}
 }
 
 func TestCheckRequest(t *testing.T) {
-	good := lease.Request{Nonce: protocol.NewNonce(), Now: testStart, TTL: lease.DefaultTTL}
+	const ttl, ahead = lease.DefaultTTL, protocol.MaxClockAhead
+	now := testStart
 	for name, tt := range map[string]struct {
-		change func(*lease.Request)
-		want   error
+		nonce, owner string
+		now          time.Time
+		ttl          time.Duration
+		want         error
 	}{
-		"good": {func(*lease.Request) {}, nil},
-		"short nonce": {func(r *lease.Request) { r.Nonce = r.Nonce[1:] },
-			lease.ErrInvalidRequest},
-		"upper-case nonce": {func(r *lease.Request) { r.Nonce = "A" + r.Nonce[1:] },
-			lease.ErrInvalidRequest},
-		"no hex digit": {func(r *lease.Request) { r.Nonce = r.Nonce[1:] + "g" },
-			lease.ErrInvalidRequest},
-		"none in between": {func(r *lease.Request) { r.Nonce = r.Nonce[:8] + "-" + r.Nonce[9:] },
-			lease.ErrInvalidRequest},
-		"long owner": {func(r *lease.Request) { r.Owner = strings.Repeat("a", 129) },
-			lease.ErrInvalidRequest},
-		"control owner": {func(r *lease.Request) { r.Owner = "a\x1b[2J" },
-			lease.ErrInvalidRequest},
-		"no TTL": {func(r *lease.Request) { r.TTL = 0 }, lease.ErrInvalidRequest},
-		"two days": {func(r *lease.Request) { r.TTL = 48 * time.Hour },
-			lease.ErrInvalidRequest},
-		"1970": {func(r *lease.Request) { r.Now = time.Unix(0, 0) },
-			randflake.ErrBeforeEpoch},
-		"2060": {func(r *lease.Request) { r.Now = time.Unix(randflake.EndOfLife, 0) },
+		"good":             {fresh, "", now, ttl, nil},
+		"short nonce":      {fresh[1:], "", now, ttl, lease.ErrInvalidRequest},
+		"upper-case nonce": {"A" + fresh[1:], "", now, ttl, lease.ErrInvalidRequest},
+		"no hex digit":     {fresh[1:] + "g", "", now, ttl, lease.ErrInvalidRequest},
+		"none in between":  {fresh[:8] + "-" + fresh[9:], "", now, ttl, lease.ErrInvalidRequest},
+		"long owner":       {fresh, strings.Repeat("a", 129), now, ttl, lease.ErrInvalidRequest},
+		"control owner":    {fresh, "a\x1b[2J", now, ttl, lease.ErrInvalidRequest},
+		"no TTL":           {fresh, "", now, 0, lease.ErrInvalidRequest},
+		"two days":         {fresh, "", now, 48 * time.Hour, lease.ErrInvalidRequest},
+		"1970":             {fresh, "", time.Unix(0, 0), ttl, randflake.ErrBeforeEpoch},
+		"2060": {fresh, "", time.Unix(randflake.EndOfLife, 0), ttl,
 			randflake.ErrEndOfLife},
-		"a minute ahead": {func(r *lease.Request) { r.Now = at(protocol.MaxClockAhead) }, nil},
-		"further ahead": {func(r *lease.Request) { r.Now = at(protocol.MaxClockAhead + 1) },
-			lease.ErrClockAhead},
-		"an hour too late": {func(r *lease.Request) { r.Now = at(-time.Hour) }, nil},
+		"a minute ahead":   {fresh, "", at(ahead), ttl, nil},
+		"further ahead":    {fresh, "", at(ahead + 1), ttl, lease.ErrClockAhead},
+		"an hour too late": {fresh, "", at(-time.Hour), ttl, nil},
 	} {
-		r := good
-		tt.change(&r)
+		r := lease.Request{Nonce: tt.nonce, Owner: tt.owner, Now: tt.now, TTL: tt.ttl}
 		if err := checkRequest(r, testStart); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
-	far := lease.Request{Nonce: protocol.NewNonce(), Now: at(time.Hour), TTL: lease.DefaultTTL}
+	far := lease.Request{Nonce: fresh, Now: at(time.Hour), TTL: ttl}
 	if err := checkRequest(far, time.Time{}); err != nil {
 		t.Errorf("a store that knows no time: %v", err)
 	}
