@@ -56,8 +56,8 @@ type Objects interface {
 // Object is a stored object. Its data belongs to the caller.
 type Object struct {
 	Data []byte
-	// Version changes with every write. It has no other meaning, and may be the data itself, which
-	// never recurs. It is "" if the object does not exist.
+	// Version changes with every write. It has no other meaning, and may be the data itself or a
+	// hash of it, since data never recurs. It is "" if the object does not exist.
 	Version string
 	// Time is the server's time when it responded, or somewhat earlier, in whole seconds, or zero
 	// if the server has no clock. Only Read sets it.
