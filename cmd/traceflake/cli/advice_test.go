@@ -4,8 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
@@ -47,4 +53,58 @@ func TestAdvice(t *testing.T) {
 	if got := advise(errors.New("something else")); !strings.Contains(got, "change nothing") {
 		t.Errorf("no known cause: %q", got)
 	}
+}
+
+// One side uses TLS and the other does not, a certificate is not trusted, and ClickHouse refuses:
+// the errors of the real clients have the advice that fits.
+func TestAdviceOnServers(t *testing.T) {
+	refuse := func(code int) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-ClickHouse-Exception-Code", strconv.Itoa(code))
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(w, "Code: %d. DB::Exception: refused. (NAME) (version 26.3)\n", code)
+		}))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
+	secure.EnableHTTP2 = true
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	notFound := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(notFound.Close)
+	plain, tls := refuse(0), secure.Listener.Addr().String()
+	other := notFound.Listener.Addr().String()
+	setAWSKey(t)
+	secret := write(t, "secret", secretA)
+	var all sync.WaitGroup
+	const mixed, untrusted = "one side uses TLS", "the certificate is not trusted"
+	for _, c := range []struct{ address, want string }{
+		{"--store=etcds://" + plain, mixed},
+		{"--store=etcd://" + tls, mixed},
+		{"--store=etcds://" + tls, untrusted},
+		{"--store=s3://bucket?region=r&endpoint=https://" + plain, mixed},
+		{"--store=s3://bucket?region=r&endpoint=https://" + tls, untrusted},
+		{"--store=k8s://a/b?server=https://" + plain, mixed},
+		{"--store=k8s://a/b?server=https://" + tls, untrusted},
+		{"--dsn=https://" + plain + "/otel?secure=true", mixed},
+		{"--dsn=http://" + tls + "/otel", mixed},
+		{"--dsn=clickhouse://" + tls + "/otel", "one that requires TLS"},
+		{"--dsn=http://" + other + "/otel", "to that of ClickHouse's HTTP interface"},
+		{"--store=postgres://" + tls + "/db?sslmode=disable", "one that requires TLS"},
+		{"--store=k8s://a/b?server=http://" + tls, mixed},
+		{"--dsn=https://" + tls + "/otel?secure=true", untrusted},
+		{"--dsn=clickhouse://" + tls + "/otel?secure=true", untrusted},
+		{"--dsn=http://" + refuse(516) + "/otel", "correct user and password"},
+		{"--dsn=http://" + refuse(497) + "/otel", "grant the user"},
+		{"--dsn=http://" + refuse(81) + "/otel", "create the database"},
+	} {
+		args := []string{"doctor", c.address}
+		if strings.HasPrefix(c.address, "--store") {
+			args = append(args, "--secret-file", secret)
+		}
+		all.Go(func() { command(t, "", args...).want(t, 1, c.want, "") })
+	}
+	all.Wait()
 }

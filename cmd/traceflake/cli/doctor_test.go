@@ -1,13 +1,7 @@
 package cli
 
 import (
-	"fmt"
-	"io"
-	"log"
 	"net"
-	"net/http"
-	"net/http/httptest"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,10 +16,7 @@ func TestSilentServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a",
-		"AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true"} {
-		t.Setenv(name, value)
-	}
+	setAWSKey(t)
 	at, secret := silent.Addr().String(), write(t, "secret", secretA)
 	postgres, etcd := "--store=postgres://u:p@"+at+"/db", "--store=etcd://"+at
 	const span = "c83100459a1b574c" // under secretA
@@ -63,61 +54,4 @@ func TestSilentServers(t *testing.T) {
 		command(t, "", "doctor", store, "--secret-file", secret).
 			want(t, 1, "connection refused", "")
 	}
-}
-
-// One side uses TLS and the other does not, a certificate is not trusted, and ClickHouse refuses:
-// the errors of the real clients have the advice that fits.
-func TestAdviceOnServers(t *testing.T) {
-	refuse := func(code int) string {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("X-ClickHouse-Exception-Code", strconv.Itoa(code))
-			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprintf(w, "Code: %d. DB::Exception: refused. (NAME) (version 26.3)\n", code)
-		}))
-		t.Cleanup(server.Close)
-		return server.Listener.Addr().String()
-	}
-	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
-	secure.EnableHTTP2 = true
-	secure.StartTLS()
-	t.Cleanup(secure.Close)
-	notFound := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(notFound.Close)
-	plain, tls := refuse(0), secure.Listener.Addr().String()
-	other := notFound.Listener.Addr().String()
-	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a",
-		"AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true"} {
-		t.Setenv(name, value)
-	}
-	secret := write(t, "secret", secretA)
-	var all sync.WaitGroup
-	const mixed, untrusted = "one side uses TLS", "the certificate is not trusted"
-	for _, c := range []struct{ address, want string }{
-		{"--store=etcds://" + plain, mixed},
-		{"--store=etcd://" + tls, mixed},
-		{"--store=etcds://" + tls, untrusted},
-		{"--store=s3://bucket?region=r&endpoint=https://" + plain, mixed},
-		{"--store=s3://bucket?region=r&endpoint=https://" + tls, untrusted},
-		{"--store=k8s://a/b?server=https://" + plain, mixed},
-		{"--store=k8s://a/b?server=https://" + tls, untrusted},
-		{"--dsn=https://" + plain + "/otel?secure=true", mixed},
-		{"--dsn=http://" + tls + "/otel", mixed},
-		{"--dsn=clickhouse://" + tls + "/otel", "one that requires TLS"},
-		{"--dsn=http://" + other + "/otel", "to that of ClickHouse's HTTP interface"},
-		{"--store=postgres://" + tls + "/db?sslmode=disable", "one that requires TLS"},
-		{"--store=k8s://a/b?server=http://" + tls, mixed},
-		{"--dsn=https://" + tls + "/otel?secure=true", untrusted},
-		{"--dsn=clickhouse://" + tls + "/otel?secure=true", untrusted},
-		{"--dsn=http://" + refuse(516) + "/otel", "correct user and password"},
-		{"--dsn=http://" + refuse(497) + "/otel", "grant the user"},
-		{"--dsn=http://" + refuse(81) + "/otel", "create the database"},
-	} {
-		args := []string{"doctor", c.address}
-		if strings.HasPrefix(c.address, "--store") {
-			args = append(args, "--secret-file", secret)
-		}
-		all.Go(func() { command(t, "", args...).want(t, 1, c.want, "") })
-	}
-	all.Wait()
 }
