@@ -42,7 +42,7 @@ func TestInterrupted(t *testing.T) {
 			var out, errOut locked
 			code := run(ctx, args, strings.NewReader(""), &out, &errOut)
 			<-ctx.Done()
-			if took := time.Since(interrupted); code != 2 || took > 3*time.Second ||
+			if took := time.Since(interrupted); code != 2 || took > 5*time.Second ||
 				!strings.Contains(errOut.String(), interrupt.Error()) ||
 				strings.Contains(out.String(), "WRONG") {
 				t.Errorf("%q: code %d after %s\n%s%s", args, code, took, &out, &errOut)

@@ -23,12 +23,11 @@ func inspectCommand(f *commonFlags) *cobra.Command {
 		Short: "Decode trace and span IDs",
 		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32 or decimal,
 ULIDs, the headers traceparent, b3, X-B3-…, x-trace-id, uber-trace-id and
-X-Amzn-Trace-Id, and records with fields such as trace_id, in JSON or logfmt: logs, and
-OTLP JSON as trace prints it.
-Without arguments it reads standard input, one ID per line; gzip is decompressed. The
-second half is decoded with a secret of the file or the store. With a store, inspect
-shows the current lease of an ID's node; a store that does not answer within a second
-is reported, and its leases are left out.
+X-Amzn-Trace-Id, and records in JSON or logfmt with fields such as trace_id: logs, and
+what trace -o json prints. Without arguments it reads standard input line by line; gzip
+is decompressed. The second half is decoded with a secret of the file or the store. With
+a store, inspect shows the current lease of an ID's node; a store that does not answer
+within a second is reported, and its leases are left out.
 
 A trace ID may also be a UUID v7, a ULID, or an ID of X-Ray, Datadog, SkyWalking or
 SOFATracer; a decimal number may be a Snowflake of Twitter, Leaf, Sonyflake or
