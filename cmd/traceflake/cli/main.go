@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -34,7 +35,8 @@ import (
 // Main runs the command with the arguments of the process, and exits.
 func Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // so that a second signal ends the process
+	context.AfterFunc(ctx, stop)   // so that a second signal ends the process
+	signal.Ignore(syscall.SIGPIPE) // so that new gives its lease back when nobody reads its IDs
 	code := run(ctx, os.Args[1:], interruptible{os.Stdin, ctx}, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -77,9 +79,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		err = fmt.Errorf("%w: %w", interrupted, err)
 	case errors.Is(err, errReported):
 		return 1
+	case isClosedPipe(err):
+		return 2
 	}
 	fmt.Fprintln(stderr, "traceflake:", err)
 	return 2
+}
+
+// isClosedPipe reports whether a file, such as stdout, is a pipe that nobody reads.
+func isClosedPipe(err error) bool {
+	_, file := errors.AsType[*fs.PathError](err)
+	return file && errors.Is(err, syscall.EPIPE)
 }
 
 // flush writes the buffered output of a command.

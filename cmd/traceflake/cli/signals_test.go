@@ -18,8 +18,8 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// SIGTERM, which deployments send, and an interrupt end a command whose input is still open, and
-// its lease is given back.
+// SIGTERM, which deployments send, an interrupt, and a reader that closes the pipe end a command
+// whose input is still open, and its lease is given back.
 func TestSignals(t *testing.T) {
 	for name, args := range map[string][]string{
 		"new":     {"new", "-n", "1000000000"},
@@ -30,7 +30,11 @@ func TestSignals(t *testing.T) {
 		if name == "inspect" {
 			input = random + "\n"
 		}
-		for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		ends := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}
+		if name != "inspect" { // which waits for another line
+			ends = append(ends, syscall.SIGPIPE)
+		}
+		for _, sent := range ends {
 			t.Run(name+", "+sent.String(), func(t *testing.T) {
 				t.Parallel()
 				store := "file:" + filepath.Join(t.TempDir(), "leases")
@@ -57,13 +61,19 @@ func TestSignals(t *testing.T) {
 					t.Fatalf("%v\n%s", err, &errOut)
 				}
 				began := time.Now()
-				if err := cmd.Process.Signal(sent); err != nil {
+				says := "signal"
+				if sent == syscall.SIGPIPE {
+					err, says = stdout.Close(), ""
+				} else {
+					err = cmd.Process.Signal(sent)
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
 				_, _ = io.Copy(io.Discard, stdout)
 				_ = cmd.Wait()
 				if code := cmd.ProcessState.ExitCode(); code != 2 ||
-					!strings.Contains(errOut.String(), "signal") {
+					!strings.Contains(errOut.String(), says) || says == "" && errOut.Len() > 0 {
 					t.Errorf("%s, output %s", cmd.ProcessState, &errOut)
 				}
 				if took := time.Since(began); took > 5*time.Second {
