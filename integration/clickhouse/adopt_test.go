@@ -244,6 +244,7 @@ func TestAdopt(t *testing.T) {
 			e.store("swapped again")
 			if shape == "clickstack.sql" {
 				e.is("x, y", "SELECT any(Later) FROM spans_all")
+				e.exec("SELECT * FROM spans_all LIMIT 1")
 				e.exec("CREATE VIEW users AS SELECT SpanId FROM spans_all")
 				e.cannot("drop-history", "spans_all is read by "+e.Database()+".users")
 				e.exec("DROP VIEW users")

@@ -28,24 +28,30 @@ func TestTTL(t *testing.T) {
 	e.creates(s)
 	e.is("1", "SELECT countIf(engine_full LIKE '%ttl_only_drop_parts = 1%') FROM system.tables "+
 		"WHERE database = currentDatabase() AND name = 'odd-name'")
-	var plan clickhouse.Plan
+	var undo [][]string // of each change
 	for _, s.TTL = range []time.Duration{2 * day, 3 * day} {
-		var err error
-		if plan, err = s.Plan(t.Context(), e.db); err != nil {
+		plan, err := s.Plan(t.Context(), e.db)
+		if err != nil {
 			t.Fatal(err)
 		}
+		var all []string
+		for _, step := range plan.Steps {
+			all = append(all, step.Undo...)
+		}
+		undo = append(undo, all)
 		e.creates(s)
 		ttl("odd-name",
 			fmt.Sprintf("toDateTime(Timestamp) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
 		ttl("odd-name_trace_id_ts",
 			fmt.Sprintf("toDateTime(End) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
 	}
-	for _, step := range plan.Steps {
-		e.run(step.Undo, nil)
-	}
+	e.run(undo[1], nil)
 	s.TTL = 0 // leaves it unchanged
 	e.creates(s)
 	ttl("odd-name", "toDateTime(Timestamp) + toIntervalSecond(172800)")
+	e.run(undo[0], nil)
+	ttl("odd-name", "")
+	ttl("odd-name_trace_id_ts", "")
 	e.run(collectorTable("exporter"), nil)
 	// as the exporter wrote it
 	e.creates(clickhouse.Schema{Table: "exporter", Overlay: true, TTL: 3650 * day})
