@@ -29,7 +29,7 @@ func (d storeCheck) run() {
 	none := errors.Is(noStore(d.Store, err), errNoFile)
 	if none {
 		found = errNoFile.Error()
-		_, err = d.rights(d.cmd.Context())
+		_, err = within(d.cmd.Context(), d.rights)
 	}
 	if !d.report("store", found, err) || none {
 		return

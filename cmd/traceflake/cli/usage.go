@@ -59,25 +59,27 @@ func explainArgs(cmd *cobra.Command) {
 	}
 }
 
+// invalid says what is wrong with a flag's value, by the type of the flag.
+var invalid = map[string]string{
+	"bool":     "is neither true nor false",
+	"duration": "is not a duration such as 90s, 10m, 1h30m or 30d",
+	"time":     "is not a date such as 2026-11-20",
+	"int":      notNumber, "uint": notNumber, "uint16": notNumber, "uint32": notNumber,
+}
+
+const notNumber = "is not a whole number, or too large"
+
 // explainFlag returns an error about a flag that shows a valid form.
 func explainFlag(cmd *cobra.Command, err error) error {
-	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) {
+	given, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	}
-	cause := invalid.Unwrap()
-	switch invalid.GetFlag().Value.Type() {
-	case "duration":
-		cause = fmt.Errorf("%q is not a duration such as 90s, 10m, 1h30m or 30d",
-			invalid.GetValue())
-	case "bool":
-		cause = fmt.Errorf("%q is neither true nor false", invalid.GetValue())
-	case "time":
-		cause = fmt.Errorf("%q is not a date such as 2026-11-20", invalid.GetValue())
-	case "int", "uint", "uint16", "uint32":
-		cause = fmt.Errorf("%q is not a whole number, or too large", invalid.GetValue())
+	flag, cause := given.GetFlag(), given.Unwrap()
+	if text := invalid[flag.Value.Type()]; text != "" {
+		cause = fmt.Errorf("%q %s", given.GetValue(), text)
 	}
-	return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, cause)
+	return fmt.Errorf("--%s: %w", flag.Name, cause)
 }
 
 // choice is a flag that takes one of several values.
