@@ -96,22 +96,20 @@ function fromPairs(line) {
 
 function fromJSON(line) {
   try {
-    return fromObject('', JSON.parse(line));
+    return fromValue('', '', JSON.parse(line));
   } catch {
     return [];
   }
 }
 
-// fromObject reads the fields of an object, whose names may be spread over nested objects.
-function fromObject(path, object) {
-  return Object.keys(object)
-    .sort()
-    .flatMap((name) => {
-      const value = object[name];
-      if (value && typeof value === 'object' && !Array.isArray(value))
-        return fromObject(path + name, value);
-      if (typeof value !== 'string' || !value) return [];
-      if (isField(name)) return field(name, value);
-      return isField(path + name) ? field(path + name, value) : [];
-    });
+// fromValue reads the value of a field, whose name may be spread over nested objects.
+function fromValue(path, name, value) {
+  if (Array.isArray(value)) return value.flatMap((element) => fromValue(path, name, element));
+  if (value && typeof value === 'object')
+    return Object.keys(value)
+      .sort()
+      .flatMap((inner) => fromValue(path + name, inner, value[inner]));
+  if (typeof value !== 'string' || !value) return [];
+  if (isField(name)) return field(name, value);
+  return isField(path + name) ? field(path + name, value) : [];
 }
