@@ -68,7 +68,7 @@ With -o json each block is an object on a line of its own:
 				if held {
 					blocks = taken(blocks)
 				}
-				return writeBlocks(cmd, *output, blocks)
+				return writeBlocks(cmd.OutOrStdout(), *output, blocks)
 			})
 	}
 	return cmd
@@ -117,11 +117,11 @@ func state(b lease.Grant, now time.Time) string {
 	return "held by " + b.Owner + " until " + until
 }
 
-func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant) error {
+func writeBlocks(to io.Writer, output string, blocks []lease.Grant) error {
 	if output == "json" {
-		return writeJSON(cmd.OutOrStdout(), blocks)
+		return writeJSON(to, blocks)
 	}
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	if len(blocks) > 0 {
 		fmt.Fprintln(w, "NODES\tBLOCKS\tSTART\tVERSION\tSTATE")
 	}

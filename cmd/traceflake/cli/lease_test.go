@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
@@ -96,11 +94,9 @@ func TestRowsOfBlocks(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	cmd := new(cobra.Command)
-	cmd.SetOut(&out)
 	want := regexp.MustCompile(
 		`\n0-15 +2 .*\n24-31 +1 .*\n32-39 +1 .* pod-3 .*\n40-47 +1 .* pod-4 .*\n$`)
-	if err := writeBlocks(cmd, "text", blocks); err != nil || !want.MatchString(out.String()) {
+	if err := writeBlocks(&out, "text", blocks); err != nil || !want.MatchString(out.String()) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }

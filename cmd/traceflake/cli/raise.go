@@ -36,7 +36,7 @@ again: a raise that is repeated, or run by two operators at once, is one raise.`
   traceflake lease raise --store postgres://db/traceflake --yes`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
-				return r.run(ctx, cmd, s)
+				return r.run(ctx, cmd.OutOrStdout(), s)
 			})
 		},
 	}
@@ -50,7 +50,7 @@ again: a raise that is repeated, or run by two operators at once, is one raise.`
 // raising holds the flags of the command.
 type raising struct{ yes, movedHere bool }
 
-func (r raising) run(ctx context.Context, cmd *cobra.Command, s driver.Store) error {
+func (r raising) run(ctx context.Context, out io.Writer, s driver.Store) error {
 	d, err := s.Describe(ctx)
 	moved := r.movedHere && errors.Is(err, lease.ErrMoved)
 	if err != nil && !errors.Is(err, lease.ErrRaising) && !moved {
@@ -60,7 +60,7 @@ func (r raising) run(ctx context.Context, cmd *cobra.Command, s driver.Store) er
 	if err != nil {
 		return err
 	}
-	until, out := protocol.AfterLeases(at, d.LongestTTL), cmd.OutOrStdout()
+	until := protocol.AfterLeases(at, d.LongestTTL)
 	fmt.Fprintf(out, "now is %s, by %s\n", rfc3339(at), whose)
 	switch {
 	case r.yes:
@@ -77,7 +77,7 @@ func (r raising) run(ctx context.Context, cmd *cobra.Command, s driver.Store) er
 	fmt.Fprintf(out, "nothing before %s would be granted any more\n"+
 		"current leases that could not be renewed any more: %d\n",
 		rfc3339(protocol.RaiseTo(d.Raised, until, at)), len(blocks))
-	return errors.Join(writeBlocks(cmd, "text", blocks), errNotRaised)
+	return errors.Join(writeBlocks(out, "text", blocks), errNotRaised)
 }
 
 func (r raising) raise(ctx context.Context, out io.Writer, s driver.Store, until time.Time) error {
