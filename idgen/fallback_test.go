@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/entropy"
+	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -165,6 +167,21 @@ func TestZeroGenerator(t *testing.T) {
 	if err := g.Close(); err != nil || g.Fallbacks() != 30 || len(errs()) != 1 ||
 		!errors.Is(errs()[0], errZero) {
 		t.Errorf("%d fallbacks, %v, %v", g.Fallbacks(), errs(), err)
+	}
+}
+
+// Close waits until reports are handled: a program that ends would lose them.
+func TestCloseWaitsForReports(t *testing.T) {
+	reportstest.Collect(t)
+	handled := false
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {
+		time.Sleep(reports.Last / 2)
+		handled = true
+	}))
+	g := New(WithSource(refusing))
+	spanOf(g)
+	if err := g.Close(); err != nil || !handled {
+		t.Errorf("handled: %v, %v", handled, err)
 	}
 }
 

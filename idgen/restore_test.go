@@ -128,6 +128,13 @@ func TestRestoredMachine(t *testing.T) {
 			t.Errorf("report: %v", err)
 		}
 	}
+	reads := c.reads
+	for range 100 {
+		idsOf(g)
+	}
+	if c.reads-reads > 1 {
+		t.Errorf("after the restores the clock is read for each ID: %d times", c.reads-reads)
+	}
 	const series = "traceflake.id.restores {restore} traceflake.vmclock=generation_counter"
 	got := metrictest.Collect(t, reader)[series]
 	if len(errs()) != restores || got != float64(restores) {
