@@ -245,6 +245,8 @@ func TestFill(t *testing.T) {
 	fill(2, ErrExhausted, 0) // nothing more may be borrowed
 	fill(1, nil, 3*time.Second)
 	fill(1, ErrExhausted, 0)
+	clock.add(3 * time.Second)
+	fill(perNode, nil, 4*time.Second) // a whole second
 	g.Seal()
 	fill(0, nil, 0)
 }
