@@ -32,7 +32,7 @@ func (w wrong) Write(ctx context.Context, name string, data []byte,
 	case "no condition":
 		time.Sleep(200 * time.Millisecond) // so that other writes meet it
 		for {
-			now, err := w.Objects.Read(ctx, name)
+			now, err := w.Read(ctx, name)
 			if err != nil {
 				return now, err
 			}
