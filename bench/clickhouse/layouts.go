@@ -54,6 +54,13 @@ var layouts = []layout{
 	{Name: "ours: all blocks of 64 kB", schema: ours, change: []string{
 		"min_compress_block_size = 8192, ttl_only_drop_parts = 1, default",
 		"min_compress_block_size = 65536, ttl_only_drop_parts = 1, default"}},
+	{Name: "ours: times and IDs in blocks of 64 kB", schema: ours, change: []string{
+		"Timestamp DateTime64(9) CODEC(T64, ZSTD(1))",
+		"Timestamp DateTime64(9) CODEC(T64, ZSTD(1)) SETTINGS (min_compress_block_size = 65536)",
+		"Duration UInt64 CODEC(T64, ZSTD(1))",
+		"Duration UInt64 CODEC(T64, ZSTD(1)) SETTINGS (min_compress_block_size = 65536)",
+		"    TraceId String CODEC(ZSTD(1))",
+		"    TraceId String CODEC(ZSTD(1)) SETTINGS (min_compress_block_size = 65536)"}},
 	{Name: "ours: attributes ZSTD(1)", schema: ours, change: []string{"ZSTD(1, 20)", "ZSTD(1)"}},
 	{Name: "ours: outliers by trace", schema: ours,
 		change: []string{"7200000, '', TraceId), Timestamp",
