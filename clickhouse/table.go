@@ -85,7 +85,7 @@ var outlier = func() string {
 		hour  = 3600000       // milliseconds
 	)
 	units := "toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, 8)))))"
-	hourAfterID := fmt.Sprintf("(%s * %d) + %d", units, unit, epoch+hour)
+	hourAfterID := fmt.Sprintf("(%s * %d) + %d", units, unit, int64(epoch+hour))
 	// From an hour before the ID's time to an hour after it this is 2 hours to 0. Before and after
 	// it is larger, or negative and so large as an unsigned number.
 	left := "toUInt64((" + hourAfterID + ") - toUnixTimestamp64Milli(Timestamp))"

@@ -52,7 +52,7 @@ func (v vector) make(t *testing.T) (trace.TraceID, error) {
 func TestFormat(t *testing.T) {
 	f := vectors.Read[format](t)
 	if f.EpochMS != layout.EpochMillis {
-		t.Errorf("the epoch is %d, want %d", layout.EpochMillis, f.EpochMS)
+		t.Errorf("the epoch is %d, want %d", int64(layout.EpochMillis), f.EpochMS)
 	}
 	for _, v := range f.IDs {
 		id, err := v.make(t)
