@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -171,7 +170,9 @@ func (s *Server) Proxy(token string) (url string) {
 			r.Out.Header.Set("Authorization", "Bearer "+token)
 		},
 		Transport: s.transport,
-		ErrorLog:  log.New(io.Discard, "", 0), // the client has the status 502
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+		},
 	})
 	s.proxies = append(s.proxies, proxy)
 	return proxy.URL
