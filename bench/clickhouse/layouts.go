@@ -50,17 +50,13 @@ var layouts = []layout{
 	{Name: "light projection", schema: theirs,
 		elements: "PROJECTION by_trace (SELECT TraceId, _part_offset ORDER BY TraceId)"},
 	{Name: "ours: all blocks of 8 kB", schema: ours,
-		change: []string{" SETTINGS (min_compress_block_size = 65536)", ""}},
+		change: []string{wide, ""}},
 	{Name: "ours: all blocks of 64 kB", schema: ours, change: []string{
 		"min_compress_block_size = 8192, ttl_only_drop_parts = 1, default",
 		"min_compress_block_size = 65536, ttl_only_drop_parts = 1, default"}},
-	{Name: "ours: times and IDs in blocks of 64 kB", schema: ours, change: []string{
-		"Timestamp DateTime64(9) CODEC(T64, ZSTD(1))",
-		"Timestamp DateTime64(9) CODEC(T64, ZSTD(1)) SETTINGS (min_compress_block_size = 65536)",
-		"Duration UInt64 CODEC(T64, ZSTD(1))",
-		"Duration UInt64 CODEC(T64, ZSTD(1)) SETTINGS (min_compress_block_size = 65536)",
-		"    TraceId String CODEC(ZSTD(1))",
-		"    TraceId String CODEC(ZSTD(1)) SETTINGS (min_compress_block_size = 65536)"}},
+	{Name: "ours: times and IDs in blocks of 64 kB", schema: ours,
+		change: inWideBlocks("Timestamp DateTime64(9) CODEC(T64, ZSTD(1))",
+			"Duration UInt64 CODEC(T64, ZSTD(1))", "    TraceId String CODEC(ZSTD(1))")},
 	{Name: "ours: attributes ZSTD(1)", schema: ours, change: []string{"ZSTD(1, 20)", "ZSTD(1)"}},
 	{Name: "ours: outliers by trace", schema: ours,
 		change: []string{"7200000, '', TraceId), Timestamp",
@@ -75,6 +71,16 @@ var layouts = []layout{
 	{Name: "ours: granules of 8192", schema: ours, change: granules("8192")},
 	{Name: "ours: ID filters of 2.5 %", schema: ours,
 		change: []string{"bloom_filter(0.005)", "bloom_filter(0.025)"}},
+}
+
+// wide are the settings of a column that has blocks of 64 kB.
+const wide = " SETTINGS (min_compress_block_size = 65536)"
+
+func inWideBlocks(columns ...string) (change []string) {
+	for _, column := range columns {
+		change = append(change, column, column+wide)
+	}
+	return change
 }
 
 func granules(spans string) []string {
