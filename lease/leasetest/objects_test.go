@@ -241,7 +241,7 @@ func (f flawed) Write(ctx context.Context, name string, data []byte, version str
 		}
 	case "compares before it writes":
 		if unchanged {
-			time.Sleep(rand.N(100 * time.Microsecond))
+			time.Sleep(rand.N(10 * time.Millisecond)) // other writes of a history end meanwhile
 			now, _ = f.Memory.Read(ctx, name)
 			version = now.Version
 		}
