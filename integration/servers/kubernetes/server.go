@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
@@ -116,8 +117,13 @@ func (s *Server) files() error {
 	defer local.Close()
 	pool := x509.NewCertPool()
 	pool.AddCert(local.Certificate())
-	s.transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool,
-		MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: 64}
+	s.transport = &http.Transport{
+		TLSClientConfig:     &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+		MaxIdleConnsPerHost: 64,
+		// The server closes idle connections after 90 seconds. A write on one that it is closing
+		// would fail.
+		IdleConnTimeout: 30 * time.Second,
+	}
 	key, err := x509.MarshalPKCS8PrivateKey(local.TLS.Certificates[0].PrivateKey)
 	if err != nil {
 		return err
