@@ -110,9 +110,11 @@ const wide = " SETTINGS (min_compress_block_size = 65536)"
 // that a query reads, and the cost of merges. If it is constant, ClickHouse does not store it for
 // each granule; with a cache of primary keys, unused keys leave the memory. Parts of less than
 // 32 MiB (instead of 10) have one file for all columns, which takes up to a fifth less CPU time for
-// blocks of 10,000 to 30,000 spans.
+// blocks of 10,000 to 30,000 spans. Texts in maps and arrays are stored with their lengths, not
+// apart from them, which takes a tenth less CPU time and 6 % less disk.
 const settings = "index_granularity = 1024, use_const_adaptive_granularity = 1, " +
 	"use_primary_key_cache = 1, min_bytes_for_wide_part = 33554432, " +
+	"propagate_types_serialization_versions_to_nested_types = 0, " +
 	"min_compress_block_size = 8192, " + dropParts + "1, default_compression_codec = 'ZSTD(1)'"
 
 // dropParts is the only one of the settings that an adopted table may have with another value.

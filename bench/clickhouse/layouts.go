@@ -66,6 +66,11 @@ var layouts = []layout{
 			"    INDEX idx_trace_id_range "}},
 	{Name: "ours: wide parts from 10 MB", schema: ours,
 		change: []string{"min_bytes_for_wide_part = 33554432, ", ""}},
+	{Name: "ours: lengths of all texts apart", schema: ours, change: []string{
+		"propagate_types_serialization_versions_to_nested_types = 0, ", ""}},
+	{Name: "ours: lengths of no texts apart", schema: ours, change: []string{
+		"propagate_types_serialization_versions_to_nested_types = 0",
+		"string_serialization_version = 'single_stream'"}},
 	{Name: "ours: granules of 1536", schema: ours, change: granules("1536")},
 	{Name: "ours: granules of 2048", schema: ours, change: granules("2048")},
 	{Name: "ours: granules of 8192", schema: ours, change: granules("8192")},

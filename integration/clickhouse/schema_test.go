@@ -269,8 +269,8 @@ func TestRefused(t *testing.T) {
 // TestVersion: a server that is too old is refused.
 func TestVersion(t *testing.T) {
 	e := newEngine(t)
-	for version, ok := range map[string]bool{"25.8.9.1": false, "25.9.1.1": true, "9.12.1": false,
-		"26.1.1.1": true, "25.12.1.1": true} {
+	for version, ok := range map[string]bool{"26.2.9.1": false, "26.3.1.1": true, "9.12.1": false,
+		"26.10.1.1": true, "25.12.1.1": false} {
 		_, err := clickhouse.Schema{}.Plan(t.Context(),
 			e.rewriting("",
 				func(query string) string {
@@ -279,7 +279,7 @@ func TestVersion(t *testing.T) {
 				}))
 		if ok != (err == nil) || !ok &&
 			!strings.Contains(err.Error(), "the server is ClickHouse "+version+
-				", which is too old: upgrade it to 25.9") {
+				", which is too old: upgrade it to 26.3") {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
