@@ -200,9 +200,11 @@ func (ids *IDs) Ready(ctx context.Context) error {
 	return nil
 }
 
-// ReadyHandler returns a handler for a probe. It answers at once: 200 if [IDs.Ready] is nil,
-// otherwise 503 and the reason. The reason may contain the store's host and user, never a secret or
-// a password; serve it only where operators can reach it.
+// ReadyHandler returns a handler for a startup probe, if no request may be served with random IDs.
+// It answers at once: 200 if [IDs.Ready] is nil, otherwise 503 and the reason. The reason may
+// contain the store's host and user, never a secret or a password; serve it only where operators
+// can reach it. As a readiness probe it would take working processes out of service during an
+// outage.
 func (ids *IDs) ReadyHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
