@@ -23,6 +23,7 @@ var phases = [...]struct{ is, next string }{
 	Finished:  {"finished", "nothing"},
 }
 
+// String returns the state of the adoption, as text.
 func (p Phase) String() string { return phases[p].is }
 
 // Next returns the operator's next step, as text.

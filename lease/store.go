@@ -157,7 +157,7 @@ type Description struct {
 	// LongestTTL is the longest TTL that is granted.
 	LongestTTL time.Duration
 	// Raised is the time before which the store grants nothing, because it was raised or its secret
-	// is older than it. It is zero if neither is so.
+	// is older than it. It is zero otherwise.
 	Raised time.Time
 	// Secrets are the fingerprints of the secrets with which leases are used; see Fingerprint.
 	Secrets []string

@@ -21,7 +21,7 @@ const (
 // second to which the low one is truncated. It does not stop a replayed ID, nor an ID that combines
 // the low half of a real trace ID, or a real span ID, with a matching clear half. It also refuses
 // IDs of the random fallback, of NewTraceIDAt, and of clients, which have no secret;
-// [WithPlausible] accepts those.
+// [WithPlausible] accepts recent ones.
 type Verifier struct {
 	codecs       []*randflake.Codec
 	maxAge, skew time.Duration

@@ -121,7 +121,7 @@ func Schemes() []string {
 }
 
 // Open opens the store at url, such as "file:DIR" or "postgres://…", depending on the imported
-// packages, as with database/sql. It makes no request. Errors wrap [lease.ErrInvalidRequest].
+// packages, as with database/sql. It sends no request. Errors wrap [lease.ErrInvalidRequest].
 func Open(url string) (Store, error) {
 	scheme, _, ok := strings.Cut(url, ":")
 	openers.RLock()

@@ -35,7 +35,8 @@ const (
 
 // New returns a store in the etcd of client, which the caller must close. Every key begins with
 // prefix; "" is /traceflake/leases/. Fleets with different secrets need different prefixes; no
-// prefix may begin with another. New does not connect.
+// prefix may begin with another. New does not connect. Errors of invalid arguments wrap
+// [lease.ErrInvalidRequest].
 func New(client clientv3.KV, prefix string) (driver.Store, error) {
 	c, ok := client.(*clientv3.Client)
 	if client == nil || ok && c == nil {

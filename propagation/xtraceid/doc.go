@@ -9,8 +9,8 @@
 // X-B3 headers, by go.opentelemetry.io/contrib/propagators/b3; do not list a b3 propagator as well.
 // Inject writes x-trace-id and B3. docs/headers.md lists how incoming headers are read.
 //
-// If x-trace-id comes without a usable parent, the context holds a remote span context with a trace
-// ID and a zero span ID: the SDK starts a span without a parent in that trace.
+// If x-trace-id has no usable parent, the context holds a remote span context with a trace ID and
+// a zero span ID: the SDK starts a span without a parent in that trace.
 //
 // A trace ID from the internet can be anything. A verifier, such as traceid's, reports which IDs
 // look like this fleet's: use it with [Untrusted] at the edge, where otelhttp starts a new trace
