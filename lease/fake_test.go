@@ -21,6 +21,7 @@ var errAway = errors.New("the store is unreachable")
 
 // fakeClock is moved by hand: both clocks by Add, only the wall clock by Step.
 type fakeClock struct {
+	mu      sync.Mutex // a timer of Nodes may read the clock, even after the test
 	wall    time.Time
 	elapsed time.Duration
 	drift   float64 // of the wall clock against the monotonic one, per second
@@ -39,11 +40,18 @@ func (c *fakeClock) Now() time.Time {
 		c.hook = nil
 		hook()
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.wall
 }
 
 func (c *fakeClock) Elapsed() time.Duration { return c.elapsed }
-func (c *fakeClock) Step(d time.Duration)   { c.wall = c.wall.Add(d) }
+
+func (c *fakeClock) Step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall = c.wall.Add(d)
+}
 
 func (c *fakeClock) Add(d time.Duration) {
 	c.Step(d + time.Duration(c.drift*float64(d)))

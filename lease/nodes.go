@@ -36,13 +36,23 @@ func (k *Keeper) Nodes(ctx context.Context) (*Nodes, error) {
 	if t == nil {
 		return nil, k.because(ErrNoLease)
 	}
-	t.shared.Store(true)
-	k.wake() // it ends earlier
+	if !t.shared.Swap(true) {
+		t.endEarly()
+	}
 	return &Nodes{First: t.node, Count: t.lease.Nodes, From: t.lease.Start, t: t}, nil
 }
 
-// margin is how long before the lease's end the context of its Nodes ends.
-func (k *Keeper) margin() time.Duration { return min(k.cfg.ttl/10, time.Second) }
+// endEarly ends the term a margin before the lease's end. A timer calls it again until then: the
+// Keeper's goroutine may be waiting for the store.
+func (t *term) endEarly() {
+	margin := min(t.k.cfg.ttl/10, time.Second)
+	if left := t.end().Add(-margin).Sub(t.k.cfg.clock.Now()); left > 0 {
+		time.AfterFunc(left, t.endEarly)
+		return
+	}
+	t.finish(nil)
+	t.k.wake()
+}
 
 // Context returns a context that ends a tenth of the TTL, and at most a second, before the lease
 // does, when the Keeper is closed, and when it notices that the lease was lost, that the clock was
@@ -52,7 +62,7 @@ func (n *Nodes) Context() context.Context { return n.t.ctx }
 
 // Until returns the lease's end, which grows with every renewal: no ID may contain that time or a
 // later one.
-func (n *Nodes) Until() time.Time { return time.Unix(n.t.until.Load(), 0).UTC() }
+func (n *Nodes) Until() time.Time { return n.t.end() }
 
 // Hold reports whether an ID that contains this time may be used. Call it after the ID was
 // generated: the process may have been stopped in between.

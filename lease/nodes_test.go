@@ -30,9 +30,9 @@ func TestNodesEnd(t *testing.T) {
 		happen func(*bench)
 		cause  error
 	}{
-		"the store is unavailable": {func(b *bench) {
+		"the end of the lease": {func(b *bench) {
 			b.store.set(errAway, nil)
-			b.pass(9 * time.Second) // of ten
+			b.pass(10 * time.Second)
 		}, randflake.ErrLeaseExpired},
 		"a step of the clock": {func(b *bench) { b.clock.Step(5 * time.Second); b.pass(0) }, nil},
 		"a restored machine":  {func(b *bench) { *b.life++; b.pass(0) }, lease.ErrCloned},
@@ -62,6 +62,38 @@ func TestNodesEnd(t *testing.T) {
 		if n.Hold(b.clock.Now()) || n.Hold(testStart) {
 			t.Errorf("%s: the nodes are still held", name)
 		}
+	}
+}
+
+// While the store is unavailable, the context ends a second before the lease, even if a call to the
+// store is in flight then.
+func TestNodesEndEarly(t *testing.T) {
+	for name, away := range map[string]func(context.Context) error{
+		"refuses": func(context.Context) error { return errAway },
+		"hangs":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	} {
+		inTime(t, func(t *testing.T) {
+			store := &fakeStore{Store: driver.NewMemory(lease.Description{})}
+			store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+				if c.op == "renew" && len(store.asked("renew")) > 3 || c.op == "get" {
+					return lease.Grant{}, away(c.ctx)
+				}
+				return do()
+			}
+			k := openTest(t, store, lease.WithTTL(12*time.Second))
+			defer k.Close(t.Context())
+			n, err := k.Nodes(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-n.Context().Done()
+			if left := time.Until(n.Until()); left != time.Second ||
+				!errors.Is(context.Cause(n.Context()), randflake.ErrLeaseExpired) ||
+				time.Since(testStart) < 24*time.Second {
+				t.Errorf("a store that %s: the context ended %s before the lease, after %s: %v",
+					name, left, time.Since(testStart), context.Cause(n.Context()))
+			}
+		})
 	}
 }
 

@@ -75,15 +75,15 @@ func (k *Keeper) sweep() {
 // dropped.
 func (k *Keeper) ended(t *term) bool {
 	if t.over.Load() == nil {
-		if at, ok := t.look(); ok && !at.wall.Before(t.end()) {
+		if at, ok := t.look(); ok && !at.wall.Before(t.grant.End) {
 			t.finish(nil)
-			k.noLease = randflake.ErrLeaseExpired
 		}
 	}
 	over := t.over.Load()
 	if over == nil {
 		return false
 	}
+	k.noLease = randflake.ErrLeaseExpired
 	if over.dropped != nil {
 		k.noLease = ErrNoLease
 		k.report(over.dropped)
@@ -96,14 +96,14 @@ func (k *Keeper) ended(t *term) bool {
 func (k *Keeper) untilNext() time.Duration {
 	now := read(k.cfg.clock)
 	next := now.elapsed + lookEvery
-	if k.short() {
+	if k.term == nil {
 		next = min(next, k.askAt)
 	} else {
 		next = min(next, k.term.renewAt)
 	}
 	for _, t := range []*term{k.raised, k.term} {
 		if t != nil {
-			next = min(next, now.elapsed+t.end().Sub(now.wall))
+			next = min(next, now.elapsed+t.grant.End.Sub(now.wall))
 		}
 	}
 	return max(next-now.elapsed, 0)

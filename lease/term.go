@@ -62,7 +62,7 @@ func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
 	t.confirm(g)
 	t.offset.Store(before.offset())
 	var err error
-	t.gen, err = randflake.NewGenerator(k.store.codec, g.Lease, randflake.WithClock(t.now))
+	t.gen, err = randflake.NewGenerator(k.codec.Load(), g.Lease, randflake.WithClock(t.now))
 	return t, err
 }
 
