@@ -14,7 +14,6 @@ const callTimeout = 5 * time.Second
 // calls is the store as a Keeper calls it: each call is bounded and counted.
 type calls struct {
 	Store
-	codec  *randflake.Codec // nil until an embedded store's was read
 	counts *counts
 }
 
@@ -29,11 +28,11 @@ func call[T any](ctx context.Context, s calls, operation string,
 
 // Describe returns [ErrWrongSecret] if the secret is not registered with the store: the secret then
 // belongs to another store, which may grant the same nodes.
-func (s calls) Describe(ctx context.Context) (Description, error) {
+func (s calls) Describe(ctx context.Context, c *randflake.Codec) (Description, error) {
 	return call(ctx, s, "describe", func(ctx context.Context) (Description, error) {
 		d, err := s.Store.Describe(ctx)
 		if err == nil && len(d.Secrets) > 0 &&
-			!slices.Contains(d.Secrets, d.Fingerprint(s.codec)) {
+			!slices.Contains(d.Secrets, d.Fingerprint(c)) {
 			err = ErrWrongSecret
 		}
 		return d, err

@@ -81,8 +81,7 @@ type Keeper struct {
 
 // held is the state with which IDs are generated. It is replaced, never changed.
 type held struct {
-	term *term     // nil if there is none
-	end  time.Time // of the lease
+	term *term // nil if there is none
 	// why there is none, or, if the term was dropped in the meantime, that there is none
 	err error
 }
@@ -122,7 +121,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 		}
 	}
 	k := &Keeper{
-		store:     calls{s, c, newCounts()},
+		store:     calls{s, newCounts()},
 		own:       own,
 		cfg:       cfg,
 		life:      cfg.machine(),
@@ -317,7 +316,7 @@ func (k *Keeper) publish() {
 	h := &held{err: k.noLease}
 	for _, t := range []*term{k.raised, k.term} {
 		if t != nil && t.proven && t.over.Load() == nil {
-			h = &held{term: t, end: t.grant.End, err: ErrNoLease}
+			h = &held{term: t, err: ErrNoLease}
 		}
 	}
 	if now := k.held.Load(); errors.Is(now.err, ErrClosed) || !k.held.CompareAndSwap(now, h) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -123,12 +124,12 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 		return nil, err
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		h, n := k.held.Load(), int64(0)
-		if h.term != nil {
-			n = 1
+		n, left := int64(0), time.Duration(0)
+		if t := k.held.Load().term; t != nil {
+			n, left = 1, max(t.end().Sub(k.cfg.clock.Now()), 0)
 		}
 		o.ObserveInt64(blocks, n)
-		o.ObserveFloat64(remaining, max(h.end.Sub(k.cfg.clock.Now()), 0).Seconds())
+		o.ObserveFloat64(remaining, left.Seconds())
 		counts := k.store.counts
 		counts.mu.Lock()
 		defer counts.mu.Unlock()

@@ -43,7 +43,7 @@ func (k *Keeper) run(ctx context.Context) {
 // step does what is due and returns how long to wait for the next time.
 func (k *Keeper) step(ctx context.Context) time.Duration {
 	k.sweep()
-	if k.short() && k.cfg.clock.Elapsed() >= k.askAt {
+	if k.term == nil && k.cfg.clock.Elapsed() >= k.askAt {
 		k.acquire(ctx)
 		k.sweep() // time has passed
 	}
@@ -57,9 +57,6 @@ func (k *Keeper) step(ctx context.Context) time.Duration {
 	}
 	return k.untilNext()
 }
-
-// short reports whether the Keeper needs a lease.
-func (k *Keeper) short() bool { return k.term == nil }
 
 // sweep ends the terms whose lease is over and removes those that have ended.
 func (k *Keeper) sweep() {
@@ -172,16 +169,17 @@ func (k *Keeper) acquire(ctx context.Context) {
 
 // open reads the codec, if it is the store's own, and compares it with the store's description. If
 // the configured TTL is longer than the store grants, it uses the store's longest.
-func (k *Keeper) open(ctx context.Context) (err error) {
-	if k.store.codec == nil {
+func (k *Keeper) open(ctx context.Context) error {
+	if k.codec.Load() == nil {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		if k.store.codec, err = k.own.Ensure(limited); err != nil {
+		codec, err := k.own.Ensure(limited)
+		if err != nil {
 			return err
 		}
-		k.codec.Store(k.store.codec)
+		k.codec.Store(codec)
 	}
-	d, err := k.store.Describe(ctx)
+	d, err := k.store.Describe(ctx, k.codec.Load())
 	if longest := d.LongestTTL; err == nil && longest > 0 && longest < k.cfg.ttl {
 		k.report(fmt.Errorf(
 			"lease: the store grants leases of at most %s, this process requests %s: "+

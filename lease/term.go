@@ -78,14 +78,8 @@ func (t *term) extend(g Grant) {
 	t.confirm(g)
 }
 
-// end returns the time at which the term ends unless it is renewed.
-func (t *term) end() time.Time {
-	end := t.grant.End
-	if t.shared.Load() {
-		end = end.Add(-t.k.margin())
-	}
-	return end
-}
+// end returns the lease's end. Any goroutine may call it.
+func (t *term) end() time.Time { return time.Unix(t.until.Load(), 0).UTC() }
 
 // now returns the generator's time. It seals the generator if the grant must not be used at that
 // time.
