@@ -81,6 +81,7 @@ func TestCloseEndsCalls(t *testing.T) {
 		wantErr(t, "a call in flight", <-inFlight, lease.ErrClosed)
 		synctest.Wait()
 		_, err := s.Describe(t.Context())
+		wantErr(t, "later, CheckRights", s.CheckRights(t.Context()), lease.ErrClosed)
 		if wantErr(t, "a later call", err, lease.ErrClosed); asked != 1 {
 			t.Errorf("%d requests, want one", asked)
 		}

@@ -334,6 +334,14 @@ func TestClock(t *testing.T) {
 	mustAcquire(t, s, request(t0.Add(9*time.Hour)))
 }
 
+// rights is a client that can tell whether it has them.
+type rights struct {
+	driver.Objects
+	check func() error
+}
+
+func (r rights) CheckRights(context.Context) error { return r.check() }
+
 // A request to a busy server is repeated, not before the server allows it and within the call's
 // time.
 func TestBusyServer(t *testing.T) {
@@ -365,6 +373,15 @@ func TestBusyServer(t *testing.T) {
 				t.Errorf("%+v: %v after %s and %d requests", c, err, took, requests)
 			}
 			cancel()
+		}
+		throttled := 0
+		if err := client(rights{check: func() error {
+			if throttled++; throttled < 3 {
+				return &driver.Busy{Err: errLost}
+			}
+			return nil
+		}}, 1).CheckRights(t.Context()); err != nil || throttled != 3 {
+			t.Errorf("CheckRights: %v after %d requests", err, throttled)
 		}
 		// It ends with its context.
 		ctx, cancel := context.WithCancel(t.Context())

@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // ErrRightsUnknown is returned by [Store.CheckRights] if only a write would show whether the client
@@ -11,13 +10,14 @@ import (
 var ErrRightsUnknown = errors.New("whether this client may write cannot be known without writing")
 
 // CheckRights implements [Store].
-func (s *store) CheckRights(ctx context.Context) error {
-	r, ok := s.objects.Objects.(interface{ CheckRights(context.Context) error })
-	if !ok {
-		return ErrRightsUnknown
-	}
-	if err := r.CheckRights(ctx); err != nil {
-		return fmt.Errorf("%s: rights: %w", s.layout.Name, err)
-	}
-	return nil
+func (s *store) CheckRights(ctx context.Context) (err error) {
+	defer s.failed(ctx, &err, "check rights")
+	_, err = send(ctx, s.objects, func(ctx context.Context) (none struct{}, err error) {
+		client, ok := s.objects.Objects.(interface{ CheckRights(context.Context) error })
+		if !ok {
+			return none, ErrRightsUnknown
+		}
+		return none, client.CheckRights(ctx)
+	})
+	return err
 }
