@@ -89,17 +89,15 @@ func (u *used) accept(c *config, err error, describes bool) error {
 		return fmt.Errorf("%w: the object %q is gone", lease.ErrReplaced, configName)
 	case err != nil:
 		return err
-	case u.c == nil, !u.bound && u.c.ID != c.ID:
-		kept := *c // the caller may change its own
-		u.c = &kept
-	case u.c.ID != c.ID:
+	case u.bound && u.c.ID != c.ID:
 		return fmt.Errorf("%w: it has the ID %s, and had %s", lease.ErrReplaced, c.ID, u.c.ID)
 	}
-	u.bound, u.fresh = u.bound || !describes, describes && !c.Raising
+	kept := *c // the caller may change its own
+	u.c, u.bound, u.fresh = &kept, u.bound || !describes, describes && !c.Raising
 	return nil
 }
 
-// setup returns the store's configuration as this client first read it: the nodes and their pages
+// setup returns the store's configuration as this client read it last: the nodes and their pages
 // never change.
 func (s *store) setup(ctx context.Context) (*config, error) {
 	if c := s.used.config(); c != nil {

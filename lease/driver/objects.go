@@ -62,7 +62,8 @@ type Object struct {
 	// Time is the server's time when it responded, or somewhat earlier, in whole seconds, or zero
 	// if the server has no clock. Only Read sets it.
 	Time time.Time
-	// Place identifies where the object is, or is "" if the server cannot tell: a copy of the
-	// object elsewhere has another place. Only a Read of the object "config" needs to have it.
+	// Place identifies where the objects are, or is "" if the server cannot tell: a copy of them
+	// elsewhere has another place. Only a Read of the object "config" needs to have it; one of
+	// another object has the same or none.
 	Place string
 }

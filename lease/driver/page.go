@@ -71,6 +71,9 @@ func parse(c *config, number int, o Object) (*page, error) {
 			"%w: the object %q is gone; put it back, then run `traceflake lease raise`",
 			lease.ErrReplaced, name)
 	}
+	if err := c.here(o.Place); err != nil {
+		return nil, err
+	}
 	lines, err := open(name, o.Data, &p.pageHeader)
 	if err != nil {
 		return nil, err

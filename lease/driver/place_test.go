@@ -2,7 +2,6 @@ package driver_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -11,44 +10,28 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// onServer returns a new client of the store on a server, and a description for it.
-func onServer(t *testing.T, server *calls.Memory) (driver.Store, lease.Description) {
-	t.Helper()
-	s, err := driver.New(server, driver.Layout{Name: "test", BlocksPerPage: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := driver.NewDescription(lease.Description{Nodes: 512})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, d
-}
-
 // A copy of a store in another place grants nothing, until an operator says that the original is
 // gone.
 func TestMoved(t *testing.T) {
-	server := &calls.Memory{Memory: driver.Memory{Clock: time.Now}, Place: "here"}
-	s, d := onServer(t, server)
-	if err := s.Create(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	server := &counted{Memory: driver.Memory{Clock: time.Now}, Place: "here"}
+	open(server, 16, few(64))
 	server.Place = "elsewhere"
 	until := time.Now().Add(time.Hour)
-	refused := func(when string, want error) {
+	refused := func(when string) {
 		t.Helper()
-		s, _ := onServer(t, server)
-		_, describe := s.Describe(t.Context())
+		s := client(server, 16)
+		_, described := s.Describe(t.Context())
 		for _, call := range append(calls.OnBlocks(t.Context(), s, lease.Grant{}, time.Now()),
-			calls.Call{Name: "describe", Err: describe},
-			calls.Call{Name: "create", Err: s.Create(t.Context(), d)},
+			calls.Call{Name: "describe", Err: described},
+			calls.Call{Name: "create", Err: s.Create(t.Context(), describe(few(64)))},
 			calls.Call{Name: "add secret", Err: s.AddSecret(t.Context(), "0123456789abcdef")}) {
-			if !errors.Is(call.Err, want) || !lease.Permanent(call.Err) {
-				t.Errorf("%s: %s: got %v, want %v", when, call.Name, call.Err, want)
+			wantErr(t, when+": "+call.Name, call.Err, lease.ErrMoved)
+			if !lease.Permanent(call.Err) {
+				t.Errorf("%s: %s: %v is not permanent", when, call.Name, call.Err)
 			}
 		}
 	}
-	refused("a copy", lease.ErrMoved)
+	refused("a copy")
 
 	// The call is interrupted after the first write: nothing is granted before it is repeated.
 	writes := 0
@@ -60,28 +43,41 @@ func TestMoved(t *testing.T) {
 		}
 		return unchanged
 	}
-	s, _ = onServer(t, server)
-	if _, err := s.MovedHere(ctx, until); err == nil {
+	if _, err := client(server, 16).MovedHere(ctx, until); err == nil {
 		t.Error("it was not interrupted")
 	}
 	server.Accepts = nil
-	s, _ = onServer(t, server)
-	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); !errors.Is(err,
-		lease.ErrRaising) {
-		t.Errorf("acquire in between: %v", err)
-	}
+	s := client(server, 16)
+	_, err := s.Acquire(t.Context(), request(time.Now()))
+	wantErr(t, "acquire in between", err, lease.ErrRaising)
 	if to, err := s.MovedHere(t.Context(), until); err != nil || to.Before(until) {
 		t.Fatalf("raised to %s, %v", to, err)
 	}
-	s, _ = onServer(t, server)
-	if _, err := s.Acquire(t.Context(), calls.Request(time.Now())); !errors.Is(err,
-		lease.ErrNoFreeNode) {
-		t.Errorf("before the leases of the original are over: %v", err)
-	}
-	if _, err := s.Acquire(t.Context(), calls.Request(until.Add(2*time.Second))); !errors.Is(err,
-		lease.ErrClockAhead) {
-		t.Errorf("after that: %v", err)
-	}
+	_, err = client(server, 16).Acquire(t.Context(), request(time.Now()))
+	wantErr(t, "before the leases of the original are over", err, lease.ErrNoFreeNode)
+	_, err = client(server, 16).Acquire(t.Context(), request(until.Add(2*time.Second)))
+	wantErr(t, "after that", err, lease.ErrClockAhead)
 	server.Place = "here"
-	refused("the original", lease.ErrMoved)
+	refused("the original")
+}
+
+// A copy in another place refuses a client that holds a lease of the original, too: the original
+// may grant the block to others when the lease is over. The client continues when an operator has
+// moved the store.
+func TestMovedWhileInUse(t *testing.T) {
+	server := &counted{Place: "here"}
+	s, later := open(server, 2, few(8)), t0.Add(time.Hour)
+	g := mustAcquire(t, s, request(t0))
+	server.Place = "elsewhere"
+	wantWrites(t, "in a copy", server, 0, func() {
+		for _, call := range calls.OnBlocks(t.Context(), s, g, t0) {
+			if call.Name != "list" {
+				wantErr(t, call.Name, call.Err, lease.ErrMoved)
+			}
+		}
+	})
+	if _, err := client(server, 2).MovedHere(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	mustRenew(t, s, mustAcquire(t, s, request(later)))
 }

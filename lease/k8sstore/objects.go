@@ -79,9 +79,12 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 	if err != nil {
 		return driver.Object{}, o.failed(r, err)
 	}
+	place := ""
+	if name == "config" { // each object has its own UID
+		place = "Lease " + found.Metadata.UID
+	}
 	return driver.Object{Data: []byte(found.Metadata.Annotations[pageAnnotation]),
-		Version: found.Metadata.version(), Time: at,
-		Place: "Lease " + found.Metadata.UID}, nil
+		Version: found.Metadata.version(), Time: at, Place: place}, nil
 }
 
 // Write implements [driver.Objects].

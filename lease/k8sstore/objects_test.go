@@ -115,7 +115,7 @@ func TestResponses(t *testing.T) {
 		// its data is compared with what was sent
 		ctx, page := t.Context(), driver.Object{Data: []byte("data"), Version: "u/7"}
 		read := page
-		read.Time, read.Place = time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC), "Lease u"
+		read.Time = time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC)
 		for _, try := range []struct {
 			verb   string
 			want   error

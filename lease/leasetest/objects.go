@@ -145,7 +145,8 @@ func histories(tb testing.TB, newStorage func(testing.TB) Storage) {
 func written(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
 	one, two, elsewhere := storage.client(tb), storage.client(tb), newStorage(tb).client(tb)
-	versions := map[string]bool{}
+	one.write("config", "config\n", "")
+	place, versions := one.read("config").Place, map[string]bool{}
 	version := ""
 	for i := range 5 {
 		// As large as a page of 64 blocks, with what text formats may change.
@@ -162,6 +163,10 @@ func written(tb testing.TB, newStorage func(testing.TB) Storage) {
 			}
 			for i := range o.Data {
 				o.Data[i] = 0 // it belongs to the caller
+			}
+			if o.Place != "" && o.Place != place {
+				tb.Errorf("Read has the place %q, and that of the object \"config\" is %q; want "+
+					"the same or none", o.Place, place)
 			}
 			if version = o.Version; !o.Time.IsZero() &&
 				(time.Since(o.Time).Abs() > time.Minute || o.Time.Nanosecond() > 0) {

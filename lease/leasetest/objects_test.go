@@ -121,6 +121,8 @@ func (f flawed) Read(ctx context.Context, name string) (driver.Object, error) {
 		o.Time = sent
 	case "the client's clock after the response":
 		o.Time = whole(time.Now())
+	case "a place for each object":
+		o.Place = name
 	case "hash of the length":
 		o.Version = fmt.Sprint(len(o.Data))
 	case "versions that count from the creation":
@@ -432,6 +434,7 @@ func TestRunCatchesWrongServers(t *testing.T) {
 		"a clock with fractions of a second":    "want whole seconds of the server's clock",
 		"the client's clock":                    "which is the client's",
 		"the client's clock after the response": "want the server's time when it responded",
+		"a place for each object":               "that of the object \"config\" is \"config\"",
 		"Close of every client":                 "the client is closed",
 		"Close takes a minute":                  "it has not returned",
 		"Close of what is not open":             "Close before the first call",
