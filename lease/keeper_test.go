@@ -380,25 +380,32 @@ func TestConcurrentUse(t *testing.T) {
 	if err := k.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	const each = 5000 // at least
 	var made [4][]randflake.ID
-	var all sync.WaitGroup
+	var enough, all sync.WaitGroup
 	for i := range made {
+		enough.Add(1)
 		all.Go(func() {
+			done := sync.OnceFunc(enough.Done)
+			defer done()
 			for ids := make([]randflake.ID, 500); ; {
 				n, _, err := k.Fill(ids)
-				if made[i] = append(made[i], ids[:n]...); errors.Is(err, lease.ErrClosed) {
+				if made[i] = append(made[i], ids[:n]...); len(made[i]) >= each {
+					done()
+				}
+				if errors.Is(err, lease.ErrClosed) {
 					return
 				}
 			}
 		})
 	}
-	time.Sleep(50 * time.Millisecond)
+	enough.Wait()
 	if err := k.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	all.Wait()
 	ids := slices.Sorted(slices.Values(slices.Concat(made[:]...)))
-	if n := len(ids); n < 1000 || len(slices.Compact(ids)) < n {
+	if n := len(ids); n < len(made)*each || len(slices.Compact(ids)) < n {
 		t.Errorf("%d IDs, %d of them twice", n, n-len(slices.Compact(ids)))
 	}
 }
