@@ -33,7 +33,6 @@ func (k *Keeper) GiveBack(ctx context.Context) error     { return k.giveBack(ctx
 func (k *Keeper) Kick() chan struct{}                    { return k.kick }
 func (k *Keeper) Term() *Term                            { return k.term }
 func (k *Keeper) Published() *Term                       { return k.held.Load().term }
-func (k *Keeper) SetStore(s Store)                       { k.store.Store = s }
 func (k *Keeper) SetJitter(f func() float64)             { k.jitter = f }
 func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
 
