@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -233,15 +234,19 @@ func (s *Server) CPU() (time.Duration, error) {
 	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2)
 }
 
-// Addresses returns n addresses on loopback, host:port, whose ports are free now.
+// Addresses returns n addresses on loopback, host:port, whose ports are free now. They are below
+// those of outgoing connections: one of these could take a port before a server starts, or while a
+// killed one is down.
 func Addresses(n int) (addresses []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	for tries := 0; len(addresses) < n; tries++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		switch {
+		case err == nil:
+			defer func() { _ = l.Close() }() // all at the end, so that they differ
+			addresses = append(addresses, l.Addr().String())
+		case tries == 100*n:
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // all at the end, so that they differ
-		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses, nil
 }
