@@ -113,8 +113,8 @@ func TestBubbles(t *testing.T) {
 		for range 3 {
 			before := time.Now()
 			id, _ := g.NewIDs(t.Context())
-			if at, after := traceid.Time(id), time.Now(); at.Before(
-				before.Add(-5*time.Millisecond)) || at.After(after) {
+			at, after := traceid.Time(id), time.Now()
+			if at.Before(before.Add(-5*time.Millisecond)) || at.After(after) {
 				t.Errorf("an ID generated between %v and %v has the time %v", before, after, at)
 			}
 			spanOf(g)

@@ -30,8 +30,7 @@ func TestSecretIsCompared(t *testing.T) {
 	}
 	b.memory = driver.NewMemory(d)
 	b.store.Store = b.memory
-	b.store.on = func(*call, func() (lease.Grant, error)) (lease.Grant,
-		error) {
+	b.store.on = func(*call, func() (lease.Grant, error)) (lease.Grant, error) {
 		return lease.Grant{}, errAway
 	}
 	b.pass(time.Second)

@@ -134,8 +134,8 @@ func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, 
 	})
 }
 
-func (s *fakeStore) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant,
-	error) {
+func (s *fakeStore) Renew(ctx context.Context, g lease.Grant,
+	r lease.Request) (lease.Grant, error) {
 	return s.call(call{ctx: ctx, op: "renew", grant: g, request: r},
 		func(c call) (lease.Grant, error) {
 			return s.Store.Renew(ctx, g, c.request)

@@ -261,8 +261,8 @@ func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
 // propose asks the store to move a term's end, under a fresh nonce. It returns what the store has,
 // and what that means. Without an acknowledgement the stored block decides: the response may have
 // been lost, or an earlier renewal may have been late.
-func (k *Keeper) propose(ctx context.Context, t *term, now time.Time) (stored Grant, said answer,
-	err error) {
+func (k *Keeper) propose(ctx context.Context, t *term,
+	now time.Time) (stored Grant, said answer, err error) {
 	nonce := k.nonce()
 	stored, err = k.store.Renew(ctx, t.grant, k.request(nonce, now))
 	if err == nil {

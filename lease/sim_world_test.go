@@ -197,8 +197,7 @@ type host struct {
 
 // set sets the wall clock.
 func (h *host) set(now, skew time.Duration, slew float64) {
-	h.skew, h.slew, h.since = skew, slew,
-		now
+	h.skew, h.slew, h.since = skew, slew, now
 }
 
 // ahead returns how far the wall clock is ahead.

@@ -40,8 +40,8 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 }
 
 // acquire grants a block of one page. Errors: [lease.ErrNoFreeNode] if the page has none.
-func (s *store) acquire(ctx context.Context, c *config, number int, r lease.Request) (g lease.Grant,
-	err error) {
+func (s *store) acquire(ctx context.Context, c *config, number int,
+	r lease.Request) (g lease.Grant, err error) {
 	err = s.changePage(ctx, c, number, r.Nonce, func(p *page, unsure error) (_ bool, err error) {
 		b, ok := p.offer(r)
 		switch {

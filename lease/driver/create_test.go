@@ -346,20 +346,18 @@ func TestOtherAnswers(t *testing.T) {
 	for name, o := range map[string]func(m *message) driver.Object{
 		// as a webhook may keep it
 		"the old data": func(m *message) driver.Object {
-			return driver.Object{Version: "next",
-				Data: []byte(m.version)}
+			return driver.Object{Version: "next", Data: []byte(m.version)}
 		},
-		"the old version": func(
-			m *message) driver.Object {
+		"the old version": func(m *message) driver.Object {
 			return driver.Object{Version: m.version}
 		},
 		"no object": func(*message) driver.Object { return driver.Object{} },
 	} {
 		server := &counted{}
 		open(server, 2, few(2))
-		s := client(
-			writes(server,
-				func(m *message, _ func() answer) answer { return answer{object: o(m)} }), 2)
+		s := client(writes(server, func(m *message, _ func() answer) answer {
+			return answer{object: o(m)}
+		}), 2)
 		_, err := s.Acquire(t.Context(), request(t0))
 		wantErr(t, name, err, driver.ErrAltered)
 		wantUnknown(t, name, err)

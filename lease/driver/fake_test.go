@@ -50,8 +50,8 @@ func (w wire) Read(ctx context.Context, name string) (driver.Object, error) {
 	return a.object, a.err
 }
 
-func (w wire) Write(ctx context.Context, name string, data []byte, version string) (driver.Object,
-	error) {
+func (w wire) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
 	m := &message{ctx: ctx, op: "write", name: name, version: version, data: data}
 	a := w.on(m, func() (a answer) {
 		a.object, a.err = w.server.Write(m.ctx, name, m.data, m.version)

@@ -59,8 +59,8 @@ func (m *Memory) object(name string) Object {
 }
 
 // Write implements [Objects].
-func (m *Memory) Write(ctx context.Context, name string, data []byte, version string) (Object,
-	error) {
+func (m *Memory) Write(ctx context.Context, name string, data []byte,
+	version string) (Object, error) {
 	if err := ctx.Err(); err != nil {
 		return Object{}, err
 	}

@@ -41,8 +41,7 @@ func (d *distant) Read(ctx context.Context, name string) (o driver.Object, err e
 
 func (d *distant) Write(_ context.Context, name string, data []byte,
 	version string) (o driver.Object, err error) {
-	write := func() (driver.Object,
-		error) {
+	write := func() (driver.Object, error) {
 		return d.Objects.Write(context.Background(), name, data, version)
 	}
 	again := func() { _, _ = write() }
@@ -98,8 +97,8 @@ var four = describe(
 	lease.Description{Nodes: randflake.MaxNode + 1, BlockSize: (randflake.MaxNode + 1) / 4})
 
 // overABadNetwork returns the calls of four clients, and the store's blocks at the end.
-func overABadNetwork(t *testing.T, seed uint64, ignoresVersions bool) (all []answered,
-	stored []lease.Grant) {
+func overABadNetwork(t *testing.T, seed uint64,
+	ignoresVersions bool) (all []answered, stored []lease.Grant) {
 	t.Helper()
 	server := new(counted)
 	if ignoresVersions {

@@ -315,10 +315,8 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 
 // The server sends whole seconds: the last one may be nearly over.
 func TestClock(t *testing.T) {
-	server := &counted{Memory: driver.Memory{Clock: func() time.Time {
-		return t0.Add(
-			900 * time.Millisecond)
-	}}}
+	now := func() time.Time { return t0.Add(900 * time.Millisecond) }
+	server := &counted{Memory: driver.Memory{Clock: now}}
 	s := open(server, 64, few(64))
 	g := mustAcquire(t, s, request(t0.Add(protocol.MaxClockAhead+900*time.Millisecond)))
 	_, err := s.Acquire(t.Context(), request(t0.Add(protocol.MaxClockAhead+1001*time.Millisecond)))

@@ -112,8 +112,8 @@ func probe(ctx context.Context, server Objects) error {
 
 // writeAtOnce sends several concurrent writes that require the same version, and returns how many
 // the server acknowledged. It fails if more than half go unanswered; the rest would prove little.
-func writeAtOnce(ctx context.Context, server Objects, version string) (acknowledged int,
-	err error) {
+func writeAtOnce(ctx context.Context, server Objects,
+	version string) (acknowledged int, err error) {
 	var errs [probeWriters]error
 	var all sync.WaitGroup
 	ctx = meeting(ctx, probeWriters)

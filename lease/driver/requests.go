@@ -26,8 +26,8 @@ func (r *requests) Read(ctx context.Context, name string) (Object, error) {
 }
 
 // Write verifies that the server stored what was sent.
-func (r *requests) Write(ctx context.Context, name string, data []byte, version string) (Object,
-	error) {
+func (r *requests) Write(ctx context.Context, name string, data []byte,
+	version string) (Object, error) {
 	o, err := send(ctx, r, func(ctx context.Context) (Object, error) {
 		return r.Objects.Write(ctx, name, data, version)
 	})

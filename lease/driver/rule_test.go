@@ -363,13 +363,9 @@ func TestAddSecretsAtOnce(t *testing.T) {
 // A description that is invalid creates nothing.
 func TestCreateRefusesDescriptions(t *testing.T) {
 	for name, change := range map[string]func(*lease.Description){
-		"unaligned nodes": func(d *lease.Description) { d.First, d.Nodes = 4, 8 },
-		"a TTL of two days": func(
-			d *lease.Description) {
-			d.LongestTTL = 2 * lease.MaxTTL
-		},
-		"a secret, not a fingerprint": func(
-			d *lease.Description) {
+		"unaligned nodes":   func(d *lease.Description) { d.First, d.Nodes = 4, 8 },
+		"a TTL of two days": func(d *lease.Description) { d.LongestTTL = 2 * lease.MaxTTL },
+		"a secret, not a fingerprint": func(d *lease.Description) {
 			d.Secrets = []string{"correct horse battery"}
 		},
 	} {

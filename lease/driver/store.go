@@ -70,8 +70,8 @@ func (s *store) Close() error {
 
 // Renew implements [lease.Store]. It sends two requests, or more if others write the page at this
 // moment.
-func (s *store) Renew(ctx context.Context, g lease.Grant, r lease.Request) (_ lease.Grant,
-	err error) {
+func (s *store) Renew(ctx context.Context, g lease.Grant,
+	r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
 	rule := func(c *config, p *page, b lease.Grant) (lease.Grant, error) {
 		if err := checkRequest(r, latest(p.now)); err != nil {

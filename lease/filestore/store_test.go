@@ -262,8 +262,7 @@ func TestCopiedDirectory(t *testing.T) {
 // A machine that was restored from a snapshot may not be the only one with this directory.
 func TestRestoredMachine(t *testing.T) {
 	for what, restore := range map[string]func(*store){
-		"vmclock": func(
-			s *store) {
+		"vmclock": func(s *store) {
 			s.objects.machine = func() uint64 { return s.objects.life + 1 }
 		},
 		"OnRestore": (*store).OnRestore,

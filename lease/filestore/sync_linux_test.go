@@ -43,8 +43,7 @@ func TestAnswersAreSynced(t *testing.T) {
 	}{
 		{"create", func() error { _, err := s.Ensure(t.Context()); return err }},
 		{"acquire", func() (err error) {
-			g,
-				err = s.Acquire(t.Context(), calls.Request(start))
+			g, err = s.Acquire(t.Context(), calls.Request(start))
 			return err
 		}},
 		{"renew", func() (err error) {
@@ -53,8 +52,7 @@ func TestAnswersAreSynced(t *testing.T) {
 		}},
 		{"release", func() error { return s.Release(t.Context(), g, protocol.NewNonce(), start) }},
 		{"raise", func() error {
-			_,
-				err := s.Raise(t.Context(), start.Add(time.Hour))
+			_, err := s.Raise(t.Context(), start.Add(time.Hour))
 			return err
 		}},
 	} {

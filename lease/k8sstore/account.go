@@ -71,8 +71,7 @@ func newClient(roots *x509.CertPool) *http.Client {
 // withoutRedirects returns a client that returns a redirect as the response: API servers send none.
 func withoutRedirects(client *http.Client) *http.Client {
 	own := *client
-	own.CheckRedirect = func(*http.Request,
-		[]*http.Request) error {
+	own.CheckRedirect = func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
 	return &own

@@ -124,16 +124,12 @@ func TestResponses(t *testing.T) {
 		}{
 			{"get", c.read, read,
 				func() (driver.Object, error) { return o.Read(ctx, "page-0001") }},
-			{"create", c.write, page,
-				func() (driver.Object,
-					error) {
-					return o.Write(ctx, "page-0001", []byte("data"), "")
-				}},
-			{"update", c.write, page,
-				func() (driver.Object,
-					error) {
-					return o.Write(ctx, "page-0001", []byte("data"), "u/7")
-				}},
+			{"create", c.write, page, func() (driver.Object, error) {
+				return o.Write(ctx, "page-0001", []byte("data"), "")
+			}},
+			{"update", c.write, page, func() (driver.Object, error) {
+				return o.Write(ctx, "page-0001", []byte("data"), "u/7")
+			}},
 		} {
 			asked = try.verb
 			got, err := try.call()

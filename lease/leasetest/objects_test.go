@@ -164,8 +164,8 @@ func counted(o driver.Object) (version string, data []byte) {
 	return string(v), data
 }
 
-func (f flawed) Write(ctx context.Context, name string, data []byte, version string) (driver.Object,
-	error) {
+func (f flawed) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
 	if err := f.pass(ctx, f.gate); err != nil {
 		if f.flaw == "swallowed errors" {
 			err = nil
@@ -522,8 +522,7 @@ func (v *verdicts) Helper()             {}
 func (v *verdicts) Logf(string, ...any) {}
 func (v *verdicts) Error(args ...any)   { v.Errorf("%s", fmt.Sprint(args...)) }
 func (v *verdicts) Fatal(args ...any)   { v.Error(args...); runtime.Goexit() }
-func (v *verdicts) Fatalf(format string,
-	args ...any) {
+func (v *verdicts) Fatalf(format string, args ...any) {
 	v.Errorf(format, args...)
 	runtime.Goexit()
 }

@@ -75,8 +75,7 @@ func TestProcessesThatRepeatIDs(t *testing.T) {
 }
 
 func TestJudgeOfWrites(t *testing.T) {
-	write := func(version uint64,
-		nonce string) lease.Grant {
+	write := func(version uint64, nonce string) lease.Grant {
 		return lease.Grant{Nonce: nonce, Version: version}
 	}
 	for name, c := range map[string]struct {

@@ -95,8 +95,7 @@ func TestErrors(t *testing.T) {
 		{"no right to create",
 			func(u *url.URL) {
 				with("search_path", "empty")(u)
-				role("traceflake_user",
-					"hunter2")(u)
+				role("traceflake_user", "hunter2")(u)
 			}, create,
 			lease.ErrMisconfigured, true, "CREATE"},
 		{"no right to read", role("traceflake_none", "hunter2"), acquire, lease.ErrMisconfigured,
@@ -119,8 +118,7 @@ func TestErrors(t *testing.T) {
 		{"a server without TLS, and a dead one",
 			func(u *url.URL) {
 				with("sslmode", "require")(u)
-				u.Host += "," +
-					closed.Addr().String()
+				u.Host += "," + closed.Addr().String()
 			},
 			acquire, nil, false, "refused TLS"},
 		{"a dead server, and one without the role", func(u *url.URL) {

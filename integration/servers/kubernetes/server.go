@@ -186,8 +186,8 @@ func (s *Server) Proxy(token string) (url string) {
 
 // Do sends a request as admin and returns the body of the response. If the status is not 2xx, it
 // returns an error that begins with the status.
-func (s *Server) Do(ctx context.Context, method, path, contentType string, body []byte) ([]byte,
-	error) {
+func (s *Server) Do(ctx context.Context, method, path, contentType string,
+	body []byte) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, "https://"+s.Address+path,
 		bytes.NewReader(body))
 	if err != nil {
