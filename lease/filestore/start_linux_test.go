@@ -24,13 +24,14 @@ type service struct {
 }
 
 // start starts a service, which has no lease yet: its IDs are random. It must not take longer than
-// the second that a start waits for a lease, and what a machine under load adds.
+// the second that a start waits for a lease, and what a machine under load adds: less than a call
+// to the store may take.
 func start(t *testing.T, path string) service {
 	t.Helper()
 	reportstest.Collect(t)
 	began := time.Now()
 	ids, err := setup.Config{Store: "file:" + path}.Open(t.Context())
-	if took := time.Since(began); err != nil || took > 1900*time.Millisecond {
+	if took := time.Since(began); err != nil || took > 4*time.Second {
 		t.Errorf("it took %s to start: %v", took, err)
 		return service{t, new(setup.IDs)}
 	}
@@ -63,9 +64,9 @@ func (s service) recovers() {
 	}
 }
 
-// 50 processes start at once on a disk whose syncs take half a second, before there is a store.
-func TestStartsOnASlowDisk(t *testing.T) {
-	mend := filestore.SlowSyncs(t, 500*time.Millisecond)
+// 50 processes start at once on a disk whose syncs hang, before there is a store.
+func TestStartsOnAHungDisk(t *testing.T) {
+	mend := filestore.HangSyncs(t)
 	path := filepath.Join(t.TempDir(), "leases")
 	var services [50]service
 	var all sync.WaitGroup
