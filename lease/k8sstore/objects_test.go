@@ -156,6 +156,18 @@ func TestResponses(t *testing.T) {
 	}
 }
 
+// The place is the UID of the object "config": each object has its own.
+func TestPlace(t *testing.T) {
+	for name, want := range map[string]string{"config": "Lease u", "page-0001": ""} {
+		o := at(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, strings.Replace(aLease, "page-0001", name, 1))
+		})
+		if got, err := o.Read(t.Context(), name); err != nil || got.Place != want {
+			t.Errorf("%s: the place is %q, %v; want %q", name, got.Place, err, want)
+		}
+	}
+}
+
 // A throttled request was not carried out: the store sends it again after Retry-After.
 func TestThrottling(t *testing.T) {
 	for header, want := range map[string]time.Duration{"2": 2 * time.Second, "": time.Second,
