@@ -370,6 +370,9 @@ func TestSimulation(t *testing.T) {
 	}
 	for seed := first; seed <= last && !t.Failed(); seed++ {
 		queue <- seed
+		if seed%500 == 0 { // a long run that is ended shows how far it came
+			t.Logf("seed %d begins, %d IDs so far", seed, made.Load())
+		}
 	}
 	close(queue)
 	all.Wait()
