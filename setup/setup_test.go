@@ -2,8 +2,6 @@ package setup_test
 
 import (
 	"context"
-	"database/sql"
-	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,103 +9,25 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric"
 
-	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/internal/metrictest"
 	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
-	"github.com/traceflake/traceflake/sparx64"
 	"github.com/traceflake/traceflake/traceid"
 )
 
 const secret = "dffd6021bb2bd5b0af676290809ec3a5"
-
-// fakeStore is a store that is registered as another module would do it.
-type fakeStore struct {
-	driver.Store
-	url    string
-	hangs  atomic.Bool
-	closed int
-}
-
-// opened is the store that was opened last.
-var opened *fakeStore
-
-func init() {
-	driver.Register("setup-test", func(url string) (driver.Store, error) {
-		if strings.Contains(url, "refuse") {
-			return nil, errors.New("the driver refuses")
-		}
-		nodes := lease.Description{First: 256, Nodes: 64, BlockSize: 16}
-		opened = &fakeStore{Store: driver.NewMemory(nodes), url: url}
-		return opened, nil
-	})
-}
-
-var errAway = errors.New("connection refused")
-
-// slowAnswer is later than the second that a start otherwise waits.
-const slowAnswer = 1503 * time.Millisecond
-
-// answers maps the end of the URL to the result of Acquire.
-var answers = map[string]struct {
-	after time.Duration
-	err   error
-}{
-	"dead":     {time.Hour, nil},
-	"away":     {0, errAway},
-	"full":     {0, lease.ErrNoFreeNode},
-	"role":     {0, lease.ErrMisconfigured},
-	"newer":    {0, lease.ErrSchemaVersion},
-	"absent":   {0, lease.ErrNoStore},
-	"replaced": {0, lease.ErrReplaced},
-	"slow":     {slowAnswer, lease.ErrMisconfigured},
-}
-
-func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	for end, answer := range answers {
-		if strings.HasSuffix(s.url, end) {
-			select {
-			case <-time.After(answer.after):
-				return lease.Grant{}, answer.err
-			case <-ctx.Done():
-				return lease.Grant{}, ctx.Err()
-			}
-		}
-	}
-	return s.Store.Acquire(ctx, r)
-}
-
-func (s *fakeStore) Release(ctx context.Context, g lease.Grant, next string,
-	unused time.Time) error {
-	if s.hangs.Load() {
-		<-ctx.Done()
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return s.Store.Release(ctx, g, next, unused)
-}
-
-func (s *fakeStore) Close() error {
-	s.closed++
-	return nil
-}
 
 func file(t *testing.T, text string) string {
 	t.Helper()
@@ -412,127 +332,6 @@ func TestShutdownAfterTheContextIsOver(t *testing.T) {
 	}
 }
 
-func TestBadValues(t *testing.T) {
-	const store = "setup-test://user:hunter2@host"
-	dir := t.TempDir()
-	own := "file:" + filepath.Join(dir, "leases")
-	opened = &fakeStore{url: "none yet"}
-	fleet := func(vars ...string) map[string]string { return fleet(t, store, vars...) }
-	good, short := fleet()[settings.SecretFile], file(t, secret[:30])
-	for _, c := range []struct {
-		name string
-		vars map[string]string
-		want string
-	}{
-		{"secret without store", map[string]string{settings.SecretFile: good},
-			"TRACEFLAKE_SECRET_FILE is set, but TRACEFLAKE_STORE is not"},
-		{"TTL without store", map[string]string{settings.TTL: "1m"},
-			"TRACEFLAKE_TTL is set, but TRACEFLAKE_STORE is not"},
-		{"strict without store", map[string]string{settings.Strict: "1"},
-			"TRACEFLAKE_STRICT is set, but TRACEFLAKE_STORE is not"},
-		{"store without secret", map[string]string{settings.Store: store},
-			"TRACEFLAKE_STORE=setup-test://host: set TRACEFLAKE_SECRET_FILE to the secret file " +
-				"that `traceflake lease create` wrote"},
-		{"missing secret", fleet(settings.SecretFile, filepath.Join(dir, "none")),
-			"TRACEFLAKE_SECRET_FILE: open " + dir},
-		{"folder for a secret", fleet(settings.SecretFile, dir), "TRACEFLAKE_SECRET_FILE: read " +
-			dir},
-		{"bad secret", fleet(settings.SecretFile, short), "TRACEFLAKE_SECRET_FILE: " + short +
-			": randflake: invalid keyring: line 1 has 30 characters"},
-		{"unknown store", fleet(settings.Store, "redis://user:hunter2@host"),
-			"TRACEFLAKE_STORE=redis://host: lease: invalid request: unknown kind of store: its " +
-				"URL must begin with one of: file:, "},
-		{"store not imported",
-			fleet(settings.Store, "postgres://user:hunter2@host/db?sslmode=disable"),
-			`TRACEFLAKE_STORE=postgres://host/db: lease: invalid request: unknown kind of store: ` +
-				`postgres: import _ "github.com/traceflake/traceflake/lease/pgstore"`},
-		{"slash in the password",
-			fleet(settings.Store, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
-			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: invalid request: ` +
-				`unknown kind of store: etcds: import _ ` +
-				`"github.com/traceflake/traceflake/lease/etcdstore"`},
-		{"password as a parameter", fleet(settings.Store, "redis://host/db?password=x@hunter2"),
-			"TRACEFLAKE_STORE=…: "},
-		{"question mark in the password", fleet(settings.Store, "redis://user:hunter2?@host"),
-			"TRACEFLAKE_STORE=…: "},
-		{"not a URL", fleet(settings.Store, "host=db password=hunter2"),
-			"TRACEFLAKE_STORE=…: lease: invalid request: unknown kind of store"},
-		{"not a URL, although it looks like one",
-			fleet(settings.Store, "host=h password=hu://hunter2"),
-			"TRACEFLAKE_STORE=…: lease: invalid request: unknown kind of store"},
-		{"driver refuses", fleet(settings.Store, "setup-test://refuse"),
-			"TRACEFLAKE_STORE=setup-test://refuse: lease: invalid request: the URL: the driver " +
-				"refuses"},
-		{"TTL too short", fleet(settings.TTL, "1999ms"),
-			"TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},
-		{"TTL too long", fleet(settings.TTL, "24h0m1s"),
-			"TRACEFLAKE_TTL=24h0m1s: want a duration from 2s to 24h"},
-		{"TTL without a unit", fleet(settings.TTL, "10"),
-			`TRACEFLAKE_TTL="10": want a duration from 2s to 24h`},
-		{"TTL of zero", fleet(settings.TTL, "0s"),
-			`TRACEFLAKE_TTL="0s": want a duration from 2s to 24h`},
-		{"undecided", fleet(settings.Strict, "perhaps"),
-			`TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
-		{"a directory with a fleet's secret",
-			map[string]string{settings.Store: own, settings.SecretFile: good},
-			"has a secret of its own; unset this variable"},
-		{"a directory without a path", map[string]string{settings.Store: "file:"},
-			"the path is empty"},
-	} {
-		env(t, c.vars)
-		g, err := setup.FromEnv(t.Context())
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
-			continue
-		}
-		if g != nil || opened.url == c.vars[settings.Store] && opened.closed != 1 {
-			t.Errorf("%s: got a generator: %v; the store was closed %d times", c.name, g != nil,
-				opened.closed)
-		}
-		path := c.vars[settings.SecretFile]
-		if text := err.Error(); path != "" && strings.Count(text, path) > 1 ||
-			strings.Contains(text, "hunter2") || strings.Contains(text, secret[:8]) {
-			t.Errorf("%s: it repeats the path, or shows a secret: %s", c.name, text)
-		}
-	}
-	for _, made := range []string{"leases", "missing"} {
-		if _, err := os.Stat(filepath.Join(dir, made)); err == nil {
-			t.Errorf("a bad configuration created %s", made)
-		}
-	}
-}
-
-// A variable that nothing reads is reported once, without its value. Kubernetes sets some for a
-// Service.
-func TestUnknownVariables(t *testing.T) {
-	t.Setenv("TRACEFLAKE_STROE", "hunter2")
-	errs := reportstest.Collect(t)
-	fromEnv(t, nil)
-	if got := errs(); len(got) != 1 || !strings.Contains(got[0].Error(), "TRACEFLAKE_STROE") ||
-		strings.Contains(got[0].Error(), "hunter2") {
-		t.Errorf("reported %v", got)
-	}
-}
-
-// A secret file that every user may read is reported once, and used.
-func TestReadableSecret(t *testing.T) {
-	for mode, want := range map[os.FileMode]int{0o644: 1, 0o604: 1, 0o640: 0, 0o400: 0} {
-		vars := fleet(t, "setup-test://host")
-		path := vars[settings.SecretFile]
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-		errs := reportstest.Collect(t)
-		fromEnv(t, vars)
-		got := errs()
-		text := errors.Join(got...)
-		if len(got) != want || want > 0 && (!strings.Contains(text.Error(), path) ||
-			!strings.Contains(text.Error(), "chmod")) {
-			t.Errorf("mode %s: reported %v, want %d", mode, got, want)
-		}
-	}
-}
-
 // Both the generator and the leases use the provider of the Config.
 func TestMeterProvider(t *testing.T) {
 	for _, c := range []setup.Config{{},
@@ -568,66 +367,3 @@ func TestLevel(t *testing.T) {
 		}
 	}
 }
-
-// No method of a zero value panics, and none waits. sparx64's methods get a block, since they panic
-// without a block, as those of crypto/cipher do.
-func TestZeroValues(t *testing.T) {
-	reportstest.Collect(t)
-	values := []any{
-		new(sparx64.Cipher),
-		new(randflake.Codec), new(randflake.Generator), new(randflake.ID), new(randflake.Keyring),
-		new(idgen.Generator), new(traceid.Verifier), new(setup.IDs), new(setup.Config),
-		new(lease.Keeper), new(driver.Memory), new(lease.Grant), new(lease.Description),
-		new(driver.Busy),
-		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan),
-		new(clickhouse.Adoption),
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	argument := map[reflect.Type]func() any{
-		reflect.TypeFor[context.Context](): func() any { return ctx },
-		reflect.TypeFor[*sql.DB]():         func() any { return sql.OpenDB(noServer{}) },
-		reflect.TypeFor[[]byte]():          func() any { return make([]byte, sparx64.BlockSize) },
-		reflect.TypeFor[[]uint64]():        func() any { return make([]uint64, 1) },
-		reflect.TypeFor[[]randflake.ID]():  func() any { return make([]randflake.ID, 3) },
-	}
-	for _, v := range values {
-		typ := reflect.TypeOf(v)
-		for i := range typ.NumMethod() {
-			method := typ.Method(i)
-			if method.Name == "Format" { // fmt calls it
-				_ = fmt.Sprint(v)
-				continue
-			}
-			args := []reflect.Value{reflect.New(typ.Elem())}
-			in := method.Type.NumIn()
-			if method.Type.IsVariadic() {
-				in--
-			}
-			for j := 1; j < in; j++ {
-				arg := reflect.Zero(method.Type.In(j))
-				if f := argument[method.Type.In(j)]; f != nil {
-					arg = reflect.ValueOf(f())
-				}
-				args = append(args, arg)
-			}
-			func() {
-				defer func() {
-					if problem := recover(); problem != nil {
-						t.Errorf("%s.%s panics: %v", typ, method.Name, problem)
-					}
-				}()
-				method.Func.Call(args)
-			}()
-			if ctx.Err() != nil {
-				t.Fatalf("%s.%s waits", typ, method.Name)
-			}
-		}
-	}
-}
-
-// noServer is a database that cannot be reached.
-type noServer struct{}
-
-func (noServer) Connect(context.Context) (sqldriver.Conn, error) { return nil, errAway }
-func (noServer) Driver() sqldriver.Driver                        { return nil }

@@ -1,0 +1,134 @@
+package setup_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
+	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/setup"
+)
+
+func TestBadValues(t *testing.T) {
+	const store = "setup-test://user:hunter2@host"
+	dir := t.TempDir()
+	own := "file:" + filepath.Join(dir, "leases")
+	opened = &fakeStore{url: "none yet"}
+	fleet := func(vars ...string) map[string]string { return fleet(t, store, vars...) }
+	good, short := fleet()[settings.SecretFile], file(t, secret[:30])
+	for _, c := range []struct {
+		name string
+		vars map[string]string
+		want string
+	}{
+		{"secret without store", map[string]string{settings.SecretFile: good},
+			"TRACEFLAKE_SECRET_FILE is set, but TRACEFLAKE_STORE is not"},
+		{"TTL without store", map[string]string{settings.TTL: "1m"},
+			"TRACEFLAKE_TTL is set, but TRACEFLAKE_STORE is not"},
+		{"strict without store", map[string]string{settings.Strict: "1"},
+			"TRACEFLAKE_STRICT is set, but TRACEFLAKE_STORE is not"},
+		{"store without secret", map[string]string{settings.Store: store},
+			"TRACEFLAKE_STORE=setup-test://host: set TRACEFLAKE_SECRET_FILE to the secret file " +
+				"that `traceflake lease create` wrote"},
+		{"missing secret", fleet(settings.SecretFile, filepath.Join(dir, "none")),
+			"TRACEFLAKE_SECRET_FILE: open " + dir},
+		{"folder for a secret", fleet(settings.SecretFile, dir), "TRACEFLAKE_SECRET_FILE: read " +
+			dir},
+		{"bad secret", fleet(settings.SecretFile, short), "TRACEFLAKE_SECRET_FILE: " + short +
+			": randflake: invalid keyring: line 1 has 30 characters"},
+		{"unknown store", fleet(settings.Store, "redis://user:hunter2@host"),
+			"TRACEFLAKE_STORE=redis://host: lease: invalid request: unknown kind of store: its " +
+				"URL must begin with one of: file:, "},
+		{"store not imported",
+			fleet(settings.Store, "postgres://user:hunter2@host/db?sslmode=disable"),
+			`TRACEFLAKE_STORE=postgres://host/db: lease: invalid request: unknown kind of store: ` +
+				`postgres: import _ "github.com/traceflake/traceflake/lease/pgstore"`},
+		{"slash in the password",
+			fleet(settings.Store, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
+			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: invalid request: ` +
+				`unknown kind of store: etcds: import _ ` +
+				`"github.com/traceflake/traceflake/lease/etcdstore"`},
+		{"password as a parameter", fleet(settings.Store, "redis://host/db?password=x@hunter2"),
+			"TRACEFLAKE_STORE=…: "},
+		{"question mark in the password", fleet(settings.Store, "redis://user:hunter2?@host"),
+			"TRACEFLAKE_STORE=…: "},
+		{"not a URL", fleet(settings.Store, "host=db password=hunter2"),
+			"TRACEFLAKE_STORE=…: lease: invalid request: unknown kind of store"},
+		{"not a URL, although it looks like one",
+			fleet(settings.Store, "host=h password=hu://hunter2"),
+			"TRACEFLAKE_STORE=…: lease: invalid request: unknown kind of store"},
+		{"driver refuses", fleet(settings.Store, "setup-test://refuse"),
+			"TRACEFLAKE_STORE=setup-test://refuse: lease: invalid request: the URL: the driver " +
+				"refuses"},
+		{"TTL too short", fleet(settings.TTL, "1999ms"),
+			"TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},
+		{"TTL too long", fleet(settings.TTL, "24h0m1s"),
+			"TRACEFLAKE_TTL=24h0m1s: want a duration from 2s to 24h"},
+		{"TTL without a unit", fleet(settings.TTL, "10"),
+			`TRACEFLAKE_TTL="10": want a duration from 2s to 24h`},
+		{"TTL of zero", fleet(settings.TTL, "0s"),
+			`TRACEFLAKE_TTL="0s": want a duration from 2s to 24h`},
+		{"undecided", fleet(settings.Strict, "perhaps"),
+			`TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
+		{"a directory with a fleet's secret",
+			map[string]string{settings.Store: own, settings.SecretFile: good},
+			"has a secret of its own; unset this variable"},
+		{"a directory without a path", map[string]string{settings.Store: "file:"},
+			"the path is empty"},
+	} {
+		env(t, c.vars)
+		g, err := setup.FromEnv(t.Context())
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+			continue
+		}
+		if g != nil || opened.url == c.vars[settings.Store] && opened.closed != 1 {
+			t.Errorf("%s: got a generator: %v; the store was closed %d times", c.name, g != nil,
+				opened.closed)
+		}
+		path := c.vars[settings.SecretFile]
+		if text := err.Error(); path != "" && strings.Count(text, path) > 1 ||
+			strings.Contains(text, "hunter2") || strings.Contains(text, secret[:8]) {
+			t.Errorf("%s: it repeats the path, or shows a secret: %s", c.name, text)
+		}
+	}
+	for _, made := range []string{"leases", "missing"} {
+		if _, err := os.Stat(filepath.Join(dir, made)); err == nil {
+			t.Errorf("a bad configuration created %s", made)
+		}
+	}
+}
+
+// A variable that nothing reads is reported once, without its value. Kubernetes sets some for a
+// Service.
+func TestUnknownVariables(t *testing.T) {
+	t.Setenv("TRACEFLAKE_STROE", "hunter2")
+	errs := reportstest.Collect(t)
+	fromEnv(t, nil)
+	if got := errs(); len(got) != 1 || !strings.Contains(got[0].Error(), "TRACEFLAKE_STROE") ||
+		strings.Contains(got[0].Error(), "hunter2") {
+		t.Errorf("reported %v", got)
+	}
+}
+
+// A secret file that every user may read is reported once, and used.
+func TestReadableSecret(t *testing.T) {
+	for mode, want := range map[os.FileMode]int{0o644: 1, 0o604: 1, 0o640: 0, 0o400: 0} {
+		vars := fleet(t, "setup-test://host")
+		path := vars[settings.SecretFile]
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		errs := reportstest.Collect(t)
+		fromEnv(t, vars)
+		got := errs()
+		text := errors.Join(got...)
+		if len(got) != want || want > 0 && (!strings.Contains(text.Error(), path) ||
+			!strings.Contains(text.Error(), "chmod")) {
+			t.Errorf("mode %s: reported %v, want %d", mode, got, want)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package setup_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// fakeStore is a store that is registered as another module would do it.
+type fakeStore struct {
+	driver.Store
+	url    string
+	hangs  atomic.Bool
+	closed int
+}
+
+// opened is the store that was opened last.
+var opened *fakeStore
+
+func init() {
+	driver.Register("setup-test", func(url string) (driver.Store, error) {
+		if strings.Contains(url, "refuse") {
+			return nil, errors.New("the driver refuses")
+		}
+		nodes := lease.Description{First: 256, Nodes: 64, BlockSize: 16}
+		opened = &fakeStore{Store: driver.NewMemory(nodes), url: url}
+		return opened, nil
+	})
+}
+
+var errAway = errors.New("connection refused")
+
+// slowAnswer is later than the second that a start otherwise waits.
+const slowAnswer = 1503 * time.Millisecond
+
+// answers maps the end of the URL to the result of Acquire.
+var answers = map[string]struct {
+	after time.Duration
+	err   error
+}{
+	"dead":     {time.Hour, nil},
+	"away":     {0, errAway},
+	"full":     {0, lease.ErrNoFreeNode},
+	"role":     {0, lease.ErrMisconfigured},
+	"newer":    {0, lease.ErrSchemaVersion},
+	"absent":   {0, lease.ErrNoStore},
+	"replaced": {0, lease.ErrReplaced},
+	"slow":     {slowAnswer, lease.ErrMisconfigured},
+}
+
+func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	for end, answer := range answers {
+		if strings.HasSuffix(s.url, end) {
+			select {
+			case <-time.After(answer.after):
+				return lease.Grant{}, answer.err
+			case <-ctx.Done():
+				return lease.Grant{}, ctx.Err()
+			}
+		}
+	}
+	return s.Store.Acquire(ctx, r)
+}
+
+func (s *fakeStore) Release(ctx context.Context, g lease.Grant, next string,
+	unused time.Time) error {
+	if s.hangs.Load() {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return s.Store.Release(ctx, g, next, unused)
+}
+
+func (s *fakeStore) Close() error {
+	s.closed++
+	return nil
+}
