@@ -90,7 +90,7 @@ func (t *Trace) head(w io.Writer, p plan) {
 		}
 	}
 	fmt.Fprintf(w, "trace %s\n  %s in %s, %s\n", t.id, count(len(p.spans), "span"),
-		count(len(services), "service"), short(time.Duration(p.end-p.start)))
+		count(len(services), "service"), short(between(p.start, p.end)))
 	if failed > 0 {
 		fmt.Fprintf(w, "  ! %s failed\n", count(failed, "span"))
 	}
@@ -121,7 +121,7 @@ func count(n int, what string) string {
 
 // scale is the line above the bars: the times at their left and right ends.
 func (p plan) scale() string {
-	end := short(time.Duration(p.end - p.start))
+	end := short(between(p.start, p.end))
 	return fit("0s", p.bar-len(end)) + end + " " + "DURATION"
 }
 
@@ -139,15 +139,15 @@ func (t *Trace) line(p plan, s span) string {
 		indent = fmt.Sprintf("%*s", deepest, fmt.Sprintf("%d ", s.depth))
 	}
 	return fmt.Sprintf("%s%s %s %s %s %*s", mark, tilde, fit(s.service, p.service),
-		fit(indent+s.name, p.name), p.barOf(s), length, short(time.Duration(s.end-s.start)))
+		fit(indent+s.name, p.name), p.barOf(s), length, short(between(s.start, s.end)))
 }
 
 // barOf draws when s ran. A bar has at least one column, and ends within the column that its end
 // falls in.
 func (p plan) barOf(s span) string {
 	column := func(at int64) int {
-		whole := max(float64(p.end-p.start), 1)
-		return int(float64(at-p.start) / whole * float64(p.bar))
+		whole := max(float64(between(p.start, p.end)), 1)
+		return int(float64(between(p.start, at)) / whole * float64(p.bar))
 	}
 	from := min(column(s.start), p.bar-1)
 	to := min(max(column(s.end), from+1), p.bar)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 )
@@ -15,16 +14,16 @@ func (t *Trace) DrawLogs(w io.Writer, logs plog.Logs) error {
 	for _, resource := range logs.ResourceLogs().All() {
 		service := ""
 		if v, ok := resource.Resource().Attributes().Get("service.name"); ok {
-			service = printable(v.AsString())
+			service = Printable(v.AsString())
 		}
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, l := range scope.LogRecords().All() {
-				at := time.Duration(int64(l.Timestamp()) - t.start())
+				at := between(t.start(), int64(l.Timestamp()))
 				severity := cmp.Or(l.SeverityText(), l.SeverityNumber().String())
 				const severityWidth, serviceWidth = 6, 12
 				_, err := fmt.Fprintf(w, "   %*s  %s %s %s\n", length, short(at),
-					fit(printable(severity), severityWidth), fit(service, serviceWidth),
-					printable(l.Body().AsString()))
+					fit(Printable(severity), severityWidth), fit(service, serviceWidth),
+					Printable(l.Body().AsString()))
 				if err != nil {
 					return err
 				}

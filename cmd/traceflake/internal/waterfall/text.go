@@ -8,8 +8,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// printable replaces what a terminal would not print but obey.
-func printable(text string) string {
+// Printable replaces what a terminal would not print but obey.
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return unicode.ReplacementChar

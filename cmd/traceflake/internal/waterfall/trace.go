@@ -38,8 +38,8 @@ func New(id trace.TraceID) *Trace {
 	return &Trace{id: id, texts: make(map[string]string)}
 }
 
-// Len returns the number of spans.
-func (t *Trace) Len() int { return len(t.spans) }
+// between returns the time from one span's time to another's: 292 years if it is longer.
+func between(from, to int64) time.Duration { return time.Unix(0, to).Sub(time.Unix(0, from)) }
 
 // Add adds the spans of td. It keeps no reference to td.
 func (t *Trace) Add(td ptrace.Traces) {
@@ -54,7 +54,7 @@ func (t *Trace) Add(td ptrace.Traces) {
 					id: s.SpanID(), parent: s.ParentSpanID(),
 					service: t.once(service), name: t.once(s.Name()),
 					start:  int64(s.StartTimestamp()),
-					end:    int64(max(s.StartTimestamp(), s.EndTimestamp())),
+					end:    max(int64(s.StartTimestamp()), int64(s.EndTimestamp())),
 					failed: s.Status().Code() == ptrace.StatusCodeError,
 				})
 			}
@@ -67,7 +67,7 @@ func (t *Trace) once(text string) string {
 	if known, ok := t.texts[text]; ok {
 		return known
 	}
-	shown := printable(text)
+	shown := Printable(text)
 	t.texts[text] = shown
 	return shown
 }
