@@ -25,18 +25,11 @@ const maxBody = 512 << 20
 
 // server is a server with an HTTP API that returns a trace by its ID.
 type server struct {
+	name   string // of its kind
 	client *http.Client
 	base   *url.URL
 	header http.Header
-	api    api
-}
-
-// api describes the requests to a kind of server.
-type api struct {
-	name    string
-	backend lookup.Backend
-	accept  string
-	routes  []route // the next one is tried if there is no such path or trace
+	routes []route // the next one is tried if there is no such path or trace
 }
 
 // route is one form of request.
@@ -48,33 +41,35 @@ type route struct {
 // NewTempo returns the source at the address of a Tempo server, which includes the path before
 // /api. The header is sent with each request.
 func NewTempo(address string, header http.Header) (Source, error) {
-	return newServer(address, header, api{
-		name: "Tempo", backend: lookup.Tempo, accept: "application/protobuf",
-		routes: []route{{"api/v2/traces", tempoV2}, {"api/traces", tempoV1}},
-	})
+	s := server{name: "Tempo", routes: []route{{"api/v2/traces", tempoV2}, {"api/traces", tempoV1}}}
+	return s.at(address, lookup.Tempo, header, "application/protobuf")
 }
 
 // NewJaeger returns the source at the address of a Jaeger query service, like NewTempo.
 func NewJaeger(address string, header http.Header) (Source, error) {
-	return newServer(address, header, api{
-		name: "Jaeger", backend: lookup.Jaeger, accept: "application/json",
-		routes: []route{{"api/v3/traces", jaegerV3}},
-	})
+	s := server{name: "Jaeger", routes: []route{{"api/v3/traces", jaegerV3}}}
+	return s.at(address, lookup.Jaeger, header, "application/json")
 }
 
-func newServer(address string, header http.Header, api api) (Source, error) {
-	base, err := url.Parse(address)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("%s: the address is invalid: want http://host:port", api.name)
+func (s server) at(
+	address string, backend lookup.Backend, header http.Header, accept string,
+) (Source, error) {
+	var err error
+	s.base, err = url.Parse(address)
+	if err != nil || s.base.Scheme != "http" && s.base.Scheme != "https" || s.base.Host == "" {
+		return nil, fmt.Errorf("%s: the address is invalid: want http://host:port", s.name)
 	}
-	bounded, err := lookup.New(api.backend, lookup.Options{})
+	bounded, err := lookup.New(backend, lookup.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return &server{&http.Client{Transport: bounded}, base, header, api}, nil
+	s.client, s.header = &http.Client{Transport: bounded}, http.Header{}
+	maps.Copy(s.header, header)
+	s.header.Set("Accept", accept)
+	return &s, nil
 }
 
-func (s *server) String() string { return s.api.name + " at " + s.base.Redacted() }
+func (s *server) String() string { return s.name + " at " + s.base.Redacted() }
 
 // Trace implements [Source]. The request has a lower bound of time from the ID, and is repeated
 // without it if nothing was found.
@@ -82,7 +77,7 @@ func (s *server) Trace(
 	ctx context.Context, id trace.TraceID, each func(ptrace.Traces) error,
 ) error {
 	answered := false
-	for _, r := range s.api.routes {
+	for _, r := range s.routes {
 		body, err := s.get(ctx, s.base.JoinPath(r.path, id.String()))
 		switch {
 		case errors.Is(err, errUnknownPath):
@@ -101,7 +96,7 @@ func (s *server) Trace(
 	}
 	if !answered {
 		return fmt.Errorf("%s: %w; give the address of %s, with the path before /api", s,
-			errUnknownPath, s.api.name)
+			errUnknownPath, s.name)
 	}
 	return nil
 }
@@ -116,7 +111,7 @@ func (s *server) get(ctx context.Context, u *url.URL) ([]byte, error) {
 		return nil, err
 	}
 	maps.Copy(req.Header, s.header)
-	req.Header.Set("Accept", s.api.accept)
+	req.Host = s.header.Get("Host") // which the client does not take from the header
 	resp, err := s.client.Do(req)
 	if err != nil {
 		var failed *url.Error
@@ -184,12 +179,17 @@ func jaegerV3(body []byte) (all ptrace.Traces, err error) {
 	all = ptrace.NewTraces()
 	var decoder ptrace.JSONUnmarshaler
 	for stream := json.NewDecoder(bytes.NewReader(body)); ; {
-		var answer struct{ Result json.RawMessage }
+		var answer struct {
+			Result json.RawMessage
+			Error  any
+		}
 		switch err := stream.Decode(&answer); {
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:
 			return all, err
+		case answer.Error != nil: // also after some spans
+			return all, fmt.Errorf("%.200q", fmt.Sprint(answer.Error))
 		case answer.Result == nil:
 			continue
 		}

@@ -85,6 +85,11 @@ func TestServers(t *testing.T) {
 			"Jaeger in parts", spans.NewJaeger,
 			map[string]string{jaeger3: jaeger(oneSpan()) + "\n" + jaeger(oneSpan())}, 200, 2, "",
 		},
+		{
+			"Jaeger that fails amid the trace", spans.NewJaeger,
+			map[string]string{jaeger3: jaeger(oneSpan()) + `{"error":{"message":"gone"}}`}, 200, 0,
+			`"map[message:gone]"`,
+		},
 		{"Jaeger without the trace", spans.NewJaeger, nil, 200, 0, ""},
 		{"another server", spans.NewTempo, map[string]string{"/other": ""}, 200, 0,
 			"404 Not Found, as for a path that it does not know; give the address of Tempo"},
@@ -98,7 +103,7 @@ func TestServers(t *testing.T) {
 					asked = append(asked, r.URL.RawQuery)
 					body, ok := c.answers[strings.TrimSuffix(r.URL.Path, id.String())]
 					switch {
-					case r.Header.Get("X-Scope-Orgid") != "1":
+					case r.Header.Get("X-Scope-Orgid") != "1" || r.Host != "traces.example":
 						http.Error(w, "no tenant", http.StatusUnauthorized)
 					case !ok && len(c.answers) > 0:
 						http.NotFound(w, r)
@@ -110,7 +115,8 @@ func TestServers(t *testing.T) {
 					}
 				}))
 			defer server.Close()
-			source, err := c.open(server.URL+"/base", http.Header{"X-Scope-Orgid": {"1"}})
+			source, err := c.open(server.URL+"/base",
+				http.Header{"X-Scope-Orgid": {"1"}, "Host": {"traces.example"}})
 			if err != nil {
 				t.Fatal(err)
 			}
