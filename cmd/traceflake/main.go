@@ -3,8 +3,8 @@
 //
 //	go install github.com/traceflake/traceflake/cmd/traceflake@latest
 //
-// Exit codes: 0, success; 1, an ID was not verified or some input was not
-// understood; 2, wrong usage, an unreadable secret or an unreachable store.
+// Exit codes: 0, success; 1, an ID was not verified or not found, some input was not understood, or
+// doctor found a problem; 2, wrong usage, an unreadable secret or an unreachable store.
 package main
 
 import (

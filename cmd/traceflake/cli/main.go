@@ -22,7 +22,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -49,6 +48,9 @@ type interruptible struct {
 }
 
 func (f interruptible) Read(p []byte) (int, error) {
+	if err := context.Cause(f.ctx); err != nil { // a file may have more input at any time
+		return 0, err
+	}
 	buffer := make([]byte, min(len(p), 1<<16)) // the caller may reuse p when ctx ends
 	n, err := await(f.ctx, func(context.Context) (int, error) { return f.File.Read(buffer) })
 	return copy(p, buffer[:n]), err
@@ -112,8 +114,9 @@ func newRoot(terminal *os.File) *cobra.Command {
 		Long: `traceflake decodes, generates and verifies trace and span IDs, and manages lease
 stores and their secrets.
 
-Exit codes: 0, success; 1, an ID was not verified or some input was not
-understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
+Exit codes: 0, success; 1, an ID was not verified or not found, some input was not
+understood, or doctor found a problem; 2, wrong usage, an unreadable secret or an
+unreachable store.`,
 		Example: `  traceflake new -n 3
   traceflake inspect 1950fb0f8880000086cdcca4ab608495
   traceflake range now-1h now -o sql`,
@@ -130,12 +133,4 @@ understood; 2, wrong usage, an unreadable secret or an unreachable store.`,
 	root.SetFlagErrorFunc(explainFlag)
 	explainArgs(root)
 	return root
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version
 }

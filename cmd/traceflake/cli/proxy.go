@@ -50,7 +50,7 @@ open requests, for --grace at most, and exits.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, err := serverURL(args[0])
-			if err != nil {
+			if err = cmp.Or(err, needs(cmd, "secret-file", "--verify", p.verify)); err != nil {
 				return err
 			}
 			return p.run(cmd, f, target)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -23,8 +24,8 @@ func rangeCommand() *cobra.Command {
 		Use:   "range FROM TO | range --trace ID",
 		Short: "Print bounds for queries: the trace IDs of a period, or the time of a trace",
 		Long: `range prints the lowest trace ID of FROM and the highest of TO, both inclusive,
-to the millisecond. Times before 2020 or after 2089 are clamped to the range of
-trace IDs. The last hour is "now-1h now".
+to the millisecond. A period that begins before 2020 or ends after 2089, as no trace ID
+does, is cut. The last hour is "now-1h now".
 
 With --trace it prints the earliest time at which that trace can have spans. There is
 no upper bound, because it would exclude spans of long traces. If a search finds
@@ -51,15 +52,15 @@ With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
 			return cobra.ExactArgs(2)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			err = cmp.Or(needs(cmd, "column", "--output sql", *output == "sql"),
+				needs(cmd, "slack", "--trace ID", traceID != ""))
+			if err != nil {
+				return err
+			}
 			var forms map[string]string
-			switch given := cmd.Flags().Changed; {
-			case given("column") && *output != "sql":
-				return errors.New("--column needs --output sql")
-			case traceID != "":
+			if traceID != "" {
 				forms, err = ofTrace(traceID, slack, quoted(column))
-			case given("slack"):
-				err = errors.New("--slack needs --trace ID")
-			default:
+			} else {
 				forms, err = ofPeriod(args[0], args[1], quoted(column))
 			}
 			if err == nil {
@@ -88,11 +89,17 @@ func ofPeriod(from, to, column string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("TO: %w", err)
 	}
-	if end.Before(begin) {
-		return nil, fmt.Errorf("TO, %s, is before FROM, %s", end.UTC().Format(time.RFC3339Nano),
-			begin.UTC().Format(time.RFC3339Nano))
-	}
 	low, high := traceid.Min(begin), traceid.Max(end)
+	switch first, last := traceid.Time(low), traceid.Time(high); {
+	case end.Before(begin):
+		err = errors.New("TO is before FROM")
+	case end.Before(last), begin.Sub(first) >= time.Millisecond: // both were clamped
+		err = errors.New("trace IDs have times from 2020 to 2089")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: FROM is %s, TO is %s", err,
+			begin.UTC().Format(time.RFC3339Nano), end.UTC().Format(time.RFC3339Nano))
+	}
 	jaeger := make(url.Values)
 	addJaeger(jaeger, begin, "start", "query.startTimeMin", "query.start_time_min")
 	addJaeger(jaeger, end, "end", "query.startTimeMax", "query.start_time_max")
@@ -107,10 +114,14 @@ func ofPeriod(from, to, column string) (map[string]string, error) {
 
 // ofTrace returns the earliest time at which a trace can have spans, in each form of the output.
 func ofTrace(digits string, slack time.Duration, column string) (map[string]string, error) {
-	id, err := identify.TraceIDIn(digits)
+	ids, err := identify.TraceIDsIn(digits)
+	if err == nil && len(ids) > 1 {
+		err = errors.New("give one ID")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}
+	id := ids[0]
 	t := traceid.NotBefore(id, slack).UTC()
 	if t.IsZero() {
 		return nil, fmt.Errorf("--trace: %s contains no time; search without a bound", id)
@@ -129,8 +140,10 @@ func ofTrace(digits string, slack time.Duration, column string) (map[string]stri
 	}, nil
 }
 
-// tempo returns Tempo's query parameters for times in Unix seconds.
-func tempo(start, end int64) string { return fmt.Sprintf("end=%d&start=%d", end, start) }
+// tempo returns Tempo's query parameters for times in Unix seconds, which it refuses before 1970.
+func tempo(start, end int64) string {
+	return fmt.Sprintf("end=%d&start=%d", end, max(start, 0))
+}
 
 // addJaeger adds a bound under the names that it has in Jaeger's APIs: micros in /api/traces; v3,
 // and old up to Jaeger v1.76, in /api/v3/traces.

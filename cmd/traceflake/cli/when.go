@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/spf13/cobra"
 )
 
 const timeHelp = `A time is RFC 3339 (2026-01-02T03:04:05Z), also with a space for the T and without
@@ -23,7 +22,8 @@ var layouts = []string{
 	"2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02T15:04:05 Z0700",
 	"2006-01-02T15:04:05 Z0700 MST",
 	"2006-01-02T15:04:05 UTC", time.DateOnly, "2006/01/02", "2006/01/02T15:04:05",
-	time.RFC1123, time.RFC1123Z, time.UnixDate, time.ANSIC, time.RubyDate,
+	time.RFC1123, time.RFC1123Z, time.UnixDate, "Mon Jan _2 03:04:05 PM MST 2006", time.ANSIC,
+	time.RubyDate,
 }
 
 // parseTime parses a time in the forms of timeHelp.
@@ -66,7 +66,8 @@ func relative(s string, now time.Time) (t time.Time, ok bool) {
 }
 
 // unix returns the time in a number: seconds below 10^11, milliseconds below 10^14, microseconds
-// below 10^17 and otherwise nanoseconds. So every time from 1973 on is unambiguous. A number with a
+// below 10^17 and otherwise nanoseconds. So every time from 1973 on is unambiguous. A positive
+// number below 10^8 is refused: it is rather a year, or a date such as 20260314. A number with a
 // fraction counts seconds.
 func unix(s string) (time.Time, bool) {
 	if strings.Contains(s, ".") && strings.Trim(s, ".0123456789") == "" {
@@ -75,6 +76,8 @@ func unix(s string) (time.Time, bool) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
+	case 0 < n && n < 1e8:
+		return time.Time{}, false
 	case n < 1e11:
 		return time.Unix(n, 0), err == nil
 	case n < 1e14:
@@ -100,16 +103,3 @@ func absolute(s string) (t time.Time, ok bool) {
 	}
 	return t, false
 }
-
-// durationFlag adds a flag for a duration, such as 30d or 1h30m.
-func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.Duration,
-	what string) {
-	*p = value
-	flag := cmd.Flags().VarPF((*model.Duration)(p), name, "", what)
-	if value == 0 {
-		flag.DefValue = "" // the help explains the default
-	}
-}
-
-// shortly formats a duration as flags do: 30d, 1h30m.
-func shortly(d time.Duration) string { return model.Duration(d).String() }
