@@ -2,32 +2,35 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/text/encoding/unicode"
 )
 
-// maxLine is the maximum length of a line.
-const maxLine = 1 << 20
+// maxLine is the maximum length of a line: 1000 spans, which trace prints in a line of JSON, have a
+// few MiB.
+const maxLine = 16 << 20
 
 var (
 	errTooLong = fmt.Errorf("the line is longer than %d MiB, so it was not read", maxLine>>20)
 	errNoIDs   = errors.New("no IDs: give some as arguments, or on standard input, one per line")
 )
 
-// eachID calls each for the arguments, or for standard input as eachLine does. The problems that it
-// returns are reported, and set the exit code to 1; an error ends the command.
+// eachID calls each for the arguments and, in place of "-" or without arguments, for the lines of
+// standard input, as eachLine does. The problems that it returns are reported, and set the exit
+// code to 1; an error ends the command.
 func eachID(cmd *cobra.Command, args []string,
 	each func(number int, text string, problem error) (reported, err error),
 ) error {
 	none, failed := true, false
 	one := func(number int, text string, problem error) error {
+		text = strings.TrimSpace(text)
 		if text == "" && problem == nil {
 			return nil
 		}
@@ -45,19 +48,21 @@ func eachID(cmd *cobra.Command, args []string,
 		}
 		return err
 	}
-	var err error
-	if len(args) == 0 || slices.Equal(args, []string{"-"}) {
-		err = eachLine(cmd, one)
-	} else {
-		for _, arg := range args {
-			if err = one(0, arg, nil); err != nil {
-				break
-			}
+	if len(args) == 0 {
+		args = []string{"-"}
+	}
+	for _, arg := range args {
+		var err error
+		if arg == "-" {
+			err = eachLine(cmd, one)
+		} else {
+			err = one(0, arg, nil)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	switch {
-	case err != nil:
-		return err
 	case none:
 		return errNoIDs
 	case failed:
@@ -66,56 +71,72 @@ func eachID(cmd *cobra.Command, args []string,
 	return nil
 }
 
-// eachLine calls each for every line of standard input, with its number and without the spaces
-// around it. A line that is too long has an error instead of text. Before eachLine waits for input
-// it flushes the output. gzip is decompressed.
+// eachLine calls each for every line of standard input, with its number and without its end. A line
+// that is too long has an error instead of text. Before eachLine waits for input it flushes the
+// output.
 func eachLine(cmd *cobra.Command, each func(number int, text string, problem error) error) error {
-	in, err := decompressed(cmd.InOrStdin())
+	in, err := decoded(cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	r := bufio.NewReaderSize(in, maxLine)
+	r := bufio.NewReaderSize(in, 1<<16)
 	for number := 1; ; number++ {
-		if err := context.Cause(cmd.Context()); err != nil {
-			return err
-		}
-		if r.Buffered() == 0 {
+		if known, _ := r.Peek(r.Buffered()); !bytes.Contains(known, []byte("\n")) {
 			if err := flush(cmd); err != nil {
 				return err
 			}
 		}
-		line, err := r.ReadSlice('\n')
-		// Some editors begin a file with a byte order mark.
-		text, problem := strings.TrimSpace(strings.TrimPrefix(string(line), "\ufeff")), error(nil)
-		for errors.Is(err, bufio.ErrBufferFull) {
-			text, problem = "", errTooLong
-			_, err = r.ReadSlice('\n')
-		}
+		line, err := readLine(r)
 		last := errors.Is(err, io.EOF)
-		if err != nil && !last {
+		switch {
+		case err != nil && !last:
 			return fmt.Errorf("reading: %w", err)
-		}
-		if len(line) > 0 || !last {
-			if err := each(number, text, problem); err != nil {
-				return err
-			}
-		}
-		if last {
+		case last && line == "":
 			return nil
+		}
+		var problem error
+		if len(line) > maxLine {
+			line, problem = "", errTooLong
+		}
+		// Some editors begin a file with a byte order mark.
+		text := strings.TrimRight(strings.TrimPrefix(line, "\ufeff"), "\r\n")
+		if err := each(number, text, problem); err != nil || last {
+			return err
 		}
 	}
 }
 
-// decompressed returns a reader of r that decompresses gzip.
-func decompressed(r io.Reader) (io.Reader, error) {
-	const magic = "\x1f\x8b\x08" // the third byte is deflate, the only method
+// readLine reads a line to its end, and returns no more of it than is needed to see that it is too
+// long.
+func readLine(r *bufio.Reader) (line string, err error) {
+	var b strings.Builder
+	for {
+		part, err := r.ReadSlice('\n')
+		if b.Len() <= maxLine {
+			b.Write(part)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return b.String(), err
+		}
+	}
+}
+
+// decoded returns a reader of r that decompresses gzip, and converts UTF-16, which PowerShell
+// writes, to UTF-8.
+func decoded(r io.Reader) (io.Reader, error) {
+	const gzipMagic = "\x1f\x8b\x08" // the third byte is deflate, the only method
 	buffered := bufio.NewReaderSize(r, 1<<16)
-	if head, _ := buffered.Peek(len(magic)); string(head) != magic {
-		return buffered, nil // the next read returns this error
+	head, _ := buffered.Peek(len(gzipMagic)) // the next read returns this error
+	switch mark := string(head); {
+	case mark == gzipMagic:
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, fmt.Errorf("reading: %w", err)
+		}
+		return z, nil
+	case strings.HasPrefix(mark, "\xff\xfe"), strings.HasPrefix(mark, "\xfe\xff"):
+		utf16 := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM)
+		return utf16.NewDecoder().Reader(buffered), nil
 	}
-	z, err := gzip.NewReader(buffered)
-	if err != nil {
-		return nil, fmt.Errorf("reading: %w", err)
-	}
-	return z, nil
+	return buffered, nil
 }

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"io"
 	"os"
 	"strings"
 	"testing"
+	"unicode/utf16"
 )
 
 // Of a long list no row is lost. It takes at most one write per 32 KiB.
@@ -25,11 +27,11 @@ func TestInspectMany(t *testing.T) {
 	}
 	in := strings.Repeat(id+"\n", 600) + strings.Repeat("x", 3*maxLine) + "\n\x00\xff\n" + id
 	r := command(t, in, "inspect")
-	r.want(t, 1, something, "line 601: the line is longer than 1 MiB")
+	r.want(t, 1, something, "line 601: the line is longer than 16 MiB")
 	r.want(t, 1, something, `line 602: not an ID: "\x00\xff"`)
 	command(t, in, "verify", "-o", "json", "--secret-file", write(t, "secret", secretA)).want(t, 1,
-		`{"line":601,"id":"","verified":false,"error":"the line is longer than 1 MiB`,
-		"line 601: the line is longer than 1 MiB")
+		`{"line":601,"id":"","verified":false,"error":"the line is longer than 16 MiB`,
+		"line 601: the line is longer than 16 MiB")
 	if n, names := strings.Count(r.out, "2026-03-14T12:00:00.5Z"), strings.Count(r.out,
 		"KIND"); n != 601 || names != 1 {
 		t.Errorf("%d rows, %d times the names of the columns", n, names)
@@ -57,6 +59,34 @@ func TestGzip(t *testing.T) {
 	command(t, zip(""), "inspect").want(t, 2, "", "no IDs")
 }
 
+// A line may have the 1000 spans that trace prints in one.
+func TestLongLine(t *testing.T) {
+	span := `{"traceId":"` + random + `","name":"` + strings.Repeat("x", 4000) + `"}`
+	spans := `{"spans":[` + span + strings.Repeat(","+span, 999) + "]}\n"
+	r := command(t, spans+random, "inspect")
+	if n := strings.Count(r.out, "trace "+random); r.code != 0 || n != 1000 ||
+		len(lines(r.out)) != 1002 {
+		t.Errorf("code %d, %d IDs, stderr %q", r.code, n, r.errOut)
+	}
+}
+
+// PowerShell writes UTF-16, and some editors begin UTF-8 with a byte order mark.
+func TestByteOrderMarks(t *testing.T) {
+	text := random + "\r\n" + random[:16] + "\r\n"
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		in := order.AppendUint16(nil, 0xfeff)
+		for _, c := range utf16.Encode([]rune(text)) {
+			in = order.AppendUint16(in, c)
+		}
+		if got := command(t, string(in), "inspect"); got != command(t, text, "inspect") {
+			t.Errorf("%v: %+v", order, got)
+		}
+	}
+	if got := command(t, "\ufeff"+text, "inspect"); got != command(t, text, "inspect") {
+		t.Errorf("UTF-8: %+v", got)
+	}
+}
+
 // On a full disk nothing is lost silently.
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -74,15 +104,15 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// An ID is shown when it arrives, not when 64 KiB have.
+// An ID is shown when its line has arrived, not when 64 KiB or the next line have.
 func TestInspectAtOnce(t *testing.T) {
 	in, feed := io.Pipe()
 	shown, out := io.Pipe()
 	ended := make(chan int, 1)
 	go func() { ended <- run(t.Context(), []string{"inspect"}, in, out, io.Discard); out.Close() }()
 	lines := bufio.NewScanner(shown)
-	for range 3 {
-		go func() { _, _ = io.WriteString(feed, random+"\n") }()
+	for _, text := range []string{random + "\n" + random[:5], random[5:] + "\n", random + "\n"} {
+		go func() { _, _ = io.WriteString(feed, text) }()
 		for ok := false; !ok; ok = strings.Contains(lines.Text(), "128 bits") {
 			if !lines.Scan() {
 				t.Fatal("the output ended")

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,23 +10,21 @@ import (
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 func inspectCommand(f *commonFlags) *cobra.Command {
 	var output *string
-	var layout snowflake
+	var layout *identify.Layout
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
 		Short: "Decode trace and span IDs",
 		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32 or decimal,
 ULIDs, the headers traceparent, b3, X-B3-…, x-trace-id, uber-trace-id and
 X-Amzn-Trace-Id, and records in JSON or logfmt with fields such as trace_id: logs, and
-what trace -o json prints. Without arguments it reads standard input line by line; gzip
-is decompressed. The second half is decoded with a secret of the file or the store. With
-a store, inspect shows the current lease of an ID's node; a store that does not answer
-within a second is reported, and its leases are left out.
+what trace -o json prints. Without arguments, and for "-", it reads standard input line
+by line: text in UTF-8 or UTF-16, or gzip. The second half is decoded with a secret of
+the file or the store. With a store, inspect shows the current lease of an ID's node; a
+store that does not answer within a second is reported, and its leases are left out.
 
 A trace ID may also be a UUID v7, a ULID, or an ID of X-Ray, Datadog, SkyWalking or
 SOFATracer; a decimal number may be a Snowflake of Twitter, Leaf, Sonyflake or
@@ -60,47 +57,39 @@ a record:
 			if s != nil {
 				defer func() { _ = s.Close() }()
 			}
-			in := inspection{cmd: cmd, output: *output, now: time.Now(), store: s,
+			leases := &nodeLeases{cmd: cmd, store: s, now: time.Now(),
 				blocks: map[uint32]lease.Grant{}}
 			keyring, err := f.keyring()
 			if err != nil {
 				return err
 			}
 			if keyring == nil {
-				keyring = in.storesKeyring()
+				keyring = leases.keyring()
 			}
-			in.identifier = identify.Identifier{Keyring: keyring, Now: in.now,
-				Snowflake: layout.Layout}
+			in := inspection{cmd: cmd, output: *output, leases: leases,
+				identifier: identify.Identifier{Keyring: keyring, Now: leases.now,
+					Snowflake: layout}}
 			return in.all(args)
 		},
 	}
 	f.addStore(cmd.Flags(), "store that shows the leases of nodes")
 	f.addSecret(cmd)
-	cmd.Flags().Var(&layout, "snowflake", "fields of another system's 64-bit IDs")
+	cmd.Flags().Func("snowflake", "`layout` of another system's 64-bit IDs",
+		func(text string) (err error) {
+			layout, err = identify.ParseLayout(text)
+			return err
+		})
 	output = outputFlag(cmd)
 	return cmd
 }
-
-// snowflake is the value of a flag.
-type snowflake struct{ *identify.Layout }
-
-func (s *snowflake) Set(text string) (err error) {
-	s.Layout, err = identify.ParseLayout(text)
-	return err
-}
-
-func (s *snowflake) String() string { return "" }
-func (s *snowflake) Type() string   { return "layout" }
 
 // inspection is a run of inspect.
 type inspection struct {
 	cmd        *cobra.Command
 	identifier identify.Identifier
+	leases     *nodeLeases
 	output     string
-	now        time.Time
-	store      driver.Store           // nil: leases are not shown
-	blocks     map[uint32]lease.Grant // that were read, by node
-	named      bool                   // the names of the columns were printed
+	named      bool // the names of the columns were printed
 }
 
 // all inspects arguments or standard input.
@@ -111,7 +100,9 @@ func (in *inspection) all(args []string) error {
 		}
 		found, problem := in.identifier.Line(text)
 		for _, id := range found {
-			in.addLease(id.Decoded)
+			if d := id.Decoded; d != nil {
+				d.LeaseNow = in.leases.of(d.Node)
+			}
 			err = errors.Join(err,
 				show(in.cmd, in.output, func() string { return in.row(id) }, struct {
 					Line int `json:"line,omitempty"`
@@ -120,64 +111,6 @@ func (in *inspection) all(args []string) error {
 		}
 		return problem, err
 	})
-}
-
-// answerTimeout is how long IDs wait for a store.
-const answerTimeout = time.Second
-
-// storesKeyring returns the secret that the store keeps, or nil.
-func (in *inspection) storesKeyring() *randflake.Keyring {
-	if in.store == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(in.cmd.Context(), answerTimeout)
-	defer cancel()
-	keyring, err := ownKeyring(ctx, in.store)
-	if err != nil {
-		in.giveUp(err)
-	}
-	return keyring
-}
-
-// addLease adds the lease that the ID's node is in now.
-func (in *inspection) addLease(d *identify.Decoded) {
-	if in.store == nil || d == nil {
-		return
-	}
-	b, known := in.blocks[d.Node]
-	if !known {
-		ctx, cancel := context.WithTimeout(in.cmd.Context(), answerTimeout)
-		defer cancel()
-		var err error
-		if b, err = blockOf(ctx, in.store, d.Node); err != nil {
-			in.giveUp(err)
-			return
-		}
-		in.blocks[d.Node] = b
-	}
-	d.LeaseNow = state(b, in.now)
-	if b.Version > 0 {
-		d.LeaseNow = fmt.Sprintf("block %d+%d, %s", b.Node, b.Nodes, d.LeaseNow)
-	}
-}
-
-// blockOf reads the block that a node belongs to, or returns a zero Grant if the node is not in the
-// store. The block has version 0 if it was never granted.
-func blockOf(ctx context.Context, s driver.Store, node uint32) (b lease.Grant, err error) {
-	d, err := s.Describe(ctx)
-	switch {
-	case err != nil && !errors.Is(err, lease.ErrRaising):
-		return b, err
-	case !inStore(node, d):
-		return b, nil
-	}
-	return s.Get(ctx, node-node%d.BlockSize)
-}
-
-// giveUp reports the store's error. The store is not queried again.
-func (in *inspection) giveUp(err error) {
-	fmt.Fprintln(in.cmd.ErrOrStderr(), "traceflake: leases are not shown:", err)
-	in.store = nil
 }
 
 // row returns a row for an ID, the first one below the names of the columns.

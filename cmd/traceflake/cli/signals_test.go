@@ -5,6 +5,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -97,6 +98,32 @@ func TestSignals(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// An interruption also ends a command whose input never does, within a line as well.
+func TestEndlessInput(t *testing.T) {
+	zeros, err := os.Open("/dev/zero")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zeros.Close()
+	for _, command := range []string{"inspect", "new --at -"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		ended := make(chan int, 1)
+		go func() {
+			ended <- run(ctx, strings.Fields(command), interruptible{zeros, ctx}, io.Discard,
+				io.Discard)
+		}()
+		select {
+		case code := <-ended:
+			if code != 2 {
+				t.Errorf("%s: code %d", command, code)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("%s goes on", command)
 		}
 	}
 }
