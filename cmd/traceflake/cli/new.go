@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/setup"
 )
 
@@ -40,8 +42,7 @@ leases no node, and its IDs cannot be decoded.
   traceflake new --deterministic --secret-file secret --at 2026-05-06T07:08:09Z --key run/17
   traceflake new --span`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.numbered = cmd.Flags().Changed("number")
-			if err := o.check(); err != nil {
+			if err := o.check(cmd); err != nil {
 				return err
 			}
 			return o.run(cmd)
@@ -55,7 +56,6 @@ leases no node, and its IDs cannot be decoded.
 type newOptions struct {
 	*commonFlags
 	number        int
-	numbered      bool // number was given
 	at            string
 	key           string
 	span          bool
@@ -78,14 +78,16 @@ func (o *newOptions) addFlags(cmd *cobra.Command) {
 func (o *newOptions) lines() bool { return o.at == "-" }
 
 // check returns an error for flags that contradict each other.
-func (o *newOptions) check() error {
+func (o *newOptions) check(cmd *cobra.Command) error {
+	if err := needs(cmd, "key", "--deterministic and --at with a time",
+		o.deterministic && !o.lines()); err != nil {
+		return err
+	}
 	switch {
 	case o.number < 1:
 		return fmt.Errorf("-n: %d is less than 1", o.number)
-	case o.lines() && o.numbered:
+	case o.lines() && cmd.Flags().Changed("number"):
 		return errors.New("-n: with --at - there is one ID for each line of standard input")
-	case o.key != "" && (!o.deterministic || o.lines()):
-		return errors.New("--key needs --deterministic and --at with a time")
 	case !o.deterministic && o.at != "" && o.span:
 		return errors.New("--at is for trace IDs; a span ID always has the current time")
 	case !o.deterministic:
@@ -146,21 +148,43 @@ func (o *newOptions) lease(cmd *cobra.Command, at time.Time) (err error) {
 	return o.write(cmd, at, o.fromIDs(cmd.Context(), ids))
 }
 
-// fromIDs returns a function that fails where a service would use a random ID.
+// fromIDs returns a function that fails where a service would use a random ID. Since a lease has a
+// limited number of IDs for each second, it waits if they are a second ahead of the clock.
 func (o *newOptions) fromIDs(ctx context.Context, ids *setup.IDs) generate {
+	codec := ids.Keyring().Codec() // nil in zero configuration, which has no limit
 	return func(t time.Time, _ string) (id fmt.Stringer, err error) {
+		var traceID trace.TraceID
+		low := traceID[8:]
 		switch {
 		case o.span:
-			id = ids.NewSpanID(ctx, trace.TraceID{})
+			span := ids.NewSpanID(ctx, traceID)
+			id, low = span, span[:]
 		case o.at != "":
-			id, err = ids.NewTraceIDAt(t)
+			traceID, err = ids.NewTraceIDAt(t)
+			id = traceID
 		default:
-			id, _ = ids.NewIDs(ctx)
+			traceID, _ = ids.NewIDs(ctx)
+			id = traceID
 		}
 		if err == nil && ids.Fallbacks() > 0 {
 			err = cmp.Or(context.Cause(ctx), errNoLease)
 		}
+		if err == nil && codec != nil {
+			at := codec.Decode(randflake.ID(binary.BigEndian.Uint64(low))).Time
+			sleep(ctx, time.Until(at)-time.Second)
+		}
 		return id, err
+	}
+}
+
+// sleep sleeps for d, but not after the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
