@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -36,6 +37,7 @@ type finder struct {
 
 	source spans.Source
 	out    io.Writer
+	color  bool
 }
 
 func traceCommand(terminal *os.File) *cobra.Command {
@@ -46,13 +48,13 @@ func traceCommand(terminal *os.File) *cobra.Command {
 		Long: `trace finds traces by their IDs alone and draws their spans as a tree with a bar for
 the time of each. It reads the exporter's tables in ClickHouse or, with --tempo or
 --jaeger, another server. IDs may have all forms that inspect reads; without arguments
-trace reads standard input line by line, such as a log.
+trace reads standard input line by line, such as a log. It draws each trace once.
 
 A line begins with "!" if its span failed, and with "~" if the span is late: it starts
 more than an hour before or after the time in the trace ID.
 
-With -o json each line is OTLP JSON: up to 1000 spans of a trace, and with --logs a log
-record.`,
+With -o json each line is OTLP JSON: spans of a trace, 1000 of those in ClickHouse and
+all of those in Tempo or Jaeger, or with --logs a log record.`,
 		Example: `  traceflake trace --tempo http://localhost:3200 <error.log
   traceflake trace "traceparent: 00-1950fb0f8880000086cdcca4ab608495-00f067aa0ba902b7-01" --logs
   traceflake trace 1950fb0f8880000086cdcca4ab608495 --dsn clickhouse://localhost:9000/otel`,
@@ -71,25 +73,27 @@ record.`,
 		"table of logs (default otel_logs)")
 	const shown = 1000
 	flags.UintVar(&f.shown, "spans", shown, "how many spans are drawn at most; 0 draws all")
-	flags.Uint16Var(&f.width, "width", 0, "columns (default the terminal's, or 100)")
-	cmd.MarkFlagsMutuallyExclusive("dsn", "tempo", "jaeger")
+	flags.Uint16Var(&f.width, "width", 0, "columns, 60 or more (default the terminal's, or 100)")
+	for _, flag := range []string{"dsn", "database", "table", "cluster", "logs"} {
+		cmd.MarkFlagsMutuallyExclusive(flag, "tempo", "jaeger")
+	}
 	f.output = choiceFlag(cmd, "output", "o", "output format; json is OTLP JSON", "text", "json")
 	return cmd
 }
 
 func (f *finder) run(cmd *cobra.Command, args []string) (err error) {
-	f.out = cmd.OutOrStdout()
-	if f.width == 0 {
-		f.width = f.columns()
+	err = cmp.Or(needs(cmd, "header", "--tempo or --jaeger", f.tempo != "" || f.jaeger != ""),
+		needs(cmd, "logs-table", "--logs", f.logs))
+	if err != nil {
+		return err
 	}
-	switch {
-	case f.tempo != "" || f.jaeger != "":
+	f.out = cmd.OutOrStdout()
+	f.look()
+	if f.tempo != "" || f.jaeger != "" {
 		if f.source, err = f.server(); err != nil {
 			return err
 		}
 		return f.all(cmd, args)
-	case len(f.headers) > 0:
-		return errors.New("--header needs --tempo or --jaeger")
 	}
 	return f.clickhouse.with(cmd.Context(), func(db *sql.DB) error {
 		f.source = spans.ClickHouse{DB: db, Schema: f.clickhouse.schema}
@@ -97,22 +101,21 @@ func (f *finder) run(cmd *cobra.Command, args []string) (err error) {
 	})
 }
 
-// columns returns the width of the terminal.
-func (f *finder) columns() uint16 {
-	const unknown = 100
+// look sets how traces are drawn, by what the output is.
+func (f *finder) look() {
+	width := 100
 	if f.terminal != nil {
-		if width, _, err := term.GetSize(int(f.terminal.Fd())); err == nil && width > 0 {
-			return uint16(width)
+		columns, _, err := term.GetSize(int(f.terminal.Fd()))
+		if err == nil && columns > 0 {
+			width = columns
 		}
+		f.color = err == nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
-	return unknown
+	f.width = cmp.Or(f.width, uint16(width))
 }
 
 // server returns the Tempo or Jaeger that the flags name.
 func (f *finder) server() (spans.Source, error) {
-	if f.logs {
-		return nil, errors.New("--logs: only ClickHouse stores logs")
-	}
 	header := make(http.Header)
 	for _, line := range f.headers {
 		name, value, ok := strings.Cut(line, ":")
@@ -127,14 +130,19 @@ func (f *finder) server() (spans.Source, error) {
 	return spans.NewTempo(f.tempo, header)
 }
 
-// all prints the traces of all IDs.
+// all prints the traces of all IDs, each once: a log has the ID of a trace in many lines.
 func (f *finder) all(cmd *cobra.Command, args []string) error {
+	done := make(map[trace.TraceID]bool)
 	return eachID(cmd, args, func(_ int, text string, problem error) (_, err error) {
 		if problem != nil {
 			return problem, nil
 		}
 		ids, problem := identify.TraceIDsIn(text)
 		for _, id := range ids {
+			if done[id] {
+				continue
+			}
+			done[id] = true
 			missing, err := f.one(cmd.Context(), id)
 			if err != nil {
 				return nil, err
@@ -147,60 +155,54 @@ func (f *finder) all(cmd *cobra.Command, args []string) error {
 
 // one prints a trace. If it was not found, missing describes where it was searched.
 func (f *finder) one(ctx context.Context, id trace.TraceID) (missing, err error) {
-	show := f.text
-	if *f.output == "json" {
-		show = f.json
-	}
-	found, err := show(ctx, id)
-	if err != nil || found {
+	found, asJSON, drawn := 0, *f.output == "json", waterfall.New(id)
+	err = f.source.Trace(ctx, id, func(td ptrace.Traces) error {
+		found += td.SpanCount()
+		if asJSON {
+			return f.line(new(ptrace.JSONMarshaler).MarshalTraces(td))
+		}
+		drawn.Add(td)
+		return nil
+	})
+	switch {
+	case err != nil:
 		return nil, err
+	case found == 0:
+		return f.missing(id), nil
+	case !asJSON:
+		err = drawn.Draw(f.out,
+			waterfall.Options{Width: int(f.width), Color: f.color, Spans: int(f.shown)})
 	}
+	if f.logs && err == nil {
+		if !asJSON {
+			fmt.Fprintln(f.out, "\n   LOGS")
+		}
+		err = f.source.Logs(ctx, id, func(l plog.Logs) error {
+			if asJSON {
+				return f.line(new(plog.JSONMarshaler).MarshalLogs(l))
+			}
+			return drawn.DrawLogs(f.out, l)
+		})
+	}
+	if !asJSON {
+		fmt.Fprintln(f.out)
+	}
+	return nil, err
+}
+
+// missing returns the error for a trace that was not found.
+func (f *finder) missing(id trace.TraceID) error {
 	text := fmt.Sprintf("trace %s is not in %s", id, f.source)
 	if at := traceid.NotBefore(id, 0); !at.IsZero() {
 		text += "; if the ID is traceflake's, its time is " + at.UTC().Format(time.RFC3339Nano)
 	}
-	return errors.New(text), nil
+	return errors.New(text)
 }
 
-// text draws a trace, and prints its logs below.
-func (f *finder) text(ctx context.Context, id trace.TraceID) (found bool, err error) {
-	t := waterfall.New(id)
-	err = f.source.Trace(ctx, id, func(td ptrace.Traces) error {
-		t.Add(td)
-		return nil
-	})
-	if err != nil || t.Len() == 0 {
-		return false, err
+// line prints a line of JSON, unless it could not be marshaled.
+func (f *finder) line(body []byte, err error) error {
+	if err == nil {
+		_, err = fmt.Fprintf(f.out, "%s\n", body)
 	}
-	color := f.terminal != nil && term.IsTerminal(int(f.terminal.Fd())) &&
-		os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if err := t.Draw(f.out,
-		waterfall.Options{Width: int(f.width), Color: color, Spans: int(f.shown)}); err != nil {
-		return true, err
-	}
-	if f.logs {
-		fmt.Fprintln(f.out, "\n   LOGS")
-		err = f.source.Logs(ctx, id, func(logs plog.Logs) error { return t.DrawLogs(f.out, logs) })
-	}
-	fmt.Fprintln(f.out)
-	return true, err
-}
-
-// json prints the parts of a trace, and of its logs, as lines of OTLP JSON.
-func (f *finder) json(ctx context.Context, id trace.TraceID) (found bool, err error) {
-	line := func(body []byte, err error) error {
-		if err == nil {
-			found = true
-			_, err = fmt.Fprintf(f.out, "%s\n", body)
-		}
-		return err
-	}
-	var traces ptrace.JSONMarshaler
-	err = f.source.Trace(ctx, id,
-		func(td ptrace.Traces) error { return line(traces.MarshalTraces(td)) })
-	if f.logs && found && err == nil {
-		var logs plog.JSONMarshaler
-		err = f.source.Logs(ctx, id, func(l plog.Logs) error { return line(logs.MarshalLogs(l)) })
-	}
-	return found, err
+	return err
 }
