@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
+	"github.com/traceflake/traceflake/cmd/traceflake/internal/waterfall"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -24,7 +27,7 @@ plausible; otherwise it prints the reason. The exit code is 0 if all IDs were
 verified and 1 otherwise. IDs of clients, random fallback IDs and IDs of old records
 do not verify. The result is a hint of origin, not authentication.
 
-With -o json each ID is an object on a line of its own; the second has no trace ID:
+With -o json each ID is an object on a line of its own. The second line has no trace ID:
 {"line":1,"id":"1950fb0f8880000086cdcca4ab608495","verified":false,"reason":"age: …"}
 {"line":2,"id":"x","verified":false,"error":"…"}`,
 		Example: `  traceflake verify --secret-file secret 1950fb0f8880000086cdcca4ab608495
@@ -42,14 +45,12 @@ With -o json each ID is an object on a line of its own; the second has no trace 
 			c.verifier = traceid.NewVerifier(keyring, traceid.WithMaxAge(c.maxAge),
 				traceid.WithSkew(c.skew))
 			return eachID(cmd, args, func(number int, text string, problem error) (_, err error) {
-				var v verdict
-				if problem == nil {
-					v, problem = c.verify(text)
-				} else {
-					v.Error = problem.Error()
+				verdicts, problem := c.verify(text, problem)
+				for _, v := range verdicts {
+					v.Line = number
+					err = errors.Join(err, show(cmd, *output, v.text, v))
 				}
-				v.Line = number
-				return problem, show(cmd, *output, v.text, v)
+				return problem, err
 			})
 		},
 	}
@@ -81,33 +82,43 @@ func (v verdict) text() string {
 	if v.Verified {
 		return v.ID + "\tverified\n"
 	}
-	return strings.TrimSuffix(v.ID+"\tnot verified\t"+v.Reason, "\t") + "\n"
+	id := waterfall.Printable(v.ID) // it may be any line
+	return strings.TrimSuffix(id+"\tnot verified\t"+v.Reason, "\t") + "\n"
 }
 
-// verify verifies the trace ID in a line. If the ID is not verified it returns an error: the
-// problem to report, or errReported.
-func (c checker) verify(line string) (verdict, error) {
-	id, err := identify.TraceIDIn(line)
-	if err != nil {
-		return verdict{ID: line, Error: err.Error()}, err
+// verify verifies the trace IDs in a line, unless there is a problem with it. If an ID is not
+// verified it returns an error: the problem to report, or errReported.
+func (c checker) verify(line string, problem error) (verdicts []verdict, err error) {
+	ids, err := identify.TraceIDsIn(line)
+	err = cmp.Or(problem, err)
+	if len(ids) == 0 {
+		return []verdict{{ID: line, Error: err.Error()}}, err
 	}
-	v := verdict{ID: id.String()}
-	if c.verifier.Verify(id) {
-		v.Verified = true
-		return v, nil
+	for _, id := range ids {
+		v := verdict{ID: id.String(), Verified: c.verifier.Verify(id)}
+		if !v.Verified {
+			v.Reason = c.reason(id)
+			err = cmp.Or(err, errReported)
+		}
+		verdicts = append(verdicts, v)
 	}
+	return verdicts, err
+}
+
+// reason returns why an ID is not verified.
+func (c checker) reason(id trace.TraceID) string {
 	t := traceid.Time(id)
 	at := t.UTC().Format(time.RFC3339)
 	switch age := time.Since(t); {
+	case [8]byte(id[:8]) == [8]byte{}:
+		return "halves: an ID of 64 bits has one half, and no time"
 	case age > c.maxAge:
-		v.Reason = fmt.Sprintf("age: its time is %s, more than %s ago (--max-age)", at,
+		return fmt.Sprintf("age: its time is %s, more than %s ago (--max-age)", at,
 			shortly(c.maxAge))
 	case -age > c.skew:
-		v.Reason = fmt.Sprintf("future: its time is %s, more than %s ahead (--skew)", at,
+		return fmt.Sprintf("future: its time is %s, more than %s ahead (--skew)", at,
 			shortly(c.skew))
-	default:
-		v.Reason = fmt.Sprintf(
-			"halves: no secret decodes the low half to the time of the high half, %s", at)
 	}
-	return v, errReported
+	return fmt.Sprintf("halves: no secret decodes the low half to the time of the high half, %s",
+		at)
 }

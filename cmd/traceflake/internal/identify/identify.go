@@ -70,18 +70,17 @@ type Identifier struct {
 // ErrUnknown is returned for text that does not have the form of an ID.
 var ErrUnknown = errors.New("not an ID")
 
-// ID returns the kinds that s may be of: s is a trace ID in the forms of parseTraceID, or a
-// Randflake ID in base 32. A trace ID may be of several kinds, and several secrets may decode 64
-// bits. The error wraps [ErrUnknown].
+// ID returns the kinds that s may be of: s is an ID in the forms of parse, of a tracer with a form
+// of its own, or a Randflake ID in base 32. A trace ID may be of several kinds, and several secrets
+// may decode 64 bits. The error wraps [ErrUnknown].
 func (x Identifier) ID(s string) ([]Identity, error) {
-	if id, ok := hex128(s); ok {
+	switch id, form := parse(s); form {
+	case hex128:
 		return x.bits128(s, id), nil
-	}
-	if id, ok := ulid(s); ok {
+	case ulid:
 		return []Identity{ulidText(id)}, nil
-	}
-	if id, isDecimal, ok := bits64(s); ok {
-		return x.bits64(id, isDecimal), nil
+	case hex64, decimal64:
+		return x.bits64(traceid.Low(id), form == decimal64), nil
 	}
 	if all := x.tracers(s); all != nil {
 		return all, nil
@@ -89,13 +88,13 @@ func (x Identifier) ID(s string) ([]Identity, error) {
 	if id, ok := base32Text(s); ok {
 		return x.base32(id), nil
 	}
-	return nil, fmt.Errorf("%w: %s", ErrUnknown, complaint(s))
+	return nil, notAnID(s)
 }
 
 // bits128 identifies an ID that is written as s.
 func (x Identifier) bits128(s string, id trace.TraceID) []Identity {
 	if [8]byte(id[:8]) == [8]byte{} {
-		all := x.bits64(uint64(traceid.Low(id)), false)
+		all := x.bits64(traceid.Low(id), false)
 		for i := range all {
 			all[i].Note += "; padded to 128 bits with zeros"
 		}
@@ -207,9 +206,9 @@ func (x Identifier) ours(id trace.TraceID) Identity {
 }
 
 // bits64 identifies 64 bits.
-func (x Identifier) bits64(id uint64, isDecimal bool) []Identity {
-	foreign := x.snowflakes(id, isDecimal)
-	if ours := x.randflake(randflake.ID(id)); len(ours) > 0 {
+func (x Identifier) bits64(id randflake.ID, isDecimal bool) []Identity {
+	foreign := x.snowflakes(uint64(id), isDecimal)
+	if ours := x.randflake(id); len(ours) > 0 {
 		return append(ours, foreign...)
 	}
 	if x.Snowflake != nil && foreign != nil {

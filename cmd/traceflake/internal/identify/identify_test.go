@@ -153,7 +153,7 @@ func table(t *testing.T, name string) (rows [][]string) {
 	return rows
 }
 
-// testdata/lines has lines, the IDs in each with their roles, and its trace ID.
+// testdata/lines has lines, the IDs in each with their roles, and its trace IDs.
 func TestLine(t *testing.T) {
 	for _, c := range table(t, "lines") {
 		found, err := Identifier{Now: now}.Line(c[0])
@@ -166,12 +166,9 @@ func TestLine(t *testing.T) {
 		if err != nil || strings.Join(got, ", ") != c[1] {
 			t.Errorf("%q: %q, %v, want %q", c[0], got, err, c[1])
 		}
-		id, err := TraceIDIn(c[0])
-		if c[2] == "-" {
-			c[2] = "00000000000000000000000000000000"
-		}
-		if id.String() != c[2] || id.IsValid() != (err == nil) {
-			t.Errorf("%q: the trace ID is %s, %v, want %s", c[0], id, err, c[2])
+		ids, err := TraceIDsIn(c[0])
+		if id := fmt.Sprint(ids); id != c[2] || (ids == nil) != errors.Is(err, ErrUnknown) {
+			t.Errorf("%q: the trace IDs are %s, %v, want %s", c[0], id, err, c[2])
 		}
 	}
 	// The valid part of a header is returned all the same.
@@ -191,8 +188,8 @@ func TestNoID(t *testing.T) {
 			len(err.Error()) > 250 {
 			t.Errorf("%.40q: %v, want %q", c[0], err, c[1])
 		}
-		if id, err := TraceIDIn(c[0]); !errors.Is(err, ErrUnknown) || id.IsValid() {
-			t.Errorf("%.40q: the trace ID is %s, %v", c[0], id, err)
+		if ids, err := TraceIDsIn(c[0]); !errors.Is(err, ErrUnknown) || ids != nil {
+			t.Errorf("%.40q: the trace IDs are %s, %v", c[0], ids, err)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (l *Layout) add(part string) (err error) {
 		return nil
 	}
 	bits, err := strconv.Atoi(value)
-	if err != nil || bits < 1 || name == "" {
+	if err != nil || bits < 1 || bits > 64 || name == "" {
 		return fmt.Errorf("%.60q: want a field and its bits, such as machine=10", part)
 	}
 	l.Fields = append(l.Fields, Field{name, bits})

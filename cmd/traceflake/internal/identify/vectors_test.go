@@ -89,13 +89,16 @@ func asJSON(t *testing.T, identities any) string {
 
 func TestParseLayout(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                               "the epoch is not a date",
-		"2020-01-01":                     "0 fields named time",
-		"2020-01-01,time=41,time=2":      "2 fields named time",
-		"2020-01-01,time=41,machine":     "want a field and its bits",
-		"2020-01-01,time=41,machine=0":   "want a field and its bits",
-		"2020-01-01,time=41,machine=24":  "65 bits, more than 64",
-		"2020-01-01,time=60":             "at most 53 bits",
+		"":                              "the epoch is not a date",
+		"2020-01-01":                    "0 fields named time",
+		"2020-01-01,time=41,time=2":     "2 fields named time",
+		"2020-01-01,time=41,machine":    "want a field and its bits",
+		"2020-01-01,time=41,machine=0":  "want a field and its bits",
+		"2020-01-01,time=41,machine=24": "65 bits, more than 64",
+		"2020-01-01,time=60":            "at most 53 bits",
+
+		"0,time=41,a=9223372036854775807,b=9223372036854775807": "want a field and its bits",
+
 		"2020-01-01,time=41,unit=x":      "want a duration such as 10ms",
 		"2020-01-01,time=41,unit=1ns":    "want a duration such as 10ms",
 		"snowflake":                      "the epoch is not a date",
