@@ -20,7 +20,10 @@ func (d *doctor) spans() {
 }
 
 func (d *doctor) spansOn(db *sql.DB) error {
-	version, err := answer[string](d, db, "version()")
+	version, err := within(d.cmd.Context(), func(ctx context.Context) (version string, err error) {
+		err = db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
+		return version, err
+	})
 	if err != nil {
 		return err
 	}
@@ -40,14 +43,6 @@ func (d *doctor) spansOn(db *sql.DB) error {
 	}
 	d.adoption(status)
 	return nil
-}
-
-// answer returns the value of an expression.
-func answer[T any](d *doctor, db *sql.DB, expression string) (T, error) {
-	return within(d.cmd.Context(), func(ctx context.Context) (value T, err error) {
-		err = db.QueryRowContext(ctx, "SELECT "+expression).Scan(&value)
-		return value, err
-	})
 }
 
 func (d *doctor) table(t clickhouse.TableStatus) {
