@@ -47,6 +47,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			servers.Clear()
 			e.Setenv("JAEGER", jaeger)
+			e.Setenv("TEMPO", jaeger)
 			files, err := filepath.Glob(e.WorkDir + "/*")
 			for _, file := range files {
 				err = errors.Join(err, os.Chmod(file, 0o700)) // some are secrets

@@ -153,7 +153,8 @@ func (f *finder) all(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// one prints a trace. If it was not found, missing describes where it was searched.
+// one prints a trace. If it was not found, missing describes where it was searched; if a part was
+// found, missing says so.
 func (f *finder) one(ctx context.Context, id trace.TraceID) (missing, err error) {
 	found, asJSON, drawn := 0, *f.output == "json", waterfall.New(id)
 	err = f.source.Trace(ctx, id, func(td ptrace.Traces) error {
@@ -164,6 +165,9 @@ func (f *finder) one(ctx context.Context, id trace.TraceID) (missing, err error)
 		drawn.Add(td)
 		return nil
 	})
+	if errors.Is(err, spans.ErrPartial) {
+		missing, err = fmt.Errorf("trace %s: %w", id, err), nil
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -187,7 +191,7 @@ func (f *finder) one(ctx context.Context, id trace.TraceID) (missing, err error)
 	if !asJSON {
 		fmt.Fprintln(f.out)
 	}
-	return nil, err
+	return missing, err
 }
 
 // missing returns the error for a trace that was not found.

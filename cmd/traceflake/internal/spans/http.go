@@ -2,6 +2,7 @@ package spans
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,13 +87,16 @@ func (s *server) Trace(
 			return fmt.Errorf("%s: %w", s, err)
 		}
 		td, err := r.decode(body)
-		if err != nil {
+		switch partial := errors.Is(err, ErrPartial); {
+		case err != nil && !partial:
 			return fmt.Errorf("%s: its answer is not a trace: %w", s, err)
+		case td.SpanCount() == 0:
+			answered = true
+			continue
+		case partial:
+			err = fmt.Errorf("%s: %w", s, err)
 		}
-		if td.SpanCount() > 0 {
-			return each(td)
-		}
-		answered = true
+		return cmp.Or(each(td), err)
 	}
 	if !answered {
 		return fmt.Errorf("%s: %w; give the address of %s, with the path before /api", s,
@@ -127,7 +131,7 @@ func (s *server) get(ctx context.Context, u *url.URL) ([]byte, error) {
 		return nil, err
 	case len(body) > maxBody:
 		return nil, fmt.Errorf("the trace is larger than %d MiB", maxBody>>20)
-	case resp.StatusCode == http.StatusNotFound && isUnknownPath(resp.Header, body):
+	case isUnknownPath(resp.StatusCode, resp.Header.Get("Content-Type"), body):
 		return nil, errUnknownPath
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, nil
@@ -139,13 +143,14 @@ func (s *server) get(ctx context.Context, u *url.URL) ([]byte, error) {
 	return body, nil
 }
 
-var errUnknownPath = errors.New("404 Not Found, as for a path that it does not know")
+var errUnknownPath = errors.New("the server does not know the path of a trace")
 
-// isUnknownPath reports whether a 404 response is not about a trace: it is a page, or the text of
-// Go's routers.
-func isUnknownPath(header http.Header, body []byte) bool {
-	return strings.HasPrefix(header.Get("Content-Type"), "text/html") ||
-		bytes.HasPrefix(body, []byte("404 page not found"))
+// isUnknownPath reports whether a response is not about a trace: it is the text of Go's routers, or
+// a page. The UI of Jaeger answers other paths with its page and 200, as Grafana's login does.
+func isUnknownPath(status int, contentType string, body []byte) bool {
+	page := strings.HasPrefix(contentType, "text/html")
+	return status == http.StatusOK && page || status == http.StatusNotFound &&
+		(page || bytes.HasPrefix(body, []byte("404 page not found")))
 }
 
 // tempoV1 decodes OTLP's TracesData.
@@ -154,8 +159,10 @@ func tempoV1(body []byte) (ptrace.Traces, error) {
 	return decoder.UnmarshalTraces(body)
 }
 
-// tempoV2 decodes a message that has OTLP's TracesData in its field 1.
-func tempoV2(body []byte) (ptrace.Traces, error) {
+// tempoV2 decodes Tempo's TraceByIDResponse. It returns an incomplete trace with ErrPartial.
+func tempoV2(body []byte) (td ptrace.Traces, err error) {
+	td = ptrace.NewTraces()
+	var partial error
 	for len(body) > 0 {
 		number, kind, tag := protowire.ConsumeTag(body)
 		if tag < 0 {
@@ -165,13 +172,18 @@ func tempoV2(body []byte) (ptrace.Traces, error) {
 		if length < 0 {
 			return ptrace.Traces{}, protowire.ParseError(length)
 		}
-		if number == 1 && kind == protowire.BytesType {
-			data, _ := protowire.ConsumeBytes(body[tag:])
-			return tempoV1(data)
+		data, _ := protowire.ConsumeBytes(body[tag:])
+		switch {
+		case number == 1 && kind == protowire.BytesType: // OTLP's TracesData
+			if td, err = tempoV1(data); err != nil {
+				return td, err
+			}
+		case number == 4 && kind == protowire.BytesType: // why the trace is PARTIAL
+			partial = fmt.Errorf("%w: %.200q", ErrPartial, data)
 		}
 		body = body[tag+length:]
 	}
-	return ptrace.NewTraces(), nil
+	return td, partial
 }
 
 // jaegerV3 decodes one or more of {"result": OTLP}.
