@@ -18,7 +18,7 @@
 // million. [Options.Verify] excludes foreign IDs.
 //
 // Facts about the servers: Tempo reads start and end in Unix seconds, only together, and excludes
-// the blocks outside (tempodb includeBlock); Jaeger's v3 API reads startTime (start_time up to
-// v1.76) in RFC 3339, its older API start in Unix microseconds. docs/lookup.md lists what each
+// the blocks outside (tempodb includeBlock); Jaeger's v3 API reads start_time and, since v2.19,
+// startTime in RFC 3339, its older API start in Unix microseconds. docs/lookup.md lists what each
 // saves.
 package lookup

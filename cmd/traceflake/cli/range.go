@@ -33,8 +33,8 @@ nothing, repeat it without the bound.
 
 -o sql prints a condition for ClickHouse. -o tempo and -o jaeger print the query
 parameters of a search in the period or, with --trace, of a lookup of that ID. Those of
-Jaeger have the names of all its APIs: /api/traces, which its UI shares, and
-/api/v3/traces.
+Jaeger have the names of all its APIs: /api/traces, which its UI shares and which also
+needs a service, and /api/v3/traces. Tempo refuses periods over 168h by default.
 
 With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
 {"not_before":"2026-03-14T11:00:00.000Z"}.
@@ -100,14 +100,17 @@ func ofPeriod(from, to, column string) (map[string]string, error) {
 		return nil, fmt.Errorf("%w: FROM is %s, TO is %s", err,
 			begin.UTC().Format(time.RFC3339Nano), end.UTC().Format(time.RFC3339Nano))
 	}
+	// Tempo has whole seconds, and refuses a second more than its longest period, 168h. Jaeger gets
+	// the whole millisecond of TO. Both refuse an empty period.
+	past := end.Truncate(time.Millisecond).Add(time.Millisecond)
 	jaeger := make(url.Values)
 	addJaeger(jaeger, begin, "start", "query.startTimeMin", "query.start_time_min")
-	addJaeger(jaeger, end, "end", "query.startTimeMax", "query.start_time_max")
+	addJaeger(jaeger, past, "end", "query.startTimeMax", "query.start_time_max")
 	return map[string]string{
 		"text":   fmt.Sprintf("%s\n%s", low, high),
 		"sql":    fmt.Sprintf("%s BETWEEN '%s' AND '%s'", column, low, high),
 		"json":   fmt.Sprintf(`{"min":"%s","max":"%s"}`, low, high),
-		"tempo":  tempo(begin.Unix(), end.Unix()+1), // whole seconds around the period
+		"tempo":  tempo(begin.Unix(), max(begin.Unix(), end.Add(-1).Unix())+1),
 		"jaeger": jaeger.Encode(),
 	}, nil
 }
@@ -146,7 +149,7 @@ func tempo(start, end int64) string {
 }
 
 // addJaeger adds a bound under the names that it has in Jaeger's APIs: micros in /api/traces; v3,
-// and old up to Jaeger v1.76, in /api/v3/traces.
+// and old before Jaeger v2.19, in /api/v3/traces.
 func addJaeger(to url.Values, t time.Time, micros, v3, old string) {
 	to.Set(micros, strconv.FormatInt(t.UnixMicro(), 10))
 	text := t.UTC().Format(time.RFC3339Nano)
