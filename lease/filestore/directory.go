@@ -1,14 +1,13 @@
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"time"
 )
 
 // directory is a store's directory, open and locked.
@@ -22,8 +21,8 @@ type directory struct {
 type disk struct {
 	// lockable opens the file in a directory on which the lock is taken.
 	lockable func(*os.Root) (*os.File, error)
-	// tryLock locks a file until it is closed, unless another process has locked it.
-	tryLock func(*os.File) (bool, error)
+	// lock locks a file until it is closed. It waits while another process has locked it.
+	lock func(*os.File) error
 	// syncNames makes the renaming of files durable.
 	syncNames func(root *os.Root, names ...string) error
 	// place returns a text that differs from that of any copy of the directory, or "".
@@ -58,45 +57,32 @@ func (o *objects) create() (*os.Root, error) {
 	return o.open()
 }
 
-// lock locks the directory that is at the path now. It tries until ctx is over, or for the timeout.
+// lock locks the directory that is at the path now. It waits for as long as other processes have
+// locked it, and fails if ctx is over then.
 func (o *objects) lock(ctx context.Context, open func() (*os.Root, error)) (*directory, error) {
-	for began := time.Now(); ; {
-		if err := ctx.Err(); err != nil {
+	for {
+		root, err := open()
+		if err != nil {
 			return nil, err
 		}
-		d, err := o.tryLock(open)
-		if d != nil || err != nil {
-			return d, err
+		d := &directory{root: root, disk: o.disk}
+		if d.lock, err = o.disk.lockable(root); err != nil {
+			return nil, errors.Join(err, root.Close())
 		}
-		if time.Since(began) > o.timeout {
-			return nil, fmt.Errorf("%w for %s", errLocked, o.timeout)
-		}
-		time.Sleep(time.Millisecond + rand.N(9*time.Millisecond))
-	}
-}
-
-// tryLock returns nil if another process has locked the directory, or if the directory was
-// replaced.
-func (o *objects) tryLock(open func() (*os.Root, error)) (_ *directory, err error) {
-	root, err := open()
-	if err != nil {
-		return nil, err
-	}
-	d := &directory{root: root, disk: o.disk}
-	if d.lock, err = o.disk.lockable(root); err != nil {
-		return nil, errors.Join(err, root.Close())
-	}
-	ours, err := o.disk.tryLock(d.lock)
-	if err == nil && ours {
 		var opened, named fs.FileInfo
-		if opened, err = root.Stat("."); err == nil {
+		if err = cmp.Or(o.disk.lock(d.lock), ctx.Err()); err == nil {
+			opened, err = root.Stat(".")
+		}
+		if err == nil {
 			named, err = os.Stat(o.path)
 		}
 		if err == nil && os.SameFile(opened, named) {
 			return d, nil
 		}
+		if err = errors.Join(err, d.close()); err != nil {
+			return nil, err
+		} // otherwise another directory is in its place
 	}
-	return nil, errors.Join(err, d.close())
 }
 
 func (d *directory) close() error { return errors.Join(d.lock.Close(), d.root.Close()) }

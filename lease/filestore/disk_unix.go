@@ -14,12 +14,13 @@ const errReadOnly = syscall.EROFS
 // system locks the directory itself, which nobody can delete while it has files.
 var system = disk{
 	lockable: func(root *os.Root) (*os.File, error) { return root.Open(".") },
-	tryLock: func(f *os.File) (bool, error) {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return false, nil
+	lock: func(f *os.File) error {
+		for {
+			err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+			if !errors.Is(err, syscall.EINTR) {
+				return err
+			}
 		}
-		return err == nil, err
 	},
 	syncNames: func(root *os.Root, _ ...string) error {
 		d, err := root.Open(".")

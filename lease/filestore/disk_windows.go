@@ -2,7 +2,9 @@ package filestore
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
+	"time"
 
 	"golang.org/x/sys/windows"
 )
@@ -16,14 +18,16 @@ var system = disk{
 	lockable: func(root *os.Root) (*os.File, error) {
 		return root.OpenFile("lock.file", os.O_RDWR|os.O_CREATE, fileMode)
 	},
-	tryLock: func(f *os.File) (bool, error) {
-		err := windows.LockFileEx(windows.Handle(f.Fd()),
-			windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
-			0, 1, 0, new(windows.Overlapped))
-		if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-			return false, nil
+	lock: func(f *os.File) error {
+		for { // a handle may be one that does not wait
+			err := windows.LockFileEx(windows.Handle(f.Fd()),
+				windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+				0, 1, 0, new(windows.Overlapped))
+			if !errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+				return err
+			}
+			time.Sleep(time.Millisecond + rand.N(9*time.Millisecond))
 		}
-		return err == nil, err
 	},
 	syncNames: func(root *os.Root, names ...string) (err error) {
 		for _, name := range names {

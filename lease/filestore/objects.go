@@ -123,36 +123,47 @@ func (o *objects) Close() error {
 	return nil
 }
 
-// locked calls do with the directory that a function opens, locked. It returns when ctx is over,
-// even if the disk does not answer: then do continues, and later calls of this process wait for it.
+// locked calls do with the directory that a function opens, locked. It waits for the lock until the
+// timeout. It returns when ctx is over, even if the disk does not answer: then do continues, and
+// later calls of this process wait for it.
 func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error),
 	do func(*directory) (T, error)) (none T, err error) {
 	switch {
+	case ctx.Err() != nil:
+		return none, ctx.Err()
 	case o.closed.Load():
 		return none, lease.ErrClosed
 	case o.copied.Load(), o.machine() != o.life:
 		return none, ErrCopied
 	}
-	select {
-	case o.turn <- struct{}{}:
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
+	waits, giveUp := context.WithTimeout(ctx, o.timeout)
+	defer giveUp()
 	type answer struct {
 		T   T
 		err error
 	}
-	answered := make(chan answer, 1)
-	go func() {
-		defer func() { <-o.turn }()
-		d, err := o.lock(ctx, open)
-		if err != nil {
-			answered <- answer{err: err}
-			return
+	answered, begun := make(chan answer, 1), make(chan struct{})
+	select {
+	case o.turn <- struct{}{}:
+		go func() {
+			defer func() { <-o.turn }()
+			d, err := o.lock(waits, open)
+			if close(begun); err != nil {
+				answered <- answer{err: err}
+				return
+			}
+			result, err := do(d)
+			answered <- answer{result, errors.Join(err, d.close())}
+		}()
+	case <-waits.Done():
+	}
+	select {
+	case <-begun:
+	case <-waits.Done():
+		if ctx.Err() == nil {
+			return none, fmt.Errorf("%w for %s", errLocked, o.timeout)
 		}
-		result, err := do(d)
-		answered <- answer{result, errors.Join(err, d.close())}
-	}()
+	}
 	select {
 	case a := <-answered:
 		return a.T, explain(a.err)

@@ -355,11 +355,20 @@ func hold(t *testing.T, path string) (release func()) {
 func TestLocked(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path)
-	s.objects.timeout = 100 * time.Millisecond
+	s.objects.timeout = time.Second
 	release := hold(t, path)
+	opens := 0
+	s.objects.disk.lockable = func(root *os.Root) (*os.File, error) {
+		opens++
+		return system.lockable(root)
+	}
 	if _, err := s.Acquire(t.Context(), calls.Request(start)); !errors.Is(err, errLocked) {
 		t.Errorf("got %v, want %v", err, errLocked)
 	}
+	if opens != 1 { // many processes that wait would keep the one that has the lock from running
+		t.Errorf("the directory was opened %d times while the call waited, want once", opens)
+	}
+	s.objects.disk = system
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
 	defer cancel()
 	s.objects.timeout = time.Minute
