@@ -61,7 +61,7 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 			SQL:  []string{o.createRows(o.other.Name, c)},
 		})
 	}
-	if !o.lookup.exists() || !o.feed.exists() {
+	if !o.filled(o.server) {
 		p.Steps = append(p.Steps, o.Schema.lookup(o.server, o.render("both"))...)
 	}
 	p.Steps = append(p.Steps, o.views(c.readable)...)
@@ -70,15 +70,21 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 }
 
 // views returns the steps that create the views of both tables, with these columns, if they are
-// missing or lack one.
+// missing or have others.
 func (o *adoption) views(columns []string) (steps []Step) {
-	lacks := func(name string) bool { return o.history.column(name).Name == "" }
+	var shown []string
+	for _, c := range o.history.Columns {
+		if c.Name != "_part" && c.Name != "_part_offset" {
+			shown = append(shown, c.Name)
+		}
+	}
 	for _, view := range []struct {
 		table
 		missing     bool
 		shows, file string
 	}{
-		{o.history, slices.ContainsFunc(columns, lacks), "the spans of both tables", "history"},
+		{o.history, !slices.Equal(slices.Sorted(slices.Values(shown)),
+			slices.Sorted(slices.Values(columns))), "the spans of both tables", "history"},
 		{o.historyTimes, !o.historyTimes.exists(),
 			"when the traces of both tables began and ended", "times"},
 	} {
@@ -131,11 +137,11 @@ func (o *adoption) agree() error {
 			column, o.live.Name, o.other.Name)
 	}
 	here, there := ttls(o.live), ttls(o.other)
-	for _, column := range append([]string{""}, exporters()...) {
-		if here[column] != there[column] {
+	for _, c := range append([]column{{}}, o.live.Columns...) {
+		if of := quoteName(c.Name); here[of] != there[of] {
 			return wrong("the TTL of %s is %q and that of %s is %q: set the same on both",
-				strings.TrimSuffix(o.live.Name+"."+column, "."), here[column],
-				strings.TrimSuffix(o.other.Name+"."+column, "."), there[column])
+				strings.TrimSuffix(o.live.Name+"."+c.Name, "."), here[of],
+				strings.TrimSuffix(o.other.Name+"."+c.Name, "."), there[of])
 		}
 	}
 	return nil
@@ -180,10 +186,13 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (Plan, error) {
 				"be missing from what these materialized views fill: "+strings.Join(fed, ", "))
 		}
 	}
-	repair := o.fillRecent(o.render("both"))
-	// By then, inserts that were running during the exchange have ended.
-	repair.SQL = append([]string{"SELECT sleep(1)"}, repair.SQL...)
-	p.Steps = append(p.Steps, repair)
+	if o.lookup.exists() {
+		p.Steps = append(p.Steps, o.fill("the traces of the last ten minutes (again)",
+			o.render("both"), "\n    AND Timestamp > now() - INTERVAL 10 MINUTE"))
+	} else {
+		p.Notes = append(p.Notes, "there is no table "+o.lookup.Name+": `adopt prepare` creates "+
+			"and fills it")
+	}
 	if o.Cluster != "" {
 		p.Notes = append(p.Notes, "the INSERT reached the shard of this server: run it on one "+
 			"server of each other shard")

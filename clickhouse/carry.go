@@ -9,7 +9,7 @@ import (
 type carried struct {
 	engine   string
 	uuid     string            // "" is the server's choice
-	ttls     map[string]string // of the exporter's columns, by name
+	ttls     map[string]string // of columns, by quoted name
 	elements []string          // columns, indexes and others that the layout lacks
 	ttl      string            // expressions; "" is by Schema.TTL
 	settings []string          // each as in storage_policy = 'cold'
@@ -26,14 +26,18 @@ func isExporters(name string) bool { return slices.Contains(exporters(), name) }
 func (o *adoption) carried() (c carried, err error) {
 	t := o.live
 	if name, why := t.wrong(); name != "" {
-		hint := "it is not the Collector's exporter's"
+		hint := "the exporter has changed since the table was created, or did not create it: " +
+			"alter the column first"
 		if strings.Contains(t.column(name).Type, "JSON") {
 			hint = "tables with json: true can be used with create --overlay only"
 		}
 		return c, errorf("the table %s cannot be adopted: column %s %s; %s",
 			t.Name, name, why, hint)
 	}
-	c = carried{engine: t.Engine, uuid: o.ownUUID(o.server, t.Engine), comment: t.Comment,
+	if strings.Contains(masked(t.Full), " SAMPLE BY ") {
+		c.notes = append(c.notes, "the new table has no SAMPLE BY: queries with SAMPLE fail there")
+	}
+	c = carried{notes: c.notes, engine: t.Engine, uuid: o.ownUUID(o.server, t.Engine), comment: t.Comment,
 		ttls: ttls(t), ttl: clause(t.Full, "TTL")}
 	for _, column := range t.Columns {
 		if column.Kind != "EPHEMERAL" {
@@ -46,10 +50,8 @@ func (o *adoption) carried() (c carried, err error) {
 	}
 	layout := o.createRows("", carried{})
 	for _, e := range elements(t.Definition) {
-		word, rest, _ := strings.Cut(e, " ")
-		index, _, _ := strings.Cut(rest, " ")
-		if !isExporters(strings.Trim(word, "`")) && (word != "INDEX" || !strings.Contains(layout,
-			"INDEX "+index+" ")) {
+		name := elementName.FindString(e)
+		if !isExporters(strings.Trim(name, "`")) && !strings.Contains(layout, "    "+name+" ") {
 			c.elements = append(c.elements, e)
 		}
 	}
@@ -63,12 +65,13 @@ func (o *adoption) carried() (c carried, err error) {
 	return c, nil
 }
 
-// ttls returns the TTLs of a table's columns by their names, and that of the table itself by "".
+// ttls returns the TTLs of a table's columns by their quoted names, and that of the table itself by
+// the quoted name "".
 func ttls(t table) map[string]string {
-	all := map[string]string{"": clause(t.Full, "TTL")}
+	all := map[string]string{quoteName(""): clause(t.Full, "TTL")}
 	for _, e := range elements(t.Definition) {
-		name, rest, _ := strings.Cut(e, " ")
-		all[strings.Trim(name, "`")] = clause(" "+rest, "TTL")
+		name := elementName.FindString(e)
+		all[name] = clause(e[len(name):], "TTL")
 	}
 	return all
 }

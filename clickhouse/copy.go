@@ -125,7 +125,7 @@ var engineArguments = regexp.MustCompile(`^(Replicated|Shared)?MergeTree(\([^)]*
 func (m transfer) empty(t, like table) string {
 	engine := engineArguments.ReplaceAllString(like.Full, like.Engine)
 	return "CREATE TABLE " + m.quoted(t.Name) + m.ownUUID(m.server, like.Engine) + " AS " +
-		m.quoted(like.Name) + "\nENGINE = " + engine
+		m.quoted(like.Name) + "\nENGINE = " + engine + "\nCOMMENT " + quoteText(ownComment)
 }
 
 // move returns the statement that moves the partition to a table with the same keys; others are

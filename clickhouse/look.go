@@ -43,8 +43,8 @@ type table struct {
 // column is a column. Its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
 type column struct{ Name, Type, Kind string }
 
-// stored reports whether the column exists and an INSERT sets it.
-func (c column) stored() bool { return c.Name != "" && (c.Kind == "" || c.Kind == "DEFAULT") }
+// stored reports whether the column exists on disk.
+func (c column) stored() bool { return c.Name != "" && c.Kind != "ALIAS" && c.Kind != "EPHEMERAL" }
 
 func (t table) exists() bool    { return t.Engine != "" }
 func (t table) ours() bool      { return t.Ours == 1 }
@@ -59,10 +59,10 @@ func (t table) column(name string) column {
 	return t.Columns[i]
 }
 
-// lacks returns a stored column of another table that this one does not store, or "".
+// lacks returns a column of another table that this one does not have, or does not store, or "".
 func (t table) lacks(other table) string {
 	for _, c := range other.Columns {
-		if c.stored() && !t.column(c.Name).stored() {
+		if have := t.column(c.Name); have.Name == "" || c.stored() && !have.stored() {
 			return c.Name
 		}
 	}

@@ -2,38 +2,49 @@ package clickhouse
 
 import "strings"
 
-// lookup returns the steps that create the lookup table, if it is missing, and the materialized
-// view that fills it. If spans may exist, the steps also fill the lookup table from them: a missing
-// view means that the lookup table was dropped, or that Create was interrupted. So the view is
-// created after that, and then the spans stored meanwhile are added.
-func (s Schema) lookup(o server, from string) []Step {
+// filling is the comment of the materialized view until the lookup table has all older traces.
+const filling = "traceflake is filling the table"
+
+// lookup returns the steps that create the lookup table and the materialized view that fills it,
+// and that add the traces of spans that were stored before the view existed.
+func (s Schema) lookup(o server, from string) (steps []Step) {
 	n := s.named()
-	stored := o.table(n.rows)
+	stored, feed := o.table(n.rows), o.table(n.feed)
+	comment := func(text string) string { return s.alter(n.feed) + "MODIFY COMMENT " + text }
+	if feed.exists() && !o.table(n.times).exists() {
+		steps = append(steps, Step{Does: n.feed + " is marked as incomplete",
+			SQL: []string{comment(quoteText(filling))}})
+	}
 	engine := s.engine(o, stored.Engine)
-	steps := []Step{exists(n.times, s.render("lookup", "{uuid}", s.ownUUID(o, engine),
-		"{engine}", engine, "{ttl}", s.lookupTTL(stored)))}
+	steps = append(steps, exists(n.times, s.render("lookup", "{uuid}", s.ownUUID(o, engine),
+		"{engine}", engine, "{ttl}", s.lookupTTL(stored))))
 	if n.times != n.lookup {
 		steps = append(steps, s.front(n.lookup, n.times))
 	}
-	feed := exists(n.feed, s.render("feed"))
-	if !stored.exists() || o.table(n.feed).exists() {
-		return append(steps, feed)
+	if !stored.exists() || s.filled(o) {
+		return append(steps, exists(n.feed, s.render("feed", "{comment}", "")))
 	}
-	return append(steps, s.fill(from), feed, s.fillRecent(from))
+	fill := s.fill("all traces", from, "")
+	fill.SQL = append(fill.SQL, comment("''"))
+	return append(steps,
+		exists(n.feed, s.render("feed", "{comment}", "\nCOMMENT "+quoteText(filling))), fill)
 }
 
-// fill returns the step that adds all traces of tables to the lookup table.
-func (s Schema) fill(from string) Step {
-	return Step{Does: s.named().times + " has all traces",
-		SQL: []string{s.render("fill", "{from}", from, "{which}", "")}}
+// filled reports whether the lookup table has the traces of all spans, and gets those of new ones.
+func (s Schema) filled(o server) bool {
+	n := s.named()
+	feed := o.table(n.feed)
+	return o.table(n.times).exists() && feed.exists() && feed.Comment != filling
 }
 
-// fillRecent returns the step that adds the traces of spans that the materialized view may have
-// missed: they were stored before it existed, or during an exchange.
-func (s Schema) fillRecent(from string) Step {
-	return Step{Does: s.named().times + " has the traces of the last ten minutes (again)",
-		SQL: []string{s.render("fill", "{from}", from,
-			"{which}", "\n    AND Timestamp > now() - INTERVAL 10 MINUTE")}}
+// fill returns the step that adds traces of stored spans to the lookup table. Rows that it already
+// has do no harm.
+func (s Schema) fill(traces, from, which string) Step {
+	return Step{
+		Does: s.named().times + " has " + traces,
+		// By then, inserts that the materialized view did not see have ended.
+		SQL: []string{"SELECT sleep(1)", s.render("fill", "{from}", from, "{which}", which)},
+	}
 }
 
 // lookupTTL returns the TTL clause of the lookup table, which keeps a trace as long as its spans.

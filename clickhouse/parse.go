@@ -8,6 +8,9 @@ import (
 var (
 	quoted    = regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.)*'|`(?:[^`\\\\]|\\\\.)*`")
 	innermost = regexp.MustCompile(`\([^()]*\)`)
+	// elementName matches the beginning of an element: a column's quoted name, or the kind and the
+	// name of something else.
+	elementName = regexp.MustCompile("^(?:[A-Z]+ )?(?:`(?:[^`\\\\]|\\\\.)*`|\\S+)")
 )
 
 // masked returns s with everything that is quoted or in parentheses replaced by x.

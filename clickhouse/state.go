@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"database/sql"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -18,7 +19,6 @@ type adoption struct {
 	other        table  // alongside it: the new one before the swap, the old one after it
 	renamed      string // what an interrupted finish or cancel renamed it to, or ""
 	lookup       table  // of both
-	feed         table  // the materialized view that fills it
 	history      table  // the view of both
 	historyTimes table  // the view of both for the lookup table
 	copies       []table
@@ -30,14 +30,19 @@ const (
 	historyEnd      = "_all"
 	historyTimesEnd = "_all_trace_id_ts"
 
-	// Only an adoption has tables with these names, which a random text makes unique.
+	// These names also end in a random text.
 	droppedEnd = "_dropped_" // to be dropped; then its UUID
 	copyEnd    = "_copy_"    // the copy of a partition; then the partition
 	copiedEnd  = "_copied_"  // the partition that was copied; then the partition
 )
 
-// viewComment is the comment of the views of an adoption, by which they are recognised.
-const viewComment = "of an adoption by traceflake"
+// ownComment is the comment of the views of an adoption, and of the tables of a copy, by which they
+// are recognised: others may have such names, too.
+const ownComment = "of an adoption by traceflake"
+
+// temporary matches the end of the name of a table to be dropped, or of a copy.
+var temporary = regexp.MustCompile(
+	"^_(?:dropped_[0-9a-f]{32}|(?:copy|copied)_[0-9]{8})_[a-z2-7]{8}$")
 
 // read returns the adoption as observed on the server.
 func (a Adoption) read(ctx context.Context, db *sql.DB) (*adoption, error) {
@@ -51,18 +56,20 @@ func (a Adoption) read(ctx context.Context, db *sql.DB) (*adoption, error) {
 	n := s.named()
 	o := &adoption{Schema: s, server: found, db: db, skipAccess: a.SkipAccess,
 		live: found.table(n.spans), other: found.table(n.spans + otherEnd),
-		lookup: found.table(n.times), feed: found.table(n.feed),
-		history:      found.table(n.spans + historyEnd),
+		lookup: found.table(n.times), history: found.table(n.spans + historyEnd),
 		historyTimes: found.table(n.spans + historyTimesEnd)}
 	for _, t := range o.tables {
-		is := func(end string) bool { return strings.HasPrefix(t.Name, n.spans+end) }
+		end := strings.TrimPrefix(t.Name, n.spans)
 		switch {
-		case is(droppedEnd) && !o.other.exists():
+		case !temporary.MatchString(end):
+		case !strings.HasPrefix(end, droppedEnd):
+			if t.Comment == ownComment {
+				o.copies = append(o.copies, t)
+			}
+		case !o.other.exists():
 			o.renamed = t.Name
 			t.Name = o.other.Name
 			o.other = t
-		case is(copyEnd) || is(copiedEnd):
-			o.copies = append(o.copies, t)
 		}
 	}
 	o.phase = o.reached()
@@ -70,8 +77,7 @@ func (a Adoption) read(ctx context.Context, db *sql.DB) (*adoption, error) {
 }
 
 func (o *adoption) reached() Phase {
-	complete := o.history.exists() && o.historyTimes.exists() && o.lookup.exists() &&
-		o.feed.exists()
+	complete := o.history.exists() && o.historyTimes.exists() && o.filled(o.server)
 	begun := o.other.exists() || o.history.exists() || o.historyTimes.exists()
 	switch {
 	case !o.live.ours() && o.other.exists() && complete:
@@ -133,11 +139,11 @@ func (o *adoption) check() error {
 	case !slices.Contains([]string{"Atomic", "Replicated", "Shared"}, o.databaseEngine):
 		return errorf("the database of %s has the engine %s, which cannot "+
 			"exchange tables: an Atomic one can", name, o.databaseEngine)
-	case o.other.exists() && o.live.ours() == o.other.ours():
+	case o.other.exists() && (o.live.ours() == o.other.ours() || o.other.Engine != engine):
 		return foreign(o.other)
 	}
 	for _, t := range []table{o.history, o.historyTimes} {
-		if t.exists() && (t.Engine != "View" || t.Comment != viewComment) {
+		if t.exists() && (t.Engine != "View" || t.Comment != ownComment) {
 			return foreign(t)
 		}
 	}
@@ -168,7 +174,7 @@ func (o *adoption) render(name string, more ...string) string {
 	return o.Schema.render("adopt/"+name, slices.Concat(more,
 		o.place("live", o.live.Name), o.place("other", o.other.Name),
 		o.place("history", o.history.Name), o.place("history_times", o.historyTimes.Name),
-		[]string{"{comment}", quoteText(viewComment)})...)
+		[]string{"{comment}", quoteText(ownComment)})...)
 }
 
 // readers returns the names of the views that read a table, as far as a condition holds.

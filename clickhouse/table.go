@@ -141,7 +141,7 @@ func (s Schema) createRows(name string, c carried) string {
 		"{settings}", all,
 		"{comment}", c.comment}
 	for _, column := range columns {
-		if ttl := c.ttls[column.name]; ttl != "" {
+		if ttl := c.ttls[quoteName(column.name)]; ttl != "" {
 			places = append(places, column.definition, column.definition+" TTL "+ttl)
 		}
 	}

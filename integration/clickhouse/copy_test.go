@@ -16,7 +16,7 @@ func (e *engine) copying() (all []span) {
 	e.t.Helper()
 	e.run(collectorTable("spans"), nil)
 	e.exec("ALTER TABLE spans ADD COLUMN Tenant String DEFAULT 'nobody', ADD COLUMN Kind String " +
-		"MATERIALIZED SpanKind")
+		"MATERIALIZED SpanKind, ADD COLUMN Stored DateTime64(9) MATERIALIZED now64(9)")
 	e.exec("CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
 	e.exec("CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT SpanId FROM spans")
 	all = few()
@@ -25,6 +25,10 @@ func (e *engine) copying() (all []span) {
 		"12:00:00', '" + all[0].trace + "', 'tenants', 'somebody')")
 	e.walks(ofSpans, "prepare", "swap")
 	e.insert("spans", all[200:])
+	e.exec("CREATE TABLE stamps ENGINE = Memory AS SELECT SpanId, Stored FROM spans_all")
+	for _, name := range othersTables {
+		e.exec("CREATE TABLE " + name + " ENGINE = MergeTree ORDER BY x AS SELECT 1 AS x")
+	}
 	return all
 }
 
@@ -39,7 +43,14 @@ func (e *engine) complete(when string, all []span) {
 		}
 	}
 	e.is("somebody", "SELECT any(Tenant) FROM spans_all WHERE SpanId = 'tenants'")
+	e.is("0", "SELECT count() FROM spans_all WHERE (SpanId, Stored) NOT IN stamps")
+	e.is(fmt.Sprint(len(othersTables)), "SELECT count() FROM merge(currentDatabase(), '^("+
+		strings.Join(othersTables, "|")+")$')")
 }
+
+// othersTables are tables of others, with names like those of an adoption.
+var othersTables = []string{"spans_copy", "spans_copy_trace_id_ts", "spans_copied_2026",
+	"spans_copy_20261014_original", "spans_dropped_2026"}
 
 // TestCopy moves history into the new table, and after undo the spans stored meanwhile into the old
 // one: each span once, with its columns, without materialized views, and found by its trace ID.
@@ -156,7 +167,7 @@ func (e *engine) isNew() string {
 
 // leftovers counts the tables of copies and drops.
 const leftovers = "SELECT count() FROM system.tables WHERE database = currentDatabase() AND " +
-	"match(name, '_(copy|copied|dropped)_')"
+	"match(name, '_(copy|copied|dropped)_.*[0-9a-f]_[a-z2-7]{8}$') AND NOT endsWith(name, '_original')"
 
 // TestCopyTwoAtOnce: two operators copy the same days, and undo meanwhile; each span is stored
 // once.

@@ -55,5 +55,9 @@ func TestDoctor(t *testing.T) {
 	doctor(created, "→ traceflake clickhouse create, which creates and fills what is missing")
 	command(created, "create")
 	doctor(created, "ok     table")
+	created.exec("DROP TABLE otel_traces_trace_id_ts")
+	doctor(created, "→ traceflake clickhouse create, which creates and fills what is missing")
+	command(created, "create")
+	doctor(created, "ok     table")
 	created.is("1", "SELECT count() > 0 FROM otel_traces_trace_id_ts")
 }

@@ -144,6 +144,14 @@ func TestRepair(t *testing.T) {
 		e.walks(ofSpans, operation)
 		e.is("1", "SELECT count() FROM spans_trace_id_ts WHERE TraceId = '"+operation+"'")
 	}
+	e.walks(ofSpans, "swap")
+	e.exec("DROP VIEW spans_trace_id_ts_mv")
+	e.exec("DROP TABLE spans_trace_id_ts")
+	plan, err := e.adopts("undo")
+	if err != nil || !strings.Contains(fmt.Sprint(plan.Notes), "there is no table spans_trace_id_ts: "+
+		"`adopt prepare` creates and fills it") || e.isNew() != "0" {
+		t.Errorf("undo without the lookup table: %v, %q", err, plan.Notes)
+	}
 }
 
 // TestColumns: the new table deletes the same columns' values, and swap refuses other TTLs and
@@ -174,6 +182,20 @@ func TestColumns(t *testing.T) {
 		t.Errorf("a swap to a table with another type: %v", err)
 	}
 	e.exec("ALTER TABLE spans_other MODIFY COLUMN Duration UInt64")
+	for _, kind := range []string{"MATERIALIZED", "ALIAS"} {
+		e.exec("ALTER TABLE spans ADD COLUMN " + kind + " String " + kind + " SpanId")
+		if _, err := e.adopts("swap"); err == nil || !strings.Contains(err.Error(),
+			"column "+kind+" exists in spans but not in spans_other") {
+			t.Errorf("a swap to a table without a column that is %s: %v", kind, err)
+		}
+		e.exec("ALTER TABLE spans_other ADD COLUMN " + kind + " String " + kind + " SpanId")
+	}
+	e.exec("ALTER TABLE spans MODIFY COLUMN MATERIALIZED TTL " + ttl)
+	if _, err := e.adopts("swap"); err == nil ||
+		!strings.Contains(err.Error(), "the TTL of spans.MATERIALIZED is") {
+		t.Errorf("a swap to a table without the TTL of an own column: %v", err)
+	}
+	e.exec("ALTER TABLE spans_other MODIFY COLUMN MATERIALIZED TTL " + ttl)
 	e.must("swap")
 }
 

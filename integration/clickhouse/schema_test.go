@@ -68,8 +68,8 @@ func TestTTL(t *testing.T) {
 }
 
 // TestLookupDropped: create and prepare recreate a lookup table that was dropped, with the TTL of
-// the spans and all stored traces, even if they are interrupted and repeated, and spans are stored
-// meanwhile.
+// the spans and all stored traces, even if they are interrupted before any statement and repeated,
+// and spans of any time are stored before each statement.
 func TestLookupDropped(t *testing.T) {
 	schema := clickhouse.Schema{Table: "spans"}
 	overlay := clickhouse.Schema{Table: "spans", Overlay: true}
@@ -88,41 +88,56 @@ func TestLookupDropped(t *testing.T) {
 				return err
 			}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			e := newEngine(t)
-			e.run(c.table, nil)
-			spans := few()
-			e.insert("spans", spans[:100])
-			for _, fails := range []string{"INSERT INTO", "CREATE MATERIALIZED VIEW"} {
-				err := c.again(e, e.rewriting("", func(query string) string {
-					return strings.Replace(query, fails, "interrupted", 1)
-				}))
-				if err == nil {
-					t.Fatal("nothing was interrupted")
+		for _, dropped := range []string{"both", "the table alone"} {
+			t.Run(name+", "+dropped, func(t *testing.T) {
+				e := newEngine(t)
+				e.run(c.table, nil)
+				all := few()
+				left := all
+				store := func() {
+					e.insert("spans", left[:5])
+					left = left[5:]
 				}
-			}
-			e.insert("spans", spans[100:200])
-			if err := c.again(e, e.rewriting("", func(query string) string {
-				if strings.HasPrefix(query, "CREATE MATERIALIZED VIEW") {
-					e.exec("INSERT INTO spans (Timestamp, TraceId) VALUES (now64(9), 'meanwhile')")
+				store()
+				if dropped != "both" {
+					e.run(collectorTable("spans")[1:], nil)
+					e.exec("DROP TABLE spans_trace_id_ts")
 				}
-				return query
-			})); err != nil {
-				t.Fatal(err)
-			}
-			e.is("1", "SELECT toString(count() > 0) FROM spans_trace_id_ts WHERE TraceId = "+
-				"'meanwhile'")
-			e.is(c.ttl, "SELECT extract(engine_full, 'TTL (.*) SETTINGS') FROM system.tables "+
-				"WHERE database = currentDatabase() AND name = 'spans_trace_id_ts'")
-			e.insert("spans", spans[200:])
-			var ids [][16]byte
-			for _, s := range spans {
-				ids = append(ids, parse(s.trace))
-			}
-			if got := e.find("SpanId")(clickhouse.Traces(schema, ids)); len(got) != len(spans) {
-				t.Errorf("%d spans are found, want %d", len(got), len(spans))
-			}
-		})
+				for at, interrupted := 0, true; interrupted; at++ {
+					statements := 0
+					interrupted = false
+					err := c.again(e, e.rewriting("", func(query string) string {
+						if strings.Contains(query, "formatRow") ||
+							strings.HasPrefix(query, "CREATE OR REPLACE FUNCTION") {
+							return query
+						}
+						// without the table an insert fails
+						if dropped == "both" || e.one("EXISTS spans_trace_id_ts") == "1" {
+							store()
+						}
+						if statements++; statements > at {
+							interrupted = true
+							return "interrupted"
+						}
+						return settled.Replace(query)
+					}))
+					if interrupted != (err != nil) {
+						t.Fatalf("interrupted %t: %v", interrupted, err)
+					}
+				}
+				e.is(c.ttl, "SELECT extract(engine_full, 'TTL (.*) SETTINGS') FROM system.tables "+
+					"WHERE database = currentDatabase() AND name = 'spans_trace_id_ts'")
+				store()
+				var traces [][16]byte
+				for _, s := range all {
+					traces = append(traces, parse(s.trace))
+				}
+				if got := e.find("SpanId")(clickhouse.Traces(schema, traces)); !slices.Equal(
+					sorted(got), ids(all[:len(all)-len(left)])) {
+					t.Errorf("%d spans are found, want %d", len(got), len(all)-len(left))
+				}
+			})
+		}
 	}
 }
 
@@ -201,7 +216,7 @@ func TestRefused(t *testing.T) {
 			"column Timestamp has the type \"\""},
 		"another type": {adoption{},
 			[]string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)},
-			"column Duration has the type \"Int64\", not UInt64; it is not the Collector's"},
+			"column Duration has the type \"Int64\", not UInt64; the exporter has changed"},
 		"JSON": {adoption{}, []string{json},
 			"tables with json: true can be used with create --overlay only"},
 		"other database": {adoption{Database: notAtomic},
@@ -215,6 +230,9 @@ func TestRefused(t *testing.T) {
 			"engine View"},
 		"an own table": {adoption{},
 			append(exporter, "CREATE TABLE spans_other AS spans"),
+			"there is a table or view spans_other, which does not belong"},
+		"an own table of another engine": {adoption{},
+			[]string{owned, "CREATE TABLE spans_other (x Int8) ENGINE = Log"},
 			"there is a table or view spans_other, which does not belong"},
 		"an own view": {adoption{},
 			append(exporter, "CREATE VIEW spans_all AS SELECT 1 AS x"),

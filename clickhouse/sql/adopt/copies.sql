@@ -2,4 +2,4 @@
 INSERT INTO {copy} ({columns})
 SELECT {columns} FROM {other}
 WHERE _partition_id = {partition}
-SETTINGS insert_deduplicate = 0
+SETTINGS insert_deduplicate = 0, insert_allow_materialized_columns = 1

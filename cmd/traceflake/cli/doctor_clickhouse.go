@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/traceflake/traceflake/clickhouse"
@@ -58,27 +57,28 @@ func (d *doctor) table(t clickhouse.TableStatus) {
 
 // adoption checks that an adoption has not stopped halfway, and that the lookup table is filled.
 func (d *doctor) adoption(s clickhouse.Status) {
-	first := s.Tables[0]
-	if s.Problem != nil && s.Phase > clickhouse.NotBegun && s.Phase < clickhouse.Finished {
-		d.report("adoption", "", s.Problem)
+	first, create := s.Tables[0], "create"
+	if s.Problem != nil {
+		if s.Phase > clickhouse.NotBegun && s.Phase < clickhouse.Finished {
+			d.report("adoption", "", s.Problem)
+		}
+		return // or it is a Distributed table, which nothing is filled from
 	}
-	fills := func(view string) bool { return strings.HasSuffix(view, "_trace_id_ts_mv") }
 	switch s.Phase {
+	case clickhouse.NotBegun:
+		create += " --overlay"
 	case clickhouse.Preparing, clickhouse.Prepared, clickhouse.Finishing:
 		d.report("adoption", "", wrong("traceflake clickhouse: "+s.Phase.Next(),
 			"the adoption of %s is %s", first.Table, s.Phase))
+		return
 	case clickhouse.Swapped:
 		d.report("adoption", "swapped; `traceflake clickhouse adopt finish` ends it when the "+
 			"old table is empty", nil)
-	default:
-		if s.Problem != nil || slices.ContainsFunc(first.Views, fills) {
-			return // or it is a Distributed table, which nothing is filled from
-		}
-		create := "traceflake clickhouse create"
-		if s.Phase == clickhouse.NotBegun {
-			create += " --overlay"
-		}
-		d.report("lookup table", "", wrong(create+", which creates and fills what is missing",
-			"nothing fills %s_trace_id_ts: traces are not found by ID", first.Table))
+		create = "adopt prepare"
+	}
+	if !s.Filled {
+		d.report("lookup table", "", wrong("traceflake clickhouse "+create+
+			", which creates and fills what is missing",
+			"%s_trace_id_ts is not filled: traces are not found by ID", first.Table))
 	}
 }

@@ -7,6 +7,7 @@ SampleRate UInt64 MATERIALIZED greatest(toUInt64OrZero(SpanAttributes['SampleRat
 ResourceAttributeItems Array(String) ALIAS arrayMap(arr -> concat(arr.1, '=', arr.2),
     ResourceAttributes::Array(Tuple(String, String))),
 Tenant LowCardinality(String) DEFAULT 'nobody', "odd ''name" Nullable(UInt8) COMMENT 'x',
+"Duration in `ms`, (rounded)" UInt64 ALIAS intDiv(Duration, 1000000),
 Given String EPHEMERAL;
 INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1,
 INDEX idx_rum_session_id "__hdx_materialized_rum.sessionId" TYPE bloom_filter(0.001)
