@@ -69,36 +69,34 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	return p, nil
 }
 
-// views returns the steps that create the views of both tables, with these columns, if they are
-// missing or have others.
-func (o *adoption) views(columns []string) (steps []Step) {
+// views returns the step that creates the views of both tables, if one is missing, or if the view of
+// spans has other columns.
+func (o *adoption) views(columns []string) []Step {
 	var shown []string
 	for _, c := range o.history.Columns {
 		if c.Name != "_part" && c.Name != "_part_offset" {
 			shown = append(shown, c.Name)
 		}
 	}
-	for _, view := range []struct {
-		table
-		missing     bool
-		shows, file string
-	}{
-		{o.history, !slices.Equal(slices.Sorted(slices.Values(shown)),
-			slices.Sorted(slices.Values(columns))), "the spans of both tables", "history"},
-		{o.historyTimes, !o.historyTimes.exists(),
-			"when the traces of both tables began and ended", "times"},
-	} {
-		if view.missing {
-			steps = append(steps, Step{Does: "the view " + view.Name + " shows " + view.shows,
-				SQL:  []string{o.render(view.file, "{columns}", list(quoteName, columns))},
-				Undo: []string{o.dropView(view.table)}})
-		}
+	slices.Sort(shown)
+	if o.historyTimes.exists() && slices.Equal(shown, slices.Sorted(slices.Values(columns))) {
+		return nil
 	}
-	return steps
+	return []Step{{
+		Does: "the view " + o.history.Name + " shows the spans of both tables, and " +
+			o.historyTimes.Name + " when their traces began and ended",
+		SQL:  []string{o.render("history", "{columns}", list(quoteName, columns)), o.render("times")},
+		Undo: o.dropViews(),
+	}}
 }
 
-func (o *adoption) dropView(t table) string {
-	return "DROP VIEW IF EXISTS " + o.quoted(t.Name) + o.onCluster() + " SYNC"
+// dropViews returns the statements that drop the views. The first that prepare creates is the last
+// to be dropped, so that an interrupted command is continued.
+func (o *adoption) dropViews() (all []string) {
+	for _, view := range []table{o.historyTimes, o.history} {
+		all = append(all, "DROP VIEW IF EXISTS "+o.quoted(view.Name)+o.onCluster()+" SYNC")
+	}
+	return all
 }
 
 // Swap gives the new table the name into which the Collector writes.
@@ -261,17 +259,11 @@ func (o *adoption) end(ctx context.Context, to Phase, evenFilled bool) (Plan, er
 		}
 	}
 	if o.other.exists() {
-		step, err := o.droppingOther(ctx, evenFilled)
-		if err != nil {
-			return p, err
-		}
-		p.Steps = append(p.Steps, step)
+		p.Steps = append(p.Steps, o.droppingOther(evenFilled))
 	}
-	for _, t := range []table{o.historyTimes, o.history} {
-		if t.exists() {
-			p.Steps = append(p.Steps, Step{Does: "the view " + t.Name + " is gone",
-				SQL: []string{o.dropView(t)}})
-		}
+	if o.history.exists() || o.historyTimes.exists() {
+		p.Steps = append(p.Steps, Step{Does: "the views of both tables are gone",
+			SQL: o.dropViews()})
 	}
 	return p, nil
 }

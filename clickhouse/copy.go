@@ -161,7 +161,7 @@ func (m transfer) resume() []Step {
 	undone := "the interrupted copy of " + m.partition + " is undone"
 	switch {
 	case m.taken.Rows == 0: // the partition is where it was
-		return append(m.gone(undone, m.taken, false),
+		return append(m.gone(undone, m.taken, nothing),
 			Step{Does: "its copy is gone", SQL: []string{m.drop(m.copy.Name)}})
 	case m.copy.exists() && m.copy.Rows == 0: // the copy is in its place
 		return []Step{{Does: complete, SQL: m.cleanUp()}}
@@ -174,19 +174,18 @@ func (m transfer) resume() []Step {
 		from = m.other
 	}
 	return slices.Concat(
-		m.gone("the copy of "+m.partition+" is gone", m.copy, true),
+		m.gone("the copy of "+m.partition+" is gone", m.copy, something),
 		[]Step{{Does: "the spans of " + m.partition + " are back in " + from.Name,
 			SQL: []string{m.move(m.taken, from)}}},
-		m.gone(undone, m.taken, false))
+		m.gone(undone, m.taken, nothing))
 }
 
 // gone returns the step that drops a table of the transfer, which must have spans or none. Its new
 // name is one by which a later Copy still recognises it.
-func (m transfer) gone(does string, t table, filled bool) []Step {
+func (m transfer) gone(does string, t table, e expected) []Step {
 	if !t.exists() {
 		return nil
 	}
 	unique := t.Name[:strings.LastIndexByte(t.Name, '_')+1] + token()
-	return []Step{m.dropping(does, t, unique,
-		expected{uuids: []string{t.UUID}, empty: !filled, filled: filled})}
+	return []Step{m.dropping(does, t, unique, e)}
 }

@@ -1,28 +1,36 @@
 package clickhouse
 
 import (
-	"cmp"
-	"context"
 	"crypto/rand"
 	"fmt"
 	"strings"
 )
 
-// expected is what a table must be to be dropped.
-type expected struct {
-	uuids         []string // one of them
-	empty, filled bool     // without spans, with spans
-}
+// expected is what a table must hold to be dropped.
+type expected int
+
+const (
+	anything expected = iota
+	nothing
+	something
+)
 
 // dropping returns the step that drops a table. Its name may be given to another table at any time,
-// so it is first renamed to a name that no other table can get, and then checked.
+// so it is first renamed to a name that no other table can get, and then checked: it must be the
+// one that was seen, and hold what is expected.
 func (o *adoption) dropping(does string, t table, unique string, e expected) Step {
+	uuid := quoteText(t.UUID)
+	if o.Cluster != "" {
+		uuid = "id" // each server may have its own; the key tells the old table from the new one
+	}
 	return Step{
 		Does: does,
 		SQL: []string{
 			o.rename(t.Name, unique),
-			o.render("same", "{name}", quoteText(unique), "{uuids}", list(quoteText, e.uuids),
-				"{must_be_empty}", fmt.Sprint(e.empty), "{must_be_filled}", fmt.Sprint(e.filled)),
+			o.render("same", "{name}", quoteText(unique), "{uuid}", uuid,
+				"{key}", quoteText(t.SortingKey),
+				"{must_be_empty}", fmt.Sprint(e == nothing),
+				"{must_be_filled}", fmt.Sprint(e == something)),
 			o.drop(unique),
 		},
 		restore: []string{o.rename(unique, t.Name)},
@@ -30,26 +38,17 @@ func (o *adoption) dropping(does string, t table, unique string, e expected) Ste
 }
 
 // droppingOther returns the step that drops the other table.
-func (o *adoption) droppingOther(ctx context.Context, evenFilled bool) (Step, error) {
-	uuids := []string{o.other.UUID}
-	if o.Cluster != "" { // each server may have a UUID of its own
-		all, err := read[table](ctx, o.db, o.render("uuids",
-			"{name}", quoteText(cmp.Or(o.renamed, o.other.Name)),
-			"{key}", quoteText(o.other.SortingKey)))
-		if err != nil {
-			return Step{}, err
-		}
-		for _, of := range all {
-			uuids = append(uuids, of.UUID)
-		}
+func (o *adoption) droppingOther(evenFilled bool) Step {
+	name, expect := o.other.Name, nothing
+	if evenFilled {
+		expect = anything
 	}
-	name := o.other.Name
 	unique := o.live.Name + droppedEnd + strings.ReplaceAll(o.other.UUID, "-", "") + "_" + token()
 	does := fmt.Sprintf("the table %s is gone, with %d spans; ClickHouse removes its files after "+
 		"eight minutes", name, o.other.Rows)
-	step := o.dropping(does, o.other, unique, expected{uuids: uuids, empty: !evenFilled})
+	step := o.dropping(does, o.other, unique, expect)
 	step.Undo = []string{"UNDROP TABLE " + o.quoted(unique) + o.onCluster(), o.rename(unique, name)}
-	return step, nil
+	return step
 }
 
 // restored returns the steps that give the other table its name back, if an interrupted finish or

@@ -82,12 +82,7 @@ func (s Schema) steps(o server) []Step {
 	}
 	steps = append(steps, s.lookup(o, s.quoted(n.rows))...)
 	for _, name := range s.indexed() {
-		steps = append(steps, s.addRangeIndex(name))
-	}
-	if s.Materialize {
-		for _, name := range s.indexed() {
-			steps = append(steps, s.buildRangeIndex(name))
-		}
+		steps = append(steps, s.rangeIndex(name))
 	}
 	return steps
 }
@@ -113,26 +108,21 @@ func (s Schema) alter(name string) string {
 	return "ALTER TABLE " + s.quoted(name) + s.onCluster() + " "
 }
 
-// rangeIndex has the lowest and the highest trace ID of each granule: with ordered IDs it excludes
-// all granules of other times, without a condition on the time.
-const rangeIndex = "idx_trace_id_range"
-
-// addRangeIndex returns the step that adds the index to a table that others created. It must be the
-// first index: ClickHouse reads indexes in order, and the bloom filter is larger.
-func (s Schema) addRangeIndex(name string) Step {
-	return Step{
+// rangeIndex returns the step that adds the index idx_trace_id_range to a table that others created.
+// It has the lowest and the highest trace ID of each granule: with ordered IDs it excludes all
+// granules of other times, without a condition on the time. It must be the first index: ClickHouse
+// reads indexes in order, and the bloom filter is larger.
+func (s Schema) rangeIndex(name string) Step {
+	step := Step{
 		Does: "new parts of " + name + " have the index on ranges of trace IDs",
-		SQL: []string{s.alter(name) + "ADD INDEX IF NOT EXISTS " + rangeIndex +
-			" TraceId TYPE minmax GRANULARITY 1 FIRST"},
+		SQL: []string{s.alter(name) + "ADD INDEX IF NOT EXISTS idx_trace_id_range " +
+			"TraceId TYPE minmax GRANULARITY 1 FIRST"},
 	}
-}
-
-// buildRangeIndex returns the step that builds the index for existing rows.
-func (s Schema) buildRangeIndex(name string) Step {
-	return Step{
-		Does: "old parts of " + name + " have the index on ranges of trace IDs",
-		SQL: []string{s.alter(name) + "MATERIALIZE INDEX " + rangeIndex +
-			" SETTINGS mutations_sync = 0"},
-		wait: s.render("materializing", "{table}", quoteText(name)),
+	if s.Materialize {
+		step.Does = "all parts of " + name + " have the index on ranges of trace IDs"
+		step.SQL = append(step.SQL, s.alter(name)+"MATERIALIZE INDEX idx_trace_id_range "+
+			"SETTINGS mutations_sync = 0")
+		step.wait = s.render("materializing", "{table}", quoteText(name))
 	}
+	return step
 }

@@ -78,19 +78,7 @@ const bucket = "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC')"
 // outlier is 1 for a span that starts more than an hour from the time in its trace ID: random and
 // foreign IDs, wrong clocks, late spans of long traces. These spans have granules of their own, so
 // the IDs of any other granule are in a narrow range, which excludes it from most lookups.
-var outlier = func() string {
-	const (
-		epoch = 1577836800000 // 2020 in milliseconds since 1970: the zero of the time in an ID
-		unit  = 512           // milliseconds, of the first 8 digits of an ID
-		hour  = 3600000       // milliseconds
-	)
-	units := "toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, 8)))))"
-	hourAfterID := fmt.Sprintf("(%s * %d) + %d", units, unit, int64(epoch+hour))
-	// From an hour before the ID's time to an hour after it this is 2 hours to 0. Before and after
-	// it is larger, or negative and so large as an unsigned number.
-	left := "toUInt64((" + hourAfterID + ") - toUnixTimestamp64Milli(Timestamp))"
-	return fmt.Sprintf("%s > %d", left, 2*hour)
-}()
+var outlier = strings.ReplaceAll(template("outlier"), "\n    ", " ")
 
 var (
 	// primaryKey is the beginning of the sorting key. The rest would take 40 of 46 bytes of memory

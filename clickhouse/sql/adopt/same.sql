@@ -1,10 +1,11 @@
--- Fails if a table is not one of those that were to be dropped, or does not hold what it should.
+-- Fails if a table is not the one that was to be dropped, or does not hold what it should.
 SELECT throwIf(count() > 0, 'another operator exchanged the tables, or spans were stored: '
     || 'nothing was dropped; look at the status')
 FROM (
-    SELECT toString(uuid) AS id, name GLOBAL IN (
+    SELECT toString(uuid) AS id, sorting_key, name GLOBAL IN (
         SELECT table FROM {parts_everywhere}
         WHERE active AND database = {database} AND table = {name} AND rows > 0) AS filled
     FROM {tables_everywhere}
     WHERE database = {database} AND name = {name})
-WHERE id NOT IN ({uuids}) OR filled AND {must_be_empty} OR NOT filled AND {must_be_filled}
+WHERE id != {uuid} OR sorting_key != {key}
+    OR filled AND {must_be_empty} OR NOT filled AND {must_be_filled}
