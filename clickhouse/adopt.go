@@ -64,7 +64,7 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	if !o.filled(o.server) {
 		p.Steps = append(p.Steps, o.Schema.lookup(o.server, o.render("both"))...)
 	}
-	p.Steps = append(p.Steps, o.views(c.readable)...)
+	p.Steps = append(p.Steps, o.views(o.live.readable())...)
 	p.Phase = max(Prepared, o.phase)
 	return p, nil
 }

@@ -7,15 +7,10 @@ import (
 
 // carried holds what a new table inherits from the table it replaces.
 type carried struct {
-	engine   string
-	uuid     string            // "" is the server's choice
-	ttls     map[string]string // of columns, by quoted name
-	elements []string          // columns, indexes and others that the layout lacks
-	ttl      string            // expressions; "" is by Schema.TTL
-	settings []string          // each as in storage_policy = 'cold'
-	comment  string
-
-	readable []string // names of all readable columns
+	table             // that is replaced: its engine, TTLs and comments
+	uuid     string   // "" is the server's choice
+	elements []string // columns, indexes and others that the layout lacks
+	settings []string // each as in storage_policy = 'cold'
 	notes    []string // what is not carried over
 }
 
@@ -34,19 +29,15 @@ func (o *adoption) carried() (c carried, err error) {
 		return c, errorf("the table %s cannot be adopted: column %s %s; %s",
 			t.Name, name, why, hint)
 	}
-	if strings.Contains(masked(t.Full), " SAMPLE BY ") {
-		c.notes = append(c.notes, "the new table has no SAMPLE BY: queries with SAMPLE fail there")
-	}
-	c = carried{notes: c.notes, engine: t.Engine, uuid: o.ownUUID(o.server, t.Engine), comment: t.Comment,
-		ttls: ttls(t), ttl: clause(t.Full, "TTL")}
+	c = carried{table: t, uuid: o.ownUUID(o.server, t.Engine)}
 	for _, column := range t.Columns {
-		if column.Kind != "EPHEMERAL" {
-			c.readable = append(c.readable, column.Name)
-		}
 		if column.Kind != "" && isExporters(column.Name) {
 			c.notes = append(c.notes, "the column "+column.Name+" of the exporter has no "+
 				column.Kind+" in the new table")
 		}
+	}
+	if strings.Contains(masked(t.Full), " SAMPLE BY ") {
+		c.notes = append(c.notes, "the new table has no SAMPLE BY: queries with SAMPLE fail there")
 	}
 	layout := o.createRows("", carried{})
 	for _, e := range elements(t.Definition) {

@@ -41,7 +41,7 @@ type table struct {
 }
 
 // column is a column. Its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
-type column struct{ Name, Type, Kind string }
+type column struct{ Name, Type, Kind, Comment string }
 
 // stored reports whether the column exists on disk.
 func (c column) stored() bool { return c.Name != "" && c.Kind != "ALIAS" && c.Kind != "EPHEMERAL" }
@@ -67,6 +67,16 @@ func (t table) lacks(other table) string {
 		}
 	}
 	return ""
+}
+
+// readable returns the names of the columns that can be read.
+func (t table) readable() (names []string) {
+	for _, c := range t.Columns {
+		if c.Kind != "EPHEMERAL" {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // wrong returns the first of the exporter's columns that the table lacks, or has with another type,

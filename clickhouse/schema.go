@@ -74,7 +74,7 @@ func (s Schema) steps(o server) []Step {
 	n := s.named()
 	steps := []Step{s.functions()}
 	if !s.Overlay {
-		create := s.createRows(n.rows, carried{engine: s.engine(o, "")})
+		create := s.createRows(n.rows, carried{table: table{Engine: s.engine(o, "")}})
 		steps = append(steps, exists(n.rows, create))
 		if s.Cluster != "" {
 			steps = append(steps, s.front(n.spans, n.rows))

@@ -110,12 +110,12 @@ const dropParts = "ttl_only_drop_parts = "
 
 // createRows returns the statement for a table that holds the rows.
 func (s Schema) createRows(name string, c carried) string {
-	ttl := s.ttlClause("Timestamp")
-	if c.ttl != "" {
-		ttl = "\nTTL " + c.ttl
+	ttl, comment := s.ttlClause("Timestamp"), ""
+	if inherited := clause(c.Full, "TTL"); inherited != "" {
+		ttl = "\nTTL " + inherited
 	}
-	if c.comment != "" {
-		c.comment = "\nCOMMENT " + quoteText(c.comment)
+	if c.Comment != "" {
+		comment = "\nCOMMENT " + quoteText(c.Comment)
 	}
 	all := settings
 	for _, setting := range c.settings {
@@ -123,15 +123,22 @@ func (s Schema) createRows(name string, c carried) string {
 			all = strings.Replace(all, dropParts+"1, ", "", 1)
 		}
 	}
-	places := []string{"{table}", s.quoted(name) + c.uuid, "{wide}", wide, "{engine}", c.engine,
+	places := []string{"{table}", s.quoted(name) + c.uuid, "{wide}", wide, "{engine}", c.Engine,
 		"{elements}", strings.Join(append([]string{""}, c.elements...), ",\n    "),
 		"{primary_key}", primaryKey, "{sorting_key}", sortingKey, "{ttl}", ttl,
 		"{settings}", all,
-		"{comment}", c.comment}
+		"{comment}", comment}
+	ttls := ttls(c.table)
 	for _, column := range columns {
-		if ttl := c.ttls[quoteName(column.name)]; ttl != "" {
-			places = append(places, column.definition, column.definition+" TTL "+ttl)
+		definition := column.definition
+		if text := c.column(column.name).Comment; text != "" {
+			definition = strings.Replace(definition, " CODEC(",
+				" COMMENT "+quoteText(text)+" CODEC(", 1)
 		}
+		if ttl := ttls[quoteName(column.name)]; ttl != "" {
+			definition += " TTL " + ttl
+		}
+		places = append(places, column.definition, definition)
 	}
 	return s.render("spans", places...)
 }

@@ -18,8 +18,9 @@ SELECT
 FROM system.tables AS t
 LEFT JOIN (
     SELECT table, arrayMap(
-        c -> CAST((c.2, c.3, c.4), 'Tuple(name String, type String, kind String)'),
-        arraySort(groupArray((position, name, type, default_kind)))) AS columns
+        c -> CAST((c.2, c.3, c.4, c.5),
+            'Tuple(name String, type String, kind String, comment String)'),
+        arraySort(groupArray((position, name, type, default_kind, comment)))) AS columns
     FROM system.columns WHERE database = {database} GROUP BY table
 ) AS c ON c.table = t.name
 LEFT JOIN ( -- spans in the future are neither the newest nor the last to expire
