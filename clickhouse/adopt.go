@@ -191,10 +191,6 @@ func (o *adoption) exchange(ctx context.Context, toNew bool) (Plan, error) {
 		p.Notes = append(p.Notes, "there is no table "+o.lookup.Name+": `adopt prepare` creates "+
 			"and fills it")
 	}
-	if o.Cluster != "" {
-		p.Notes = append(p.Notes, "the INSERT reached the shard of this server: run it on one "+
-			"server of each other shard")
-	}
 	if !toNew && (o.live.ours() || o.other.Rows > 0) {
 		p.Notes = append(p.Notes, fmt.Sprintf("%s keeps the spans that were stored between swap "+
 			"and undo, and %s shows them: `adopt copy` moves them into %s", o.other.Name,

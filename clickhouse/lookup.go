@@ -40,6 +40,9 @@ func (s Schema) filled(o server) bool {
 // fill returns the step that adds traces of stored spans to the lookup table. Rows that it already
 // has do no harm.
 func (s Schema) fill(traces, from, which string) Step {
+	if s.Cluster != "" {
+		traces += " of this server's shard: run the INSERT on one server of each other shard, too"
+	}
 	return Step{
 		Does: s.named().times + " has " + traces,
 		// By then, inserts that the materialized view did not see have ended.

@@ -93,6 +93,8 @@ func (e *engine) adoptable(shape string) (indexes string) {
 			index_granularity = 8192, index_granularity_bytes = 5000000
 		COMMENT 'ours, (not TTL x'`)
 	e.exec("ALTER TABLE spans MODIFY COLUMN StatusMessage TTL " + columnTTL)
+	e.exec("ALTER TABLE spans COMMENT COLUMN StatusMessage 'it''s, (TTL x', COMMENT COLUMN " +
+		"`Events.Name` 'y'")
 	e.run(collectorTable("spans")[1:], nil)
 	e.exec("CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
 	e.exec("CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT SpanId FROM spans")
@@ -518,6 +520,7 @@ func TestAdoptOnCluster(t *testing.T) {
 			t.Fatalf("%s: %v", operation, err)
 		}
 		for _, step := range plan.Steps {
+			fmt.Fprintln(&text, step.Does)
 			for _, statement := range append(step.SQL, step.Undo...) {
 				e.exec("EXPLAIN AST " + statement)
 				local := strings.HasPrefix(statement, "INSERT") ||
@@ -552,7 +555,7 @@ func TestAdoptOnCluster(t *testing.T) {
 		"GRANT ON CLUSTER `two` SELECT(`TraceId`) ON `DB`.`spans_all` TO `o'hara`",
 		"REVOKE ON CLUSTER `two` SELECT(`TraceId`) ON `DB`.`spans_other` FROM `o'hara`",
 		"EXCHANGE TABLES `DB`.`spans` AND `DB`.`spans_other` ON CLUSTER `two`",
-		"run it on one server of each other shard",
+		"run the INSERT on one server of each other shard, too",
 	} {
 		if want = strings.ReplaceAll(want, "`DB`",
 			"`"+e.Database()+"`"); !strings.Contains(text.String(), want+"\n") {
