@@ -43,7 +43,7 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	case o.phase == Finishing:
 		return p, o.early("prepare")
 	case o.phase == Finished:
-		return Plan{Phase: Finished}, nil
+		return p, nil
 	}
 	c, err := o.carried()
 	if err != nil {
@@ -65,7 +65,6 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 		p.Steps = append(p.Steps, o.Schema.lookup(o.server, o.render("both"))...)
 	}
 	p.Steps = append(p.Steps, o.views(o.live.readable())...)
-	p.Phase = max(Prepared, o.phase)
 	return p, nil
 }
 
@@ -108,7 +107,7 @@ func (a Adoption) Swap(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	case o.phase < Prepared:
 		return p, o.early("swap")
 	case o.phase > Swapped:
-		return Plan{Phase: o.phase}, nil
+		return p, nil
 	case o.phase == Prepared:
 		if err := o.agree(); err != nil {
 			return p, err
@@ -152,7 +151,7 @@ func (a Adoption) Undo(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	case err != nil:
 		return p, err
 	case o.phase < Prepared && !o.other.exists():
-		return Plan{Phase: o.phase}, nil
+		return p, nil
 	case o.phase > Swapped:
 		return p, errorf("cannot undo: there is no old table %s alongside "+
 			"%s: for eight minutes after finish, what it printed brings it back", o.other.Name,
@@ -163,9 +162,9 @@ func (a Adoption) Undo(ctx context.Context, db *sql.DB) (p Plan, err error) {
 
 // exchange returns the steps after which the new table has the name, or the old one.
 func (o *adoption) exchange(ctx context.Context, toNew bool) (Plan, error) {
-	role, p := "new", Plan{Steps: o.restored(), Phase: Swapped}
+	role, p := "new", Plan{Steps: o.restored()}
 	if !toNew {
-		role, p.Phase = "old", min(Prepared, o.phase) // the views may be missing
+		role = "old"
 	}
 	if o.live.ours() != toNew {
 		exchange := []string{o.render("exchange")}
@@ -215,7 +214,7 @@ func (a Adoption) Cancel(ctx context.Context, db *sql.DB) (p Plan, err error) {
 			"stored between swap and undo: move them with `adopt copy`, or wait until they have "+
 			"expired", o.other.Name, o.other.Rows)
 	}
-	return o.end(ctx, NotBegun, false)
+	return o.end(ctx, false)
 }
 
 // Finish drops the old table, if its spans have expired or dropHistory is set, and the views.
@@ -233,13 +232,13 @@ func (a Adoption) Finish(
 			"they have expired (status says when), move them with `adopt copy`, or drop them with "+
 			"--drop-history", o.other.Name, o.other.Rows)
 	}
-	return o.end(ctx, Finished, dropHistory)
+	return o.end(ctx, dropHistory)
 }
 
 // end returns the steps that drop the views and the other table, which must be empty unless
 // evenFilled is set.
-func (o *adoption) end(ctx context.Context, to Phase, evenFilled bool) (Plan, error) {
-	p := Plan{Steps: o.restored(), Phase: to}
+func (o *adoption) end(ctx context.Context, evenFilled bool) (Plan, error) {
+	p := Plan{Steps: o.restored()}
 	if len(o.copies) > 0 {
 		return p, errorf("a copy was interrupted and left %s: run `adopt copy` "+
 			"first", o.copies[0].Name)

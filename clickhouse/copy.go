@@ -33,7 +33,7 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 	case o.phase < Prepared && !o.other.exists():
 		return p, o.early("copy")
 	case o.phase > Swapped:
-		return Plan{Phase: o.phase}, nil
+		return p, nil
 	case o.live.PartitionKey != o.other.PartitionKey:
 		return p, errorf("cannot copy: %s is partitioned by %q and %s by %q: wait "+
 			"until its spans have expired",
@@ -43,7 +43,7 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 		return p, errorf("cannot copy: column %s exists in %s but not in %s: "+
 			"add it there", column, o.other.Name, o.live.Name)
 	}
-	p = Plan{Steps: append(o.restored(), o.resumed()...), Phase: o.phase}
+	p.Steps = append(o.restored(), o.resumed()...)
 	type partition struct {
 		ID     string
 		Rows   uint64 `json:",string"`

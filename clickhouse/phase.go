@@ -1,6 +1,6 @@
 package clickhouse
 
-// Phase is the progress of an [Adoption].
+// Phase is the progress of an [Adoption], as observed on a server.
 type Phase int
 
 // The phases of an adoption, in their order.

@@ -15,7 +15,6 @@ import (
 type Plan struct {
 	Steps []Step
 	Notes []string // for the operator: what is not carried over, what remains to be done
-	Phase Phase    // of an adoption, when all steps are done
 }
 
 // Step is one change. Steps are idempotent.

@@ -94,6 +94,15 @@ func (o *adoption) reached() Phase {
 	return Finished
 }
 
+// Phase returns the progress of the adoption.
+func (a Adoption) Phase(ctx context.Context, db *sql.DB) (Phase, error) {
+	o, err := a.read(ctx, db)
+	if err != nil {
+		return NotBegun, err
+	}
+	return o.phase, nil
+}
+
 // state returns the adoption as observed on the server, and an error if the table cannot be
 // adopted.
 func (a Adoption) state(ctx context.Context, db *sql.DB) (*adoption, error) {

@@ -67,14 +67,17 @@ func adoptStep(s *spansServer, name, short string,
 		Example: "  traceflake clickhouse adopt " + name +
 			" --dsn clickhouse://localhost:9000/otel",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := s.change(cmd,
+			return s.change(cmd,
 				func(ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
 					return plan(s.adoption(), ctx, db)
+				},
+				func(ctx context.Context, db *sql.DB) error {
+					phase, err := s.adoption().Phase(ctx, db)
+					if err == nil {
+						printPhase(cmd.OutOrStdout(), phase)
+					}
+					return err
 				})
-			if err == nil && !s.dryRun {
-				printPhase(cmd.OutOrStdout(), p.Phase)
-			}
-			return err
 		},
 	}
 }

@@ -44,8 +44,7 @@ looks at the server.`,
 			}
 			return err
 		}
-		_, err := s.change(cmd, schema.Plan)
-		return err
+		return s.change(cmd, schema.Plan, nil)
 	}
 	return cmd
 }
