@@ -13,14 +13,16 @@ const (
 	Finished               // the new table alone
 )
 
-var phases = [...]struct{ is, next string }{
-	NotBegun:  {"not begun", "`adopt prepare`"},
-	Preparing: {"not completely prepared", "`adopt prepare`, or `adopt cancel`"},
-	Prepared:  {"prepared", "`adopt swap`, or `adopt cancel`"},
+// phases has the names of the phases, the next steps, and the commands that fill the lookup table.
+var phases = [...]struct{ is, next, fill string }{
+	NotBegun: {"not begun", "`adopt prepare`", "create --overlay"},
+	Preparing: {"not completely prepared", "`adopt prepare`, or `adopt cancel`",
+		"adopt prepare"},
+	Prepared: {"prepared", "`adopt swap`, or `adopt cancel`", "adopt prepare"},
 	Swapped: {"swapped", "`adopt finish` once the old table has expired; `adopt copy` moves its " +
-		"spans; `adopt undo` goes back"},
-	Finishing: {"almost finished", "`adopt finish`"},
-	Finished:  {"finished", "nothing"},
+		"spans; `adopt undo` goes back", "adopt prepare"},
+	Finishing: {"almost finished", "`adopt finish`", "create"},
+	Finished:  {"finished", "nothing", "create"},
 }
 
 // String returns the state of the adoption, as text.

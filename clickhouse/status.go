@@ -12,7 +12,7 @@ type Status struct {
 	Phase   Phase
 	Problem error // why the table cannot be adopted, or the adoption cannot continue
 	Tables  []TableStatus
-	Filled  bool   // the lookup table has all traces, and gets new ones
+	Fill    string // the command that completes the lookup table, or "" if it has all traces
 	Advice  string // how lookups by users like this one would read less, or ""
 }
 
@@ -41,7 +41,9 @@ func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) 
 	if !o.live.exists() && !o.other.exists() {
 		return s, o.noTable()
 	}
-	s.Phase, s.Filled = o.phase, o.filled(o.server)
+	if s.Phase = o.phase; !o.filled(o.server) {
+		s.Fill = phases[o.phase].fill
+	}
 	dear, err := read[struct{ Setting bool }](ctx, db,
 		"SELECT getSetting("+quoteText(lookupSetting)+") AS setting")
 	if err != nil {

@@ -171,7 +171,7 @@ func (e *engine) must(operation string) clickhouse.Plan {
 	}
 	status, err := ofSpans.Status(e.t.Context(), e.db)
 	halfway := status.Phase == clickhouse.Preparing || status.Phase == clickhouse.Finishing
-	if err != nil || status.Problem != nil || halfway || !status.Filled {
+	if err != nil || status.Problem != nil || halfway || status.Fill != "" {
 		e.t.Fatalf("after %s the adoption is %s (%v): %+v", operation, status.Phase, err, status)
 	}
 	return plan

@@ -32,6 +32,10 @@ func clickhouseStatusCommand(s *spansServer) *cobra.Command {
 					_, err = fmt.Fprintln(out, "cannot be adopted:", why)
 					return err
 				}
+				if status.Fill != "" {
+					fmt.Fprintf(out, "the lookup table lacks traces, which are not found by ID; "+
+						"next: `%s`\n", status.Fill)
+				}
 				printPhase(out, status.Phase)
 				return nil
 			})

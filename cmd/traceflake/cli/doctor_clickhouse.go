@@ -57,7 +57,7 @@ func (d *doctor) table(t clickhouse.TableStatus) {
 
 // adoption checks that an adoption has not stopped halfway, and that the lookup table is filled.
 func (d *doctor) adoption(s clickhouse.Status) {
-	first, create := s.Tables[0], "create"
+	first := s.Tables[0].Table
 	if s.Problem != nil {
 		if s.Phase > clickhouse.NotBegun && s.Phase < clickhouse.Finished {
 			d.report("adoption", "", s.Problem)
@@ -65,20 +65,16 @@ func (d *doctor) adoption(s clickhouse.Status) {
 		return // or it is a Distributed table, which nothing is filled from
 	}
 	switch s.Phase {
-	case clickhouse.NotBegun:
-		create += " --overlay"
 	case clickhouse.Preparing, clickhouse.Prepared, clickhouse.Finishing:
 		d.report("adoption", "", wrong("traceflake clickhouse: "+s.Phase.Next(),
-			"the adoption of %s is %s", first.Table, s.Phase))
-		return
+			"the adoption of %s is %s", first, s.Phase))
 	case clickhouse.Swapped:
 		d.report("adoption", "swapped; `traceflake clickhouse adopt finish` ends it when the "+
 			"old table is empty", nil)
-		create = "adopt prepare"
 	}
-	if !s.Filled {
-		d.report("lookup table", "", wrong("traceflake clickhouse "+create+
+	if s.Fill != "" {
+		d.report("lookup table", "", wrong("traceflake clickhouse "+s.Fill+
 			", which creates and fills what is missing",
-			"%s_trace_id_ts is not filled: traces are not found by ID", first.Table))
+			"%s_trace_id_ts lacks traces, which are not found by ID", first))
 	}
 }
