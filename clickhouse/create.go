@@ -46,8 +46,8 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (p Plan, err error) {
 }
 
 // onlyDrops matches a TTL that only drops spans after a time.
-var onlyDrops = regexp.MustCompile(`^(?:toDateTime\()?(?:Timestamp|Start|End)\)?` +
-	` \+ toInterval(Second|Minute|Hour|Day|Week)\((\d+)\)$`)
+var onlyDrops = regexp.MustCompile(`^(?:toDate(?:Time)?\()?(?:Timestamp|Start|End)\)?` +
+	` \+ toInterval(Second|Minute|Hour|Day|Week|Month|Quarter|Year)\((\d+)\)$`)
 
 var units = map[string]time.Duration{"Second": time.Second, "Minute": time.Minute,
 	"Hour": time.Hour, "Day": 24 * time.Hour, "Week": 7 * 24 * time.Hour}
