@@ -100,9 +100,10 @@ func (m transfer) begin(does string) Step {
 			m.move(m.other, m.taken),
 			m.equal(m.copy, m.taken),
 		}, m.place()),
-		advice: "nothing is lost: if another operator exchanged the tables or copies, too, copy " +
-			"again later; if nobody did, " +
-			"a row policy hides spans from this user, or a TTL or a DELETE removes them",
+		advice: "nothing is lost: if another operator exchanged the tables or copies, too, or if " +
+			"spans are being deleted or updated, copy again later; if not, a row policy hides " +
+			"spans from this user, or a TTL or DELETE FROM hid them (ALTER TABLE … APPLY DELETED " +
+			"MASK removes them)",
 	}
 }
 
