@@ -106,6 +106,33 @@ func TestCopy(t *testing.T) {
 	e.walks(ofSpans, "cancel")
 }
 
+// TestCopyWhileChanging: spans that are being updated or deleted are not moved, because that would
+// end the mutation before it is done.
+func TestCopyWhileChanging(t *testing.T) {
+	e := newEngine(t)
+	all := e.copying()
+	for _, c := range []struct{ change, before string }{
+		{"UPDATE StatusMessage = 'scrubbed'", "StatusMessage != 'scrubbed'"}, {"DELETE", "1"}} {
+		where := " WHERE TraceId = '" + all[0].trace + "'"
+		e.exec("SYSTEM STOP MERGES spans_other")
+		e.exec("ALTER TABLE spans_other " + c.change + where)
+		if _, err := adopt(t.Context(), ofSpans, "copy", e.settled()); err == nil ||
+			!strings.Contains(err.Error(), "spans are being changed") {
+			t.Errorf("%s: %v", c.change, err)
+		}
+		e.exec("SYSTEM START MERGES spans_other")
+		for e.one("SELECT countIf(NOT is_done) FROM system.mutations WHERE database = "+
+			"currentDatabase() AND table = 'spans_other'") != "0" {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(time.Second) // the next copy begins later than the mutation
+		e.walks(ofSpans, "copy")
+		e.is("0", "SELECT count() FROM spans_all"+where+" AND "+c.before)
+		e.is("0", leftovers)
+		e.walks(ofSpans, "undo", "copy", "swap") // all is in the old table again
+	}
+}
+
 // TestCopyInterrupted interrupts a copy before and after each of its statements, sometimes undoes
 // the swap, and copies again: each span is stored once.
 func TestCopyInterrupted(t *testing.T) {

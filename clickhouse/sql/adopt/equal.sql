@@ -1,5 +1,5 @@
 -- Fails if two tables do not have equally many spans in a partition, or if spans of the second one
--- were changed since the first one was created: a move would end such a mutation halfway.
+-- were changed since the first one was created: a move ends a mutation before it is done.
 SELECT throwIf(sumIf(rows, table = {one}) != sumIf(rows, table = {two}) OR (
     SELECT count() FROM system.mutations
     WHERE database = {database} AND table = {two} AND (NOT is_done OR create_time >= (
