@@ -24,12 +24,18 @@ type TableStatus struct {
 	Engine        string
 	TTL           string // "" keeps spans forever
 	StoragePolicy string
-	Rows, Bytes   uint64    // of a Distributed table Bytes is 0
-	Future        uint64    // spans that begin in more than an hour, as of wrong clocks
-	Ordered       float64   // share of the sampled spans that are not outliers
-	Sampled       uint64    // spans of the newest partition, 100,000 at most
+	Bytes         uint64    // of a Distributed table 0
 	Expires       time.Time // of the last span that is not in the future; zero without TTL
 	Views         []string  // that read the table
+	Counts
+}
+
+// Counts are numbers of spans.
+type Counts struct {
+	Rows    uint64  `json:",string"`
+	Future  uint64  `json:",string"` // that begin in more than an hour, as of wrong clocks
+	Sampled uint64  `json:",string"` // spans of the newest partition, 100,000 at most
+	Ordered float64 // share of the sampled spans that are not outliers
 }
 
 // Status returns the state of the table and, during an adoption, of the other table.
@@ -74,19 +80,15 @@ func (o *adoption) statusOf(ctx context.Context, t table) (s TableStatus, err er
 	if t.Newest != "" {
 		newest = "_partition_id = " + quoteText(t.Newest)
 	}
-	type counts struct {
-		Rows, Future, Sampled uint64 `json:",string"`
-		Ordered               float64
-	}
-	all, err := read[counts](ctx, o.db,
+	all, err := read[Counts](ctx, o.db,
 		o.render("counts", "{table}", o.quoted(t.Name), "{newest}", newest))
 	if err != nil {
 		return s, err
 	}
 	s = TableStatus{Table: o.Database + "." + t.Name, SortingKey: t.SortingKey,
 		New: t.ours() && o.other.exists(), Engine: t.Engine, TTL: clause(t.Full, "TTL"),
-		StoragePolicy: t.Policy, Rows: max(t.Rows, all[0].Rows), Bytes: t.Bytes,
-		Future: all[0].Future, Ordered: all[0].Ordered, Sampled: all[0].Sampled}
+		StoragePolicy: t.Policy, Bytes: t.Bytes, Counts: all[0]}
+	s.Rows = max(s.Rows, t.Rows) // a row policy may hide some
 	if t.Expires > 0 && s.TTL != "" {
 		s.Expires = time.Unix(t.Expires, 0)
 	}
