@@ -36,6 +36,7 @@ func (s Schema) render(name string, more ...string) string {
 			"{our_key}", quoteText(sortingKey), "{outlier}", outlier,
 			"{parts_of_shards}", s.everywhere("cluster", "system.parts"),
 			"{parts_everywhere}", s.everywhere("clusterAllReplicas", "system.parts"),
+			"{detached_everywhere}", s.everywhere("clusterAllReplicas", "system.detached_parts"),
 			"{tables_everywhere}", s.everywhere("clusterAllReplicas", "system.tables"),
 			"{mutations_everywhere}", s.everywhere("clusterAllReplicas", "system.mutations"),
 		})...).Replace(template(name))

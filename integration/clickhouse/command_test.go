@@ -41,7 +41,7 @@ func TestCommand(t *testing.T) {
 		{2, "create --table spans", "traceflake: clickhouse: table spans has another shape; it " +
 			"was not changed: adopt it or choose another name\n"},
 		{0, "adopt prepare --table spans",
-			"the view spans_all shows the spans of both tables\n  to undo this: DROP VIEW"},
+			"spans_all_trace_id_ts when their traces began and ended\n  to undo this: DROP VIEW"},
 		{0, "status --table spans", db + ".spans\n  sorted by       ServiceName, SpanName, " +
 			"toDateTime(Timestamp)\n  engine          MergeTree\n  TTL             " + moves +
 			"\n  storage policy  tiered\n  spans           300, N\n  ordered IDs     45.7 % of " +

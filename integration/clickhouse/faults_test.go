@@ -110,8 +110,8 @@ func TestDropsNoNewSpans(t *testing.T) {
 	}
 }
 
-// TestDropFails: if the old table cannot be dropped, it gets its name back, and the views still
-// exist.
+// TestDropFails: if the old table cannot be dropped, or has detached parts, it gets its name back,
+// and the views still exist.
 func TestDropFails(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
@@ -127,7 +127,16 @@ func TestDropFails(t *testing.T) {
 	if after := e.snapshot(); err == nil || after != before {
 		t.Errorf("%v; changed from %s to %s", err, before, after)
 	}
+	e.exec("ALTER TABLE spans_other DETACH PARTITION ID '20261014'")
 	// leaves empty parts
+	e.exec("ALTER TABLE spans_other DELETE WHERE 1 SETTINGS mutations_sync = 1")
+	before = e.snapshot()
+	_, err = e.adopts("finish")
+	if after := e.snapshot(); err == nil || !strings.Contains(err.Error(), "detached parts") ||
+		after != before {
+		t.Errorf("a table with detached parts: %v; changed from %s to %s", err, before, after)
+	}
+	e.exec("ALTER TABLE spans_other ATTACH PARTITION ID '20261014'")
 	e.exec("ALTER TABLE spans_other DELETE WHERE 1 SETTINGS mutations_sync = 1")
 	e.must("finish")
 }
