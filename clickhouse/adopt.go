@@ -68,8 +68,8 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	return p, nil
 }
 
-// views returns the step that creates the views of both tables, if one is missing, or if the view of
-// spans has other columns.
+// views returns the step that creates the views of both tables, if one is missing, or if the view
+// of spans has other columns.
 func (o *adoption) views(columns []string) []Step {
 	var shown []string
 	for _, c := range o.history.Columns {
@@ -84,7 +84,8 @@ func (o *adoption) views(columns []string) []Step {
 	return []Step{{
 		Does: "the view " + o.history.Name + " shows the spans of both tables, and " +
 			o.historyTimes.Name + " when their traces began and ended",
-		SQL:  []string{o.render("history", "{columns}", list(quoteName, columns)), o.render("times")},
+		SQL: []string{o.render("history", "{columns}", list(quoteName, columns)),
+			o.render("times")},
 		Undo: o.dropViews(),
 	}}
 }

@@ -102,8 +102,8 @@ func (m transfer) begin(does string) Step {
 		}, m.place()),
 		advice: "nothing is lost: if another operator exchanged the tables or copies, too, or if " +
 			"spans are being deleted or updated, copy again later; if not, a row policy hides " +
-			"spans from this user, or a TTL or DELETE FROM hid them (ALTER TABLE … APPLY DELETED " +
-			"MASK removes them)",
+			"spans from this user, or a TTL removes them, or DELETE FROM hid them (then run " +
+			"ALTER TABLE … APPLY DELETED MASK)",
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// minVersion is the oldest ClickHouse for tables, functions and queries, by its changelog: the first
-// with the setting propagate_types_serialization_versions_to_nested_types. Tests run with 26.7.
+// minVersion is the oldest ClickHouse for tables, functions and queries, by its changelog: the
+// first with the setting propagate_types_serialization_versions_to_nested_types. Tests run with
+// 26.7.
 const minVersion = "26.3"
 
 // server is a snapshot of a schema's tables and those with similar names, as reported by one

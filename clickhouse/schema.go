@@ -108,10 +108,10 @@ func (s Schema) alter(name string) string {
 	return "ALTER TABLE " + s.quoted(name) + s.onCluster() + " "
 }
 
-// rangeIndex returns the step that adds the index idx_trace_id_range to a table that others created.
-// It has the lowest and the highest trace ID of each granule: with ordered IDs it excludes all
-// granules of other times, without a condition on the time. It must be the first index: ClickHouse
-// reads indexes in order, and the bloom filter is larger.
+// rangeIndex returns the step that adds the index idx_trace_id_range to a table that others
+// created. It has the lowest and the highest trace ID of each granule: with ordered IDs it excludes
+// all granules of other times, without a condition on the time. It must be the first index:
+// ClickHouse reads indexes in order, and the bloom filter is larger.
 func (s Schema) rangeIndex(name string) Step {
 	step := Step{
 		Does: "new parts of " + name + " have the index on ranges of trace IDs",

@@ -195,7 +195,8 @@ func (e *engine) isNew() string {
 
 // leftovers counts the tables of copies and drops.
 const leftovers = "SELECT count() FROM system.tables WHERE database = currentDatabase() AND " +
-	"match(name, '_(copy|copied|dropped)_.*[0-9a-f]_[a-z2-7]{8}$') AND NOT endsWith(name, '_original')"
+	"match(name, '_(copy|copied|dropped)_.*[0-9a-f]_[a-z2-7]{8}$') AND " +
+	"NOT endsWith(name, '_original')"
 
 // TestCopyTwoAtOnce: two operators copy the same days, and undo meanwhile; each span is stored
 // once.

@@ -157,8 +157,8 @@ func TestRepair(t *testing.T) {
 	e.exec("DROP VIEW spans_trace_id_ts_mv")
 	e.exec("DROP TABLE spans_trace_id_ts")
 	plan, err := e.adopts("undo")
-	if err != nil || !strings.Contains(fmt.Sprint(plan.Notes), "there is no table spans_trace_id_ts: "+
-		"`adopt prepare` creates and fills it") || e.isNew() != "0" {
+	const fills = "there is no table spans_trace_id_ts: `adopt prepare` creates and fills it"
+	if err != nil || !slices.Contains(plan.Notes, fills) || e.isNew() != "0" {
 		t.Errorf("undo without the lookup table: %v, %q", err, plan.Notes)
 	}
 }
