@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -204,7 +205,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 		server := &counted{}
 		s := open(server, perPage,
 			lease.Description{Nodes: 1 << 17, BlockSize: 32})
-		n := 0
+		n, nonces := 0, rand.New(rand.NewPCG(1, 1))
 		for _, c := range []struct {
 			to            int
 			reads, writes float64 // at most
@@ -214,7 +215,9 @@ func TestRequestsOfAFleet(t *testing.T) {
 				if _, err := s.Describe(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				mustAcquire(t, s, request(t0))
+				r := request(t0)
+				r.Nonce = fmt.Sprintf("%016x%016x", nonces.Uint64(), nonces.Uint64())
+				mustAcquire(t, s, r)
 			}
 			r, w := float64(server.Reads-reads)/(float64(n)-from),
 				float64(server.Writes-writes)/(float64(n)-from)
