@@ -23,8 +23,8 @@ func (b *bench) nodes() *lease.Nodes {
 	return n
 }
 
-// The context ends before the lease does, and at once when the lease must not be used any more.
-// Then no time is held.
+// The context ends with the lease, and at once when the lease must not be used any more: Hold
+// notices a step of the clock or a restore before the Keeper does. Then no time is held.
 func TestNodesEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		happen func(*bench)
@@ -34,8 +34,8 @@ func TestNodesEnd(t *testing.T) {
 			b.store.set(errAway, nil)
 			b.pass(10 * time.Second)
 		}, randflake.ErrLeaseExpired},
-		"a step of the clock": {func(b *bench) { b.clock.Step(5 * time.Second); b.pass(0) }, nil},
-		"a restored machine":  {func(b *bench) { *b.life++; b.pass(0) }, lease.ErrCloned},
+		"a step of the clock": {func(b *bench) { b.clock.Step(5 * time.Second) }, nil},
+		"a restored machine":  {func(b *bench) { *b.life++ }, lease.ErrCloned},
 		"a copy that renewed": {func(b *bench) {
 			r := lease.Request{Nonce: protocol.NewNonce(), Now: b.clock.Now()}
 			r.TTL = 20 * time.Second
@@ -55,12 +55,12 @@ func TestNodesEnd(t *testing.T) {
 			t.Errorf("%s: the nodes are held at other times than the lease says", name)
 		}
 		c.happen(b)
+		if n.Hold(b.clock.Now()) || n.Hold(testStart) {
+			t.Errorf("%s: the nodes are still held", name)
+		}
 		if cause := context.Cause(n.Context()); cause == nil || c.cause != nil &&
 			!errors.Is(cause, c.cause) {
 			t.Errorf("%s: the context ended with %v, want %v", name, cause, c.cause)
-		}
-		if n.Hold(b.clock.Now()) || n.Hold(testStart) {
-			t.Errorf("%s: the nodes are still held", name)
 		}
 	}
 }
