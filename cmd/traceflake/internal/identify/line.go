@@ -21,8 +21,9 @@ const (
 
 // Line reads a line with one ID, which may begin with 0x; or a header (traceparent, b3 or one of
 // its parts, x-trace-id, uber-trace-id or X-Amzn-Trace-Id, with or without its name); or a log
-// record, in JSON or as name=value, with fields such as trace_id and spanId; or text with a trace
-// ID in hex. The error wraps [ErrUnknown]; the IDs that were understood are returned with it.
+// record, in JSON or as name=value, with fields such as trace_id and spanId; or an address or text
+// with a trace ID in hex. The error wraps [ErrUnknown]; the IDs that were understood are returned
+// with it.
 func (x Identifier) Line(line string) (all []Found, err error) {
 	ids, err := split(line)
 	for _, f := range ids {
@@ -57,7 +58,7 @@ func split(line string) (found []Found, err error) {
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%w: the header contains none", ErrUnknown)
 	}
-	if inText := words(line); name == "" && inText != nil && strings.ContainsAny(line, " \t") {
+	if inText := words(line); name == "" && inText != nil && strings.ContainsAny(line, " \t/") {
 		found = inText
 	}
 	return found, nil
