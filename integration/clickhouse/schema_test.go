@@ -360,7 +360,7 @@ SETTINGS max_partitions_per_insert_block = 0`)
 			elsewhere, 1))
 	})
 	if err := overlay.Create(t.Context(), full); err == nil || !strings.Contains(err.Error(),
-		"old parts of logs have the index on ranges of trace IDs: this was started, but fails: "+
+		"all parts of logs have the index on ranges of trace IDs: this was started, but fails: "+
 			"the disk is full") {
 		t.Errorf("an index that cannot be built: %v", err)
 	}
