@@ -82,14 +82,15 @@ all of those in Tempo or Jaeger, or with --logs a log record.`,
 }
 
 func (f *finder) run(cmd *cobra.Command, args []string) (err error) {
-	err = cmp.Or(needs(cmd, "header", "--tempo or --jaeger", f.tempo != "" || f.jaeger != ""),
+	http := cmd.Flags().Changed("tempo") || cmd.Flags().Changed("jaeger")
+	err = cmp.Or(needs(cmd, "header", "--tempo or --jaeger", http),
 		needs(cmd, "logs-table", "--logs", f.logs))
 	if err != nil {
 		return err
 	}
 	f.out = cmd.OutOrStdout()
 	f.look()
-	if f.tempo != "" || f.jaeger != "" {
+	if http {
 		if f.source, err = f.server(); err != nil {
 			return err
 		}
