@@ -101,7 +101,15 @@ func noStore(s driver.Store, err error) error {
 	return err
 }
 
+// storeTimeout limits calls that do not write every page of a store.
 const storeTimeout = 10 * time.Second
+
+// describe returns the description of a store, or an error if the store does not answer soon.
+func describe(ctx context.Context, s driver.Store) (lease.Description, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return s.Describe(ctx)
+}
 
 // openStore opens the store of the flags or the environment. It does not create it.
 func (f *commonFlags) openStore() (driver.Store, error) {
@@ -133,7 +141,7 @@ func (f *commonFlags) withStore(cmd *cobra.Command, timeout time.Duration,
 func (f *commonFlags) withDescription(cmd *cobra.Command, timeout time.Duration,
 	call func(context.Context, driver.Store, lease.Description) error) error {
 	return f.withStore(cmd, timeout, func(ctx context.Context, s driver.Store) error {
-		d, err := s.Describe(ctx)
+		d, err := describe(ctx, s)
 		if err != nil && !errors.Is(err, lease.ErrRaising) { // which raise finishes
 			return err
 		}

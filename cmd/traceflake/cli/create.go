@@ -61,6 +61,8 @@ func (c *creation) run(cmd *cobra.Command, _ []string) error {
 // check returns an error for settings that contradict the kind of store.
 func (c *creation) check(env settings.Settings, embedded bool) error {
 	switch {
+	case c.asked.BlockSize == 0, c.asked.LongestTTL == 0:
+		return errors.New("--block-size and --longest-ttl must be positive")
 	case embedded && env.SecretFile != "":
 		return fmt.Errorf(
 			"%s has a secret of its own: leave out --secret-file and TRACEFLAKE_SECRET_FILE",
@@ -101,7 +103,7 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Stor
 	if err := c.check(env, embedded); err != nil {
 		return err
 	}
-	d, err := s.Describe(ctx)
+	d, err := describe(ctx, s)
 	exists := err == nil || d.ID != "" // perhaps unfinished
 	if !exists && !errors.Is(err, lease.ErrNoStore) {
 		return err

@@ -9,7 +9,7 @@ import (
 )
 
 // A server that accepts connections and never answers delays each check for at most 5 s, the
-// command for as long as one check, and decoding with a secret for a second.
+// command for as long as one check, decoding with a secret for a second, and others for 10 s.
 func TestSilentServers(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,12 +28,16 @@ func TestSilentServers(t *testing.T) {
 		{"doctor", "--dsn=http://" + at + "/otel"},
 		{"doctor", "--dsn=clickhouse://" + at + "/otel"},
 		{"inspect", postgres, span}, {"inspect", etcd, span},
+		{"lease", "create", etcd},
 	} {
 		args = append(args, "--secret-file", secret)
 		code, most, want := 1, checkTimeout, "the server does not answer"
-		if args[0] == "inspect" {
+		switch {
+		case args[0] == "inspect":
 			code, most, want = 0, answerTimeout, "leases are not shown: "
-		} else if strings.HasPrefix(args[1], "--dsn") {
+		case args[0] == "lease":
+			code, most, want = 2, storeTimeout, "deadline exceeded"
+		case strings.HasPrefix(args[1], "--dsn"):
 			args = args[:2] // a secret needs a store
 		}
 		all.Go(func() {

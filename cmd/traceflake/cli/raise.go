@@ -51,7 +51,7 @@ again: a raise that is repeated, or run by two operators at once, is one raise.`
 type raising struct{ yes, movedHere bool }
 
 func (r raising) run(ctx context.Context, out io.Writer, s driver.Store) error {
-	d, err := s.Describe(ctx)
+	d, err := describe(ctx, s)
 	moved := r.movedHere && errors.Is(err, lease.ErrMoved)
 	if err != nil && !errors.Is(err, lease.ErrRaising) && !moved {
 		return err
