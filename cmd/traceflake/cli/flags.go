@@ -28,7 +28,7 @@ const notNumber = "is not a whole number, or too large"
 func explainFlag(cmd *cobra.Command, err error) error {
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if ok && strings.Trim(missing.GetSpecifiedName(), "0123456789") == "" {
-		err = fmt.Errorf("%w: a time before now is written as now-1h", err)
+		return fmt.Errorf(`%w: write "--" in front of arguments that begin with "-"`, err)
 	}
 	given, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {

@@ -67,6 +67,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(bufio.NewWriterSize(stdout, 1<<16))
 	root.SetErr(stderr)
+	addCompletion(root) // it keeps the output
 	err := root.ExecuteContext(ctx)
 	if flushErr := flush(root); flushErr != nil && (err == nil || errors.Is(err, errReported)) {
 		err = flushErr

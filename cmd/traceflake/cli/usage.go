@@ -70,3 +70,11 @@ func addHelp(root *cobra.Command) {
 		return topic.Help()
 	}
 }
+
+// addCompletion adds cobra's completion command, to which an unknown shell is an error.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		group(completion)
+	}
+}
