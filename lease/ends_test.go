@@ -68,6 +68,22 @@ func TestSecretIsCompared(t *testing.T) {
 	}
 }
 
+// Close waits until reports are handled: a program that ends would lose them.
+func TestCloseWaitsForReports(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		handled := false
+		k := openTest(t, &fakeStore{Store: driver.NewMemory(lease.Description{}), away: errAway},
+			lease.WithErrorHandler(func(error) {
+				time.Sleep(50 * time.Millisecond)
+				handled = true
+			}))
+		synctest.Wait()
+		if _ = k.Close(t.Context()); !handled {
+			t.Error("a report was not handled")
+		}
+	})
+}
+
 // An error handler that never returns blocks neither renewals nor IDs nor Close.
 func TestHandlerBlocks(t *testing.T) {
 	inTime(t, func(t *testing.T) {

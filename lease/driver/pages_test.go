@@ -132,6 +132,25 @@ func sealed(old, with string) func([]byte) []byte {
 	return func(b []byte) []byte { return driver.Sealed(replace(old, with)(b)) }
 }
 
+// Of several free blocks the one that has been free longest is granted.
+func TestFreeLongest(t *testing.T) {
+	s := open(&counted{}, 4, few(4))
+	var longest uint32
+	for _, used := range []time.Duration{30, 10, 20, 40} { // seconds
+		g := mustAcquire(t, s, request(t0))
+		if err := s.Release(t.Context(), g, protocol.NewNonce(),
+			t0.Add(used*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if used == 10 {
+			longest = g.Node
+		}
+	}
+	if g := mustAcquire(t, s, request(t0.Add(time.Hour))); g.Node != longest {
+		t.Errorf("granted node %d, want %d", g.Node, longest)
+	}
+}
+
 // A store that is not nearly full takes two requests for each call.
 func TestRequests(t *testing.T) {
 	server := &counted{Memory: driver.Memory{Clock: func() time.Time { return t0 }}}
