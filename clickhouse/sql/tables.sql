@@ -18,8 +18,7 @@ SELECT
 FROM system.tables AS t
 LEFT JOIN (
     SELECT table, arrayMap(
-        c -> CAST((c.2, c.3, c.4, c.5),
-            'Tuple(name String, type String, kind String, comment String)'),
+        c -> map('name', c.2, 'type', c.3, 'kind', c.4, 'comment', c.5),
         arraySort(groupArray((position, name, type, default_kind, comment)))) AS columns
     FROM system.columns WHERE database = {database} GROUP BY table
 ) AS c ON c.table = t.name
