@@ -56,7 +56,7 @@ var othersTables = []string{"spans_copy", "spans_copy_trace_id_ts", "spans_copie
 // one: each span once, with its columns, without materialized views, and found by its trace ID.
 func TestCopy(t *testing.T) {
 	e := newEngine(t)
-	all, db := e.copying(), e.settled()
+	all, db := e.copying(), e.rewriting("session_timezone=Asia/Tokyo", settled.Replace)
 	copies := func(day time.Time) clickhouse.Plan {
 		t.Helper()
 		plan, err := ofSpans.Copy(t.Context(), db, day)
