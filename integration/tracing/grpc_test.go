@@ -118,16 +118,15 @@ func TestGRPC(t *testing.T) {
 		grpc.ChainUnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
 		grpc.ChainStreamInterceptor(xtraceidgrpc.StreamServerInterceptor()),
 	)
-	address := serve(t, server)
-	conn, err := grpc.NewClient(address, grpc.WithStatsHandler(otelgrpc.NewClientHandler()),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	address, credentials := serve(t, server), insecure.NewCredentials()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials),
+		grpc.WithStatsHandler(otelgrpc.NewClientHandler()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	plain := func(address string) *grpc.ClientConn {
-		conn, err := grpc.NewClient(address,
-			grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials))
 		if err != nil {
 			t.Fatal(err)
 		}
