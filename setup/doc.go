@@ -1,6 +1,6 @@
 // Package setup builds a generator from the environment.
 //
-//	import _ "github.com/traceflake/traceflake/lease/pgstore" // postgres://; file: needs no import
+//	import _ "github.com/traceflake/traceflake/lease/pgstore" // postgres://; file: needs none
 //
 //	ids, err := setup.FromEnv(ctx)
 //	…

@@ -136,13 +136,14 @@ func sealed(old, with string) func([]byte) []byte {
 func TestFreeLongest(t *testing.T) {
 	s := open(&counted{}, 4, few(4))
 	var longest uint32
-	for _, used := range []time.Duration{30, 10, 20, 40} { // seconds
+	for _, used := range []time.Duration{30 * time.Second, 10 * time.Second,
+		20 * time.Second, 40 * time.Second} {
 		g := mustAcquire(t, s, request(t0))
 		if err := s.Release(t.Context(), g, protocol.NewNonce(),
-			t0.Add(used*time.Second)); err != nil {
+			t0.Add(used)); err != nil {
 			t.Fatal(err)
 		}
-		if used == 10 {
+		if used == 10*time.Second {
 			longest = g.Node
 		}
 	}
