@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 
@@ -38,9 +39,18 @@ func CheckSecretFile(path string) error {
 // ReadKeyring returns the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
 // contain the path and the line number, never the content.
 func ReadKeyring(path string) (*randflake.Keyring, error) {
-	text, err := os.ReadFile(path)
+	const most = 1 << 20 // bytes; a device may have no end
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > most {
+		return nil, fmt.Errorf("%s has more than 1 MiB: it is not a file of secrets", path)
 	}
 	k, err := randflake.ParseKeyring(string(text))
 	if err != nil {
