@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -79,5 +80,14 @@ func TestMovedWhileInUse(t *testing.T) {
 	if _, err := client(server, 2).MovedHere(t.Context(), later); err != nil {
 		t.Fatal(err)
 	}
-	mustRenew(t, s, mustAcquire(t, s, request(later)))
+	g = mustRenew(t, s, mustAcquire(t, s, request(later)))
+
+	// Another store in another place is no copy.
+	server.Delete("")
+	server.Place = "a third place"
+	if err := client(server, 2).Create(t.Context(), other()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Renew(t.Context(), g, renewal(protocol.NewNonce(), later))
+	wantErr(t, "renew in another store", err, lease.ErrReplaced)
 }
