@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -23,6 +24,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/s3store"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 func TestMain(m *testing.M) {
@@ -101,6 +103,45 @@ func TestRequests(t *testing.T) {
 	calls.Costs(t, through(t, c), &c.N, map[string]int64{
 		"start": 1, "acquire": 2, "acquire again": 2, "renew": 2, "get": 1, "release": 2,
 	})
+}
+
+// slow is a network on which a read takes 30 ms and a write 60.
+type slow struct{}
+
+func (slow) RoundTrip(r *http.Request) (*http.Response, error) {
+	time.Sleep(map[string]time.Duration{http.MethodGet: 30 * time.Millisecond,
+		http.MethodPut: 60 * time.Millisecond}[r.Method])
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// A process has its first lease within a second.
+func TestFirstLeaseOverASlowNetwork(t *testing.T) {
+	open := through(t, slow{})
+	created, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	processes.CreateWith(t, created, lease.Description{})
+	client, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := randflake.NewCodec(make([]byte, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	keeper, err := lease.Start(t.Context(), client, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = keeper.Close(t.Context()) }()
+	if err := keeper.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the first lease took %s, want at most 1s", took)
+	}
 }
 
 // A bucket that is copied, or another prefix of one, is a copy.
