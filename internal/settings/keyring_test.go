@@ -13,7 +13,8 @@ func TestEndlessKeyring(t *testing.T) {
 	if err := os.WriteFile(path, make([]byte, 2<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadKeyring(path); err == nil || !strings.Contains(err.Error(), "more than 1 MiB") {
+	_, err := ReadKeyring(path)
+	if err == nil || !strings.Contains(err.Error(), "more than 1 MiB") {
 		t.Errorf("got %v, want an error that names the limit", err)
 	}
 }
