@@ -50,7 +50,7 @@ func ReadKeyring(path string) (*randflake.Keyring, error) {
 		return nil, err
 	}
 	if len(text) > most {
-		return nil, fmt.Errorf("%s has more than 1 MiB: it is not a file of secrets", path)
+		return nil, fmt.Errorf("%s contains more than 1 MiB, so it is not a secret file", path)
 	}
 	k, err := randflake.ParseKeyring(string(text))
 	if err != nil {
