@@ -38,7 +38,7 @@ func ExampleInspect() {
 	if err != nil {
 		panic(err)
 	}
-	// In a service the ID is from a span, and the secret from setup.LoadKeyring.
+	// In a service the ID is from a span, and the secret from fleet.LoadKeyring.
 	noon := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	low, err := keyring.Codec().Encode(randflake.Parts{Time: noon, Node: 4711, Sequence: 3})
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
-	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/traceid"
 )
 
 // newGateway returns a reverse proxy to BACKEND_URL, a service that cannot be changed: its traces
 // begin here and have ordered IDs. Callers are not trusted, except for ordered IDs of the last five
 // minutes and, with leases, IDs that verify.
-func newGateway(ids *setup.IDs) (http.Handler, error) {
+func newGateway(ids *fleet.IDs) (http.Handler, error) {
 	const variable = "BACKEND_URL"
 	backend, err := url.Parse(os.Getenv(variable))
 	if err != nil || backend.Host == "" {

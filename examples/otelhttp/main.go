@@ -25,8 +25,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
-	"github.com/traceflake/traceflake/setup"
 )
 
 func main() {
@@ -39,14 +39,14 @@ func main() {
 	}
 }
 
-var services = map[string]func(*setup.IDs) (http.Handler, error){
+var services = map[string]func(*fleet.IDs) (http.Handler, error){
 	"shop":    traced("shop", checkout),
 	"orders":  traced("orders", order),
 	"gateway": newGateway,
 }
 
-func traced(name string, handler http.HandlerFunc) func(*setup.IDs) (http.Handler, error) {
-	return func(*setup.IDs) (http.Handler, error) {
+func traced(name string, handler http.HandlerFunc) func(*fleet.IDs) (http.Handler, error) {
+	return func(*fleet.IDs) (http.Handler, error) {
 		return otelhttp.NewHandler(xtraceid.ResponseHandler(handler), name), nil
 	}
 }

@@ -16,14 +16,14 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
-	"github.com/traceflake/traceflake/setup"
 )
 
 // startTelemetry sets OpenTelemetry's globals. Call the returned function at the end: it sends the
 // remaining spans and counts, and gives the lease back.
 func startTelemetry(ctx context.Context, service string) (
-	ids *setup.IDs, stop func(context.Context) error, err error,
+	ids *fleet.IDs, stop func(context.Context) error, err error,
 ) {
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(semconv.ServiceName(service)), resource.WithFromEnv())
@@ -38,7 +38,7 @@ func startTelemetry(ctx context.Context, service string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	ids, err = setup.FromEnv(ctx) // TRACEFLAKE_STORE and others
+	ids, err = fleet.FromEnv(ctx) // TRACEFLAKE_STORE and others
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
+	"github.com/traceflake/traceflake/lease/fleet"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
-	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -43,7 +43,7 @@ func operate(t *testing.T, store string) {
 		strings.Count(out, "\n") != 1 {
 		t.Errorf("a new store has leases:\n%s", out)
 	}
-	ids, err := setup.Config{Store: store, SecretFile: secretFile,
+	ids, err := fleet.Config{Store: store, SecretFile: secretFile,
 		TTL: time.Minute}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func operate(t *testing.T, store string) {
 		t.Fatal("the service has no lease")
 	}
 
-	keyring, err := setup.LoadKeyring(secretFile)
+	keyring, err := fleet.LoadKeyring(secretFile)
 	if err != nil {
 		t.Fatal(err)
 	}

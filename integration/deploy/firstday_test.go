@@ -145,7 +145,7 @@ func (d *day) run(code int, args ...string) {
 func (d *day) fails(env ...string) {
 	d.t.Helper()
 	p := d.start("orders", env...)
-	child.Await(d.t, p, 1, "setup: |lease: ")
+	child.Await(d.t, p, 1, "fleet: |lease: ")
 	_ = p.Terminate() // it may have ended by itself
 	d.say(p)
 }

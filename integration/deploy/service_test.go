@@ -27,10 +27,10 @@ import (
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
+	"github.com/traceflake/traceflake/lease/fleet"
 	_ "github.com/traceflake/traceflake/lease/k8sstore"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
 	_ "github.com/traceflake/traceflake/lease/s3store"
-	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -74,7 +74,7 @@ func TestServiceRuns(t *testing.T) {
 			args[len(args)-1] = "127.0.0.1:0"
 			around := surround(t, objects)
 			secret := secretFile(t, t.TempDir(), "dffd6021bb2bd5b0af676290809ec3a5")
-			keyring, err := setup.LoadKeyring(secret)
+			keyring, err := fleet.LoadKeyring(secret)
 			if err != nil {
 				t.Fatal(err)
 			}

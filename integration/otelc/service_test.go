@@ -20,7 +20,7 @@ import (
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/lease/fleet"
 )
 
 const (
@@ -138,16 +138,16 @@ func TestService(t *testing.T) {
 		if got := held(t, file); got != c.held {
 			t.Errorf("%s: lease held: %t", c.what, got)
 		}
-		fleet, err := setup.Config{Store: "file:" + file}.Open(t.Context())
+		leased, err := fleet.Config{Store: "file:" + file}.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, text := range ids {
-			if id, err := trace.TraceIDFromHex(text); err != nil || !fleet.Verifier().Verify(id) {
+			if id, err := trace.TraceIDFromHex(text); err != nil || !leased.Verifier().Verify(id) {
 				t.Fatalf("%s: %s was not generated with a lease: %v", c.what, text, err)
 			}
 		}
-		if err := fleet.Shutdown(t.Context()); err != nil {
+		if err := leased.Shutdown(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/traceflake/traceflake/contrib/postgres"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
-	"github.com/traceflake/traceflake/postgres"
 )
 
 func TestMain(m *testing.M) { os.Exit(servers.OnePostgres(m)) }

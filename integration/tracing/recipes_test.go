@@ -21,7 +21,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/lease/fleet"
 )
 
 // TestRecipes checks that the Go code of these pages is compiled and run: here or in the
@@ -106,7 +106,7 @@ func TestLogs(t *testing.T) {
 	std := slog.New(traced{Handler: slog.NewJSONHandler(&out, nil)}).With("service", "shop")
 	grouped := std.WithGroup("order").With("id", 7).WithGroup("sum")
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		slog.Log(context.Background(), setup.Level(err), "opentelemetry", "error", err)
+		slog.Log(context.Background(), fleet.Level(err), "opentelemetry", "error", err)
 	}))
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}),
 		zapcore.AddSync(&out), zap.InfoLevel))
@@ -134,7 +134,7 @@ func TestLogs(t *testing.T) {
 // is refused from then on.
 func TestRestoredHook(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "leases")
-	ids, err := setup.Config{Store: "file:" + file}.Open(t.Context())
+	ids, err := fleet.Config{Store: "file:" + file}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,13 +126,13 @@ randflake/codec.go context net/http math/rand go.opentelemetry.io/otel /idgen
 traceid/verify.go /idgen go.opentelemetry.io/otel/sdk/trace
 idgen/generator.go /lease os
 lease/keeper.go /lease/driver /idgen database/sql
-lease/driver/block.go /lease/leasetest /setup
+lease/driver/block.go /lease/leasetest /lease/fleet
 lease/etcdstore/store.go github.com/jackc/pgx/v5
 lease/new/store.go fmt
 propagation/xtraceid/inject.go /traceid google.golang.org/grpc
 clickhouse/query.go github.com/ClickHouse/clickhouse-go/v2
 clickhouse/query_test.go /cmd/traceflake/cli
-setup/setup.go /lease/pgstore
+lease/fleet/fleet.go /lease/pgstore
 lookup/transport.go go.opentelemetry.io/otel/sdk/metric
 examples/otelhttp/main.go /internal/version
 cmd/traceflake/main.go /integration/servers

@@ -19,7 +19,7 @@ func LoadKeyring(path string) (*randflake.Keyring, error) {
 		return nil, err
 	}
 	if err := CheckSecretFile(path); err != nil {
-		otel.Handle(fmt.Errorf("setup: %w: run chmod o= on it; in Kubernetes, set the volume's "+
+		otel.Handle(fmt.Errorf("fleet: %w: run chmod o= on it; in Kubernetes, set the volume's "+
 			"defaultMode to 0440", err))
 	}
 	return k, nil

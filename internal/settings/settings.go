@@ -34,7 +34,7 @@ type Settings struct {
 }
 
 // ErrInvalid is returned if a setting is invalid.
-var ErrInvalid = errors.New("setup: bad configuration")
+var ErrInvalid = errors.New("fleet: bad configuration")
 
 // Invalid returns an error that contains the invalid setting and wraps [ErrInvalid].
 func Invalid(name, value string, err error) error {
@@ -45,7 +45,7 @@ func Invalid(name, value string, err error) error {
 // as unset. Unknown variables that begin with TRACEFLAKE_ are reported to [otel.Handle].
 func Read() (Settings, error) {
 	for _, name := range Unknown(os.Environ()) {
-		otel.Handle(fmt.Errorf("setup: the variable %s is not known and has no effect; "+
+		otel.Handle(fmt.Errorf("fleet: the variable %s is not known and has no effect; "+
 			"docs/configuration.md lists those that exist", name))
 	}
 	s := Settings{Store: os.Getenv(Store), SecretFile: os.Getenv(SecretFile)}

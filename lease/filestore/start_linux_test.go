@@ -14,13 +14,13 @@ import (
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/lease/fleet"
 )
 
 // service is a process that uses the directory at path.
 type service struct {
 	*testing.T
-	ids *setup.IDs
+	ids *fleet.IDs
 }
 
 // start starts a service, which has no lease yet: its IDs are random. It must not take longer than
@@ -30,10 +30,10 @@ func start(t *testing.T, path string) service {
 	t.Helper()
 	reportstest.Collect(t)
 	began := time.Now()
-	ids, err := setup.Config{Store: "file:" + path}.Open(t.Context())
+	ids, err := fleet.Config{Store: "file:" + path}.Open(t.Context())
 	if took := time.Since(began); err != nil || took > 4*time.Second {
 		t.Errorf("it took %s to start: %v", took, err)
-		return service{t, new(setup.IDs)}
+		return service{t, new(fleet.IDs)}
 	}
 	if id, span := ids.NewIDs(t.Context()); !id.IsValid() || !span.IsValid() ||
 		ids.Fallbacks() == 0 {

@@ -10,14 +10,14 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/lease/fleet"
 )
 
 // registered checks that a store has the secret in a file that only its owner can read.
 func registered(t *testing.T, url, path string) {
 	t.Helper()
 	d, err := opened(t, url).Describe(t.Context())
-	k, keyErr := setup.LoadKeyring(path)
+	k, keyErr := fleet.LoadKeyring(path)
 	info, statErr := os.Stat(path)
 	if err := errors.Join(err, keyErr, statErr); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/setup"
 )
 
 func newCommand(f *commonFlags) *cobra.Command {
@@ -135,7 +135,7 @@ func (o *newOptions) lease(cmd *cobra.Command, at time.Time) (err error) {
 			"lease nodes, or --deterministic, or leave out --secret-file and " +
 			"TRACEFLAKE_SECRET_FILE")
 	}
-	ids, err := setup.Config{Store: c.Store, SecretFile: c.SecretFile, TTL: c.TTL,
+	ids, err := fleet.Config{Store: c.Store, SecretFile: c.SecretFile, TTL: c.TTL,
 		Strict: c.Store != ""}.Open(cmd.Context())
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (o *newOptions) lease(cmd *cobra.Command, at time.Time) (err error) {
 
 // fromIDs returns a function that fails where a service would use a random ID. Since a lease has a
 // limited number of IDs for each second, it waits if they are a second ahead of the clock.
-func (o *newOptions) fromIDs(ctx context.Context, ids *setup.IDs) generate {
+func (o *newOptions) fromIDs(ctx context.Context, ids *fleet.IDs) generate {
 	codec := ids.Keyring().Codec() // nil in zero configuration, which has no limit
 	return func(t time.Time, _ string) (id fmt.Stringer, err error) {
 		var traceID trace.TraceID

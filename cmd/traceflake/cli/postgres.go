@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/traceflake/traceflake/postgres"
+	"github.com/traceflake/traceflake/contrib/postgres"
 )
 
 func postgresCommand() *cobra.Command {

@@ -2,10 +2,10 @@
 // compile-time instrumentation, and contains no traceflake code. The service's
 // otel.instrumentation.go imports it:
 //
-//	_ "github.com/traceflake/traceflake/otelc"
+//	_ "github.com/traceflake/traceflake/contrib/otelc"
 //
 // Every TracerProvider without WithIDGenerator then uses a generator that the environment
-// configures, as [setup.FromEnv] describes. All providers share it; the Shutdown of the last
+// configures, as [fleet.FromEnv] describes. All providers share it; the Shutdown of the last
 // provider gives the lease back. Only file: stores are included; the service imports any other. The
 // propagator [xtraceid] is registered with autoprop, so OTEL_PROPAGATORS can name it.
 //
@@ -29,8 +29,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
-	"github.com/traceflake/traceflake/setup"
 )
 
 // The variables that in_sdk.go adds to the SDK, which cannot import this package. Functions without
@@ -90,14 +90,14 @@ func registerPropagator() (err error) {
 
 // generator is the generator of one provider.
 type generator struct {
-	*setup.IDs
+	*fleet.IDs
 	released sync.Once
 }
 
 // shared holds what the process's generators share: one lease.
 var shared struct {
 	sync.Mutex
-	ids       *setup.IDs
+	ids       *fleet.IDs
 	providers int // until their Shutdown
 }
 
@@ -113,8 +113,8 @@ func acquire() trace.IDGenerator {
 
 const strictVar = "TRACEFLAKE_STRICT"
 
-func open() *setup.IDs {
-	ids, err := setup.FromEnv(context.Background())
+func open() *fleet.IDs {
+	ids, err := fleet.FromEnv(context.Background())
 	if err == nil {
 		return ids
 	}
@@ -122,7 +122,7 @@ func open() *setup.IDs {
 		log.Fatal("traceflake/otelc: ", err) // no caller could handle it
 	}
 	otel.Handle(fmt.Errorf("traceflake/otelc: IDs are generated without a lease: %w", err))
-	ids, _ = setup.Config{}.Open(context.Background()) // without settings there is no error
+	ids, _ = fleet.Config{}.Open(context.Background()) // without settings there is no error
 	return ids
 }
 

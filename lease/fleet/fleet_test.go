@@ -1,4 +1,4 @@
-package setup_test
+package fleet_test
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -48,7 +48,7 @@ func env(t *testing.T, vars map[string]string) {
 }
 
 // fleet returns the variables of a fleet's process, and others.
-func fleet(t *testing.T, store string, others ...string) map[string]string {
+func leased(t *testing.T, store string, others ...string) map[string]string {
 	t.Helper()
 	vars := map[string]string{settings.Store: store, settings.SecretFile: file(t, secret+"\n")}
 	for i := 0; i < len(others); i += 2 {
@@ -58,10 +58,10 @@ func fleet(t *testing.T, store string, others ...string) map[string]string {
 }
 
 // fromEnv opens what the variables configure, until the test ends.
-func fromEnv(t *testing.T, vars map[string]string) *setup.IDs {
+func fromEnv(t *testing.T, vars map[string]string) *fleet.IDs {
 	t.Helper()
 	env(t, vars)
-	ids, err := setup.FromEnv(t.Context())
+	ids, err := fleet.FromEnv(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,10 +71,10 @@ func fromEnv(t *testing.T, vars map[string]string) *setup.IDs {
 }
 
 func TestFleet(t *testing.T) {
-	g := fromEnv(t, fleet(t, "setup-test://host", settings.TTL, "1m"))
+	g := fromEnv(t, leased(t, "fleet-test://host", settings.TTL, "1m"))
 	id, _ := g.NewIDs(t.Context()) // the first one is already leased
 	info := traceid.Inspect(g.Keyring(), id)
-	if opened.url != "setup-test://host" || info.Secret != 0 || info.Parts.Node < 256 ||
+	if opened.url != "fleet-test://host" || info.Secret != 0 || info.Parts.Node < 256 ||
 		info.Parts.Node >= 320 {
 		t.Errorf("opened %q: secret %d, node %d", opened.url, info.Secret, info.Parts.Node)
 	}
@@ -123,7 +123,7 @@ func TestRestoredWithACopy(t *testing.T) {
 	if s, err := filestore.New(path); err != nil || s.Create(t.Context(), d) != nil {
 		t.Fatal(err)
 	}
-	var machines [2]*setup.IDs
+	var machines [2]*fleet.IDs
 	before := map[string][]byte{}
 	files, err := filepath.Glob(filepath.Join(path, "*"))
 	for _, f := range files {
@@ -195,7 +195,7 @@ func TestUnavailableDirectory(t *testing.T) {
 	}
 	env(t, map[string]string{settings.Store: "file:" + filepath.Join(t.TempDir(), "none", "leases"),
 		settings.Strict: "1"})
-	ids, err := setup.FromEnv(t.Context()) // it may be mounted later
+	ids, err := fleet.FromEnv(t.Context()) // it may be mounted later
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,13 +206,13 @@ func TestReady(t *testing.T) {
 	reportstest.Collect(t)
 	for store, want := range map[string]string{
 		"":                  "ready\n",
-		"setup-test://host": "ready\n",
-		"setup-test://away": "setup: not ready: lease: no grant yet: context canceled; the store " +
+		"fleet-test://host": "ready\n",
+		"fleet-test://away": "fleet: not ready: lease: no grant yet: context canceled; the store " +
 			"says: lease: acquire: connection refused\n",
 	} {
 		var vars map[string]string
 		if store != "" {
-			vars = fleet(t, store)
+			vars = leased(t, store)
 		}
 		g := fromEnv(t, vars)
 		probe := func() (int, string) {
@@ -255,8 +255,8 @@ func TestStrict(t *testing.T) {
 			if answer != "role" && strict != "1" {
 				continue
 			}
-			env(t, fleet(t, "setup-test://u:hunter2@"+answer, settings.Strict, strict))
-			g, err := setup.FromEnv(t.Context())
+			env(t, leased(t, "fleet-test://u:hunter2@"+answer, settings.Strict, strict))
+			g, err := fleet.FromEnv(t.Context())
 			if strict != "1" {
 				want = nil
 			}
@@ -291,7 +291,7 @@ func TestStartWaits(t *testing.T) {
 		{"dead", true, 6 * time.Second},
 		{"dead", false, time.Second},
 	} {
-		config := setup.Config{Store: "setup-test:" + c.answer, SecretFile: file(t, secret),
+		config := fleet.Config{Store: "fleet-test:" + c.answer, SecretFile: file(t, secret),
 			Strict: c.strict}
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
@@ -314,7 +314,7 @@ func TestShutdownAfterTheContextIsOver(t *testing.T) {
 	reportstest.Collect(t)
 	for _, hangs := range []bool{false, true} {
 		for _, ends := range []time.Duration{0, time.Second} { // from the call
-			ids := fromEnv(t, fleet(t, "setup-test:host"))
+			ids := fromEnv(t, leased(t, "fleet-test:host"))
 			opened.hangs.Store(hangs)
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), ends)
@@ -334,8 +334,8 @@ func TestShutdownAfterTheContextIsOver(t *testing.T) {
 
 // Both the generator and the leases use the provider of the Config.
 func TestMeterProvider(t *testing.T) {
-	for _, c := range []setup.Config{{},
-		{Store: "setup-test://host", SecretFile: file(t, secret)}} {
+	for _, c := range []fleet.Config{{},
+		{Store: "fleet-test://host", SecretFile: file(t, secret)}} {
 		reader := metric.NewManualReader()
 		c.MeterProvider = metric.NewMeterProvider(metric.WithReader(reader))
 		ids, err := c.Open(t.Context())
@@ -359,10 +359,10 @@ func TestLevel(t *testing.T) {
 		reports.Recovered("lease: recovered"):    slog.LevelInfo,
 		errAway:                                  slog.LevelWarn,
 		fmt.Errorf("x: %w", lease.ErrNoStore):    slog.LevelError,
-		fmt.Errorf("x: %w", setup.ErrConfig):     slog.LevelError,
+		fmt.Errorf("x: %w", fleet.ErrConfig):     slog.LevelError,
 		fmt.Errorf("x: %w", lease.ErrNoFreeNode): slog.LevelWarn,
 	} {
-		if got := setup.Level(err); got != want {
+		if got := fleet.Level(err); got != want {
 			t.Errorf("%v has the level %s, want %s", err, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package setup
+package fleet
 
 import (
 	"context"
@@ -120,7 +120,7 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 		opts = append(opts, lease.WithTTL(c.TTL))
 	}
 	if ids.keeper, err = lease.Start(ctx, ids.store, ids.keyring.Codec(), opts...); err != nil {
-		return fmt.Errorf("setup: %w", err)
+		return fmt.Errorf("fleet: %w", err)
 	}
 	return c.wait(ctx, ids.keeper)
 }
@@ -143,7 +143,7 @@ func (c Config) secrets(ids *IDs) (err error) {
 			ErrConfig, settings.Store, c.settings().Address(), settings.SecretFile)
 	}
 	if ids.keyring, err = LoadKeyring(c.SecretFile); err != nil {
-		return fmt.Errorf("setup: %s: %w", settings.SecretFile, err)
+		return fmt.Errorf("fleet: %s: %w", settings.SecretFile, err)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (c Config) explain(err error) error {
 		return settings.Invalid(settings.SecretFile, c.SecretFile,
 			fmt.Errorf("%w (%s=%s)", err, settings.Store, c.settings().Address()))
 	}
-	return fmt.Errorf("setup: %s=%s: %w", settings.Store, c.settings().Address(), err)
+	return fmt.Errorf("fleet: %s=%s: %w", settings.Store, c.settings().Address(), err)
 }
 
 // Ready returns nil if a lease is held now, and in zero configuration. Before the first lease it
@@ -195,7 +195,7 @@ func (ids *IDs) Ready(ctx context.Context) error {
 		return nil
 	}
 	if err := ids.keeper.Ready(ctx); err != nil {
-		return fmt.Errorf("setup: not ready: %w", err)
+		return fmt.Errorf("fleet: not ready: %w", err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package setup_test
+package fleet_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/settings"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -26,7 +26,7 @@ func ExampleFromEnv() {
 	os.Setenv(settings.Store, "file:"+filepath.Join(dir, "leases")) // as the deployment does
 	defer os.Unsetenv(settings.Store)
 
-	ids, err := setup.FromEnv(ctx)
+	ids, err := fleet.FromEnv(ctx)
 	if err != nil {
 		panic(err)
 	}
@@ -55,7 +55,7 @@ func ExampleIDs_Verifier() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	ids, err := setup.Config{Store: "file:" + filepath.Join(dir, "leases")}.Open(ctx)
+	ids, err := fleet.Config{Store: "file:" + filepath.Join(dir, "leases")}.Open(ctx)
 	if err != nil {
 		panic(err)
 	}

@@ -1,4 +1,4 @@
-package setup_test
+package fleet_test
 
 import (
 	"net/url"

@@ -2,7 +2,7 @@
 //
 //	import _ "github.com/traceflake/traceflake/lease/pgstore" // postgres://; file: needs none
 //
-//	ids, err := setup.FromEnv(ctx)
+//	ids, err := fleet.FromEnv(ctx)
 //	…
 //	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids))
 //	…
@@ -17,4 +17,4 @@
 // one. With TRACEFLAKE_STRICT=1 the start waits for the store's first response, and fails if
 // retrying cannot help ([lease.Permanent]): the store does not exist or belongs to another secret,
 // or a database, a role or a right is missing.
-package setup
+package fleet

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/traceflake/traceflake/postgres"
+	"github.com/traceflake/traceflake/contrib/postgres"
 )
 
 // The statements are run once, for instance by a migration; running them again does no harm.

@@ -1,4 +1,4 @@
-package setup_test
+package fleet_test
 
 import (
 	"errors"
@@ -9,16 +9,16 @@ import (
 
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/internal/settings"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/lease/fleet"
 )
 
 func TestBadValues(t *testing.T) {
-	const store = "setup-test://user:hunter2@host"
+	const store = "fleet-test://user:hunter2@host"
 	dir := t.TempDir()
 	own := "file:" + filepath.Join(dir, "leases")
 	opened = &fakeStore{url: "none yet"}
-	fleet := func(vars ...string) map[string]string { return fleet(t, store, vars...) }
-	good, short := fleet()[settings.SecretFile], file(t, secret[:30])
+	vars := func(vars ...string) map[string]string { return leased(t, store, vars...) }
+	good, short := vars()[settings.SecretFile], file(t, secret[:30])
 	for _, c := range []struct {
 		name string
 		vars map[string]string
@@ -31,47 +31,47 @@ func TestBadValues(t *testing.T) {
 		{"strict without store", map[string]string{settings.Strict: "1"},
 			"TRACEFLAKE_STRICT is set, but TRACEFLAKE_STORE is not"},
 		{"store without secret", map[string]string{settings.Store: store},
-			"TRACEFLAKE_STORE=setup-test://host: set TRACEFLAKE_SECRET_FILE to the secret file " +
+			"TRACEFLAKE_STORE=fleet-test://host: set TRACEFLAKE_SECRET_FILE to the secret file " +
 				"that `traceflake lease create` wrote"},
-		{"missing secret", fleet(settings.SecretFile, filepath.Join(dir, "none")),
+		{"missing secret", vars(settings.SecretFile, filepath.Join(dir, "none")),
 			"TRACEFLAKE_SECRET_FILE: open " + dir},
-		{"folder for a secret", fleet(settings.SecretFile, dir), "TRACEFLAKE_SECRET_FILE: read " +
+		{"folder for a secret", vars(settings.SecretFile, dir), "TRACEFLAKE_SECRET_FILE: read " +
 			dir},
-		{"bad secret", fleet(settings.SecretFile, short), "TRACEFLAKE_SECRET_FILE: " + short +
+		{"bad secret", vars(settings.SecretFile, short), "TRACEFLAKE_SECRET_FILE: " + short +
 			": randflake: invalid keyring: line 1 has 30 characters"},
-		{"unknown store", fleet(settings.Store, "redis://user:hunter2@host"),
+		{"unknown store", vars(settings.Store, "redis://user:hunter2@host"),
 			"TRACEFLAKE_STORE=redis://host: lease: invalid request: unknown kind of store: its " +
 				"URL must begin with one of: file:, "},
 		{"store not imported",
-			fleet(settings.Store, "postgres://user:hunter2@host/db?sslmode=disable"),
+			vars(settings.Store, "postgres://user:hunter2@host/db?sslmode=disable"),
 			`TRACEFLAKE_STORE=postgres://host/db: lease: invalid request: unknown kind of store: ` +
 				`postgres: import _ "github.com/traceflake/traceflake/lease/pgstore"`},
 		{"slash in the password",
-			fleet(settings.Store, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
+			vars(settings.Store, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
 			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: invalid request: ` +
 				`unknown kind of store: etcds: import _ ` +
 				`"github.com/traceflake/traceflake/lease/etcdstore"`},
-		{"password as a parameter", fleet(settings.Store, "redis://host/db?password=x@hunter2"),
+		{"password as a parameter", vars(settings.Store, "redis://host/db?password=x@hunter2"),
 			"TRACEFLAKE_STORE=…: "},
-		{"question mark in the password", fleet(settings.Store, "redis://user:hunter2?@host"),
+		{"question mark in the password", vars(settings.Store, "redis://user:hunter2?@host"),
 			"TRACEFLAKE_STORE=…: "},
-		{"not a URL", fleet(settings.Store, "host=db password=hunter2"),
+		{"not a URL", vars(settings.Store, "host=db password=hunter2"),
 			"TRACEFLAKE_STORE=…: lease: invalid request: unknown kind of store"},
 		{"not a URL, although it looks like one",
-			fleet(settings.Store, "host=h password=hu://hunter2"),
+			vars(settings.Store, "host=h password=hu://hunter2"),
 			"TRACEFLAKE_STORE=…: lease: invalid request: unknown kind of store"},
-		{"driver refuses", fleet(settings.Store, "setup-test://refuse"),
-			"TRACEFLAKE_STORE=setup-test://refuse: lease: invalid request: the URL: the driver " +
+		{"driver refuses", vars(settings.Store, "fleet-test://refuse"),
+			"TRACEFLAKE_STORE=fleet-test://refuse: lease: invalid request: the URL: the driver " +
 				"refuses"},
-		{"TTL too short", fleet(settings.TTL, "1999ms"),
+		{"TTL too short", vars(settings.TTL, "1999ms"),
 			"TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},
-		{"TTL too long", fleet(settings.TTL, "24h0m1s"),
+		{"TTL too long", vars(settings.TTL, "24h0m1s"),
 			"TRACEFLAKE_TTL=24h0m1s: want a duration from 2s to 24h"},
-		{"TTL without a unit", fleet(settings.TTL, "10"),
+		{"TTL without a unit", vars(settings.TTL, "10"),
 			`TRACEFLAKE_TTL="10": want a duration from 2s to 24h`},
-		{"TTL of zero", fleet(settings.TTL, "0s"),
+		{"TTL of zero", vars(settings.TTL, "0s"),
 			`TRACEFLAKE_TTL="0s": want a duration from 2s to 24h`},
-		{"undecided", fleet(settings.Strict, "perhaps"),
+		{"undecided", vars(settings.Strict, "perhaps"),
 			`TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
 		{"a directory with a fleet's secret",
 			map[string]string{settings.Store: own, settings.SecretFile: good},
@@ -80,7 +80,7 @@ func TestBadValues(t *testing.T) {
 			"the path is empty"},
 	} {
 		env(t, c.vars)
-		g, err := setup.FromEnv(t.Context())
+		g, err := fleet.FromEnv(t.Context())
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 			continue
@@ -117,7 +117,7 @@ func TestUnknownVariables(t *testing.T) {
 // A secret file that every user may read is reported once, and used.
 func TestReadableSecret(t *testing.T) {
 	for mode, want := range map[os.FileMode]int{0o644: 1, 0o604: 1, 0o640: 0, 0o400: 0} {
-		vars := fleet(t, "setup-test://host")
+		vars := leased(t, "fleet-test://host")
 		path := vars[settings.SecretFile]
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)

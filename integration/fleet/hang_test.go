@@ -1,6 +1,6 @@
 //go:build unix
 
-package setup_test
+package fleet_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package setup_test
+package fleet_test
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type fakeStore struct {
 var opened *fakeStore
 
 func init() {
-	driver.Register("setup-test", func(url string) (driver.Store, error) {
+	driver.Register("fleet-test", func(url string) (driver.Store, error) {
 		if strings.Contains(url, "refuse") {
 			return nil, errors.New("the driver refuses")
 		}

@@ -1,5 +1,5 @@
 // Package setup tests package setup with each store on a real server.
-package setup_test
+package fleet_test
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/lease/fleet"
 )
 
 // fleet returns strict settings for a store.
-func fleet(t testing.TB, store string) setup.Config {
+func leased(t testing.TB, store string) fleet.Config {
 	t.Helper()
 	reportstest.Collect(t)
-	return setup.Config{Store: store, SecretFile: secretFile(t, "dffd6021bb2bd5b0af676290809ec3a5"),
+	return fleet.Config{Store: store, SecretFile: secretFile(t, "dffd6021bb2bd5b0af676290809ec3a5"),
 		Strict: true}
 }
 
@@ -34,7 +34,7 @@ func secretFile(t testing.TB, secret string) string {
 }
 
 // opens opens the settings and fails the test if that is an error.
-func opens(t *testing.T, c setup.Config) *setup.IDs {
+func opens(t *testing.T, c fleet.Config) *fleet.IDs {
 	t.Helper()
 	ids, err := c.Open(t.Context())
 	if err != nil {
@@ -47,7 +47,7 @@ func opens(t *testing.T, c setup.Config) *setup.IDs {
 
 // refused checks that a strict start fails with an error that contains all of the texts, and that
 // a start that is not strict succeeds.
-func refused(t *testing.T, c setup.Config, want error, texts ...string) {
+func refused(t *testing.T, c fleet.Config, want error, texts ...string) {
 	t.Helper()
 	_, err := c.Open(t.Context())
 	if !errors.Is(err, want) || strings.Contains(err.Error(), "hunter2") {
@@ -76,12 +76,12 @@ func TestStrictOnEveryStore(t *testing.T) {
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
-			c := fleet(t, b.url(b.address, "strict"))
+			c := leased(t, b.url(b.address, "strict"))
 			refused(t, c, lease.ErrNoStore, "TRACEFLAKE_STORE=", "traceflake lease create")
 			if b.wrong != "" {
-				refused(t, fleet(t, b.wrong), lease.ErrMisconfigured, "TRACEFLAKE_STORE=", b.why)
+				refused(t, leased(t, b.wrong), lease.ErrMisconfigured, "TRACEFLAKE_STORE=", b.why)
 			}
-			keyring, err := setup.LoadKeyring(c.SecretFile)
+			keyring, err := fleet.LoadKeyring(c.SecretFile)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestStrictOnEveryStore(t *testing.T) {
 }
 
 // waits checks that a strict start succeeds without a lease, and that the probe reports a text.
-func waits(t *testing.T, c setup.Config, text string) {
+func waits(t *testing.T, c fleet.Config, text string) {
 	t.Helper()
 	ids := opens(t, c)
 	w := httptest.NewRecorder()

@@ -1,4 +1,4 @@
-package setup_test
+package fleet_test
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/setup"
 	"github.com/traceflake/traceflake/sparx64"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -27,7 +27,7 @@ func TestZeroValues(t *testing.T) {
 	values := []any{
 		new(sparx64.Cipher),
 		new(randflake.Codec), new(randflake.Generator), new(randflake.ID), new(randflake.Keyring),
-		new(idgen.Generator), new(traceid.Verifier), new(setup.IDs), new(setup.Config),
+		new(idgen.Generator), new(traceid.Verifier), new(fleet.IDs), new(fleet.Config),
 		new(lease.Keeper), new(driver.Memory), new(lease.Grant), new(lease.Description),
 		new(driver.Busy),
 		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan),

@@ -1,6 +1,6 @@
 //go:build unix
 
-package setup_test
+package fleet_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/lease/fleet"
 )
 
 // A directory that another process keeps locked, or whose disk does not answer, keeps a process
@@ -28,7 +28,7 @@ func TestShutdownWithAHungDirectory(t *testing.T) {
 			t.Context(): 5 * time.Second, canceled: 2 * time.Second,
 		} {
 			path := filepath.Join(t.TempDir(), "leases")
-			ids, err := setup.Config{Store: "file:" + path}.Open(t.Context())
+			ids, err := fleet.Config{Store: "file:" + path}.Open(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

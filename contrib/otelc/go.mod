@@ -1,4 +1,4 @@
-module github.com/traceflake/traceflake/otelc
+module github.com/traceflake/traceflake/contrib/otelc
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-package setup_test
+package fleet_test
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/internal/network"
-	"github.com/traceflake/traceflake/setup"
+	"github.com/traceflake/traceflake/lease/fleet"
 )
 
 // shutsDown checks that Shutdown ends although the store does not respond, within 5 s without a
 // deadline and within 2 s if the context is over: of a process that waits, and of one that is
 // renewing its lease. TestSilentServers has processes that are connecting.
-func shutsDown(t *testing.T, b backend, c setup.Config) {
+func shutsDown(t *testing.T, b backend, c fleet.Config) {
 	t.Helper()
 	relay := network.NewProxy(t, b.address)
 	c.Store = b.url(relay.Address(), "strict")
@@ -26,7 +26,7 @@ func shutsDown(t *testing.T, b backend, c setup.Config) {
 	for _, e := range []ending{
 		{most: 5 * time.Second, ctx: t.Context()}, {most: 2 * time.Second, ctx: canceled()},
 	} {
-		for name, c := range map[string]setup.Config{"waiting": c, "renewing": renewing} {
+		for name, c := range map[string]fleet.Config{"waiting": c, "renewing": renewing} {
 			e.name, e.ids = name, opens(t, c)
 			if err := e.ids.Ready(canceled()); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -42,7 +42,7 @@ func shutsDown(t *testing.T, b backend, c setup.Config) {
 // ending is a process that ends, and how long it may take.
 type ending struct {
 	name string
-	ids  *setup.IDs
+	ids  *fleet.IDs
 	ctx  context.Context
 	most time.Duration
 }
@@ -87,7 +87,7 @@ func TestSilentServers(t *testing.T) {
 		"Kubernetes":      "k8s://default/fleet?server=http://" + at,
 		"S3":              "s3://leases/fleet?region=r&endpoint=http://" + at,
 	} {
-		c := fleet(t, store)
+		c := leased(t, store)
 		c.Strict = false
 		for ctx, most := range map[context.Context]time.Duration{
 			t.Context(): 5 * time.Second, canceled(): 2 * time.Second,

@@ -1,0 +1,3 @@
+module github.com/traceflake/traceflake/contrib/postgres
+
+go 1.26.0
