@@ -70,6 +70,7 @@ type Keeper struct {
 	life     uint64               // the machine's, as far as the Keeper knows
 	askAt    time.Duration        // not before this on the monotonic clock
 	failures int                  // Acquires in a row
+	denied   error                // the permanent error that was reported last
 
 	// What tests replace.
 	reports   reports.Queue

@@ -87,6 +87,24 @@ func TestStoreAway(t *testing.T) {
 	b.wantError(lease.ErrNoLease)
 }
 
+// A failure that turns out to be permanent is reported, once for each cause, although a temporary
+// one was.
+func TestFailureBecomesPermanent(t *testing.T) {
+	b := newBench(t)
+	want := []error{errAway, lease.ErrMisconfigured, lease.ErrReplaced}
+	for _, away := range slices.Insert(slices.Clone(want), 2, errAway, lease.ErrMisconfigured) {
+		b.store.set(away, nil)
+		b.pass(lease.MaxBackoff * 2)
+	}
+	b.wantReports(want...)
+	b.store.set(nil, nil)
+	b.pass(lease.MaxBackoff * 2)
+	b.store.set(lease.ErrReplaced, nil)
+	b.Drop(b.Term())
+	b.pass(lease.MaxBackoff)
+	b.wantReports(append(want, lease.ErrRecovered, lease.ErrCloned, lease.ErrReplaced)...)
+}
+
 // A store without a free block may have to read all pages to find that out, so it is called rarely.
 // With a short TTL every store is called more often.
 func TestFullStoreIsAskedRarely(t *testing.T) {

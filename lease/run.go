@@ -208,6 +208,7 @@ func (k *Keeper) collides(g Grant) bool {
 // The next renewal is at half of the time left, plus or minus a tenth.
 func (k *Keeper) prove(t *term) {
 	if k.failure.Swap(nil) != nil {
+		k.denied = nil
 		k.report(errRecovered)
 	}
 	now := read(k.cfg.clock)
@@ -305,16 +306,18 @@ func (k *Keeper) backoff(failures *int, longest time.Duration) time.Duration {
 // errRecovered is reported after a failure.
 var errRecovered error = reports.Recovered("lease: recovered: the store grants and renews leases")
 
-// failed reports a failure when it begins.
+// failed reports a failure when it begins, and again when it turns out to be permanent.
 func (k *Keeper) failed(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		return // closing
 	}
 	err = fmt.Errorf("lease: %s: %w", what, err)
-	if k.failure.Swap(&err) == nil {
+	cause := permanent(err)
+	if k.failure.Swap(&err) == nil || cause != nil && cause != k.denied {
 		k.report(err)
 	}
-	if Permanent(err) {
+	if cause != nil {
+		k.denied = cause
 		closeOnce(k.refused)
 	}
 }

@@ -69,14 +69,17 @@ var (
 )
 
 // Permanent reports whether retrying cannot help: an operator has to change something.
-func Permanent(err error) bool {
+func Permanent(err error) bool { return permanent(err) != nil }
+
+// permanent returns the sentinel that makes an error permanent, or nil.
+func permanent(err error) error {
 	for _, e := range []error{ErrInvalidRequest, ErrNoStore, ErrReplaced, ErrMoved, ErrWrongSecret,
 		ErrSchemaVersion, ErrMisconfigured} {
 		if errors.Is(err, e) {
-			return true
+			return e
 		}
 	}
-	return false
+	return nil
 }
 
 // Store grants blocks of nodes. It must be linearizable and durable: an acknowledged write is
