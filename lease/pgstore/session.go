@@ -18,6 +18,7 @@ const warning = "traceflake: warning"
 // another client.
 func prepare(config *pgx.ConnConfig) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	delete(config.RuntimeParams, "search_path") // pgbouncer refuses it, and no statement relies on it
 	config.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
 		if n.SeverityUnlocalized == "WARNING" { // Severity is in the server's language
 			c.CustomData()[warning] = n.Message
@@ -29,6 +30,9 @@ func prepare(config *pgx.ConnConfig) {
 //
 // A warning is an error: if the wait for a synchronous standby is cancelled, the server commits
 // with a warning, and a failover may lose that commit.
+//
+// After an error the connection is closed, so that the next call connects again: to the primary, if
+// this server no longer is, with the settings and rights that the role has then.
 func session[T any](ctx context.Context, o *objects,
 	f func(*pgx.Conn) (T, error)) (none T, err error) {
 	pooled, err := o.pool.Acquire(ctx)
@@ -44,6 +48,9 @@ func session[T any](ctx context.Context, o *objects,
 			text)
 	}
 	if err != nil { // what was read may not have been committed
+		if !undone(err) {
+			_ = pooled.Conn().Close(ctx)
+		}
 		return none, err
 	}
 	return result, nil

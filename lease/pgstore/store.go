@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/traceflake/traceflake/lease"
@@ -25,6 +26,24 @@ func init() {
 
 // openURL opens the store at postgres://user:password@host:port/database.
 func openURL(dsn string) (driver.Store, error) {
+	config, err := parse(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("pgstore: %w", err)
+	}
+	// The password file, the service file and the certificates may have changed since.
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		now, err := parse(dsn)
+		if err == nil {
+			prepare(now.ConnConfig)
+			*c = *now.ConnConfig
+		}
+		return err
+	}
+	return New(config)
+}
+
+// parse returns the configuration of a URL, with what libpq's variables and files add to it.
+func parse(dsn string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		// The error contains the URL and, if its parts are unclear, the password.
@@ -34,9 +53,9 @@ func openURL(dsn string) (driver.Store, error) {
 			!strings.Contains(why, "failed to parse as URL") {
 			text = why
 		}
-		return nil, errors.New("pgstore: " + text)
+		return nil, errors.New(text)
 	}
-	return New(config)
+	return config, nil
 }
 
 // New returns a store with at most two connections of its own, which it closes after 30 s without a
@@ -61,10 +80,9 @@ func newObjects(config *pgxpool.Config) (*objects, error) {
 	config = config.Copy()
 	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, 2
 	config.MaxConnIdleTime, config.HealthCheckPeriod = 30*time.Second, 30*time.Second
+	path := config.ConnConfig.RuntimeParams["search_path"]
+	schema := cmp.Or(strings.Trim(path, ` "`), "public")
 	prepare(config.ConnConfig)
-	settings := config.ConnConfig.RuntimeParams
-	schema := cmp.Or(strings.Trim(settings["search_path"], ` "`), "public")
-	delete(settings, "search_path") // pgbouncer refuses it, and no statement relies on it
 	if strings.Contains(schema, ",") {
 		return nil, fmt.Errorf("%w: search_path is %s, want the one schema of the tables",
 			lease.ErrInvalidRequest, schema)
