@@ -10,7 +10,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
 )
 
 // Tests of a Keeper's first request, which compares secrets, and of its reports.
@@ -28,7 +28,7 @@ func TestSecretIsCompared(t *testing.T) {
 		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not "+
 			"random", id, d.ID)
 	}
-	b.memory = driver.NewMemory(d)
+	b.memory = memstore.New(d)
 	b.store.Store = b.memory
 	b.store.on = func(*call, func() (lease.Grant, error)) (lease.Grant, error) {
 		return lease.Grant{}, errAway
@@ -72,7 +72,7 @@ func TestSecretIsCompared(t *testing.T) {
 func TestCloseWaitsForReports(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		handled := false
-		k := openTest(t, &fakeStore{Store: driver.NewMemory(lease.Description{}), away: errAway},
+		k := openTest(t, &fakeStore{Store: memstore.New(lease.Description{}), away: errAway},
 			lease.WithErrorHandler(func(error) {
 				time.Sleep(50 * time.Millisecond)
 				handled = true
@@ -88,7 +88,7 @@ func TestCloseWaitsForReports(t *testing.T) {
 func TestHandlerBlocks(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		release, got := make(chan bool), make([]error, 0, 2)
-		store := &fakeStore{Store: driver.NewMemory(lease.Description{}), away: errAway}
+		store := &fakeStore{Store: memstore.New(lease.Description{}), away: errAway}
 		k := openTest(t, store, lease.WithTTL(10*time.Second),
 			lease.WithErrorHandler(func(err error) {
 				<-release

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -19,7 +19,7 @@ func ExampleStart() {
 	}
 	ctx := context.Background()
 	keeper, err := lease.Start(ctx,
-		driver.NewMemory(lease.Description{First: 8, Nodes: 8, BlockSize: 8}), codec)
+		memstore.New(lease.Description{First: 8, Nodes: 8, BlockSize: 8}), codec)
 	if err != nil {
 		panic(err)
 	}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -161,7 +162,7 @@ type bench struct {
 	*lease.Keeper
 	t       *testing.T
 	clock   *fakeClock
-	memory  driver.Store
+	memory  stores.Store
 	store   *fakeStore // the connection to it
 	life    *uint64    // changes when the machine is restored from a snapshot
 	reports []error
@@ -175,7 +176,7 @@ var few = lease.Description{Nodes: 4, BlockSize: 1}
 // newBench returns a Keeper with leases of 10 s, which holds none yet.
 func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
-	memory := driver.NewMemory(few)
+	memory := memstore.New(few)
 	b := &bench{t: t, clock: newFakeClock(), memory: memory, store: &fakeStore{Store: memory},
 		life: new(uint64(7))}
 	opts = append([]lease.Option{

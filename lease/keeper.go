@@ -101,7 +101,7 @@ func Start(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*K
 	return k, nil
 }
 
-// embedded is a store that keeps its own secret; see package driver.
+// embedded is a store that keeps its own secret; see package stores.
 type embedded interface {
 	Ensure(ctx context.Context) (*randflake.Codec, error)
 }

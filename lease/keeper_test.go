@@ -14,12 +14,12 @@ import (
 
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 func TestConfiguration(t *testing.T) {
-	memory, codec := driver.NewMemory(lease.Description{}), testCodec
+	memory, codec := memstore.New(lease.Description{}), testCodec
 	for _, tt := range []struct {
 		name  string
 		store lease.Store
@@ -46,7 +46,7 @@ func TestConfiguration(t *testing.T) {
 
 // By default a grant lasts 10 minutes, and the owner is this process.
 func TestDefaults(t *testing.T) {
-	clock, memory := newFakeClock(), driver.NewMemory(lease.Description{Nodes: 8, BlockSize: 1})
+	clock, memory := newFakeClock(), memstore.New(lease.Description{Nodes: 8, BlockSize: 1})
 	k := must(lease.NewKeeper(memory, testCodec, lease.WithClock(clock)))
 	k.Step(t.Context())
 	if b := must(memory.Get(t.Context(), 0)); !b.End.Equal(testStart.Add(lease.DefaultTTL)) ||
@@ -263,7 +263,7 @@ func TestReadyEndsWithARefusal(t *testing.T) {
 	for away, want := range map[error]error{errAway: context.DeadlineExceeded,
 		lease.ErrMisconfigured: lease.ErrNoLease} {
 		inTime(t, func(t *testing.T) {
-			k := openTest(t, &fakeStore{Store: driver.NewMemory(lease.Description{}), away: away})
+			k := openTest(t, &fakeStore{Store: memstore.New(lease.Description{}), away: away})
 			defer k.Close(t.Context())
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -281,7 +281,7 @@ func TestReadyEndsWithARefusal(t *testing.T) {
 // Close ends Ready while the store is unreachable.
 func TestReadyEndsWithClose(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		k := openTest(t, &fakeStore{Store: driver.NewMemory(lease.Description{}), away: errAway})
+		k := openTest(t, &fakeStore{Store: memstore.New(lease.Description{}), away: errAway})
 		done := make(chan error)
 		go func() { done <- k.Ready(t.Context()) }()
 		synctest.Wait()
@@ -297,7 +297,7 @@ func TestReadyEndsWithClose(t *testing.T) {
 // even if it was borrowed.
 func TestClose(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		memory := driver.NewMemory(few)
+		memory := memstore.New(few)
 		store := &fakeStore{Store: memory}
 		ctx, cancel := context.WithCancel(t.Context())
 		k := must(lease.Start(ctx, store, testCodec,
@@ -337,7 +337,7 @@ func TestCloseWhileTheStoreHangs(t *testing.T) {
 	inTime(t, func(t *testing.T) {
 		for _, heeds := range []bool{true, false} {
 			hang := make(chan struct{})
-			store := &fakeStore{Store: driver.NewMemory(lease.Description{}),
+			store := &fakeStore{Store: memstore.New(lease.Description{}),
 				on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
 					switch {
 					case c.op != "renew":
@@ -393,7 +393,7 @@ func TestAcquireDuringClose(t *testing.T) {
 
 // Many goroutines generate IDs while grants are acquired, dropped and closed.
 func TestConcurrentUse(t *testing.T) {
-	store := driver.NewMemory(lease.Description{Nodes: 64, BlockSize: 1})
+	store := memstore.New(lease.Description{Nodes: 64, BlockSize: 1})
 	k := openTest(t, store, lease.WithTTL(2*time.Second))
 	if err := k.Ready(t.Context()); err != nil {
 		t.Fatal(err)

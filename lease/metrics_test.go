@@ -20,7 +20,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/metrictest"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
 )
 
 // metered returns an option that provides meters, and a function that returns the values of all
@@ -121,7 +121,7 @@ var globalReader = sync.OnceValue(func() sdk.Reader {
 func TestRequestsBeforeTheProvider(t *testing.T) {
 	failed := make(chan error, 1)
 	k := must(lease.Start(t.Context(),
-		&fakeStore{Store: driver.NewMemory(lease.Description{}), away: lease.ErrSchemaVersion},
+		&fakeStore{Store: memstore.New(lease.Description{}), away: lease.ErrSchemaVersion},
 		testCodec,
 		lease.WithErrorHandler(func(err error) { failed <- err })))
 	err := <-failed
@@ -151,7 +151,7 @@ func (broken) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Re
 }
 
 func TestMetricsThatFail(t *testing.T) {
-	if _, err := lease.NewKeeper(driver.NewMemory(lease.Description{}), testCodec,
+	if _, err := lease.NewKeeper(memstore.New(lease.Description{}), testCodec,
 		lease.WithMeterProvider(broken{})); !errors.Is(err, errAway) {
 		t.Errorf("%v, want the meter's error", err)
 	}

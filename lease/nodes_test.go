@@ -9,7 +9,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -73,7 +73,7 @@ func TestNodesEndEarly(t *testing.T) {
 		"hangs":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 	} {
 		inTime(t, func(t *testing.T) {
-			store := &fakeStore{Store: driver.NewMemory(lease.Description{})}
+			store := &fakeStore{Store: memstore.New(lease.Description{})}
 			store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
 				if c.op == "renew" && len(store.asked("renew")) > 3 || c.op == "get" {
 					return lease.Grant{}, away(c.ctx)
@@ -134,7 +134,7 @@ func TestNodesOfClones(t *testing.T) {
 		node uint32
 		at   int64 // milliseconds
 	}
-	memory := driver.NewMemory(lease.Description{Nodes: 3, BlockSize: 1})
+	memory := memstore.New(lease.Description{Nodes: 3, BlockSize: 1})
 	var processes []*bench
 	for range 3 {
 		b := newBench(t)
@@ -187,7 +187,7 @@ func TestNodesOfClones(t *testing.T) {
 // A store that grants shorter leases than requested is reported once, and every renewal is before
 // the end.
 func TestShorterTTL(t *testing.T) {
-	memory := driver.NewMemory(lease.Description{Nodes: 8, LongestTTL: protocol.MinTTL})
+	memory := memstore.New(lease.Description{Nodes: 8, LongestTTL: protocol.MinTTL})
 	b := newBench(t, lease.WithTTL(10*time.Minute))
 	b.store.Store = memory
 	b.pass(0)
@@ -209,7 +209,7 @@ func TestCloseIsBounded(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		inTime(t, func(t *testing.T) {
 			hang := make(chan struct{})
-			store := &fakeStore{Store: driver.NewMemory(lease.Description{}),
+			store := &fakeStore{Store: memstore.New(lease.Description{}),
 				on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
 					if c.op == "release" {
 						<-hang

@@ -14,6 +14,8 @@ import (
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -36,8 +38,8 @@ type server struct {
 	w       *world
 	secret  *randflake.Codec  // that processes get with its address
 	about   lease.Description // of the store; without an ID there is none
-	objects *driver.Memory
-	store   driver.Store
+	objects *memstore.Objects
+	store   stores.Store
 	granted map[uint32]*granted // the last grant of each block, by its first node
 	clock   time.Duration       // how far its clock is ahead
 }
@@ -66,8 +68,8 @@ var onePage = driver.Layout{Name: "simulated", BlocksPerPage: 1 << 17}
 func (s *server) restore(blocks []lease.Grant, raised time.Time) {
 	ctx := context.Background()
 	s.about.Raised = raised
-	s.objects = &driver.Memory{Clock: s.Now}
-	s.store = must(driver.New(s.objects, onePage))
+	s.objects = &memstore.Objects{Clock: s.Now}
+	s.store = must(stores.New(s.objects, onePage))
 	if err := s.store.Create(ctx, s.about); err != nil {
 		panic(err)
 	}
@@ -223,7 +225,7 @@ func (s *server) raise() {
 		return
 	}
 	s.grantsFrom(until)
-	broken := must(driver.New(&breaking{s.objects, 1 + w.rng.IntN(2)}, onePage))
+	broken := must(stores.New(&breaking{s.objects, 1 + w.rng.IntN(2)}, onePage))
 	if _, err := broken.Raise(context.Background(), until); err != nil &&
 		!errors.Is(err, errNoAnswer) {
 		panic(err) // nil: an earlier raise lasts

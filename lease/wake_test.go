@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -37,7 +37,7 @@ func TestDroppedDuringRenewal(t *testing.T) {
 // than the bound: no call is refused.
 func TestLargeBlocks(t *testing.T) {
 	b := newBench(t)
-	b.store.Store = driver.NewMemory(lease.Description{Nodes: 64, BlockSize: 32})
+	b.store.Store = memstore.New(lease.Description{Nodes: 64, BlockSize: 32})
 	b.pass(0)
 	const rate, batches = 3_000_000, 1000
 	ids := make([]randflake.ID, rate/batches)

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 // Several processes on one store never generate an ID twice, while some of them are closed,
 // restarted and told that they are copies.
 func TestUnique(t *testing.T) {
-	store := driver.NewMemory(lease.Description{Nodes: 64, BlockSize: 1})
+	store := memstore.New(lease.Description{Nodes: 64, BlockSize: 1})
 	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
 	if err != nil {
 		t.Fatal(err)

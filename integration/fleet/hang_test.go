@@ -23,6 +23,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/filestore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // hanging is a backend whose server hangs at one of the requests.
@@ -113,7 +114,7 @@ func hangs(t *testing.T, what string, p place, n int, mute bool) {
 		time.AfterFunc(wait, cancel)
 		time.AfterFunc(wait+2*patience, mend) // of a call that does not obey its context
 	}
-	s, err := driver.New(h, driver.Layout{Name: what, BlocksPerPage: 1})
+	s, err := stores.New(h, driver.Layout{Name: what, BlocksPerPage: 1})
 	if err != nil {
 		t.Error(err)
 		return
@@ -181,7 +182,7 @@ func hangs(t *testing.T, what string, p place, n int, mute bool) {
 func onServer(t *testing.T, kind string) func(store string) place {
 	t.Helper()
 	create := func(url string) {
-		s, err := driver.New(processes.Store(url).Objects(t),
+		s, err := stores.New(processes.Store(url).Objects(t),
 			driver.Layout{Name: "hanging", BlocksPerPage: 1})
 		if err != nil {
 			t.Fatal(err)

@@ -23,6 +23,8 @@ import (
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -46,7 +48,7 @@ func start(t *testing.T) (*metric.ManualReader, *prometheus.Registry) {
 		t.Fatal(err)
 	}
 	provider := metric.NewMeterProvider(metric.WithReader(reader), metric.WithReader(exporter))
-	store, err := driver.New(new(driver.Memory), driver.Layout{Name: "memory", BlocksPerPage: 64})
+	store, err := stores.New(new(memstore.Objects), driver.Layout{Name: "memory", BlocksPerPage: 64})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // Request returns a request for a minute.
@@ -32,7 +32,7 @@ func Renewal(g lease.Grant) lease.Request {
 // Everything creates a store of one block and calls each method once, as an operator and then, with
 // another client, as a process. If done is not nil, it is called with the name of each call that
 // returned.
-func Everything(ctx context.Context, open func() (driver.Store, error),
+func Everything(ctx context.Context, open func() (stores.Store, error),
 	done func(call string)) error {
 	s, err := open()
 	if err != nil {
@@ -91,7 +91,7 @@ type Call struct {
 }
 
 // OnBlocks makes each call that reads or changes blocks, with a grant and the time now.
-func OnBlocks(ctx context.Context, s driver.Store, g lease.Grant, now time.Time) []Call {
+func OnBlocks(ctx context.Context, s stores.Store, g lease.Grant, now time.Time) []Call {
 	_, acquire := s.Acquire(ctx, Request(now))
 	_, renew := s.Renew(ctx, g, Renewal(g))
 	_, get := s.Get(ctx, g.Node)
@@ -132,7 +132,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Costs calls each method once, as [Everything] does, and checks the number of requests, which n
 // counts, of those in want.
-func Costs(tb testing.TB, open func() (driver.Store, error), n *atomic.Int64,
+func Costs(tb testing.TB, open func() (stores.Store, error), n *atomic.Int64,
 	want map[string]int64) {
 	tb.Helper()
 	err := Everything(tb.Context(), open, func(call string) {

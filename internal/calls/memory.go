@@ -6,12 +6,13 @@ import (
 	"sync"
 
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
 )
 
-// Memory is [driver.Memory] that counts requests, and may ignore conditions. It is safe for
+// Memory is [memstore.Objects] that counts requests, and may ignore conditions. It is safe for
 // concurrent use.
 type Memory struct {
-	driver.Memory
+	memstore.Objects
 	// Place is the place of all objects.
 	Place string
 	// Accepts, if not nil, runs after the version check, without the lock, and reports whether the
@@ -33,7 +34,7 @@ func (s *Memory) count(n *int) {
 // Read implements [driver.Objects].
 func (s *Memory) Read(ctx context.Context, name string) (driver.Object, error) {
 	s.count(&s.Reads)
-	o, err := s.Memory.Read(ctx, name)
+	o, err := s.Objects.Read(ctx, name)
 	o.Place = s.Place
 	return o, err
 }
@@ -43,15 +44,15 @@ func (s *Memory) Write(ctx context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
 	s.count(&s.Writes)
 	if s.Accepts == nil {
-		return s.Memory.Write(ctx, name, data, version)
+		return s.Objects.Write(ctx, name, data, version)
 	}
-	o, err := s.Memory.Read(ctx, name)
+	o, err := s.Objects.Read(ctx, name)
 	if err == nil && !s.Accepts(name, o.Version == version) {
 		err = driver.ErrChanged
 	}
 	for err == nil {
-		if o, err = s.Memory.Read(ctx, name); err == nil {
-			if o, err = s.Memory.Write(ctx, name, data, o.Version); err == nil {
+		if o, err = s.Objects.Read(ctx, name); err == nil {
+			if o, err = s.Objects.Write(ctx, name, data, o.Version); err == nil {
 				return o, nil
 			}
 		}
@@ -65,5 +66,5 @@ func (s *Memory) Write(ctx context.Context, name string, data []byte,
 // List implements [driver.Objects].
 func (s *Memory) List(ctx context.Context) (map[string]driver.Object, error) {
 	s.count(&s.Lists)
-	return s.Memory.List(ctx)
+	return s.Objects.List(ctx)
 }

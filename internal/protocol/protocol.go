@@ -1,6 +1,5 @@
 // Package protocol has what Keepers and the engine of stores must agree on: limits,
-// nonces, and the owners of blocks. It is not part of lease, which would have to export it for
-// package driver.
+// nonces, and the owners of blocks. It is not part of lease, which would have to export it.
 package protocol
 
 import (

@@ -126,7 +126,7 @@ randflake/codec.go context net/http math/rand go.opentelemetry.io/otel /idgen
 traceid/verify.go /idgen go.opentelemetry.io/otel/sdk/trace
 idgen/generator.go /lease os
 lease/keeper.go /lease/driver /idgen database/sql
-lease/driver/block.go /lease/leasetest /lease/fleet
+lease/internal/engine/block.go /lease/leasetest /lease/fleet
 lease/etcdstore/store.go github.com/jackc/pgx/v5
 lease/new/store.go fmt
 propagation/xtraceid/inject.go /traceid google.golang.org/grpc

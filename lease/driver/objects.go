@@ -6,14 +6,18 @@ import (
 	"time"
 )
 
-// ErrChanged is returned by [Objects.Write] if the object no longer has the
-// given version. Nothing was written.
-var ErrChanged = errors.New("the object has changed")
-
-// errAltered is returned if a server acknowledged a write but did not store what was sent, as its
-// response shows.
-var errAltered = errors.New("the server acknowledged a write, but did not store what was sent: " +
-	"does something between here and it, such as a webhook or a gateway, change objects?")
+// Errors of [Objects], in addition to those of package lease.
+var (
+	// ErrChanged is returned by [Objects.Write] if the object no longer has the given version.
+	// Nothing was written.
+	ErrChanged = errors.New("the object has changed")
+	// ErrEdited is returned if an object is not what the engine wrote. Nothing was written.
+	ErrEdited = errors.New("the object was edited or damaged")
+	// ErrRightsUnknown is returned by CheckRights if only a write would show whether the client may
+	// write.
+	ErrRightsUnknown = errors.New(
+		"whether this client may write cannot be known without writing")
+)
 
 // Objects is implemented by each backend: it keeps objects of some kilobytes under names of
 // lower-case letters, digits and "-". It is linearizable and durable: an acknowledged write is
@@ -22,8 +26,8 @@ var errAltered = errors.New("the server acknowledged a write, but did not store 
 //
 // Two methods are optional. If it has Close() error, the store's Close cancels the contexts of all
 // calls, waits until they have returned, and then calls it once. If it can tell without writing
-// whether a process may read and replace objects, it has CheckRights(context.Context) error; see
-// [Store.CheckRights].
+// whether a process may read and replace objects, it has CheckRights(context.Context) error, which
+// returns nil, [ErrRightsUnknown] or lease.ErrMisconfigured.
 //
 // Each method obeys its context, also while a request is in flight: it returns soon after the
 // context is over, with an error that wraps the context's. By default many clients check it only
@@ -41,7 +45,7 @@ type Objects interface {
 	// Write replaces the data of an object if it still has this version, or
 	// creates it if the version is "" and there is no such object; the server compares and writes
 	// in one step. It returns the new version and, if the server answers with it, the data that was
-	// stored, or empty data if the server's checksum is of other data. The Store returns an error
+	// stored, or empty data if the server's checksum is of other data. The store returns an error
 	// if that is not what was sent, or if the version is the old one. After any error other than
 	// ErrChanged and lease.ErrMisconfigured it is unknown whether it was written.
 	Write(ctx context.Context, name string, data []byte, version string) (Object, error)
@@ -66,4 +70,15 @@ type Object struct {
 	// elsewhere has another place. Only a Read of the object "config" needs to have it; one of
 	// another object has the same or none.
 	Place string
+}
+
+// Layout configures how a package stores its pages.
+type Layout struct {
+	// Name is the package's name, for errors.
+	Name string
+	// BlocksPerPage is the number of blocks on a page of a new store, from 1 to 131072.
+	BlocksPerPage uint32
+	// Probe is set if creating a store must test the server's conditional writes, because the
+	// server has several implementations or may be behind a proxy.
+	Probe bool
 }

@@ -13,11 +13,12 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 func init() {
-	driver.Register("etcd", openURL)
-	driver.Register("etcds", openURL)
+	stores.Register("etcd", openURL)
+	stores.Register("etcds", openURL)
 }
 
 const (
@@ -37,7 +38,7 @@ const (
 // prefix; "" is /traceflake/leases/. Fleets with different secrets need different prefixes; no
 // prefix may begin with another. New does not connect. Errors of invalid arguments wrap
 // [lease.ErrInvalidRequest].
-func New(client clientv3.KV, prefix string) (driver.Store, error) {
+func New(client clientv3.KV, prefix string) (stores.Store, error) {
 	c, ok := client.(*clientv3.Client)
 	if client == nil || ok && c == nil {
 		return nil, fmt.Errorf("etcdstore: %w: no client", lease.ErrInvalidRequest)
@@ -51,7 +52,7 @@ func New(client clientv3.KV, prefix string) (driver.Store, error) {
 
 // openURL opens the store at an etcd:// or etcds:// URL. Query parameters of etcds name files in
 // PEM form: ca, cert, key.
-func openURL(text string) (driver.Store, error) {
+func openURL(text string) (stores.Store, error) {
 	scheme, parameters := "http://", []string(nil)
 	if strings.HasPrefix(text, "etcds:") {
 		scheme, parameters = "https://", []string{"ca", "cert", "key"}
@@ -91,9 +92,9 @@ func openURL(text string) (driver.Store, error) {
 	return s.store(strings.TrimSuffix(u.Path, "/"))
 }
 
-func (s *objects) store(prefix string) (driver.Store, error) {
+func (s *objects) store(prefix string) (stores.Store, error) {
 	s.turn = make(chan struct{}, 1)
 	// or it might be a prefix of another
 	s.prefix = strings.TrimSuffix(cmp.Or(prefix, defaultPrefix), "/") + "/"
-	return driver.New(s, driver.Layout{Name: name, BlocksPerPage: blocksPerPage})
+	return stores.New(s, driver.Layout{Name: name, BlocksPerPage: blocksPerPage})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 var wantError = calls.WantError("etcdstore: ", "hunter2")
@@ -113,7 +114,7 @@ func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 // The requests of each call; docs/scale.md has those of a fleet.
 func TestRequests(t *testing.T) {
 	kv, prefix := &spy{KV: newClient(t, address(t))}, newPrefix(t)
-	calls.Costs(t, func() (driver.Store, error) { return New(kv, prefix) }, &kv.n, map[string]int64{
+	calls.Costs(t, func() (stores.Store, error) { return New(kv, prefix) }, &kv.n, map[string]int64{
 		"start": 1, "acquire": 2, "acquire again": 2, "renew": 2, "get": 1, "release": 2, "list": 1,
 	})
 }
@@ -122,7 +123,7 @@ func TestRequests(t *testing.T) {
 func TestAlteredValues(t *testing.T) {
 	client, prefix := newClient(t, address(t)), newPrefix(t)
 	opened := 0
-	err := calls.Everything(t.Context(), func() (driver.Store, error) {
+	err := calls.Everything(t.Context(), func() (stores.Store, error) {
 		if opened++; opened > 1 { // the client of the process
 			return New(&spy{KV: client, alters: true}, prefix)
 		}
@@ -154,7 +155,7 @@ func TestURL(t *testing.T) {
 	prefix := newPrefix(t)
 	for _, path := range []string{prefix, prefix + "fleet"} {
 		if err := calls.Everything(t.Context(),
-			func() (driver.Store, error) { return driver.Open("etcd://" + address(t) + path) },
+			func() (stores.Store, error) { return stores.Open("etcd://" + address(t) + path) },
 			nil); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -163,7 +164,7 @@ func TestURL(t *testing.T) {
 	if err != nil || len(got.Kvs) != 1 {
 		t.Errorf("the prefix of the URL is not used: %v, %v", got, err)
 	}
-	s, err := driver.Open("etcd://" + address(t) + prefix)
+	s, err := stores.Open("etcd://" + address(t) + prefix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestURL(t *testing.T) {
 		"etcd://a:2379/?timeout=3", "etcd://a:2379/?ca=file", "etcds://a:2379/?ca=/no/such/file",
 		"etcds://a:2379/?ca=store_test.go", "etcds://a:2379/?cert=/no/such/file",
 	} {
-		_, err := driver.Open(url)
+		_, err := stores.Open(url)
 		wantError(t, url, err, lease.ErrInvalidRequest)
 	}
 }
@@ -194,7 +195,7 @@ func TestUnreachableServer(t *testing.T) {
 	for _, host := range []string{"127.0.0.1:1", silent.Addr().String()} {
 		for _, user := range []string{"", "user:hunter2@"} {
 			for _, want := range []error{context.DeadlineExceeded, context.Canceled} {
-				s, err := driver.Open("etcd://" + user + host)
+				s, err := stores.Open("etcd://" + user + host)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -225,7 +226,7 @@ func TestConnectingAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	s, err := driver.Open("etcd://user:hunter2@" + silent.Addr().String())
+	s, err := stores.Open("etcd://user:hunter2@" + silent.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

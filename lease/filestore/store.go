@@ -13,6 +13,7 @@ import (
 	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -22,35 +23,35 @@ const blocksPerPage = 1024
 
 // store is a directory with leases. Nothing is open between calls.
 type store struct {
-	driver.Store // on the objects
+	stores.Store // on the objects
 	objects      *objects
 }
 
-var _ driver.Embedded = (*store)(nil)
+var _ stores.Embedded = (*store)(nil)
 
 func init() {
-	driver.Register("file",
-		func(url string) (driver.Store, error) { return New(strings.TrimPrefix(url, "file:")) })
+	stores.Register("file",
+		func(url string) (stores.Store, error) { return New(strings.TrimPrefix(url, "file:")) })
 }
 
-// New returns the store in the directory at path, which [driver.Embedded.Ensure] creates if it does
+// New returns the store in the directory at path, which [stores.Embedded.Ensure] creates if it does
 // not exist. New does not access the directory. The error wraps [lease.ErrInvalidRequest]. The
 // store may be used by many goroutines and processes at once.
-func New(path string) (driver.Embedded, error) {
+func New(path string) (stores.Embedded, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
 		return nil, fmt.Errorf("filestore: %w: the path is empty or contains a zero byte",
 			lease.ErrInvalidRequest)
 	}
 	o := &objects{path: path, timeout: lockTimeout, machine: restores, life: restores(),
 		turn: make(chan struct{}, 1), disk: system}
-	s, err := driver.New(o, driver.Layout{Name: "filestore: " + path, BlocksPerPage: blocksPerPage})
+	s, err := stores.New(o, driver.Layout{Name: "filestore: " + path, BlocksPerPage: blocksPerPage})
 	if err != nil {
 		return nil, err
 	}
 	return &store{Store: s, objects: o}, nil
 }
 
-// Ensure implements [driver.Embedded]. It creates the directory, but not its parent.
+// Ensure implements [stores.Embedded]. It creates the directory, but not its parent.
 func (s *store) Ensure(ctx context.Context) (_ *randflake.Codec, err error) {
 	for range 3 { // another process may create it first, and end before it is complete
 		var d lease.Description
@@ -77,9 +78,9 @@ func (s *store) Ensure(ctx context.Context) (_ *randflake.Codec, err error) {
 // another ID never gets its secret, even if all other files were deleted.
 func secretOf(id string) string { return id + ".secret" }
 
-// Create implements [driver.Store]. It creates the directory with a new secret, but not its parent.
+// Create implements [stores.Store]. It creates the directory with a new secret, but not its parent.
 func (s *store) Create(ctx context.Context, d lease.Description) error {
-	d, err := driver.NewDescription(d)
+	d, err := stores.NewDescription(d)
 	if err != nil {
 		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
 	}
@@ -159,7 +160,7 @@ func (d *directory) codec(id string) (*randflake.Codec, error) {
 	return k.Codec(), d.disk.syncNames(d.root, secretOf(id))
 }
 
-// Codec implements [driver.Embedded]. Errors: [lease.ErrNoStore], [lease.ErrReplaced].
+// Codec implements [stores.Embedded]. Errors: [lease.ErrNoStore], [lease.ErrReplaced].
 func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
 	about, err := s.Describe(ctx) // from now on another store is refused
 	if err != nil {
@@ -182,5 +183,5 @@ func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
 // Objects returns the objects in which the store keeps leases, for package leasetest.
 func (s *store) Objects() driver.Objects { return s.objects }
 
-// OnRestore implements [driver.Embedded]: every later call returns [ErrCopied].
+// OnRestore implements [stores.Embedded]: every later call returns [ErrCopied].
 func (s *store) OnRestore() { s.objects.copied.Store(true) }

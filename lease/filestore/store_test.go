@@ -20,6 +20,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -54,7 +55,7 @@ func acquire(t *testing.T, s *store, r lease.Request) lease.Grant {
 func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases") }
 
 // fingerprint returns that of a directory's secret, with which its store describes itself.
-func fingerprint(t *testing.T, s driver.Embedded) string {
+func fingerprint(t *testing.T, s stores.Embedded) string {
 	t.Helper()
 	codec, err := s.Codec(t.Context())
 	if err != nil {
@@ -84,16 +85,16 @@ func again(t *testing.T, setting string) string {
 func TestFirstUseByProcesses(t *testing.T) {
 	const dir = "FILESTORE_TEST_DIR"
 	if path := os.Getenv(dir); path != "" {
-		s, err := driver.Open("file:" + path)
+		s, err := stores.Open("file:" + path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		codec, err := s.(driver.Embedded).Ensure(t.Context())
+		codec, err := s.(stores.Embedded).Ensure(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println("secret", lease.Description{}.Fingerprint(codec),
-			fingerprint(t, s.(driver.Embedded)))
+			fingerprint(t, s.(stores.Embedded)))
 		return
 	}
 	path := newPath(t)
@@ -126,11 +127,11 @@ func TestMissing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, err := driver.Open("file:" + path)
+		s, err := stores.Open("file:" + path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, codec := s.(driver.Embedded).Codec(t.Context()) // which describes the store
+		_, codec := s.(stores.Embedded).Codec(t.Context()) // which describes the store
 		for _, call := range append(calls.OnBlocks(t.Context(), s, lease.Grant{}, time.Now()),
 			calls.Call{Name: "codec", Err: codec}) {
 			if !errors.Is(call.Err, lease.ErrNoStore) {
@@ -220,7 +221,7 @@ func TestSecretIsNotUsedAgain(t *testing.T) {
 }
 
 func TestMissingParent(t *testing.T) {
-	if _, err := driver.Open("file:"); !errors.Is(err, lease.ErrInvalidRequest) {
+	if _, err := stores.Open("file:"); !errors.Is(err, lease.ErrInvalidRequest) {
 		t.Errorf("without a path: %v", err)
 	}
 	parent := filepath.Join(t.TempDir(), "a directory")

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // fakeStore is a store that is registered as another module would do it.
 type fakeStore struct {
-	driver.Store
+	stores.Store
 	url    string
 	hangs  atomic.Bool
 	closed int
@@ -23,12 +24,12 @@ type fakeStore struct {
 var opened *fakeStore
 
 func init() {
-	driver.Register("fleet-test", func(url string) (driver.Store, error) {
+	stores.Register("fleet-test", func(url string) (stores.Store, error) {
 		if strings.Contains(url, "refuse") {
 			return nil, errors.New("the driver refuses")
 		}
 		nodes := lease.Description{First: 256, Nodes: 64, BlockSize: 16}
-		opened = &fakeStore{Store: driver.NewMemory(nodes), url: url}
+		opened = &fakeStore{Store: memstore.New(nodes), url: url}
 		return opened, nil
 	})
 }

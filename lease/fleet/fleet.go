@@ -15,8 +15,8 @@ import (
 	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/filestore" // registers file:DIR
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -29,7 +29,7 @@ type IDs struct {
 	gen     *idgen.Generator   // nil in a zero IDs, and if Open failed
 	keyring *randflake.Keyring // of the secret file
 	keeper  *lease.Keeper      // nil without leases
-	store   driver.Store       // nil without leases
+	store   stores.Store       // nil without leases
 
 	shutdown    sync.Once
 	shutdownErr error
@@ -97,7 +97,7 @@ func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 // [idgen.Generator.OnRestore]. From then on a lease directory is refused, because it may have been
 // copied, too.
 func (ids *IDs) OnRestore() {
-	if store, ok := ids.store.(driver.Embedded); ok {
+	if store, ok := ids.store.(stores.Embedded); ok {
 		store.OnRestore()
 	}
 	ids.generator().OnRestore()
@@ -108,7 +108,7 @@ func (ids *IDs) Fallbacks() int64 { return ids.generator().Fallbacks() }
 
 // open connects to the store and starts the lease. On failure the caller must close ids.
 func (c Config) open(ctx context.Context, ids *IDs) (err error) {
-	if ids.store, err = driver.Open(c.Store); err != nil {
+	if ids.store, err = stores.Open(c.Store); err != nil {
 		ids.store = nil
 		return c.explain(err)
 	}
@@ -129,7 +129,7 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 // which the Keeper reads: a disk that is full, read-only, busy or not mounted yet is an unavailable
 // store.
 func (c Config) secrets(ids *IDs) (err error) {
-	_, embedded := ids.store.(driver.Embedded)
+	_, embedded := ids.store.(stores.Embedded)
 	switch {
 	case embedded && c.SecretFile != "":
 		return settings.Invalid(settings.SecretFile, c.SecretFile,

@@ -15,6 +15,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/fleet"
+	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/sparx64"
 	"github.com/traceflake/traceflake/traceid"
@@ -28,7 +29,7 @@ func TestZeroValues(t *testing.T) {
 		new(sparx64.Cipher),
 		new(randflake.Codec), new(randflake.Generator), new(randflake.ID), new(randflake.Keyring),
 		new(idgen.Generator), new(traceid.Verifier), new(fleet.IDs), new(fleet.Config),
-		new(lease.Keeper), new(driver.Memory), new(lease.Grant), new(lease.Description),
+		new(lease.Keeper), new(memstore.Objects), new(lease.Grant), new(lease.Description),
 		new(driver.Busy),
 		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan),
 		new(clickhouse.Adoption),

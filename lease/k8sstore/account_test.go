@@ -12,7 +12,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 var wantError = calls.WantError("", "hunter2")
@@ -91,7 +91,7 @@ func TestURL(t *testing.T) {
 		{"k8s://other/orders/", "other", "orders"},
 		{"k8s://other", "other", defaultName},
 	} {
-		s, err := driver.Open(c.url + "?server=" + server.URL)
+		s, err := stores.Open(c.url + "?server=" + server.URL)
 		if err != nil {
 			t.Errorf("%s: %v", c.url, err)
 			continue
@@ -122,7 +122,7 @@ func TestURL(t *testing.T) {
 		"k8s://shop/a/b?server=http://a":      `"a/b"`,
 		"k8s://a/b?server=http://u:hunter2@h": "https://host:port",
 	} {
-		_, err := driver.Open(url)
+		_, err := stores.Open(url)
 		wantError(t, url, err, lease.ErrInvalidRequest, "k8sstore: ", want)
 	}
 	_, err := New(nil, "https://host:6443", "shop", "")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // defaultName is the name of a store unless [New] or the URL sets another name.
@@ -20,13 +21,13 @@ const defaultName = "traceflake"
 // object, and only few objects are read when blocks run out.
 const blocksPerPage = 128
 
-func init() { driver.Register("k8s", openURL) }
+func init() { stores.Register("k8s", openURL) }
 
 const urlForm = "k8s://namespace/name, or k8s:///name for the pod's namespace; outside of pods " +
 	"with ?server=URL"
 
 // openURL opens the store at a k8s:// URL.
-func openURL(text string) (driver.Store, error) {
+func openURL(text string) (stores.Store, error) {
 	u, err := driver.ParseURL("k8sstore", text, urlForm, "server")
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func openURL(text string) (driver.Store, error) {
 // rest.Config. The names of the store's objects begin with name, at most 63 letters a to z, digits
 // and hyphens; "" is traceflake. New sends no request. Errors of invalid arguments wrap
 // [lease.ErrInvalidRequest].
-func New(client *http.Client, server, namespace, name string) (driver.Store, error) {
+func New(client *http.Client, server, namespace, name string) (stores.Store, error) {
 	u, err := url.Parse(server)
 	switch {
 	case client == nil:
@@ -67,7 +68,7 @@ func New(client *http.Client, server, namespace, name string) (driver.Store, err
 // label is the form of the names of namespaces and stores.
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-func (o *objects) store() (driver.Store, error) {
+func (o *objects) store() (stores.Store, error) {
 	o.name = cmp.Or(o.name, defaultName)
 	for _, part := range []struct{ what, name string }{
 		{"namespace", o.namespace}, {"name", o.name},
@@ -78,5 +79,5 @@ func (o *objects) store() (driver.Store, error) {
 		}
 	}
 	// API servers have several kinds of storage below them.
-	return driver.New(o, driver.Layout{Name: "k8sstore", BlocksPerPage: blocksPerPage, Probe: true})
+	return stores.New(o, driver.Layout{Name: "k8sstore", BlocksPerPage: blocksPerPage, Probe: true})
 }

@@ -5,13 +5,14 @@ import (
 
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/memstore"
 )
 
 // The body of a test, func TestMyStore(t *testing.T), for your own store.
 func ExampleRun() {
 	var t *testing.T
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
-		s := new(driver.Memory) // here: an empty database, a prefix …
+		s := new(memstore.Objects) // here: an empty database, a prefix …
 		return leasetest.Storage{
 			Server: "127.0.0.1:6379",
 			Open:   func(address string) (driver.Objects, error) { return s, nil },

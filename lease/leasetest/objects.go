@@ -16,6 +16,7 @@ import (
 	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // Storage is a place for objects: a prefix of keys, a namespace, a folder.
@@ -262,11 +263,11 @@ func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
 // badURLs checks every store that the program registers: a bad URL is an invalid request, so that
 // commands and services can distinguish it from an unavailable store.
 func badURLs(tb testing.TB, _ func(testing.TB) Storage) {
-	for _, scheme := range driver.Schemes() {
+	for _, scheme := range stores.Schemes() {
 		name, _, _ := strings.Cut(scheme, ":")
 		const secret = "hunter2"
 		url := name + "://user:" + secret + "@host/\x00?no-such-setting=1"
-		s, err := driver.Open(url)
+		s, err := stores.Open(url)
 		if err == nil {
 			_ = s.Close()
 		}

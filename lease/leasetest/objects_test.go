@@ -19,6 +19,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/history"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
 )
 
 func TestMain(m *testing.M) {
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 
 // fake is a server in memory, which every client shares.
 type fake struct {
-	*driver.Memory
+	*memstore.Objects
 	gate, answers  chan struct{} // each has an element while messages pass
 	replica, given sync.Map      // name → the object before its last write; what Write was given
 	lent           sync.Map      // version → data that Read returned
@@ -95,7 +96,7 @@ func (f flawed) Read(ctx context.Context, name string) (driver.Object, error) {
 		}
 		return driver.Object{}, err
 	}
-	o, err := f.Memory.Read(ctx, name)
+	o, err := f.Objects.Read(ctx, name)
 	if err := f.pass(ctx, f.answers); err != nil {
 		return driver.Object{}, err
 	}
@@ -176,7 +177,7 @@ func (f flawed) Write(ctx context.Context, name string, data []byte,
 	if f.writing.Add(1) > 1 && f.flaw == "an error for one of two at once" {
 		return driver.Object{}, errors.New("the database is locked")
 	}
-	now, _ := f.Memory.Read(ctx, name)
+	now, _ := f.Objects.Read(ctx, name)
 	unchanged, one := now.Version == version, rand.IntN(20) == 0
 	switch f.flaw {
 	case "an error for one of two at once":
@@ -196,7 +197,7 @@ func (f flawed) Write(ctx context.Context, name string, data []byte,
 			version = now.Version
 		}
 	case "any object's version":
-		all, _ := f.Memory.List(ctx)
+		all, _ := f.Objects.List(ctx)
 		for _, o := range all {
 			if o.Version == version {
 				version = now.Version
@@ -213,7 +214,7 @@ func (f flawed) Write(ctx context.Context, name string, data []byte,
 		}
 		n, _ := strconv.Atoi(count)
 		count = strconv.Itoa(n + 1)
-		_, err := f.Memory.Write(ctx, name, append([]byte(count+"|"), data...), now.Version)
+		_, err := f.Objects.Write(ctx, name, append([]byte(count+"|"), data...), now.Version)
 		return driver.Object{Version: count}, err
 	case "yes to the same data":
 		if string(now.Data) == string(data) {
@@ -229,28 +230,28 @@ func (f flawed) Write(ctx context.Context, name string, data []byte,
 		}
 	case "undoes and refuses a write in twenty":
 		if unchanged && one && version != "" {
-			_, _ = f.Memory.Write(ctx, name, data, version)
+			_, _ = f.Objects.Write(ctx, name, data, version)
 			time.Sleep(5 * time.Millisecond)
-			_, _ = f.Memory.Write(ctx, name, now.Data, string(data))
+			_, _ = f.Objects.Write(ctx, name, now.Data, string(data))
 			return driver.Object{}, driver.ErrChanged
 		}
 	case "acknowledges before it writes":
 		if unchanged {
 			time.AfterFunc(5*time.Millisecond, func() {
-				_, _ = f.Memory.Write(context.Background(), name, bytes.Clone(data), version)
+				_, _ = f.Objects.Write(context.Background(), name, bytes.Clone(data), version)
 			})
 			return driver.Object{Version: string(data)}, nil
 		}
 	case "compares before it writes":
 		if unchanged {
 			time.Sleep(rand.N(10 * time.Millisecond)) // other writes of a history end meanwhile
-			now, _ = f.Memory.Read(ctx, name)
+			now, _ = f.Objects.Read(ctx, name)
 			version = now.Version
 		}
 	case "other versions of its own writes":
 		version = strings.TrimPrefix(version, "W/")
 	}
-	o, err := f.Memory.Write(ctx, name, data, version)
+	o, err := f.Objects.Write(ctx, name, data, version)
 	if err != nil && f.flaw == "conflicts are other errors" {
 		err = errors.New("conflict")
 	}
@@ -288,7 +289,7 @@ func (f flawed) List(ctx context.Context) (map[string]driver.Object, error) {
 		}
 		return nil, err
 	}
-	all, err := f.Memory.List(ctx)
+	all, err := f.Objects.List(ctx)
 	switch f.flaw {
 	case "first thousand":
 		for i := 1000; i < 2000; i++ {
@@ -329,12 +330,12 @@ const tombstone = "(deleted)"
 
 // storages returns storages whose clients have a flaw.
 func storages(flaw string) func(testing.TB) Storage {
-	one := &driver.Memory{}
+	one := &memstore.Objects{}
 	return func(testing.TB) Storage {
-		f := &fake{Memory: &driver.Memory{Clock: time.Now}, gate: make(chan struct{}, 1),
+		f := &fake{Objects: &memstore.Objects{Clock: time.Now}, gate: make(chan struct{}, 1),
 			answers: make(chan struct{}, 1)}
 		if flaw == "shared names" {
-			f.Memory = one
+			f.Objects = one
 		}
 		f.gate <- struct{}{}
 		f.answers <- struct{}{}
@@ -346,7 +347,7 @@ func storages(flaw string) func(testing.TB) Storage {
 			Open: func(string) (driver.Objects, error) {
 				c := flawed{f, flaw, new(atomic.Bool), new(sync.Map)}
 				if flaw == "memory of its own" {
-					c.fake = &fake{Memory: new(driver.Memory), gate: f.gate, answers: f.answers}
+					c.fake = &fake{Objects: new(memstore.Objects), gate: f.gate, answers: f.answers}
 				}
 				return c, nil
 			},

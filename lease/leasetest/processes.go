@@ -21,13 +21,13 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 // Processes runs real processes on a store.
 type Processes struct {
-	// URL names the store, for [driver.Open]. The test's program must import
+	// URL names the store, for [stores.Open]. The test's program must import
 	// the package that opens it.
 	URL string
 	// Outage makes the store unreachable, calls during, and makes it reachable again. It is called
@@ -54,12 +54,12 @@ func (p Processes) Run(tb testing.TB) {
 		fmt.Fprintln(os.Stderr, "TestMain must begin with leasetest.Worker()")
 		os.Exit(1)
 	}
-	store, err := driver.Open(p.URL)
+	store, err := stores.Open(p.URL)
 	if err != nil {
 		tb.Fatalf("open: %v", err)
 	}
 	defer func() { _ = store.Close() }()
-	d, err := driver.NewDescription(
+	d, err := stores.NewDescription(
 		lease.Description{Created: time.Now(), Nodes: blocks * 8, BlockSize: 8})
 	if err != nil {
 		tb.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/filestore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // wrong is a directory's objects with a flaw.
@@ -60,14 +61,14 @@ const (
 )
 
 func init() {
-	driver.Register("leasetest", func(url string) (driver.Store, error) {
+	stores.Register("leasetest", func(url string) (stores.Store, error) {
 		flaw, dir, _ := strings.Cut(strings.TrimPrefix(url, "leasetest:"), ":")
 		s, err := filestore.New(dir)
 		if err != nil {
 			return nil, err
 		}
 		objects := s.(interface{ Objects() driver.Objects }).Objects()
-		return driver.New(wrong{objects, flaw, dir},
+		return stores.New(wrong{objects, flaw, dir},
 			driver.Layout{Name: "leasetest", BlocksPerPage: 16})
 	})
 }

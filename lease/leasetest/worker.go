@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -45,7 +45,7 @@ func work(name, url string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
 		stop()
 	}()
-	store, err := driver.Open(url)
+	store, err := stores.Open(url)
 	if err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func again[T any](f func() (T, error)) (result T, err error) {
 }
 
 // codecOf returns the codec of the store's own secret if it has one, otherwise that of a fleet.
-func codecOf(ctx context.Context, s driver.Store) (*randflake.Codec, error) {
-	if own, ok := s.(driver.Embedded); ok {
+func codecOf(ctx context.Context, s stores.Store) (*randflake.Codec, error) {
+	if own, ok := s.(stores.Embedded); ok {
 		return own.Codec(ctx)
 	}
 	return randflake.NewCodec([]byte("one fleet's code"))

@@ -11,8 +11,8 @@ import (
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/pgstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // Each error says once what is wrong, and is permanent exactly if retrying cannot help.
@@ -51,11 +51,11 @@ func TestErrors(t *testing.T) {
 	}
 	defer func() { _ = silent.Close() }()
 
-	acquire := func(ctx context.Context, s driver.Store) error {
+	acquire := func(ctx context.Context, s stores.Store) error {
 		_, err := s.Acquire(ctx, calls.Request(time.Now()))
 		return err
 	}
-	create := func(ctx context.Context, s driver.Store) error {
+	create := func(ctx context.Context, s stores.Store) error {
 		return s.Create(ctx, description(t))
 	}
 	role := func(name, password string) func(*url.URL) {
@@ -72,7 +72,7 @@ func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		change    func(*url.URL)
-		call      func(context.Context, driver.Store) error
+		call      func(context.Context, stores.Store) error
 		want      error
 		permanent bool
 		text      string
@@ -136,7 +136,7 @@ func TestErrors(t *testing.T) {
 			if c.change != nil {
 				c.change(u)
 			}
-			s, err := driver.Open(u.String())
+			s, err := stores.Open(u.String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +192,7 @@ func TestCheckRights(t *testing.T) {
 	}
 	u.User = url.UserPassword("traceflake_rights", "hunter2")
 	rights := func(schema string) error {
-		s, err := driver.Open(u.String() + "&search_path=" + schema)
+		s, err := stores.Open(u.String() + "&search_path=" + schema)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestBadOptions(t *testing.T) {
 		"postgres://user:hunter2@host/db?search_path=a,b":     "search_path",
 		"postgres://user:hunter2@host/db?connect_timeout=now": "connect_timeout",
 	} {
-		_, err := driver.Open(url)
+		_, err := stores.Open(url)
 		wantError(t, text, err, lease.ErrInvalidRequest, text)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/pgstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // server returns the URL of a PostgreSQL in which the tests may create databases and roles.
@@ -89,7 +90,7 @@ func execute(tb testing.TB, pool *pgxpool.Pool, sql string) {
 var few = lease.Description{Nodes: 1 << 17, BlockSize: 1 << 15, LongestTTL: lease.MaxTTL}
 
 // open opens a store with the settings of a pool until the end of the test.
-func open(tb testing.TB, pool *pgxpool.Pool) driver.Store {
+func open(tb testing.TB, pool *pgxpool.Pool) stores.Store {
 	tb.Helper()
 	s, err := pgstore.New(pool.Config())
 	if err != nil {
@@ -102,7 +103,7 @@ func open(tb testing.TB, pool *pgxpool.Pool) driver.Store {
 // description describes a new store of few nodes.
 func description(tb testing.TB) lease.Description {
 	tb.Helper()
-	d, err := driver.NewDescription(few)
+	d, err := stores.NewDescription(few)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func description(tb testing.TB) lease.Description {
 }
 
 // create creates the store that d describes, and returns d.
-func create(tb testing.TB, s driver.Store, d lease.Description) lease.Description {
+func create(tb testing.TB, s stores.Store, d lease.Description) lease.Description {
 	tb.Helper()
 	if err := s.Create(context.Background(), d); err != nil {
 		tb.Fatal(err)
@@ -119,7 +120,7 @@ func create(tb testing.TB, s driver.Store, d lease.Description) lease.Descriptio
 }
 
 // created is a store of few nodes with the settings of a pool, until the end of the test.
-func created(tb testing.TB, pool *pgxpool.Pool) driver.Store {
+func created(tb testing.TB, pool *pgxpool.Pool) stores.Store {
 	tb.Helper()
 	s := open(tb, pool)
 	create(tb, s, description(tb))
@@ -218,7 +219,7 @@ func TestRequests(t *testing.T) {
 	var statements counter
 	config := connect(t, database(t), nil).Config()
 	config.ConnConfig.Tracer = &statements
-	calls.Costs(t, func() (driver.Store, error) { return pgstore.New(config) }, &statements.n,
+	calls.Costs(t, func() (stores.Store, error) { return pgstore.New(config) }, &statements.n,
 		map[string]int64{
 			"start": 1, "acquire": 2, "acquire again": 2, "acquire in vain": 3, "renew": 2,
 			"get": 1, "release": 2, "list": 1,

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // After a switchover the store leaves the old primary, which is read-only now and keeps its
@@ -65,7 +65,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	t.Setenv("PGSERVICEFILE", "")
 	password("hunter2")
 	port(u.Port())
-	s, err := driver.Open("postgres://traceflake_rotated@" + u.Hostname() + u.Path +
+	s, err := stores.Open("postgres://traceflake_rotated@" + u.Hostname() + u.Path +
 		"?service=leases&" + u.RawQuery)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // The store is in the schema of the URL, or in public: the search path of a role does not matter.
@@ -24,7 +24,7 @@ func TestSchemas(t *testing.T) {
 	})
 	// the first one of "$user", public
 	execute(t, admin, "CREATE SCHEMA traceflake_fleet AUTHORIZATION traceflake_fleet")
-	path := func(schema string) driver.Store {
+	path := func(schema string) stores.Store {
 		return open(t, connect(t, dsn, map[string]string{"search_path": schema}))
 	}
 	shared := create(t, path(""), description(t))
@@ -36,7 +36,7 @@ func TestSchemas(t *testing.T) {
 	}
 	u.User = url.UserPassword("traceflake_fleet", "hunter2")
 	for what, c := range map[string]struct {
-		store driver.Store
+		store stores.Store
 		want  string
 	}{
 		"no search_path":             {path(""), shared.ID},

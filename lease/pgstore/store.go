@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // blocksPerPage counts the blocks of a new store that share a row: few processes write the same
@@ -20,12 +21,12 @@ import (
 const blocksPerPage = 64
 
 func init() {
-	driver.Register("postgres", openURL)
-	driver.Register("postgresql", openURL)
+	stores.Register("postgres", openURL)
+	stores.Register("postgresql", openURL)
 }
 
 // openURL opens the store at postgres://user:password@host:port/database.
-func openURL(dsn string) (driver.Store, error) {
+func openURL(dsn string) (stores.Store, error) {
 	config, err := parse(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: %w", err)
@@ -65,7 +66,7 @@ func parse(dsn string) (*pgxpool.Config, error) {
 //
 // The store needs connections of its own to see the server's warnings: the server reports a commit
 // that was not replicated only as a warning.
-func New(config *pgxpool.Config) (driver.Store, error) {
+func New(config *pgxpool.Config) (stores.Store, error) {
 	if config == nil {
 		return nil, fmt.Errorf("pgstore: %w: no configuration", lease.ErrInvalidRequest)
 	}
@@ -73,7 +74,7 @@ func New(config *pgxpool.Config) (driver.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: %w", err)
 	}
-	return driver.New(o, driver.Layout{Name: "pgstore", BlocksPerPage: blocksPerPage})
+	return stores.New(o, driver.Layout{Name: "pgstore", BlocksPerPage: blocksPerPage})
 }
 
 func newObjects(config *pgxpool.Config) (*objects, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 func TestURL(t *testing.T) {
@@ -44,12 +45,12 @@ func TestURL(t *testing.T) {
 		{"s3://bucket/../b?region=eu-west-1", []string{`"../b/"`}},
 		{"s3://bucket/a%20b?region=eu-west-1", []string{`"a b/"`}},
 	} {
-		_, err := driver.Open(c.url)
+		_, err := stores.Open(c.url)
 		wantError(t, c.url, err, lease.ErrInvalidRequest, c.texts...)
 	}
 	for _, url := range []string{"s3://bucket?region=eu-west-1",
 		"s3://my.bucket/a/b/?region=cn-north-1", "s3://bucket?endpoint=http://127.0.0.1:1"} {
-		s, err := driver.Open(url)
+		s, err := stores.Open(url)
 		if err != nil {
 			t.Errorf("%s: %v", url, err)
 			continue
@@ -131,7 +132,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *stub) store(t *testing.T) driver.Store {
+func (s *stub) store(t *testing.T) stores.Store {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)

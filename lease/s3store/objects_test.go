@@ -14,6 +14,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // bucket, region and root are those of servers that a test plays itself.
@@ -65,7 +66,7 @@ func (p place) config() aws.Config {
 func newPrefix() string { return "traceflake-test/" + rand.Text() + "/" }
 
 // open opens a store, under a prefix of its own.
-func (p place) open(tb testing.TB) driver.Store {
+func (p place) open(tb testing.TB) stores.Store {
 	tb.Helper()
 	s, err := New(p.config(), p.bucket, newPrefix())
 	if err != nil {
@@ -76,7 +77,7 @@ func (p place) open(tb testing.TB) driver.Store {
 }
 
 // create creates a store of some nodes, or of all, as an operator does.
-func create(tb testing.TB, s driver.Store, nodes uint32) error {
+func create(tb testing.TB, s stores.Store, nodes uint32) error {
 	tb.Helper()
 	return s.Create(tb.Context(), lease.Description{Nodes: nodes, LongestTTL: lease.MaxTTL})
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 const (
@@ -28,12 +29,12 @@ const (
 	blocksPerPage = 64
 )
 
-func init() { driver.Register("s3", openURL) }
+func init() { stores.Register("s3", openURL) }
 
 const urlForm = "s3://bucket/prefix?region=REGION&endpoint=URL"
 
 // openURL opens the store at an s3:// URL.
-func openURL(text string) (driver.Store, error) {
+func openURL(text string) (stores.Store, error) {
 	u, err := driver.ParseURL("s3store", text, urlForm, "region", "endpoint")
 	if err != nil {
 		return nil, err
@@ -62,12 +63,12 @@ func openURL(text string) (driver.Store, error) {
 // github.com/aws/aws-sdk-go-v2/config loads. The client must not repeat a request, as those of
 // config and of net/http do not. New sends no request. Errors of invalid arguments wrap
 // [lease.ErrInvalidRequest].
-func New(cfg aws.Config, bucket, prefix string) (driver.Store, error) {
+func New(cfg aws.Config, bucket, prefix string) (stores.Store, error) {
 	s, err := newServer(cfg, bucket, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("s3store: %w: %w", lease.ErrInvalidRequest, err)
 	}
-	return driver.New(s, driver.Layout{Name: "s3store", BlocksPerPage: blocksPerPage, Probe: true})
+	return stores.New(s, driver.Layout{Name: "s3store", BlocksPerPage: blocksPerPage, Probe: true})
 }
 
 var (

@@ -13,7 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -26,7 +26,7 @@ type commonFlags struct {
 
 // addStore adds the flag --store to a command, or to all commands below a group.
 func (f *commonFlags) addStore(to *pflag.FlagSet, what string) {
-	to.StringVar(&f.store, "store", "", what+": "+strings.Join(driver.Schemes(), "…, ")+
+	to.StringVar(&f.store, "store", "", what+": "+strings.Join(stores.Schemes(), "…, ")+
 		"… (default $TRACEFLAKE_STORE)")
 }
 
@@ -58,8 +58,8 @@ func (f *commonFlags) keyring() (*randflake.Keyring, error) {
 }
 
 // ownKeyring returns the secret that a store keeps, or nil if it does not keep a secret.
-func ownKeyring(ctx context.Context, s driver.Store) (*randflake.Keyring, error) {
-	own, ok := s.(driver.Embedded)
+func ownKeyring(ctx context.Context, s stores.Store) (*randflake.Keyring, error) {
+	own, ok := s.(stores.Embedded)
 	if !ok {
 		return nil, nil
 	}
@@ -76,7 +76,7 @@ func (f *commonFlags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
 	if k != nil || err != nil {
 		return k, err
 	}
-	err = f.withStore(cmd, storeTimeout, func(ctx context.Context, s driver.Store) (err error) {
+	err = f.withStore(cmd, storeTimeout, func(ctx context.Context, s stores.Store) (err error) {
 		k, err = ownKeyring(ctx, s)
 		return err
 	})
@@ -94,8 +94,8 @@ var (
 )
 
 // noStore replaces the advice of lease.ErrNoStore for a store that nobody needs to create.
-func noStore(s driver.Store, err error) error {
-	if _, embedded := s.(driver.Embedded); embedded && errors.Is(err, lease.ErrNoStore) {
+func noStore(s stores.Store, err error) error {
+	if _, embedded := s.(stores.Embedded); embedded && errors.Is(err, lease.ErrNoStore) {
 		return errNoFile
 	}
 	return err
@@ -105,14 +105,14 @@ func noStore(s driver.Store, err error) error {
 const storeTimeout = 10 * time.Second
 
 // describe returns the description of a store, or an error if the store does not answer soon.
-func describe(ctx context.Context, s driver.Store) (lease.Description, error) {
+func describe(ctx context.Context, s stores.Store) (lease.Description, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	return s.Describe(ctx)
 }
 
 // openStore opens the store of the flags or the environment. It does not create it.
-func (f *commonFlags) openStore() (driver.Store, error) {
+func (f *commonFlags) openStore() (stores.Store, error) {
 	c, err := f.config()
 	if err == nil && c.Store == "" {
 		err = errNoStore
@@ -120,13 +120,13 @@ func (f *commonFlags) openStore() (driver.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return driver.Open(c.Store)
+	return stores.Open(c.Store)
 }
 
 // withStore opens the store of the flags or the environment for one call, which may take up to
 // timeout.
 func (f *commonFlags) withStore(cmd *cobra.Command, timeout time.Duration,
-	call func(context.Context, driver.Store) error) error {
+	call func(context.Context, stores.Store) error) error {
 	s, err := f.openStore()
 	if err != nil {
 		return err
@@ -139,8 +139,8 @@ func (f *commonFlags) withStore(cmd *cobra.Command, timeout time.Duration,
 
 // withDescription is withStore for calls that need the store's description.
 func (f *commonFlags) withDescription(cmd *cobra.Command, timeout time.Duration,
-	call func(context.Context, driver.Store, lease.Description) error) error {
-	return f.withStore(cmd, timeout, func(ctx context.Context, s driver.Store) error {
+	call func(context.Context, stores.Store, lease.Description) error) error {
+	return f.withStore(cmd, timeout, func(ctx context.Context, s stores.Store) error {
 		d, err := describe(ctx, s)
 		if err != nil && !errors.Is(err, lease.ErrRaising) { // which raise finishes
 			return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // creation is the command `lease create` with its flags.
@@ -53,7 +53,7 @@ func (c *creation) run(cmd *cobra.Command, _ []string) error {
 			return fmt.Errorf("--nodes: %q is not FIRST+COUNT, such as 0+1024", c.nodes)
 		}
 	}
-	return c.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
+	return c.withStore(cmd, raiseTimeout, func(ctx context.Context, s stores.Store) error {
 		return c.create(ctx, cmd, s)
 	})
 }
@@ -94,12 +94,12 @@ func (c *creation) differs(cmd *cobra.Command, d lease.Description) error {
 }
 
 // create creates the store, or completes it, or finds that it exists.
-func (c *creation) create(ctx context.Context, cmd *cobra.Command, s driver.Store) error {
+func (c *creation) create(ctx context.Context, cmd *cobra.Command, s stores.Store) error {
 	env, err := c.config()
 	if err != nil {
 		return err
 	}
-	_, embedded := s.(driver.Embedded)
+	_, embedded := s.(stores.Embedded)
 	if err := c.check(env, embedded); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (c *creation) planned(env settings.Settings) (d lease.Description, secret *
 		d.ID = secret.id
 		d.Secrets = []string{d.Fingerprint(secret.codec)}
 	}
-	d, err = driver.NewDescription(d)
+	d, err = stores.NewDescription(d)
 	return d, secret, err
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/internal/settings"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // finding is the result of one check.
@@ -135,7 +135,7 @@ func (d *doctor) environment() {
 	if !d.report("environment", found, err) || c.Store == "" {
 		return
 	}
-	s, err := driver.Open(c.Store)
+	s, err := stores.Open(c.Store)
 	if err != nil {
 		d.report("store", "", err)
 		return

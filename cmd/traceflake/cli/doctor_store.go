@@ -10,6 +10,7 @@ import (
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -17,7 +18,7 @@ import (
 type storeCheck struct {
 	*doctor
 	settings settings.Settings
-	driver.Store
+	stores.Store
 }
 
 // run checks whether a service would get a lease.
@@ -55,7 +56,7 @@ func (d storeCheck) run() {
 // secret checks the secret that a service would use. It returns nil if the service has no secret.
 func (d storeCheck) secret() (codec *randflake.Codec) {
 	file, found := d.settings.SecretFile, "the store's own"
-	own, embedded := d.Store.(driver.Embedded)
+	own, embedded := d.Store.(stores.Embedded)
 	var err error
 	switch {
 	case embedded && file != "":

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 func leaseCommand(f *commonFlags) *cobra.Command {
@@ -52,7 +52,7 @@ With -o json each block is an object on a line of its own:
 	cmd.Flags().Uint32Var(&node, "node", 0, "only the block that this node belongs to")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return f.withDescription(cmd, storeTimeout,
-			func(ctx context.Context, s driver.Store, d lease.Description) error {
+			func(ctx context.Context, s stores.Store, d lease.Description) error {
 				blocks, err := s.List(ctx)
 				if err != nil {
 					return err

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -17,7 +17,7 @@ import (
 // fails is reported once, and not queried again.
 type nodeLeases struct {
 	cmd    *cobra.Command
-	store  driver.Store // nil: leases are not shown
+	store  stores.Store // nil: leases are not shown
 	now    time.Time
 	blocks map[uint32]lease.Grant // that were read, by node
 }
@@ -67,7 +67,7 @@ func (l *nodeLeases) query(call func(context.Context) error) bool {
 
 // blockOf reads the block that a node belongs to, or returns a zero Grant if the node is not in the
 // store. The block has version 0 if it was never granted.
-func blockOf(ctx context.Context, s driver.Store, node uint32) (b lease.Grant, err error) {
+func blockOf(ctx context.Context, s stores.Store, node uint32) (b lease.Grant, err error) {
 	d, err := s.Describe(ctx)
 	switch {
 	case err != nil && !errors.Is(err, lease.ErrRaising):

@@ -12,7 +12,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 func leaseRaiseCommand(f *commonFlags) *cobra.Command {
@@ -35,7 +35,7 @@ again: a raise that is repeated, or run by two operators at once, is one raise.`
 		Example: `  traceflake lease raise --store postgres://db/traceflake
   traceflake lease raise --store postgres://db/traceflake --yes`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s driver.Store) error {
+			return f.withStore(cmd, raiseTimeout, func(ctx context.Context, s stores.Store) error {
 				return r.run(ctx, cmd.OutOrStdout(), s)
 			})
 		},
@@ -50,7 +50,7 @@ again: a raise that is repeated, or run by two operators at once, is one raise.`
 // raising holds the flags of the command.
 type raising struct{ yes, movedHere bool }
 
-func (r raising) run(ctx context.Context, out io.Writer, s driver.Store) error {
+func (r raising) run(ctx context.Context, out io.Writer, s stores.Store) error {
 	d, err := describe(ctx, s)
 	moved := r.movedHere && errors.Is(err, lease.ErrMoved)
 	if err != nil && !errors.Is(err, lease.ErrRaising) && !moved {
@@ -80,7 +80,7 @@ func (r raising) run(ctx context.Context, out io.Writer, s driver.Store) error {
 	return errors.Join(writeBlocks(out, "text", blocks), errNotRaised)
 }
 
-func (r raising) raise(ctx context.Context, out io.Writer, s driver.Store, until time.Time) error {
+func (r raising) raise(ctx context.Context, out io.Writer, s stores.Store, until time.Time) error {
 	raise := s.Raise
 	if r.movedHere {
 		raise = s.MovedHere
@@ -103,7 +103,7 @@ const raiseTimeout = 2 * time.Minute
 var now = time.Now
 
 // storeTime returns the store's time, or this machine's if the store has no clock.
-func storeTime(ctx context.Context, s driver.Store) (at time.Time, whose string, err error) {
+func storeTime(ctx context.Context, s stores.Store) (at time.Time, whose string, err error) {
 	if at, err = s.Time(ctx); err == nil && at.IsZero() {
 		return now(), "this machine's clock, because the store has none; check it", nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 func leaseSecretCommand(f *commonFlags) *cobra.Command {
@@ -31,7 +31,7 @@ If add is interrupted, run the same command again.`,
 				return err
 			}
 			return f.withDescription(cmd, storeTimeout,
-				func(ctx context.Context, s driver.Store, d lease.Description) error {
+				func(ctx context.Context, s stores.Store, d lease.Description) error {
 					if err := addSecret(ctx, s, d, args[0], env); err != nil {
 						return err
 					}
@@ -50,9 +50,9 @@ If add is interrupted, run the same command again.`,
 }
 
 // addSecret registers a secret in a file, which it generates unless an interrupted command has.
-func addSecret(ctx context.Context, s driver.Store, d lease.Description, file string,
+func addSecret(ctx context.Context, s stores.Store, d lease.Description, file string,
 	env settings.Settings) error {
-	if _, embedded := s.(driver.Embedded); embedded {
+	if _, embedded := s.(stores.Embedded); embedded {
 		return errors.New("a lease directory has one secret, which never changes: move the " +
 			"directory away, and a service creates another one")
 	}

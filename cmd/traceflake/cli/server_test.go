@@ -12,6 +12,8 @@ import (
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // servers are servers in memory, of type *calls.Memory, by the URLs test:NAME of the stores on
@@ -19,14 +21,14 @@ import (
 var servers sync.Map
 
 func init() {
-	driver.Register("test", func(url string) (driver.Store, error) {
-		return driver.New(serverOf(url), driver.Layout{Name: "test", BlocksPerPage: 1024})
+	stores.Register("test", func(url string) (stores.Store, error) {
+		return stores.New(serverOf(url), driver.Layout{Name: "test", BlocksPerPage: 1024})
 	})
 }
 
 // serverOf returns the server of a store, or a new server without a store.
 func serverOf(url string) *calls.Memory {
-	s, _ := servers.LoadOrStore(url, &calls.Memory{Memory: driver.Memory{Clock: time.Now}})
+	s, _ := servers.LoadOrStore(url, &calls.Memory{Objects: memstore.Objects{Clock: time.Now}})
 	return s.(*calls.Memory)
 }
 
@@ -42,9 +44,9 @@ func silently(ctx context.Context, args ...string) int {
 }
 
 // opened returns a client of a store.
-func opened(t *testing.T, url string) driver.Store {
+func opened(t *testing.T, url string) stores.Store {
 	t.Helper()
-	s, err := driver.Open(url)
+	s, err := stores.Open(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func opened(t *testing.T, url string) driver.Store {
 }
 
 // acquired returns a new lease of a store.
-func acquired(t *testing.T, s driver.Store) lease.Grant {
+func acquired(t *testing.T, s stores.Store) lease.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), request())
 	if err != nil {

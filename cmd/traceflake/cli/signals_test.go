@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // SIGTERM, which deployments send, an interrupt, and a reader that closes the pipe end a command
@@ -83,7 +83,7 @@ func TestSignals(t *testing.T) {
 				if name == "inspect" {
 					return
 				}
-				s, err := driver.Open(store)
+				s, err := stores.Open(store)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -18,9 +18,9 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/k8sstore"
 	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 func TestMain(m *testing.M) {
@@ -112,7 +112,7 @@ func TestRights(t *testing.T) {
 	for namespace, want := range map[string]string{"with-all": "", "without-create": "",
 		"without-update": "needs update of leases",
 		"default":        "needs get, list, update of leases"} {
-		store, err := driver.Open("k8s://" + namespace + "/rights?server=" +
+		store, err := stores.Open("k8s://" + namespace + "/rights?server=" +
 			s.Proxy(kubernetes.Token(kubernetes.Limited)))
 		if err != nil {
 			t.Fatal(err)
@@ -174,7 +174,7 @@ subjects:
 func TestRequests(t *testing.T) {
 	c, name := &calls.Transport{RoundTripper: http.DefaultTransport}, strings.ToLower(rand.Text())
 	proxy := kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))
-	open := func() (driver.Store, error) {
+	open := func() (stores.Store, error) {
 		return k8sstore.New(&http.Client{Transport: c}, proxy, "default", name)
 	}
 	calls.Costs(t, open, &c.N, map[string]int64{

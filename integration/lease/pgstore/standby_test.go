@@ -13,7 +13,7 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // While the synchronous standby is down, a commit waits for it. If that wait is cancelled, the
@@ -108,7 +108,7 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 		"get":        get,
 		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
 		"create": func() error {
-			d, err := driver.NewDescription(few)
+			d, err := stores.NewDescription(few)
 			return errors.Join(err,
 				processes.Store(dsn+"&search_path=another").Client(t).Create(ctx, d))
 		},

@@ -15,6 +15,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -22,10 +23,10 @@ import (
 type Store string
 
 // Open returns a new client of the store.
-func (s Store) Open() (driver.Store, error) { return driver.Open(string(s)) }
+func (s Store) Open() (stores.Store, error) { return stores.Open(string(s)) }
 
 // Client returns a new client of the store until tb ends.
-func (s Store) Client(tb testing.TB) driver.Store {
+func (s Store) Client(tb testing.TB) stores.Store {
 	tb.Helper()
 	client, err := s.Open()
 	if err != nil {
@@ -40,19 +41,19 @@ func (s Store) Client(tb testing.TB) driver.Store {
 }
 
 // Create creates the store that d describes, and returns its description. Fields that d leaves
-// empty are set as by [driver.NewDescription].
+// empty are set as by [stores.NewDescription].
 func (s Store) Create(tb testing.TB, d lease.Description) lease.Description {
 	tb.Helper()
 	return CreateWith(tb, s.Client(tb), d)
 }
 
 // CreateWith creates the store that d describes with a client of it.
-func CreateWith(tb testing.TB, client driver.Store, d lease.Description) lease.Description {
+func CreateWith(tb testing.TB, client stores.Store, d lease.Description) lease.Description {
 	tb.Helper()
 	if d.Created.IsZero() {
 		d.Created = time.Now()
 	}
-	d, err := driver.NewDescription(d)
+	d, err := stores.NewDescription(d)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func (s Store) Objects(tb testing.TB) driver.Objects {
 
 // Create creates the store at a URL for a secret, as `traceflake lease create` does, and returns a
 // client.
-func Create(tb testing.TB, url string, secret *randflake.Codec) driver.Store {
+func Create(tb testing.TB, url string, secret *randflake.Codec) stores.Store {
 	tb.Helper()
 	d := Store(url).Create(tb, lease.Description{})
 	client := Store(url).Client(tb)

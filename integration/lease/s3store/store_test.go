@@ -21,9 +21,9 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/s3store"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -45,7 +45,7 @@ func TestProcesses(t *testing.T) {
 }
 
 // through returns a function that opens the store over a transport.
-func through(tb testing.TB, transport http.RoundTripper) func() (driver.Store, error) {
+func through(tb testing.TB, transport http.RoundTripper) func() (stores.Store, error) {
 	tb.Helper()
 	credentials := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: s3.Root.AccessKey, SecretAccessKey: s3.Root.SecretKey},
@@ -53,7 +53,7 @@ func through(tb testing.TB, transport http.RoundTripper) func() (driver.Store, e
 	})
 	cfg := aws.Config{BaseEndpoint: aws.String(child.ForTest(tb, s3.Start).Endpoint()),
 		Credentials: credentials, HTTPClient: &http.Client{Transport: transport}}
-	return func() (driver.Store, error) { return s3store.New(cfg, s3.Bucket, "") }
+	return func() (stores.Store, error) { return s3store.New(cfg, s3.Bucket, "") }
 }
 
 // checked is the transport to a server that demands a checksum of every object, as Amazon's does
@@ -91,7 +91,7 @@ func TestObjectLock(t *testing.T) {
 				SecretAccessKey: s3.Root.SecretKey}, nil
 		})}
 	err = calls.Everything(t.Context(),
-		func() (driver.Store, error) { return s3store.New(cfg, locked, "") }, nil)
+		func() (stores.Store, error) { return s3store.New(cfg, locked, "") }, nil)
 	if err != nil {
 		t.Error(err)
 	}

@@ -25,11 +25,11 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	_ "github.com/traceflake/traceflake/lease/k8sstore"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
 	_ "github.com/traceflake/traceflake/lease/s3store"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 func TestMain(m *testing.M) { kubernetes.Main(m) }
@@ -55,12 +55,12 @@ func TestFleet(t *testing.T) {
 			at, size := start(t)
 			storage := processes.Store(at)
 			d := storage.Create(t, lease.Description{BlockSize: 4})
-			f := fleet{stores: make([]driver.Store, clients), grants: make([]lease.Grant, n)}
+			f := fleet{stores: make([]stores.Store, clients), grants: make([]lease.Grant, n)}
 			for i := range f.stores {
 				f.stores[i] = storage.Client(t)
 			}
 			before := size()
-			started := f.each(t, func(s driver.Store, i int) (err error) {
+			started := f.each(t, func(s stores.Store, i int) (err error) {
 				if _, err = s.Describe(t.Context()); err == nil {
 					r := calls.Request(time.Now())
 					r.TTL = lease.DefaultTTL
@@ -76,7 +76,7 @@ func TestFleet(t *testing.T) {
 				seen[g.Node] = true
 			}
 			between := size()
-			renewed := f.each(t, func(s driver.Store, i int) (err error) {
+			renewed := f.each(t, func(s stores.Store, i int) (err error) {
 				r := calls.Request(time.Now())
 				r.TTL = lease.DefaultTTL
 				f.grants[i], err = s.Renew(t.Context(), f.grants[i], r)
@@ -95,12 +95,12 @@ func TestFleet(t *testing.T) {
 
 // fleet holds the leases of all processes, and the clients that they share.
 type fleet struct {
-	stores []driver.Store
+	stores []stores.Store
 	grants []lease.Grant
 }
 
 // each calls for every process, several at a time, and returns how many a second.
-func (f *fleet) each(t *testing.T, call func(s driver.Store, i int) error) float64 {
+func (f *fleet) each(t *testing.T, call func(s stores.Store, i int) error) float64 {
 	t.Helper()
 	began := time.Now()
 	var all sync.WaitGroup

@@ -1,8 +1,10 @@
-package driver
+package engine
 
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/traceflake/traceflake/lease"
 )
 
 // The rules, for external tests, which can import package leasetest.
@@ -18,7 +20,7 @@ var (
 )
 
 // Order returns the order in which an Acquire with a nonce tries the pages.
-func Order(s Store, nonce string) []int { return s.(*store).used.config().order(nonce) }
+func Order(s lease.Store, nonce string) []int { return s.(*Store).used.config().order(nonce) }
 
 // Sealed returns an object that was edited, with the right checksum.
 func Sealed(data []byte) []byte {

@@ -1,4 +1,4 @@
-package driver_test
+package stores_test
 
 import (
 	"errors"
@@ -6,30 +6,31 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 var opened string // the last URL
 
-func opener(url string) (driver.Store, error) {
+func opener(url string) (stores.Store, error) {
 	opened = url
-	return driver.NewMemory(lease.Description{}), nil
+	return memstore.New(lease.Description{}), nil
 }
 
-func init() { driver.Register("driver-test", opener) }
+func init() { stores.Register("stores-test", opener) }
 
 func TestOpen(t *testing.T) {
-	if s, err := driver.Open("driver-test:a:b"); err != nil || s == nil ||
-		opened != "driver-test:a:b" {
+	if s, err := stores.Open("stores-test:a:b"); err != nil || s == nil ||
+		opened != "stores-test:a:b" {
 		t.Errorf("store %v, error %v, URL %q", s, err, opened)
 	}
 	for url, text := range map[string]string{
-		"": "one of: driver-test://", "driver-test": "one of",
+		"": "one of: example://, stores-test://", "stores-test": "one of",
 		"other://user:hunter2@host": "import its package", "Driver-Test:x": "one of",
 		"postgres://user:hunter2@host/": "import _ " +
 			`"github.com/traceflake/traceflake/lease/pgstore"`,
 	} {
-		_, err := driver.Open(url)
+		_, err := stores.Open(url)
 		if !errors.Is(err, lease.ErrInvalidRequest) || !strings.Contains(err.Error(), text) ||
 			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", url, err)
@@ -37,8 +38,8 @@ func TestOpen(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a second driver for the scheme does not panic")
+			t.Error("a second store for the scheme does not panic")
 		}
 	}()
-	driver.Register("driver-test", opener)
+	stores.Register("stores-test", opener)
 }

@@ -1,4 +1,4 @@
-package driver_test
+package engine_test
 
 import (
 	"bytes"
@@ -16,6 +16,9 @@ import (
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/engine"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // other describes another store.
@@ -125,7 +128,7 @@ func TestCreateMeetsCreate(t *testing.T) {
 // of them is acknowledged, nothing before its time is granted.
 func TestRaiseMeetsRaise(t *testing.T) {
 	now := t0
-	server := &counted{Memory: driver.Memory{Clock: func() time.Time { return now }}}
+	server := &counted{Objects: memstore.Objects{Clock: func() time.Time { return now }}}
 	for at, met := 0, true; met; at++ {
 		now = now.Add(2 * lease.MaxTTL) // the last raise is over
 		until := now.Add(lease.MaxTTL)
@@ -231,7 +234,7 @@ func TestRaiseIsOver(t *testing.T) {
 		protocol.MaxClockAhead + 2*time.Second: false,
 	} {
 		now := t0
-		s := open(&counted{Memory: driver.Memory{Clock: func() time.Time { return now }}}, 2,
+		s := open(&counted{Objects: memstore.Objects{Clock: func() time.Time { return now }}}, 2,
 			few(2))
 		until, err := s.Raise(t.Context(), t0.Add(time.Hour))
 		now = until.Add(-left)
@@ -246,7 +249,7 @@ func TestRaiseIsOver(t *testing.T) {
 // Where objects are lost, nothing is created again, and the error says what to do.
 func TestLostObjects(t *testing.T) {
 	server := &counted{}
-	lose := func(prefix string) (old driver.Store, g lease.Grant) {
+	lose := func(prefix string) (old stores.Store, g lease.Grant) {
 		server.Delete("")
 		old = open(server, 2, few(8))
 		g = mustAcquire(t, old, request(t0))
@@ -308,7 +311,7 @@ func TestOthersAlwaysWriteFirst(t *testing.T) {
 		s := client(oneAtATime(writes(server, func(m *message, do func() answer) answer {
 			if n++; m.version != "" {
 				o, _ := server.Read(m.ctx, m.name)
-				o.Data = driver.Sealed(
+				o.Data = engine.Sealed(
 					written.ReplaceAll(o.Data, fmt.Appendf(nil, `"Writes":%d`, 100+n)))
 				_, _ = server.Write(m.ctx, m.name, o.Data, o.Version)
 			}
@@ -359,7 +362,7 @@ func TestOtherAnswers(t *testing.T) {
 			return answer{object: o(m)}
 		}), 2)
 		_, err := s.Acquire(t.Context(), request(t0))
-		wantErr(t, name, err, driver.ErrAltered)
+		wantErr(t, name, err, engine.ErrAltered)
 		wantUnknown(t, name, err)
 	}
 	wantErr(t, "create with a probe",
@@ -368,7 +371,7 @@ func TestOtherAnswers(t *testing.T) {
 			a := do()
 			a.object.Data = m.data
 			return a
-		})), driver.ErrAltered)
+		})), engine.ErrAltered)
 	// Create detects a server that returns nothing and stores nothing.
 	swallows := client(writes(&counted{}, func(*message, func() answer) answer {
 		return answer{object: driver.Object{Version: "next"}}
@@ -379,7 +382,7 @@ func TestOtherAnswers(t *testing.T) {
 func TestLayout(t *testing.T) {
 	for perPage, good := range map[uint32]bool{0: false, 1: true, 1 << 17: true, 1<<17 + 1: false,
 		1<<32 - 1: false} {
-		_, err := driver.New(&counted{}, driver.Layout{Name: "teststore", BlocksPerPage: perPage})
+		_, err := stores.New(&counted{}, driver.Layout{Name: "teststore", BlocksPerPage: perPage})
 		if good {
 			mustAcquire(t,
 				open(&counted{}, perPage, lease.Description{Nodes: 1 << 17, BlockSize: 1 << 12}),

@@ -1,4 +1,4 @@
-package driver_test
+package engine_test
 
 import (
 	"bytes"
@@ -17,6 +17,9 @@ import (
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/engine"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // The bytes are read by other versions of the library.
@@ -92,7 +95,7 @@ func TestEdited(t *testing.T) {
 		{"half a second", "page-0000", sealed("03:03:01Z", "03:03:01.5Z"), driver.ErrEdited},
 		{"a block twice", "page-0000", func(b []byte) []byte {
 			lines := bytes.SplitAfter(b, []byte("\n"))
-			return driver.Sealed(bytes.Join(slices.Insert(lines, 1, lines[1]), nil))
+			return engine.Sealed(bytes.Join(slices.Insert(lines, 1, lines[1]), nil))
 		}, driver.ErrEdited},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -129,7 +132,7 @@ func replace(old, with string) func([]byte) []byte {
 }
 
 func sealed(old, with string) func([]byte) []byte {
-	return func(b []byte) []byte { return driver.Sealed(replace(old, with)(b)) }
+	return func(b []byte) []byte { return engine.Sealed(replace(old, with)(b)) }
 }
 
 // Of several free blocks the one that has been free longest is granted.
@@ -154,7 +157,7 @@ func TestFreeLongest(t *testing.T) {
 
 // A store that is not nearly full takes two requests for each call.
 func TestRequests(t *testing.T) {
-	server := &counted{Memory: driver.Memory{Clock: func() time.Time { return t0 }}}
+	server := &counted{Objects: memstore.Objects{Clock: func() time.Time { return t0 }}}
 	allNodes := lease.Description{Nodes: 1 << 17, BlockSize: 8}
 	s := open(server, 64, allNodes)
 	count := func(what string, reads, writes, lists int, f func() error) {
@@ -173,7 +176,7 @@ func TestRequests(t *testing.T) {
 	acquire := func() (err error) { g, err = s.Acquire(t.Context(), r); return err }
 	renew := func() error { g = mustRenew(t, s, g); return nil }
 	release := func() error { return s.Release(t.Context(), g, protocol.NewNonce(), t0) }
-	list := func(s driver.Store) func() error {
+	list := func(s stores.Store) func() error {
 		return func() error { _, err := s.List(t.Context()); return err }
 	}
 	another := func(what string) {
@@ -339,7 +342,7 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 // The server sends whole seconds: the last one may be nearly over.
 func TestClock(t *testing.T) {
 	now := func() time.Time { return t0.Add(900 * time.Millisecond) }
-	server := &counted{Memory: driver.Memory{Clock: now}}
+	server := &counted{Objects: memstore.Objects{Clock: now}}
 	s := open(server, 64, few(64))
 	g := mustAcquire(t, s, request(t0.Add(protocol.MaxClockAhead+900*time.Millisecond)))
 	_, err := s.Acquire(t.Context(), request(t0.Add(protocol.MaxClockAhead+1001*time.Millisecond)))

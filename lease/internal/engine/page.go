@@ -1,4 +1,4 @@
-package driver
+package engine
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -30,9 +31,6 @@ import (
 
 // format increases when an older version of this package could damage the objects.
 const format = 3
-
-// ErrEdited is returned if an object is not what this package wrote. Nothing was written.
-var ErrEdited = errors.New("the object was edited or damaged")
 
 // page is a stored page with its version, and the time at which the server sent it.
 type page struct {
@@ -63,7 +61,7 @@ const pagePrefix = "page-"
 func pageName(number int) string { return fmt.Sprintf("%s%04d", pagePrefix, number) }
 
 // parse reads a page. Every page exists from the store's creation on.
-func parse(c *config, number int, o Object) (*page, error) {
+func parse(c *config, number int, o driver.Object) (*page, error) {
 	p := &page{now: o.Time, nodes: c.blocks(number)}
 	name := pageName(number)
 	if o.Version == "" {
@@ -78,7 +76,7 @@ func parse(c *config, number int, o Object) (*page, error) {
 	p.Blocks = make([]lease.Grant, len(lines))
 	for i, line := range lines {
 		if err := json.Unmarshal(line, &p.Blocks[i]); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", ErrEdited, name, err)
+			return nil, fmt.Errorf("%w: %s: %w", driver.ErrEdited, name, err)
 		}
 	}
 	return p, cmp.Or(p.check(c, number), c.here(o.Place)) // another store is not a copy
@@ -91,7 +89,7 @@ func (p *page) check(c *config, number int) error {
 			pageName(number), p.Store, c.ID)
 	}
 	if p.Number != number {
-		return fmt.Errorf("%w: %s is a copy of %s", ErrEdited, pageName(number), pageName(p.Number))
+		return fmt.Errorf("%w: %s is a copy of %s", driver.ErrEdited, pageName(number), pageName(p.Number))
 	}
 	for i, b := range p.Blocks {
 		_, outside := p.nodes.Index(b.Node)
@@ -100,7 +98,7 @@ func (p *page) check(c *config, number int) error {
 			p.Blocks[i-1].Node >= b.Node, b.Version == 0,
 			b.End.IsZero(), b.End.Unix() > randflake.EndOfLife, b.Start.After(b.End),
 			b.Start.Nanosecond() > 0, b.End.Nanosecond() > 0:
-			return fmt.Errorf("%w: %s: line %d is not a block that was written: %+v", ErrEdited,
+			return fmt.Errorf("%w: %s: line %d is not a block that was written: %+v", driver.ErrEdited,
 				pageName(number), i+2, b)
 		}
 	}
@@ -178,17 +176,17 @@ func open(name string, data []byte, first any) (lines [][]byte, err error) {
 			lease.ErrSchemaVersion, name, h.Format, format)
 	}
 	if last == 0 {
-		return nil, fmt.Errorf("%w: %s has one line only", ErrEdited, name)
+		return nil, fmt.Errorf("%w: %s has one line only", driver.ErrEdited, name)
 	}
 	var s sum
 	want := sumOf(bytes.Join(lines[:last], nil))
 	if err := json.Unmarshal(lines[last], &s); err != nil || s != want {
 		return nil, fmt.Errorf("%w: %s does not end with the checksum %s: put back what it had, "+
-			"or set this checksum after every \"End\" was raised past all grants", ErrEdited, name,
+			"or set this checksum after every \"End\" was raised past all grants", driver.ErrEdited, name,
 			want.CRC32C)
 	}
 	if err := json.Unmarshal(lines[0], first); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrEdited, name, err)
+		return nil, fmt.Errorf("%w: %s: %w", driver.ErrEdited, name, err)
 	}
 	return lines[1:last], nil
 }

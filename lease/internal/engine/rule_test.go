@@ -1,4 +1,4 @@
-package driver_test
+package engine_test
 
 import (
 	"context"
@@ -14,7 +14,9 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/engine"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -26,7 +28,7 @@ type call struct {
 	until   time.Time     // from which a release gives back, or to which a raise raises
 }
 
-func (c call) on(ctx context.Context, s driver.Store) (g lease.Grant, err error) {
+func (c call) on(ctx context.Context, s stores.Store) (g lease.Grant, err error) {
 	switch c.op {
 	case "acquire":
 		return s.Acquire(ctx, c.request)
@@ -75,16 +77,16 @@ func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant,
 	switch c.op {
 	case "acquire":
 		// A block that has the nonce is granted before any clock is looked at: its answer was lost.
-		if err = driver.CheckRequest(c.request, time.Time{}); err == nil &&
+		if err = engine.CheckRequest(c.request, time.Time{}); err == nil &&
 			got.Nonce != c.request.Nonce {
-			err = driver.CheckRequest(c.request, now)
+			err = engine.CheckRequest(c.request, now)
 		}
 	case "renew":
-		err = driver.CheckRequest(c.request, now)
+		err = engine.CheckRequest(c.request, now)
 	case "raise":
-		if err = driver.CheckRaise(c.until); err == nil {
+		if err = engine.CheckRaise(c.until); err == nil {
 			for i := range b.all {
-				b.all[i] = driver.RaiseBlock(b.all[i], c.until)
+				b.all[i] = engine.RaiseBlock(b.all[i], c.until)
 			}
 		}
 		return want, err
@@ -92,7 +94,7 @@ func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant,
 	if err != nil {
 		return want, err
 	}
-	r := driver.Shorten(c.request, b.about)
+	r := engine.Shorten(c.request, b.about)
 	if c.op == "acquire" {
 		free := func(one lease.Grant) bool { return one.Free(r.Now) }
 		i := slices.IndexFunc(b.all,
@@ -106,7 +108,7 @@ func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant,
 		if b.all[i].Nonce == r.Nonce { // whose answer was lost
 			return b.all[i], nil
 		}
-		granted, err := driver.AcquireBlock(b.all[i], r)
+		granted, err := engine.AcquireBlock(b.all[i], r)
 		if err == nil {
 			b.all[i] = granted
 		}
@@ -119,9 +121,9 @@ func (b blocks) after(c call, got lease.Grant, now time.Time) (want lease.Grant,
 	one := b.all[i]
 	switch c.op {
 	case "renew":
-		one, err = driver.RenewBlock(one, c.grant, r)
+		one, err = engine.RenewBlock(one, c.grant, r)
 	case "release":
-		one, err = driver.ReleaseBlock(one, c.grant, c.request.Nonce, c.until)
+		one, err = engine.ReleaseBlock(one, c.grant, c.request.Nonce, c.until)
 	}
 	if err != nil {
 		return want, err
@@ -158,11 +160,11 @@ func TestRandomCalls(t *testing.T) {
 	} {
 		for _, clock := range []func() time.Time{nil, time.Now} {
 			for _, perPage := range []uint32{1, 3, 64} {
-				server := &counted{Memory: driver.Memory{Clock: clock}}
+				server := &counted{Objects: memstore.Objects{Clock: clock}}
 				if err := client(server, perPage).Create(t.Context(), d); err != nil {
 					t.Fatal(err)
 				}
-				clients := []driver.Store{client(server, perPage), client(server, perPage),
+				clients := []stores.Store{client(server, perPage), client(server, perPage),
 					client(server, perPage)}
 				have := unwritten(d)
 				l := loader{Rand: rand.New(rand.NewPCG(uint64(seed), uint64(perPage))), about: d,
@@ -392,7 +394,7 @@ func TestContextsThatAreOver(t *testing.T) {
 		away := client(wire{server, func(*message, func() answer) answer {
 			return answer{err: errLost}
 		}}, 2)
-		for _, s := range []driver.Store{s, away} {
+		for _, s := range []stores.Store{s, away} {
 			for _, call := range calls.OnBlocks(ctx, s, g, t0) {
 				wantErr(t, call.Name, call.Err, ctx.Err())
 			}

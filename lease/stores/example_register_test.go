@@ -1,23 +1,24 @@
-package driver_test
+package stores_test
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 func init() {
-	driver.Register("example",
-		func(string) (driver.Store, error) { return driver.NewMemory(lease.Description{}), nil })
+	stores.Register("example",
+		func(string) (stores.Store, error) { return memstore.New(lease.Description{}), nil })
 }
 
 // The package of a store registers it in its init function. A service that
 // imports the package opens the store by URL.
 func ExampleRegister() {
 	ctx := context.Background()
-	store, err := driver.Open("example:")
+	store, err := stores.Open("example:")
 	if err != nil {
 		panic(err)
 	}

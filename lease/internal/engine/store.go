@@ -1,4 +1,4 @@
-package driver
+package engine
 
 import (
 	"context"
@@ -10,51 +10,41 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Layout configures how a package stores its pages.
-type Layout struct {
-	// Name is the package's name, for errors.
-	Name string
-	// BlocksPerPage is the number of blocks on a page of a new store, from 1 to 131072.
-	BlocksPerPage uint32
-	// Probe is set if Create must test the server's conditional writes, because the server has
-	// several implementations or may be behind a proxy.
-	Probe bool
-}
-
-// store keeps leases on pages. Each page is an object.
-type store struct {
+// Store keeps leases on pages. Each page is an object.
+type Store struct {
 	objects *requests
-	layout  Layout
+	layout  driver.Layout
 	used    used
 
 	closing  sync.Once
 	closeErr error
 }
 
-var _ Store = (*store)(nil)
+var _ lease.Store = (*Store)(nil)
 
 // New returns a store that keeps leases in objects. It sends no request. If BlocksPerPage is out of
 // range, the error wraps [lease.ErrInvalidRequest].
-func New(o Objects, layout Layout) (Store, error) {
+func New(o driver.Objects, layout driver.Layout) (*Store, error) {
 	if layout.BlocksPerPage < 1 || layout.BlocksPerPage > allNodes {
 		return nil, fmt.Errorf("%s: %w: %d blocks on a page, want 1 to %d",
 			layout.Name, lease.ErrInvalidRequest, layout.BlocksPerPage, allNodes)
 	}
 	life, end := context.WithCancel(context.Background())
-	return &store{objects: &requests{Objects: o, life: life, end: end}, layout: layout}, nil
+	return &Store{objects: &requests{Objects: o, life: life, end: end}, layout: layout}, nil
 }
 
-// Objects returns the objects in which the store keeps leases, for package leasetest.
-func (s *store) Objects() Objects { return s.objects.Objects }
+// driver.Objects returns the objects in which the store keeps leases, for package leasetest.
+func (s *Store) Objects() driver.Objects { return s.objects.Objects }
 
 // closeTime is how long Close waits at most: some clients wait for a server that does not answer.
 // With the Keeper's four seconds a process ends within five.
 const closeTime = 500 * time.Millisecond
 
-// Close implements [Store].
-func (s *store) Close() error {
+// Close implements [stores.Store].
+func (s *Store) Close() error {
 	s.closing.Do(func() {
 		closed := make(chan error, 1)
 		go func() { closed <- s.objects.close() }()
@@ -70,7 +60,7 @@ func (s *store) Close() error {
 
 // Renew implements [lease.Store]. It sends two requests, or more if others write the page at this
 // moment.
-func (s *store) Renew(ctx context.Context, g lease.Grant,
+func (s *Store) Renew(ctx context.Context, g lease.Grant,
 	r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
 	rule := func(c *config, p *page, b lease.Grant) (lease.Grant, error) {
@@ -83,7 +73,7 @@ func (s *store) Renew(ctx context.Context, g lease.Grant,
 }
 
 // Release implements [lease.Store].
-func (s *store) Release(ctx context.Context, g lease.Grant, nonce string,
+func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string,
 	unused time.Time) (err error) {
 	defer s.failed(ctx, &err, "release node %d", g.Node)
 	rule := func(_ *config, _ *page, b lease.Grant) (lease.Grant, error) {
@@ -94,7 +84,7 @@ func (s *store) Release(ctx context.Context, g lease.Grant, nonce string,
 }
 
 // Get implements [lease.Store].
-func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error) {
+func (s *Store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "get node %d", node)
 	c, err := s.setupFor(ctx, node)
 	if err != nil {
@@ -108,7 +98,7 @@ func (s *store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error)
 }
 
 // change applies a rule to the block that starts at node.
-func (s *store) change(ctx context.Context, node uint32, nonce string,
+func (s *Store) change(ctx context.Context, node uint32, nonce string,
 	rule func(*config, *page, lease.Grant) (lease.Grant, error)) (b lease.Grant, err error) {
 	c, err := s.setupFor(ctx, node)
 	if err != nil {
@@ -128,7 +118,7 @@ func (s *store) change(ctx context.Context, node uint32, nonce string,
 }
 
 // setupFor returns the configuration of the store if one of its blocks starts at node.
-func (s *store) setupFor(ctx context.Context, node uint32) (*config, error) {
+func (s *Store) setupFor(ctx context.Context, node uint32) (*config, error) {
 	c, err := s.setup(ctx)
 	if err == nil {
 		_, err = c.Index(node)
@@ -143,24 +133,24 @@ const updateTries = 50
 // edit is a change of an object in two steps, a read and a write. They are repeated while other
 // clients write in between.
 type edit struct {
-	s     *store
+	s     *Store
 	name  string
 	tries int
-	read  Object
+	read  driver.Object
 }
 
-func (s *store) edit(name string) *edit { return &edit{s: s, name: name} }
+func (s *Store) edit(name string) *edit { return &edit{s: s, name: name} }
 
-func (e *edit) get(ctx context.Context) (Object, error) {
+func (e *edit) get(ctx context.Context) (driver.Object, error) {
 	switch {
 	case e.tries == updateTries:
-		return Object{},
+		return driver.Object{},
 			fmt.Errorf("%s: another client wrote it first in each of %d attempts", e.name,
 				updateTries)
 	case e.tries > 0:
 		if err := sleep(ctx,
 			rand.N(min(time.Millisecond<<min(e.tries, 10), 500*time.Millisecond))); err != nil {
-			return Object{}, err
+			return driver.Object{}, err
 		}
 	}
 	e.tries++
@@ -173,7 +163,7 @@ func (e *edit) get(ctx context.Context) (Object, error) {
 // the result is false without an error.
 func (e *edit) set(ctx context.Context, data []byte) (done bool, err error) {
 	switch _, err := e.s.objects.Write(ctx, e.name, data, e.read.Version); {
-	case errors.Is(err, ErrChanged):
+	case errors.Is(err, driver.ErrChanged):
 		return false, nil
 	case err != nil:
 		return false, err
@@ -187,7 +177,7 @@ func (e *edit) set(ctx context.Context, data []byte) (done bool, err error) {
 // either something between here and the server repeated the write, and the first one was stored; or
 // a copy of this process wrote with the same nonce. At most one of two copies may succeed, and this
 // process cannot know which it is.
-func (s *store) changePage(ctx context.Context, c *config, number int, nonce string,
+func (s *Store) changePage(ctx context.Context, c *config, number int, nonce string,
 	change func(p *page, unsure error) (bool, error)) error {
 	for e := s.edit(pageName(number)); ; {
 		o, err := e.get(ctx)
@@ -218,7 +208,7 @@ func (s *store) changePage(ctx context.Context, c *config, number int, nonce str
 var errRepeated = errors.New("a write was refused, and may have been stored: " +
 	"the network repeated it, or a copy of this process has the same nonce")
 
-func (s *store) read(ctx context.Context, c *config, number int) (*page, error) {
+func (s *Store) read(ctx context.Context, c *config, number int) (*page, error) {
 	o, err := s.objects.Read(ctx, pageName(number))
 	if err != nil {
 		return nil, err
@@ -236,7 +226,7 @@ func latest(sent time.Time) time.Time {
 }
 
 // failed adds the operation to an error.
-func (s *store) failed(ctx context.Context, failure *error, what string, args ...any) {
+func (s *Store) failed(ctx context.Context, failure *error, what string, args ...any) {
 	err := *failure
 	if err == nil {
 		return

@@ -1,4 +1,4 @@
-package driver_test
+package engine_test
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/engine"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -182,7 +183,7 @@ func judgeGrants(answers []answered, stored []lease.Grant) error {
 	slices.SortFunc(answers, func(a, b answered) int { return a.ended.Compare(b.ended) })
 	for i, a := range answers {
 		if a.err == nil && a.op == "release" {
-			b, err := driver.ReleaseBlock(a.grant, a.grant, a.request.Nonce, a.until)
+			b, err := engine.ReleaseBlock(a.grant, a.grant, a.request.Nonce, a.until)
 			if err != nil {
 				return fmt.Errorf("%+v succeeded, want %w", a, err)
 			}
@@ -224,13 +225,13 @@ func judgeAnswer(a answered, known map[state]lease.Grant, last map[uint32]lease.
 // judgeGrant returns what is wrong with a grant that followed another one of its block.
 func judgeGrant(a answered, before lease.Grant) error {
 	b, err := before, error(nil)
-	switch r := driver.Shorten(a.request, four); a.op {
+	switch r := engine.Shorten(a.request, four); a.op {
 	case "acquire":
-		b, err = driver.AcquireBlock(b, r)
+		b, err = engine.AcquireBlock(b, r)
 	case "renew":
-		b, err = driver.RenewBlock(b, a.grant, r)
+		b, err = engine.RenewBlock(b, a.grant, r)
 	case "release":
-		b, err = driver.ReleaseBlock(b, a.grant, r.Nonce, a.until)
+		b, err = engine.ReleaseBlock(b, a.grant, r.Nonce, a.until)
 	}
 	if err != nil {
 		return fmt.Errorf("from %+v, against the rule: %w", before, err)

@@ -1,4 +1,4 @@
-package driver
+package engine
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Acquire implements [lease.Store]. It sends two requests if the first page in the nonce's order
@@ -17,7 +18,7 @@ import (
 // Each nonce has its own order of the pages and takes a block on the first page that offers one. So
 // a repeated request finds its block again, unless a block on an earlier page became free in
 // between: then it is granted that block, too, and the other stays unused until its grant's end.
-func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
+func (s *Store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "acquire")
 	if err := checkRequest(r, time.Time{}); err != nil {
 		return lease.Grant{}, err
@@ -40,7 +41,7 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 }
 
 // acquire grants a block of one page. Errors: [lease.ErrNoFreeNode] if the page has none.
-func (s *store) acquire(ctx context.Context, c *config, number int,
+func (s *Store) acquire(ctx context.Context, c *config, number int,
 	r lease.Request) (g lease.Grant, err error) {
 	err = s.changePage(ctx, c, number, r.Nonce, func(p *page, unsure error) (_ bool, err error) {
 		b, ok := p.offer(r)
@@ -95,7 +96,7 @@ func (p *page) offer(r lease.Request) (best lease.Grant, ok bool) {
 
 // search returns the number of the first page in the order that offers a block. It writes nothing.
 // It may miss a block that is released after its page was read.
-func (s *store) search(ctx context.Context, c *config, r lease.Request, order []int) (int, error) {
+func (s *Store) search(ctx context.Context, c *config, r lease.Request, order []int) (int, error) {
 	var taken []lease.Grant
 	for size := 1; len(order) > 0; size = min(2*size, atOnce) {
 		size = min(size, len(order))
@@ -118,8 +119,8 @@ func (s *store) search(ctx context.Context, c *config, r lease.Request, order []
 
 // readAll returns pages, in the same order. It does not read those whose data
 // was listed.
-func (s *store) readAll(ctx context.Context, c *config, numbers []int,
-	listed map[string]Object) ([]*page, error) {
+func (s *Store) readAll(ctx context.Context, c *config, numbers []int,
+	listed map[string]driver.Object) ([]*page, error) {
 	return each(ctx, numbers, func(ctx context.Context, number int) (*page, error) {
 		if o := listed[pageName(number)]; o.Data != nil {
 			return parse(c, number, o)

@@ -1,18 +1,25 @@
-package driver
+package engine
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
+
+// errAltered is returned if a server acknowledged a write but did not store what was sent, as its
+// response shows.
+var errAltered = errors.New("the server acknowledged a write, but did not store what was sent: " +
+	"does something between here and it, such as a webhook or a gateway, change objects?")
 
 // requests sends the requests of a store: each until the server is not busy, and none after Close.
 type requests struct {
-	Objects
+	driver.Objects
 	inFlight sync.WaitGroup
 
 	mu   sync.Mutex      // held while a request begins, and by close
@@ -20,15 +27,15 @@ type requests struct {
 	end  context.CancelFunc
 }
 
-func (r *requests) Read(ctx context.Context, name string) (Object, error) {
+func (r *requests) Read(ctx context.Context, name string) (driver.Object, error) {
 	return send(ctx, r,
-		func(ctx context.Context) (Object, error) { return r.Objects.Read(ctx, name) })
+		func(ctx context.Context) (driver.Object, error) { return r.Objects.Read(ctx, name) })
 }
 
 // Write verifies that the server stored what was sent.
 func (r *requests) Write(ctx context.Context, name string, data []byte,
-	version string) (Object, error) {
-	o, err := send(ctx, r, func(ctx context.Context) (Object, error) {
+	version string) (driver.Object, error) {
+	o, err := send(ctx, r, func(ctx context.Context) (driver.Object, error) {
 		return r.Objects.Write(ctx, name, data, version)
 	})
 	if err == nil &&
@@ -38,7 +45,7 @@ func (r *requests) Write(ctx context.Context, name string, data []byte,
 	return o, err
 }
 
-func (r *requests) List(ctx context.Context) (map[string]Object, error) {
+func (r *requests) List(ctx context.Context) (map[string]driver.Object, error) {
 	return send(ctx, r, r.Objects.List)
 }
 

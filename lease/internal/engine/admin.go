@@ -1,4 +1,4 @@
-package driver
+package engine
 
 import (
 	"cmp"
@@ -10,10 +10,10 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// List implements [Store]. It lists the objects, reads every page whose
+// List implements [stores.Store]. It lists the objects, reads every page whose
 // data is not in the list, and writes nothing. The pages are not read at one
 // moment unless the server lists their data.
-func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
+func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	defer s.failed(ctx, &err, "list")
 	c, err := s.setup(ctx)
 	if err != nil {
@@ -33,21 +33,21 @@ func (s *store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	return blocks, nil
 }
 
-// Raise implements [Store]. It marks the store as incomplete, reads and writes every page,
+// Raise implements [stores.Store]. It marks the store as incomplete, reads and writes every page,
 // and marks it as complete again. No client acquires a block in between, even if the raise is
 // interrupted, until it is repeated.
-func (s *store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
+func (s *Store) Raise(ctx context.Context, until time.Time) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "raise")
 	return s.raise(ctx, until, false)
 }
 
-// MovedHere implements [Store]. The mark and the place are one write.
-func (s *store) MovedHere(ctx context.Context, until time.Time) (_ time.Time, err error) {
+// MovedHere implements [stores.Store]. The mark and the place are one write.
+func (s *Store) MovedHere(ctx context.Context, until time.Time) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "raise a store that was moved")
 	return s.raise(ctx, until, true)
 }
 
-func (s *store) raise(ctx context.Context, until time.Time, movedHere bool) (time.Time, error) {
+func (s *Store) raise(ctx context.Context, until time.Time, movedHere bool) (time.Time, error) {
 	if err := checkRaise(until); err != nil {
 		return time.Time{}, err
 	}
@@ -74,7 +74,7 @@ func (s *store) raise(ctx context.Context, until time.Time, movedHere bool) (tim
 	}
 }
 
-func (s *store) raisePages(ctx context.Context, c *config) error {
+func (s *Store) raisePages(ctx context.Context, c *config) error {
 	_, err := each(ctx, c.numbers(),
 		func(ctx context.Context, number int) (none struct{}, _ error) {
 			return none, s.changePage(ctx, c, number, "",
@@ -123,8 +123,8 @@ func each[T any](ctx context.Context, numbers []int,
 	return results, context.Cause(ctx)
 }
 
-// Time implements [Store]. It sends one request.
-func (s *store) Time(ctx context.Context) (_ time.Time, err error) {
+// Time implements [stores.Store]. It sends one request.
+func (s *Store) Time(ctx context.Context) (_ time.Time, err error) {
 	defer s.failed(ctx, &err, "time")
 	o, err := s.objects.Read(ctx, configName)
 	return o.Time, err

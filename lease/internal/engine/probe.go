@@ -1,4 +1,4 @@
-package driver
+package engine
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 const (
@@ -19,33 +20,20 @@ const (
 	// In each of probeRounds rounds probeWriters write at once.
 	probeRounds  = 5
 	probeWriters = 8
-	// probeSize is large enough for [Halfway]: servers read some kilobytes before they process a
+	// probeSize is large enough for [driver.Halfway]: servers read some kilobytes before they process a
 	// request.
 	probeSize = 32 << 10
 	// halfwayWait is how long a write waits for the others, since the server may refuse one before
-	// it reaches [Halfway]; halfwayPause is how long the server then has to process all of them.
+	// it reaches [driver.Halfway]; halfwayPause is how long the server then has to process all of them.
 	halfwayWait  = 250 * time.Millisecond
 	halfwayPause = 50 * time.Millisecond
 )
 
-// Halfway is called by the Write of an [Objects] that sends data over a network, after it has sent
-// a part of the data. During a probe it returns when all concurrent writes have reached it,
-// otherwise at once. A server that checks the condition when a write begins, not when it ends, then
-// accepts all of them. Without Halfway, Versity's gateway 1.6.0, whose window is a millisecond or
-// two, passed half of the probes.
-func Halfway(ctx context.Context) {
-	if meet, ok := ctx.Value(halfwayKey{}).(func()); ok {
-		meet()
-	}
-}
-
-type halfwayKey struct{}
-
-// meeting returns a context whose writes wait for each other in Halfway.
+// meeting returns a context whose writes wait for each other in [driver.Halfway].
 func meeting(ctx context.Context, writers int64) context.Context {
 	var here atomic.Int64
 	all := make(chan struct{})
-	return context.WithValue(ctx, halfwayKey{}, func() {
+	return driver.WithHalfway(ctx, func() {
 		if here.Add(1) == writers {
 			close(all)
 		}
@@ -63,7 +51,7 @@ func meeting(ctx context.Context, writers int64) context.Context {
 // or none. A server that ignores conditions, or that checks them before it writes without excluding
 // others in between, would grant leases twice. A concurrent probe of the same object can only cause
 // more rounds.
-func probe(ctx context.Context, server Objects) error {
+func probe(ctx context.Context, server driver.Objects) error {
 	before, err := server.Read(ctx, probeName)
 	old := ""
 	for rounds, tries := 0, 1; err == nil && rounds < probeRounds; tries++ {
@@ -103,7 +91,7 @@ func probe(ctx context.Context, server Objects) error {
 		case err == nil:
 			return unfit("it replaced an object on condition that it has the old version %.64q",
 				condition)
-		case errors.Is(err, ErrChanged):
+		case errors.Is(err, driver.ErrChanged):
 			err = nil
 		}
 	}
@@ -112,7 +100,7 @@ func probe(ctx context.Context, server Objects) error {
 
 // writeAtOnce sends several concurrent writes that require the same version, and returns how many
 // the server acknowledged. It fails if more than half go unanswered; the rest would prove little.
-func writeAtOnce(ctx context.Context, server Objects,
+func writeAtOnce(ctx context.Context, server driver.Objects,
 	version string) (acknowledged int, err error) {
 	var errs [probeWriters]error
 	var all sync.WaitGroup
@@ -128,7 +116,7 @@ func writeAtOnce(ctx context.Context, server Objects,
 			acknowledged++
 		case errors.Is(e, errAltered), errors.Is(e, lease.ErrMisconfigured):
 			return 0, e
-		case !errors.Is(e, ErrChanged):
+		case !errors.Is(e, driver.ErrChanged):
 			unanswered, err = unanswered+1, e
 		}
 	}

@@ -1,4 +1,4 @@
-package driver_test
+package engine_test
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
 )
 
 // A copy of a store in another place grants nothing, until an operator says that the original is
 // gone.
 func TestMoved(t *testing.T) {
-	server := &counted{Memory: driver.Memory{Clock: time.Now}, Place: "here"}
+	server := &counted{Objects: memstore.Objects{Clock: time.Now}, Place: "here"}
 	open(server, 16, few(64))
 	server.Place = "elsewhere"
 	until := time.Now().Add(time.Hour)

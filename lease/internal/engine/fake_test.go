@@ -1,4 +1,4 @@
-package driver_test
+package engine_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/engine"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
@@ -113,7 +115,7 @@ func describe(nodes lease.Description) lease.Description {
 
 // open returns a client of the store on a server. If the store does not exist, open creates it, but
 // not over the wire.
-func open(s driver.Objects, perPage uint32, nodes lease.Description) driver.Store {
+func open(s driver.Objects, perPage uint32, nodes lease.Description) stores.Store {
 	bare := s
 	if w, ok := s.(wire); ok {
 		bare = w.server
@@ -129,8 +131,8 @@ func open(s driver.Objects, perPage uint32, nodes lease.Description) driver.Stor
 }
 
 // client returns a client of a server that may have no store.
-func client(s driver.Objects, perPage uint32) driver.Store {
-	store, err := driver.New(s, driver.Layout{Name: "teststore", BlocksPerPage: perPage})
+func client(s driver.Objects, perPage uint32) stores.Store {
+	store, err := stores.New(s, driver.Layout{Name: "teststore", BlocksPerPage: perPage})
 	if err != nil {
 		panic(err)
 	}
@@ -164,9 +166,9 @@ func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 }
 
 // sameHome returns a fresh nonce that tries the same page first.
-func sameHome(s driver.Store, nonce string) string {
+func sameHome(s stores.Store, nonce string) string {
 	for {
-		if other := protocol.NewNonce(); driver.Order(s, other)[0] == driver.Order(s, nonce)[0] {
+		if other := protocol.NewNonce(); engine.Order(s, other)[0] == engine.Order(s, nonce)[0] {
 			return other
 		}
 	}

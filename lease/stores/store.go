@@ -1,29 +1,14 @@
-package driver
+package stores
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/internal/engine"
 	"github.com/traceflake/traceflake/randflake"
 )
-
-// packages maps the schemes of this project to the packages to import.
-var packages = map[string]string{
-	"file":       "filestore",
-	"postgres":   "pgstore",
-	"postgresql": "pgstore",
-	"etcd":       "etcdstore",
-	"etcds":      "etcdstore",
-	"k8s":        "k8sstore",
-	"s3":         "s3store",
-}
 
 // Store is a store as operators and processes use it. Each call of an operator can be repeated
 // without harm.
@@ -62,7 +47,7 @@ type Store interface {
 	Time(ctx context.Context) (time.Time, error)
 
 	// CheckRights returns nil if a process with this client may lease blocks. It writes nothing.
-	// Errors: [ErrRightsUnknown], [lease.ErrMisconfigured].
+	// Errors: [driver.ErrRightsUnknown], [lease.ErrMisconfigured].
 	CheckRights(ctx context.Context) error
 
 	// Close ends the calls in flight, which return [lease.ErrClosed], as later ones do, and
@@ -87,65 +72,13 @@ type Embedded interface {
 	OnRestore()
 }
 
-var openers = struct {
-	sync.RWMutex
-	byScheme map[string]func(url string) (Store, error)
-}{byScheme: map[string]func(string) (Store, error){}}
+// New returns a store that keeps leases in objects. It sends no request. If BlocksPerPage is out of
+// range, the error wraps [lease.ErrInvalidRequest].
+func New(o driver.Objects, layout driver.Layout) (Store, error) { return engine.New(o, layout) }
 
-// Register registers a store for a URL scheme, in lower case and without the colon. Packages of
-// stores call it when they are imported. It panics if the scheme is taken.
-//
-// open sends no request: a server that is unreachable now may come back. Its errors never contain
-// the URL, which may contain a password.
-func Register(scheme string, open func(url string) (Store, error)) {
-	openers.Lock()
-	defer openers.Unlock()
-	if _, taken := openers.byScheme[scheme]; taken || open == nil {
-		panic("driver: Register of " + scheme + ": the scheme is taken, or the opener nil")
-	}
-	openers.byScheme[scheme] = open
-}
-
-// Schemes returns how the URLs of the registered stores begin, sorted: "file:", "postgres://".
-func Schemes() []string {
-	openers.RLock()
-	defer openers.RUnlock()
-	schemes := slices.Sorted(maps.Keys(openers.byScheme))
-	for i, scheme := range schemes {
-		schemes[i] += "://"
-		if scheme == "file" {
-			schemes[i] = "file:" // and a path
-		}
-	}
-	return schemes
-}
-
-// Open opens the store at url, such as "file:DIR" or "postgres://…", depending on the imported
-// packages, as with database/sql. It sends no request. Errors wrap [lease.ErrInvalidRequest].
-func Open(url string) (Store, error) {
-	scheme, _, ok := strings.Cut(url, ":")
-	openers.RLock()
-	open := openers.byScheme[scheme]
-	openers.RUnlock()
-	if !ok || open == nil {
-		return nil, unknown(scheme)
-	}
-	s, err := open(url)
-	if err != nil && !errors.Is(err, lease.ErrInvalidRequest) {
-		err = fmt.Errorf("%w: the URL: %w", lease.ErrInvalidRequest, err)
-	}
-	return s, err
-}
-
-// unknown returns the error for a URL whose scheme is not registered. The text may be a path or a
-// password, so it is not repeated.
-func unknown(scheme string) error {
-	imported := strings.Join(Schemes(), ", ")
-	if name := packages[scheme]; name != "" {
-		return fmt.Errorf("%w: unknown kind of store: %s: import _ %q in the program, which has %s",
-			lease.ErrInvalidRequest, scheme, "github.com/traceflake/traceflake/lease/"+name,
-			imported)
-	}
-	return fmt.Errorf("%w: unknown kind of store: its URL must begin with one of: %s; for another "+
-		"kind of store import its package", lease.ErrInvalidRequest, imported)
+// NewDescription returns d with defaults for what it lacks: a new ID, every node, blocks of eight
+// nodes and [lease.DefaultTTL]. It truncates Created to a whole second, and rounds
+// Raised up. The error wraps [lease.ErrInvalidRequest].
+func NewDescription(d lease.Description) (lease.Description, error) {
+	return engine.NewDescription(d)
 }

@@ -1,4 +1,4 @@
-package driver_test
+package engine_test
 
 import (
 	"context"
@@ -9,11 +9,13 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // probed creates a store on a server, which it probes.
 func probed(ctx context.Context, s driver.Objects) error {
-	store, err := driver.New(s, driver.Layout{Name: "teststore", BlocksPerPage: 64, Probe: true})
+	store, err := stores.New(s, driver.Layout{Name: "teststore", BlocksPerPage: 64, Probe: true})
 	if err == nil {
 		err = store.Create(ctx, describe(few(64)))
 	}
@@ -106,7 +108,7 @@ func once(s *counted) driver.Objects {
 
 // Probes by many operators at once do not mislead each other.
 func TestProbeAtOnce(t *testing.T) {
-	server := &counted{Memory: driver.Memory{Clock: time.Now}}
+	server := &counted{Objects: memstore.Objects{Clock: time.Now}}
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {

@@ -1,4 +1,4 @@
-package driver
+package engine
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // Whatever a server returns, nothing panics, and accepted objects are written again unchanged.
@@ -29,7 +30,7 @@ func FuzzObjects(f *testing.F) {
 	f.Add([]byte("\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, data := range [][]byte{data, Sealed(data)} {
-			o := Object{Data: data, Version: "1"}
+			o := driver.Object{Data: data, Version: "1"}
 			if c, err := parseConfig(o); err == nil || errors.Is(err, lease.ErrNoStore) {
 				for _, number := range c.numbers() {
 					if nodes := c.blocks(number); checkNodes(nodes) != nil {
@@ -43,7 +44,7 @@ func FuzzObjects(f *testing.F) {
 				if data, err = p.bytes(fresh); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := parse(known, 0, Object{Data: data, Version: "2"}); err != nil {
+				if _, err := parse(known, 0, driver.Object{Data: data, Version: "2"}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package driver
+package engine
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // configName is the name of the object that describes the store. Only Create, AddSecret, Raise and
@@ -99,7 +100,7 @@ func (u *used) accept(c *config, err error, describes bool) error {
 
 // setup returns the store's configuration as this client read it last: the nodes and their pages
 // never change.
-func (s *store) setup(ctx context.Context) (*config, error) {
+func (s *Store) setup(ctx context.Context) (*config, error) {
 	if c := s.used.config(); c != nil {
 		return c, nil
 	}
@@ -107,7 +108,7 @@ func (s *store) setup(ctx context.Context) (*config, error) {
 }
 
 // ready returns the configuration of a store that grants leases.
-func (s *store) ready(ctx context.Context) (*config, error) {
+func (s *Store) ready(ctx context.Context) (*config, error) {
 	if c := s.used.unread(); c != nil {
 		return c, nil
 	}
@@ -118,7 +119,7 @@ func (s *store) ready(ctx context.Context) (*config, error) {
 	return c, err
 }
 
-func (s *store) readConfig(ctx context.Context, describes bool) (*config, error) {
+func (s *Store) readConfig(ctx context.Context, describes bool) (*config, error) {
 	o, err := s.objects.Read(ctx, configName)
 	if err != nil {
 		return &config{}, err
@@ -140,7 +141,7 @@ func (c *config) here(place string) error {
 
 // parseConfig reads the object that describes the store. If the creation was interrupted it returns
 // both the description and an error.
-func parseConfig(o Object) (*config, error) {
+func parseConfig(o driver.Object) (*config, error) {
 	c := &config{}
 	if o.Version == "" {
 		return c, lease.ErrNoStore
@@ -151,7 +152,7 @@ func parseConfig(o Object) (*config, error) {
 	if err := checkDescription(c.Description); err != nil || c.BlocksPerPage < 1 ||
 		c.BlocksPerPage > allNodes {
 		return &config{},
-			fmt.Errorf("%w: %s: %d blocks on a page, %w", ErrEdited, configName, c.BlocksPerPage,
+			fmt.Errorf("%w: %s: %d blocks on a page, %w", driver.ErrEdited, configName, c.BlocksPerPage,
 				err)
 	}
 	if !c.Complete {
@@ -167,7 +168,7 @@ func raising(c *config) error {
 }
 
 // Describe implements [lease.Store]. It sends one request.
-func (s *store) Describe(ctx context.Context) (_ lease.Description, err error) {
+func (s *Store) Describe(ctx context.Context) (_ lease.Description, err error) {
 	defer s.failed(ctx, &err, "describe")
 	c, err := s.readConfig(ctx, true)
 	if err == nil && c.Raising {
@@ -176,9 +177,9 @@ func (s *store) Describe(ctx context.Context) (_ lease.Description, err error) {
 	return c.Description, err
 }
 
-// Create implements [Store]. It writes the object that describes the store, then every page, and
+// Create implements [stores.Store]. It writes the object that describes the store, then every page, and
 // then the first object again, as complete: before that nobody uses the store.
-func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
+func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
 	defer s.failed(ctx, &err, "create")
 	if d, err = NewDescription(d); err != nil {
 		return err
@@ -221,7 +222,7 @@ func (s *store) Create(ctx context.Context, d lease.Description) (err error) {
 }
 
 // mayBegin returns an error if pages of another store exist here, or if the server is unfit.
-func (s *store) mayBegin(ctx context.Context, stray string) error {
+func (s *Store) mayBegin(ctx context.Context, stray string) error {
 	if stray != "" {
 		return fmt.Errorf("%w: its pages are here, such as %s, but the object %q is gone: put it "+
 			"back, or create a new store elsewhere",
@@ -237,18 +238,18 @@ func (s *store) mayBegin(ctx context.Context, stray string) error {
 }
 
 // whole returns an error if pages of the store are missing.
-func (s *store) whole(ctx context.Context, c *config) error {
+func (s *Store) whole(ctx context.Context, c *config) error {
 	listed, err := s.objects.List(ctx)
 	for _, number := range c.numbers() {
 		if _, ok := listed[pageName(number)]; err == nil && !ok {
-			_, err = parse(c, number, Object{}) // which says so
+			_, err = parse(c, number, driver.Object{}) // which says so
 		}
 	}
 	return err
 }
 
 // stray returns the name of a page that exists, or "".
-func (s *store) stray(ctx context.Context) (string, error) {
+func (s *Store) stray(ctx context.Context) (string, error) {
 	listed, err := s.objects.List(ctx)
 	names := slices.Sorted(maps.Keys(listed))
 	if i, _ := slices.BinarySearch(names, pagePrefix); i < len(names) &&
@@ -258,8 +259,8 @@ func (s *store) stray(ctx context.Context) (string, error) {
 	return "", err
 }
 
-func (s *store) createPages(ctx context.Context, c *config) error {
-	_, err := each(ctx, c.numbers(), func(ctx context.Context, number int) (o Object, err error) {
+func (s *Store) createPages(ctx context.Context, c *config) error {
+	_, err := each(ctx, c.numbers(), func(ctx context.Context, number int) (o driver.Object, err error) {
 		p := &page{pageHeader: pageHeader{Format: format, Store: c.ID, Number: number},
 			nodes: c.blocks(number)}
 		if !c.Raised.IsZero() {
@@ -270,7 +271,7 @@ func (s *store) createPages(ctx context.Context, c *config) error {
 			return o, err
 		}
 		o, err = s.objects.Write(ctx, pageName(number), data, "")
-		if errors.Is(err, ErrChanged) { // another operator, or an earlier try
+		if errors.Is(err, driver.ErrChanged) { // another operator, or an earlier try
 			_, err = s.read(ctx, c, number)
 		}
 		return o, err
@@ -307,8 +308,8 @@ func (e *edit) writeConfig(ctx context.Context, c *config) (done bool, err error
 	return e.set(ctx, data)
 }
 
-// AddSecret implements [Store].
-func (s *store) AddSecret(ctx context.Context, fingerprint string) (err error) {
+// AddSecret implements [stores.Store].
+func (s *Store) AddSecret(ctx context.Context, fingerprint string) (err error) {
 	defer s.failed(ctx, &err, "add a secret")
 	if err := checkFingerprint(fingerprint); err != nil {
 		return err

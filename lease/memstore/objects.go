@@ -1,0 +1,75 @@
+package memstore
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// Objects are [driver.Objects] within one process, for tests: it forgets everything when the process ends.
+// The version of an object is its data. The zero Objects are empty. It is safe for concurrent use.
+type Objects struct {
+	// Clock is the server's. If it is nil, the server has no clock. Set it before the first use.
+	Clock func() time.Time
+
+	mu      sync.Mutex
+	objects map[string]string
+}
+
+var _ driver.Objects = (*Objects)(nil)
+
+// Read implements [driver.Objects].
+func (m *Objects) Read(ctx context.Context, name string) (driver.Object, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o := m.object(name)
+	if m.Clock != nil {
+		o.Time = m.Clock().Truncate(time.Second)
+	}
+	return o, ctx.Err()
+}
+
+func (m *Objects) object(name string) driver.Object {
+	data := m.objects[name]
+	return driver.Object{Data: []byte(data), Version: data}
+}
+
+// Write implements [driver.Objects].
+func (m *Objects) Write(ctx context.Context, name string, data []byte,
+	version string) (driver.Object, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Object{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.objects[name] != version {
+		return driver.Object{}, driver.ErrChanged
+	}
+	if m.objects == nil {
+		m.objects = map[string]string{}
+	}
+	m.objects[name] = string(data)
+	return driver.Object{Version: string(data)}, nil
+}
+
+// List implements [driver.Objects].
+func (m *Objects) List(ctx context.Context) (map[string]driver.Object, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[string]driver.Object, len(m.objects))
+	for name := range m.objects {
+		all[name] = m.object(name)
+	}
+	return all, ctx.Err()
+}
+
+// Delete deletes every object whose name begins with prefix, as no client does.
+func (m *Objects) Delete(prefix string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.objects, func(name, _ string) bool { return strings.HasPrefix(name, prefix) })
+}
