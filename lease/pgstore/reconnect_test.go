@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // After a switchover the store leaves the old primary, which is read-only now and keeps its
