@@ -145,7 +145,7 @@ vet-cross: ## run go vet for 386, Windows and macOS, and build for js/wasm, wasi
 	GOOS=plan9 go build ./...
 
 # Without the workspace, whose other modules require newer versions than the root's go.mod.
-OLDEST := ./idgen ./lookup ./propagation/... ./lease/fleet ./traceid
+OLDEST := ./idgen ./propagation/... ./lease/fleet ./traceid
 .PHONY: oldest
 oldest: ## run the tests that need OpenTelemetry with its oldest supported version
 	GOWORK=off go test $(OLDEST)

@@ -7,13 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/clickhouseexporter"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/traceflake/traceflake/clickhouse"
@@ -29,7 +24,6 @@ func TestTraceCommand(t *testing.T) {
 	sent := spans(idgen.New(), 1)
 	id := sent.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).TraceID()
 	exporter := collector(t, examples+"overlay.yaml")
-	storeLog(t, id)
 	copied := ptrace.NewTraces()
 	sent.CopyTo(copied)
 	if err := exporter.ConsumeTraces(t.Context(), copied); err != nil {
@@ -51,7 +45,7 @@ func TestTraceCommand(t *testing.T) {
 	if len(want) != 2 || !strings.Contains(want[0]+want[1], "out of stock") {
 		t.Fatalf("the test sent %q", want)
 	}
-	traces, logs, _ := strings.Cut(run(0, "", id.String(), "-o", "json", "--logs"), "\n")
+	traces := run(0, "", id.String(), "-o", "json")
 	var decoder ptrace.JSONUnmarshaler
 	stored, err := decoder.UnmarshalTraces([]byte(traces))
 	if err != nil {
@@ -60,15 +54,9 @@ func TestTraceCommand(t *testing.T) {
 	if got := lines(t, stored, id); !slices.Equal(got, want) {
 		t.Errorf("the command prints\n%q\nwhat was sent is\n%q", got, want)
 	}
-	var logDecoder plog.JSONUnmarshaler
-	records, err := logDecoder.UnmarshalLogs([]byte(logs))
-	if err != nil || records.LogRecordCount() != 1 {
-		t.Errorf("logs %s, %v", logs, err)
-	}
-
 	// The waterfall, of a log line on standard input.
-	line := `{"level":"error","msg":"failed","trace_id":"` + id.String() + `"}` + "\n"
-	drawn := run(0, line, "--width", "80", "--logs")
+	log := "started\n" + `{"level":"error","msg":"failed","trace_id":"` + id.String() + `"}` + "\n"
+	drawn := run(0, log, "--details")
 	for _, part := range []string{
 		"trace " + id.String() + "\n  2 spans in 1 service, 1h30m", "  ! 1 span failed\n",
 		"  ~ 1 span over an hour from the ID's time\n", "\n!~ writer  work", "\n   writer  work",
@@ -136,32 +124,4 @@ func lines(t *testing.T, td ptrace.Traces, id pcommon.TraceID) (all []string) {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// storeLog stores a log record of a trace with the Collector's exporter.
-func storeLog(t *testing.T, id pcommon.TraceID) {
-	t.Helper()
-	config := exporterConfig(t, examples+"overlay.yaml")
-	factory := clickhouseexporter.NewFactory()
-	e, err := factory.CreateLogs(t.Context(), exportertest.NewNopSettings(factory.Type()), config)
-	if err == nil {
-		err = e.Start(t.Context(), componenttest.NewNopHost())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	logs := plog.NewLogs()
-	resource := logs.ResourceLogs().AppendEmpty()
-	resource.Resource().Attributes().PutStr("service.name", "writer")
-	record := resource.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
-	record.SetTraceID(id)
-	record.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
-	record.SetSeverityText("ERROR")
-	record.Body().SetStr("it failed")
-	if err := e.ConsumeLogs(t.Context(), logs); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -36,8 +36,7 @@ func find(ctx context.Context, out io.Writer, engine *servers.Engine, r request)
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, program, "trace", r.id.String(), "--dsn", engine.DSN(),
-		"--width", "90")
+	cmd := exec.CommandContext(ctx, program, "trace", r.id.String(), "--dsn", engine.DSN())
 	drawn, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, drawn)

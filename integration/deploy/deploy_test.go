@@ -53,7 +53,7 @@ func text(t *testing.T, objects resmap.ResMap) string {
 // by the manifests.
 func TestServerTakes(t *testing.T) {
 	s := kubernetes.Shared(t)
-	for _, store := range append([]string{proxyManifests}, stores...) {
+	for _, store := range stores {
 		t.Run(store, func(t *testing.T) {
 			namespace := "takes-" + path.Base(store)
 			objects := render(t, store, namespace)

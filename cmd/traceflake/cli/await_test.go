@@ -28,9 +28,7 @@ func TestInterrupted(t *testing.T) {
 		{"clickhouse", "status", "--dsn=clickhouse://" + at + "/otel"},
 		{"clickhouse", "create", "--dsn=clickhouse://" + at + "/otel"},
 		{"trace", random, "--dsn=clickhouse://" + at + "/otel"},
-		{"trace", random, "--tempo=http://" + at},
 		{"lease", "list", "--store=postgres://u:p@" + at + "/db"},
-		{"new", "--store=postgres://u:p@" + at + "/db", "--secret-file=" + secret},
 	} {
 		all.Go(func() {
 			ctx, cancel := context.WithCancelCause(t.Context())

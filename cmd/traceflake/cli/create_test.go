@@ -54,7 +54,6 @@ func TestCreateInterrupted(t *testing.T) {
 			command(t, "", args...).want(t, 0, "ID ", "")
 		}
 		registered(t, url, secret)
-		command(t, "", "new", "--store", url, "--secret-file", secret).want(t, 0, something, "")
 	}
 }
 

@@ -3,14 +3,12 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/text/encoding/unicode"
 )
 
 // maxLine is the maximum length of a line: 1000 spans, which trace prints in a line of JSON, have a
@@ -75,11 +73,7 @@ func eachID(cmd *cobra.Command, args []string,
 // that is too long has an error instead of text. Before eachLine waits for input it flushes the
 // output.
 func eachLine(cmd *cobra.Command, each func(number int, text string, problem error) error) error {
-	in, err := decoded(cmd.InOrStdin())
-	if err != nil {
-		return err
-	}
-	r := bufio.NewReaderSize(in, 1<<16)
+	r := bufio.NewReaderSize(cmd.InOrStdin(), 1<<16)
 	for number := 1; ; number++ {
 		if known, _ := r.Peek(r.Buffered()); !bytes.Contains(known, []byte("\n")) {
 			if err := flush(cmd); err != nil {
@@ -119,24 +113,4 @@ func readLine(r *bufio.Reader) (line string, err error) {
 			return b.String(), err
 		}
 	}
-}
-
-// decoded returns a reader of r that decompresses gzip, and converts UTF-16, which PowerShell
-// writes, to UTF-8.
-func decoded(r io.Reader) (io.Reader, error) {
-	const gzipMagic = "\x1f\x8b\x08" // the third byte is deflate, the only method
-	buffered := bufio.NewReaderSize(r, 1<<16)
-	head, _ := buffered.Peek(len(gzipMagic)) // the next read returns this error
-	switch mark := string(head); {
-	case mark == gzipMagic:
-		z, err := gzip.NewReader(buffered)
-		if err != nil {
-			return nil, fmt.Errorf("reading: %w", err)
-		}
-		return z, nil
-	case strings.HasPrefix(mark, "\xff\xfe"), strings.HasPrefix(mark, "\xfe\xff"):
-		utf16 := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM)
-		return utf16.NewDecoder().Reader(buffered), nil
-	}
-	return buffered, nil
 }

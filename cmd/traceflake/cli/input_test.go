@@ -3,13 +3,10 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
-	"encoding/binary"
 	"io"
 	"os"
 	"strings"
 	"testing"
-	"unicode/utf16"
 )
 
 // Of a long list no row is lost. It takes at most one write per 32 KiB.
@@ -38,27 +35,6 @@ func TestInspectMany(t *testing.T) {
 	}
 }
 
-func TestGzip(t *testing.T) {
-	zip := func(text string) string {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		_, _ = io.WriteString(z, text) // a Buffer never fails
-		_ = z.Close()
-		return b.String()
-	}
-	ids := command(t, "", "new", "-n", "1000").out
-	zipped := zip(ids)
-	plain := command(t, ids+ids, "inspect")
-	// Two members, as from `cat a.gz b.gz`.
-	if got := command(t, zipped+zipped, "inspect"); got != plain || got.code != 0 {
-		t.Errorf("code %d, %d bytes, want %d, %d", got.code, len(got.out), plain.code,
-			len(plain.out))
-	}
-	command(t, zipped[:2000], "inspect").want(t, 2, ids[:32], "reading: unexpected EOF")
-	command(t, zipped[:5], "inspect").want(t, 2, "", "reading: unexpected EOF")
-	command(t, zip(""), "inspect").want(t, 2, "", "no IDs")
-}
-
 // A line may have the 1000 spans that trace prints in one.
 func TestLongLine(t *testing.T) {
 	span := `{"traceId":"` + random + `","name":"` + strings.Repeat("x", 4000) + `"}`
@@ -67,23 +43,6 @@ func TestLongLine(t *testing.T) {
 	if n := strings.Count(r.out, "trace "+random); r.code != 0 || n != 1000 ||
 		len(lines(r.out)) != 1002 {
 		t.Errorf("code %d, %d IDs, stderr %q", r.code, n, r.errOut)
-	}
-}
-
-// PowerShell writes UTF-16, and some editors begin UTF-8 with a byte order mark.
-func TestByteOrderMarks(t *testing.T) {
-	text := random + "\r\n" + random[:16] + "\r\n"
-	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
-		in := order.AppendUint16(nil, 0xfeff)
-		for _, c := range utf16.Encode([]rune(text)) {
-			in = order.AppendUint16(in, c)
-		}
-		if got := command(t, string(in), "inspect"); got != command(t, text, "inspect") {
-			t.Errorf("%v: %+v", order, got)
-		}
-	}
-	if got := command(t, "\ufeff"+text, "inspect"); got != command(t, text, "inspect") {
-		t.Errorf("UTF-8: %+v", got)
 	}
 }
 

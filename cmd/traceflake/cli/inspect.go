@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
-	"github.com/traceflake/traceflake/lease"
 )
 
 func inspectCommand(f *commonFlags) *cobra.Command {
@@ -22,9 +21,7 @@ func inspectCommand(f *commonFlags) *cobra.Command {
 ULIDs, the headers traceparent, b3, X-B3-…, x-trace-id, uber-trace-id and
 X-Amzn-Trace-Id, and records in JSON or logfmt with fields such as trace_id: logs, and
 what trace -o json prints. Without arguments, and for "-", it reads standard input line
-by line: text in UTF-8 or UTF-16, or gzip. The second half is decoded with a secret of
-the file or the store. With a store, inspect shows the current lease of an ID's node; a
-store that does not answer within a second is reported, and its leases are left out.
+by line. The second half is decoded with a secret of the file or the store.
 
 A trace ID may also be a UUID v7, a ULID, or an ID of X-Ray, Datadog, SkyWalking or
 SOFATracer; a decimal number may be a Snowflake of Twitter, Leaf, Sonyflake or
@@ -37,7 +34,7 @@ a record:
 {"line":1,"role":"trace","id":"19544cb1b3000000209f67de4ce8066c",
 "kind":"traceflake trace ID","time":"2026-11-23T06:03:09.542Z","sequence":0,
 "halves":"agree","second":"2026-11-23T06:03:09Z","node":31447,"node_sequence":9732,
-"secret":1,"lease_now":"…"}
+"secret":1}
 {"line":1,"role":"span","id":"34b38f8cb108e663","kind":"Randflake ID",
 "time":"2026-11-23T06:03:09Z","second":"2026-11-23T06:03:09Z","node":9812,
 "node_sequence":7613,"secret":1,"text":"39csfhioghpj3","note":"by its time only; …"}
@@ -50,29 +47,16 @@ a record:
   traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := f.openStore()
-			if err != nil && !errors.Is(err, errNoStore) {
+			keyring, err := f.secrets(cmd)
+			if err != nil && !errors.Is(err, errNoSecret) {
 				return err
 			}
-			if s != nil {
-				defer func() { _ = s.Close() }()
-			}
-			leases := &nodeLeases{cmd: cmd, store: s, now: time.Now(),
-				blocks: map[uint32]lease.Grant{}}
-			keyring, err := f.keyring()
-			if err != nil {
-				return err
-			}
-			if keyring == nil {
-				keyring = leases.keyring()
-			}
-			in := inspection{cmd: cmd, output: *output, leases: leases,
-				identifier: identify.Identifier{Keyring: keyring, Now: leases.now,
-					Snowflake: layout}}
+			in := inspection{cmd: cmd, output: *output, identifier: identify.Identifier{
+				Keyring: keyring, Now: time.Now(), Snowflake: layout}}
 			return in.all(args)
 		},
 	}
-	f.addStore(cmd.Flags(), "store that shows the leases of nodes")
+	f.addStore(cmd.Flags(), "store that has its own secret")
 	f.addSecret(cmd)
 	cmd.Flags().Func("snowflake", "`layout` of another system's 64-bit IDs",
 		func(text string) (err error) {
@@ -87,7 +71,6 @@ a record:
 type inspection struct {
 	cmd        *cobra.Command
 	identifier identify.Identifier
-	leases     *nodeLeases
 	output     string
 	named      bool // the names of the columns were printed
 }
@@ -100,9 +83,6 @@ func (in *inspection) all(args []string) error {
 		}
 		found, problem := in.identifier.Line(text)
 		for _, id := range found {
-			if d := id.Decoded; d != nil {
-				d.LeaseNow = in.leases.of(d.Node)
-			}
 			err = errors.Join(err,
 				show(in.cmd, in.output, func() string { return in.row(id) }, struct {
 					Line int `json:"line,omitempty"`
@@ -138,9 +118,6 @@ func (in *inspection) row(id identify.Found) string {
 	if d := id.Decoded; d != nil {
 		add("second %s, node %d, node sequence %d, secret %d", rfc3339(d.Second), d.Node,
 			d.NodeSequence, d.Secret)
-		if d.LeaseNow != "" {
-			add("lease now %s", d.LeaseNow)
-		}
 	}
 	for _, p := range id.Parts {
 		add("%s %s", p.Name, p.Value)

@@ -103,10 +103,6 @@ func taken(blocks []lease.Grant) []lease.Grant {
 func state(b lease.Grant, now time.Time) string {
 	until := rfc3339(b.End)
 	switch {
-	case b.Nodes == 0:
-		return "none, as the node is not in the store"
-	case b.Version == 0:
-		return "never granted"
 	case b.Free(now):
 		return "free since " + until
 	case b.Nonce == "":

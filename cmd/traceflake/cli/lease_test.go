@@ -26,8 +26,7 @@ func TestReadingWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec, err := s.Ensure(t.Context())
-	if err != nil {
+	if _, err := s.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	g := acquired(t, s)
@@ -56,16 +55,6 @@ func TestReadingWritesNothing(t *testing.T) {
 	command(t, "", "lease", "raise").want(t, 2,
 		"current leases that could not be renewed any more: 1",
 		"nothing was written: if this is what you want, run the same command with --yes")
-	for node, want := range map[uint32]string{
-		g.Node + 5: fmt.Sprintf("lease now block %d+8, held by checkout-7 until ", g.Node),
-		g.Node ^ 8: "lease now never granted",
-	} {
-		id, err := codec.Encode(randflake.Parts{Time: time.Now(), Node: node})
-		if err != nil {
-			t.Fatal(err)
-		}
-		command(t, "", "inspect", id.String()).want(t, 0, want, "")
-	}
 	command(t, "", "doctor").want(t, 0, "1 of 16384 blocks are taken", "")
 	if content() != before {
 		t.Fatal("a command that reads wrote to the store")
@@ -149,7 +138,6 @@ func TestRaise(t *testing.T) {
 		if again := command(t, "", "lease", "list"); again != list {
 			t.Errorf("a repeated raise changed the blocks:\n%s", again.out)
 		}
-		command(t, "", "new").want(t, 2, "", "no leased node")
 		command(t, "", "lease", "raise").want(t, 2,
 			"current leases that could not be renewed any more: 0", "--yes")
 	}

@@ -35,7 +35,7 @@ import (
 func Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)   // so that a second signal ends the process
-	signal.Ignore(syscall.SIGPIPE) // so that new gives its lease back when nobody reads its IDs
+	signal.Ignore(syscall.SIGPIPE) // so that a write fails
 	code := run(ctx, os.Args[1:], interruptible{os.Stdin, ctx}, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -63,11 +63,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(stderr, "traceflake:", err) }))
 	terminal, _ := stdout.(*os.File)
 	root := newRoot(terminal)
-	root.SetArgs(append([]string{}, args...)) // nil would mean the arguments of the process
+	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetIn(stdin)
 	root.SetOut(bufio.NewWriterSize(stdout, 1<<16))
 	root.SetErr(stderr)
-	addCompletion(root) // it keeps the output
 	err := root.ExecuteContext(ctx)
 	if flushErr := flush(root); flushErr != nil && (err == nil || errors.Is(err, errReported)) {
 		err = flushErr
@@ -124,14 +123,30 @@ unreachable store.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-	},
-		inspectCommand(&f), traceCommand(terminal), newCommand(&f), rangeCommand(),
-		verifyCommand(&f),
-		leaseCommand(&f), proxyCommand(&f), doctorCommand(&f), postgresCommand(),
-		clickhouseCommand(), versionCommand(),
-	)
-	addHelp(root)
-	root.SetFlagErrorFunc(explainFlag)
-	explainArgs(root)
+	}, inspectCommand(&f), traceCommand(terminal), newCommand(&f), rangeCommand(),
+		verifyCommand(&f), leaseCommand(&f), doctorCommand(&f), postgresCommand(),
+		clickhouseCommand(), versionCommand())
+	for _, cmd := range root.Commands() {
+		checkArgs(cmd)
+	}
 	return root
+}
+
+// group returns a command with subcommands.
+func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
+// checkArgs lets a command without a check of its own take no arguments, which cobra would ignore.
+func checkArgs(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		checkArgs(sub)
+	}
+	if cmd.Args == nil {
+		cmd.Args = cobra.NoArgs
+	}
+	if !cmd.Runnable() {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 }

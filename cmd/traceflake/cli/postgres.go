@@ -18,8 +18,8 @@ func postgresCommand() *cobra.Command {
 			"again.",
 		Example: "  traceflake postgres --schema tools | psql",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(),
-				strings.Join(postgres.Statements(schema), ";\n\n")+";")
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "\\set ON_ERROR_STOP on\n%s;\n",
+				strings.Join(postgres.Statements(schema), ";\n\n"))
 			return err
 		},
 	}

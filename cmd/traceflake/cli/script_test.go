@@ -9,10 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // variables are the environment variables of the command and the scripts.
@@ -26,11 +29,11 @@ var variables = []string{settings.Store, settings.SecretFile, settings.TTL, clic
 //	code N traceflake ARGS…      it must end with this exit code
 //	refuses ARGS… TEXT           it must print nothing but an error with the text, and end with 2
 //	save NAME [LINE]             sets a variable to a line of the output
+//	ids FILE N                   prints N trace IDs of now under the first secret of a file
 //	place STORE WHERE            moves the server of a store
 //
 // A store test:NAME is on a server of the script's own. Commands run in this process.
 func TestScripts(t *testing.T) {
-	jaeger := newJaeger(t)
 	scripted := func(ts *testscript.TestScript, args []string) result {
 		defer enter(ts)()
 		stdin := ""
@@ -46,8 +49,6 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
 			servers.Clear()
-			e.Setenv("JAEGER", jaeger)
-			e.Setenv("TEMPO", jaeger)
 			files, err := filepath.Glob(e.WorkDir + "/*")
 			for _, file := range files {
 				err = errors.Join(err, os.Chmod(file, 0o700)) // some are secrets
@@ -72,6 +73,11 @@ func TestScripts(t *testing.T) {
 					ts.Fatalf("exit code %d, want the error %q", r.code, want)
 				}
 			},
+			"ids": func(ts *testscript.TestScript, _ bool, args []string) {
+				n, err := strconv.Atoi(args[1])
+				ts.Check(err)
+				fmt.Fprint(ts.Stdout(), idsUnder(ts, ts.MkAbs(args[0]), n))
+			},
 			"save": func(ts *testscript.TestScript, _ bool, args []string) {
 				line, err := strconv.Atoi(slices.Concat(args, []string{"1"})[1])
 				ts.Check(err)
@@ -82,6 +88,23 @@ func TestScripts(t *testing.T) {
 			},
 		},
 	})
+}
+
+// idsUnder returns trace IDs of now, one per line, from nodes 40 to 47.
+func idsUnder(ts *testscript.TestScript, file string, n int) (text string) {
+	files, err := filepath.Glob(file)
+	ts.Check(err)
+	keyring, err := settings.LoadKeyring(files[0])
+	ts.Check(err)
+	now := time.Now()
+	for i := range uint32(n) {
+		low, err := keyring.Codec().Encode(randflake.Parts{Time: now, Node: 40 + i%8, Sequence: i})
+		ts.Check(err)
+		id, err := traceid.New(now, 0, low)
+		ts.Check(err)
+		text += id.String() + "\n"
+	}
+	return text
 }
 
 // enter gives this process the directory and the environment of a script, until leave is called.

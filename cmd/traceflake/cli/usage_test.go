@@ -7,10 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/internal/vmclock"
+	"github.com/traceflake/traceflake/lease/stores"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 // Each command has examples in its help. The commands, flags and numbers of arguments in the
@@ -78,8 +82,21 @@ func TestVersion(t *testing.T) {
 // The help of each command with -o has its JSON, with every field.
 func TestJSONIsDocumented(t *testing.T) {
 	dir := "file:" + filepath.Join(t.TempDir(), "leases")
-	id := lines(command(t, "", "new", "--store", dir).out)[0]
-	traceparent := "traceparent: 00-" + id + "-00f067aa0ba902b7-01"
+	store := opened(t, dir).(stores.Embedded)
+	codec, err := store.Ensure(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	acquired(t, opened(t, dir))
+	low, err := codec.Encode(randflake.Parts{Time: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := traceid.New(time.Now(), 0, low)
+	if err != nil {
+		t.Fatal(err)
+	}
+	traceparent := "traceparent: 00-" + id.String() + "-00f067aa0ba902b7-01"
 	none, _ := newServer()
 	documented := map[string]bool{}
 	field := regexp.MustCompile(`"(\w+)":`)

@@ -16,11 +16,16 @@ func TestTimes(t *testing.T) {
 	}
 	for _, line := range append(lines(string(table)), strings.Repeat("x", 1000)+" → no time") {
 		text, want, _ := strings.Cut(line, " → ")
-		at, wantErr := time.Parse(time.RFC3339Nano, want)
-		got, err := parseTime(text, now)
-		if (err == nil) != (wantErr == nil) || !got.Equal(at) ||
+		begins, ends, ok := strings.Cut(want, " to ")
+		if !ok {
+			ends = begins
+		}
+		from, wantErr := time.Parse(time.RFC3339Nano, begins)
+		to, _ := time.Parse(time.RFC3339Nano, ends) // the zero time without one
+		first, last, err := parseTime(text, now)
+		if (err == nil) != (wantErr == nil) || !first.Equal(from) || !last.Equal(to) ||
 			err != nil && len(err.Error()) > 200 {
-			t.Errorf("%q: %v, %v, want %s", text, got, err, want)
+			t.Errorf("%q: %v to %v, %v, want %s", text, first, last, err, want)
 		}
 	}
 }

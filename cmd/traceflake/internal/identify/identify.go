@@ -30,13 +30,12 @@ type Identity struct {
 	Note  string `json:"note,omitempty"`
 }
 
-// Decoded holds the content of a Randflake ID under a secret; its caller adds the lease.
+// Decoded holds the content of a Randflake ID under a secret.
 type Decoded struct {
 	Second       time.Time `json:"second"`
 	Node         uint32    `json:"node"`
 	NodeSequence uint32    `json:"node_sequence"`
 	Secret       int       `json:"secret"` // its number, from 1
-	LeaseNow     string    `json:"lease_now,omitempty"`
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,15 +18,15 @@ import (
 type Options struct {
 	Width int  // columns; at least [MinWidth] are used
 	Color bool // errors are red, by ANSI escape codes
-	Spans int  // how many spans are drawn at most; 0 draws all
+	Spans int  // how many spans are drawn at most, and then as many failed ones; 0 draws all
 }
 
 // MinWidth is the least number of columns in which bars can be read.
 const MinWidth = 60
 
-// Draw writes the trace: some lines about all of it, and a line for each span. A line begins with
-// "!" if its span failed, and with "~" if the span is late: it starts more than an hour before or
-// after the time of the trace ID.
+// Draw writes the trace: some lines about all of it, and a line for each span, above its message
+// if it failed, and its details. A line begins with "!" if its span failed, and with "~" if the
+// span is late: it starts more than an hour before or after the time of the trace ID.
 func (t *Trace) Draw(w io.Writer, o Options) error {
 	p := t.plan(t.ordered(), max(o.Width, MinWidth))
 	shown := len(p.spans)
@@ -36,16 +37,35 @@ func (t *Trace) Draw(w io.Writer, o Options) error {
 	t.head(b, p)
 	fmt.Fprintf(b, "\n   %s %s %s\n", fit("SERVICE", p.service), fit("SPAN", p.name), p.scale())
 	for _, s := range p.spans[:shown] {
-		line := t.line(p, s)
-		if o.Color && s.failed {
-			line = "\x1b[31m" + line + "\x1b[0m"
-		}
-		fmt.Fprintln(b, line)
+		t.draw(b, p, s, o.Color)
 	}
-	if hidden := len(p.spans) - shown; hidden > 0 {
-		fmt.Fprintf(b, "   … and %d more spans\n", hidden)
+	if hidden := p.spans[shown:]; len(hidden) > 0 {
+		failed := slices.DeleteFunc(slices.Clone(hidden), func(s span) bool { return !s.failed })
+		fmt.Fprintf(b, "   … and %s more, of which %d failed\n", count(len(hidden), "span"),
+			len(failed))
+		for _, s := range failed[:min(len(failed), o.Spans)] {
+			t.draw(b, p, s, o.Color)
+		}
 	}
 	return b.Flush()
+}
+
+// draw writes the line of a span, its message and its details.
+func (t *Trace) draw(w io.Writer, p plan, s span, color bool) {
+	const indent = "     "
+	lines := []string{t.line(p, s)}
+	if s.message != "" {
+		lines = append(lines, indent+s.message)
+	}
+	if color && s.failed {
+		for i, line := range lines {
+			lines[i] = "\x1b[31m" + line + "\x1b[0m"
+		}
+	}
+	for _, detail := range s.details {
+		lines = append(lines, indent+detail)
+	}
+	fmt.Fprintln(w, strings.Join(lines, "\n"))
 }
 
 // plan is where the parts of the lines stand.
@@ -95,6 +115,10 @@ func (t *Trace) head(w io.Writer, p plan) {
 		fmt.Fprintf(w, "  ! %s failed\n", count(failed, "span"))
 	}
 	of, first := traceid.Time(t.id), time.Unix(0, p.start).UTC()
+	if !t.timed() {
+		fmt.Fprintf(w, "  first span  %s\n", stamp(first))
+		return
+	}
 	if lates > 0 {
 		fmt.Fprintf(w, "  ~ %s over an hour from the ID's time\n", count(lates, "span"))
 	}

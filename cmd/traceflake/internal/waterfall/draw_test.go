@@ -51,7 +51,7 @@ func traces(spans ...span) ptrace.Traces {
 
 func draw(t *testing.T, o waterfall.Options, spans ...span) string {
 	t.Helper()
-	w := waterfall.New(id)
+	w := waterfall.New(id, false)
 	w.Add(traces(spans...))
 	var b strings.Builder
 	if err := w.Draw(&b, o); err != nil {
@@ -88,7 +88,7 @@ func TestDraw(t *testing.T) {
 !  stock     SELECT                        █████████             250ms
 `},
 		{"some", shop, waterfall.Options{Width: 60, Spans: 1, Color: true},
-			"   … and 3 more spans\n"},
+			"   … and 3 spans more, of which 1 failed\n\x1b[31m!  stock "},
 		{"red", shop, waterfall.Options{Width: 60, Color: true}, "\x1b[31m!  stock "},
 		{"missing parent", []span{{2, 9, "a", "b", 5, 6, false}}, waterfall.Options{},
 			"\n   a       b "},
@@ -160,7 +160,7 @@ func TestWidth(t *testing.T) {
 // drawn within 100 MB.
 func TestManySpans(t *testing.T) {
 	const n = 100_000
-	w := waterfall.New(id)
+	w := waterfall.New(id, false)
 	for i := range n {
 		td := traces(span{0, 0, "service", fmt.Sprintf("name %d", i), i, i + 1, false})
 		s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)

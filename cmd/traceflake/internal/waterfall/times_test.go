@@ -24,7 +24,7 @@ func TestFarTimes(t *testing.T) {
 				s.SetStartTimestamp(pcommon.NewTimestampFromTime(at))
 				s.SetEndTimestamp(pcommon.NewTimestampFromTime(end))
 			}
-			w := waterfall.New(id)
+			w := waterfall.New(id, false)
 			w.Add(td)
 			var b strings.Builder
 			if err := w.Draw(&b, waterfall.Options{}); err != nil {

@@ -1,4 +1,4 @@
-package spans
+package waterfall
 
 import (
 	"fmt"
