@@ -3,7 +3,7 @@ module github.com/traceflake/traceflake
 go 1.26.0
 
 require (
-	go.opentelemetry.io/contrib/propagators/b3 v1.32.0
+	github.com/felixge/httpsnoop v1.1.0
 	go.opentelemetry.io/otel v1.32.0
 	go.opentelemetry.io/otel/metric v1.32.0
 	go.opentelemetry.io/otel/sdk v1.32.0

@@ -3,9 +3,9 @@ package traceid_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/propagation/xtraceid"
@@ -57,21 +57,18 @@ func ExampleInspect() {
 // At the edge, a request with a trace ID that this fleet did not generate starts a new trace with a
 // link to the caller's:
 //
-//	otelhttp.NewHandler(mux, "edge", otelhttp.WithPublicEndpointFn(untrusted))
+//	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "edge",
+//		otelhttp.WithPropagators(untrusted))
 func ExampleVerifier() {
 	keyring, err := randflake.ParseKeyring("dffd6021bb2bd5b0af676290809ec3a5")
 	if err != nil {
 		panic(err)
 	}
 	verifier := traceid.NewVerifier(keyring, traceid.WithMaxAge(time.Hour))
-	untrusted := xtraceid.Untrusted(verifier.Verify)
+	untrusted := xtraceid.Untrusted(xtraceid.New(), verifier.Verify, nil)
 
-	foreign, err := trace.TraceIDFromHex("4bf92f3577b34da6a3ce929d0e0e4736")
-	if err != nil {
-		panic(err)
-	}
-	sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: foreign, Remote: true})
-	r := new(http.Request).WithContext(trace.ContextWithSpanContext(context.Background(), sc))
-	fmt.Println(untrusted(r))
-	// Output: true
+	headers := propagation.MapCarrier{"x-trace-id": "4bf92f3577b34da6a3ce929d0e0e4736"}
+	ctx := untrusted.Extract(context.Background(), headers)
+	fmt.Println(trace.SpanContextFromContext(ctx).HasTraceID())
+	// Output: false
 }

@@ -19,8 +19,9 @@ import (
 )
 
 // newGateway returns a reverse proxy to BACKEND_URL, a service that cannot be changed: its traces
-// begin here and have ordered IDs. Callers are not trusted, except for ordered IDs of the last five
-// minutes and, with leases, IDs that verify.
+// begin here and have ordered IDs. Callers are trusted only if, with leases, their trace ID
+// verifies. Of other callers it keeps ordered trace IDs of the last five minutes; the sampler here
+// decides, and their span becomes a link.
 func newGateway(ids *fleet.IDs) (http.Handler, error) {
 	const variable = "BACKEND_URL"
 	backend, err := url.Parse(os.Getenv(variable))
@@ -28,9 +29,7 @@ func newGateway(ids *fleet.IDs) (http.Handler, error) {
 		return nil, fmt.Errorf("%s is %q: want a URL such as http://127.0.0.1:8081",
 			variable, os.Getenv(variable))
 	}
-	ours := ids.Verifier(traceid.WithPlausible(5 * time.Minute))
-	headers := otelhttp.WithPropagators(
-		propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New()))
+	headers := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New())
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = transport.MaxIdleConns // all are to one host
 	proxy := xtraceid.ResponseHandler(&httputil.ReverseProxy{
@@ -39,7 +38,7 @@ func newGateway(ids *fleet.IDs) (http.Handler, error) {
 			r.SetXForwarded()
 			xtraceid.RemoveContext(r.Out.Header) // the transport writes ours
 		},
-		Transport: otelhttp.NewTransport(transport, headers),
+		Transport: otelhttp.NewTransport(transport, otelhttp.WithPropagators(headers)),
 	})
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		span, id := trace.SpanFromContext(r.Context()), r.Header.Get("x-trace-id")
@@ -51,6 +50,8 @@ func newGateway(ids *fleet.IDs) (http.Handler, error) {
 		proxy.ServeHTTP(w, r)
 	}
 	// In place of a foreign trace a new one begins, with a link, unless x-trace-id came alone.
-	public := otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(ours.Verify))
-	return otelhttp.NewHandler(http.HandlerFunc(handler), "gateway", headers, public), nil
+	verified, recent := ids.Verifier(), ids.Verifier(traceid.WithPlausible(5*time.Minute))
+	public := otelhttp.WithPropagators(
+		xtraceid.Untrusted(headers, verified.Verify, recent.Verify))
+	return otelhttp.NewHandler(http.HandlerFunc(handler), "gateway", public), nil
 }

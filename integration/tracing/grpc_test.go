@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -164,3 +165,36 @@ func TestGRPC(t *testing.T) {
 		}
 	}
 }
+
+// The span of a call whose trace was refused has a link to the caller's.
+func TestGRPCLink(t *testing.T) {
+	refuse := xtraceid.Untrusted(xtraceid.New(), nil, nil)
+	ctx := refuse.Extract(t.Context(), propagation.MapCarrier{"b3": traceU + "-" + spanS + "-1"})
+	tracer := sdktrace.NewTracerProvider().Tracer("test")
+	for name, call := range map[string]func(context.Context) error{
+		"unary": func(ctx context.Context) error {
+			_, err := xtraceidgrpc.UnaryServerInterceptor()(ctx, nil, nil,
+				func(context.Context, any) (any, error) { return nil, nil })
+			return err
+		},
+		"stream": func(ctx context.Context) error {
+			return xtraceidgrpc.StreamServerInterceptor()(nil, serverStream{ctx: ctx}, nil,
+				func(any, grpc.ServerStream) error { return nil })
+		},
+	} {
+		ctx, span := tracer.Start(ctx, name)
+		err := call(ctx)
+		links := span.(sdktrace.ReadOnlySpan).Links()
+		if err != nil || len(links) != 1 || links[0].SpanContext.SpanID().String() != spanS {
+			t.Errorf("%s: %v, links %v", name, err, links)
+		}
+	}
+}
+
+// serverStream has only a context.
+type serverStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s serverStream) Context() context.Context { return s.ctx }

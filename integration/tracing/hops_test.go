@@ -31,7 +31,8 @@ type hop struct {
 	// edge's configuration
 	propagator propagation.TextMapPropagator // nil: xtraceid.New()
 	sampler    sdktrace.Sampler              // nil: the SDK's, ParentBased(AlwaysSample())
-	verify     func(trace.TraceID) bool      // nil: edge does not use [xtraceid.Untrusted]
+	// without them, edge does not use [xtraceid.Untrusted]
+	verified, plausible func(trace.TraceID) bool
 
 	trace   string            // "" means a new one
 	parent  string            // of edge's span; "" means none
@@ -105,16 +106,26 @@ func TestHops(t *testing.T) {
 	// A trace that is verified continues; another does not, and the new one has a link to it. A
 	// caller whose request has no ID, or malformed ones, cannot set B3's debug flag in the fleet.
 	ours := func(id trace.TraceID) bool { return id.String() == traceT }
-	debug := map[string]string{"X-B3-Flags": ""}
+	debug := map[string]string{"X-B3-Flags": "", "X-B3-Sampled": "=1"}
+	off := map[string]string{"X-B3-Flags": "", "X-B3-Sampled": "=0"}
+	never := sdktrace.ParentBased(sdktrace.NeverSample())
 	cases = append(cases,
-		hop{name: "ours", headers: b3(traceT, "1"), verify: ours, trace: traceT, parent: spanS},
-		hop{name: "another's", headers: b3(traceU, "0"), verify: ours, link: true},
-		hop{name: "another's, debug", headers: b3(traceU, "", "X-B3-Flags", "1"), verify: ours,
+		hop{name: "ours", headers: b3(traceT, "1"), verified: ours, trace: traceT, parent: spanS},
+		hop{name: "another's", headers: b3(traceU, "0"), verified: ours, link: true},
+		hop{name: "another's, debug", headers: b3(traceU, "", "X-B3-Flags", "1"), verified: ours,
 			link: true, sends: debug},
-		hop{name: "debug without an ID", headers: []string{"X-B3-Flags", "1"}, verify: ours,
+		hop{name: "another's, debug in the other header", headers: b3(traceU, "", "b3", "d"),
+			verified: ours, sampler: never, dropped: true, sends: off},
+		hop{name: "another's, two headers", headers: b3(traceU, "1", "X-Trace-Id", traceU),
+			verified: ours, sampler: never, dropped: true, sends: off},
+		hop{name: "plausible", headers: b3(traceT, "0"), plausible: ours, trace: traceT, link: true,
+			sends: debug},
+		hop{name: "plausible, debug", headers: b3(traceT, "", "X-B3-Flags", "1"), plausible: ours,
+			sampler: never, trace: traceT, dropped: true, sends: off},
+		hop{name: "debug without an ID", headers: []string{"X-B3-Flags", "1"}, verified: ours,
 			sends: debug},
 		hop{name: "debug with malformed IDs", headers: b3("xyz", "", "X-B3-Flags", "1"),
-			verify: ours, sends: debug},
+			verified: ours, sends: debug},
 	)
 
 	// How the edge treats each kind of client during a migration.
@@ -136,7 +147,7 @@ func TestHops(t *testing.T) {
 		{name: "UUID of version 7", headers: []string{"x-trace-id", v7.String()}},
 		{name: "random", headers: []string{"x-trace-id", "f" + now[1:]}},
 	} {
-		c.name, c.verify = "migrating, "+c.name, whileMigrating(keyring)
+		c.name, c.verified = "migrating, "+c.name, whileMigrating(keyring)
 		cases = append(cases, c)
 	}
 
@@ -148,13 +159,13 @@ func TestHops(t *testing.T) {
 func (c hop) run(t *testing.T) {
 	var received http.Header
 	all := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New())
-	orders := startService(t, all, nil, nil,
+	orders := startService(t, all, nil, nil, nil,
 		func(_ http.ResponseWriter, r *http.Request) { received = r.Header.Clone() })
 	if c.propagator == nil {
 		c.propagator = xtraceid.New()
 	}
 	var edge *service
-	edge = startService(t, c.propagator, c.sampler, c.verify,
+	edge = startService(t, c.propagator, c.sampler, c.verified, c.plausible,
 		func(_ http.ResponseWriter, r *http.Request) {
 			request, err := http.NewRequestWithContext(r.Context(), "GET", orders.URL, http.NoBody)
 			if err != nil {

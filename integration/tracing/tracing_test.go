@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/contrib/propagators/autoprop"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -16,6 +18,8 @@ import (
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
+	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 const (
@@ -35,7 +39,7 @@ type service struct {
 
 // startService starts a server until the test ends.
 func startService(t *testing.T, propagator propagation.TextMapPropagator, sampler sdktrace.Sampler,
-	verify func(trace.TraceID) bool, h http.HandlerFunc,
+	verified, plausible func(trace.TraceID) bool, h http.HandlerFunc,
 ) *service {
 	t.Helper()
 	s := &service{spans: tracetest.NewSpanRecorder()}
@@ -46,13 +50,41 @@ func startService(t *testing.T, propagator propagation.TextMapPropagator, sample
 		sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(idgen.New()))
 	s.telemetry = []otelhttp.Option{otelhttp.WithTracerProvider(provider),
 		otelhttp.WithPropagators(propagator)}
-	if verify != nil {
-		s.telemetry = append(s.telemetry, otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verify)))
+	incoming := s.telemetry
+	if verified != nil || plausible != nil {
+		incoming = append(incoming,
+			otelhttp.WithPropagators(xtraceid.Untrusted(propagator, verified, plausible)))
 	}
 	s.Server = httptest.NewServer(otelhttp.NewHandler(xtraceid.ResponseHandler(h), "server",
-		s.telemetry...))
+		incoming...))
 	t.Cleanup(s.Close)
 	return s
+}
+
+// edge is the code of docs/security.md.
+func edge(keyring *randflake.Keyring, mux http.Handler) http.Handler {
+	verified := traceid.NewVerifier(keyring) // or ids.Verifier() of package fleet
+	recent := traceid.NewVerifier(keyring, traceid.WithPlausible(5*time.Minute))
+	propagator := xtraceid.Untrusted(otel.GetTextMapPropagator(), verified.Verify, recent.Verify)
+	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "edge",
+		otelhttp.WithPropagators(propagator))
+	return handler
+}
+
+func TestEdge(t *testing.T) {
+	before := otel.GetTextMapPropagator()
+	defer otel.SetTextMapPropagator(before)
+	otel.SetTextMapPropagator(xtraceid.New())
+	recent := traceid.Max(time.Now()).String()
+	for id, want := range map[string]string{recent: recent, traceU: ""} {
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.Header.Set("x-trace-id", id)
+		w := httptest.NewRecorder()
+		edge(nil, http.NotFoundHandler()).ServeHTTP(w, r)
+		if got := w.Header().Get("x-trace-id"); got != want {
+			t.Errorf("%s: the response has %q, want %q", id, got, want)
+		}
+	}
 }
 
 // What OpenTelemetry's propagators read is removed at the edge.

@@ -4,29 +4,30 @@ import (
 	"fmt"
 	"strings"
 
-	"go.opentelemetry.io/contrib/propagators/b3"
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/trace"
 )
 
 // DefaultHeader is the name of the header that carries the trace ID.
 const DefaultHeader = "x-trace-id"
 
-// Option configures the propagator.
+// Option configures the propagator or a response; its documentation says which.
 type Option func(*config)
 
 type config struct {
-	header          string
-	encoding        b3.Encoding
+	header string
+
+	// of the propagator
+	encoding        Encoding
 	b3TraceID64     bool
-	verify          func(trace.TraceID) bool
 	deferredSampled bool
 	dashes          bool
 	randomFlag      bool
+
+	serverTiming bool // of responses
 }
 
 func newConfig(opts []Option) config {
-	c := config{header: DefaultHeader, encoding: b3.B3MultipleHeader}
+	c := config{header: DefaultHeader}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)
@@ -35,65 +36,54 @@ func newConfig(opts []Option) config {
 	return c
 }
 
-// WithHeader sets the name of the header that carries the trace ID, by default [DefaultHeader].
-// The name is used as given; carriers other than HTTP headers may be case-sensitive. A name that
-// is not an HTTP field name (RFC 9110, section 5.6.2), which would make HTTP clients refuse the
-// request, or that belongs to another propagation format, such as traceparent or X-B3-TraceId, is
-// reported to [otel.Handle], and the default is used.
+// WithHeader sets the name of the header that carries the trace ID, by default [DefaultHeader], in
+// requests and responses. The name is used as given; carriers other than HTTP headers may be
+// case-sensitive. A name that is not an HTTP field name (RFC 9110, section 5.6.2), which would make
+// HTTP clients refuse the request, or that belongs to another propagation format, such as
+// traceparent or X-B3-TraceId, is reported to [otel.Handle], and the default is used.
 func WithHeader(name string) Option {
 	const token = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
-	lower, reason := strings.ToLower(name), ""
+	reason := ""
 	switch {
 	case name == "" || strings.Trim(name, token) != "":
 		reason = "it is not an HTTP field name"
-	case lower != DefaultHeader && isContext(lower):
+	case !strings.EqualFold(name, DefaultHeader) && isContext(name):
 		reason = "it belongs to another propagation format"
 	}
-	return func(c *config) {
-		c.header = name
-		if reason != "" {
-			c.header = DefaultHeader
-			otel.Handle(fmt.Errorf("xtraceid: cannot use the header name %q: %s; using %q",
-				name, reason, DefaultHeader))
-		}
+	if reason != "" {
+		otel.Handle(fmt.Errorf("xtraceid: cannot use the header name %q: %s; using %q",
+			name, reason, DefaultHeader))
+		name = DefaultHeader
 	}
+	return func(c *config) { c.header = name }
 }
 
-// WithB3Encoding sets how B3 is written: [b3.B3MultipleHeader] (the default), [b3.B3SingleHeader]
-// for next hops that read only the header b3, or both (combined with |). Both are always read.
-// Any other encoding is reported to [otel.Handle], and the default is used.
-func WithB3Encoding(e b3.Encoding) Option {
-	return func(c *config) {
-		c.encoding = e
-		if e == b3.B3Unspecified || e&^(b3.B3MultipleHeader|b3.B3SingleHeader) != 0 {
-			c.encoding = b3.B3MultipleHeader
-			otel.Handle(fmt.Errorf("xtraceid: unknown B3 encoding %d: "+
-				"want b3.B3MultipleHeader, b3.B3SingleHeader or both; using the first", e))
-		}
-	}
+// Encoding is how B3 is written. Both encodings are always read.
+type Encoding int
+
+const (
+	// B3MultipleHeaders writes the headers X-B3-TraceId, X-B3-SpanId and X-B3-Sampled or
+	// X-B3-Flags. It is the default.
+	B3MultipleHeaders Encoding = iota
+	// B3SingleHeader writes the header b3, for next hops that read only that.
+	B3SingleHeader
+	// B3BothEncodings writes all of them.
+	B3BothEncodings
+)
+
+// WithB3Encoding sets how the propagator writes B3.
+func WithB3Encoding(e Encoding) Option {
+	return func(c *config) { c.encoding = e }
 }
 
-// WithB3TraceID64 writes only the low 64 bits of the trace ID into B3, for peers that do not
-// support 128 bits; x-trace-id has all 128. A trace ID whose low half is zero cannot be shortened
-// and is written in full.
+// WithB3TraceID64 makes the propagator write only the low 64 bits of the trace ID into B3, for
+// peers that do not support 128 bits; x-trace-id has all 128. A trace ID whose low half is zero
+// cannot be shortened and is written in full.
 func WithB3TraceID64() Option {
 	return func(c *config) { c.b3TraceID64 = true }
 }
 
-// WithVerifier makes Extract call ok with the resulting trace ID, whichever header carried it. If
-// ok returns false, a new trace starts: the headers are not used, and a remote span context that a
-// propagator listed before this one has put into the context is removed. List this propagator
-// last; one listed after it, such as W3C's, would put its own span context back. A nil ok
-// refuses every ID. ok is called for each request with a trace ID and must be safe for concurrent
-// use.
-func WithVerifier(ok func(trace.TraceID) bool) Option {
-	if ok == nil {
-		ok = func(trace.TraceID) bool { return false }
-	}
-	return func(c *config) { c.verify = ok }
-}
-
-// WithDeferredSampled makes Extract treat B3 with IDs but without a sampling field as sampled.
+// WithDeferredSampled makes Extract treat B3 with IDs but without a sampling decision as sampled.
 func WithDeferredSampled() Option {
 	return func(c *config) { c.deferredSampled = true }
 }

@@ -6,16 +6,15 @@
 //		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New()))
 //
 // B3 is read in both of its encodings and, unless [WithB3Encoding] is used, written as separate
-// X-B3 headers, by go.opentelemetry.io/contrib/propagators/b3; do not list a b3 propagator as well.
-// Inject writes x-trace-id and B3. docs/headers.md lists how incoming headers are read.
+// X-B3 headers; do not list a b3 propagator as well. Inject writes x-trace-id and B3.
+// docs/headers.md lists how incoming headers are read.
 //
 // If x-trace-id has no usable parent, the context holds a remote span context with a trace ID and
 // a zero span ID: the SDK starts a span without a parent in that trace.
 //
-// A trace ID from the internet can be anything. A verifier, such as traceid's, reports which IDs
-// look like this fleet's: use it with [Untrusted] at the edge, where otelhttp starts a new trace
-// with a link to the caller's span, or with [WithVerifier], which ignores the headers of a refused
-// request. x-trace-id alone contains no span to link to: to keep it, record the header as the
+// A trace ID from the internet can be anything. At the edge, [Untrusted] uses only what a verifier,
+// such as traceid's, accepts, and [ResponseHandler] adds a link to the caller's span in place of
+// the rest. x-trace-id alone contains no span to link to: to keep it, record the header as the
 // attribute http.request.header.x-trace-id. [RemoveContext] is for reverse proxies. All of these
 // check origin, they do not authenticate: anyone who has seen an ID can send it again.
 //

@@ -1,50 +1,98 @@
 package xtraceid
 
 import (
-	"net/http"
+	"context"
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Untrusted returns a function for otelhttp's WithPublicEndpointFn. It returns true for requests
-// whose trace ID verify refuses; they start a new trace with a link to the span in the request, if
-// there is one. verify is called on each request with a trace ID and must be safe for concurrent
-// use; a nil verify refuses every ID.
+// Untrusted returns a propagator for requests of callers that are not trusted. It injects like p,
+// and of what p extracts it uses
 //
-//	otelhttp.NewHandler(mux, "edge",
-//		otelhttp.WithPublicEndpointFn(xtraceid.Untrusted(verifier.Verify)))
+//   - everything if verified accepts the trace ID;
+//   - the trace ID alone if plausible accepts it, as if x-trace-id had come alone: the root sampler
+//     decides;
+//   - nothing otherwise: a new trace starts.
 //
-// This is a hint of origin, not authentication. The span context is not used, and B3's debug flag
-// is not sent on. Baggage still reaches downstream services; a reverse proxy also forwards the
-// headers themselves unless it calls [RemoveContext].
-func Untrusted(verify func(trace.TraceID) bool) func(*http.Request) bool {
-	return func(r *http.Request) bool {
-		// What otelhttp has extracted. A local span belongs to this process.
-		sc := trace.SpanContextFromContext(r.Context())
-		if !sc.IsRemote() || !sc.HasTraceID() {
-			return false
-		}
-		return verify == nil || !verify(sc.TraceID())
+// In the last two cases [AddLink] adds a link to the caller's span, if the request names one.
+//
+//	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "edge", otelhttp.WithPropagators(
+//		xtraceid.Untrusted(otel.GetTextMapPropagator(), verifier.Verify, nil)))
+//
+// p is a propagator of any format, or a composite propagator. The functions are called for each
+// request with a trace ID and must be safe for concurrent use; nil accepts no ID. Baggage still
+// reaches downstream services; a reverse proxy also forwards the headers themselves unless it calls
+// [RemoveContext]. This is a hint of origin, not authentication.
+func Untrusted(
+	p propagation.TextMapPropagator, verified, plausible func(trace.TraceID) bool,
+) propagation.TextMapPropagator {
+	return untrusted{p, verified, plausible}
+}
+
+type untrusted struct {
+	propagation.TextMapPropagator
+	verified, plausible func(trace.TraceID) bool
+}
+
+func (u untrusted) Extract(
+	ctx context.Context, carrier propagation.TextMapCarrier,
+) context.Context {
+	here := trace.SpanFromContext(ctx)
+	ctx = u.TextMapPropagator.Extract(ctx, carrier)
+	sc := trace.SpanContextFromContext(ctx)
+	switch {
+	case !sc.IsRemote() || !sc.HasTraceID() || accepts(u.verified, sc):
+		return ctx
+	case accepts(u.plausible, sc):
+		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.SpanContext{}.WithTraceID(sc.TraceID()))
+	case here.SpanContext().IsRemote():
+		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
+	default:
+		ctx = trace.ContextWithSpan(ctx, here) // one of this process
+	}
+	// A debug flag or an open decision must not reach the trace.
+	ctx = withB3(ctx, trace.TraceID{}, undecided)
+	if sc.IsValid() {
+		ctx = context.WithValue(ctx, linkKey{}, sc)
+	}
+	return ctx
+}
+
+func accepts(f func(trace.TraceID) bool, sc trace.SpanContext) bool {
+	return f != nil && f(sc.TraceID())
+}
+
+// linkKey is the key of the caller's span context that [Untrusted] has not used.
+type linkKey struct{}
+
+// AddLink adds to the span of ctx a link to the caller's span that [Untrusted] has not used, if
+// there is one. [ResponseHandler] and the interceptors of package xtraceidgrpc do that.
+func AddLink(ctx context.Context) {
+	if sc, ok := ctx.Value(linkKey{}).(trace.SpanContext); ok {
+		trace.SpanFromContext(ctx).AddLink(trace.Link{SpanContext: sc})
 	}
 }
 
 // RemoveContext deletes from h every header with which a caller can influence a trace: IDs,
 // sampling decisions and baggage in the formats of W3C, OpenTelemetry's propagators and other
-// tracing systems, and [DefaultHeader]. A reverse proxy at an untrusted edge calls it for the
+// tracing systems, and [DefaultHeader]. An underscore counts as a dash, because servers behind CGI,
+// WSGI, Rack or PHP do not distinguish them. A reverse proxy at an untrusted edge calls it for the
 // outgoing request, before its transport writes headers of its own. h is an [http.Header] or
 // gRPC's metadata.MD. Request IDs such as X-Request-Id stay.
 func RemoveContext(h map[string][]string) {
 	for name := range h {
-		if isContext(strings.ToLower(name)) {
+		if isContext(name) {
 			delete(h, name)
 		}
 	}
 }
 
-// isContext reports whether a header belongs to a propagation format. The name is in lower case.
+// isContext reports whether a header belongs to a propagation format.
 func isContext(name string) bool {
+	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	return slices.ContainsFunc(contextHeaders, func(pattern string) bool {
 		prefix, isPrefix := strings.CutSuffix(pattern, "*")
 		return name == prefix || isPrefix && strings.HasPrefix(name, prefix)
@@ -75,6 +123,8 @@ var contextHeaders = []string{
 	"sentry-trace",
 	"x-honeycomb-trace",
 	"x-trace", "x-trace-options*", // SolarWinds
+	"x-wtap-*",                                 // WhaTap
+	"x-tingyun*",                               // Tingyun
 	"x-envoy-force-trace", "x-client-trace-id", // Envoy: force a trace
 	"l5d-ctx-*", "l5d-sample", // Linkerd
 }

@@ -7,38 +7,113 @@ import (
 	"strings"
 	"testing"
 
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
+// recorder is a span that records links.
+type recorder struct {
+	trace.Span
+	links []trace.Link
+}
+
+func (r *recorder) AddLink(l trace.Link) { r.links = append(r.links, l) }
+
+// Each rule and several traceparents, through the propagators that README recommends. The verifier
+// is called once, with the resulting trace ID, and nothing that it refuses is used or sent: not
+// even what another propagator has read. Of a plausible trace the ID is used.
 func TestUntrusted(t *testing.T) {
-	ours := traceID(t, traceT)
-	verify := func(id trace.TraceID) bool {
-		if !id.IsValid() {
-			t.Error("verify was called without an ID")
+	const traceW = "4bf92f3577b34da6a3ce929d0e0e4736" // only in traceparent
+	parents := []string{
+		"", "00-" + traceT + "-" + spanS + "-01", "00-" + traceT + "-" + spanP + "-03",
+		"00-" + traceU + "-" + spanS + "-01", "00-" + traceW + "-" + spanS + "-01",
+	}
+	yes := func(trace.TraceID) bool { return true }
+	for _, c := range rules(t) {
+		for _, parent := range parents {
+			in := propagation.HeaderCarrier(c.Incoming.Clone())
+			in.Set("traceparent", parent)
+			in.Set("tracestate", "v=1")
+			p := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{},
+				propagation.Baggage{}, c.propagator())
+			trusted := p.Extract(t.Context(), in)
+			came := trace.SpanContextFromContext(trusted)
+			var asked []trace.TraceID
+			ask := func(id trace.TraceID) bool { asked = append(asked, id); return false }
+			for _, u := range []struct {
+				verified, plausible func(trace.TraceID) bool
+				want                trace.SpanContext
+			}{
+				{yes, nil, came},
+				{ask, yes, spanContext(t, came.TraceID().String(), "", false)},
+				{nil, ask, trace.SpanContext{}},
+				{nil, nil, trace.SpanContext{}},
+			} {
+				asked = nil
+				q := xtraceid.Untrusted(p, u.verified, u.plausible)
+				ctx := q.Extract(t.Context(), in)
+				got := trace.SpanContextFromContext(ctx)
+				if !came.HasTraceID() {
+					u.want = trace.SpanContext{}
+				}
+				if len(asked) > 1 || len(asked) == 1 && asked[0] != came.TraceID() {
+					t.Errorf("%s, %s: %v were asked for, want %s", c.Name, parent, asked,
+						came.TraceID())
+				}
+				if !got.Equal(u.want) {
+					t.Errorf("%s, %s: got %s, want %s", c.Name, parent, show(got), show(u.want))
+				}
+				span := &recorder{Span: trace.SpanFromContext(local(t, traceT, spanP, true))}
+				xtraceid.AddLink(trace.ContextWithSpan(ctx, span))
+				if linked := len(span.links) == 1 && span.links[0].SpanContext.Equal(came); linked !=
+					(came.IsValid() && !came.Equal(u.want)) {
+					t.Errorf("%s, %s: links %v, want %s", c.Name, parent, span.links, show(came))
+				}
+				if came.Equal(u.want) {
+					continue
+				}
+				// The debug flag is not sent, nor is the decision left open.
+				id := came.TraceID().String()
+				here := trace.SpanContextFromContext(local(t, id, spanP, false))
+				plain := c.propagator()
+				want := injected(local(t, id, spanP, false), plain)
+				out := injected(trace.ContextWithSpanContext(ctx, here), plain)
+				if !maps.Equal(out, want) {
+					t.Errorf("%s, %s: sent %v, want %v", c.Name, parent, out, want)
+				}
+			}
 		}
-		return id == ours
 	}
-	cases := []struct {
-		name   string
-		sc     trace.SpanContext
-		verify func(trace.TraceID) bool
-		want   bool
+}
+
+// A span that is in the context before belongs to this process and stays, unless it is remote.
+func TestUntrustedIntoSpan(t *testing.T) {
+	asked := false
+	refuse := func(trace.TraceID) bool { asked = true; return false }
+	p := xtraceid.Untrusted(xtraceid.New(), refuse, nil)
+	own := trace.SpanContextFromContext(local(t, traceT, spanP, true))
+	theirs := propagation.MapCarrier{"b3": traceU + "-" + spanS + "-1"}
+	for _, c := range []struct {
+		name string
+		here trace.SpanContext
+		in   propagation.MapCarrier
+		want trace.SpanContext
+		asks bool
 	}{
-		{"ours", spanContext(t, traceT, spanS, true), verify, false},
-		{"another's", spanContext(t, traceU, spanS, true), verify, true},
-		{"another's, no parent", spanContext(t, traceU, "", false), verify, true},
-		{"no trace ID", trace.SpanContext{}, verify, false},
-		{"no trace ID, remote", trace.SpanContext{}.WithRemote(true), verify, false},
-		{"span of this process", spanContext(t, traceU, spanS, true).WithRemote(false), verify,
-			false},
-		{"no verifier", spanContext(t, traceT, spanS, true), nil, true},
-	}
-	for _, c := range cases {
-		r := new(http.Request).WithContext(trace.ContextWithSpanContext(t.Context(), c.sc))
-		if got := xtraceid.Untrusted(c.verify)(r); got != c.want {
-			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		{"nothing comes", own, nil, own, false},
+		{"nothing comes, remote", own.WithRemote(true), nil, trace.SpanContext{}, true},
+		{"no trace ID, remote", trace.SpanContext{}.WithRemote(true), nil,
+			trace.SpanContext{}.WithRemote(true), false},
+		{"refused", own, theirs, own, true},
+		{"refused, remote", own.WithRemote(true), theirs, trace.SpanContext{}, true},
+	} {
+		asked = false
+		ctx := p.Extract(trace.ContextWithSpanContext(t.Context(), c.here), c.in)
+		if got := trace.SpanContextFromContext(ctx); !got.Equal(c.want) || asked != c.asks {
+			t.Errorf("%s: got %s, want %s; the verifier was asked: %v", c.name, show(got),
+				show(c.want), asked)
 		}
 	}
 }
@@ -63,6 +138,7 @@ var contextHeaders = []string{
 	"X-INSTANA-T", "X-INSTANA-S", "X-INSTANA-L",
 	"sentry-trace", "X-Honeycomb-Trace",
 	"X-Trace", "X-Trace-Options", "X-Trace-Options-Signature",
+	"x-wtap-mst", "x-wtap-po", "x-wtap-inf", "X-Tingyun", "X-Tingyun-Id", "X-Tingyun-Data",
 	"x-envoy-force-trace", "x-client-trace-id", "l5d-ctx-trace", "l5d-sample",
 	"x-trace-id",
 }
@@ -73,7 +149,8 @@ func TestRemoveContext(t *testing.T) {
 	kept := http.Header{}
 	for _, name := range []string{
 		"X-Request-Id", "Authorization", "X-Trace-Id-Extra", "Sw9", "B34", "Request-Idle",
-		"X-Forwarded-For", "Traceparent2", "Server-Timing",
+		"X-Forwarded-For", "Traceparent2", "Server-Timing", "X_Request_Id", "XTrace-Id", "X-Wtap",
+		"Trace-Id", "X-Ting-Yun", "Uber-Trace-Id2", "Baggage-Claim", "X-Tracer",
 	} {
 		kept.Set(name, "1")
 	}
@@ -82,6 +159,7 @@ func TestRemoveContext(t *testing.T) {
 		all[name] = []string{"1"}
 		all[strings.ToUpper(name)] = []string{"1"}
 		all.Set(name, "1")
+		all[strings.ReplaceAll(name, "-", "_")] = []string{"1"}
 	}
 	if xtraceid.RemoveContext(all); !maps.EqualFunc(all, kept, slices.Equal) {
 		t.Errorf("kept %v, want %v", all, kept)

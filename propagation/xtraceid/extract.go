@@ -9,93 +9,70 @@ import (
 )
 
 // Extract returns ctx with the remote span context of the carrier's headers (docs/headers.md has
-// the table). If they contain none, ctx keeps its span, unless that is remote and a verifier
-// refuses it.
+// the table). If they contain none, it returns ctx.
 func (p *propagator) Extract(
 	ctx context.Context, carrier propagation.TextMapCarrier,
 ) context.Context {
 	in := p.read(carrier)
-	if values := p.values(carrier); len(values) > 1 {
-		in[ours] = strings.Join(values, ",")
-	}
-	ctx = p.extract(ctx, in)
+	ctx = p.extract(ctx, &in)
 	if p.randomFlag {
 		ctx = ContextWithRandomFlag(ctx)
 	}
 	return ctx
 }
 
-func (p *propagator) extract(ctx context.Context, in headers) context.Context {
-	id := p.parse(in[ours])
-	current := trace.SpanContextFromContext(ctx)
-	b3ctx, parent := p.extractB3(ctx, current, in)
-
-	sc := parent
-	switch {
-	case !id.IsValid() && !sc.IsValid():
-		if p.verify != nil &&
-			(!current.IsRemote() || !current.HasTraceID() || !p.verify(current.TraceID())) {
-			return withoutRemote(ctx)
+func (p *propagator) extract(ctx context.Context, in *headers) context.Context {
+	here := trace.SpanContextFromContext(ctx)
+	var found trace.SpanContext // by a propagator that is listed before, such as W3C's
+	if here.IsRemote() && here.IsValid() {
+		found = here
+	}
+	sc, d := readB3(in)
+	if id := p.parse(in[ours]); id.IsValid() {
+		sc, found = join(sc, id), join(found, id)
+		switch {
+		case sc.IsValid():
+		case found.IsValid():
+			sc, d = found, decisionOf(found)
+		case here.TraceID() == id:
+			return ctx // a span of this process, which stays the parent
+		default:
+			sc = trace.SpanContext{}.WithTraceID(id)
+			return trace.ContextWithRemoteSpanContext(ctx, sc)
 		}
-		return ctx // without the debug flag, which belongs to a trace
-	case !id.IsValid():
-	case sc.IsValid() && (sc.TraceID() == id || is64(sc.TraceID())):
-		sc = sc.WithTraceID(id)
-	default:
-		// The debug flag and the deferred decision belong to the other trace too, or to none.
-		b3ctx, sc = ctx, trace.SpanContext{}.WithTraceID(id)
 	}
-
-	if p.verify != nil && !p.verify(sc.TraceID()) {
-		return withoutRemote(ctx)
-	}
-	if sc.HasSpanID() && in.debug() {
-		b3ctx = context.WithValue(b3ctx, debugged{}, sc.TraceID())
-	}
-	switch {
-	case current.TraceID() == sc.TraceID() &&
-		(!sc.HasSpanID() || current.IsRemote() && current.SpanID() == sc.SpanID()):
-		// Another propagator found the same span; W3C's has a tracestate and the random flag.
-		return trace.ContextWithSpan(b3ctx, trace.SpanFromContext(ctx))
-	case sc.Equal(parent):
-		return b3ctx // the b3 package put it there
-	}
-	return trace.ContextWithRemoteSpanContext(b3ctx, sc)
-}
-
-// withoutRemote returns ctx without the span context of a propagator that is listed before this
-// one. A span of this process stays.
-func withoutRemote(ctx context.Context) context.Context {
-	if !trace.SpanContextFromContext(ctx).IsRemote() {
+	if !sc.IsValid() {
 		return ctx
 	}
-	return trace.ContextWithSpanContext(ctx, trace.SpanContext{})
+
+	if found.TraceID() == sc.TraceID() {
+		if found.SpanID() == sc.SpanID() {
+			sc = found // W3C's has a tracestate and the random flag
+		} else if d == undecided {
+			sc = sc.WithTraceFlags(found.TraceFlags())
+		}
+		if d == undecided {
+			d = decisionOf(sc)
+		}
+	}
+	if d == undecided && p.deferredSampled {
+		d, sc = sampled, sc.WithTraceFlags(sc.TraceFlags().WithSampled(true))
+	}
+	ctx = withB3(ctx, sc.TraceID(), d)
+	if sc.Equal(here) {
+		return ctx
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, sc)
 }
 
-// extractB3 returns the context that the b3 package returns and the span context that the package
-// found, which is invalid if it found none.
-func (p *propagator) extractB3(
-	ctx context.Context, current trace.SpanContext, in headers,
-) (context.Context, trace.SpanContext) {
-	if in.withoutB3() {
-		return ctx, trace.SpanContext{}
+// join returns a span context of the trace that x-trace-id names: with the same ID, or with a
+// 64-bit one, which an old client generates for the same trace. Of another trace it returns an
+// invalid one.
+func join(sc trace.SpanContext, id trace.TraceID) trace.SpanContext {
+	if sc.IsValid() && (sc.TraceID() == id || is64(sc.TraceID())) {
+		return sc.WithTraceID(id)
 	}
-	if current.IsValid() {
-		// Otherwise the context's own span would look like one from B3.
-		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
-	}
-	carrier := in
-	if p.deferredSampled {
-		carrier.decide(true)
-	}
-	ctx = p.b3.Extract(ctx, &carrier)
-	return ctx, trace.SpanContextFromContext(ctx)
-}
-
-// debug reports whether B3 has the debug flag.
-func (h *headers) debug() bool {
-	single := h[b3Single]
-	return h[b3Flags] == "1" || strings.HasSuffix(single, "-d") || strings.Contains(single, "-d-")
+	return trace.SpanContext{}
 }
 
 // parse returns the ID in the value of the trace ID header, or the zero ID if it is missing or

@@ -1,9 +1,8 @@
 package xtraceid
 
 import (
-	"encoding/binary"
+	"context"
 
-	"go.opentelemetry.io/contrib/propagators/b3"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -11,26 +10,36 @@ import (
 type propagator struct {
 	config
 	names
-	b3 propagation.TextMapPropagator
 }
 
 // New returns a propagator for the trace ID header and B3. It is safe for concurrent use.
 func New(opts ...Option) propagation.TextMapPropagator {
 	c := newConfig(opts)
-	return &propagator{c, newNames(c.header), b3.New(b3.WithInjectEncoding(c.encoding))}
+	return &propagator{c, newNames(c.header)}
 }
 
 // Fields returns the keys that Inject may write, the trace ID header first.
 func (p *propagator) Fields() []string {
-	return append([]string{p.header}, p.b3.Fields()...)
+	first, end := b3Single, b3ParentSpanID
+	switch p.encoding {
+	case B3SingleHeader:
+		end = b3TraceID
+	case B3BothEncodings:
+	default:
+		first = b3TraceID
+	}
+	return append([]string{p.header}, p.text[first:end]...)
 }
 
-// is64 reports whether id is a 64-bit trace ID, which the b3 package pads with zeros.
-func is64(id trace.TraceID) bool {
-	return binary.BigEndian.Uint64(id[:8]) == 0
+// Inject writes the context's span into carrier, or nothing if ctx has no span.
+func (p *propagator) Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
+	sc := trace.SpanContextFromContext(ctx)
+	if !sc.IsValid() && (!sc.IsRemote() || !sc.HasTraceID()) {
+		return // a remote trace ID without a span is forwarded, so that the trace is not lost here
+	}
+	out := &headers{ours: sc.TraceID().String()}
+	if sc.IsValid() {
+		p.writeB3(out, sc, b3Decision(ctx, sc))
+	}
+	p.write(carrier, out)
 }
-
-// debugged is the key of the trace that B3's debug flag in a context belongs to, a trace.TraceID.
-// The b3 package would send the flag with any other trace, too, such as one that begins because
-// the caller's was refused.
-type debugged struct{}

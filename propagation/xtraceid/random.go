@@ -15,8 +15,8 @@ import (
 //	ctx, span := tracer.Start(xtraceid.ContextWithRandomFlag(ctx), "nightly job")
 //
 // OpenTelemetry's SDK (v1.47) does not query its generator, but a root inherits the flags of a
-// span context without IDs. [trace.WithNewRoot] drops them, and so does otelhttp if [Untrusted]
-// returns true: such roots do not get the flag. OpenTelemetry for Go before v1.42 refuses a
+// span context without IDs. [trace.WithNewRoot] drops them, and so does [Untrusted] with a refused
+// request: such roots do not get the flag. OpenTelemetry for Go before v1.42 refuses a
 // traceparent that ends in 03: set the flag when no such service is left.
 //
 // A context that is already in a trace is returned unchanged: its trace ID may be from outside.

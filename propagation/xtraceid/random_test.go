@@ -16,7 +16,6 @@ func TestWithRandomFlag(t *testing.T) {
 	inside := func(sc trace.SpanContext) context.Context {
 		return trace.ContextWithSpanContext(t.Context(), sc)
 	}
-	refuse := xtraceid.WithVerifier(func(trace.TraceID) bool { return false })
 	for _, c := range []struct {
 		name string
 		ctx  context.Context
@@ -26,8 +25,6 @@ func TestWithRandomFlag(t *testing.T) {
 	}{
 		{"no headers", t.Context(), nil, nil, random},
 		{"a malformed ID", t.Context(), propagation.MapCarrier{"x-trace-id": "1"}, nil, random},
-		{"a refused ID", t.Context(), propagation.MapCarrier{"x-trace-id": traceT},
-			[]xtraceid.Option{refuse}, random},
 		{"an ID alone", t.Context(), propagation.MapCarrier{"x-trace-id": traceT}, nil, 0},
 		{"B3", t.Context(), propagation.MapCarrier{"b3": traceT + "-" + spanS + "-0"}, nil, 0},
 		{"a span in the context", local(t, traceT, spanS, true), nil, nil, sampled},

@@ -1,6 +1,7 @@
 package xtraceid_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -94,6 +95,15 @@ func TestResponseHandler(t *testing.T) {
 			http.Header{"X-Trace-Id": ids, timing: {"traceparent;dur=5, db", of(span)},
 				expose: {"x-trace-id", timing}}},
 		{"a panic", span, recovers(plain(panics)), http.Header{"X-Trace-Id": ids, expose: exposed}},
+		{"another header", span, xtraceid.ResponseHandler(end, xtraceid.WithHeader("request-no")),
+			http.Header{"Request-No": ids, expose: {"request-no"}}},
+		{"set at once", span, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			xtraceid.SetResponseHeaders(r.Context(), w.Header(), xtraceid.WithServerTiming())
+		}), http.Header{"X-Trace-Id": ids, timing: {of(span)}, expose: {"x-trace-id", timing}}},
+		{"set at once, no span", trace.SpanContext{},
+			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				xtraceid.SetResponseHeaders(r.Context(), w.Header())
+			}), http.Header{}},
 		{"two handlers", span, timed(timed(end)),
 			http.Header{"X-Trace-Id": ids, timing: {of(span)}, expose: {"x-trace-id", timing}}},
 	} {
@@ -138,6 +148,32 @@ func TestResponseHandlerTrailer(t *testing.T) {
 	header, after := response.Header.Get("x-trace-id"), w.Header().Get("x-trace-id")
 	if header != traceT || after != traceU {
 		t.Errorf("the header has %s, the handler set %s, which became %s", header, traceU, after)
+	}
+}
+
+// flusher is a writer whose Flush fails.
+type flusher struct{ http.ResponseWriter }
+
+func (flusher) Flush() {}
+
+func (flusher) FlushError() error { return io.ErrClosedPipe }
+
+// A handler learns that a flush has failed, or that the server's writer has none.
+func TestResponseFlushErrors(t *testing.T) {
+	for _, c := range []struct {
+		writer http.ResponseWriter
+		want   error
+	}{
+		{flusher{httptest.NewRecorder()}, io.ErrClosedPipe},
+		{discard{httptest.NewRecorder()}, http.ErrNotSupported},
+	} {
+		flush := func(w http.ResponseWriter, _ *http.Request) {
+			if err := http.NewResponseController(w).Flush(); !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+		}
+		inSpan(spanContext(t, traceT, spanS, true), xtraceid.ResponseHandler(
+			http.HandlerFunc(flush))).ServeHTTP(c.writer, httptest.NewRequest("GET", "/", nil))
 	}
 }
 

@@ -26,12 +26,13 @@ import (
 
 // UnaryServerInterceptor returns an interceptor that puts the trace ID into the response's header
 // metadata, under [xtraceid.DefaultHeader], even if the call fails. It replaces an ID that the
-// handler sets. If the context has no trace ID, it adds nothing. List it before interceptors that
-// may end a call themselves.
+// handler sets. If the context has no trace ID, it adds nothing. It also calls [xtraceid.AddLink].
+// List it before interceptors that may end a call themselves.
 func UnaryServerInterceptor() grpc.UnaryServerInterceptor {
 	return func(
 		ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 	) (any, error) {
+		xtraceid.AddLink(ctx)
 		return handler(withID(ctx), req)
 	}
 }
@@ -42,6 +43,7 @@ func StreamServerInterceptor() grpc.StreamServerInterceptor {
 	return func(
 		srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler,
 	) error {
+		xtraceid.AddLink(stream.Context())
 		ctx := withID(stream.Context())
 		if ctx != stream.Context() {
 			stream = &serverStream{stream, ctx}

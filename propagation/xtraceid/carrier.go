@@ -2,70 +2,38 @@ package xtraceid
 
 import (
 	"net/http"
-	"slices"
+	"strings"
 
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// header is the index of a header in [headers].
-type header int
+// headers are the values of the headers that a propagator reads and writes.
+type headers [headerCount]string
 
 const (
-	ours header = iota // the trace ID header; its name is an option
+	ours = iota // the trace ID header; its name is an option
 	b3Single
 	b3TraceID
 	b3SpanID
-	b3ParentSpanID
 	b3Sampled
 	b3Flags
+	b3ParentSpanID // it is only read
 	headerCount
 )
-
-// b3Names are the names under which the b3 package reads and writes.
-var b3Names = [headerCount]string{
-	"", "b3", "x-b3-traceid", "x-b3-spanid", "x-b3-parentspanid", "x-b3-sampled", "x-b3-flags",
-}
-
-// headers are the values of the headers that a propagator reads and writes, and the carrier that
-// the b3 package gets: it looks up each header in a carrier of its own spelling, which allocates
-// for HTTP.
-type headers [headerCount]string
-
-func (h *headers) Get(name string) string {
-	if i := slices.Index(b3Names[:], name); i > 0 {
-		return h[i]
-	}
-	return ""
-}
-
-func (h *headers) Set(name, value string) {
-	if i := slices.Index(b3Names[:], name); i > 0 {
-		h[i] = value
-	}
-}
-
-// Keys completes the interface; the b3 package does not call it.
-func (h *headers) Keys() []string { return b3Names[1:] }
-
-// withoutB3 reports whether no header of B3 has a value.
-func (h headers) withoutB3() bool {
-	h[ours] = ""
-	return h == headers{}
-}
 
 // names are the names of headers: as text carriers expect them, and as a key of [http.Header].
 type names struct{ text, http [headerCount]string }
 
 func newNames(own string) names {
-	n := names{text: b3Names}
-	n.text[ours] = own
+	n := names{text: [headerCount]string{own, "b3", "x-b3-traceid", "x-b3-spanid", "x-b3-sampled",
+		"x-b3-flags", "x-b3-parentspanid"}}
 	for i, name := range n.text {
 		n.http[i] = http.CanonicalHeaderKey(name)
 	}
 	return n
 }
 
-// read returns the first value of each header.
+// read returns the first value of each header, and all values of the trace ID header, joined.
 func (n *names) read(carrier propagation.TextMapCarrier) (in headers) {
 	h, isHTTP := carrier.(propagation.HeaderCarrier)
 	for i := range in {
@@ -74,6 +42,9 @@ func (n *names) read(carrier propagation.TextMapCarrier) (in headers) {
 		} else if values := h[n.http[i]]; len(values) > 0 {
 			in[i] = values[0]
 		}
+	}
+	if values := n.values(carrier); len(values) > 1 {
+		in[ours] = strings.Join(values, ",")
 	}
 	return in
 }
@@ -99,7 +70,7 @@ func (n *names) write(carrier propagation.TextMapCarrier, out *headers) {
 		switch {
 		case value == "":
 		case isHTTP:
-			h[n.http[i]] = out[i : i+1 : i+1]
+			h[n.http[i]] = out[i : i+1 : i+1] // an appended value must not overwrite the next
 		default:
 			carrier.Set(n.text[i], value)
 		}

@@ -1,0 +1,290 @@
+package xtraceid_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+)
+
+// rule is a case of testdata/headers.json, which its README describes.
+type rule struct {
+	Name    string
+	Options struct {
+		Header, Encoding, TraceContext       string
+		B3TraceID64, DeferredSampled, Dashes bool
+	}
+	Incoming  http.Header
+	Extracted struct {
+		TraceID, SpanID string
+		Sampled         any // "deferred" or a bool
+	}
+	Forwarded, Injected fields
+}
+
+// rules returns the cases of testdata/headers.json.
+func rules(tb testing.TB) []rule {
+	tb.Helper()
+	text, err := os.ReadFile("../../testdata/headers.json")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var ids struct{ IDs map[string]string }
+	var file struct{ Cases []rule }
+	if err := json.Unmarshal(text, &ids); err != nil {
+		tb.Fatal(err)
+	}
+	for name, id := range ids.IDs {
+		text = []byte(strings.ReplaceAll(string(text), "$"+name, id))
+	}
+	if err := json.Unmarshal(text, &file); err != nil || len(file.Cases) < 100 {
+		tb.Fatal(len(file.Cases), err)
+	}
+	for i, c := range file.Cases {
+		canonical := http.Header{}
+		for name, values := range c.Incoming {
+			canonical[http.CanonicalHeaderKey(name)] = values
+		}
+		file.Cases[i].Incoming = canonical
+	}
+	return file.Cases
+}
+
+// want returns the span context that the rule extracts.
+func (r rule) want(tb testing.TB) trace.SpanContext {
+	e := r.Extracted
+	return spanContext(tb, e.TraceID, e.SpanID, e.Sampled == true)
+}
+
+// propagator returns the rule's.
+func (r rule) propagator() propagation.TextMapPropagator {
+	o := r.Options
+	var opts []xtraceid.Option
+	if o.Header != "" {
+		opts = append(opts, xtraceid.WithHeader(o.Header))
+	}
+	switch o.Encoding {
+	case "single":
+		opts = append(opts, xtraceid.WithB3Encoding(xtraceid.B3SingleHeader))
+	case "both":
+		opts = append(opts, xtraceid.WithB3Encoding(xtraceid.B3BothEncodings))
+	}
+	if o.B3TraceID64 {
+		opts = append(opts, xtraceid.WithB3TraceID64())
+	}
+	if o.DeferredSampled {
+		opts = append(opts, xtraceid.WithDeferredSampled())
+	}
+	if o.Dashes {
+		opts = append(opts, xtraceid.WithDashes())
+	}
+	p := xtraceid.New(opts...)
+	switch o.TraceContext {
+	case "first":
+		p = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, p)
+	case "last":
+		p = propagation.NewCompositeTextMapPropagator(p, propagation.TraceContext{})
+	}
+	return p
+}
+
+// injected returns what p injects, except for traceparent.
+func injected(ctx context.Context, p propagation.TextMapPropagator) fields {
+	out := fields{}
+	p.Inject(ctx, out)
+	delete(out, "traceparent")
+	return out
+}
+
+// values is a carrier with several values of a key that is not HTTP's.
+type values struct{ propagation.HeaderCarrier }
+
+func (v values) Values(key string) []string { return http.Header(v.HeaderCarrier).Values(key) }
+
+// Each rule, read from HTTP and from another carrier.
+func TestRules(t *testing.T) {
+	const newTrace, own = "32d1f0a9c80000070123456789abcdef", "b7ad6b7169203331"
+	written := map[string]fields{} // by encoding
+	for _, c := range rules(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			p, want := c.propagator(), c.want(t)
+			http := propagation.HeaderCarrier(c.Incoming)
+			ctx := p.Extract(t.Context(), http)
+			for _, ctx := range []context.Context{ctx, p.Extract(t.Context(), values{http})} {
+				if got := trace.SpanContextFromContext(ctx); !got.Equal(want) {
+					t.Errorf("got %s, want %s", show(got), show(want))
+				}
+			}
+			if out := injected(ctx, p); !maps.Equal(out, c.Forwarded) {
+				t.Errorf("forwarded %v\nwant      %v", out, c.Forwarded)
+			}
+			id := newTrace
+			if want.HasTraceID() {
+				id = want.TraceID().String()
+			}
+			span := spanContext(t, id, own, want.IsSampled()).WithRemote(false)
+			ctx = trace.ContextWithSpanContext(ctx, span)
+			out := injected(ctx, p)
+			if !maps.Equal(out, c.Injected) {
+				t.Errorf("injected %v\nwant     %v", out, c.Injected)
+			}
+			if c.Options.Header == "" && c.Options.TraceContext == "" {
+				all := written[c.Options.Encoding]
+				if all == nil {
+					all = fields{}
+					written[c.Options.Encoding] = all
+				}
+				maps.Copy(all, out)
+				if got := p.Fields(); got[0] != xtraceid.DefaultHeader {
+					t.Errorf("the fields are %q", got)
+				}
+			}
+		})
+	}
+	// Fields lists exactly what is written: each field is written for some span.
+	for encoding, all := range written {
+		r := rule{}
+		r.Options.Encoding = encoding
+		got := r.propagator().Fields()
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(maps.Keys(all))) {
+			t.Errorf("encoding %q: Inject writes %v, Fields returns %q", encoding, all, got)
+		}
+	}
+}
+
+// A span is already in the context: this process's own, or one that another propagator has found.
+// That of traceparent may have a tracestate and the random flag, which B3 does not have and must
+// not remove.
+func TestExtractIntoSpan(t *testing.T) {
+	own := trace.SpanContextFromContext(local(t, traceT, spanP, true))
+	remote := own.WithRemote(true)
+	state, err := trace.ParseTraceState("v=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w3c := spanContext(t, traceT, spanS, true).WithTraceFlags(3).WithTraceState(state)
+	padded := w3c.WithTraceID(traceID(t, strings.Repeat("0", 16)+traceT[16:]))
+	alone := func(id string) trace.SpanContext { return spanContext(t, id, "", false) }
+	broken := alone("").WithSpanID(own.SpanID()).WithTraceFlags(trace.FlagsSampled)
+	for _, c := range []struct {
+		name    string
+		here    trace.SpanContext
+		headers []string
+		want    trace.SpanContext
+	}{
+		{"nothing comes", own, nil, own},
+		{"nothing comes, remote", w3c, nil, w3c},
+		{"x-trace-id, with a span without a trace in the context", broken,
+			[]string{"x-trace-id", traceT}, alone(traceT)},
+		{"x-trace-id of another trace", own, []string{"x-trace-id", traceU}, alone(traceU)},
+		{"x-trace-id of this trace", own, []string{"x-trace-id", traceT}, own},
+		{"x-trace-id of this trace, remote", w3c, []string{"x-trace-id", traceT}, w3c},
+		{"x-trace-id, 64-bit ID of this process", padded.WithRemote(false),
+			[]string{"x-trace-id", traceT}, alone(traceT)},
+		{"x-trace-id, 64-bit ID, remote", padded, []string{"x-trace-id", traceT}, w3c},
+		{"B3", own, multi(traceU, spanS, "0"), spanContext(t, traceU, spanS, false)},
+		{"B3 of this span", own, multi(traceT, spanP, "1"), remote},
+		{"B3 of this span, remote", w3c, append(multi(traceT, spanS, "1"), "x-trace-id", traceT),
+			w3c},
+		{"B3 of this span, remote, shortened", w3c,
+			append(multi(traceT[16:], spanS, "1"), "x-trace-id", traceT), w3c},
+		{"B3 names another parent", w3c, append(multi(traceT, spanP, "1"), "x-trace-id", traceT),
+			remote},
+		{"B3 undecided, this process sampled", own, multi(traceT, spanS, ""),
+			spanContext(t, traceT, spanS, false)},
+	} {
+		ctx := trace.ContextWithSpanContext(context.Background(), c.here)
+		ctx = xtraceid.New().Extract(ctx, propagation.HeaderCarrier(headers(c.headers...)))
+		if got := trace.SpanContextFromContext(ctx); !got.Equal(c.want) {
+			t.Errorf("%s: got %s, want %s", c.name, show(got), show(c.want))
+		}
+	}
+}
+
+// A second request in the same context: the last one decides.
+func TestExtractAgain(t *testing.T) {
+	p := xtraceid.New()
+	ctx := p.Extract(t.Context(), propagation.HeaderCarrier(headers("b3", traceT+"-"+spanS+"-d")))
+	ctx = p.Extract(ctx, propagation.HeaderCarrier(headers("b3", traceT+"-"+spanP+"-0")))
+	if out := injected(ctx, p); out["x-b3-sampled"] != "0" || out["x-b3-flags"] != "" {
+		t.Errorf("sent %v, want the second decision", out)
+	}
+}
+
+// There is nothing to inject without a trace that a caller has sent or a span.
+func TestInjectNothing(t *testing.T) {
+	for name, ctx := range map[string]context.Context{
+		"span ID only": local(t, "", spanS, true),
+		"span ID only, remote": trace.ContextWithRemoteSpanContext(t.Context(),
+			spanContext(t, "", spanS, true)),
+		"trace ID only, from here": local(t, traceT, "", true),
+	} {
+		if out := injected(ctx, xtraceid.New()); len(out) > 0 {
+			t.Errorf("%s: injected %v", name, out)
+		}
+	}
+}
+
+// Over HTTP stale headers are replaced, and a header that is added later changes no other one.
+func TestInjectHTTP(t *testing.T) {
+	h := http.Header{"X-B3-Spanid": {"stale", "1"}}
+	p := xtraceid.New(xtraceid.WithB3Encoding(xtraceid.B3BothEncodings))
+	ctx := local(t, traceT, spanS, true)
+	p.Inject(ctx, propagation.HeaderCarrier(h))
+	for name, value := range injected(ctx, p) {
+		h.Add(name, "added")
+		if got := h.Values(name); !slices.Equal(got, []string{value, "added"}) {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+}
+
+// FuzzExtract checks what holds for all headers.
+func FuzzExtract(f *testing.F) {
+	add := func(h http.Header) {
+		x := append(h.Values("x-trace-id"), "", "")
+		f.Add(x[0], x[1], h.Get("b3"), h.Get("X-B3-TraceId"), h.Get("X-B3-SpanId"),
+			h.Get("X-B3-ParentSpanId"), h.Get("X-B3-Sampled"), h.Get("X-B3-Flags"))
+	}
+	for _, c := range rules(f) {
+		add(c.Incoming)
+	}
+	f.Fuzz(func(t *testing.T, x1, x2, single, id, span, parent, sampled, flags string) {
+		in := propagation.HeaderCarrier{}
+		for _, field := range [][2]string{
+			{"x-trace-id", x1}, {"x-trace-id", x2}, {"b3", single}, {"X-B3-TraceId", id},
+			{"X-B3-SpanId", span},
+			{"X-B3-ParentSpanId", parent}, {"X-B3-Sampled", sampled}, {"X-B3-Flags", flags},
+		} {
+			if field[1] != "" {
+				http.Header(in).Add(field[0], field[1])
+			}
+		}
+		p := xtraceid.New()
+		ctx := p.Extract(t.Context(), in)
+		want := trace.SpanContextFromContext(ctx)
+		switch {
+		case !want.HasTraceID() && !want.Equal(trace.SpanContext{}):
+			t.Errorf("a span context without a trace ID: %s", show(want))
+		case want.HasTraceID() && (!want.IsRemote() || !want.HasSpanID() && x1+x2 == ""):
+			t.Errorf("not remote, or no parent without an x-trace-id: %s", show(want))
+		}
+
+		// The next service extracts the same span context from what is sent.
+		out := propagation.MapCarrier{}
+		p.Inject(ctx, out)
+		if got := trace.SpanContextFromContext(p.Extract(t.Context(), out)); !got.Equal(want) ||
+			!want.HasTraceID() && len(out) > 0 {
+			t.Errorf("sent %v for %s, extracted %s", out, show(want), show(got))
+		}
+	})
+}
