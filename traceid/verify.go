@@ -23,7 +23,7 @@ const (
 // IDs of the random fallback, of NewTraceIDAt, and of clients, which have no secret;
 // [WithPlausible] accepts recent ones.
 type Verifier struct {
-	codecs       []*randflake.Codec
+	keyring      func() *randflake.Keyring
 	maxAge, skew time.Duration
 	plausible    time.Duration    // the second rule's age; negative without that rule
 	now          func() time.Time // nil in the zero Verifier
@@ -67,10 +67,15 @@ func WithClock(now func() time.Time) VerifierOption {
 // NewVerifier returns a verifier of IDs generated under any of k's secrets. If k is nil, it
 // refuses everything except what [WithPlausible] accepts.
 func NewVerifier(k *randflake.Keyring, opts ...VerifierOption) *Verifier {
-	v := &Verifier{
-		codecs: k.Codecs(), maxAge: defaultMaxAge, skew: defaultSkew,
-		plausible: -1, now: time.Now,
-	}
+	return NewVerifierFunc(func() *randflake.Keyring { return k }, opts...)
+}
+
+// NewVerifierFunc returns a verifier like [NewVerifier]'s that calls keyring for each ID: for
+// secrets that are read or replaced while the process runs. keyring must be safe for concurrent
+// use.
+func NewVerifierFunc(keyring func() *randflake.Keyring, opts ...VerifierOption) *Verifier {
+	v := &Verifier{keyring: keyring, maxAge: defaultMaxAge, skew: defaultSkew, plausible: -1,
+		now: time.Now}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(v)
@@ -92,6 +97,6 @@ func (v *Verifier) Verify(id trace.TraceID) bool {
 	if !Plausible(id, now, v.maxAge, v.skew) {
 		return false
 	}
-	_, secret := decode(v.codecs, id)
+	_, secret := decode(v.keyring().Codecs(), id)
 	return secret >= 0
 }

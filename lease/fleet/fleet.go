@@ -227,10 +227,10 @@ func (ids *IDs) Keyring() *randflake.Keyring {
 	return ids.keyring
 }
 
-// Verifier returns a verifier of IDs generated under the secrets of [IDs.Keyring]. In zero
-// configuration it refuses everything except what [traceid.WithPlausible] accepts.
+// Verifier returns a verifier of IDs generated under the secrets that [IDs.Keyring] returns at the
+// time. In zero configuration it refuses everything except what [traceid.WithPlausible] accepts.
 func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
-	return traceid.NewVerifier(ids.Keyring(), opts...)
+	return traceid.NewVerifierFunc(ids.Keyring, opts...)
 }
 
 // Shutdown gives the lease back, closes the store and ends the metrics of IDs. Call it after

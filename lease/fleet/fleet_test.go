@@ -181,7 +181,8 @@ func TestUnavailableDirectory(t *testing.T) {
 		}
 		ids := fromEnv(t, map[string]string{settings.Store: "file:" + path})
 		id, _ := ids.NewIDs(t.Context())
-		if !id.IsValid() || ids.Fallbacks() == 0 || ids.Keyring() != nil {
+		edge := ids.Verifier()
+		if !id.IsValid() || ids.Fallbacks() == 0 || ids.Keyring() != nil || edge.Verify(id) {
 			t.Errorf("%s: the ID %s, %d fallbacks", what, id, ids.Fallbacks())
 		}
 		if err := c.giveBack(path); err != nil {
@@ -190,6 +191,9 @@ func TestUnavailableDirectory(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		if err := ids.Ready(ctx); err != nil || ids.Keyring() == nil {
 			t.Errorf("%s: when it is back: %v", what, err)
+		}
+		if id, _ := ids.NewIDs(ctx); !edge.Verify(id) {
+			t.Errorf("%s: when it is back, the verifier refuses %s", what, id)
 		}
 		cancel()
 	}
