@@ -27,7 +27,8 @@ type Nodes struct {
 }
 
 // Nodes returns the numbers that the Keeper holds. Like [Keeper.Ready], it waits for the first
-// lease.
+// lease until ctx ends. After the first lease it does not wait: it returns an error while none is
+// held.
 func (k *Keeper) Nodes(ctx context.Context) (*Nodes, error) {
 	if err := k.Ready(ctx); err != nil {
 		return nil, err

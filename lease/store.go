@@ -183,7 +183,8 @@ func (d Description) Block(i int) Grant {
 
 // Index returns the number of the block that starts at node, or [ErrInvalidRequest].
 func (d Description) Index(node uint32) (int, error) {
-	if node < d.First || node-d.First >= d.Nodes || (node-d.First)%d.BlockSize != 0 {
+	if node < d.First || node-d.First >= d.Nodes || d.BlockSize == 0 ||
+		(node-d.First)%d.BlockSize != 0 {
 		return 0, fmt.Errorf("%w: no block of %d nodes from %d to %d starts at node %d",
 			ErrInvalidRequest, d.BlockSize, d.First, d.First+d.Nodes-1, node)
 	}

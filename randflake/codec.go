@@ -23,8 +23,8 @@ type Parts struct {
 }
 
 // Codec turns parts into IDs and back under one secret. It is safe for concurrent use and never
-// exposes its secret, even to fmt, slog or JSON. A zero Codec has no secret: it encodes and decodes
-// nothing.
+// exposes its secret, even to fmt, slog or JSON. The zero Codec and a nil one have no secret: they
+// encode and decode nothing.
 type Codec struct {
 	cipher *sparx64.Cipher
 	// secret is a pointer because fmt prints an address where it cannot call Format.
@@ -63,7 +63,7 @@ func (c *Codec) Encode(p Parts) (ID, error) {
 // Decode returns the parts of id. An ID generated under another secret, or at random, decodes to
 // random parts.
 func (c *Codec) Decode(id ID) Parts {
-	if c.cipher == nil {
+	if c == nil || c.cipher == nil {
 		return Parts{}
 	}
 	raw := c.decrypt(id)

@@ -13,7 +13,9 @@
 package snowflake
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/sony/sonyflake/v2"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // Snowflake generates Snowflakes whose node numbers are leased. It is safe for concurrent use.
@@ -28,33 +31,31 @@ type Snowflake struct {
 	Keeper *lease.Keeper
 
 	mu    sync.Mutex
-	nodes *lease.Nodes
+	lease context.Context // of the node
 	node  *bwmarrin.Node
 }
 
-// Next returns an ID. It waits for a lease until ctx ends.
+// Next returns an ID. Without a lease it waits for one until ctx ends. An error that retrying
+// cannot fix is returned at once.
 func (s *Snowflake) Next(ctx context.Context) (bwmarrin.ID, error) {
+	return next(ctx, s.Keeper, s.generate)
+}
+
+func (s *Snowflake) generate(ctx context.Context) (id bwmarrin.ID, held bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for {
-		if s.nodes == nil || s.nodes.Context().Err() != nil {
-			nodes, err := s.Keeper.Nodes(ctx)
-			if err != nil {
-				return 0, err
-			}
-			if s.node, err = bwmarrin.NewNode(int64(nodes.First)); err != nil {
-				return 0, err
-			}
-			s.nodes = nodes
-		}
-		id := s.node.Generate()
-		if s.nodes.Hold(time.UnixMilli(id.Time())) {
-			return id, nil
-		}
-		if err := pause(ctx); err != nil {
-			return 0, err
-		}
+	nodes, err := s.Keeper.Nodes(ctx)
+	if err != nil {
+		return id, false, err
 	}
+	if s.lease != nodes.Context() { // a second generator of one lease would repeat IDs
+		if s.node, err = bwmarrin.NewNode(int64(nodes.First)); err != nil {
+			return id, false, err
+		}
+		s.lease = nodes.Context()
+	}
+	id = s.node.Generate()
+	return id, nodes.Hold(time.UnixMilli(id.Time())), nil
 }
 
 // Sonyflake generates Sonyflakes whose machine numbers are leased. It is safe for concurrent use.
@@ -62,45 +63,54 @@ type Sonyflake struct {
 	Keeper *lease.Keeper
 
 	mu    sync.Mutex
-	nodes *lease.Nodes
+	lease context.Context // of the machine number
 	sony  *sonyflake.Sonyflake
 }
 
-// Next returns an ID. It waits for a lease until ctx ends.
+// Next returns an ID, as [Snowflake.Next] does.
 func (s *Sonyflake) Next(ctx context.Context) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for {
-		if s.nodes == nil || s.nodes.Context().Err() != nil {
-			nodes, err := s.Keeper.Nodes(ctx)
-			if err != nil {
-				return 0, err
-			}
-			machine := func() (int, error) { return int(nodes.First), nil }
-			if s.sony, err = sonyflake.New(sonyflake.Settings{MachineID: machine}); err != nil {
-				return 0, err
-			}
-			s.nodes = nodes
-		}
-		id, err := s.sony.NextID()
-		if err != nil {
-			return 0, err
-		}
-		if s.nodes.Hold(s.sony.ToTime(id)) {
-			return id, nil
-		}
-		if err := pause(ctx); err != nil {
-			return 0, err
-		}
-	}
+	return next(ctx, s.Keeper, s.generate)
 }
 
-// pause lets some time pass before another try.
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(10 * time.Millisecond):
-		return nil
+func (s *Sonyflake) generate(ctx context.Context) (id int64, held bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	nodes, err := s.Keeper.Nodes(ctx)
+	if err != nil {
+		return id, false, err
+	}
+	if s.lease != nodes.Context() {
+		machine := func() (int, error) { return int(nodes.First), nil }
+		if s.sony, err = sonyflake.New(sonyflake.Settings{MachineID: machine}); err != nil {
+			return id, false, err
+		}
+		s.lease = nodes.Context()
+	}
+	if id, err = s.sony.NextID(); err != nil {
+		return id, false, err
+	}
+	return id, nodes.Hold(s.sony.ToTime(id)), nil
+}
+
+// next returns the first ID that was generated while its node was held.
+func next[ID any](ctx context.Context, k *lease.Keeper,
+	generate func(context.Context) (id ID, held bool, err error)) (none ID, err error) {
+	for {
+		if err = k.Ready(ctx); err == nil { // which waits for the first lease, without a lock
+			id, held, failed := generate(ctx)
+			if held {
+				return id, nil
+			}
+			err = failed
+		}
+		waits := errors.Is(err, lease.ErrNoLease) || errors.Is(err, randflake.ErrLeaseExpired)
+		if err != nil && !waits || lease.Permanent(err) {
+			return none, err
+		}
+		select {
+		case <-ctx.Done():
+			return none, cmp.Or(err, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }

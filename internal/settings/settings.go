@@ -14,6 +14,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -51,7 +52,7 @@ func Read() (Settings, error) {
 	s := Settings{Store: os.Getenv(Store), SecretFile: os.Getenv(SecretFile)}
 	var err error
 	if text := os.Getenv(TTL); text != "" {
-		if s.TTL, err = time.ParseDuration(text); err != nil || s.TTL == 0 {
+		if s.TTL, err = ParseDuration(text); err != nil || s.TTL == 0 {
 			return Settings{}, Invalid(TTL, strconv.Quote(text), errTTL)
 		}
 	}
@@ -67,9 +68,8 @@ var errTTL = errors.New("want a duration from 2s to 24h, such as 10m")
 
 // Check returns an error for settings that are invalid with any store: [ErrInvalid].
 func (s Settings) Check() error {
-	const minTTL = 2 * time.Second // the shortest that lease.WithTTL takes
 	switch {
-	case s.TTL != 0 && (s.TTL < minTTL || s.TTL > lease.MaxTTL):
+	case s.TTL != 0 && (s.TTL < protocol.MinTTL || s.TTL > lease.MaxTTL):
 		return Invalid(TTL, s.TTL.String(), errTTL)
 	case s.Store != "":
 		return nil

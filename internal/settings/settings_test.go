@@ -12,7 +12,7 @@ import (
 func TestBounds(t *testing.T) {
 	for want, texts := range map[Settings][2]string{
 		{Store: "file:x", TTL: 2 * time.Second, Strict: true}: {"2s", "true"},
-		{Store: "file:x", TTL: lease.MaxTTL}:                  {"24h", "0"},
+		{Store: "file:x", TTL: lease.MaxTTL}:                  {"1d", "0"},
 	} {
 		t.Setenv(Store, "file:x")
 		t.Setenv(SecretFile, "")

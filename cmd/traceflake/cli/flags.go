@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/internal/settings"
 )
 
 // needs returns an error if a flag is given that has no effect without others.
@@ -50,11 +53,27 @@ func show(cmd *cobra.Command, output string, text func() string, record any) err
 	return err
 }
 
+// duration is the value of a flag, in the language of [settings.ParseDuration].
+type duration time.Duration
+
+func (d *duration) Set(text string) error {
+	parsed, err := settings.ParseDuration(text)
+	if err == nil && parsed < 0 {
+		err = errors.New("it is negative")
+	}
+	*d = duration(parsed)
+	return err
+}
+
+func (d *duration) String() string { return shortly(time.Duration(*d)) }
+
+func (d *duration) Type() string { return "duration" }
+
 // durationFlag adds a flag for a duration, such as 30d or 1h30m.
 func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.Duration,
 	what string) {
 	*p = value
-	flag := cmd.Flags().VarPF((*model.Duration)(p), name, "", what)
+	flag := cmd.Flags().VarPF((*duration)(p), name, "", what)
 	if value == 0 {
 		flag.DefValue = "" // the help explains the default
 	}

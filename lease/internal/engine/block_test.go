@@ -195,6 +195,9 @@ func TestNodes(t *testing.T) {
 			t.Errorf("node %d has index %d, %v", node, i, err)
 		}
 	}
+	if _, err := (lease.Description{Nodes: 8}).Index(0); !errors.Is(err, lease.ErrInvalidRequest) {
+		t.Errorf("without a block size: %v", err)
+	}
 }
 
 // renewal returns the request that moves a grant's end to end.
