@@ -24,7 +24,7 @@ func (o *adoption) carried() (c carried, err error) {
 		hint := "the exporter has changed since the table was created, or did not create it: " +
 			"alter the column first"
 		if strings.Contains(t.column(name).Type, "JSON") {
-			hint = "tables with json: true can be used with create --overlay only"
+			hint = "tables with json: true cannot be adopted"
 		}
 		return c, errorf("the table %s cannot be adopted: column %s %s; %s",
 			t.Name, name, why, hint)

@@ -37,12 +37,9 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	if err != nil {
 		return p, err
 	}
+	s.Version = o.version
 	ttl, err := s.changeTTL(o)
-	if err != nil {
-		return p, err
-	}
-	return Plan{Steps: append(s.steps(o), ttl...),
-		Notes: []string{"lookups by trace ID: " + lookupAdvice}}, nil
+	return Plan{Steps: append(s.steps(o), ttl...)}, err
 }
 
 // onlyDrops matches a TTL that only drops spans after a time.

@@ -20,6 +20,7 @@ const minVersion = "26.3"
 // server.
 type server struct {
 	database, databaseEngine string
+	version                  string
 	tables                   []table
 }
 
@@ -126,22 +127,16 @@ func (s Schema) look(ctx context.Context, db *sql.DB) (o server, err error) {
 		return o, err
 	case len(found) == 0:
 		return o, errorf("there is no database %s", s.Database)
-	case release(found[0].Version) < release(minVersion):
+	case !since(found[0].Version, minVersion):
 		return o, errorf("the server is ClickHouse %s, which is too old: upgrade "+
 			"it to %s or newer",
 			found[0].Version, minVersion)
 	}
 	s.Database = found[0].Name
-	o = server{database: s.Database, databaseEngine: found[0].Engine}
+	o = server{database: s.Database, databaseEngine: found[0].Engine,
+		version: found[0].Version}
 	o.tables, err = read[table](ctx, db, s.render("tables"))
 	return o, err
-}
-
-// release returns a version as a number to compare.
-func release(version string) int {
-	var year, month int
-	_, _ = fmt.Sscanf(version, "%d.%d", &year, &month)
-	return year*100 + month
 }
 
 // read returns the rows of a query, whose columns are the fields of T by their names in JSON.
@@ -175,13 +170,6 @@ func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
 	if o, err = s.look(ctx, db); err != nil {
 		return o, err
 	}
-	for _, name := range s.indexed() {
-		if t := o.table(name); !t.mergeTree() || t.column("TraceId").Type != "String" {
-			return o, errorf("there is no table %s with the exporter's column "+
-				"TraceId, of an engine like MergeTree: name the table that the Collector's "+
-				"exporter created", name)
-		}
-	}
 	n := s.named()
 	stored, times, feed := o.table(n.rows), o.table(n.times), o.table(n.feed)
 	fronts := func(name, rows string) bool {
@@ -195,7 +183,7 @@ func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
 		fits   bool
 		is, do string
 	}{
-		{stored, s.Overlay || stored.ours() && missing == "", "has another shape", adopt},
+		{stored, stored.ours() && missing == "", "has another shape", adopt},
 		{o.table(n.spans), fronts(n.spans, n.rows), "is not Distributed over " + n.rows, adopt},
 		{o.table(n.lookup), fronts(n.lookup, n.times), "is not Distributed over " + n.times, adopt},
 		{times, times.mergeTree() && times.column("TraceId").Type == "String" &&

@@ -25,7 +25,7 @@ func (s Schema) named() names {
 	const lookup = "_trace_id_ts"
 	n := names{spans: cmp.Or(s.Table, "otel_traces"), logs: cmp.Or(s.LogsTable, "otel_logs")}
 	n.rows = n.spans
-	if s.Cluster != "" && !s.Overlay {
+	if s.Cluster != "" && !s.local {
 		n.rows += "_local"
 	}
 	n.lookup, n.times, n.feed = n.spans+lookup, n.rows+lookup, n.rows+lookup+"_mv"

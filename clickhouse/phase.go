@@ -15,7 +15,7 @@ const (
 
 // phases has the names of the phases, the next steps, and the commands that fill the lookup table.
 var phases = [...]struct{ is, next, fill string }{
-	NotBegun: {"not begun", "`adopt prepare`", "create --overlay"},
+	NotBegun: {"not begun", "`adopt prepare`", "adopt prepare"},
 	Preparing: {"not completely prepared", "`adopt prepare`, or `adopt cancel`",
 		"adopt prepare"},
 	Prepared: {"prepared", "`adopt swap`, or `adopt cancel`", "adopt prepare"},

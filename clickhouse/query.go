@@ -49,8 +49,6 @@ func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
 
 // Logs returns the query for all log records of up to 3000 traces in the schema's LogsTable, by
 // trace and time.
-//
-// The query reads little if the table has the index on ranges of trace IDs: see LogsTable.
 func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) { return byID(s, ids, "logs") }
 
 // byID returns a query for traces, whose text is a template.
@@ -129,24 +127,10 @@ func (s Schema) between(from, to time.Time) ([]Param, error) {
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
 
-// lookupSetting is the ClickHouse setting with which, at 0, a lookup by ID is cheapest: the range
-// of IDs of a granule then excludes it before its bloom filter is read. It belongs to queries and
-// users, not to tables.
-const lookupSetting = "use_skip_indexes_on_data_read"
-
-// lookupAdvice tells operators how to set it for tools.
-const lookupAdvice = "ALTER USER … SETTINGS " + lookupSetting +
-	" = 0 for each tool's user saves a third to two thirds of the bytes"
-
-// lookupSettings returns the clause for a query by ID. On a cluster a known ID also selects the
-// shard.
+// lookupSettings returns the clause for a query by ID: on a cluster a known ID selects the shard.
 func (s Schema) lookupSettings() string {
-	clause := "\nSETTINGS " + lookupSetting + " = 0"
-	switch {
-	case s.ReadOnly:
+	if s.Cluster == "" {
 		return ""
-	case s.Cluster != "":
-		return clause + ", optimize_skip_unused_shards = 1"
 	}
-	return clause
+	return "\nSETTINGS optimize_skip_unused_shards = 1"
 }

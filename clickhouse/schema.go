@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -11,22 +12,47 @@ type Schema struct {
 	Database string        // "" is the connection's; it must exist
 	Table    string        // "" is otel_traces, as for the exporter
 	Cluster  string        // "" is one server; a macro as in {cluster} is allowed
-	Overlay  bool          // the table is the one that the Collector's exporter created
 	TTL      time.Duration // whole seconds after a span's start; 0 keeps spans forever
 
-	// LogsTable is the exporter's table of logs, for [Logs]; "" is otel_logs. If it is
-	// set, Create adds the index on ranges of trace IDs to it, too.
+	// Projection is what a new table stores a second time; "" is Charts.
+	Projection Projection
+
+	// Version is that of the server, as version() returns it, which determines whether a new table
+	// has the newest spans first. [Schema.Create] and [Schema.Plan] ask the server; without a
+	// server, "" is a version of which that is not known, and the table has the oldest first.
+	Version string
+
+	// LogsTable is the exporter's table of logs, for [Logs]; "" is otel_logs.
 	LogsTable string
 
-	// Materialize lets Create also build the index on ranges of trace IDs for the spans of an
-	// Overlay, and for the logs if LogsTable is set, that were stored before Create added it.
-	// Create then blocks until all servers have built it; if it is interrupted, the servers
-	// continue. It costs about a second of CPU for six million rows, and 0.01 bytes a row.
-	Materialize bool
+	local bool // on a Cluster, Table is the table with the rows of one server
+}
 
-	// ReadOnly is for users of ClickHouse who may not change settings (readonly = 1): queries by ID
-	// then send no settings, and read up to three times the bytes from disk.
-	ReadOnly bool
+// Projection is what a table stores a second time, sorted by service, span name and time.
+type Projection string
+
+// Projections.
+const (
+	// Charts has six narrow columns, with which rates, percentiles and error rates of a service
+	// cost as much as in the exporter's table: Timestamp, ServiceName, SpanName, SpanKind,
+	// StatusCode and Duration.
+	Charts Projection = "charts"
+	// NoProjection stores nothing twice: charts of one service read the columns that they name of
+	// all services.
+	NoProjection Projection = "none"
+	// AllColumns also serves lists of one service's spans over hours, for half as much disk again.
+	AllColumns Projection = "all"
+)
+
+// element returns the definition of the projection in a table, or "".
+func (p Projection) element() string {
+	switch p {
+	case NoProjection:
+		return ""
+	case AllColumns:
+		return template("all")
+	}
+	return template("charts")
 }
 
 func (s Schema) validate() error {
@@ -49,6 +75,8 @@ func (s Schema) validate() error {
 	case s.TTL > maxTTL:
 		return errorf("TTL %v: ClickHouse would count past the year 2106 and "+
 			"drop spans at once; 50 years is the most", s.TTL)
+	case !slices.Contains([]Projection{"", Charts, NoProjection, AllColumns}, s.Projection):
+		return errorf("projection %q: it is charts, none or all", s.Projection)
 	}
 	return nil
 }
@@ -58,8 +86,7 @@ const maxTTL = 50 * 365 * 24 * time.Hour
 
 // Statements returns the statements that create the functions, the table of spans, and the
 // exporter's lookup table with the materialized view that fills it, in order and to be run one by
-// one. To an Overlay, whose table must exist, they add the index on ranges of trace IDs, and the
-// lookup table if it has none. They can be run again at any time.
+// one. They can be run again at any time.
 //
 // The statements do not change an existing table, whatever its schema and TTL. [Schema.Create]
 // refuses a table with another schema and a server that is too old before it changes anything,
@@ -72,19 +99,12 @@ func (s Schema) Statements() ([]string, error) {
 // steps returns the steps that Create runs on a server.
 func (s Schema) steps(o server) []Step {
 	n := s.named()
-	steps := []Step{s.functions()}
-	if !s.Overlay {
-		create := s.createRows(n.rows, carried{table: table{Engine: s.engine(o, "")}})
-		steps = append(steps, exists(n.rows, create))
-		if s.Cluster != "" {
-			steps = append(steps, s.front(n.spans, n.rows))
-		}
+	create := s.createRows(n.rows, carried{table: table{Engine: s.engine(o, "")}})
+	steps := []Step{s.functions(), exists(n.rows, create)}
+	if n.spans != n.rows {
+		steps = append(steps, s.front(n.spans, n.rows))
 	}
-	steps = append(steps, s.lookup(o, s.quoted(n.rows))...)
-	for _, name := range s.indexed() {
-		steps = append(steps, s.rangeIndex(name))
-	}
-	return steps
+	return append(steps, s.lookup(o, s.quoted(n.rows))...)
 }
 
 // exists returns the step that creates a table or view.
@@ -92,37 +112,7 @@ func exists(name, sql string) Step {
 	return Step{Does: name + " exists", SQL: []string{sql}}
 }
 
-// indexed returns the other programs' tables that get the index on ranges of trace IDs.
-func (s Schema) indexed() (all []string) {
-	if s.Overlay {
-		all = append(all, s.named().spans)
-	}
-	if s.LogsTable != "" {
-		all = append(all, s.LogsTable)
-	}
-	return all
-}
-
 // alter returns the beginning of a statement that changes a table.
 func (s Schema) alter(name string) string {
 	return "ALTER TABLE " + s.quoted(name) + s.onCluster() + " "
-}
-
-// rangeIndex returns the step that adds the index idx_trace_id_range to a table that others
-// created. It has the lowest and the highest trace ID of each granule: with ordered IDs it excludes
-// all granules of other times, without a condition on the time. It must be the first index:
-// ClickHouse reads indexes in order, and the bloom filter is larger.
-func (s Schema) rangeIndex(name string) Step {
-	step := Step{
-		Does: "new parts of " + name + " have the index on ranges of trace IDs",
-		SQL: []string{s.alter(name) + "ADD INDEX IF NOT EXISTS idx_trace_id_range " +
-			"TraceId TYPE minmax GRANULARITY 1 FIRST"},
-	}
-	if s.Materialize {
-		step.Does = "all parts of " + name + " have the index on ranges of trace IDs"
-		step.SQL = append(step.SQL, s.alter(name)+"MATERIALIZE INDEX idx_trace_id_range "+
-			"SETTINGS mutations_sync = 0")
-		step.wait = s.render("materializing", "{table}", quoteText(name))
-	}
-	return step
 }

@@ -21,6 +21,7 @@ func TestBadSchemas(t *testing.T) {
 		`cluster "{a"`:           {Cluster: "{a"},
 		`cluster "a' b"`:         {Cluster: "a' b"},
 		"TTL -1h":                {TTL: -time.Hour},
+		`projection "wide"`:      {Projection: "wide"},
 	} {
 		all := map[string]func() error{
 			"Statements": func() error { _, err := s.Statements(); return err },
@@ -65,6 +66,19 @@ func TestParameters(t *testing.T) {
 		q.Args()[last] != sql.Named(q.Params[last].Name, q.Params[last].Value) {
 		t.Errorf("%d arguments of %d parameters, the last %v", len(q.Args()), len(q.Params),
 			q.Args()[last])
+	}
+}
+
+// The direction of a new table's key depends on the version alone.
+func TestNewestFirst(t *testing.T) {
+	for version, newest := range map[string]bool{"": false, "26.7.2.1": false, "26.7.2.14": false,
+		"26.7.2.15": true, "26.7.10.1": true, "26.8.1.1": true, "27.1": true, "26.6.2.122": false,
+		"9.12.1": false} {
+		statements, err := clickhouse.Schema{Version: version}.Statements()
+		if err != nil || newest != strings.Contains(strings.Join(statements, "\n"),
+			"\nORDER BY (toStartOfFiveMinutes(Timestamp) DESC, TraceId, Timestamp)") {
+			t.Errorf("%q: newest first is %t, want %t (%v)", version, !newest, newest, err)
+		}
 	}
 }
 

@@ -46,13 +46,12 @@ var temporary = regexp.MustCompile(
 
 // read returns the adoption as observed on the server.
 func (a Adoption) read(ctx context.Context, db *sql.DB) (*adoption, error) {
-	// As in an Overlay, the table has no Distributed table in front of it.
-	s := Schema{Database: a.Database, Table: a.Table, Cluster: a.Cluster, Overlay: true}
+	s := Schema{Database: a.Database, Table: a.Table, Cluster: a.Cluster, local: true}
 	found, err := s.look(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	s.Database = found.database
+	s.Database, s.Version = found.database, found.version
 	n := s.named()
 	o := &adoption{Schema: s, server: found, db: db, skipAccess: a.SkipAccess,
 		live: found.table(n.spans), other: found.table(n.spans + otherEnd),

@@ -13,7 +13,6 @@ type Status struct {
 	Problem error // why the table cannot be adopted, or the adoption cannot continue
 	Tables  []TableStatus
 	Fill    string // the command that completes the lookup table, or "" if it has all traces
-	Advice  string // how lookups by users like this one would read less, or ""
 }
 
 // TableStatus is the state of a table.
@@ -35,7 +34,7 @@ type Counts struct {
 	Rows    uint64  `json:",string"`
 	Future  uint64  `json:",string"` // that begin in more than an hour, as of wrong clocks
 	Sampled uint64  `json:",string"` // spans of the newest partition, 100,000 at most
-	Ordered float64 // share of the sampled spans that are not outliers
+	Ordered float64 // share of the sampled spans that start within an hour of their ID's time
 }
 
 // Status returns the state of the table and, during an adoption, of the other table.
@@ -49,14 +48,6 @@ func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) 
 	}
 	if s.Phase = o.phase; !o.filled(o.server) {
 		s.Fill = phases[o.phase].fill
-	}
-	dear, err := read[struct{ Setting bool }](ctx, db,
-		"SELECT getSetting("+quoteText(lookupSetting)+") AS setting")
-	if err != nil {
-		return s, err
-	}
-	if dear[0].Setting {
-		s.Advice = lookupAdvice
 	}
 	if s.Problem = o.check(); s.Problem == nil {
 		s.Problem = o.checkServers(ctx)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -33,7 +34,7 @@ func (s Schema) render(name string, more ...string) string {
 		[]string{
 			"{database}", s.inDatabase(), "{on_cluster}", s.onCluster(),
 			"{columns}", list(quoteName, exporters()),
-			"{our_key}", quoteText(sortingKey), "{outlier}", outlier,
+			"{our_key}", quoteText(sortingKey),
 			"{parts_of_shards}", s.everywhere("cluster", "system.parts"),
 			"{parts_everywhere}", s.everywhere("clusterAllReplicas", "system.parts"),
 			"{detached_everywhere}", s.everywhere("clusterAllReplicas", "system.detached_parts"),
@@ -74,37 +75,41 @@ const shard = "reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16))))"
 
 // bucket comes first in the keys, so that traces with random IDs stay among those of their time.
 // Expressions of the keys are written as system.tables shows them.
-const bucket = "toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC')"
+const bucket = "toStartOfFiveMinutes(Timestamp)"
 
-// outlier is 1 for a span that starts more than an hour from the time in its trace ID: random and
-// foreign IDs, wrong clocks, late spans of long traces. These spans have granules of their own, so
-// the IDs of any other granule are in a narrow range, which excludes it from most lookups.
-var outlier = strings.ReplaceAll(template("outlier"), "\n    ", " ")
+// sortingKey is that of the table, without its direction.
+const sortingKey = bucket + ", TraceId, Timestamp"
 
-var (
-	// primaryKey is the beginning of the sorting key. The rest would take 40 of 46 bytes of memory
-	// for each granule, permanently; the indexes on ranges of TraceId and Timestamp do the same
-	// work from disk.
-	primaryKey = bucket + ", " + outlier + ", ServiceName, SpanName"
-	// sortingKey has the outliers in the order of time: by random IDs, a merge would take each span
-	// from another part than the one before.
-	sortingKey = primaryKey + ", if(" + outlier + ", '', TraceId), Timestamp"
-)
+// newestFirst is the first version on which a new table has the newest buckets first: then
+// ClickHouse stops reading once it has the newest spans of a service. Before it, the analysis of
+// the index of a descending key could lose rows (ClickHouse #111059 and #110546). 26.6.2.122 does
+// not lose any, but a descending key is an experiment there.
+const newestFirst = "26.7.2.15"
 
-// wide are the settings of columns that queries read of few spans or of none: larger blocks than
-// those of the table take less time to compress, and less disk.
-const wide = " SETTINGS (min_compress_block_size = 65536)"
+// descending returns the direction of the first column of the sorting key.
+func (s Schema) descending() string {
+	if since(s.Version, newestFirst) {
+		return " DESC"
+	}
+	return ""
+}
 
-// settings of the table that holds the rows. The size of granules determines memory, the minimum
-// that a query reads, and the cost of merges. If it is constant, ClickHouse does not store it for
-// each granule; with a cache of primary keys, unused keys leave the memory. Parts of less than
-// 32 MiB (instead of 10) have one file for all columns, which takes up to a fifth less CPU time for
-// blocks of 10,000 to 30,000 spans. Texts in maps and arrays are stored with their lengths, not
-// apart from them, which takes a tenth less CPU time and 6 % less disk.
-const settings = "index_granularity = 1024, use_const_adaptive_granularity = 1, " +
-	"use_primary_key_cache = 1, min_bytes_for_wide_part = 33554432, " +
-	"propagate_types_serialization_versions_to_nested_types = 0, " +
-	"min_compress_block_size = 8192, " + dropParts + "1, default_compression_codec = 'ZSTD(1)'"
+// since reports whether a version is at least another one. "" is older than all others.
+func since(version, first string) bool {
+	numbers := func(version string) (all [4]int) {
+		for i, part := range strings.SplitN(version, ".", len(all)) {
+			all[i], _ = strconv.Atoi(part)
+		}
+		return all
+	}
+	v, f := numbers(version), numbers(first)
+	return slices.Compare(v[:], f[:]) >= 0
+}
+
+// settings of the table that holds the rows. Projections are compressed with the default codec,
+// whatever the codecs of the columns.
+const settings = "index_granularity = 4096, " + dropParts +
+	"1, default_compression_codec = 'ZSTD(3)'"
 
 // dropParts is the only one of the settings that an adopted table may have with another value.
 const dropParts = "ttl_only_drop_parts = "
@@ -124,9 +129,13 @@ func (s Schema) createRows(name string, c carried) string {
 			all = strings.Replace(all, dropParts+"1, ", "", 1)
 		}
 	}
-	places := []string{"{table}", s.quoted(name) + c.uuid, "{wide}", wide, "{engine}", c.Engine,
-		"{elements}", strings.Join(append([]string{""}, c.elements...), ",\n    "),
-		"{primary_key}", primaryKey, "{sorting_key}", sortingKey, "{ttl}", ttl,
+	elements := []string{""}
+	if projection := s.Projection.element(); projection != "" {
+		elements = append(elements, projection)
+	}
+	places := []string{"{table}", s.quoted(name) + c.uuid, "{engine}", c.Engine,
+		"{elements}", strings.Join(append(elements, c.elements...), ",\n    "),
+		"{bucket}", bucket, "{desc}", s.descending(), "{ttl}", ttl,
 		"{settings}", all,
 		"{comment}", comment}
 	ttls := ttls(c.table)

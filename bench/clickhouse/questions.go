@@ -39,7 +39,7 @@ func (d *dataset) questions(ctx context.Context, l layout) ([]question, error) {
 	}
 
 	newest := bind(l.schema.Newest(noon.Add(-4*time.Minute), noon, [16]byte{}, 100))
-	if l.schema.ReadOnly { // its newest roots, as Grafana lists them
+	if l.theirs { // its newest roots, as Grafana lists them
 		newest = "SELECT TraceId, ServiceName, SpanName, Timestamp, Duration FROM spans\n" +
 			"WHERE Timestamp >= '2026-10-14 12:26:00' AND Timestamp < '2026-10-14 12:30:00' AND " +
 			"ParentSpanId = ''\nORDER BY Timestamp DESC LIMIT 100"

@@ -20,7 +20,7 @@ func compared() (all []filled) {
 	for _, f := range []struct {
 		name   string
 		random []int
-	}{{"exporter", []int{100}}, {"ours", []int{0, 1, 50, 100}}, {"overlay", []int{0}},
+	}{{"exporter", []int{100}}, {"ours", []int{0, 1, 50, 100}},
 		{"projection", []int{100}}, {"light projection", []int{100}}} {
 		i := slices.IndexFunc(layouts, func(l layout) bool { return l.Name == f.name })
 		for _, random := range f.random {
@@ -97,7 +97,6 @@ names; one in 50 has failed, with an exception as an event. Merged. The layouts:
 
 - "exporter": the table of the Collector's exporter with its lookup table and random IDs;
 - "ours": the table of package clickhouse;
-- "overlay": the exporter's table with our index;
 - "projection" and "light projection": the exporter's table with all columns, or TraceId and
   _part_offset, again in the order of IDs.
 

@@ -25,7 +25,6 @@ func TestCommand(t *testing.T) {
 		}
 		return string(out)
 	}
-	e.run(collectorTable("overlaid"), nil)
 	e.adoptable("clickstack.sql")
 	e.insert("spans", few())
 	for _, c := range []struct {
@@ -35,9 +34,6 @@ func TestCommand(t *testing.T) {
 		{0, "create --table fresh --ttl 720h", "the functions on trace IDs exist\nfresh exists\n"},
 		{0, "create --table fresh --ttl 48h",
 			"spans of fresh are kept for 48h0m0s\n  to undo this: ALTER TABLE"},
-		{2, "create --table fresher --logs nothere", "there is no table nothere with"},
-		{0, "create --overlay --table overlaid --materialize --dry-run",
-			"MATERIALIZE INDEX idx_trace_id_range"},
 		{2, "create --table spans", "traceflake: clickhouse: table spans has another shape; it " +
 			"was not changed: adopt it or choose another name\n"},
 		{0, "adopt prepare --table spans",
@@ -48,8 +44,7 @@ func TestCommand(t *testing.T) {
 			"300 spans of the newest partition\n  last expires    in N\n  read by         " +
 			db + ".rollup_mv, " + db + ".spans_all, " + db + ".spans_trace_id_ts_mv\n" + db +
 			".spans_other, the new table of an adoption\n  sorted by       " +
-			"toStartOfInterval(Timestamp, toIntervalHour(4), 'UTC'), " + outlier +
-			", ServiceName, SpanName, if(" + outlier + ", '', TraceId), Timestamp\n" +
+			"toStartOfFiveMinutes(Timestamp), TraceId, Timestamp\n" +
 			"  engine          MergeTree\n  TTL             " + moves +
 			"\n  storage policy  tiered\n  spans           0\n  ordered IDs     no spans\n  last " +
 			"expires    never\n  read by         " + db +
@@ -85,15 +80,11 @@ func TestCommand(t *testing.T) {
 	e.is("0", "SELECT count() FROM spans")
 	e.creates(clickhouse.Schema{Table: "spans"})
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", "") // a dry run of create needs no server
-	if out := run(0, "create --overlay --materialize --dry-run"); !strings.Contains(out,
-		"MATERIALIZE INDEX idx_trace_id_range") {
-		t.Errorf("the dry run omits the materialization: %s", out)
+	if out := run(0, "create --projection all --dry-run"); !strings.Contains(out,
+		"PROJECTION by_service") {
+		t.Errorf("the dry run omits the projection: %s", out)
 	}
 }
-
-// outlier is the second part of the sorting key.
-const outlier = "toUInt64(((toInt64(byteSwap(reinterpretAsUInt32(unhex(substring(TraceId, 1, " +
-	"8))))) * 512) + 1577840400000) - toUnixTimestamp64Milli(Timestamp)) > 7200000"
 
 // varies matches the parts that differ between runs.
 var varies = regexp.MustCompile(`\d+\.\d (MiB|days).*`)

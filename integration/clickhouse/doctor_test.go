@@ -43,12 +43,6 @@ func TestDoctor(t *testing.T) {
 	created := newEngine(t)
 	created.creates(clickhouse.Schema{})
 	doctor(created, "ok     table")
-	doctor(created, ": ALTER USER … SETTINGS use_skip_indexes_on_data_read = 0")
-	status, err := adoption{}.Status(t.Context(),
-		created.openAt(created.DSN()+"?use_skip_indexes_on_data_read=0"))
-	if err != nil || status.Advice != "" {
-		t.Errorf("advice to a user who has followed it: %q, %v", status.Advice, err)
-	}
 	created.insert("otel_traces", few()[:1])
 	created.exec("DROP VIEW otel_traces_trace_id_ts_mv")
 	created.exec("DROP TABLE otel_traces_trace_id_ts")

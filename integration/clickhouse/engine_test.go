@@ -136,17 +136,17 @@ func (e *engine) empty(but ...string) {
 	}
 }
 
-// collectorTable is the table of the Collector's exporter v0.161.0, with its
-// lookup table and view.
+// collectorTable returns the statements of the exporter for its table, with a TTL of ten years,
+// its lookup table and view.
 func collectorTable(table string) []string {
-	create := strings.Replace(read(bench+"collector.sql"), "\nSETTINGS",
-		"\nTTL toDateTime(Timestamp) + toIntervalDay(3650)\nSETTINGS", 1)
-	return strings.Split(strings.ReplaceAll(create+";\n"+read(bench+"lookup.sql"), "{table}",
-		table), ";\n")
+	return exporterTable(table, "TTL toDateTime(Timestamp) + toIntervalDay(3650)\n")
 }
 
-// bench is the folder of the benchmark, which has the same tables, spans and queries.
-const bench = "../../bench/clickhouse/sql/"
+// exporterTable returns the statements of the exporter for its tables, with a TTL clause or "".
+func exporterTable(table, ttl string) []string {
+	text := comments.ReplaceAllString(read("testdata/exporter.sql"), "")
+	return strings.Split(strings.NewReplacer("{table}", table, "{ttl}", ttl).Replace(text), ";\n")
+}
 
 func read(file string) string {
 	text, err := os.ReadFile(file)

@@ -64,7 +64,7 @@ func TestRights(t *testing.T) {
 		for i, missing := range append(all, "") {
 			e := newEngine(t)
 			e.run(collectorTable("spans")[:1], nil)
-			e.run(collectorTable("overlay")[:1], nil)
+			e.run([]string{createTable(clickhouse.Schema{Table: "half"})}, nil)
 			e.insert("spans", few()[:1]) // for copy
 			run := map[string]func(context.Context, *sql.DB) error{"create": e.createsAll,
 				"adopt": e.adoptsAll()}[command]
@@ -93,9 +93,8 @@ func TestRights(t *testing.T) {
 
 // createsAll creates everything that create can.
 func (e *engine) createsAll(ctx context.Context, db *sql.DB) error {
-	overlay := clickhouse.Schema{Table: "overlay", Overlay: true, TTL: time.Hour,
-		Materialize: true}
-	return errors.Join(clickhouse.Schema{Table: "fresh"}.Create(ctx, db), overlay.Create(ctx, db))
+	return errors.Join(clickhouse.Schema{Table: "half"}.Create(ctx, db),
+		clickhouse.Schema{Table: "half", TTL: time.Hour}.Create(ctx, db))
 }
 
 // adoptsAll returns a function that runs everything that adopt can, and continues where it failed.

@@ -52,18 +52,12 @@ func TestTTL(t *testing.T) {
 	e.run(undo[0], nil)
 	ttl("odd-name", "")
 	ttl("odd-name_trace_id_ts", "")
-	e.run(collectorTable("exporter"), nil)
-	// as the exporter wrote it
-	e.creates(clickhouse.Schema{Table: "exporter", Overlay: true, TTL: 3650 * day})
-	ttl("exporter", "toDateTime(Timestamp) + toIntervalDay(3650)")
-	e.creates(clickhouse.Schema{Table: "exporter", Overlay: true, TTL: day})
-	ttl("exporter", "toDateTime(Timestamp) + toIntervalSecond(86400)")
-	e.exec("CREATE TABLE moves AS exporter ENGINE = MergeTree ORDER BY Timestamp TTL " + moves +
-		" SETTINGS storage_policy = 'tiered'")
+	owned := createTable(clickhouse.Schema{Table: "moves"})
+	e.exec(strings.Replace(owned, "\nSETTINGS", "\nTTL "+moves+
+		"\nSETTINGS storage_policy = 'tiered',", 1))
 	e.refuses("the TTL of moves is \""+moves+"\", which does more than drop old spans",
 		func() error {
-			return clickhouse.Schema{Table: "moves", Overlay: true, TTL: day}.Create(t.Context(),
-				e.db)
+			return clickhouse.Schema{Table: "moves", TTL: day}.Create(t.Context(), e.db)
 		})
 }
 
@@ -72,7 +66,6 @@ func TestTTL(t *testing.T) {
 // and spans of any time are stored before each statement.
 func TestLookupDropped(t *testing.T) {
 	schema := clickhouse.Schema{Table: "spans"}
-	overlay := clickhouse.Schema{Table: "spans", Overlay: true}
 	for name, c := range map[string]struct {
 		table []string
 		ttl   string
@@ -80,8 +73,6 @@ func TestLookupDropped(t *testing.T) {
 	}{
 		"create": {[]string{createTable(schema)}, "",
 			func(e *engine, db *sql.DB) error { return schema.Create(e.t.Context(), db) }},
-		"overlay": {collectorTable("spans")[:1], "toDateTime(End) + toIntervalDay(3650)",
-			func(e *engine, db *sql.DB) error { return overlay.Create(e.t.Context(), db) }},
 		"prepare": {collectorTable("spans")[:1], "toDateTime(End) + toIntervalDay(3650)",
 			func(e *engine, db *sql.DB) error {
 				_, err := adopt(e.t.Context(), ofSpans, "prepare", db)
@@ -89,9 +80,6 @@ func TestLookupDropped(t *testing.T) {
 			}},
 	} {
 		for _, dropped := range []string{"both", "the table alone"} {
-			if name == "create" && dropped != "both" {
-				continue // as for an overlay
-			}
 			t.Run(name+", "+dropped, func(t *testing.T) {
 				e := newEngine(t)
 				e.run(c.table, nil)
@@ -149,7 +137,7 @@ func TestLookupDropped(t *testing.T) {
 func TestRefused(t *testing.T) {
 	e := newEngine(t)
 	owned := createTable(clickhouse.Schema{Table: "spans"})
-	otherKey := strings.Replace(owned, "), Timestamp)", "))", 1)
+	otherKey := strings.Replace(owned, "TraceId, Timestamp)", "TraceId, SpanId)", 1)
 	exporter := collectorTable("spans")
 	json := strings.NewReplacer("Map(LowCardinality(String), String)", "JSON",
 		"mapKeys(ResourceAttributes)", "ServiceName", "mapValues(ResourceAttributes)",
@@ -170,13 +158,6 @@ func TestRefused(t *testing.T) {
 	}{
 		"exporter's": {clickhouse.Schema{}, exporter[:1],
 			"spans has another shape"},
-		"logs, overlay": {clickhouse.Schema{Overlay: true},
-			[]string{"CREATE TABLE spans (Body String) ENGINE = MergeTree ORDER BY Body"},
-			"there is no table spans with the exporter's column TraceId"},
-		// the index needs the column TraceId alone
-		"JSON, overlay": {clickhouse.Schema{Overlay: true}, []string{json}, ""},
-		"no table of logs": {clickhouse.Schema{LogsTable: "nothere"}, nil,
-			"there is no table nothere with the exporter's column TraceId"},
 		"owned, a column of another type": {clickhouse.Schema{},
 			[]string{strings.Replace(owned, "Duration UInt64", "Duration Int64", 1)},
 			"spans has another shape"},
@@ -221,7 +202,7 @@ func TestRefused(t *testing.T) {
 			[]string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)},
 			"column Duration has the type \"Int64\", not UInt64; the exporter has changed"},
 		"JSON": {adoption{}, []string{json},
-			"tables with json: true can be used with create --overlay only"},
+			"tables with json: true cannot be adopted"},
 		"other database": {adoption{Database: notAtomic},
 			[]string{strings.Replace(columns, "spans", notAtomic+".spans", 1) +
 				") ENGINE = MergeTree ORDER BY TraceId"},
@@ -314,73 +295,6 @@ func (e *engine) traceIDs(query string) (ids []trace.TraceID) {
 	return ids
 }
 
-// TestOverlayIndexes: the index on ranges of trace IDs makes a lookup by ID alone, and by an ID
-// that does not exist, read less of the exporter's table of logs, and the records of traces are all
-// found.
-func TestOverlayIndexes(t *testing.T) {
-	e := newEngine(t)
-	s := clickhouse.Schema{Table: "spans", LogsTable: "logs"}
-	e.run(clickhouse.Schema{Table: "spans"}.Statements())
-	// Records of three days until now: 20 to a trace, of 8 services, each up to a minute after its
-	// trace began.
-	e.exec(strings.ReplaceAll(read("testdata/logs.sql"), "{table}", "logs"))
-	e.exec(`INSERT INTO logs
-    (Timestamp, TraceId, SpanId, SeverityText, SeverityNumber, ServiceName, Body)
-SELECT began + toIntervalMillisecond(cityHash64(number) % 60000) AS Timestamp,
-    traceIDAt(began, intDiv(number, 20), cityHash64(intDiv(number, 20), 1)) AS TraceId,
-    hex(cityHash64(number, 2)), 'INFO', 9, concat('service-', toString(number % 8)),
-    concat('handled request ', toString(cityHash64(number, 3)))
-FROM (
-    SELECT number, toDateTime64(now() - 3 * 86400, 3, 'UTC') +
-        toIntervalMillisecond(intDiv(number, 20) * 25920) AS began
-    FROM numbers(200000)
-)
-SETTINGS max_partitions_per_insert_block = 0`)
-	id := e.one("SELECT TraceId FROM logs ORDER BY TraceId LIMIT 1 OFFSET 100000")
-	read := func() (bytes [2]uint64) {
-		e.exec("OPTIMIZE TABLE logs FINAL") // what is read must not depend on merges meanwhile
-		for k, id := range []string{id, id[:31] + "x"} {
-			bytes[k] = e.reads("SELECT * FROM logs WHERE TraceId = '" + id + "'").Disk
-		}
-		return bytes
-	}
-	before := read()
-	s.Materialize = true
-	for range 2 { // everything can be run again
-		e.creates(s)
-	}
-	// Another server of a cluster has built the index for the spans, but cannot for the logs.
-	overlay := s
-	overlay.Overlay, overlay.Cluster = true, "c"
-	elsewhere := rows("database, table, is_done, command, parts_to_do, latest_fail_reason",
-		"currentDatabase(), 'logs', 0, 'MATERIALIZE INDEX idx_trace_id_range', 3, "+
-			"'the disk is full'")
-	full := e.rewriting("", func(query string) string {
-		return oneServer(strings.Replace(query, "clusterAllReplicas('c', system.mutations)",
-			elsewhere, 1))
-	})
-	if err := overlay.Create(t.Context(), full); err == nil || !strings.Contains(err.Error(),
-		"all parts of logs have the index on ranges of trace IDs: this was started, but fails: "+
-			"the disk is full") {
-		t.Errorf("an index that cannot be built: %v", err)
-	}
-	if after := read(); after[0] > before[0] || after[1]*4 > before[1]*3 {
-		t.Errorf("bytes for an ID, and for one that does not exist: %v with the index, %v without",
-			after, before)
-	}
-	if create := e.one("SHOW CREATE TABLE logs"); strings.Index(create,
-		"idx_trace_id_range") > strings.Index(create, "INDEX idx_trace_id ") {
-		t.Errorf("the index is not the first: %s", create)
-	}
-	many := e.traceIDs("SELECT DISTINCT TraceId FROM logs WHERE Timestamp > now() - 3600 ORDER " +
-		"BY TraceId LIMIT 100")
-	for _, ids := range [][]trace.TraceID{{parse(id)}, many} {
-		if got := e.find("SpanId")(clickhouse.Logs(s, ids)); len(got) != 20*len(ids) {
-			t.Errorf("%d traces have %d records, want %d", len(ids), len(got), 20*len(ids))
-		}
-	}
-}
-
 var sqlBlock = regexp.MustCompile("(?ms)^ *```sql\n(.*?)```")
 
 // TestDocumentedSQL runs the SQL of docs/clickhouse.md, on each kind of table and over two shards.
@@ -390,8 +304,7 @@ func TestDocumentedSQL(t *testing.T) {
 		{Name: "ids", Value: "['" + id + "']"}, {Name: "service", Value: "a"},
 		{Name: "name", Value: "b"}, {Name: "from", Value: "2026-10-15 10:00:00"},
 		{Name: "to", Value: "2026-10-15 11:00:00"}}}
-	for _, s := range []clickhouse.Schema{{}, {Overlay: true, Table: "otel_traces"},
-		{Cluster: "two"}} {
+	for _, s := range []clickhouse.Schema{{}, {Cluster: "two"}} {
 		e := newEngine(t)
 		e.tables(s)
 		queries := 0

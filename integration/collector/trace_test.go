@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
@@ -29,8 +28,6 @@ func TestTraceCommand(t *testing.T) {
 	if err := exporter.ConsumeTraces(t.Context(), copied); err != nil {
 		t.Fatal(err)
 	}
-	statements, err := clickhouse.Schema{Overlay: true}.Statements()
-	e.Run(t, statements, err)
 
 	path := child.Build(t, child.Traceflake)
 	run := func(code int, stdin string, args ...string) string {

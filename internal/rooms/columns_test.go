@@ -61,7 +61,7 @@ func TestColumnsAreMeasured(t *testing.T) {
 	}
 	for name, want := range map[string]bool{
 		"clickhouse/sql/adopt/same.sql": true, "docs/faq.md": true, "README.md": true,
-		"bench/clickhouse/sql/tools.sql": false, "bench/RESULTS.md": false, "a.go": false,
+		"integration/clickhouse/testdata/tools.sql": false, "bench/RESULTS.md": false, "a.go": false,
 	} {
 		if measured(name) != want {
 			t.Errorf("%s is measured: %t, want %t", name, !want, want)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -16,27 +15,21 @@ func clickhouseCreateCommand(s *spansServer) *cobra.Command {
 lookup table with the view that fills it. It can be run again at any time, with another
 --ttl too. A table with another schema is refused: see adopt.
 
-With --overlay the exporter's table stays and gets one small index on trace ID
-ranges; with --logs the exporter's logs table gets one, too. --materialize also
-builds the index for the rows that are already stored.
+A new table also stores six narrow columns by service, for charts. With
+--projection none it does not; with --projection all it stores all columns by
+service, for half as much disk again.
 
 --dry-run without an address prints the SQL for a new table; with one it first
 looks at the server.`,
 		Example: `  traceflake clickhouse create --dry-run
   traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 30d
-  traceflake clickhouse create --overlay --logs otel_logs --materialize`,
+  traceflake clickhouse create --projection all`,
 	}
 	durationFlag(cmd, &schema.TTL, "ttl", 0, "how long spans are kept, as in 30d (default "+
 		"forever, or as in the table that exists)")
-	cmd.Flags().BoolVar(&schema.Overlay, "overlay", false, "keep the exporter's table")
-	cmd.Flags().StringVar(&schema.LogsTable, "logs", "", "also add the index to this logs table")
-	cmd.Flags().BoolVar(&schema.Materialize, "materialize", false,
-		"with --overlay or --logs, build the index for stored rows and wait for it")
+	cmd.Flags().StringVar((*string)(&schema.Projection), "projection", "",
+		"what is also stored by service: charts, none or all (default charts)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if schema.Materialize && !schema.Overlay && schema.LogsTable == "" {
-			return errors.New("--materialize needs --overlay or --logs: other tables are created " +
-				"with the index")
-		}
 		if s.dryRun && s.address() == "" {
 			plan, err := schema.Plan(cmd.Context(), nil)
 			if err == nil {

@@ -37,9 +37,6 @@ func (d *doctor) spansOn(db *sql.DB) error {
 	for _, t := range status.Tables {
 		d.table(t)
 	}
-	if status.Advice != "" {
-		d.report("lookups", "by trace ID they cost this user more than needed: "+status.Advice, nil)
-	}
 	d.adoption(status)
 	return nil
 }

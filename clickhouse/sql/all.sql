@@ -1,0 +1,1 @@
+PROJECTION by_service (SELECT * ORDER BY ServiceName, SpanName, Timestamp)

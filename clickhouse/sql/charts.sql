@@ -1,0 +1,3 @@
+PROJECTION charts (
+        SELECT Timestamp, ServiceName, SpanName, SpanKind, StatusCode, Duration
+        ORDER BY ServiceName, SpanName, Timestamp)
