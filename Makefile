@@ -2,7 +2,6 @@
 # package in them.
 
 SHELL       := bash
-.SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS   += --no-print-directory
 unexport GOWORK
 
@@ -42,7 +41,8 @@ demo: engines ## run two services and find one of their traces in ClickHouse by 
 
 .PHONY: test
 test: engines js ## run every test of every module; those of Kubernetes only if its API server was built
-	$(WITH_SERVERS) go test -timeout 20m work
+	set -euo pipefail; \
+	$(WITH_SERVERS) go test -timeout 20m work; \
 	[[ -x $(API_SERVER) ]] || echo "the tests of Kubernetes were skipped: make kubernetes builds its API server"
 
 JS := clients/js/node_modules/.package-lock.json
@@ -72,15 +72,16 @@ bench-clickhouse-scale: engines ## measure lookups by ID in tables that grow for
 
 .PHONY: adopt-walk
 adopt-walk: engines ## run 240 exchanges of an adoption by two operators who are killed, under real exporters
-	TRACEFLAKE_SWAPS=240 go test ./integration/collector -run '^TestAdoptWalk$$' -count=1 -timeout 0 -v
+	TRACEFLAKETEST_SWAPS=240 go test ./integration/collector -run '^TestAdoptWalk$$' -count=1 -timeout 0 -v
 
 # The packages that services link, and the concurrent tests of stores on real servers. The skipped
 # tests are sequential. The other tests with servers have no concurrency of their own, and their
 # dependencies take minutes to build with the race detector.
 .PHONY: race
 race: engines ## run the tests of the packages for users, and of the stores with their servers, under the race detector
-	@packages=$$(go list work)
-	$(WITH_SERVERS) go test -race -skip '^Test(SimulationReplays|RequestsOfAFleet)$$' $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages")
+	@set -euo pipefail; \
+	packages=$$(go list work); \
+	$(WITH_SERVERS) go test -race -skip '^Test(SimulationReplays|RequestsOfAFleet)$$' $$(grep -vE '^[^/]+/[^/]+/[^/]+/(examples|bench|integration|sparx64/_asm)(/|$$)' <<<"$$packages"); \
 	$(WITH_SERVERS) go test -race -run '^TestObjectsThroughPgbouncer$$/^histories$$|Faults' ./integration/lease/...
 
 .PHONY: sim
@@ -90,7 +91,7 @@ sim: ## run the simulator of leases with SEEDS seeds; its flag -seed N replays o
 IDS ?= 1000000000
 .PHONY: soak
 soak: engines ## generate IDS IDs in processes that are killed, stopped and restarted, on each store, with late, lost and repeated messages
-	TRACEFLAKE_SOAK_IDS=$$(($(IDS) / 4)) go test ./integration/lease/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
+	TRACEFLAKETEST_SOAK_IDS=$$(($(IDS) / 4)) go test ./integration/lease/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
 
 .PHONY: model
 model: ## check that the model of the lease rule holds, and that every wrong variant has a counterexample; needs spin and gcc
@@ -98,26 +99,29 @@ model: ## check that the model of the lease rule holds, and that every wrong var
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target of every module for FUZZTIME each
-	@files=$$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}' work)
-	targets=$$(grep -EHo '^func Fuzz\w*' $$files)
-	while IFS=: read -r file func; do
-		echo "$${func#func } ($${file#$(CURDIR)/})"
-		go test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$${file%/*}" </dev/null
+	@set -euo pipefail; \
+	files=$$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}' work); \
+	targets=$$(grep -EHo '^func Fuzz\w*' $$files); \
+	while IFS=: read -r file func; do \
+		echo "$${func#func } ($${file#$(CURDIR)/})"; \
+		go test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "$${file%/*}" </dev/null; \
 	done <<<"$$targets"
 
 .PHONY: bench
 bench: engines ## measure IDs into bench/RESULTS.md, in about 20 minutes, on a quiet machine
-	@runs=$$(mktemp)
-	trap 'rm -f "$$runs"' EXIT
-	bench/run all $(ARGS) | tee "$$runs"
-	benchstat=$$(cd bench && go run golang.org/x/perf/cmd/benchstat -col /gen "$$runs")
+	@set -euo pipefail; \
+	runs=$$(mktemp); \
+	trap 'rm -f "$$runs"' EXIT; \
+	bench/run all $(ARGS) | tee "$$runs"; \
+	benchstat=$$(cd bench && go run golang.org/x/perf/cmd/benchstat -col /gen "$$runs"); \
 	{ echo '# Measurements, by `make bench`'; echo; go run ./bench/report "$$runs"; printf '\n```\n%s\n```\n' "$$benchstat"; } >bench/RESULTS.md
 
 .PHONY: bench-check
 bench-check: ## check the speed targets, in about 3 minutes; fails if a target is missed by more than the run's noise
-	@tmp=$$(mktemp)
-	trap 'rm -f "$$tmp"' EXIT
-	bench/run targets $(ARGS) >"$$tmp"
+	@set -euo pipefail; \
+	tmp=$$(mktemp); \
+	trap 'rm -f "$$tmp"' EXIT; \
+	bench/run targets $(ARGS) >"$$tmp"; \
 	go run ./bench/report -check "$$tmp"
 
 .PHONY: bench-cpus
@@ -126,22 +130,24 @@ bench-cpus: ## measure NewIDs and NewSpanID on 1, 2, 4, 8 and 16 CPUs, for bench
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## run golangci-lint in every module
-	@dirs=$$($(MODULES)) failed=0
-	for dir in $$dirs; do
-		echo "lint $$dir"
-		(cd "$$dir" && $(GOLANGCI_LINT) run ./...) || failed=1
-	done
-	[[ $$failed == 0 ]] || exit 1
-	echo "lint $(CURDIR) with the tags of the portable code"
+	@set -euo pipefail; \
+	dirs=$$($(MODULES)) failed=0; \
+	for dir in $$dirs; do \
+		echo "lint $$dir"; \
+		(cd "$$dir" && $(GOLANGCI_LINT) run ./...) || failed=1; \
+	done; \
+	[[ $$failed == 0 ]] || exit 1; \
+	echo "lint $(CURDIR) with the tags of the portable code"; \
 	$(GOLANGCI_LINT) run --build-tags $(PORTABLE) $(PORTABLE_PACKAGES)
 
 .PHONY: vet-cross
 vet-cross: ## run go vet for 386, Windows and macOS, and build for js/wasm, wasip1 and plan9
-	GOARCH=386 go vet ./...
-	GOOS=windows go vet ./... ./cmd/traceflake/...
-	GOOS=darwin go vet ./... ./cmd/traceflake/...
-	GOOS=js GOARCH=wasm go build ./...
-	GOOS=wasip1 GOARCH=wasm go build ./...
+	set -euo pipefail; \
+	GOARCH=386 go vet ./...; \
+	GOOS=windows go vet ./... ./cmd/traceflake/...; \
+	GOOS=darwin go vet ./... ./cmd/traceflake/...; \
+	GOOS=js GOARCH=wasm go build ./...; \
+	GOOS=wasip1 GOARCH=wasm go build ./...; \
 	GOOS=plan9 go build ./...
 
 # Without the workspace, whose other modules require newer versions than the root's go.mod.
@@ -155,14 +161,16 @@ portable: ## vet and test the packages with portable files, without assembly
 	go vet -tags $(PORTABLE) $(PORTABLE_PACKAGES)
 	go test -tags $(PORTABLE) $(PORTABLE_PACKAGES)
 
-# Long tests read TRACEFLAKE_NIGHTLY: with any non-empty value they run more rounds.
+# Long tests read TRACEFLAKETEST_NIGHTLY: with any non-empty value they run more rounds.
 .PHONY: nightly
-nightly: engines ## run every test with many more rounds and new random numbers
-	TRACEFLAKE_NIGHTLY=1 $(WITH_SERVERS) go test -count=1 -timeout 1h work
+nightly: engines ## run every test with many more rounds, new random numbers, and an outage with a real Prometheus
+	prometheus=$$(deploy/prometheus/check) && \
+	TRACEFLAKETEST_PROMETHEUS=$$prometheus TRACEFLAKETEST_NIGHTLY=1 $(WITH_SERVERS) go test -count=1 -timeout 1h work
 
 .PHONY: arm64
 arm64: ## run the tests of the packages with files for arm64 in an emulator
-	@command -v qemu-aarch64 >/dev/null || { echo "qemu-aarch64 is not installed: apt-get install qemu-user"; exit 1; }
+	@set -euo pipefail; \
+	command -v qemu-aarch64 >/dev/null || { echo "qemu-aarch64 is not installed: apt-get install qemu-user"; exit 1; }; \
 	GOARCH=arm64 go test -exec qemu-aarch64 $(PORTABLE_PACKAGES) ./internal/vmclock
 
 .PHONY: asm
@@ -175,16 +183,16 @@ generate: asm ## generate the assembly, and the picture in ARCHITECTURE.md
 
 .PHONY: asm-check
 asm-check: ## check that the amd64 assembly is what its generator writes
-	@tmp=$$(mktemp -d)
-	trap 'rm -rf "$$tmp"' EXIT
-	cp -r sparx64/_asm "$$tmp"
-	(cd "$$tmp/_asm" && GOWORK=off go run . -out ../run_amd64.s)
+	@set -euo pipefail; \
+	tmp=$$(mktemp -d); \
+	trap 'rm -rf "$$tmp"' EXIT; \
+	cp -r sparx64/_asm "$$tmp"; \
+	(cd "$$tmp/_asm" && GOWORK=off go run . -out ../run_amd64.s); \
 	diff -u sparx64/run_amd64.s "$$tmp/run_amd64.s"
 
 .PHONY: alerts
-alerts: ## check the alert rules with promtool, and in an outage with a real Prometheus, in about 7 minutes
-	prometheus=$$(deploy/prometheus/check)
-	TRACEFLAKE_PROMETHEUS=$$prometheus go test -count=1 -v -timeout 20m -run '^TestOutage$$' ./integration/monitoring
+alerts: ## check the alert rules with promtool
+	deploy/prometheus/check
 
 .PHONY: consumers
 consumers: ## use each package outside of the repository as users do, in the next version
@@ -207,29 +215,32 @@ commits: ## check the messages of new commits; git config core.hooksPath .ci/hoo
 
 .PHONY: vulnerabilities
 vulnerabilities: ## look up the dependencies in Go's vulnerability database
-	@go list work >/dev/null
+	@set -euo pipefail; \
+	go list work >/dev/null; \
 	for dir in $$($(MODULES)); do (cd "$$dir" && go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) ./...); done
 
 .PHONY: clone-check
 clone-check: ## check that go list, go vet and go doc change no file in a fresh clone
-	@tmp=$$(mktemp -d)
-	trap 'rm -rf "$$tmp"' EXIT
-	git clone --quiet . "$$tmp/clone"
-	cd "$$tmp/clone"
-	go list -m all >/dev/null
-	go list -deps -test work >/dev/null
-	go vet ./...
-	for package in $$(go list -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' work); do
-		go doc "$$package" >/dev/null
-	done
-	changes=$$(git status --porcelain)
+	@set -euo pipefail; \
+	tmp=$$(mktemp -d); \
+	trap 'rm -rf "$$tmp"' EXIT; \
+	git clone --quiet . "$$tmp/clone"; \
+	cd "$$tmp/clone"; \
+	go list -m all >/dev/null; \
+	go list -deps -test work >/dev/null; \
+	go vet ./...; \
+	for package in $$(go list -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' work); do \
+		go doc "$$package" >/dev/null; \
+	done; \
+	changes=$$(git status --porcelain); \
 	[[ -z $$changes ]] || { echo "files changed:"; git diff --stat; exit 1; }
 
 .PHONY: tidy-check
 tidy-check: ## check that all is committed and formatted
-	@unformatted=$$(git ls-files '*.go' | xargs gofmt -s -l)
-	[[ -z $$unformatted ]] || { echo "gofmt these files:"; echo "$$unformatted"; exit 1; }
-	changes=$$(git status --porcelain)
+	@set -euo pipefail; \
+	unformatted=$$(git ls-files '*.go' | xargs gofmt -s -l); \
+	[[ -z $$unformatted ]] || { echo "gofmt these files:"; echo "$$unformatted"; exit 1; }; \
+	changes=$$(git status --porcelain); \
 	[[ -z $$changes ]] || { echo "not committed:"; echo "$$changes"; exit 1; }
 
 .PHONY: tools
@@ -240,16 +251,16 @@ engines: ## fetch ClickHouse and PostgreSQL into .cache, once
 	integration/servers/fetch.sh
 
 $(GOLANGCI_LINT):
-	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	set -euo pipefail; \
+	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION); \
 	mv $(@D)/golangci-lint $@
 
 $(JS): clients/js/package-lock.json
-	cd clients/js && npm ci --loglevel=error
+	set -euo pipefail; \
+	cd clients/js && npm ci --loglevel=error; \
 	touch node_modules/.package-lock.json
 
 $(API_SERVER): integration/servers/kubernetes/apiserver/main.go integration/servers/kubernetes/apiserver/go.mod
-	cd integration/servers/kubernetes/apiserver
+	set -euo pipefail; \
+	cd integration/servers/kubernetes/apiserver; \
 	GOWORK=off go build -trimpath -o $@ .
-
-# A recipe is one shell script.
-.ONESHELL:

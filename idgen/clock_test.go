@@ -318,7 +318,7 @@ func TestTimeUnderLoad(t *testing.T) {
 	n, workers := 500_000, 4*runtime.GOMAXPROCS(0)
 	if testing.Short() {
 		n /= 10
-	} else if os.Getenv("TRACEFLAKE_NIGHTLY") != "" {
+	} else if os.Getenv("TRACEFLAKETEST_NIGHTLY") != "" {
 		n *= 20
 	}
 	g := New()

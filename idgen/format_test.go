@@ -223,7 +223,7 @@ func worstBit(n int, next func() trace.TraceID) float64 {
 func TestLowBitsAreRandom(t *testing.T) {
 	const limit = 6
 	n := 20_000
-	if os.Getenv("TRACEFLAKE_NIGHTLY") != "" {
+	if os.Getenv("TRACEFLAKETEST_NIGHTLY") != "" {
 		n = 200_000
 	}
 	clock := newClock(noon)

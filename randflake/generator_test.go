@@ -583,7 +583,7 @@ func TestSealWhileReserving(t *testing.T) {
 	tries := 3_000
 	if testing.Short() {
 		tries = 500
-	} else if os.Getenv("TRACEFLAKE_NIGHTLY") != "" {
+	} else if os.Getenv("TRACEFLAKETEST_NIGHTLY") != "" {
 		tries = 100_000
 	}
 	for range tries {

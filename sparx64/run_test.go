@@ -40,7 +40,7 @@ func TestRunIsTheSameAsOneByOne(t *testing.T) {
 	for n := range 258 {
 		lengths = append(lengths, n, r.IntN(1<<12))
 	}
-	if os.Getenv("TRACEFLAKE_NIGHTLY") != "" { // more cases, with different values each time
+	if os.Getenv("TRACEFLAKETEST_NIGHTLY") != "" { // more cases, with different values each time
 		r = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 		lengths = slices.Repeat(lengths, 500)
 	}

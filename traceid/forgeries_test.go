@@ -115,7 +115,7 @@ func TestTenMillionForgeries(t *testing.T) {
 	} {
 		if testing.Short() {
 			k.tries /= 50
-		} else if os.Getenv("TRACEFLAKE_NIGHTLY") == "" {
+		} else if os.Getenv("TRACEFLAKETEST_NIGHTLY") == "" {
 			k.tries /= 10
 		}
 		t.Run(k.name, func(t *testing.T) {

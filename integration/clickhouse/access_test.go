@@ -52,7 +52,7 @@ func tenants(t *testing.T, roles []role, tables ...string) *engine {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TRACEFLAKE_CLICKHOUSE_USERS", file)
+	t.Setenv("TRACEFLAKETEST_CLICKHOUSE_USERS", file)
 	e := newEngine(t)
 	e.exec("CREATE DATABASE tenants")
 	e.run(collectorTable("tenants.spans"), nil)

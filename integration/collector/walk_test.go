@@ -21,11 +21,11 @@ import (
 
 // TestAdoptWalk adopts the table of the Collector's exporter. Two operators swap and undo
 // concurrently, and are killed at any moment, while three exporters store spans and restart. Then
-// one of them swaps and finishes. Each span is stored once. TRACEFLAKE_SWAPS is the minimum number
+// one of them swaps and finishes. Each span is stored once. TRACEFLAKETEST_SWAPS is the minimum number
 // of exchanges.
 func TestAdoptWalk(t *testing.T) {
 	want := 8
-	if n, err := strconv.Atoi(os.Getenv("TRACEFLAKE_SWAPS")); err == nil {
+	if n, err := strconv.Atoi(os.Getenv("TRACEFLAKETEST_SWAPS")); err == nil {
 		want = n
 	}
 	path := child.Build(t, child.Traceflake)

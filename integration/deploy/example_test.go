@@ -6,13 +6,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
@@ -68,78 +66,6 @@ func printed(t *testing.T, p *child.Server) (spans []span) {
 		spans = append(spans, s)
 	}
 	return spans
-}
-
-// The example services continue traces by the table in examples/otelhttp/README.md. Without an
-// endpoint for traces they print their spans, even if there is one for metrics.
-func TestHeaders(t *testing.T) {
-	program := child.Build(t, example)
-	serve := func(name string, env ...string) (p *child.Server, urls []string) {
-		cmd := exec.CommandContext(t.Context(), program, name, "127.0.0.1:0")
-		cmd.Env = append([]string{probeVar + "=127.0.0.1:0"}, env...)
-		p = child.Run(t, cmd)
-		return p, child.Await(t, p, 2, child.Served)
-	}
-	orders, at := serve("orders", "OTEL_SERVICE_NAME=books",
-		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://127.0.0.1:1")
-	shop, urls := serve("shop", "ORDERS_URL="+at[0])
-	// The reason for not being ready is not shown outside.
-	if _, text := child.Get(t, at[1]+"/metrics"); !strings.Contains(text,
-		"\ntraceflake_id_fallbacks_total{") {
-		t.Errorf("metrics:\n%s", text)
-	}
-	for url, want := range map[string]string{at[0] + "/ready": "ordered\n",
-		at[1] + "/ready": "ready\n"} {
-		if _, text := child.Get(t, url); text != want {
-			t.Errorf("%s: %q, want %q", url, text, want)
-		}
-	}
-
-	made, parent := idgen.New().NewIDs(t.Context())
-	id, caller := made.String(), parent.String()
-	const foreign, none = "4bf92f3577b34da6a3ce929d0e0e4736", "0000000000000000"
-	cases := []struct {
-		name                string
-		headers             []string
-		want, parent, state string
-	}{
-		{"W3C", []string{"traceparent", "00-" + foreign + "-" + caller + "-03", "tracestate",
-			"v=1"}, foreign, caller, "v=1"},
-		{"64-bit B3 and x-trace-id",
-			[]string{"x-trace-id", id, "b3", id[16:] + "-" + caller + "-1"}, id, caller, ""},
-		{"x-trace-id alone", []string{"x-trace-id", "17" + id[2:]}, "17" + id[2:], none, ""},
-		{"a gateway's traceparent and the client's x-trace-id",
-			[]string{"x-trace-id", "18" + id[2:], "traceparent", "00-" + foreign + "-" + caller +
-				"-01"}, "18" + id[2:], none, ""},
-		{"no headers", nil, "", none, ""},
-	}
-	for i, c := range cases {
-		header, text := child.Get(t, urls[0]+"/checkout", c.headers...)
-		got := header.Get("x-trace-id")
-		if c.want != "" && got != c.want || got == "" || text != "ordered\n" {
-			t.Errorf("%s: %q, x-trace-id %q, want %s", c.name, text, got, c.want)
-		}
-		cases[i].want = got
-	}
-	spans := append(printed(t, shop), printed(t, orders)...)
-	for _, c := range cases {
-		parent := c.parent
-		for _, name := range []string{"shop server", "shop client", "books server"} {
-			i := slices.IndexFunc(spans, func(s span) bool {
-				return s.String() == name+" "+c.state && s.SpanContext.TraceID == c.want &&
-					s.Parent.SpanID == parent
-			})
-			if i < 0 {
-				t.Fatalf("%s: no span %s of the trace %s under %s in %v", c.name, name, c.want,
-					parent, spans)
-			}
-			parent = spans[i].SpanContext.SpanID
-			spans = slices.Delete(spans, i, i+1)
-		}
-	}
-	if len(spans) != 1 { // that of /ready at orders
-		t.Errorf("other spans: %v, want one", spans)
-	}
 }
 
 // run builds the README's program and starts it after some commands.

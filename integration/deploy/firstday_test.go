@@ -1,6 +1,9 @@
+// Package deploy tests what users start: the README's quick start, the manifests of
+// deploy/kubernetes with the example services on a real API server, and the example's gateway.
 package deploy
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,48 +19,109 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/kustomize/api/resmap"
+
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/internal/settings"
 )
 
-// A fleet's first day on a real API server with the environment of the manifests: the store is
-// created, two services and a gateway start, and then an operator makes every mistake.
-// docs/first-day.txt is its record for people; TRACEFLAKE_UPDATE=1 writes it again.
-func TestFirstDay(t *testing.T) {
-	s := kubernetes.Shared(t)
-	apply(t, s, "first-day")
-	// The API server can be unavailable, and its clock wrong by hours.
-	target, err := url.Parse(s.Proxy(kubernetes.Token(kubernetes.Admin)))
+func TestMain(m *testing.M) { kubernetes.Main(m) }
+
+// end ends a program as the kubelet does.
+func end(t *testing.T, p *child.Server) {
+	t.Helper()
+	if err := p.Terminate(); err != nil {
+		t.Errorf("%v\n%s", err, p.Output())
+	}
+}
+
+// secretFile returns a file such as `traceflake lease create` writes.
+func secretFile(t *testing.T, dir, secret string) string {
+	t.Helper()
+	name := filepath.Join(dir, "secret-"+secret[:4])
+	child.Write(t, name, secret+"\n")
+	return name
+}
+
+// apply applies the manifests for a store in a new namespace with Kubernetes' strictest rules for
+// pods, and returns them. The server refuses unknown fields.
+func apply(t *testing.T, s *kubernetes.Server, namespace, store string) resmap.ResMap {
+	t.Helper()
+	objects := render(t, store, namespace)
+	text, err := objects.AsYaml()
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, object := range []string{fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {
+		name: %s, labels: {pod-security.kubernetes.io/enforce: restricted}}}`, namespace),
+		string(text)} {
+		if err := s.Apply(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return objects
+}
+
+// token returns a token of the manifests' service account, as the kubelet mounts one.
+func token(t *testing.T, s *kubernetes.Server, namespace string) string {
+	t.Helper()
+	var request struct{ Status struct{ Token string } }
+	answer, err := s.Do(t.Context(), "POST",
+		"/api/v1/namespaces/"+namespace+"/serviceaccounts/orders/token", "application/json",
+		[]byte(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}`))
+	if err == nil {
+		err = json.Unmarshal(answer, &request)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// A fleet's first day on a real API server with the manifests, their environment and the rights of
+// their account: the store is created, two services and a gateway start, and then an operator makes
+// every mistake. docs/first-day.txt is its record for people; TRACEFLAKETEST_UPDATE=1 writes it
+// again.
+func TestFirstDay(t *testing.T) {
+	s := kubernetes.Shared(t)
+	apply(t, s, "with-postgres", "postgres")
+	apply(t, s, "with-s3", "s3")
+	manifests := apply(t, s, "first-day", "kubernetes")
+	// The API server can be unavailable, and its clock wrong by hours.
 	var down atomic.Bool
 	var ahead atomic.Int32
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.ModifyResponse = func(r *http.Response) error {
-		r.Header.Set("Date",
-			time.Now().Add(time.Duration(ahead.Load())*time.Hour).UTC().Format(http.TimeFormat))
-		return nil
-	}
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if down.Load() {
-			http.Error(w, "unavailable", http.StatusServiceUnavailable)
-			return
+	api := func(token string) string {
+		target, err := url.Parse(s.Proxy(token))
+		if err != nil {
+			t.Fatal(err)
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(api.Close)
+		proxy := httputil.NewSingleHostReverseProxy(target)
+		proxy.ModifyResponse = func(r *http.Response) error {
+			r.Header.Set("Date",
+				time.Now().Add(time.Duration(ahead.Load())*time.Hour).UTC().Format(http.TimeFormat))
+			return nil
+		}
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if down.Load() {
+				http.Error(w, "unavailable", http.StatusServiceUnavailable)
+				return
+			}
+			proxy.ServeHTTP(w, r)
+		}))
+		t.Cleanup(front.Close)
+		return "k8s://first-day/traceflake?server=" + front.URL
+	}
 
-	d := &day{t: t, dir: t.TempDir(), api: api.URL, programs: map[string]string{
+	pods := api(token(t, s, "first-day"))
+	d := &day{t: t, dir: t.TempDir(), programs: map[string]string{
 		"traceflake": child.Build(t, child.Traceflake),
 		"service":    child.Build(t, example),
 	}}
-	_, c := service(t, render(t, "kubernetes", "first-day"))
 	// of two values the last one counts
-	d.env = append(environment(t, c, nil, filepath.Join(d.dir, "secret")),
-		"HOME="+d.dir, probeVar+"=", settings.Store+"=k8s://first-day/traceflake?server="+api.URL,
-		settings.TTL+"=4s")
+	d.env = append(environment(t, manifests, filepath.Join(d.dir, "secret")), "HOME="+d.dir,
+		probeVar+"=", settings.TTL+"=4s",
+		settings.Store+"="+api(kubernetes.Token(kubernetes.Admin)))
 
 	d.title("Before anything exists")
 	d.run(1, "doctor")
@@ -68,6 +132,7 @@ func TestFirstDay(t *testing.T) {
 
 	d.title("Two services and a gateway start")
 	address := func(p *child.Server) string { return child.Await(t, p, 1, child.Served)[0] }
+	d.env = append(d.env, settings.Store+"="+pods)
 	orders := d.start("orders")
 	shop := d.start("shop", "ORDERS_URL="+address(orders))
 	front := d.start("gateway", "BACKEND_URL="+address(shop))
@@ -78,7 +143,7 @@ func TestFirstDay(t *testing.T) {
 	d.title("The secret is missing")
 	d.fails(settings.SecretFile + "=" + filepath.Join(d.dir, "missing"))
 	d.title("The URL names another store")
-	d.fails(settings.Store + "=k8s://first-day/orders?server=" + api.URL)
+	d.fails(settings.Store + "=" + strings.Replace(pods, "/traceflake?", "/orders?", 1))
 	d.title("The secret is another store's")
 	d.fails(settings.SecretFile + "=" + secretFile(t, d.dir, "dffd6021bb2bd5b0af676290809ec3a5"))
 
@@ -120,7 +185,7 @@ func TestFirstDay(t *testing.T) {
 // day is a first day, with its record.
 type day struct {
 	t        *testing.T
-	dir, api string            // which the transcript names as on a real day
+	dir      string            // which the transcript names as on a real day
 	programs map[string]string // paths
 	env      []string
 	text     strings.Builder
@@ -161,7 +226,7 @@ func (d *day) start(name string, env ...string) *child.Server {
 // say repeats the lines in which a program reports something.
 func (d *day) say(p *child.Server) {
 	for line := range strings.Lines(p.Output()) {
-		if strings.Contains(line, "lease") || strings.Contains(line, "setup") ||
+		if strings.Contains(line, "lease") || strings.Contains(line, "fleet:") ||
 			strings.Contains(line, "idgen") {
 			d.text.WriteString(line)
 		}
@@ -175,7 +240,7 @@ func (d *day) check() {
 		"it.\n" + d.text.String()
 	host, _ := os.Hostname()
 	for _, r := range [][2]string{
-		{regexp.QuoteMeta(d.api), "http://127.0.0.1:8001"},
+		{`http://127.0.0.1:\d+`, "http://127.0.0.1:8001"},
 		{regexp.QuoteMeta(d.dir), "/etc/traceflake"},
 		{`[ \t]+\n`, "\n"},
 		{` {2,}`, "  "},

@@ -39,33 +39,6 @@ func dashboardOf(t *testing.T, name string) (d dashboard) {
 	return d
 }
 
-// The dashboard of leases shows every series.
-func TestLeasesDashboard(t *testing.T) {
-	all, d := exported(t), dashboardOf(t, "leases.json")
-	shown := make(map[string]bool)
-	for _, p := range d.Panels {
-		for _, target := range p.Targets {
-			used, err := check(target.Expr, all)
-			if err != nil {
-				t.Errorf("%s: %v", p.Title, err)
-			}
-			for _, name := range used {
-				shown[name] = true
-			}
-		}
-	}
-	for _, v := range d.Templating.List {
-		if _, err := check(v.Query, all); v.Type == "query" && err != nil {
-			t.Errorf("%s: %v", v.Name, err)
-		}
-	}
-	for name := range all {
-		if !shown[name] {
-			t.Errorf("no panel shows %s", name)
-		}
-	}
-}
-
 // The replacements that Grafana's ClickHouse plugin makes for its macros and our variables.
 var macros = strings.NewReplacer(
 	"$__timeFilter(Timestamp)",

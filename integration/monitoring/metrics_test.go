@@ -81,18 +81,6 @@ func series(t *testing.T, registry prometheus.Gatherer) map[string]int {
 	return all
 }
 
-// Before anything but one request has happened, all packages together have at most 25 series.
-func TestSeriesAtTheStart(t *testing.T) {
-	_, registry := start(t)
-	all, n := series(t, registry), 0
-	for _, count := range all {
-		n += count
-	}
-	if n == 0 || n > 25 {
-		t.Errorf("%d series, want at most 25: %v", n, all)
-	}
-}
-
 // exported returns the metrics of a process by their names in Prometheus.
 func exported(t *testing.T) map[string]measured {
 	t.Helper()
@@ -185,5 +173,23 @@ func TestPage(t *testing.T) {
 	}
 	if rows := strings.Count(page, "` | `traceflake_"); rows != len(all) {
 		t.Errorf("%d metrics on the page, want %d", rows, len(all))
+	}
+}
+
+// The alerts and the dashboard of leases use exported metrics, and no others. That they are PromQL,
+// and when the alerts fire, promtool checks: deploy/prometheus/check.
+func TestUsedMetrics(t *testing.T) {
+	all := exported(t)
+	name := regexp.MustCompile(`\btraceflake_[a-z_]+_(?:total|seconds)\b|\btraceflake_lease_blocks\b`)
+	for _, file := range []string{"prometheus/traceflake.rules.yml", "grafana/leases.json"} {
+		used := name.FindAllString(child.Read(t, "deploy/"+file), -1)
+		for _, metric := range used {
+			if _, ok := all[metric]; !ok {
+				t.Errorf("%s uses %s, which is not exported", file, metric)
+			}
+		}
+		if len(used) < len(all) {
+			t.Errorf("%s uses %d metrics, fewer than are exported", file, len(used))
+		}
 	}
 }

@@ -23,9 +23,9 @@ import (
 // alerts of an outage fire, and all are over at most a minute after the process has a lease again.
 // It takes about seven minutes, most of them asleep.
 func TestOutage(t *testing.T) {
-	prometheus := os.Getenv("TRACEFLAKE_PROMETHEUS")
+	prometheus := os.Getenv("TRACEFLAKETEST_PROMETHEUS")
 	if prometheus == "" {
-		t.Skip("make alerts runs it, with a Prometheus")
+		t.Skip("make nightly runs it, with a Prometheus")
 	}
 	store := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)

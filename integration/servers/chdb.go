@@ -63,7 +63,7 @@ type connection struct {
 func (c *chdb) open(dir string) (*connection, error) {
 	args := []*byte{cString("clickhouse"), cString("--path=" + dir)}
 	// with a Keeper, for instance
-	if config := os.Getenv("TRACEFLAKE_CLICKHOUSE_CONFIG"); config != "" {
+	if config := os.Getenv("TRACEFLAKETEST_CLICKHOUSE_CONFIG"); config != "" {
 		args = append(args, cString("--config-file="+config))
 	}
 	handle := c.connect(int32(len(args)), unsafe.Pointer(&args[0]))

@@ -74,7 +74,7 @@ func (e *Engine) Close() error {
 
 const (
 	clickhouse  = "clickhouse" // what a server is started as
-	passwordVar = "TRACEFLAKE_CHILD_PASSWORD"
+	passwordVar = "TRACEFLAKETEST_CHILD_PASSWORD"
 )
 
 func init() {

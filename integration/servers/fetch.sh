@@ -1,11 +1,11 @@
 #!/bin/sh
 # Fetches the engines that tests, example and benchmarks run: ClickHouse as a library and PostgreSQL.
 # Needs Node and npm. The versions are pinned in engines/package.json and its lock file.
-# They go to .cache/engines at the repository root, or to $TRACEFLAKE_ENGINES. Quick when already there.
+# They go to .cache/engines at the repository root, or to $TRACEFLAKETEST_ENGINES. Quick when already there.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-target=${TRACEFLAKE_ENGINES:-$here/../../.cache/engines}
+target=${TRACEFLAKETEST_ENGINES:-$here/../../.cache/engines}
 
 fail() {
 	echo "fetch engines: $1" >&2

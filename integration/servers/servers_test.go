@@ -164,7 +164,7 @@ func (o *outcome) Fatal(...any) { o.failed = true }
 // A test without its engine is skipped, but never in CI.
 func TestNotInstalled(t *testing.T) {
 	t.Setenv("TRACEFLAKE_POSTGRES_DSN", "")
-	t.Setenv("TRACEFLAKE_ENGINES", t.TempDir())
+	t.Setenv("TRACEFLAKETEST_ENGINES", t.TempDir())
 	_, err := servers.Postgres(t.Context())
 	if !errors.Is(err, child.ErrNotInstalled) || !strings.Contains(err.Error(), "make engines") {
 		t.Fatalf("got %v, want ErrNotInstalled and what to run", err)

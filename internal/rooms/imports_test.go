@@ -1,10 +1,15 @@
+// Package rooms checks what no compiler does: which package imports which, and that the links in
+// pages lead somewhere. It belongs to the root module, since go test takes a result from its cache
+// unless a file below the tested module has changed.
 package rooms
 
 import (
 	_ "embed" // the table
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -133,7 +138,6 @@ propagation/xtraceid/inject.go /traceid google.golang.org/grpc
 clickhouse/query.go github.com/ClickHouse/clickhouse-go/v2
 clickhouse/query_test.go /cmd/traceflake/cli
 lease/fleet/fleet.go /lease/pgstore
-lookup/transport.go go.opentelemetry.io/otel/sdk/metric
 examples/otelhttp/main.go /internal/version
 cmd/traceflake/main.go /integration/servers
 integration/servers/query.go /clickhouse
@@ -147,4 +151,34 @@ new/file_test.go fmt`) {
 			}
 		}
 	}
+}
+
+// tree returns the repository.
+func tree(t *testing.T) fs.FS {
+	t.Helper()
+	root := os.DirFS("../..")
+	if _, err := fs.Stat(root, "go.work"); err != nil {
+		t.Skip("the other modules are not here: this is a copy of the root module alone")
+	}
+	return root
+}
+
+// walk calls f for every file of a tree, except for files of tools.
+func walk(tree fs.FS, f func(name string, text []byte) error) error {
+	return fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." &&
+			(d.Name()[0] == '.' || d.Name() == "testdata" || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		text, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		return f(name, text)
+	})
 }

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// known contains all variables: those of a process, of the command, of the vmclock device and of
-// this repository's tests. docs/configuration.md lists them.
+// known contains all variables: those of a process, of the command and of the vmclock device. Those
+// of this repository's tests begin with TRACEFLAKETEST_. docs/configuration.md lists both.
 var known = map[string]bool{
 	Store: true, SecretFile: true, TTL: true, Strict: true,
 	"TRACEFLAKE_CLICKHOUSE_DSN": true, "TRACEFLAKE_POSTGRES_DSN": true, "TRACEFLAKE_VMCLOCK": true,
-	"TRACEFLAKE_ENGINES": true,
 }
 
 // Unknown returns the unknown variables in an environment that begin with TRACEFLAKE_, such as

@@ -25,7 +25,7 @@ var wantError = calls.WantError("etcdstore: ", "hunter2")
 // address returns that of an etcd in which the tests may write.
 func address(tb testing.TB) string {
 	tb.Helper()
-	return calls.Server(tb, "TEST_ETCD", "host:port")
+	return calls.Server(tb, "TRACEFLAKETEST_ETCD", "host:port")
 }
 
 func newClient(tb testing.TB, address string) *clientv3.Client {

@@ -212,7 +212,7 @@ func TestList(t *testing.T) {
 // The contract of Objects, on a real API server.
 func TestServer(t *testing.T) {
 	// without credentials, as that of `kubectl proxy`
-	url := calls.Server(t, "TEST_KUBERNETES", "http://host:port, where the tests may write and "+
+	url := calls.Server(t, "TRACEFLAKETEST_KUBERNETES", "http://host:port, where the tests may write and "+
 		"delete Leases in the namespace default")
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		server, name := strings.TrimPrefix(url, "http://"), "test-"+strings.ToLower(rand.Text())

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	workerLog = "TRACEFLAKE_LEASETEST_LOG" // set in a worker: the file for its entries
-	workerURL = "TRACEFLAKE_LEASETEST_URL"
+	workerLog = "TRACEFLAKETEST_LOG" // set in a worker: the file for its entries
+	workerURL = "TRACEFLAKETEST_URL"
 	workerTTL = 2 * time.Second
 )
 

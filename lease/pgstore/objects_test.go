@@ -24,7 +24,7 @@ import (
 // server returns the URL of a PostgreSQL in which the tests may create databases and roles.
 func server(tb testing.TB) string {
 	tb.Helper()
-	return calls.Server(tb, "TEST_POSTGRES", "postgres://user:password@host/database, where the "+
+	return calls.Server(tb, "TRACEFLAKETEST_POSTGRES", "postgres://user:password@host/database, where the "+
 		"tests may create databases and roles")
 }
 

@@ -34,10 +34,10 @@ type place struct {
 	keys             aws.Credentials
 }
 
-// real returns the bucket of TEST_S3, in which the tests may write.
+// real returns the bucket of TRACEFLAKETEST_S3, in which the tests may write.
 func real(tb testing.TB) place {
 	tb.Helper()
-	u, err := url.Parse(calls.Server(tb, "TEST_S3", "http://KEY:SECRET@host:port/bucket"))
+	u, err := url.Parse(calls.Server(tb, "TRACEFLAKETEST_S3", "http://KEY:SECRET@host:port/bucket"))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -83,17 +83,17 @@ func Create(tb testing.TB, url string, secret *randflake.Codec) stores.Store {
 }
 
 // Run runs processes on the store at a URL for one round, or until they have generated
-// TRACEFLAKE_SOAK_IDS IDs.
+// TRACEFLAKETEST_SOAK_IDS IDs.
 func Run(t *testing.T, url string, outage func(during func()) error) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	p := leasetest.Processes{URL: url, Outage: outage}
-	if text := os.Getenv("TRACEFLAKE_SOAK_IDS"); text != "" {
+	if text := os.Getenv("TRACEFLAKETEST_SOAK_IDS"); text != "" {
 		var err error
 		if p.IDs, err = strconv.ParseInt(text, 10, 64); err != nil || p.IDs < 1 {
-			t.Fatalf("TRACEFLAKE_SOAK_IDS is %q, want a number of IDs", text)
+			t.Fatalf("TRACEFLAKETEST_SOAK_IDS is %q, want a number of IDs", text)
 		}
 	}
 	p.Run(t)

@@ -8,7 +8,7 @@ import (
 )
 
 // self is the variable with the kind of server that a new process of this program is.
-const self = "TRACEFLAKE_CHILD"
+const self = "TRACEFLAKETEST_CHILD"
 
 // Self returns a command that runs this program again as a server, for a kind that an init function
 // passes to [Main]. The arguments are passed to serve.

@@ -135,15 +135,15 @@ func Write(tb testing.TB, path, text string) {
 	}
 }
 
-// Matches compares a file of the repository with a text that it must have. TRACEFLAKE_UPDATE=1
+// Matches compares a file of the repository with a text that it must have. TRACEFLAKETEST_UPDATE=1
 // writes it instead.
 func Matches(tb testing.TB, file, text string) {
 	tb.Helper()
-	if os.Getenv("TRACEFLAKE_UPDATE") != "" {
+	if os.Getenv("TRACEFLAKETEST_UPDATE") != "" {
 		Write(tb, filepath.Join(Repository, file), text)
 	}
 	if Read(tb, file) != text {
-		tb.Errorf("%s differs; TRACEFLAKE_UPDATE=1 writes it again. Got\n%s", file, text)
+		tb.Errorf("%s differs; TRACEFLAKETEST_UPDATE=1 writes it again. Got\n%s", file, text)
 	}
 }
 
