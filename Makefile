@@ -58,17 +58,9 @@ kubernetes: $(API_SERVER) ## run the tests that need Kubernetes' API server
 	$(WITH_SERVERS) go test -count=1 ./lease/k8sstore ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy
 
 .PHONY: bench-clickhouse
-bench-clickhouse: engines ## measure rows and bytes read in ClickHouse, by layout and kind of ID; ARGS="-spans 100" for a short run
-	go run ./bench/clickhouse -out bench/clickhouse $(ARGS)
-
-.PHONY: bench-clickhouse-cpu
-bench-clickhouse-cpu: engines ## measure CPU time to load and merge, disk and memory, each table in a new server; ARGS="-layouts 'exporter;ours: maps ZSTD(1)'"
-	go run ./bench/clickhouse -out bench/clickhouse -cpu $(ARGS)
-
-RATES ?= 1000,4000
-.PHONY: bench-clickhouse-scale
-bench-clickhouse-scale: engines ## measure lookups by ID in tables that grow for 16 days by RATES thousand spans a day; ARGS="-unmerged 50"
-	go run ./bench/clickhouse -out bench/clickhouse -scale $(RATES) $(ARGS)
+bench-clickhouse: engines ## measure tables in ClickHouse into bench/clickhouse, in an hour; ARGS="reads:100:25" for some of them
+	cd bench/clickhouse
+	go run . $(or $(ARGS),reads unmerged age cpu cpu cpu)
 
 .PHONY: adopt-walk
 adopt-walk: engines ## run 240 exchanges of an adoption by two operators who are killed, under real exporters
