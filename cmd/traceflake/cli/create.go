@@ -120,7 +120,11 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s stores.Stor
 		return err
 	}
 	if !exists || !embedded {
-		if err := s.Create(ctx, d); err != nil {
+		err := s.Create(ctx, d)
+		if !exists && errors.Is(err, lease.ErrExists) { // another operator was first
+			err = errors.Join(err, secret.discard())
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -153,16 +157,14 @@ func (c *creation) existing(cmd *cobra.Command, d lease.Description, file string
 // its own.
 func (c *creation) planned(env settings.Settings) (d lease.Description, secret *secretFile,
 	err error) {
-	d = c.asked
-	d.Created = now()
-	if env.SecretFile != "" {
-		if secret, err = newSecret(env); err != nil {
-			return d, nil, err
-		}
-		d.ID = secret.id
+	c.asked.Created = now()
+	d, err = stores.NewDescription(c.asked)
+	if err != nil || env.SecretFile == "" {
+		return d, nil, err
+	}
+	if secret, err = newSecret(d.ID, env); err == nil {
 		d.Secrets = []string{d.Fingerprint(secret.codec)}
 	}
-	d, err = stores.NewDescription(d)
 	return d, secret, err
 }
 

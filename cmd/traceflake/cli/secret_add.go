@@ -56,18 +56,15 @@ func addSecret(ctx context.Context, s stores.Store, d lease.Description, file st
 		return errors.New("a lease directory has one secret, which never changes: move the " +
 			"directory away, and a service creates another one")
 	}
-	secret, err := openSecret(file)
+	secret, err := openSecret(file, d.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		secret, err = generateSecret(file, d.ID, env)
 	}
 	if err != nil {
-		return fmt.Errorf("secret: %w", err)
+		return err
 	}
 	fingerprint := d.Fingerprint(secret.codec)
-	switch {
-	case secret.fresh && secret.id != d.ID:
-		return secret.another()
-	case !secret.fresh && !slices.Contains(d.Secrets, fingerprint):
+	if secret.temporary == "" && !slices.Contains(d.Secrets, fingerprint) {
 		return fmt.Errorf("%s exists, and its secret may belong to another store: name a file "+
 			"that does not exist", file)
 	}
