@@ -141,7 +141,7 @@ func (r *response) hooks() httpsnoop.Hooks {
 			return func(status int) {
 				if status >= http.StatusOK {
 					r.begin()
-				} else if !r.begun {
+				} else {
 					r.set() // a response follows, or what is hijacked after a 101
 				}
 				next(status)

@@ -158,7 +158,13 @@ func (flusher) Flush() {}
 
 func (flusher) FlushError() error { return io.ErrClosedPipe }
 
-// A handler learns that a flush has failed, or that the server's writer has none.
+// unwrapped is a writer of a middleware that flushes only by an [http.ResponseController].
+type unwrapped struct{ http.ResponseWriter }
+
+func (w unwrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// A handler learns that a flush has failed, or that the server's writer has none. The header is
+// sent even if the flush passes this package's writer by.
 func TestResponseFlushErrors(t *testing.T) {
 	for _, c := range []struct {
 		writer http.ResponseWriter
@@ -166,10 +172,12 @@ func TestResponseFlushErrors(t *testing.T) {
 	}{
 		{flusher{httptest.NewRecorder()}, io.ErrClosedPipe},
 		{discard{httptest.NewRecorder()}, http.ErrNotSupported},
+		{unwrapped{httptest.NewRecorder()}, nil},
 	} {
 		flush := func(w http.ResponseWriter, _ *http.Request) {
-			if err := http.NewResponseController(w).Flush(); !errors.Is(err, c.want) {
-				t.Errorf("%v, want %v", err, c.want)
+			err := http.NewResponseController(w).Flush()
+			if id := c.writer.Header().Get("x-trace-id"); !errors.Is(err, c.want) || id != traceT {
+				t.Errorf("%v, want %v; x-trace-id %q", err, c.want, id)
 			}
 		}
 		inSpan(spanContext(t, traceT, spanS, true), xtraceid.ResponseHandler(
@@ -187,6 +195,7 @@ func TestResponseBegins(t *testing.T) {
 		"file": func(w http.ResponseWriter) {
 			_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader("hel"))
 		},
+		"text":  func(w http.ResponseWriter) { _, _ = io.WriteString(w, "hel") },
 		"write": func(http.ResponseWriter) {},
 	} {
 		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -194,7 +203,7 @@ func TestResponseBegins(t *testing.T) {
 			if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 				t.Errorf("ResponseController: %v", err)
 			}
-			end := func(w http.ResponseWriter) { _, _ = io.WriteString(w, "lo") }
+			end := func(w http.ResponseWriter) { _, _ = w.Write([]byte("lo")) }
 			for _, f := range []func(w http.ResponseWriter){begin, end} {
 				w.Header().Set("x-trace-id", traceU)
 				f(w)

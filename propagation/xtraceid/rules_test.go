@@ -213,6 +213,11 @@ func TestExtractIntoSpan(t *testing.T) {
 // A second request in the same context: the last one decides.
 func TestExtractAgain(t *testing.T) {
 	p := xtraceid.New()
+	alone := p.Extract(t.Context(), propagation.HeaderCarrier(headers("x-trace-id", traceT)))
+	open := p.Extract(alone, propagation.HeaderCarrier(headers("b3", traceT+"-"+spanS)))
+	if out := injected(open, p); out["x-b3-spanid"] != spanS || out["x-b3-sampled"] != "" {
+		t.Errorf("sent %v, want no decision", out)
+	}
 	ctx := p.Extract(t.Context(), propagation.HeaderCarrier(headers("b3", traceT+"-"+spanS+"-d")))
 	ctx = p.Extract(ctx, propagation.HeaderCarrier(headers("b3", traceT+"-"+spanP+"-0")))
 	if out := injected(ctx, p); out["x-b3-sampled"] != "0" || out["x-b3-flags"] != "" {
