@@ -31,11 +31,11 @@ func TestRecipes(t *testing.T) {
 	var sources string
 	for _, path := range []string{"integration/tracing/recipes_test.go",
 		"integration/tracing/grpc_test.go", "integration/tracing/hops_test.go",
-		"integration/tracing/tracing_test.go",
+		"integration/tracing/tracing_test.go", "integration/tracing/frameworks_test.go",
 		"propagation/xtraceid/example_test.go"} {
 		sources += indent.ReplaceAllString(child.Read(t, path), "")
 	}
-	for _, page := range []string{"recipes", "clones", "migrating-b3", "security"} {
+	for _, page := range []string{"recipes", "clones", "migrating-b3", "security", "headers"} {
 		blocks := child.Blocks(child.Read(t, "docs/"+page+".md"), "go")
 		if len(blocks) == 0 {
 			t.Errorf("%s has no code", page)

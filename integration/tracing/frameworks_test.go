@@ -1,0 +1,149 @@
+package tracing
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/otelconnect"
+	"github.com/gin-gonic/gin"
+	"github.com/go-chi/chi/v5"
+	"github.com/gofiber/contrib/otelfiber/v2"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
+	"github.com/riandyrn/otelchi"
+	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
+	"go.opentelemetry.io/contrib/instrumentation/github.com/labstack/echo/otelecho"
+	"go.opentelemetry.io/otel"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/propagation/xtraceid"
+)
+
+// The lines of docs/headers.md put the trace ID on the responses of each framework, whether the
+// handler writes at once or fails.
+func TestFrameworks(t *testing.T) {
+	before, beforeProvider := otel.GetTextMapPropagator(), otel.GetTracerProvider()
+	defer func() {
+		otel.SetTextMapPropagator(before)
+		otel.SetTracerProvider(beforeProvider)
+	}()
+	otel.SetTextMapPropagator(xtraceid.New())
+	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New())))
+	for name, handler := range map[string]http.Handler{
+		"chi": chiService(), "gin": ginService(), "echo": echoService(), "connect": connectService(t),
+	} {
+		server := httptest.NewServer(handler)
+		expectTrace(t, name, server.URL)
+		server.Close()
+	}
+	app := fiberService()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = app.Listener(listener) }()
+	expectTrace(t, "fiber", "http://"+listener.Addr().String())
+	if err := app.Shutdown(); err != nil {
+		t.Error(err)
+	}
+}
+
+// expectTrace sends requests that a handler answers and that none does.
+func expectTrace(t *testing.T, name, url string) {
+	for _, path := range []string{"/", "/missing"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("x-trace-id", traceT)
+		r.Header.Set("Content-Type", "application/proto")
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if got := response.Header.Get("x-trace-id"); got != traceT {
+			t.Errorf("%s: %s: %s, x-trace-id %q, %s", name, path, response.Status, got, body)
+		}
+	}
+}
+
+func chiService() http.Handler {
+	r := chi.NewRouter()
+	r.Use(otelchi.Middleware("shop"))
+	r.Use(func(h http.Handler) http.Handler { return xtraceid.ResponseHandler(h) })
+	r.Post("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hi") })
+	return r
+}
+
+func ginService() http.Handler {
+	gin.SetMode(gin.ReleaseMode)
+	r := gin.New()
+	r.Use(otelgin.Middleware("shop"))
+	r.Use(func(c *gin.Context) {
+		xtraceid.SetResponseHeaders(c.Request.Context(), c.Writer.Header())
+	})
+	r.POST("/", func(c *gin.Context) { c.String(http.StatusOK, "hi") })
+	return r
+}
+
+func echoService() http.Handler {
+	e := echo.New()
+	e.Use(otelecho.Middleware("shop"))
+	e.Use(echo.WrapMiddleware(func(h http.Handler) http.Handler {
+		return xtraceid.ResponseHandler(h)
+	}))
+	e.POST("/", func(c echo.Context) error { return c.String(http.StatusOK, "hi") })
+	return e
+}
+
+func fiberService() *fiber.App {
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Use(otelfiber.Middleware())
+	app.Use(func(c *fiber.Ctx) error {
+		sc := trace.SpanContextFromContext(c.UserContext())
+		c.Set(xtraceid.DefaultHeader, sc.TraceID().String())
+		return c.Next()
+	})
+	app.Post("/", func(c *fiber.Ctx) error { return c.SendString("hi") })
+	return app
+}
+
+func connectService(t *testing.T) http.Handler {
+	tracing, err := otelconnect.NewInterceptor(otelconnect.WithTrustRemote())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inHeader := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+			if call, ok := connect.CallInfoForHandlerContext(ctx); ok {
+				xtraceid.SetResponseHeaders(ctx, call.ResponseHeader())
+			}
+			return next(ctx, r)
+		}
+	})
+	interceptors := connect.WithInterceptors(tracing, inHeader)
+	answer := func(_ context.Context, _ *connect.Request[emptypb.Empty]) (
+		*connect.Response[emptypb.Empty], error,
+	) {
+		return connect.NewResponse(&emptypb.Empty{}), nil
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/{$}", connect.NewUnaryHandler("/shop/Answer", answer, interceptors))
+	fail := func(_ context.Context, _ *connect.Request[emptypb.Empty]) (
+		*connect.Response[emptypb.Empty], error,
+	) {
+		return nil, connect.NewError(connect.CodeNotFound, nil)
+	}
+	mux.Handle("/missing", connect.NewUnaryHandler("/shop/Fail", fail, interceptors))
+	return mux
+}
