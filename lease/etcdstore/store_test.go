@@ -69,22 +69,16 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// spy is a client that counts round trips, and may change values on their way to etcd. Without a
-// client below it, it sends nothing and keeps the key that was asked for.
+// spy is a client that counts round trips, and may change values on their way to etcd.
 type spy struct {
 	clientv3.KV
 	n      atomic.Int64
-	key    string
 	alters bool
 }
 
 func (s *spy) Get(ctx context.Context, key string,
 	options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	s.n.Add(1)
-	if s.KV == nil {
-		s.key = key
-		return nil, errors.New("nothing is sent")
-	}
 	return s.KV.Get(ctx, key, options...)
 }
 
@@ -132,10 +126,32 @@ func TestAlteredValues(t *testing.T) {
 	wantError(t, "acquire", err, nil, "acquire", "did not store what was sent")
 }
 
+// nowhere is a client that sends nothing and keeps the first key that was asked for.
+type nowhere struct {
+	clientv3.KV
+	key string
+}
+
+func (n *nowhere) Txn(context.Context) clientv3.Txn { return unsent{to: n} }
+
+type unsent struct {
+	clientv3.Txn
+	to *nowhere
+}
+
+func (u unsent) Then(ops ...clientv3.Op) clientv3.Txn {
+	u.to.key = string(ops[0].KeyBytes())
+	return u
+}
+
+func (unsent) Commit() (*clientv3.TxnResponse, error) {
+	return nil, errors.New("nothing is sent")
+}
+
 func TestPrefix(t *testing.T) {
 	for prefix, want := range map[string]string{"": "/traceflake/leases/config",
 		"/fleet/": "/fleet/config", "/a/b": "/a/b/config"} {
-		kv := &spy{}
+		kv := &nowhere{}
 		s, err := New(kv, prefix)
 		if err != nil {
 			t.Fatal(err)

@@ -57,7 +57,7 @@ func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 	for i, port := range ports {
 		urls = append(urls, "http://"+port)
 		if i >= n {
-			initial = append(initial, fmt.Sprintf("member%d=%s", i-n, urls[i]))
+			initial = append(initial, fmt.Sprintf("member%d=%s", i-n, advertised(n, urls[i])))
 		}
 	}
 	if c.Client, err = clientv3.New(
@@ -70,7 +70,8 @@ func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 			&child.Server{Name: "etcd " + name, Command: func() *exec.Cmd {
 				return child.Self(kind, "--name", name, "--data-dir", filepath.Join(c.dir, name),
 					"--listen-client-urls", client, "--advertise-client-urls", client,
-					"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+					"--listen-peer-urls", peer, "--initial-advertise-peer-urls",
+					advertised(n, peer),
 					"--initial-cluster", strings.Join(initial, ","), "--log-level", "error",
 					"--unsafe-no-fsync",
 					"--heartbeat-interval", "50", "--election-timeout", "500",
@@ -81,6 +82,15 @@ func Start(ctx context.Context, n int) (_ *Cluster, err error) {
 		return nil, err
 	}
 	return c, c.Wait(ctx)
+}
+
+// advertised returns the URL by which the other members know one, of which etcd computes the
+// cluster's ID. All clusters of one member have the same, as those of one Helm chart.
+func advertised(members int, url string) string {
+	if members == 1 {
+		return "http://etcd-0:2380"
+	}
+	return url
 }
 
 // ForTest is Start for a test, and Close when it ends.
