@@ -40,7 +40,7 @@ demo: engines ## run two services and find one of their traces in ClickHouse by 
 	go run ./integration/demo
 
 .PHONY: test
-test: engines js ## run every test of every module; those of Kubernetes only if its API server was built
+test: engines js java python ## run every test of every module; those of Kubernetes only if its API server was built
 	set -euo pipefail; \
 	$(WITH_SERVERS) go test -timeout 20m work; \
 	[[ -x $(API_SERVER) ]] || echo "the tests of Kubernetes were skipped: make kubernetes builds its API server"
@@ -49,6 +49,19 @@ JS := clients/js/node_modules/.package-lock.json
 .PHONY: js
 js: $(JS) ## test the JavaScript client in Node; TestBrowser of integration/collector tests it in Chromium
 	cd clients/js && npm test
+
+# NEEDS CHECK,NAME,PROGRAMS: skips a client whose tools are missing; in CI that is an error.
+NEEDS = { $(1); } >/dev/null 2>&1 || { echo "the $(2) client was not tested: it needs $(3)"; [[ -z $${CI:-} ]]; exit; };
+
+.PHONY: java
+java: ## build and test the Java client, if there is a JDK and Maven
+	@$(call NEEDS,mvn --version && javac --release 17 --version,Java,JDK 17 or newer and Maven) \
+	clients/java/test.sh
+
+.PHONY: python
+python: ## build and test the Python client, if there is Python
+	@$(call NEEDS,python3 -c 'import ensurepip; from sys import *; exit(hexversion < 0x30a0000)',Python,Python 3.10 or newer with venv) \
+	clients/python/test.sh
 
 .PHONY: api-server
 api-server: $(API_SERVER) ## build Kubernetes' API server, once, in about 5 minutes
