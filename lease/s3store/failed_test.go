@@ -65,10 +65,10 @@ func TestURL(t *testing.T) {
 // it would after some errors.
 func TestRequestURL(t *testing.T) {
 	for _, c := range []struct{ bucket, region, endpoint, want string }{
-		{"bucket", "eu-west-1", "", "https://bucket.s3.eu-west-1.amazonaws.com/p/config"},
-		{"my.bucket", "eu-west-1", "", "https://s3.eu-west-1.amazonaws.com/my.bucket/p/config"},
-		{"bucket", "cn-north-1", "", "https://bucket.s3.cn-north-1.amazonaws.com.cn/p/config"},
-		{"bucket", "", "http://host:9000/s3/", "http://host:9000/s3/bucket/p/config"},
+		{"bucket", "eu-west-1", "", "https://bucket.s3.eu-west-1.amazonaws.com/p/page-0000"},
+		{"my.bucket", "eu-west-1", "", "https://s3.eu-west-1.amazonaws.com/my.bucket/p/page-0000"},
+		{"bucket", "cn-north-1", "", "https://bucket.s3.cn-north-1.amazonaws.com.cn/p/page-0000"},
+		{"bucket", "", "http://host:9000/s3/", "http://host:9000/s3/bucket/p/page-0000"},
 	} {
 		var got string
 		cfg := played(c.endpoint).config()
@@ -85,7 +85,7 @@ func TestRequestURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = s.Write(t.Context(), "config", []byte("data"), ""); got != c.want {
+		if _, err = s.Write(t.Context(), "page-0000", []byte("data"), ""); got != c.want {
 			t.Errorf("%+v: %s, %v", c, got, err)
 		}
 	}

@@ -42,6 +42,9 @@ func (s *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 	before := driver.Object{}
 	for range readTries {
 		o, whole, err := s.read(ctx, name)
+		if err == nil && name == "config" && o.Version != "" {
+			o.Place, err = s.place(ctx)
+		}
 		if err != nil || whole ||
 			o.Version == before.Version && bytes.Equal(o.Data, before.Data) {
 			return o, err
@@ -71,8 +74,27 @@ func (s *objects) read(ctx context.Context, name string) (o driver.Object, whole
 	}
 	whole = len(version) != 2*md5.Size || version == md5Sum(a.body) ||
 		strings.HasPrefix(a.header.Get("X-Amz-Server-Side-Encryption"), "aws:kms")
-	return driver.Object{Data: a.body, Version: version, Time: a.time,
-		Place: "s3://" + s.bucket + "/" + s.prefix}, whole, nil
+	return driver.Object{Data: a.body, Version: version, Time: a.time}, whole, nil
+}
+
+// placeName is the name of an object that only the creation of a store writes, once.
+const placeName = "place"
+
+// place returns a text that differs from that of copies: names of buckets are unique at Amazon
+// only, but a copy of the object has another time.
+func (s *objects) place(ctx context.Context) (string, error) {
+	a, err := s.ask(ctx, http.MethodGet, s.prefix+placeName, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	since := a.header.Get("Last-Modified")
+	switch {
+	case a.status == http.StatusNotFound && a.code == noSuchKey:
+		since = "an unknown time: the object " + placeName + " is gone"
+	case a.status != http.StatusOK:
+		return "", s.refused(getObject, placeName, a)
+	}
+	return "s3://" + s.bucket + "/" + s.prefix + " since " + since, nil
 }
 
 // md5Sum returns the ETag of an object of one part, unless it is encrypted with a KMS key.
@@ -89,6 +111,12 @@ func (s *objects) Close() error {
 // Write implements [driver.Objects].
 func (s *objects) Write(ctx context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
+	if name == "config" && version == "" {
+		_, err := s.Write(ctx, placeName, []byte("Neither write nor delete this object.\n"), "")
+		if err != nil && !errors.Is(err, driver.ErrChanged) { // by an earlier creation
+			return driver.Object{}, err
+		}
+	}
 	condition, value := "If-None-Match", "*"
 	if version != "" {
 		condition, value = "If-Match", `"`+version+`"`
@@ -150,7 +178,9 @@ func (s *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 			return nil, s.failed(listBucket, "", fmt.Errorf("not a list of objects: %w", err))
 		}
 		for _, c := range l.Contents {
-			all[strings.TrimPrefix(c.Key, s.prefix)] = driver.Object{}
+			if name := strings.TrimPrefix(c.Key, s.prefix); name != placeName {
+				all[name] = driver.Object{}
+			}
 		}
 		if l.NextContinuationToken == "" {
 			return all, nil

@@ -101,7 +101,7 @@ func TestObjectLock(t *testing.T) {
 func TestRequests(t *testing.T) {
 	c := &calls.Transport{RoundTripper: http.DefaultTransport}
 	calls.Costs(t, through(t, c), &c.N, map[string]int64{
-		"start": 1, "acquire": 2, "acquire again": 2, "renew": 2, "get": 1, "release": 2,
+		"start": 2, "acquire": 2, "acquire again": 3, "renew": 2, "get": 1, "release": 2,
 	})
 }
 
@@ -144,28 +144,34 @@ func TestFirstLeaseOverASlowNetwork(t *testing.T) {
 	}
 }
 
-// A bucket that is copied, or another prefix of one, is a copy.
+// A bucket that is copied to another one, to another server, or to another prefix, is a copy.
 func TestCopied(t *testing.T) {
-	server := child.ForTest(t, s3.Start)
+	server, second := child.ForTest(t, s3.Start), child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
-	client, endpoint := server.Client(), "?endpoint="+server.Endpoint()
 	const bucket = "copied"
-	if _, err := client.CreateBucket(t.Context(),
+	if _, err := server.Client().CreateBucket(t.Context(),
 		&sdk.CreateBucketInput{Bucket: aws.String(bucket)}); err != nil {
 		t.Fatal(err)
 	}
-	for from, to := range map[string][2]string{
-		"bucket": {bucket, "bucket"}, "prefix": {s3.Bucket, "another"},
+	for _, c := range []struct {
+		from       string
+		server     *s3.Server
+		bucket, to string
+	}{
+		{"bucket", server, bucket, "bucket"},
+		{"prefix", server, s3.Bucket, "another"},
+		{"server", second, s3.Bucket, "server"}, // with the same name
 	} {
-		processes.Copied(t, leases+from+endpoint, func() (string, error) {
-			all, err := client.ListObjectsV2(t.Context(), &sdk.ListObjectsV2Input{
-				Bucket: aws.String(s3.Bucket), Prefix: aws.String(from + "/"),
+		processes.Copied(t, leases+c.from+"?endpoint="+server.Endpoint(), func() (string, error) {
+			time.Sleep(time.Second) // a copy has another time, in seconds
+			all, err := server.Client().ListObjectsV2(t.Context(), &sdk.ListObjectsV2Input{
+				Bucket: aws.String(s3.Bucket), Prefix: aws.String(c.from + "/"),
 			})
 			if err != nil {
 				return "", err
 			}
 			for _, o := range all.Contents {
-				got, err := client.GetObject(t.Context(), &sdk.GetObjectInput{
+				got, err := server.Client().GetObject(t.Context(), &sdk.GetObjectInput{
 					Bucket: aws.String(s3.Bucket), Key: o.Key,
 				})
 				if err != nil {
@@ -173,16 +179,16 @@ func TestCopied(t *testing.T) {
 				}
 				data, err := io.ReadAll(got.Body)
 				if err == nil { // the test's server copies no object by itself
-					_, err = client.PutObject(t.Context(), &sdk.PutObjectInput{
-						Bucket: aws.String(to[0]), Body: bytes.NewReader(data),
-						Key: aws.String(to[1] + strings.TrimPrefix(*o.Key, from)),
+					_, err = c.server.Client().PutObject(t.Context(), &sdk.PutObjectInput{
+						Bucket: aws.String(c.bucket), Body: bytes.NewReader(data),
+						Key: aws.String(c.to + strings.TrimPrefix(*o.Key, c.from)),
 					})
 				}
 				if err != nil {
 					return "", err
 				}
 			}
-			return "s3://" + to[0] + "/" + to[1] + endpoint, nil
+			return "s3://" + c.bucket + "/" + c.to + "?endpoint=" + c.server.Endpoint(), nil
 		})
 	}
 }
