@@ -1,249 +1,208 @@
-// The kinds that an ID may be of, without a secret: those whose time is plausible, the likeliest
-// first.
-import { timeOf } from '../traceflake.js';
-import { presets, read } from './snowflake.js';
+// Finds the IDs in a line, and the kinds that each may be of without a secret, by the table that
+// `traceflake inspect` uses.
+import table from '../../../cmd/traceflake/internal/identify/table.json' with { type: 'json' };
 
 const HOUR = 3600000;
-const RANDFLAKE_EPOCH = 1730000000000;
-const FOREIGN_FROM = Date.UTC(2016, 0, 1); // when ULID and X-Ray appeared
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const BY_TIME = 'by its time only';
 
-// identify returns [{ kind, time, sequence, parts, text, note, bits, fields }]: bits are { width,
-// value }, and fields [[name, size]] the parts of the ID from left to right. layout is that of
-// 64-bit IDs, if the reader has chosen one.
-export function identify(text, now = Date.now(), layout = undefined) {
-  const long = hex128(text);
-  if (long !== undefined) return bits128(text, long, now, layout);
-  const ulid = ulidOf(text);
-  if (ulid !== undefined) return [ulidText(ulid)];
-  const short = bits64Of(text);
-  if (short) return bits64(short.id, short.isDecimal, now, layout);
-  return tracers(text, now) ?? base32(text);
-}
+const pattern = (text, flags = 'i') => new RegExp(text, flags);
+const roles = Object.entries(table.roles).map(([role, text]) => [role, pattern(text)]);
+const rewritten = table.rewritten.map(([from, to]) => [
+  pattern(from.replace('(?i)', ''), 'gi'),
+  to.replace(/\$\{(\d)\}/g, '$$$1'),
+]);
+const tokens = table.tokens.map((text) => pattern(text));
+const named = pattern(table.named, 'gi');
+const kinds = table.kinds.map((kind) => ({ ...kind, text: kind.text && pattern(kind.text) }));
 
-const plausible = (millis, now) => millis <= now + HOUR;
 const hex = (value, digits) => value.toString(16).padStart(digits, '0');
-const number = (digits) => BigInt('0x' + digits);
+const isHex = (text) => /^[0-9a-f]+$/i.test(text);
+const padded = (digits) => digits.padStart(digits.length > 16 ? 32 : 16, '0');
 
-function hex128(text) {
-  const digits = text.replace(/^1-/, '').replaceAll('-', '').toLowerCase();
-  return /^[0-9a-f]{32}$/.test(digits) && number(digits) ? number(digits) : undefined;
+// idsIn returns the IDs in a line, each once: [{ role, id, notation, value }].
+export function idsIn(line) {
+  const found = [];
+  line = line.trim();
+  for (const [from, to] of rewritten) line = line.replace(from, to);
+  for (let i = 0; i < 2; i++)
+    line = line.replace(/%[2-7][0-9a-f]/gi, (code) =>
+      String.fromCharCode(parseInt(code.slice(1), 16)),
+    );
+  whole(found, '', line.replace(/^["'`,.?!;()[\]{}<> \t]+|["'`,.?!;()[\]{}<> \t]+$/g, ''));
+  if (!found.length) addNamed(found, line);
+  if (found.every(({ role }) => role === 'span')) addText(found, line);
+  return found;
 }
 
-function ulidOf(text) {
-  if (!/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i.test(text)) return undefined;
-  return (
-    [...text.toUpperCase()].reduce((n, c) => (n << 5n) | BigInt(CROCKFORD.indexOf(c)), 0n) ||
-    undefined
-  );
+// add adds an ID, unless it is there already or is all zeros, and reports whether text is an ID.
+function add(found, role, text) {
+  const id = read(role, text);
+  if (!id) return false;
+  if (id.notation && !found.some((f) => f.role === role && f.id === id.id))
+    found.push({ role, ...id });
+  return true;
 }
 
-function bits64Of(text) {
-  if (/^[0-9a-f]{16}$/i.test(text) && number(text)) return { id: number(text), isDecimal: false };
-  if (!/^\d{14,}$/.test(text)) return undefined;
-  const id = BigInt(text);
-  return id && id < 1n << 64n ? { id, isDecimal: true } : undefined;
+// addGroups adds the IDs in the groups of a match, which are named by their roles.
+function addGroups(found, match) {
+  for (const [role, text] of Object.entries(match.groups))
+    if (text) add(found, role, match[0].includes(':') ? padded(text) : text);
 }
 
-function bits128(text, id, now, layout) {
-  if (id < 1n << 64n) {
-    return bits64(id, false, now, layout).map((found) => ({
-      ...found,
-      note: `${found.note ?? ''}; padded to 128 bits with zeros`,
-    }));
+// whole adds the IDs in a value that consists of nothing else.
+function whole(found, role, token) {
+  for (const form of tokens) {
+    const match = form.exec(token);
+    if (match) {
+      addGroups(found, match);
+      return true;
+    }
   }
-  const all = [...(tracers(text, now) ?? []), ...traceID(id, now)];
-  if (text.length === 36 && /^.{8}-.{5}4.{4}[89ab]/i.test(text)) {
-    all.push({
-      kind: 'UUID v4',
-      note: 'random, but for the version and variant',
-      bits: { width: 128, value: id },
-      fields: [
-        ['random', 48],
-        ['version', 4],
-        ['random', 12],
-        ['variant', 2],
-        ['random', 62],
-      ],
-    });
-  }
-  return all;
+  return add(found, role, token);
 }
 
-function traceID(id, now) {
-  const bits = { width: 128, value: id };
-  const all = foreign(id, now).map((found) => ({ ...found, bits, note: BY_TIME }));
-  const millis = timeOf(hex(id, 32)).getTime();
-  const ours = {
-    kind: 'traceflake trace ID',
-    time: millis,
-    sequence: Number(BigInt.asUintN(23, id >> 64n)),
-    bits,
-    fields: [
-      ['time', 41],
-      ['sequence', 23],
-      ['low half', 64],
-    ],
-    note: `${BY_TIME}; a secret would decide`,
+// addNamed adds the IDs in values whose names say that they are IDs.
+function addNamed(found, line) {
+  named.lastIndex = 0;
+  for (let match; (match = named.exec(line)); ) {
+    const [all, name, value] = match;
+    const key = name.toLowerCase().replace(/[_.-]/g, '');
+    const role = roles.find(([, form]) => form.test(key))?.[0];
+    const token = value.replace(/[.:/-]+$/, '');
+    // Otherwise the value may be a name.
+    if (!role || !(whole(found, role, token) || addText(found, token)))
+      named.lastIndex = match.index + all.length - value.length;
+  }
+}
+
+// addText adds the IDs of 128 bits anywhere in a text, and those of 64 bits if there are some.
+function addText(found, text) {
+  const all = [...text.matchAll(pattern(table.anywhere, 'gi'))];
+  for (const match of all) addGroups(found, match);
+  if (all.length)
+    for (const [digits] of text.matchAll(pattern(table.short, 'gi')))
+      if (!found.some(({ id }) => id === digits)) add(found, 'span', digits);
+  return all.length > 0;
+}
+
+// read reads the text of an ID in one of the notations. Zeros have none.
+function read(role, text) {
+  if (/^0x[0-9a-f]+$/i.test(text)) text = text.slice(2).toLowerCase();
+  if (/^0+$/.test(text)) return {};
+  const digits = text.replace(/^1-/, '').replaceAll('-', '');
+  const value = isHex(digits) ? BigInt('0x' + digits) : 0n;
+  const n = text.length;
+  if (value && digits.length === 32 && [32, 35, 36].includes(n))
+    return { id: text, notation: n === 32 ? 'hex128' : 'uuid', value };
+  if (value && n === 16 && digits.length === 16) return { id: text, notation: 'hex64', value };
+  if (/^\d{14,39}$/.test(text)) {
+    const number = BigInt(text);
+    if (number >= 1n << 128n) return undefined;
+    if (number >= 1n << 64n) return { id: hex(number, 32), notation: 'hex128', value: number };
+    return { id: text, notation: 'decimal', value: number };
+  }
+  if (role === 'trace' && 17 <= n && n < 32 && isHex(text)) return read(role, padded(text));
+  if (role && (n === 24 || n === 12) && /^[0-9a-z+/]+={1,2}$/i.test(text)) {
+    const bytes = [...atob(text)].map((c) => hex(c.charCodeAt(0), 2)).join('');
+    return bytes.length === 32 || bytes.length === 16 ? read(role, bytes) : undefined;
+  }
+  if (/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i.test(text)) {
+    const ulid = [...text.toUpperCase()].reduce(
+      (sum, c) => (sum << 5n) | BigInt(CROCKFORD.indexOf(c)),
+      0n,
+    );
+    return ulid ? { id: text, notation: 'ulid', value: ulid } : undefined;
+  }
+  if (!role && /^[1-9a-v][0-9a-v]{9,12}$/.test(text)) {
+    const low = [...text].reduce((sum, c) => (sum << 5n) | BigInt(parseInt(c, 32)), 0n);
+    return low < 1n << 64n ? { id: text, notation: 'base32', value: low } : undefined;
+  }
+  if (!role && kinds.some((kind) => kind.text?.test(text))) return { id: text, notation: 'text' };
+  return undefined;
+}
+
+// identify returns the kinds that an ID of idsIn may be of, the likeliest first: [{ kind, time,
+// sequence, parts, text, note, bits, fields }]. bits are { width, value }, and fields [[name, size]]
+// the parts of the ID from left to right.
+export function identify(id, now = Date.now()) {
+  const { notation, value } = id;
+  if (notation === 'text') return ofTable(id, now);
+  if (notation === 'base32')
+    return unknown(64, value, 'Randflake ID', `by its form only, in hex ${hex(value, 16)}`);
+  if (notation === 'ulid') {
+    const ulid = ofTable(id, now).find(({ kind }) => kind === 'ULID');
+    const text = hex(value, 32);
+    if (ulid) return [{ ...ulid, text, note: undefined }];
+    return [{ ...unknown(128, value, 'ULID', 'its time is not plausible')[0], text }];
+  }
+  const all = ofTable(id, now);
+  if (value >= 1n << 64n) {
+    if (all.length) return all;
+    const time = new Date(Number(value >> 87n) + table.kinds[0].epoch_ms);
+    const note = `not ours: its time would be ${time.toISOString().slice(0, 19)}Z`;
+    return unknown(128, value, '128 bits', note);
+  }
+  let note = 'a B3 trace ID or a span ID from any tracer; a secret would identify ours';
+  if (notation === 'decimal')
+    note = 'an ID from Datadog or from any other system; a secret would identify ours';
+  if (notation === 'hex128' || notation === 'uuid') note += '; padded to 128 bits with zeros';
+  return [...all, ...unknown(64, value, '64 bits', note)];
+}
+
+const unknown = (width, value, kind, note) => [
+  { kind, note, bits: { width, value }, fields: [['unknown', width]] },
+];
+
+// ofTable returns the kinds of the table that an ID may be of.
+function ofTable(id, now) {
+  const likely = [];
+  const unlikely = [];
+  for (const kind of kinds) {
+    const found = kind.text ? readText(kind, id) : readBits(kind, id);
+    if (!found || (kind.written && kind.written !== id.notation)) continue;
+    const { time } = found;
+    if (kind.from && (new Date(time).getUTCFullYear() < kind.from || time > now + HOUR)) continue;
+    if (likely.some((other) => other.time === time)) continue; // in a more special format
+    const early = kind.likely_from && time < Date.parse(kind.likely_from);
+    (early ? unlikely : likely).push({ kind: kind.kind, ...found });
+  }
+  return [...likely, ...unlikely];
+}
+
+function readBits(kind, { notation, role, value }) {
+  if (notation === 'text' || kind.width !== (value < 1n << 64n ? 64 : 128)) return undefined;
+  if (kind.width === 64 && role) return undefined;
+  const found = { bits: { width: kind.width, value }, fields: [], note: BY_TIME };
+  if (!kind.from) found.note = 'random, but for the version and variant';
+  const parts = [];
+  let at = BigInt(kind.width);
+  for (const { name, bits, is } of kind.fields) {
+    at -= BigInt(bits);
+    const content = BigInt.asUintN(bits, value >> at);
+    if (is !== undefined && content !== BigInt(is)) return undefined;
+    found.fields.push([name, bits]);
+    if (name === 'time') found.time = kind.epoch_ms + Number(content) * kind.unit_ms;
+    else if (is === undefined && kind.width === 64) parts.push({ name, value: String(content) });
+    if (kind.likely_from && name === 'sequence') {
+      found.sequence = Number(content); // ours
+      found.note = `${BY_TIME}; a secret would decide`;
+    }
+  }
+  if (parts.length) found.parts = parts;
+  return found;
+}
+
+function readText(kind, { notation, id }) {
+  const match = notation === 'text' && kind.text.exec(id);
+  if (!match) return undefined;
+  const groups = Object.entries(match.groups);
+  return {
+    time: Number(match.groups.time),
+    parts: groups
+      .filter(([name]) => name !== 'time')
+      .map(([name, value]) => ({ name, value })),
+    fields: groups.map(([name, value]) => [name, value.length]),
+    note: BY_TIME,
   };
-  if (plausible(millis, now)) {
-    if (millis < RANDFLAKE_EPOCH) return [...all, ours]; // only old records have such times
-    return [ours, ...all];
-  }
-  if (all.length) return all;
-  const note = `not ours: its time would be ${new Date(millis).toISOString().slice(0, 19)}Z`;
-  return [{ kind: '128 bits', bits, fields: [['unknown', 128]], note }];
-}
-
-// foreign returns the kinds of other systems whose time is plausible.
-function foreign(id, now) {
-  const all = [];
-  const add = (kind, millis, fields) => {
-    if (millis >= FOREIGN_FROM && plausible(millis, now)) all.push({ kind, time: millis, fields });
-  };
-  const digits = hex(id, 32);
-  const millis = Number(id >> 80n);
-  if (digits[12] === '7' && '89ab'.includes(digits[16])) {
-    add('UUID v7', millis, [
-      ['time', 48],
-      ['version', 4],
-      ['random', 12],
-      ['variant', 2],
-      ['random', 62],
-    ]);
-  } else {
-    add('ULID', millis, [
-      ['time', 48],
-      ['random', 80],
-    ]);
-  }
-  const seconds = Number(id >> 96n) * 1000;
-  if (BigInt.asUintN(32, id >> 64n) === 0n) {
-    add('Datadog', seconds, [
-      ['time', 32],
-      ['zero', 32],
-      ['low half', 64],
-    ]);
-  } else {
-    add('X-Ray', seconds, [
-      ['time', 32],
-      ['random', 96],
-    ]);
-  }
-  return all;
-}
-
-function ulidText(id) {
-  const millis = Number(id >> 80n);
-  const found = {
-    kind: 'ULID',
-    text: hex(id, 32),
-    bits: { width: 128, value: id },
-    fields: [
-      ['time', 48],
-      ['random', 80],
-    ],
-  };
-  if (millis >= Date.UTC(10000, 0)) return { ...found, note: 'its time is past the year 9999' };
-  return { ...found, time: millis };
-}
-
-function bits64(id, isDecimal, now, layout) {
-  const bits = { width: 64, value: id };
-  const all = snowflakes(id, isDecimal, now, layout).map((found) => ({ ...found, bits }));
-  if (layout && all.length) return all;
-  const from = isDecimal
-    ? 'an ID from Datadog or from any other system'
-    : 'a B3 trace ID or a span ID from any tracer';
-  return [
-    ...all,
-    {
-      kind: '64 bits',
-      bits,
-      fields: [['unknown', 64]],
-      note: `${from}; a secret would identify ours`,
-    },
-  ];
-}
-
-function snowflakes(id, isDecimal, now, layout) {
-  const candidates = layout
-    ? [layout]
-    : isDecimal
-      ? [presets.twitter, presets.sonyflake, presets.uidgenerator]
-      : [];
-  return candidates.flatMap((candidate) => {
-    const found = read(candidate, id);
-    if (!found || (!layout && !plausible(found.millis, now))) return [];
-    const used = candidate.fields.reduce((sum, [, n]) => sum + n, 0);
-    const fields = used < 64 ? [['unused', 64 - used], ...candidate.fields] : candidate.fields;
-    return [
-      {
-        kind: candidate.kind,
-        time: found.millis,
-        parts: found.parts,
-        fields,
-        note: layout ? undefined : BY_TIME,
-      },
-    ];
-  });
-}
-
-// tracers returns the kinds of text among trace IDs of tracers with a text form of their own.
-function tracers(text, now) {
-  const sky = /^([0-9a-f]{32}|-?\d{1,10})\.(\d{1,19})\.(\d{10,14})(\d{4})$/.exec(text);
-  if (sky) {
-    return [
-      {
-        kind: 'SkyWalking',
-        time: Number(sky[3]),
-        parts: named(['process', sky[1]], ['thread', sky[2]], ['sequence', sky[4]]),
-        fields: sizes(
-          ['process', sky[1]],
-          ['thread', sky[2]],
-          ['time', sky[3]],
-          ['sequence', sky[4]],
-        ),
-      },
-    ];
-  }
-  const sofa = /^([0-9a-f]{8})(\d{13})([1-9]\d{3})(\d{1,7})$/.exec(text);
-  if (!sofa || Number(sofa[2]) < Date.UTC(2010, 0) || !plausible(Number(sofa[2]), now))
-    return undefined;
-  const address = sofa[1]
-    .match(/../g)
-    .map((byte) => parseInt(byte, 16))
-    .join('.');
-  return [
-    {
-      kind: 'SOFATracer',
-      time: Number(sofa[2]),
-      parts: named(['address', address], ['sequence', sofa[3]], ['process', sofa[4]]),
-      fields: sizes(
-        ['address', sofa[1]],
-        ['time', sofa[2]],
-        ['sequence', sofa[3]],
-        ['process', sofa[4]],
-      ),
-    },
-  ];
-}
-
-const named = (...parts) => parts.map(([name, value]) => ({ name, value }));
-const sizes = (...parts) => parts.map(([name, value]) => [name, value.length]);
-
-// base32 reads a Randflake ID: 10 to 13 digits, since fewer are most likely a word.
-function base32(text) {
-  if (!/^[1-9a-v][0-9a-v]{9,12}$/.test(text)) return [];
-  const value = [...text].reduce((n, c) => (n << 5n) | BigInt(parseInt(c, 32)), 0n);
-  if (value >= 1n << 64n) return [];
-  return [
-    {
-      kind: 'Randflake ID',
-      bits: { width: 64, value },
-      fields: [['encrypted', 64]],
-      note: `by its form only, in hex ${hex(value, 16)}; a secret would decide`,
-    },
-  ];
 }

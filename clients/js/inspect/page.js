@@ -1,8 +1,6 @@
 // The page that decodes a pasted ID: docs/inspect.html.
 import { notBefore, traceIdAt } from '../traceflake.js';
-import { identify } from './identify.js';
-import { idsIn } from './line.js';
-import { layoutOf, presets } from './snowflake.js';
+import { identify, idsIn } from './identify.js';
 
 const hex = (value, digits) => value.toString(16).padStart(digits, '0');
 const utc = (millis) =>
@@ -205,15 +203,15 @@ function kind(found) {
 }
 
 // section returns the kinds that an ID of a line may be of.
-function section({ role, id }, layout, span) {
-  const kinds = identify(id, Date.now(), layout);
+function section(found, span) {
+  const { role, id } = found;
+  const kinds = identify(found);
   const title = element(
     'h2',
     {},
     `${role ? role[0].toUpperCase() + role.slice(1) + ' ID' : 'ID'} `,
     element('code', {}, id),
   );
-  if (!kinds.length) return element('section', {}, title, element('p', {}, why(id)));
   const { bits } = kinds[0];
   return element(
     'section',
@@ -233,33 +231,10 @@ function section({ role, id }, layout, span) {
   );
 }
 
-function why(id) {
-  if (/^[0-]*$/.test(id)) return 'All zeros are not a valid ID.';
-  if (/^[0-9a-f]+$/i.test(id))
-    return `${id.length} hex digits: a trace ID has 32, a span ID or a short trace ID 16.`;
-  return 'This does not look like an ID.';
-}
-
 const input = document.getElementById('line');
-const layoutInput = document.getElementById('layout');
-const problem = document.getElementById('layout-problem');
 const output = document.getElementById('found');
 
-function chosenLayout() {
-  problem.textContent = '';
-  layoutInput.removeAttribute('aria-invalid');
-  if (!layoutInput.value.trim()) return undefined;
-  try {
-    return layoutOf(layoutInput.value.trim());
-  } catch (err) {
-    problem.textContent = err.message;
-    layoutInput.setAttribute('aria-invalid', 'true');
-    return undefined;
-  }
-}
-
 function show() {
-  const layout = chosenLayout();
   if (!input.value.trim()) return output.replaceChildren();
   const ids = idsIn(input.value);
   const span = ids.find(({ role, id }) => role === 'span' && /^[0-9a-f]{16}$/.test(id))?.id;
@@ -267,17 +242,13 @@ function show() {
     return output.replaceChildren(
       element('section', {}, element('p', {}, 'There is no ID in this line.')),
     );
-  return output.replaceChildren(...ids.map((id) => section(id, layout, span)));
+  return output.replaceChildren(...ids.map((id) => section(id, span)));
 }
 
-document
-  .getElementById('layouts')
-  .append(...Object.keys(presets).map((name) => element('option', { value: name })));
 // The part of the address after # is not sent to a server.
 input.value =
   decodeURIComponent(location.hash.slice(1)) || traceIdAt(Date.now(), 7, '3fc30e0898c5a211');
 input.addEventListener('input', show);
-layoutInput.addEventListener('input', show);
 addEventListener('hashchange', () => {
   input.value = decodeURIComponent(location.hash.slice(1));
   show();

@@ -2,9 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
 import { page } from '../inspect/build.js';
-import { identify } from '../inspect/identify.js';
-import { idsIn } from '../inspect/line.js';
-import { layoutOf } from '../inspect/snowflake.js';
+import { identify, idsIn } from '../inspect/identify.js';
 
 const read = (path) => readFileSync(new URL(path, import.meta.url), 'utf8');
 const vectors = JSON.parse(read('../../../testdata/inspect.json'));
@@ -26,43 +24,39 @@ function asGo({ role, id }, { kind, time, sequence, parts, text }) {
   return JSON.parse(JSON.stringify(found)); // without what is undefined
 }
 
-for (const { line, snowflake, found } of vectors.lines) {
-  it(`reads ${JSON.stringify(line)}${snowflake ? ' as ' + snowflake : ''} as the command does`, () => {
-    const layout = snowflake && layoutOf(snowflake);
+for (const { line, found } of vectors.lines) {
+  it(`reads ${JSON.stringify(line)} as the command does`, () => {
     const got = idsIn(line).flatMap((id) =>
-      identify(id.id, vectors.now_ms, layout).map((kind) => asGo(id, kind)),
+      identify(id, vectors.now_ms).map((kind) => {
+        const size = kind.fields.reduce((sum, [, n]) => sum + n, 0);
+        assert.equal(size, kind.bits?.width ?? id.id.replaceAll('.', '').length, kind.kind);
+        return asGo(id, kind);
+      }),
     );
     assert.deepEqual(got, found);
   });
 }
 
-it('refuses layouts that cannot be read', () => {
-  for (const [text, why] of Object.entries({
-    '': /epoch/,
-    nope: /epoch/,
-    '2020-01-01': /named time/,
-    '2020-01-01,time=41,time=2': /named time/,
-    '2020-01-01,time=41,machine=0': /machine=10/,
-    '2020-01-01,time=41,machine=24': /65 bits/,
-    '2020-01-01,time=41,unit=x': /duration/,
-  }))
-    assert.throws(() => layoutOf(text), why);
-});
+const placeholders = {
+  TRACE: '4bf92f3577b34da6a3ce929d0e0e4736',
+  SPAN: '00f067aa0ba902b7',
+  PARENT: '05e3ac9a4f6e3b90',
+};
 
-it('the fields of each kind fill it', () => {
-  for (const { line, snowflake, found } of vectors.lines) {
-    for (const { id } of found) {
-      for (const { kind, bits, fields } of identify(
-        id,
-        vectors.now_ms,
-        snowflake && layoutOf(snowflake),
-      )) {
-        const size = fields.reduce((sum, [, n]) => sum + n, 0);
-        assert.equal(size, bits ? bits.width : id.replaceAll('.', '').length, `${line}: ${kind}`);
-      }
+// The lines that the command's test reads, and the IDs in each.
+for (const file of ['forms', 'reports', 'real']) {
+  it(`finds the IDs in the lines of ${file}`, () => {
+    const text = read(`../../../cmd/traceflake/internal/identify/testdata/${file}`);
+    for (const row of text.split('\n').filter((row) => row.includes(' → '))) {
+      const [line, want] = row
+        .replace(/TRACE|SPAN|PARENT/g, (name) => placeholders[name])
+        .split(' → ');
+      const got = idsIn(line).map(({ role, id }) => `${role} ${id}`.trim());
+      if (/[0-9a-z]{13}/i.test(want)) assert.equal(got.join(', '), want, line);
+      else assert.deepEqual(got, [], line);
     }
-  }
-});
+  });
+}
 
 it('docs/inspect.html is what `npm run page` writes', () => {
   assert.equal(read('../../../docs/inspect.html'), page());

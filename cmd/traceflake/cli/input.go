@@ -38,10 +38,11 @@ func eachID(cmd *cobra.Command, args []string,
 			return err
 		}
 		failed = true
-		if number > 0 {
-			problem = fmt.Errorf("line %d: %w", number, problem)
-		}
-		if !errors.Is(problem, errReported) {
+		switch {
+		case errors.Is(problem, errReported):
+		case number > 0:
+			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: line %d: %v\n", number, problem)
+		default:
 			fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", problem)
 		}
 		return err

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -13,21 +15,18 @@ import (
 
 func inspectCommand(f *commonFlags) *cobra.Command {
 	var output *string
-	var layout *identify.Layout
+	var file string
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
 		Short: "Decode trace and span IDs",
-		Long: `inspect decodes trace and span IDs in hex, Randflake IDs in base 32 or decimal,
-ULIDs, the headers traceparent, b3, X-B3-…, x-trace-id, uber-trace-id and
-X-Amzn-Trace-Id, and records in JSON or logfmt with fields such as trace_id: logs, and
-what trace -o json prints. Without arguments, and for "-", it reads standard input line
-by line. The second half is decoded with a secret of the file or the store.
+		Long: `inspect decodes trace and span IDs. It finds them in headers, in log lines of any
+form and in addresses: first those with a name such as trace_id, otherwise any of 128
+bits. They may be in hex, in decimal, as a UUID or ULID, or in base 32. Without
+arguments, and for "-", it reads standard input line by line, or with -f a file. The
+second half is decoded with a secret of the file or the store.
 
-A trace ID may also be a UUID v7, a ULID, or an ID of X-Ray, Datadog, SkyWalking or
-SOFATracer; a decimal number may be a Snowflake of Twitter, Leaf, Sonyflake or
-UidGenerator. Each kind whose time is plausible is shown, the likeliest first.
---snowflake sets the fields of 64-bit IDs, in decimal or hex:
-` + identify.LayoutHelp + `
+Each kind that an ID may be of is shown, if its time is plausible, the likeliest first:
+ours, UUID v7, ULID, Datadog, X-Ray, and for decimal numbers Snowflakes.
 
 With -o json each kind that an ID may be of is a line, with the ID's role in a header or
 a record:
@@ -43,7 +42,7 @@ a record:
 		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --store file:/var/lib/traceflake/leases 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --secret-file secret -o json <ids
-  traceflake inspect --snowflake sonyflake 482119834521600123
+  traceflake inspect -f error.log
   traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,18 +50,24 @@ a record:
 			if err != nil && !errors.Is(err, errNoSecret) {
 				return err
 			}
+			if file != "" {
+				in, err := await(cmd.Context(), func(context.Context) (*os.File, error) {
+					return os.Open(file)
+				})
+				if err != nil {
+					return err
+				}
+				defer func() { _ = in.Close() }()
+				cmd.SetIn(interruptible{in, cmd.Context()})
+			}
 			in := inspection{cmd: cmd, output: *output, identifier: identify.Identifier{
-				Keyring: keyring, Now: time.Now(), Snowflake: layout}}
+				Keyring: keyring, Now: time.Now()}}
 			return in.all(args)
 		},
 	}
 	f.addStore(cmd.Flags(), "store that has its own secret")
 	f.addSecret(cmd)
-	cmd.Flags().Func("snowflake", "`layout` of another system's 64-bit IDs",
-		func(text string) (err error) {
-			layout, err = identify.ParseLayout(text)
-			return err
-		})
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file to read instead of standard input")
 	output = outputFlag(cmd)
 	return cmd
 }

@@ -22,6 +22,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -36,6 +37,7 @@ func Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)   // so that a second signal ends the process
 	signal.Ignore(syscall.SIGPIPE) // so that a write fails
+	debug.SetGCPercent(400)        // the heap is small, and lists of IDs are long
 	code := run(ctx, os.Args[1:], interruptible{os.Stdin, ctx}, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,8 +81,10 @@ func (v verdict) text() string {
 	if v.Verified {
 		return v.ID + "\tverified\n"
 	}
-	id := waterfall.Printable(v.ID) // it may be any line
-	return strings.TrimSuffix(id+"\tnot verified\t"+v.Reason, "\t") + "\n"
+	if v.Error != "" {
+		return waterfall.Printable(v.ID) + "\tnot verified\n" // it may be any line
+	}
+	return v.ID + "\tnot verified\t" + v.Reason + "\n"
 }
 
 // verify verifies the trace IDs in a line, unless there is a problem with it. If an ID is not
@@ -119,6 +120,5 @@ func (c checker) reason(id trace.TraceID) string {
 		return fmt.Sprintf("future: its time is %s, more than %s ahead (--skew)", at,
 			shortly(c.skew))
 	}
-	return fmt.Sprintf("halves: no secret decodes the low half to the time of the high half, %s",
-		at)
+	return "halves: no secret decodes the low half to the time of the high half, " + at
 }

@@ -7,9 +7,8 @@ package identify
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -41,20 +40,12 @@ type Decoded struct {
 const (
 	kindTraceID   = "traceflake trace ID"
 	kindRandflake = "Randflake ID" // our span IDs and low halves
-	kindUUIDv7    = "UUID v7"
 	kindULID      = "ULID"
-	kindXRay      = "X-Ray" // and others that begin with Unix seconds, such as Brave's
-	kindDatadog   = "Datadog"
-	kindUUIDv4    = "UUID v4"
 	kind128       = "128 bits"
 	kind64        = "64 bits"
 )
 
-// foreignFrom is when ULID and X-Ray appeared. UUIDv7 and Datadog's 128 bits are younger.
-var foreignFrom = time.Date(2016, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// ahead is how far the clock that dated an ID may be ahead of ours.
-const ahead = time.Hour
+const byTime = "by its time only"
 
 // Identifier identifies IDs.
 type Identifier struct {
@@ -62,62 +53,104 @@ type Identifier struct {
 	Keyring *randflake.Keyring
 	// Now limits which times are plausible.
 	Now time.Time
-	// Snowflake is the layout of another system's 64-bit IDs; nil means any.
-	Snowflake *Layout
 }
 
-// ErrUnknown is returned for text that does not have the form of an ID.
-var ErrUnknown = errors.New("not an ID")
-
-// ID returns the kinds that s may be of: s is an ID in the forms of parse, of a tracer with a form
-// of its own, or a Randflake ID in base 32. A trace ID may be of several kinds, and several secrets
-// may decode 64 bits. The error wraps [ErrUnknown].
-func (x Identifier) ID(s string) ([]Identity, error) {
-	switch id, form := parse(s); form {
-	case hex128:
-		return x.bits128(s, id), nil
-	case ulid:
-		return []Identity{ulidText(id)}, nil
-	case hex64, decimal64:
-		return x.bits64(traceid.Low(id), form == decimal64), nil
-	}
-	if all := x.tracers(s); all != nil {
-		return all, nil
-	}
-	if id, ok := base32Text(s); ok {
-		return x.base32(id), nil
-	}
-	return nil, notAnID(s)
+// Found is an ID in a line, with a kind that it may be of.
+type Found struct {
+	Role string `json:"role,omitempty"` // trace, span or parent, if the line says so
+	ID   string `json:"id"`
+	Identity
 }
 
-// bits128 identifies an ID that is written as s.
-func (x Identifier) bits128(s string, id trace.TraceID) []Identity {
-	if [8]byte(id[:8]) == [8]byte{} {
-		all := x.bits64(traceid.Low(id), false)
+// Line returns the kinds that the IDs in a line may be of: the line is an ID, or a header, a log
+// record or any text that contains some. The error wraps [ErrUnknown].
+func (x Identifier) Line(line string) (all []Found, err error) {
+	ids, err := find(line)
+	for _, w := range ids {
+		for _, identity := range x.identify(w) {
+			all = append(all, Found{w.role, w.text, identity})
+		}
+	}
+	return all, err
+}
+
+// identify returns the kinds that an ID may be of, the likeliest first. Several secrets may decode
+// 64 bits.
+func (x Identifier) identify(w written) []Identity {
+	high, low := binary.BigEndian.Uint64(w.id[:8]), traceid.Low(w.id)
+	switch {
+	case w.notation == asText:
+		return x.kinds(w, Identity{})
+	case w.notation == asULID:
+		return x.ulid(w)
+	case w.notation == asBase32:
+		return x.base32(low)
+	case high != 0:
+		return x.bits128(w)
+	}
+	all := x.bits64(w)
+	if w.notation == asHex128 || w.notation == asUUID {
 		for i := range all {
 			all[i].Note += "; padded to 128 bits with zeros"
 		}
-		return all
-	}
-	all := append(x.tracers(s), x.traceID(id)...)
-	if isUUIDv4(s) && all[0].Halves != "agree" {
-		all = append(all,
-			Identity{Kind: kindUUIDv4, Note: "random, but for the version and variant"})
 	}
 	return all
 }
 
-// ulidText returns the identity of a ULID in its own text form.
-func ulidText(id trace.TraceID) Identity {
-	at := time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)).UTC()
-	if at.Year() > lastYear {
-		return Identity{Kind: kindULID, Text: id.String(), Note: "its time is past the year 9999"}
+// kinds returns the kinds of the table that an ID may be of. If it may be ours, it is as given.
+func (x Identifier) kinds(w written, ours Identity) (all []Identity) {
+	var unlikely []Identity
+	for _, k := range table.Kinds {
+		id := Identity{Kind: k.Kind, Note: byTime}
+		ok := false
+		switch high, low := binary.BigEndian.Uint64(w.id[:8]), uint64(traceid.Low(w.id)); {
+		case k.Text != nil && w.notation == asText:
+			id.Time, id.Parts, ok = k.readText(w.text)
+		case k.Width == 128 && high != 0, k.Width == 64 && high == 0 && w.role == "":
+			id.Time, id.Parts, ok = k.read(high, low)
+		}
+		switch {
+		case !ok, !k.plausible(id.Time, x.Now), k.Written != "" && k.Written != w.notation:
+			continue
+		case slices.ContainsFunc(all, func(a Identity) bool { return a.Time.Equal(id.Time) }):
+			continue // the same time in a more special format
+		case k.Kind == kindTraceID:
+			id = ours
+		case k.From == 0:
+			id.Note = "random, but for the version and variant"
+		}
+		if id.Time.Before(k.LikelyFrom) { // only records from before the format have such times
+			unlikely = append(unlikely, id)
+		} else {
+			all = append(all, id)
+		}
 	}
-	return Identity{Kind: kindULID, Time: at, Text: id.String()}
+	return append(all, unlikely...)
 }
 
-// lastYear is the last year in RFC 3339.
-const lastYear = 9999
+// bits128 identifies an ID with a nonzero high half.
+func (x Identifier) bits128(w written) []Identity {
+	ours := x.ours(w.id)
+	if ours.Halves == "agree" {
+		return []Identity{ours}
+	}
+	if all := x.kinds(w, ours); all != nil {
+		return all
+	}
+	at := traceid.Time(w.id).Format(time.RFC3339)
+	return []Identity{{Kind: kind128, Note: "not ours: its time would be " + at}}
+}
+
+// ulid returns the identity of a ULID in its own notation.
+func (x Identifier) ulid(w written) []Identity {
+	for _, id := range x.kinds(w, Identity{Kind: kindTraceID}) {
+		if id.Kind == kindULID {
+			id.Text, id.Note = w.id.String(), ""
+			return []Identity{id}
+		}
+	}
+	return []Identity{{Kind: kindULID, Text: w.id.String(), Note: "its time is not plausible"}}
+}
 
 // base32 identifies a Randflake ID in base 32.
 func (x Identifier) base32(id randflake.ID) []Identity {
@@ -132,57 +165,13 @@ func (x Identifier) base32(id randflake.ID) []Identity {
 	return []Identity{{Kind: kindRandflake, Note: note}}
 }
 
-func isUUIDv4(s string) bool {
-	return len(s) == 36 && s[8] == '-' && s[14] == '4' &&
-		strings.ContainsRune("89abAB", rune(s[19]))
-}
-
-// traceID returns the kinds that an ID with a nonzero high half may be of, the likeliest first.
-func (x Identifier) traceID(id trace.TraceID) (all []Identity) {
-	ours := x.ours(id)
-	if ours.Halves != "agree" {
-		all = x.foreign(id)
-	}
-	switch old := ours.Time.Before(time.Unix(randflake.Epoch, 0)); {
-	case x.plausible(ours.Time) && old: // only records from before this format have such times
-		all = append(all, ours)
-	case x.plausible(ours.Time):
-		all = append([]Identity{ours}, all...)
-	case all == nil:
-		at := traceid.Time(id).Format(time.RFC3339)
-		all = []Identity{{Kind: kind128, Note: "not ours: its time would be " + at}}
-	}
-	return all
-}
-
-// foreign returns the kinds of other systems whose time is plausible.
-func (x Identifier) foreign(id trace.TraceID) (all []Identity) {
-	high := binary.BigEndian.Uint64(id[:8])
-	add := func(kind string, t time.Time) {
-		if !t.Before(foreignFrom) && x.plausible(t) {
-			all = append(all, Identity{Kind: kind, Time: t.UTC(), Note: "by its time only"})
-		}
-	}
-	if millis := time.UnixMilli(int64(high >> 16)); id[6]>>4 == 7 && id[8]>>6 == 0b10 {
-		add(kindUUIDv7, millis)
-	} else {
-		add(kindULID, millis)
-	}
-	if seconds := time.Unix(int64(high>>32), 0); uint32(high) == 0 {
-		add(kindDatadog, seconds)
-	} else {
-		add(kindXRay, seconds)
-	}
-	return all
-}
-
 // ours returns the content of an ID, if it is ours.
 func (x Identifier) ours(id trace.TraceID) Identity {
 	info := traceid.Inspect(x.Keyring, id)
 	found := Identity{Kind: kindTraceID, Time: info.Time, Sequence: &info.Sequence}
 	switch {
 	case x.Keyring == nil:
-		found.Note = "by its time only; a secret would decide"
+		found.Note = byTime + "; a secret would decide"
 	case info.Agree:
 		found.Halves, found.Decoded = "agree", decoded(info.Parts, info.Secret)
 	default:
@@ -205,16 +194,13 @@ func (x Identifier) ours(id trace.TraceID) Identity {
 }
 
 // bits64 identifies 64 bits.
-func (x Identifier) bits64(id randflake.ID, isDecimal bool) []Identity {
-	foreign := x.snowflakes(uint64(id), isDecimal)
-	if ours := x.randflake(id); len(ours) > 0 {
+func (x Identifier) bits64(w written) []Identity {
+	foreign := x.kinds(w, Identity{})
+	if ours := x.randflake(traceid.Low(w.id)); len(ours) > 0 {
 		return append(ours, foreign...)
 	}
-	if x.Snowflake != nil && foreign != nil {
-		return foreign
-	}
 	note := "a B3 trace ID or a span ID from any tracer"
-	if isDecimal {
+	if w.notation == asDecimal {
 		note = "an ID from Datadog or from any other system"
 	}
 	if x.Keyring == nil {
@@ -232,14 +218,14 @@ func (x Identifier) randflake(id randflake.ID) (all []Identity) {
 		if parts := codec.Decode(id); x.plausible(parts.Time) {
 			all = append(all, Identity{
 				Kind: kindRandflake, Time: parts.Time, Decoded: decoded(parts, secret),
-				Text: id.String(), Note: "by its time only; 64 bits have no check",
+				Text: id.String(), Note: byTime + "; 64 bits have no check",
 			})
 		}
 	}
 	return all
 }
 
-func (x Identifier) plausible(t time.Time) bool { return !t.After(x.Now.Add(ahead)) }
+func (x Identifier) plausible(t time.Time) bool { return !t.After(x.Now.Add(time.Hour)) }
 
 func decoded(p randflake.Parts, secret int) *Decoded {
 	return &Decoded{Second: p.Time, Node: p.Node, NodeSequence: p.Sequence, Secret: secret + 1}

@@ -3,10 +3,7 @@ package identify
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,11 +111,11 @@ func TestID(t *testing.T) {
 		{"further ahead", nil, traceid.Min(now.Add(time.Hour + time.Millisecond)).String(), only128,
 			"not ours"},
 	} {
-		all, err := Identifier{Keyring: c.keyring, Now: now}.ID(c.id)
+		all, err := Identifier{Keyring: c.keyring, Now: now}.Line(c.id)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%s: %+v, %v", c.name, all, err)
 		}
-		if got := show(t, all[0]); got != c.want || !strings.Contains(all[0].Note, c.note) {
+		if got := show(t, all[0].Identity); got != c.want || !strings.Contains(all[0].Note, c.note) {
 			t.Errorf("%s: got  %s, %s\nwant %s, %s", c.name, got, all[0].Note, c.want, c.note)
 		}
 	}
@@ -126,71 +123,14 @@ func TestID(t *testing.T) {
 	rows := 0
 	for i := range 64 {
 		all, err := Identifier{Keyring: keyring(t, fmt.Sprintf("%032x", i+1), secretA),
-			Now: now}.ID(span.String())
-		if err != nil || show(t, all[len(all)-1]) != ofSpan("2") {
+			Now: now}.Line(span.String())
+		if err != nil || show(t, all[len(all)-1].Identity) != ofSpan("2") {
 			t.Fatalf("%+v, %v", all, err)
 		}
 		rows += len(all)
 	}
 	if rows < 65 || rows > 80 {
 		t.Errorf("%d rows for 64 pairs of secrets", rows)
-	}
-}
-
-// table reads a table of testdata, whose columns are separated by arrows. TRACE, SPAN and PARENT
-// stand for IDs.
-func table(t *testing.T, name string) (rows [][]string) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ids := strings.NewReplacer("TRACE", "4bf92f3577b34da6a3ce929d0e0e4736",
-		"SPAN", "00f067aa0ba902b7", "PARENT", "05e3ac9a4f6e3b90")
-	for line := range strings.Lines(ids.Replace(string(text))) {
-		rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), " → "))
-	}
-	return rows
-}
-
-// testdata/lines has lines, the IDs in each with their roles, and its trace IDs.
-func TestLine(t *testing.T) {
-	for _, c := range table(t, "lines") {
-		found, err := Identifier{Now: now}.Line(c[0])
-		var got []string
-		for _, f := range found {
-			if text := strings.TrimSpace(f.Role + " " + f.ID); !slices.Contains(got, text) {
-				got = append(got, text) // an ID may be of several kinds
-			}
-		}
-		if err != nil || strings.Join(got, ", ") != c[1] {
-			t.Errorf("%q: %q, %v, want %q", c[0], got, err, c[1])
-		}
-		ids, err := TraceIDsIn(c[0])
-		if id := fmt.Sprint(ids); id != c[2] || (ids == nil) != errors.Is(err, ErrUnknown) {
-			t.Errorf("%q: the trace IDs are %s, %v, want %s", c[0], id, err, c[2])
-		}
-	}
-	// The valid part of a header is returned all the same.
-	found, err := Identifier{Now: now}.Line(
-		"traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01")
-	if err == nil || len(found) != 1 || found[0].Role != "trace" {
-		t.Errorf("%v, %v", found, err)
-	}
-}
-
-// testdata/errors has lines without a valid ID, and the error for each.
-func TestNoID(t *testing.T) {
-	long := []string{strings.Repeat("x", 10_000), `xx" does not look like`}
-	for _, c := range append(table(t, "errors"), long) {
-		_, err := Identifier{Now: now}.Line(c[0])
-		if !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c[1]) ||
-			len(err.Error()) > 250 {
-			t.Errorf("%.40q: %v, want %q", c[0], err, c[1])
-		}
-		if ids, err := TraceIDsIn(c[0]); !errors.Is(err, ErrUnknown) || ids != nil {
-			t.Errorf("%.40q: the trace IDs are %s, %v", c[0], ids, err)
-		}
 	}
 }
 

@@ -1,0 +1,319 @@
+package identify
+
+import (
+	"cmp"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// ErrUnknown is returned for text in which there is no ID.
+var ErrUnknown = errors.New("not an ID")
+
+// written is an ID as a line has it.
+type written struct {
+	role     string // trace, span or parent, if the line says so
+	text     string // with leading zeros that were left out, and base64 in hex
+	notation string
+	id       trace.TraceID // of 64 bits, padded with zeros; zero for texts of their own
+}
+
+// The notations of IDs.
+const (
+	asHex128  = "hex128"
+	asUUID    = "uuid" // also X-Ray's, with other dashes
+	asULID    = "ulid"
+	asHex64   = "hex64"
+	asDecimal = "decimal"
+	asBase32  = "base32"
+	asText    = "text" // a kind's own
+)
+
+const (
+	roleTrace  = "trace"
+	roleSpan   = "span"
+	roleParent = "parent"
+)
+
+// find returns the IDs in a line, each once: the line is an ID, or names some, or contains IDs of
+// 128 bits, which 64 bits accompany. An ID of zeros means that there is none. The error wraps
+// [ErrUnknown].
+func find(line string) ([]written, error) {
+	if id, ok := bare(line); ok {
+		return []written{id}, nil
+	}
+	f := finder{line: strings.TrimSpace(line)}
+	f.rewrite()
+	f.whole("", strings.Trim(f.line, "\"'`,.?!;()[]{}<> \t"))
+	if f.found == nil {
+		f.named()
+	}
+	if !slices.ContainsFunc(f.found, func(w written) bool { return w.role != roleSpan }) {
+		f.text(f.line)
+	}
+	if f.found == nil {
+		return nil, f.nothing()
+	}
+	return f.found, nil
+}
+
+// bare reads a line of 32 hex digits, as lists of IDs have them, at once.
+func bare(line string) (w written, ok bool) {
+	if len(line) != 32 {
+		return w, false
+	}
+	id, err := trace.TraceIDFromHex(line) // upper case is read otherwise
+	return written{text: line, notation: asHex128, id: id}, err == nil
+}
+
+// finder collects the IDs in a line.
+type finder struct {
+	line  string
+	zeros bool // there was an ID of zeros
+	found []written
+}
+
+func (f *finder) rewrite() {
+	for i, from := range table.rewritten {
+		f.line = from.ReplaceAllString(f.line, table.Rewritten[i][1])
+	}
+	for range 2 { // an address may be in another's query
+		f.line = percent.ReplaceAllStringFunc(f.line, func(encoded string) string {
+			c, _ := strconv.ParseUint(encoded[1:], 16, 8)
+			return string(rune(c))
+		})
+	}
+}
+
+var percent = regexp.MustCompile("%[2-7][0-9A-Fa-f]")
+
+// add adds an ID, unless it is there already or none.
+func (f *finder) add(role, text string) bool {
+	w, ok := read(role, text)
+	if !ok {
+		return false
+	}
+	if w.notation == "" {
+		f.zeros = true
+		return true
+	}
+	w.role = role
+	if !slices.Contains(f.found, w) {
+		f.found = append(f.found, w)
+	}
+	return true
+}
+
+// groups adds the IDs in the groups of a match, which are named by their roles.
+func (f *finder) groups(of pattern, match []string) {
+	for i, role := range of.SubexpNames() {
+		if role != "" && match[i] != "" {
+			text := match[i]
+			if strings.Contains(match[0], ":") { // Jaeger leaves out leading zeros
+				text = padded(text)
+			}
+			f.add(role, text)
+		}
+	}
+}
+
+// whole adds the IDs in a value that consists of nothing else.
+func (f *finder) whole(role, token string) (ok bool) {
+	for _, form := range table.Tokens {
+		if match := form.FindStringSubmatch(token); match != nil {
+			f.groups(form, match)
+			return true
+		}
+	}
+	return f.add(role, token)
+}
+
+// named adds the IDs in values whose names say that they are IDs.
+func (f *finder) named() {
+	for rest := f.line; ; {
+		at := table.Named.FindStringSubmatchIndex(rest)
+		if at == nil {
+			return
+		}
+		role := roleOf(rest[at[2]:at[3]])
+		value := strings.TrimRight(rest[at[4]:at[5]], ".:-/")
+		if role != "" && (f.whole(role, value) || f.text(value)) {
+			rest = rest[at[5]:]
+		} else {
+			rest = rest[at[4]:] // the value may be a name
+		}
+	}
+}
+
+// text adds the IDs of 128 bits anywhere in a text, and those of 64 bits if there are some.
+func (f *finder) text(text string) bool {
+	all := table.Anywhere.FindAllStringSubmatch(text, -1)
+	for _, match := range all {
+		f.groups(table.Anywhere, match)
+	}
+	if all != nil {
+		for _, digits := range table.Short.FindAllString(text, -1) {
+			if !slices.ContainsFunc(f.found, func(w written) bool { return w.text == digits }) {
+				f.add(roleSpan, digits)
+			}
+		}
+	}
+	return all != nil
+}
+
+var digitsRun = regexp.MustCompile(`(?i)\b[0-9a-f]{13,}\b`)
+
+// nothing returns the error for a line without an ID.
+func (f *finder) nothing() error {
+	digits := digitsRun.FindString(f.line)
+	switch {
+	case f.line == "":
+		return fmt.Errorf("%w: it is empty", ErrUnknown)
+	case f.zeros:
+		return fmt.Errorf("%w: %.60q is all zeros, which is not a valid ID", ErrUnknown, f.line)
+	case digits != "":
+		return fmt.Errorf("%w: %.60q has %d hex digits; a trace ID has 32, a span ID or a short "+
+			"trace ID 16", ErrUnknown, digits, len(digits))
+	}
+	return fmt.Errorf("%w: %.60q contains no ID", ErrUnknown, f.line)
+}
+
+// roleOf returns the role of the ID in a field with this name, or "".
+func roleOf(name string) string {
+	name = strings.NewReplacer("_", "", ".", "", "-", "").Replace(strings.ToLower(name))
+	switch {
+	case table.Roles.Trace.MatchString(name):
+		return roleTrace
+	case table.Roles.Parent.MatchString(name):
+		return roleParent
+	case table.Roles.Span.MatchString(name):
+		return roleSpan
+	}
+	return ""
+}
+
+// padded returns hex digits with the leading zeros that some tools leave out.
+func padded(digits string) string {
+	width := 16
+	if len(digits) > width {
+		width = 32
+	}
+	return strings.Repeat("0", max(width-len(digits), 0)) + digits
+}
+
+const base32Digits = 13 // of 64 bits
+
+// read reads the text of an ID in one of the notations. Its notation is "" if it is all zeros. Only
+// an ID with a role may be in base64 or lack leading zeros, and only one without in base 32.
+func read(role, s string) (w written, ok bool) {
+	if digits, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok && isHex(digits) {
+		s = digits
+	}
+	if isHex(s) || s == "-" {
+		if strings.Trim(s, "0-") == "" {
+			return w, true
+		}
+	}
+	w = written{role: role, text: s}
+	digits := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(s, "1-"), "-", ""))
+	n := len(s)
+	id, _ := trace.TraceIDFromHex(strings.Repeat("0", max(32-len(digits), 0)) + digits)
+	switch {
+	case id.IsValid() && n == 32:
+		w.id, w.notation = id, asHex128
+		return w, true
+	case id.IsValid() && len(digits) == 32 && (n == 35 || n == 36):
+		w.id, w.notation = id, asUUID
+		return w, true
+	case id.IsValid() && n == 16:
+		w.id, w.notation = id, asHex64
+		return w, true
+	case isDecimal(s) && n > base32Digits && n < 40:
+		return w.fromDecimal()
+	case role == roleTrace && 17 <= n && n < 32 && isHex(s):
+		return read(role, padded(s))
+	case role != "" && (n == 24 || n == 12) && strings.HasSuffix(s, "="):
+		b, err := base64.StdEncoding.DecodeString(s)
+		if err == nil && (len(b) == 16 || len(b) == 8) {
+			return read(role, fmt.Sprintf("%x", b))
+		}
+	case n == ulidDigits:
+		w.notation = asULID
+		w.id, ok = parseULID(s)
+		return w, ok
+	case role == "" && 10 <= n && n <= base32Digits:
+		id, err := randflake.Parse(s) // one ID in 500 000 has fewer than 10 digits; most words do
+		w.notation = asBase32
+		binary.BigEndian.PutUint64(w.id[8:], uint64(id))
+		return w, err == nil
+	}
+	if role == "" && slices.ContainsFunc(table.Kinds, func(k *kind) bool {
+		return k.Text != nil && k.Text.MatchString(s)
+	}) {
+		w.notation = asText
+		return w, true
+	}
+	return w, false
+}
+
+// fromDecimal reads a number of 64 bits or, as Python and PHP print IDs, of 128 bits.
+func (w written) fromDecimal() (written, bool) {
+	n, _ := new(big.Int).SetString(w.text, 10)
+	switch bits := n.BitLen(); {
+	case bits > 128:
+		return w, false
+	case bits > 64:
+		w.text, w.notation = fmt.Sprintf("%032x", n), asHex128
+	default:
+		w.notation = asDecimal
+	}
+	n.FillBytes(w.id[:])
+	return w, true
+}
+
+func isHex(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789abcdefABCDEF") == ""
+}
+
+var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+
+const ulidDigits = 26 // 130 bits; the first two are 0
+
+// parseULID reads the text of a ULID.
+func parseULID(s string) (trace.TraceID, bool) {
+	const padding = "000000" // to whole bytes
+	b, err := crockford.DecodeString(padding + strings.ToUpper(s))
+	if err != nil || [4]byte(b) != [4]byte{} {
+		return trace.TraceID{}, false
+	}
+	id := trace.TraceID(b[4:])
+	return id, id.IsValid()
+}
+
+func isDecimal(s string) bool { return strings.Trim(s, "0123456789") == "" }
+
+// TraceIDsIn returns the trace IDs in a line that [Identifier.Line] reads, each once. The error
+// wraps [ErrUnknown].
+func TraceIDsIn(line string) (ids []trace.TraceID, err error) {
+	found, err := find(line)
+	for _, w := range found {
+		if (w.role == roleTrace || w.role == "") && w.id.IsValid() && !slices.Contains(ids, w.id) {
+			ids = append(ids, w.id)
+		}
+	}
+	if ids == nil {
+		err = cmp.Or(err, fmt.Errorf("%w: %.60q contains no trace ID", ErrUnknown, line))
+	}
+	return ids, err
+}
