@@ -99,7 +99,7 @@ soak: engines ## generate IDS IDs in processes that are killed, stopped and rest
 	TRACEFLAKETEST_SOAK_IDS=$$(($(IDS) / 4)) go test ./integration/lease/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
 
 .PHONY: model
-model: ## check that the model of the lease rule holds, and that every wrong variant has a counterexample; needs spin and gcc
+model: ## check the proof and the model of the lease rule, and that every wrong variant fails; needs python3-z3, spin and gcc
 	lease/model/check
 
 .PHONY: fuzz

@@ -23,9 +23,6 @@
 #ifndef STRANGER_RENEWS
 #define STRANGER_RENEWS RENEWS	/* for lives that are not cloned, if others are */
 #endif
-#ifndef RAISES
-#define RAISES 1
-#endif
 #ifndef T
 #define T 3
 #endif
@@ -34,8 +31,8 @@
 #define W_MAX (T - 1)
 #endif
 
-/* Nonces. EMPTY is the "" that Raise leaves and that a block has before its
- * first grant. No life keeps the nonce of a Release, so one value stands for all. */
+/* Nonces. EMPTY is the "" that a block has before its first grant. No life keeps
+ * the nonce of a Release, so one value stands for all. */
 #define PER_LIFE	(1 + RENEWS)
 #define NONCE(p, k)	(1 + (p) * PER_LIFE + (k))	/* k = 0: of Acquire, 1...: of Renew */
 #define LIFE(n)		(((n) - 1) / PER_LIFE)
@@ -68,9 +65,8 @@ Block store;
 #define ASKING	 1	/* asks for a block */
 #define UNPROVEN 2	/* won a grant by a repeated nonce: makes no IDs yet */
 #define HOLDING	 3	/* makes IDs */
-#define LAST	 4	/* makes IDs up to its end and does not renew */
-#define GIVING	 5	/* sealed, returns its block */
-#define OVER	 6	/* sealed */
+#define GIVING	 4	/* sealed, returns its block */
+#define OVER	 5	/* sealed */
 
 /* The state of a life. */
 typedef Life {
@@ -99,8 +95,6 @@ typedef Message {
 Message renewal[NONCES];	/* by nonce */
 Message release[LIVES];
 unsigned asked : LIVES;		/* the lives whose Acquire was sent */
-
-unsigned raises : 2;
 
 /* The ledger watches one second of one block, chosen at the start: a property
  * of every choice is a property of every second. Sets of lives. */
@@ -253,18 +247,6 @@ inline adopt(p) {
 	confirm(p)
 }
 
-/* Makes IDs until its end, without renewing. An unproven grant is given up. */
-inline last(p) {
-	if
-	:: life[p].phase == UNPROVEN -> seal(p)
-	:: else ->
-		printf("life %d: stops renewing\n", p);
-		forget(p);
-		life[p].phase = LAST;
-		life[p].pending = 0
-	fi
-}
-
 /* The cases of a Get. */
 #ifdef below_unseen_bug
 #define BELOW(p)	false
@@ -289,15 +271,8 @@ inline last(p) {
 #else
 #define SENT_BY_ANOTHER(p)	seal(p)
 #endif
-#ifdef empty_trusted_bug
-#define EMPTY_LATER(p)	last(p)
-#else
-#define EMPTY_LATER(p)	seal(p)
-#endif
-#if defined(any_holder_bug)
+#ifdef any_holder_bug
 #define ANOTHERS(p)	confirm(p)
-#elif defined(start_hides_bug)
-#define ANOTHERS(p)	if :: SAME_START(p) -> seal(p) :: else -> last(p) fi
 #else
 #define ANOTHERS(p)	seal(p)
 #endif
@@ -314,8 +289,6 @@ inline look(p) {
 		:: SAME_HOLDER(p) && !SAME_GRANT(p) -> REGRANTED(p)
 		:: PROPOSED(p) && REFUSED(p) -> SENT_BY_ANOTHER(p)
 		:: PROPOSED(p) && !REFUSED(p) && ONE_MORE(p) -> adopt(p)
-		:: store.holder == EMPTY && ONE_MORE(p) -> last(p)
-		:: store.holder == EMPTY && !ONE_MORE(p) -> EMPTY_LATER(p)
 		:: else -> ANOTHERS(p)
 		fi
 	fi;
@@ -515,11 +488,6 @@ inline storeRenew(m) {
 #else
 #define USED_GIVEN_BACK	false
 #endif
-#ifdef empty_release_bug
-#define LEFT_BY_RELEASE	EMPTY
-#else
-#define LEFT_BY_RELEASE	TOMBSTONE
-#endif
 
 /* Release of life p arrives. */
 inline storeRelease(p) {
@@ -550,17 +518,10 @@ inline storeRelease(p) {
 			od;
 			i = 0
 		}
-		write(LEFT_BY_RELEASE);
+		write(TOMBSTONE);
 		printf("store: after the Release of life %d the block is granted until %d\n", p, store.until)
 	:: else
 	fi
-}
-
-inline storeRaise() {
-	any(e, store.until, T);
-	store.until = e;
-	write(EMPTY);
-	printf("store: after Raise the block is granted until %d\n", store.until)
 }
 
 /* ---- The invariant. ---- */
@@ -715,7 +676,7 @@ inline keeper() {
 		:: else
 		fi
 	:: RENEWABLE(p) && me.unsure -> look(p)
-	:: (me.phase == HOLDING || me.phase == LAST) && WITHIN(W, p) -> use(p)
+	:: me.phase == HOLDING && WITHIN(W, p) -> use(p)
 	:: RENEWABLE(p) -> give(p)
 	:: me.phase == GIVING && !MATCHES(release[p]) -> giveAgain(p)
 #if CLONES
@@ -773,6 +734,5 @@ init {
 end:	do
 	:: atomic { any(p, 0, LIVES - 1); keeper() }
 	:: atomic { any(p, 0, LIVES - 1); network() }
-	:: atomic { raises < RAISES -> raises++; storeRaise() }
 	od
 }
