@@ -75,6 +75,21 @@ bench-clickhouse: engines ## measure tables in ClickHouse into bench/clickhouse,
 	cd bench/clickhouse
 	go run . $(or $(ARGS),reads unmerged age cpu cpu cpu)
 
+# Versions of ClickHouse other than that of `make engines`, as Python packages. Each is 550 MB.
+CLICKHOUSE_VERSIONS ?= 26.3.0 26.9.0
+CLICKHOUSE_TESTS    ?= .
+.PHONY: clickhouse-versions
+clickhouse-versions: engines ## run the tests of ClickHouse's SQL on the oldest and the newest version; needs Python 3.9 or newer
+	for version in $(CLICKHOUSE_VERSIONS); do
+		env=$(CURDIR)/.cache/clickhouse-$$version
+		[[ -e $$env/complete ]] || {
+			python3 -m venv "$$env"
+			"$$env/bin/pip" install --quiet chdb-core==$$version pyarrow pandas
+			touch "$$env/complete"
+		}
+		TRACEFLAKETEST_CLICKHOUSE_PYTHON=$$env/bin/python go test -count=1 -run '$(CLICKHOUSE_TESTS)' ./integration/clickhouse
+	done
+
 .PHONY: adopt-walk
 adopt-walk: engines ## run 240 exchanges of an adoption by two operators who are killed, under real exporters
 	TRACEFLAKETEST_SWAPS=240 go test ./integration/collector -run '^TestAdoptWalk$$' -count=1 -timeout 0 -v

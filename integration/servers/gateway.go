@@ -24,22 +24,38 @@ import (
 // gateway answers ClickHouse's HTTP interface, with a connection to the engine for each statement.
 type gateway struct {
 	password string
-	lib      *chdb
-	dir      string
+	engine   engine
+	dir      string // for files
+}
+
+// engine is a ClickHouse in this process or below it.
+type engine interface{ open() (connection, error) }
+
+// connection runs one statement at a time; it is not safe for concurrent use.
+type connection interface {
+	query(sql, format string) ([]byte, error)
+	close()
 }
 
 // serveClickHouse runs the server in the child process.
 func serveClickHouse(path, dir, address, password string) error {
-	lib, err := loadChdb(path)
+	engine, err := loadEngine(path, dir)
 	if err != nil {
 		return err
 	}
-	open, err := lib.open(dir) // keeps the engine running between statements
+	open, err := engine.open() // keeps the engine running between statements
 	if err != nil {
 		return err
 	}
 	defer open.close()
-	return http.ListenAndServe(address, &gateway{password, lib, dir})
+	return http.ListenAndServe(address, &gateway{password, engine, dir})
+}
+
+func loadEngine(path, dir string) (engine, error) {
+	if program := os.Getenv(pythonVar); program != "" {
+		return startPython(program, dir)
+	}
+	return loadChdb(path, dir)
 }
 
 // Parameters of the HTTP interface that are not settings of the query.
@@ -135,7 +151,7 @@ func (g *gateway) authenticated(r *http.Request) bool {
 // run runs a statement with the database, the role, the settings and the parameters of a request:
 // SET sets a parameter too, if its name begins with param_.
 func (g *gateway) run(sql, format string, in url.Values) ([]byte, error) {
-	conn, err := g.lib.open(g.dir)
+	conn, err := g.engine.open()
 	if err != nil {
 		return nil, err
 	}
