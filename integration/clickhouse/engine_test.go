@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	for name, value := range map[string]string{"CONFIG": "testdata/engine.xml",
 		"COLD": dir + "/cold/", "USERS": dir + "/users.xml"} {
-		_ = os.Setenv("TRACEFLAKE_CLICKHOUSE_"+name, value) // fails for bad names only
+		_ = os.Setenv("TRACEFLAKETEST_CLICKHOUSE_"+name, value) // fails for bad names only
 	}
 	code := m.Run()
 	_ = os.RemoveAll(dir)
