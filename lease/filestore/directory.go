@@ -12,9 +12,10 @@ import (
 
 // directory is a store's directory, open and locked.
 type directory struct {
-	root *os.Root
-	lock *os.File
-	disk disk
+	root  *os.Root
+	lock  *os.File
+	disk  disk
+	place string
 }
 
 // disk holds the functions that differ between operating systems; tests replace them.
@@ -25,7 +26,8 @@ type disk struct {
 	lock func(*os.File) error
 	// syncNames makes the renaming of files durable.
 	syncNames func(root *os.Root, names ...string) error
-	// place returns a text that differs from that of any copy of the directory, or "".
+	// place returns a text that differs from that of any copy of the directory, or "". It returns
+	// an error for a directory that other hosts can mount.
 	place func(*os.Root) (string, error)
 }
 
@@ -77,7 +79,9 @@ func (o *objects) lock(ctx context.Context, open func() (*os.Root, error)) (*dir
 			named, err = os.Stat(o.path)
 		}
 		if err == nil && os.SameFile(opened, named) {
-			return d, nil
+			if d.place, err = o.disk.place(root); err == nil {
+				return d, nil
+			}
 		}
 		if err = errors.Join(err, d.close()); err != nil {
 			return nil, err

@@ -68,10 +68,7 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 	found, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
 		at := time.Now().Truncate(time.Second)
 		found, err := d.object(name)
-		found.Time = at
-		if err == nil {
-			found.Place, err = d.disk.place(d.root)
-		}
+		found.Time, found.Place = at, d.place
 		return found, errors.Join(err, d.disk.syncNames(d.root, name))
 	})
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,0 +1,114 @@
+package filestore
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/traceflake/traceflake/lease"
+)
+
+// refused checks that a process on a directory is refused with an error.
+func refused(t *testing.T, what, path string, want error) {
+	t.Helper()
+	if _, err := unopened(t, path).Ensure(t.Context()); !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+// A fake statfs returns the types and IDs of file systems that a machine seldom has.
+func TestFileSystems(t *testing.T) {
+	defer func(was func(*os.File) (uint32, [2]int32, error)) { statfs = was }(statfs)
+	var kind uint32
+	var id [2]int32
+	statfs = func(*os.File) (uint32, [2]int32, error) { return kind, id, nil }
+	for _, c := range []struct {
+		name          string
+		kind          uint32
+		first, second [2]int32
+		moved         bool
+	}{
+		{"a snapshot of btrfs", unix.BTRFS_SUPER_MAGIC, [2]int32{1, 2}, [2]int32{1, 3}, true},
+		{"a container", unix.OVERLAYFS_SUPER_MAGIC, [2]int32{1, 2}, [2]int32{2, 2}, true},
+		{"another device number", unix.OVERLAYFS_SUPER_MAGIC, [2]int32{1, 0}, [2]int32{2, 0}, false},
+		{"ext4", unix.EXT4_SUPER_MAGIC, [2]int32{1, 2}, [2]int32{2, 2}, false},
+	} {
+		path := newPath(t)
+		kind, id = c.kind, c.first
+		open(t, path)
+		id = c.second
+		if c.moved {
+			refused(t, c.name, path, lease.ErrMoved)
+		} else {
+			open(t, path)
+		}
+	}
+
+	path := newPath(t)
+	kind = unix.NFS_SUPER_MAGIC
+	refused(t, "NFS", path, lease.ErrMisconfigured)
+	if files, err := os.ReadDir(path); err != nil || len(files) > 0 {
+		t.Errorf("NFS: the directory has %v, %v", files, err)
+	}
+}
+
+// A snapshot of btrfs, and a container of an image with a store, are copies. A remount is none.
+func TestSnapshots(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount file systems")
+	}
+	run := func(name string, args ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil {
+			t.Skipf("%s %q: %v: %s", name, args, err, out)
+		}
+	}
+	dir := t.TempDir()
+	at := func(name string) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	mount := func(target string, args ...string) {
+		t.Helper()
+		run("mount", append(args, target)...)
+		t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
+	}
+	t.Run("overlay", func(t *testing.T) {
+		overlay := func(target, lower, upper string) string {
+			mount(at(target), "-t", "overlay", "overlay", "-o", "lowerdir="+at(lower)+
+				",upperdir="+at(upper)+",workdir="+at(upper+".work"))
+			return filepath.Join(at(target), "leases")
+		}
+		open(t, overlay("image", "empty", "layer"))
+		if err := unix.Unmount(at("image"), 0); err != nil {
+			t.Fatal(err)
+		}
+		open(t, overlay("image", "empty", "layer"))
+		refused(t, "a container", overlay("container", "layer", "upper"), lease.ErrMoved)
+	})
+	t.Run("btrfs", func(t *testing.T) {
+		image := filepath.Join(dir, "image.btrfs")
+		if err := errors.Join(os.WriteFile(image, nil, 0o600),
+			os.Truncate(image, 200<<20)); err != nil {
+			t.Fatal(err)
+		}
+		run("mkfs.btrfs", "-q", image)
+		mount(at("disk"), "-o", "loop", image)
+		run("btrfs", "-q", "subvolume", "create", at("disk")+"/one")
+		open(t, at("disk")+"/one/leases")
+		run("btrfs", "-q", "subvolume", "snapshot", at("disk")+"/one", at("disk")+"/two")
+		refused(t, "a snapshot", at("disk")+"/two/leases", lease.ErrMoved)
+		if err := unix.Unmount(at("disk"), 0); err != nil {
+			t.Fatal(err)
+		}
+		mount(at("disk"), "-o", "loop", image)
+		open(t, at("disk")+"/one/leases")
+	})
+}
