@@ -2,11 +2,11 @@
 import { copyFileSync } from 'node:fs';
 import { buildSync } from 'esbuild';
 
-const modules = ['traceflake', 'derive'];
+const modules = ['traceflake', 'derive', 'propagator'];
 
 buildSync({
   entryPoints: modules.map((name) => name + '.js'),
   bundle: true, outdir: '.', outExtension: { '.js': '.cjs' },
-  format: 'cjs', platform: 'node', target: 'es2020',
+  external: ['@opentelemetry/api'], format: 'cjs', platform: 'node', target: 'es2020',
 });
 for (const name of modules) copyFileSync(name + '.d.ts', name + '.d.cts');

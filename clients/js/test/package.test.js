@@ -21,6 +21,7 @@ it('is packed with nothing but both forms, their types, their page and the licen
   const [{ files }] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json'], { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] }));
   assert.deepEqual(files.map((f) => f.path).sort(), [
     'LICENSE', 'README.md', 'derive.cjs', 'derive.d.cts', 'derive.d.ts', 'derive.js', 'package.json',
+    'propagator.cjs', 'propagator.d.cts', 'propagator.d.ts', 'propagator.js',
     'traceflake.cjs', 'traceflake.d.cts', 'traceflake.d.ts', 'traceflake.js',
   ]);
   assert.equal(read('LICENSE'), read('../../LICENSE'));
@@ -41,8 +42,9 @@ it('resolves everywhere: publint and arethetypeswrong find nothing', () => {
   }
 });
 
-it('depends on nothing, and its lock file names no registry', () => {
-  const { dependencies, peerDependencies } = JSON.parse(read('package.json'));
-  assert.deepEqual([dependencies, peerDependencies], [undefined, undefined]);
+it('requires nothing but the API for the propagator, and its lock file names no registry', () => {
+  const { dependencies, peerDependencies, peerDependenciesMeta } = JSON.parse(read('package.json'));
+  assert.deepEqual([dependencies, Object.keys(peerDependencies)], [undefined, ['@opentelemetry/api']]);
+  assert.ok(peerDependenciesMeta['@opentelemetry/api'].optional);
   assert.doesNotMatch(read('package-lock.json'), /"resolved"|registry/);
 });
