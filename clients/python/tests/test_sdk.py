@@ -17,17 +17,27 @@ from traceflake import TraceflakeIdGenerator
 PROGRAM = """
 import json
 from opentelemetry import propagate, trace
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+incoming = {"x-request-id": "32d1f0a9c8000005a1b2c3d4e5f60718"}
+incoming["b3"] = "00f067aa0ba902b7-53995c3f42cd8ad8"
 headers = []
-for _ in range(2):
-    with trace.get_tracer("test").start_as_current_span("root"):
+for carrier in {}, {}, incoming:
+    context = propagate.extract(carrier)
+    with trace.get_tracer("test").start_as_current_span("root", context):
         headers.append({})
-        TraceContextTextMapPropagator().inject(headers[-1])
+        propagate.inject(headers[-1])
 print("\\nheaders", json.dumps(headers))
 """
 
 CONFIG = """
 file_format: "1.0"
+propagator:
+  composite:
+    - tracecontext:
+    - xtraceid:
+        header: x-request-id
+        b3_encoding: single
+        b3_64bit: true
+        deferred_sampled: true
 tracer_provider:
   processors:
     - simple:
@@ -36,6 +46,15 @@ tracer_provider:
   id_generator:
     traceflake:
 """
+
+
+ENVIRONMENT = {
+    "OTEL_PROPAGATORS": "tracecontext,xtraceid",
+    "OTEL_TRACEFLAKE_HEADER": "x-request-id",
+    "OTEL_TRACEFLAKE_B3_ENCODING": "single",
+    "OTEL_TRACEFLAKE_B3_64BIT": "true",
+    "OTEL_TRACEFLAKE_DEFERRED_SAMPLED": "true",
+}
 
 
 def test_provider():
@@ -47,7 +66,7 @@ def test_provider():
 
 
 def instrumented(**env):
-    """Return the headers of two traces that a program under opentelemetry-instrument begins."""
+    """Return the headers that a program under opentelemetry-instrument sends in three traces."""
     command = [str(Path(sys.executable).with_name("opentelemetry-instrument"))]
     command += [sys.executable, "-c", PROGRAM]
     env = {
@@ -64,21 +83,28 @@ def instrumented(**env):
 
 
 def assert_ours(headers):
+    """Two new traces, whose IDs have the time of now and are random, and the caller's trace."""
     ids = [h["traceparent"].split("-")[1] for h in headers]
-    assert all(h["traceparent"].endswith("-03") for h in headers)
-    assert ids[0] < ids[1]
-    for i in ids:
+    for i in ids[:2]:
         age = time.time() - ((int(i, 16) >> 87) + 1577836800000) / 1000
         assert 0 <= age < 60, f"the time of {i}"
+    assert ids[0] < ids[1]
+    assert ids[2] == "32d1f0a9c8000005a1b2c3d4e5f60718"
+    assert all(h["traceparent"].endswith("-03") for h in headers[:2])
+    for i, h in zip(ids, headers, strict=True):
+        assert h["x-request-id"] == i
+        assert h["b3"].startswith(i[16:] + "-")
+        assert h["b3"].endswith("-1")
 
 
 def test_environment():
-    assert_ours(instrumented(OTEL_PYTHON_ID_GENERATOR="traceflake"))
+    assert_ours(instrumented(**ENVIRONMENT, OTEL_PYTHON_ID_GENERATOR="traceflake"))
 
 
 def test_without_the_variable_the_check_fails():
-    with pytest.raises(AssertionError):
-        assert_ours(instrumented())
+    headers = instrumented(**ENVIRONMENT)
+    with pytest.raises(AssertionError, match="the time of"):
+        assert_ours(headers)
 
 
 def test_configuration_file(tmp_path):

@@ -13,7 +13,7 @@ import io.opentelemetry.sdk.trace.IdGenerator;
  *     traceflake:
  * }</pre>
  *
- * <p>The SDK may still change this interface. Only this class depends on it.
+ * <p>The SDK may still change this interface.
  */
 public final class IdGeneratorComponent implements ComponentProvider {
   /** Called by the SDK. */

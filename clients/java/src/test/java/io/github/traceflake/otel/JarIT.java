@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import java.util.jar.JarFile;
 import org.junit.jupiter.api.Test;
@@ -22,6 +23,16 @@ class JarIT {
   static final String JAR = System.getProperty("jar");
   static final String AGENT = "-javaagent:" + System.getProperty("agent");
   static final String EXTENSION = "-Dotel.javaagent.extensions=" + JAR;
+  static final String[] OPTIONS = {
+    "-Dotel.propagators=tracecontext,xtraceid",
+    "-Dotel.traceflake.header=x-request-id",
+    "-Dotel.traceflake.b3.encoding=single",
+    "-Dotel.traceflake.b3.64bit=true",
+    "-Dotel.traceflake.deferred.sampled=true",
+    "-Dotel.traceflake.dashes=true",
+  };
+  static final String INCOMING =
+      "x-request-id: 32d1f0a9-c800-0005-a1b2-c3d4e5f60718\r\nb3: 00f067aa0ba902b7-53995c3f42cd8ad8\r\n";
   static final String TEST_CLASSES = "target/test-classes";
   static final List<String> SDK =
       Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
@@ -45,6 +56,12 @@ class JarIT {
         propagator:
           composite:
             - tracecontext:
+            - xtraceid:
+                header: x-request-id
+                b3_encoding: single
+                b3_64bit: true
+                deferred_sampled: true
+                dashes: true
         tracer_provider:
           processors: # without one, the SDK does not trace
             - simple:
@@ -71,8 +88,8 @@ class JarIT {
   void autoconfigurationWithoutTheJar() throws Exception {
     List<String> classPath = classPath();
     classPath.remove(JAR);
-    List<String> headers = run(Autoconfigured.class, classPath);
-    assertEquals(2, headers.size());
+    List<String> headers =
+        run(Autoconfigured.class, classPath, "-Dotel.propagators=tracecontext");
     assertThrows(AssertionError.class, () -> assertTraced(headers));
   }
 
@@ -101,16 +118,17 @@ class JarIT {
     return path;
   }
 
-  /** Runs a program that gets two requests, and returns the headers that it sends for them. */
+  /** Runs a program that gets three requests, and returns the headers that it sends for them. */
   private List<String> run(Class<?> main, List<String> classPath, String... options)
       throws Exception {
     List<String> command = new ArrayList<>();
     command.add(ProcessHandle.current().info().command().orElseThrow());
     command.addAll(List.of("-Dotel.metrics.exporter=none", "-Dotel.logs.exporter=none"));
     command.add("-Dotel.traces.exporter=console");
+    command.addAll(List.of(OPTIONS));
     command.addAll(List.of(options));
     command.addAll(List.of("-cp", String.join(File.pathSeparator, classPath), main.getName()));
-    command.addAll(List.of("A: 1\r\n", "A: 2\r\n"));
+    command.addAll(List.of("A: 1\r\n", "A: 2\r\n", INCOMING));
     Path out = dir.resolve("out");
     Path err = dir.resolve("err");
     var builder = new ProcessBuilder(command).redirectOutput(out.toFile());
@@ -122,20 +140,32 @@ class JarIT {
     return Files.readAllLines(out, UTF_8);
   }
 
-  /** Two traces, each with a new ID whose time is now, and with the random flag. */
+  /** Two new traces, whose IDs have the time of now and are random, and the caller's trace. */
   private static void assertTraced(List<String> headers) {
     List<String> ids =
-        headers.stream()
-            .filter(header -> header.toLowerCase().startsWith("traceparent: 00-"))
-            .peek(header -> assertTrue(header.endsWith("-03"), header))
-            .map(header -> header.substring(16, 48))
-            .toList();
-    assertEquals(2, ids.size(), () -> String.join("\n", headers));
-    assertTrue(ids.get(0).compareTo(ids.get(1)) < 0, ids::toString);
-    for (String id : ids) {
+        values(headers, "traceparent").stream().map(value -> value.substring(3, 35)).toList();
+    assertEquals(3, ids.size(), () -> String.join("\n", headers));
+    for (String id : ids.subList(0, 2)) {
       long time = (Long.parseUnsignedLong(id.substring(0, 16), 16) >>> 23) + 1577836800000L;
       long age = System.currentTimeMillis() - time;
       assertTrue(0 <= age && age < 60_000, "the time of " + id);
     }
+    assertTrue(ids.get(0).compareTo(ids.get(1)) < 0, ids::toString);
+    assertEquals("32d1f0a9c8000005a1b2c3d4e5f60718", ids.get(2));
+    assertEquals(
+        List.of("03", "03", "01"),
+        values(headers, "traceparent").stream().map(value -> value.substring(53)).toList());
+
+    assertEquals(ids, values(headers, "x-request-id"));
+    assertEquals(
+        ids.stream().map(id -> id.substring(16) + "-1").toList(),
+        values(headers, "b3").stream().map(b3 -> b3.replaceFirst("-.{16}-", "-")).toList());
+  }
+
+  private static List<String> values(List<String> headers, String name) {
+    return headers.stream()
+        .filter(header -> header.toLowerCase(Locale.ROOT).startsWith(name + ": "))
+        .map(header -> header.substring(name.length() + 2))
+        .toList();
   }
 }

@@ -1,0 +1,31 @@
+package io.github.traceflake.otel;
+
+import io.opentelemetry.context.propagation.TextMapPropagator;
+import io.opentelemetry.sdk.autoconfigure.spi.ConfigProperties;
+import io.opentelemetry.sdk.autoconfigure.spi.ConfigurablePropagatorProvider;
+
+/**
+ * The propagator {@code xtraceid} of {@code OTEL_PROPAGATORS}. Its options are {@code
+ * otel.traceflake.header}, {@code .b3.encoding}, {@code .b3.64bit}, {@code .deferred.sampled} and
+ * {@code .dashes}.
+ */
+public final class XTraceIdProvider implements ConfigurablePropagatorProvider {
+  /** Called by the SDK. */
+  public XTraceIdProvider() {}
+
+  @Override
+  public String getName() {
+    return "xtraceid";
+  }
+
+  @Override
+  public TextMapPropagator getPropagator(ConfigProperties config) {
+    return XTraceIdPropagator.builder()
+        .configure(name -> config.getString(key(name)), name -> config.getBoolean(key(name)))
+        .build();
+  }
+
+  private static String key(String option) {
+    return "otel.traceflake." + option.replace('_', '.');
+  }
+}
