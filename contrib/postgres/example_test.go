@@ -33,6 +33,4 @@ func ExampleStatements() {
 	// "tracing".trace_id_min(t timestamptz)
 	// "tracing".trace_id_max(t timestamptz)
 	// "tracing".trace_id_at(t timestamptz)
-	// "tracing".uuid_v1_time(id uuid)
-	// "tracing".uuid_v1_at(t timestamptz, clock_seq int, node macaddr)
 }

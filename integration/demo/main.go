@@ -1,10 +1,10 @@
-// Command demo shows traceflake at work: clients of three kinds call the two services of
-// examples/otelhttp, the OpenTelemetry Collector's exporter stores their spans in ClickHouse, and a
-// trace is found by its ID.
+// Command demo shows traceflake at work: the two services of examples/otelhttp send their spans
+// through the OpenTelemetry Collector's exporter to ClickHouse, and traceflake decodes the ID of a
+// response and finds its trace.
 //
-// It needs no server: ClickHouse runs inside the process, downloaded by `make engines`. If
+// It needs no server: ClickHouse runs as a child, downloaded by `make engines`. If
 // TRACEFLAKE_CLICKHOUSE_DSN is set, the demo uses that server. TRACEFLAKE_STORE and the services'
-// other variables work as usual; without a store, nodes are leased from a temporary file.
+// other variables work as usual; without a store, nodes are leased from a temporary directory.
 package main
 
 import (
@@ -12,9 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -23,11 +25,12 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, 200, 2_000_000)
+	err := run(ctx, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -35,107 +38,91 @@ func main() {
 	}
 }
 
-// run sends requests, checks that all their spans are stored alongside a history, and finds a
-// trace.
-func run(ctx context.Context, out io.Writer, requests, history int) (err error) {
+// run sends a request through the services, and shows its ID and its trace.
+func run(ctx context.Context, out io.Writer) (err error) {
 	engine, err := servers.ClickHouse(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	if err := createTables(ctx, engine, history); err != nil {
-		return err
+	statements, err := clickhouse.Schema{}.Statements()
+	if err == nil {
+		err = engine.Exec(ctx, statements...)
 	}
-	fmt.Fprintf(out, "ClickHouse  %d spans of today, generated, in %s.otel_traces\n",
-		history, engine.Database())
-
-	sent, err := throughServices(ctx, out, engine.DSN(), requests)
 	if err != nil {
 		return err
 	}
-	if err := check(ctx, engine, sent); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "Stored      all %d spans of %d traces; none was lost\n",
-		len(sent)*spansOfRequest, len(sent))
-	return find(ctx, out, engine, sent[0])
-}
-
-// The spans are also in a table as the Collector's exporter creates it, to compare with.
-const (
-	exporters      = "exporter_traces"
-	exportersTable = `CREATE TABLE exporter_traces (Timestamp DateTime64(9), TraceId String,
-		ServiceName LowCardinality(String), SpanKind LowCardinality(String),
-		SpanName LowCardinality(String), Duration UInt64,
-		INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1)
-		ENGINE = MergeTree PARTITION BY toDate(Timestamp)
-		ORDER BY (ServiceName, SpanName, toDateTime(Timestamp))`
-	copyTo = "INSERT INTO exporter_traces SELECT Timestamp, TraceId, ServiceName, SpanKind, " +
-		"SpanName, Duration FROM otel_traces"
-)
-
-// createTables creates the default table with a history, which ClickHouse generates: traces of
-// eight spans since midnight, because a day is a partition. The exporter's table has the same.
-func createTables(ctx context.Context, engine *servers.Engine, history int) error {
-	statements, err := clickhouse.Schema{Table: "otel_traces"}.Statements()
-	if err != nil {
-		return err
-	}
-	generate := fmt.Sprintf(`INSERT INTO otel_traces
-			(Timestamp, TraceId, SpanId, ServiceName, SpanName, Duration)
-		WITH toStartOfDay(now64(3)) AS midnight, dateDiff('ms', midnight, now64(3)) AS passed
-		SELECT start + INTERVAL number %% 8 MILLISECOND,
-			traceIDAt(start, 0, sipHash64(intDiv(number, 8))),
-			leftPad(lower(hex(sipHash64(number))), 16, '0'),
-			concat('service-', toString(number %% 50)), 'GET /', 1000000
-		FROM (SELECT number,
-			addMilliseconds(midnight, intDiv(passed * intDiv(number, 8) * 8, %d)) AS start
-			FROM numbers(%[1]d))`, history)
-	return engine.Exec(ctx, append(statements, generate, exportersTable, copyTo)...)
-}
-
-// throughServices runs orders, shop and the Collector's exporter while it sends requests, and
-// returns when they have ended: all spans are then stored.
-func throughServices(ctx context.Context, out io.Writer, dsn string, requests int) (_ []request,
-	err error) {
-	endpoint, stop, err := startCollector(ctx, dsn)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx))) }()
 	dir, err := os.MkdirTemp("", "traceflake-demo-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	env := append(os.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint)
+	env := os.Environ()
 	if _, set := os.LookupEnv(settings.Store); !set {
 		env = append(env, settings.Store+"=file:"+filepath.Join(dir, "leases"))
 	}
+	id, err := request(ctx, dir, env, engine.DSN())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "$ curl -i http://shop/checkout\n%s: %s\n", xtraceid.DefaultHeader, id)
+	traceflake, err := build(ctx, dir, "cmd/traceflake")
+	if err != nil {
+		return err
+	}
+	for _, subcommand := range []string{"inspect", "verify", "trace"} {
+		cmd := exec.CommandContext(ctx, traceflake, subcommand, id)
+		cmd.Env = append(slices.Clone(env), "TRACEFLAKE_CLICKHOUSE_DSN="+engine.DSN())
+		fmt.Fprintf(out, "\n$ traceflake %s %s\n", subcommand, id)
+		if cmd.Stdout, cmd.Stderr = out, out; cmd.Run() != nil {
+			return fmt.Errorf("%s failed", subcommand)
+		}
+	}
+	return nil
+}
+
+// request starts the Collector, orders and shop, sends a request to shop, which calls orders, and
+// returns the trace ID of the response. Everything has ended then, and all spans are stored.
+func request(ctx context.Context, dir string, env []string, dsn string) (id string, err error) {
+	endpoint, stop, err := startCollector(ctx, dsn)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx))) }()
 	program, err := build(ctx, dir, "examples/otelhttp")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	var calls string // the address that shop calls
 	for _, name := range []string{"orders", "shop"} {
 		s := &child.Server{Name: name}
 		s.Command = func() *exec.Cmd {
 			cmd := child.Foreign(program, name, s.Address)
-			cmd.Env = append(slices.Clone(env), "ORDERS_URL=http://"+calls)
+			cmd.Env = append(slices.Clone(env), "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint,
+				"ORDERS_URL=http://"+calls)
 			return cmd
 		}
 		s.Answers = s.Listens
-		defer func() { // shop ends first
-			if stopped := s.Stop(); err == nil {
-				err = stopped
-			}
-			fmt.Fprint(out, s.Output())
-		}()
+		defer func() { err = errors.Join(err, s.Stop()) }() // shop ends first
 		if err := s.Start(ctx); err != nil {
-			return nil, err
+			return "", err
 		}
 		calls = s.Address
 	}
-	fmt.Fprintf(out, "Requests    %d to shop, which calls orders\n", requests)
-	return send(ctx, "http://"+calls+"/checkout", requests)
+	response, err := http.Get("http://" + calls + "/checkout")
+	if err != nil {
+		return "", err
+	}
+	return response.Header.Get(xtraceid.DefaultHeader), response.Body.Close()
+}
+
+// build builds a program of this repository into a folder, and returns its path.
+func build(ctx context.Context, dir, folder string) (string, error) {
+	program := filepath.Join(dir, path.Base(folder))
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", program,
+		"github.com/traceflake/traceflake/"+folder)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", cmd, err, text)
+	}
+	return program, nil
 }

@@ -85,30 +85,3 @@ func TestDocumentedIndexes(t *testing.T) {
 		"= '2026-11-20 10:00:00.123Z'")
 	db.want("2", "SELECT count(*) FROM requests WHERE trace_id = 'kept' OR trace_id IS NULL")
 }
-
-// The functions' properties in the catalog. trace_id_time is inlined, since scans of whole tables
-// use it.
-func TestProperties(t *testing.T) {
-	db := functions(t)
-	db.create("") // again
-	got := db.texts(`SELECT concat(proname, ' ', provolatile, proparallel, proisstrict) FROM pg_proc
-		WHERE pronamespace = 'public'::regnamespace ORDER BY 1`)
-	want := []string{
-		"trace_id_at vst", "trace_id_max ist", "trace_id_min ist", "trace_id_time isf",
-		"trace_id_time isf", "trace_id_time ist", "uuid_v1_at ist", "uuid_v1_time ist",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q\nwant %q", got, want)
-	}
-	for _, f := range []string{"min", "max", "at"} {
-		db.want("NULL", "SELECT trace_id_"+f+"(NULL)")
-	}
-	for _, form := range []string{"text", "bytea", "uuid"} {
-		db.want("NULL", "SELECT trace_id_time(NULL::"+form+")")
-		db.exec("CREATE TABLE t_" + form + " (id " + form + ")")
-		if plan := db.plan("SELECT trace_id_time(id) FROM t_" + form); strings.Contains(plan,
-			"trace_id_time") || !strings.Contains(plan, "to_timestamp") {
-			t.Errorf("trace_id_time(%s) is called, not inlined:\n%s", form, plan)
-		}
-	}
-}

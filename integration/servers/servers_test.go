@@ -3,8 +3,6 @@ package servers_test
 import (
 	"context"
 	"errors"
-	"net/url"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -96,40 +94,6 @@ func TestUnreachable(t *testing.T) {
 	if _, err := servers.Postgres(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("PostgreSQL: got %v", err)
-	}
-}
-
-// TestForeignServer runs an Engine against a server given by its DSN, which is another Engine, and
-// counts the reads of a query.
-func TestForeignServer(t *testing.T) {
-	server := child.ForTest(t, servers.ClickHouse)
-	dsn, err := url.Parse(server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dsn.Path = ""
-	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", dsn.String())
-	e, err := servers.ClickHouse(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e.Database() == server.Database() {
-		t.Error("no database of its own")
-	}
-	e.Rows(t, "CREATE TABLE t (a UInt64, b Nullable(String)) ENGINE = MergeTree ORDER BY a")
-	e.Rows(t, "INSERT INTO t SELECT number, if(number = 5, NULL, 'x') FROM numbers(100000)")
-	r, err := e.Query(t.Context(),
-		"SELECT a, b, 'it''s' AS c FROM t WHERE a BETWEEN 4 AND 5 ORDER BY a")
-	if want := [][]string{{"4", "x", "it's"}, {"5", "ᴺᵁᴸᴸ", "it's"}}; err != nil ||
-		!reflect.DeepEqual(r.Rows, want) || r.Read.Rows != 8192 || r.Read.Bytes == 0 {
-		t.Errorf("%+v, %v; want the rows %q of 8192", r, err, want)
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	left := server.Rows(t, "SELECT count() FROM system.databases WHERE name = '"+e.Database()+"'")
-	if left[0][0] != "0" {
-		t.Error("Close left the database behind")
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"github.com/traceflake/traceflake/internal/settings"
+	_ "github.com/traceflake/traceflake/lease/filestore" // file:
 )
 
 // Main runs the command with the arguments of the process, and exits.

@@ -1,8 +1,6 @@
 package waterfall_test
 
 import (
-	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +8,7 @@ import (
 	"github.com/mattn/go-runewidth"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/waterfall"
 	"github.com/traceflake/traceflake/traceid"
@@ -156,41 +155,35 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// TestManySpans: 100 000 spans, each with a name of its own and the child of the one before, are
-// drawn within 100 MB.
-func TestManySpans(t *testing.T) {
-	const n = 100_000
-	w := waterfall.New(id, false)
-	for i := range n {
-		td := traces(span{0, 0, "service", fmt.Sprintf("name %d", i), i, i + 1, false})
-		s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
-		s.SetSpanID(pcommon.SpanID{1, byte(i >> 16), byte(i >> 8), byte(i)})
-		if i > 0 {
-			s.SetParentSpanID(
-				pcommon.SpanID{1, byte((i - 1) >> 16), byte((i - 1) >> 8), byte(i - 1)})
-		}
-		w.Add(td)
-	}
-	var lines counter
-	if err := w.Draw(&lines, waterfall.Options{Width: 80}); err != nil {
+// Why spans failed is drawn, also of those beyond the limit, and with details their attributes and
+// events. An ID of 64 bits has no time from which spans could be late.
+func TestFailures(t *testing.T) {
+	td := traces(span{1, 0, "shop", "GET /", 0, 9, false}, span{2, 1, "stock", "take", 1, 5, true},
+		span{3, 1, "bank", "pay", 2, 8, true}, span{4, 1, "shop", "check", 0, 1, false})
+	stock := td.ResourceSpans().At(1).ScopeSpans().At(0).Spans().At(0)
+	stock.Status().SetMessage("out of stock")
+	bank := td.ResourceSpans().At(2).ScopeSpans().At(0).Spans().At(0)
+	bank.Attributes().PutStr("bank", "B\x1b[2J")
+	event := bank.Events().AppendEmpty()
+	event.SetName("exception")
+	event.SetTimestamp(bank.StartTimestamp() + 1_000_000)
+	event.Attributes().PutStr("exception.message", "refused")
+	w := waterfall.New(trace.TraceID{15: 1}, true)
+	w.Add(td)
+	var b strings.Builder
+	if err := w.Draw(&b, waterfall.Options{Spans: 2}); err != nil {
 		t.Fatal(err)
 	}
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	if m.HeapAlloc > 100<<20 {
-		t.Errorf("%d MB are in use", m.HeapAlloc>>20)
+	for _, want := range []string{
+		"… and 2 spans more, of which 2 failed\n!  stock ", "\n     out of stock\n!  bank ",
+		"\n     refused\n     bank = B\ufffd[2J\n     exception after 1ms\n" +
+			"       exception.message = refused\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, &b)
+		}
 	}
-	if lines < n {
-		t.Errorf("%d lines", lines)
+	if strings.Contains(b.String(), "ID's time") || strings.Contains(b.String(), "~") {
+		t.Errorf("64 bits have a time:\n%s", &b)
 	}
-	runtime.KeepAlive(w)
-}
-
-// counter counts lines.
-type counter int
-
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(strings.Count(string(p), "\n"))
-	return len(p), nil
 }
