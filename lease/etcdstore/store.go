@@ -2,7 +2,6 @@ package etcdstore
 
 import (
 	"cmp"
-	"crypto/x509"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -70,14 +70,12 @@ func openURL(text string) (stores.Store, error) {
 	}}
 	if parameters != nil {
 		query := u.Query()
-		files := transport.TLSInfo{TrustedCAFile: query.Get("ca"), CertFile: query.Get("cert"),
-			KeyFile: query.Get("key")}
-		if s.config.TLS, err = files.ClientConfig(); err != nil {
-			return nil, fmt.Errorf("%s: TLS: %w", name, err)
+		files, err := newFiles(transport.TLSInfo{TrustedCAFile: query.Get("ca"),
+			CertFile: query.Get("cert"), KeyFile: query.Get("key")})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if pool := s.config.TLS.RootCAs; pool != nil && pool.Equal(x509.NewCertPool()) {
-			return nil, fmt.Errorf("%s: no certificate in %s", name, files.TrustedCAFile)
-		}
+		s.config.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(files)}
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" {

@@ -3,8 +3,12 @@ package etcdstore
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
+	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -197,6 +202,58 @@ func TestURL(t *testing.T) {
 	} {
 		_, err := stores.Open(url)
 		wantError(t, url, err, lease.ErrInvalidRequest)
+	}
+}
+
+// The files of etcds are read for each connection: a member and its CA may get other certificates.
+func TestRotatedCertificates(t *testing.T) {
+	dir, target := t.TempDir(), address(t)
+	var present atomic.Pointer[tls.Certificate]
+	rotate := func() {
+		certificate, text := network.NewCertificate(t)
+		if err := os.WriteFile(filepath.Join(dir, "ca"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		present.Store(&certificate)
+	}
+	rotate()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return present.Load(), nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	accepted := make(chan net.Conn, 100)
+	go func() {
+		for client, err := listener.Accept(); err == nil; client, err = listener.Accept() {
+			accepted <- client
+			go func() {
+				server, err := net.Dial("tcp", target)
+				if err != nil {
+					return
+				}
+				go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
+				_, _ = io.Copy(client, server)
+				_ = client.Close()
+			}()
+		}
+	}()
+	s, err := stores.Open("etcds://" + listener.Addr().String() + newPrefix(t) + "?ca=" + dir + "/ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		_, err := s.Time(ctx)
+		if cancel(); err != nil {
+			t.Fatal(err)
+		}
+		rotate()
+		_ = (<-accepted).Close()
 	}
 }
 

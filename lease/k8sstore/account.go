@@ -1,6 +1,7 @@
 package k8sstore
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -17,7 +18,7 @@ import (
 const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // inPod returns the objects in a pod's namespace, without the name of their store. The token is
-// read for each request: the kubelet replaces it long before it expires.
+// read for each request, the CA's certificates for each connection: the kubelet replaces both.
 func inPod(dir string) (*objects, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
@@ -27,15 +28,11 @@ func inPod(dir string) (*objects, error) {
 	}
 	token := func() (string, error) { return read(dir, "token") }
 	_, noToken := token()
-	ca, noCA := read(dir, "ca.crt")
+	roots := func() (*x509.CertPool, error) { return readRoots(dir) }
+	_, noCA := roots()
 	namespace, noNamespace := read(dir, "namespace")
 	if err := errors.Join(noToken, noCA, noNamespace); err != nil {
 		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM([]byte(ca)) {
-		return nil, fmt.Errorf("the pod's service account: %s has no certificate in PEM form",
-			filepath.Join(dir, "ca.crt"))
 	}
 	return &objects{client: newClient(roots), server: "https://" + net.JoinHostPort(host, port),
 		token: token, namespace: namespace}, nil
@@ -55,17 +52,42 @@ func read(dir, name string) (string, error) {
 	return text, err
 }
 
-// newClient returns a client of HTTP/1.1. A process that only renews its lease
-// needs one connection, which is closed between two renewals.
-func newClient(roots *x509.CertPool) *http.Client {
-	return withoutRedirects(&http.Client{Transport: &http.Transport{
+func readRoots(dir string) (*x509.CertPool, error) {
+	ca, err := read(dir, "ca.crt")
+	roots := x509.NewCertPool()
+	if err == nil && !roots.AppendCertsFromPEM([]byte(ca)) {
+		err = fmt.Errorf("the pod's service account: %s has no certificate in PEM form",
+			filepath.Join(dir, "ca.crt"))
+	}
+	return roots, err
+}
+
+// newClient returns a client of HTTP/1.1, which calls roots, if it is not nil, for each connection.
+// A process that only renews its lease needs one connection, which is closed between two renewals.
+func newClient(roots func() (*x509.CertPool, error)) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: 32, // which a search uses
 		IdleConnTimeout:     90 * time.Second,
-		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-	}})
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	if roots != nil {
+		transport.TLSClientConfig.RootCAs, _ = roots() // through a proxy
+		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn,
+			error) {
+			known, err := roots()
+			if err != nil {
+				return nil, err
+			}
+			config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: known}
+			return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, network,
+				address)
+		}
+	}
+	return withoutRedirects(&http.Client{Transport: transport})
 }
 
 // withoutRedirects returns a client that returns a redirect as the response: API servers send none.

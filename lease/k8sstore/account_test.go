@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/stores"
 )
@@ -24,7 +25,7 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-// The token is read for each request.
+// The token is read for each request, the CA's certificate for each connection.
 func TestAccount(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer hunter2" {
@@ -55,15 +56,19 @@ func TestAccount(t *testing.T) {
 	wrong("an empty namespace", "namespace is empty")
 	write(t, namespace, "shop\n")
 	wrong("half a certificate", "ca.crt has no certificate")
-	write(t, ca,
-		string(pem.EncodeToMemory(
-			&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	_, before := network.NewCertificate(t)
+	write(t, ca, before)
 
 	o, err := inPod(dir)
 	if err != nil || o.namespace != "shop" {
 		t.Fatalf("%+v, %v", o, err)
 	}
 	o.name = "orders"
+	_, err = o.Read(t.Context(), "page-0001")
+	wantError(t, "another CA", err, nil, "certificate signed by unknown authority")
+	write(t, ca,
+		string(pem.EncodeToMemory(
+			&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 	_, err = o.Read(t.Context(), "page-0001")
 	wantError(t, "another token", err, lease.ErrMisconfigured, "credentials", "401")
 	write(t, token, "hunter2\n")
