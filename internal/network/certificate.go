@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// NewCertificate returns a self-signed certificate of 127.0.0.1, and its text in
-// PEM form.
+// NewCertificate returns a self-signed certificate of 127.0.0.1, and its text in PEM form.
 func NewCertificate(tb testing.TB) (tls.Certificate, string) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

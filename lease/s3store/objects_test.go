@@ -3,8 +3,11 @@ package s3store
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -90,6 +93,36 @@ func (p place) server(tb testing.TB, prefix string) *objects {
 		tb.Fatal(err)
 	}
 	return s
+}
+
+// Keys that were replaced in the shared file are used after the server has refused the old ones.
+func TestReplacedKeys(t *testing.T) {
+	p, file := real(t), filepath.Join(t.TempDir(), "credentials")
+	for name, value := range map[string]string{
+		"AWS_SHARED_CREDENTIALS_FILE": file, "AWS_CONFIG_FILE": os.DevNull, "AWS_PROFILE": "",
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "true",
+	} {
+		t.Setenv(name, value)
+	}
+	write := func(secret string) {
+		text := fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n",
+			p.keys.AccessKeyID, secret)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("hunter2")
+	s, err := stores.Open("s3://" + p.bucket + "/" + newPrefix() + "?endpoint=" + p.endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	_, err = s.Time(t.Context())
+	wantError(t, "other keys", err, lease.ErrMisconfigured, "SignatureDoesNotMatch")
+	write(p.keys.SecretAccessKey)
+	if _, err := s.Time(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // The contract of Objects, on a real server.

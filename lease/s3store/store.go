@@ -43,12 +43,28 @@ func openURL(text string) (stores.Store, error) {
 		return nil, errors.New("s3store: want " + urlForm) // which may contain a key
 	}
 	query := u.Query()
-	// It reads the environment and files; credentials are retrieved by the first call.
-	loaded, err := config.LoadDefaultConfig(context.Background(),
-		config.WithRegion(query.Get("region")))
-	if err != nil {
-		return nil, fmt.Errorf("s3store: the configuration of AWS's SDK: %w", err)
+	// load reads the environment and files.
+	load := func(ctx context.Context) (aws.Config, error) {
+		loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(query.Get("region")))
+		if err != nil {
+			err = fmt.Errorf("s3store: the configuration of AWS's SDK: %w", err)
+		}
+		return loaded, err
 	}
+	loaded, err := load(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	// The first call retrieves credentials, and a later one retrieves others when these have
+	// expired, or were refused: keys in a file do not expire.
+	loaded.Credentials = aws.CredentialsProviderFunc(
+		func(ctx context.Context) (aws.Credentials, error) {
+			now, err := load(ctx)
+			if err != nil {
+				return aws.Credentials{}, err
+			}
+			return now.Credentials.Retrieve(ctx)
+		})
 	if endpoint := cmp.Or(query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3")); endpoint != "" {
 		loaded.BaseEndpoint = &endpoint
 	}
