@@ -108,34 +108,13 @@ func TestQuickStart(t *testing.T) {
 	}
 }
 
-// patched returns a program with the changes of a diff without line numbers.
-func patched(t *testing.T, program, diff string) string {
-	t.Helper()
-	var before, after string
-	for line := range strings.Lines(diff) {
-		if line[0] != '+' {
-			before += line[1:]
-		}
-		if line[0] != '-' {
-			after += line[1:]
-		}
-	}
-	if strings.Count(program, before) != 1 {
-		t.Fatalf("the program does not have these lines:\n%s", before)
-	}
-	return strings.Replace(program, before, after, 1)
-}
-
-// With the changes that the README shows for leases, and after its commands, the program holds a
-// lease while it runs, and has given it back after SIGTERM.
+// After the README's commands, the program of examples/otelhttp/quickstart holds a lease while it
+// runs, and has given it back after SIGTERM.
 func TestQuickStartWithLeases(t *testing.T) {
 	readme := child.Read(t, "README.md")
 	_, leases, ok := strings.Cut(readme, "\n### 4. Leases\n")
 	leases, _, _ = strings.Cut(leases, "\n## ")
-	program := child.Blocks(readme, "go")[1]
-	for _, diff := range child.Blocks(leases, "diff") {
-		program = patched(t, program, diff)
-	}
+	program := child.Read(t, "examples/otelhttp/quickstart/main.go")
 	install, commands, _ := strings.Cut(child.Blocks(leases, "sh")[0], "\n")
 	const shown = "postgres://user:password@host/db"
 	if !ok || !strings.HasPrefix(install, "go install ") || strings.Count(commands, shown) != 1 {
