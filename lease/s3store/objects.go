@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -24,7 +23,6 @@ import (
 type objects struct {
 	client      aws.HTTPClient
 	credentials aws.CredentialsProvider
-	signer      *v4.Signer
 	region      string
 	base        *url.URL // of the bucket, without a slash at the end
 	bucket      string

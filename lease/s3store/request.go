@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"time"
 
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -57,7 +59,11 @@ func (s *objects) ask(ctx context.Context, method, path string, header http.Head
 		return answer{}, fmt.Errorf("no credentials (set AWS_ACCESS_KEY_ID and "+
 			"AWS_SECRET_ACCESS_KEY, or another source of AWS's SDKs): %w", err)
 	}
-	if err := s.signer.SignHTTP(ctx, credentials, req, payload, "s3", s.region,
+	// A signer keeps the key that it derives, even if the secret is replaced.
+	signer := v4.NewSigner(func(o *v4.SignerOptions) {
+		o.DisableURIPathEscaping = true // as S3 wants it
+	})
+	if err := signer.SignHTTP(ctx, credentials, req, payload, "s3", s.region,
 		time.Now()); err != nil {
 		return answer{}, fmt.Errorf("signing a request: %w", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 
@@ -132,12 +131,10 @@ func newServer(cfg aws.Config, bucket, prefix string) (*objects, error) {
 	return &objects{
 		client:      httpClient(cfg.HTTPClient),
 		credentials: credentials,
-		// as S3 wants it
-		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
-		region: cfg.Region,
-		base:   base,
-		bucket: bucket,
-		prefix: prefix,
+		region:      cfg.Region,
+		base:        base,
+		bucket:      bucket,
+		prefix:      prefix,
 	}, nil
 }
 
