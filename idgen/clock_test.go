@@ -233,14 +233,14 @@ func TestCounters(t *testing.T) {
 		k := clock{now: c.Now, elapsed: c.elapsed, gate: gate}
 		count := func() uint64 { return tt.harm(1e15 + uint64(rate*float64(c.elapsed()))) }
 		r := rand.New(rand.NewPCG(1, 2))
-		var here ready
+		var here batch
 		k.read(&here)
 		const calls, step = 200_000, 2 * time.Microsecond
 		stayed, worst := 0, time.Duration(0)
 		for range calls {
 			c.pass(time.Duration(r.Int64N(int64(step))))
 			n := count()
-			if here.stays(n) {
+			if here.stays(n, gate) {
 				stayed++
 			} else if !k.follow(&here, n) {
 				k.read(&here)
@@ -262,7 +262,7 @@ func TestCounters(t *testing.T) {
 func TestAnotherMonotonicClock(t *testing.T) {
 	c := newClock(noon)
 	k := clock{now: c.Now, elapsed: c.elapsed}
-	var here ready
+	var here batch
 	for _, jump := range []time.Duration{-time.Nanosecond, -time.Hour, trusted, time.Hour} {
 		k.read(&here)
 		c.mono += jump
@@ -296,7 +296,7 @@ func TestCounterIsForTheSystemClock(t *testing.T) {
 		if tt.used {
 			want = systemGate()
 		}
-		if g := New(tt.opts...); g.clock.gate != want || g.eras.untimed.Load() == tt.used {
+		if g := New(tt.opts...); g.clock.gate != want || (g.slots != nil) != tt.used {
 			t.Errorf("%s: gate %d, want %d", name, g.clock.gate, want)
 		}
 	}

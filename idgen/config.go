@@ -38,11 +38,10 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 // ordered. The default, and nil, is the machine's clock.
 func WithClock(now func() time.Time) Option {
 	return func(c *config) {
+		c.clock, c.after = clock{now: now}, nil
 		if now == nil {
-			c.now, c.gate = time.Now, systemGate()
+			c.clock = systemClock()
 			c.after = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
-			return
 		}
-		c.now, c.gate, c.after = now, 0, nil
 	}
 }

@@ -40,8 +40,7 @@ type eras struct {
 	restores atomic.Int64
 	reports  reports.Queue
 
-	after   func(d time.Duration, f func()) // starts a timer
-	untimed atomic.Bool                     // no timer: nothing stays with a processor
+	after func(d time.Duration, f func()) // starts a timer; nil: there are none
 }
 
 func (s *eras) start(m *vmclock.Machine, source Source, after func(time.Duration, func())) {
@@ -49,12 +48,11 @@ func (s *eras) start(m *vmclock.Machine, source Source, after func(time.Duration
 	s.source, _ = source.(generational)
 	s.now.Store(&era{generations: s.present()})
 	s.after = after
-	s.untimed.Store(after == nil)
 }
 
 // holds reports whether what is ready may be used.
-func (s *eras) holds(r *ready) bool {
-	return r.era == s.now.Load() && r.version == s.page.Load()
+func (s *eras) holds(b *batch) bool {
+	return b.era == s.now.Load() && b.version == s.page.Load()
 }
 
 // current returns the era. If a generation has changed it begins the next one: when it returns, IDs
@@ -95,22 +93,10 @@ func (s *eras) end(e *era) bool {
 // because one of a synctest bubble must not be touched outside of it.
 func (s *eras) endWith(e *era, ms int64) {
 	second := ms / 1000
-	if s.untimed.Load() || e.second.Swap(second) == second {
+	if s.after == nil || e.second.Swap(second) == second {
 		return
 	}
-	s.after(time.Duration(1000-ms%1000)*time.Millisecond, func() {
-		if !s.untimed.Load() {
-			s.end(e)
-		}
-	})
-}
-
-// close makes every call read the clock. An era that another goroutine begins in the meantime ends
-// too, so no processor keeps any of its IDs.
-func (s *eras) close() {
-	s.untimed.Store(true)
-	for !s.end(s.now.Load()) {
-	}
+	s.after(time.Duration(1000-ms%1000)*time.Millisecond, func() { s.end(e) })
 }
 
 // present returns the current generations.

@@ -63,8 +63,7 @@ func TestTimer(t *testing.T) {
 	})
 }
 
-// Span IDs, for which no clock is read, have the current second. So have all IDs after Close, with
-// no timer.
+// Span IDs, for which no clock is read, have the current second.
 func TestIDsHaveTheCurrentSecond(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		codec, g := newCodec(t, fleetSecret), New(WithSource(newSource(t, time.Now)), noCounter)
@@ -79,26 +78,6 @@ func TestIDsHaveTheCurrentSecond(t *testing.T) {
 			span()
 			time.Sleep(37 * time.Millisecond)
 			synctest.Wait()
-		}
-		for range 2 {
-			if err := g.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-		closed := g.eras.now.Load()
-		for range 10 { // with no trace ID, which reads a clock
-			time.Sleep(700 * time.Millisecond)
-			span()
-		}
-		for range 10 {
-			id, _ := g.NewIDs(t.Context())
-			if late := time.Since(traceid.Time(id)); late < 0 || late > time.Millisecond {
-				t.Errorf("late by %v", late)
-			}
-			time.Sleep(700 * time.Millisecond)
-		}
-		if g.eras.now.Load() != closed {
-			t.Error("the timer ran after Close")
 		}
 	})
 }

@@ -132,10 +132,10 @@ func (c *fakeClock) both(t *testing.T, opts ...Option) (g *Generator, other func
 func onOne(t *testing.T, g *Generator) (other func()) {
 	old := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
-	away := g.unused()
+	away := &batch{size: minBatch}
 	return func() {
-		here := g.detach(g.here(procPin()))
-		g.attach(away, true)
+		here := g.detach(procPin())
+		g.attach(away)
 		away = here
 	}
 }

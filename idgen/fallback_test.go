@@ -126,10 +126,6 @@ func TestOddSources(t *testing.T) {
 		"few":                 {answers(func([]randflake.ID) int { return 3 }, noon), true},
 		"more than requested": {answers(func(dst []randflake.ID) int { return len(dst) + 1 }, noon),
 			true},
-		"a zero": {answers(func(dst []randflake.ID) int {
-			dst[0] = 0
-			return len(dst)
-		}, noon), true},
 		"no second": {answers(func(dst []randflake.ID) int { return len(dst) }, time.Time{}),
 			false},
 	} {

@@ -24,15 +24,13 @@ import (
 // for concurrent use, never waits and never fails. Create one per process with [New]: order holds
 // only among the trace IDs of one generator. A zero Generator generates random IDs.
 type Generator struct {
-	slots  []slot // by processor; these and the first fields of eras share a cache line
+	slots  []slot // by processor, or none with a test's clock; these and the first fields of eras share a cache line
 	eras   eras
 	clock  clock
 	source Source // nil in a zero Generator
-	// nonzero means that the source is one of package randflake's, which skip the ID zero.
-	nonzero bool
-	order   order
-	random  random
-	spare   sync.Pool // of locals without a processor
+	order  order
+	random random
+	spare  sync.Pool // of batches without a processor
 
 	refusals   refusals
 	backfilled atomic.Uint64 // IDs for old records
@@ -44,9 +42,7 @@ type Generator struct {
 // New returns a generator. Without options it needs no configuration and no store; the package
 // documentation says what it then guarantees.
 func New(opts ...Option) *Generator {
-	born := time.Now()
 	cfg := config{machine: vmclock.System(), entropy: entropy.Read, kernel: kernelBits}
-	cfg.elapsed = func() time.Duration { return time.Since(born) }
 	WithClock(nil)(&cfg)
 	for _, opt := range opts {
 		if opt != nil {
@@ -54,13 +50,14 @@ func New(opts ...Option) *Generator {
 		}
 	}
 	g := &Generator{source: cfg.source, clock: cfg.clock}
-	g.slots = make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+	if cfg.after != nil { // otherwise nothing ends what a processor has
+		g.slots = make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+	}
 	g.eras.start(cfg.machine, cfg.source, cfg.after) // before a secret is drawn
 	g.random.kernel = cfg.kernel
 	g.random.renew(cfg.entropy)
-	_, g.nonzero = g.source.(*randflake.Generator)
 	if g.source == nil {
-		g.source, g.nonzero = newPrivate(cfg.now, cfg.entropy), true
+		g.source = newPrivate(cfg.now, cfg.entropy)
 	}
 	g.eras.renew = func() {
 		if own, ok := g.source.(*private); ok {
@@ -74,12 +71,8 @@ func New(opts ...Option) *Generator {
 	return g
 }
 
-// Close unregisters the metrics and starts no further timers. The generator still generates IDs,
-// but more slowly, because it reads the clock for each. Close may be called again.
+// Close unregisters the metrics. The generator still generates IDs. Close may be called again.
 func (g *Generator) Close() error {
-	if g.source != nil {
-		g.eras.close()
-	}
 	for _, q := range []*reports.Queue{
 		&g.eras.reports, &g.refusals.fromSource.reports, &g.refusals.inRange.reports,
 	} {
@@ -109,31 +102,35 @@ func (g *Generator) OnRestore() {
 }
 
 // NewIDs returns the IDs of a new trace's root span. Both are valid. ctx is not used.
-func (g *Generator) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
-	here := g.here(procPin())
-	if here.has(2) && g.eras.holds(&here.ready) {
+//
+// The results are filled in place: an ID that is put together elsewhere is copied by one load,
+// which waits for the two stores before it.
+func (g *Generator) NewIDs(context.Context) (id trace.TraceID, span trace.SpanID) {
+	p := procPin()
+	if b := g.here(p); b != nil && b.has(2) && g.eras.holds(b) {
 		count := readCounter()
-		if (here.stays(count) || g.clock.follow(&here.ready, count) && here.covers()) &&
-			(here.run.left > 0 || here.run.extend(&g.order, here.ms)) {
-			high, low, span := here.run.next(), here.id(), here.id()
-			g.unpin(here)
-			return join(high, low), spanID(span)
+		if (b.stays(count, g.clock.gate) || g.clock.follow(b, count) && b.covers()) &&
+			(b.run.left > 0 || b.run.extend(&g.order, b.ms)) {
+			binary.BigEndian.PutUint64(id[:8], b.run.next())
+			binary.BigEndian.PutUint64(id[8:], b.id())
+			binary.BigEndian.PutUint64(span[:], b.id())
+			g.unpin(p)
+			return id, span
 		}
 	}
-	high, ids := g.slow(here, 2)
-	return join(high, ids[0]), spanID(ids[1])
+	return g.slow(p, 2)
 }
 
 // NewSpanID returns the ID of a further span. It is valid. ctx and traceID are not used.
-func (g *Generator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
-	here := g.here(procPin())
-	if here.has(1) && g.eras.holds(&here.ready) {
-		id := here.id()
-		g.unpin(here)
-		return spanID(id)
+func (g *Generator) NewSpanID(context.Context, trace.TraceID) (span trace.SpanID) {
+	p := procPin()
+	if b := g.here(p); b != nil && b.has(1) && g.eras.holds(b) {
+		binary.BigEndian.PutUint64(span[:], b.id())
+		g.unpin(p)
+		return span
 	}
-	_, ids := g.slow(here, 1)
-	return spanID(ids[0])
+	_, span = g.slow(p, 1)
+	return span
 }
 
 // NewTraceIDAt returns a trace ID for a record that predates tracing: its clear half encodes t, to
@@ -143,46 +140,34 @@ func (g *Generator) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
 // share, starts again after every 2^23-1 calls. It returns [traceid.ErrOutOfRange] if no trace ID
 // can have this time.
 func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
-	_, ids := g.slow(g.here(procPin()), 1)
+	_, span := g.slow(procPin(), 1)
+	low := randflake.ID(binary.BigEndian.Uint64(span[:]))
 	sequence := (g.backfilled.Add(1) - 1) % layout.MaxSequence
-	return traceid.New(t, uint32(sequence)+1, ids[0]) // 0 is no sequence of the first millisecond
+	return traceid.New(t, uint32(sequence)+1, low) // 0 is no sequence of the first millisecond
 }
 
-// slow returns IDs if none is ready here, and unpins the goroutine: two IDs and a clear half for a
-// trace, or one ID for a span.
-func (g *Generator) slow(here *slot, n uint32) (high uint64, ids [2]randflake.ID) {
-	l := g.detach(here)
-	high, err := g.generate(l, n)
-	for i := range ids[:n] {
-		if err == nil {
-			ids[i] = l.id()
-		}
-	}
-	g.attach(l, !g.eras.untimed.Load())
+// slow returns IDs if none is ready on processor p, and unpins the goroutine: n is two for a trace
+// and its first span, and one for a span.
+func (g *Generator) slow(p int, n uint32) (id trace.TraceID, span trace.SpanID) {
+	b := g.detach(p)
+	high, err := g.prepare(b, n)
+	next := b.id
 	if n == 2 && high == 0 {
 		// A wrong time would sort all such IDs into one place; random ones sort anywhere.
-		high = uint64(g.random.id())
+		high = g.random.id()
 		if err == nil {
 			err = errClock
 		}
 	}
 	if err != nil {
 		g.refusals.add(err)
-		for i := range ids[:n] {
-			ids[i] = g.random.id()
-		}
+		next = g.random.id
 	}
-	return high, ids
-}
-
-// join returns the trace ID of two halves, in the layout that package traceid defines.
-func join(high uint64, low randflake.ID) (id trace.TraceID) {
-	binary.BigEndian.PutUint64(id[:8], high)
-	binary.BigEndian.PutUint64(id[8:], uint64(low))
-	return id
-}
-
-func spanID(id randflake.ID) (s trace.SpanID) {
-	binary.BigEndian.PutUint64(s[:], uint64(id))
-	return s
+	if n == 2 {
+		binary.BigEndian.PutUint64(id[:8], high)
+		binary.BigEndian.PutUint64(id[8:], next())
+	}
+	binary.BigEndian.PutUint64(span[:], next())
+	g.attach(b)
+	return id, span
 }

@@ -2,5 +2,7 @@
 
 package idgen
 
+const raceEnabled = false
+
 func acquire(*slot) {}
 func release(*slot) {}

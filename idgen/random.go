@@ -4,8 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"sync/atomic"
-
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // random generates random IDs. Until the kernel learns of a restore, its bytes are the same in all
@@ -20,13 +18,13 @@ type random struct {
 func (r *random) renew(draw func([]byte)) { r.mask.Store(drawn(draw)) }
 
 // id returns random bits that are not all zero.
-func (r *random) id() randflake.ID {
+func (r *random) id() uint64 {
 	kernel := r.kernel
 	if kernel == nil { // in a zero Generator
 		kernel = kernelBits
 	}
 	for {
-		if id := randflake.ID(kernel() ^ r.mask.Load()); id != 0 {
+		if id := kernel() ^ r.mask.Load(); id != 0 {
 			return id
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 	"unsafe"
-
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // Few calls that generate trace IDs change what other processors read or write: any byte of the
@@ -47,7 +45,7 @@ func TestCacheLines(t *testing.T) {
 		t.Skip("the layout is for 64 bits")
 	}
 	var g Generator
-	var s slot
+	var b batch
 	const line = 64
 	for what, end := range map[string]uintptr{
 		"the slots": unsafe.Offsetof(g.slots) + unsafe.Sizeof(g.slots),
@@ -55,37 +53,34 @@ func TestCacheLines(t *testing.T) {
 			unsafe.Sizeof(g.eras.now),
 		"the page": unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.page) +
 			unsafe.Sizeof(g.eras.page),
-		"the batch": unsafe.Offsetof(s.end) + unsafe.Sizeof(s.end),
-		"the run":   unsafe.Offsetof(s.run) + unsafe.Sizeof(s.run),
-		"the count": unsafe.Offsetof(s.last) + unsafe.Sizeof(s.last),
+		"the IDs": unsafe.Offsetof(b.end) + unsafe.Sizeof(b.end),
+		"the run": unsafe.Offsetof(b.run) + unsafe.Sizeof(b.run),
+		"the ms":  unsafe.Offsetof(b.ms) + unsafe.Sizeof(b.ms),
 	} {
 		if end > line {
 			t.Errorf("%s: up to byte %d, want at most %d", what, end, line)
 		}
 	}
-	if size := unsafe.Sizeof(s); size%128 != 0 ||
-		unsafe.Sizeof(local{})+unsafe.Sizeof([maxBatch]randflake.ID{})+size > 8.5*1024 {
-		t.Errorf("a slot has %d bytes, a local %d", size, unsafe.Sizeof(local{}))
+	if size := unsafe.Sizeof(slot{}); size%128 != 0 {
+		t.Errorf("a slot has %d bytes", size)
 	}
 }
 
 // A goroutine that stays on its processor gets increasing IDs, although it is preempted while it
-// fetches new low halves, and others use the processor in the meantime.
+// fetches new IDs, and others use the processor in the meantime.
 func TestOrderOfAPreemptedGoroutine(t *testing.T) {
 	for name, tt := range map[string]struct {
 		late  bool // it takes its clear half after the others have used the processor
-		taken bool // the processor has another local when it returns
-		moved bool // that one came from another processor
+		taken bool // the processor has another batch when it returns
 	}{
-		"another local was here":                {},
-		"another local is here":                 {taken: true},
-		"a local of another processor":          {taken: true, moved: true},
+		"another batch was here":                {},
+		"another batch is here":                 {taken: true},
 		"its clear half is the latest":          {late: true},
-		"the same, while another local is here": {late: true, taken: true},
+		"the same, while another batch is here": {late: true, taken: true},
 	} {
 		c := newClock(noon)
 		g, _ := c.both(t)
-		last, here := uint64(0), func() *local { return g.detach(g.here(procPin())) }
+		last := uint64(0)
 		take := func() {
 			t.Helper()
 			for range 100 { // so that a long run is left
@@ -98,25 +93,16 @@ func TestOrderOfAPreemptedGoroutine(t *testing.T) {
 		}
 		c.pass(time.Millisecond)
 		take()
-		away := here()
-		if tt.moved {
-			moved := g.unused()
-			last, _ = g.generate(moved, 2)
-			g.attach(moved, true)
-		}
-		take() // by others, with another local
+		away := g.detach(procPin())
+		take() // by others, with another batch
 		if tt.late {
-			away.run = run{} // as if it was used up
-			last, _ = g.generate(away, 2)
+			last, _ = g.prepare(away, 2)
 		}
 		if !tt.taken {
-			here()
+			g.detach(procPin())
 		}
-		g.attach(away, true)
+		g.attach(away)
 		take()
-		if away.run.left != 0 && tt.taken {
-			t.Errorf("%s: %d words of an older run are left", name, away.run.left)
-		}
 	}
 }
 
@@ -124,11 +110,11 @@ func TestOrderOfAPreemptedGoroutine(t *testing.T) {
 func TestRunEndsWithTheOrder(t *testing.T) {
 	c := newClock(noon)
 	g, _ := c.both(t)
-	var away attached
+	var away *batch
 	other := func() {
-		here := g.here(procPin())
-		here.attached, away = away, here.attached
-		g.unpin(here)
+		p := procPin()
+		g.slots[p].batch, away = away, g.slots[p].batch
+		g.unpin(p)
 	}
 	seen := map[uint64]bool{}
 	take := func(n int) {
@@ -178,9 +164,6 @@ func TestProcessorsAddedLater(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if none != (slot{}) {
-		t.Error("processors without a slot of their own share one")
-	}
 	// The pool drops batches at a collection, and at random under the race detector.
 	if fills := s.fills.Load(); fills > 4*workers*each/256 && !raceEnabled {
 		t.Errorf("%d fills for %d IDs", fills, workers*each)
