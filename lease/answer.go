@@ -42,11 +42,8 @@ const (
 	written   answer = iota // the renewal was written
 	late                    // an earlier renewal by the Keeper was written, without its knowledge
 	unwritten               // nothing was written yet; a proposal may still arrive
-	raised                  // an operator raised the block: the grant is used to its end
-	// an operator raised the block, and before that somebody may have written it
-	raisedLater
-	forgotten // the store is behind what it acknowledged
-	copied    // another process wrote instead, which can only be a copy of this one
+	forgotten               // the store is behind what it acknowledged
+	copied                  // another process wrote instead, which can only be a copy of this one
 	// the block was granted again: to another process, or to a late Acquire by this one
 	lost
 )
@@ -74,10 +71,6 @@ func (c confirmed) meaning(stored Grant) answer {
 		return unwritten
 	case stored.Nonce == mine.Nonce:
 		return lost
-	case stored.Nonce == "" && next:
-		return raised
-	case stored.Nonce == "":
-		return raisedLater
 	case slices.Contains(c.pending, stored.Nonce) && sameStart && next:
 		return late
 	case sameStart:
@@ -87,7 +80,7 @@ func (c confirmed) meaning(stored Grant) answer {
 }
 
 // explain returns the reason why a grant was dropped, and an error for users.
-func (a answer) explain(g, stored Grant) (reason, error) {
+func (a answer) explain(g Grant) (reason, error) {
 	switch a {
 	case forgotten:
 		return contradicted,
@@ -99,10 +92,6 @@ func (a answer) explain(g, stored Grant) (reason, error) {
 		return cloned,
 			fmt.Errorf("%w: node %d: a copy of this process renewed or released the grant",
 				ErrCloned, g.Node)
-	case raisedLater:
-		return raisedAway, fmt.Errorf("lease: node %d: the store was raised by an operator, more "+
-			"than once or after another write; a new lease is granted from %s on", g.Node,
-			text(stored.End))
 	}
 	return taken, fmt.Errorf("lease: node %d: %w: the block was granted again", g.Node, ErrLost)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // Tests of a Keeper's conclusions from a store's responses to its renewals and releases.
@@ -54,6 +53,8 @@ func (b *bench) proposed() (nonces []string) {
 }
 
 func refused(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrLost }
+
+func replaced(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrReplaced }
 
 func ahead(lease.Grant, string) (lease.Grant, error) { return lease.Grant{}, lease.ErrClockAhead }
 
@@ -102,8 +103,7 @@ func TestAnswers(t *testing.T) {
 		{"lost, but not written", refused, unwritten, goesOn},
 		{"written, without an answer", nil, written, extends},
 		{"written, although it was lost", refused, written, "cloned"},
-		{"raised", refused, byAnother(1, ""), goesOn},
-		{"raised after another write", refused, byAnother(2, ""), "raised"},
+		{"another history", replaced, unwritten, goesOn},
 		{"written by another", refused, byAnother(1, protocol.NewNonce()), "cloned"},
 		{"granted again", refused, func(g lease.Grant, _ string) lease.Grant {
 			g.Start = g.Start.Add(40 * time.Second)
@@ -215,120 +215,21 @@ func TestConfirmedClearsPending(t *testing.T) {
 	}
 }
 
-// After a raise a grant is neither renewed nor released. It is used until another one is granted,
-// or until its end.
-func TestRaised(t *testing.T) {
-	for _, full := range []bool{false, true} {
-		b := newBench(t)
-		b.SetJitter(func() float64 { return 0 }) // renewals well before the end
-		b.pass(0)
-		first := b.Term()
-		if full {
-			b.takeOthers()
-		}
-		must(b.memory.Raise(t.Context(), testStart))
-		raised := b.block(0)
-		if full {
-			b.store.away = lease.ErrNoFreeNode
-			b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
-				if c.op == "acquire" {
-					return do()
-				}
-				b.store.set(nil, nil)
-				defer b.store.set(lease.ErrNoFreeNode, nil)
-				return do()
-			}
-		}
-		b.pass(5 * time.Second)
-		if text := errors.Join(b.reports...).Error(); !strings.Contains(text,
-			"node 0: an operator raised the store") {
-			t.Errorf("reported %s", text)
-		}
-		if full {
-			b.wantNode(0)
-			b.pass(5 * time.Second)
-			b.wantError(randflake.ErrLeaseExpired)
-		} else {
-			b.wantNode(1)
-		}
-		if !first.Over() {
-			t.Error("the raised grant is still used")
-		}
-		b.close()
-		b.wantBlock(raised)
-		calls := map[string]int{} // about node 0
-		for _, c := range b.store.calls {
-			if c.grant.Nodes > 0 && c.grant.Node == 0 {
-				calls[c.op]++
-			}
-		}
-		if len(calls) != 1 || calls["renew"] != 1 {
-			t.Errorf("no other free: %t, %v about the raised grant, want one renewal", full, calls)
-		}
-	}
-}
-
-// A block that is granted again before the end of its raised grant, as a store may whose backup was
-// restored, is used by neither grant.
-func TestRaisedIsGrantedAgain(t *testing.T) {
-	b := newHeld(t)
-	first := b.Term()
-	must(b.memory.Raise(t.Context(), testStart))
-	b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
-		g, err := do()
-		if c.op == "acquire" {
-			g.Node = 0
-		}
-		return g, err
-	}
-	b.pass(5 * time.Second)
-	b.wantNode(0)
-	b.Step(t.Context())
-	if b.wantError(lease.ErrNoLease); b.Term() != nil || !first.Over() {
-		t.Error("a grant is left")
-	}
-	b.wantDrops(map[string]int64{"cloned": 1})
-}
-
-// unproven returns a Keeper whose first grant was raised and is still used, and whose next Acquire
-// was repeated, since its response was lost. At each renewal of what that found, renewed is called.
-func unproven(t *testing.T, renewed func(*bench)) (b *bench, first *lease.Term) {
-	t.Helper()
-	b = newHeld(t)
-	first = b.Term()
-	must(b.memory.Raise(t.Context(), testStart))
+// A grant that was found with a repeated nonce generates no IDs before it is renewed: a copy of this
+// process may have found it, too.
+func TestUnprovenIsNotUsed(t *testing.T) {
+	b := newBench(t)
 	b.store.set(nil, errAway)
-	b.pass(5 * time.Second)
 	b.Step(t.Context())
 	b.store.set(nil, nil)
-	b.during("renew", func() { renewed(b) })
+	b.during("renew", func() { b.store.set(errAway, nil) })
 	b.pass(time.Second)
-	return b, first
-}
-
-// A grant that was found with a repeated nonce, and raised before it was proven, is never used: the
-// earlier one is, until another is acquired.
-func TestUnprovenIsRaised(t *testing.T) {
-	var found uint32
-	b, first := unproven(t, func(b *bench) {
-		found = b.Term().Grant().Node
-		must(b.memory.Raise(t.Context(), testStart))
-		b.wantNode(0)
-	})
-	if found == 0 || b.mustOne().Node == found || !b.Term().Proven() || !first.Over() {
-		t.Errorf("node %d was found; made an ID of node %d, the first grant is over: %t", found,
-			b.mustOne().Node, first.Over())
-	}
-}
-
-// An unproven grant generates no IDs, even after the end of the earlier one.
-func TestUnprovenIsNotUsed(t *testing.T) {
-	b, first := unproven(t, func(b *bench) { b.store.set(errAway, nil) })
-	b.wantNode(0)
-	b.clock.Add(first.Grant().End.Sub(b.clock.Now()))
-	b.Step(t.Context())
 	if b.Term() == nil || b.Term().Proven() || b.Term().Over() || b.Published() != nil {
 		t.Fatal("want an unproven grant that is not used")
 	}
-	b.wantError(randflake.ErrLeaseExpired)
+	b.wantError(lease.ErrNoLease)
+	b.store.on = nil
+	b.store.set(nil, nil)
+	b.pass(2 * time.Second)
+	b.wantNode(0)
 }

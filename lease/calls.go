@@ -49,9 +49,9 @@ func (s calls) Renew(ctx context.Context, g Grant, r Request) (Grant, error) {
 		func(ctx context.Context) (Grant, error) { return s.Store.Renew(ctx, g, r) })
 }
 
-func (s calls) Get(ctx context.Context, node uint32) (Grant, error) {
+func (s calls) Get(ctx context.Context, g Grant) (Grant, error) {
 	return call(ctx, s, "get",
-		func(ctx context.Context) (Grant, error) { return s.Store.Get(ctx, node) })
+		func(ctx context.Context) (Grant, error) { return s.Store.Get(ctx, g) })
 }
 
 func (s calls) Release(ctx context.Context, g Grant, nonce string, unused time.Time) error {

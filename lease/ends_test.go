@@ -11,12 +11,13 @@ import (
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // Tests of a Keeper's first request, which compares secrets, and of its reports.
 
 // A Keeper acquires nothing without a description of the store, nor before its secret is registered
-// there. Then the store is not described again, even if another store takes its place for a while.
+// there.
 func TestSecretIsCompared(t *testing.T) {
 	b := newBench(t)
 	d := lease.Description{ID: protocol.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize,
@@ -50,22 +51,34 @@ func TestSecretIsCompared(t *testing.T) {
 	}
 	b.pass(lease.MaxBackoff * 2)
 	b.mustOne()
+}
 
-	before := len(b.store.asked("describe"))
-	b.store.set(lease.ErrReplaced, nil)
+// When the store's secret is replaced, the Keeper uses its lease to the end. Then it reads its
+// secret again until that is the store's, without a restart.
+func TestSecretIsReplaced(t *testing.T) {
+	b := newHeld(t)
+	d := lease.Description{ID: protocol.NewNonce()}
+	next := must(randflake.NewCodec([]byte("the next secret!")))
+	if err := b.memory.Replace(t.Context(), few.ID, d.ID, d.Fingerprint(next)); err != nil {
+		t.Fatal(err)
+	}
 	for end := b.Term().Grant().End; b.clock.Now().Before(end); b.pass(time.Second) {
 		b.mustOne()
+		if b.Codec() != testCodec {
+			t.Fatal("the secret was changed while a lease was held")
+		}
 	}
 	b.pass(time.Minute)
-	if err := b.Failure(); !errors.Is(err, lease.ErrReplaced) {
-		t.Errorf("the failure is %v", err)
-	}
-	b.store.set(nil, nil)
+	b.wantError(randflake.ErrLeaseExpired)
+	b.wantReports(lease.ErrReplaced, lease.ErrWrongSecret)
+	b.codec = next
 	b.pass(lease.MaxBackoff * 2)
 	b.mustOne()
-	if n := len(b.store.asked("describe")) - before; n > 0 {
-		t.Errorf("%d more Describes", n)
+	if g := b.Term().Grant(); b.Codec() != next || g.Store != d.ID {
+		t.Errorf("the lease is of the store %s, want %s and its secret", g.Store, d.ID)
 	}
+	b.wantReports(lease.ErrReplaced, lease.ErrWrongSecret, lease.ErrRecovered)
+	b.wantDrops(map[string]int64{})
 }
 
 // Close waits until reports are handled: a program that ends would lose them.

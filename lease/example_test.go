@@ -10,7 +10,7 @@ import (
 )
 
 // A service leases nodes and generates IDs with them. Its store is one of filestore, pgstore or
-// etcdstore; this one is in memory. Package setup does all of this as the environment configures
+// etcdstore; this one is in memory. Package fleet does all of this as the environment configures
 // it.
 func ExampleStart() {
 	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
@@ -18,8 +18,8 @@ func ExampleStart() {
 		panic(err)
 	}
 	ctx := context.Background()
-	keeper, err := lease.Start(ctx,
-		memstore.New(lease.Description{First: 8, Nodes: 8, BlockSize: 8}), codec)
+	store := memstore.New(lease.Description{First: 8, Nodes: 8, BlockSize: 8})
+	keeper, err := lease.Start(ctx, store, lease.FixedSecret(codec))
 	if err != nil {
 		panic(err)
 	}

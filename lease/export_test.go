@@ -27,29 +27,29 @@ func (t *term) Slew(d time.Duration)            { t.offset.Add(int64(d)) }
 // NewKeeper returns a Keeper without its goroutine.
 var NewKeeper = newKeeper
 
-func (k *Keeper) Step(ctx context.Context) time.Duration { return k.step(ctx) }
+func (k *Keeper) Step(ctx context.Context) time.Duration { return k.loop.step(ctx) }
 func (k *Keeper) Seal()                                  { k.seal() }
-func (k *Keeper) GiveBack(ctx context.Context) error     { return k.giveBack(ctx) }
+func (k *Keeper) GiveBack(ctx context.Context) error     { return k.loop.giveBack(ctx) }
 func (k *Keeper) Kick() chan struct{}                    { return k.kick }
-func (k *Keeper) Term() *Term                            { return k.term }
+func (k *Keeper) Term() *Term                            { return k.loop.term }
 func (k *Keeper) Published() *Term                       { return k.held.Load().term }
-func (k *Keeper) SetJitter(f func() float64)             { k.jitter = f }
-func (k *Keeper) SetNonces(f func() string)              { k.nonce = f }
+func (k *Keeper) SetJitter(f func() float64)             { k.loop.jitter = f }
+func (k *Keeper) SetNonces(f func() string)              { k.loop.nonce = f }
 
 // ReportAtOnce lets the Keeper call its error handler itself.
-func (k *Keeper) ReportAtOnce() { k.report = k.cfg.report }
+func (k *Keeper) ReportAtOnce() { k.loop.report = k.cfg.report }
 
 // ErrRecovered is reported after a failure.
 var ErrRecovered = errRecovered
 
 // SetReseeding sets how long nothing is drawn after a restore.
-func (k *Keeper) SetReseeding(d time.Duration) { k.reseeding = d }
+func (k *Keeper) SetReseeding(d time.Duration) { k.loop.reseeding = d }
 
 // WithMachine sets the function that reports restores.
 func WithMachine(f func() uint64) Option { return func(c *config) { c.machine = f } }
 
 // ForgetTries lets the next Acquire count as the first with its nonce.
-func (k *Keeper) ForgetTries() { k.bid = "" }
+func (k *Keeper) ForgetTries() { k.loop.bid = "" }
 
 // Clock provides a Keeper's time.
 type Clock = clock
@@ -63,7 +63,7 @@ func (k *Keeper) Drop(t *Term) { k.drop(t, restored, ErrCloned) }
 // Drops returns how many grants were dropped, by reason.
 func (k *Keeper) Drops() map[string]int64 {
 	counts := map[string]int64{}
-	for s, n := range k.store.counts.of {
+	for s, n := range k.counts.of {
 		if s.reason != "" && n > 0 {
 			counts[string(s.reason)] = n
 		}

@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric/noop"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/memstore"
@@ -62,8 +63,8 @@ func (c *fakeClock) Add(d time.Duration) {
 // call is a call of a store.
 type call struct {
 	ctx     context.Context
-	op      string        // describe, acquire, renew, get or release
-	grant   lease.Grant   // of a get only its node
+	op      string // describe, acquire, renew, get or release
+	grant   lease.Grant
 	request lease.Request // of a release only its nonce
 	unused  time.Time
 }
@@ -152,9 +153,9 @@ func (s *fakeStore) Release(ctx context.Context, g lease.Grant, nonce string,
 	return err
 }
 
-func (s *fakeStore) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	c := call{ctx: ctx, op: "get", grant: lease.Grant{Lease: randflake.Lease{Node: node}}}
-	return s.call(c, func(call) (lease.Grant, error) { return s.Store.Get(ctx, node) })
+func (s *fakeStore) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+	return s.call(call{ctx: ctx, op: "get", grant: g},
+		func(call) (lease.Grant, error) { return s.Store.Get(ctx, g) })
 }
 
 // bench is a Keeper without a goroutine: the test takes its steps.
@@ -166,19 +167,22 @@ type bench struct {
 	store   *fakeStore // the connection to it
 	life    *uint64    // changes when the machine is restored from a snapshot
 	reports []error
+	codec   *randflake.Codec // of the secret file
 }
+
+func (b *bench) secret(context.Context) (*randflake.Codec, error) { return b.codec, nil }
 
 var testCodec = must(randflake.NewCodec([]byte("0123456789abcdef")))
 
 // few is a range of four blocks of one node.
-var few = lease.Description{Nodes: 4, BlockSize: 1}
+var few = lease.Description{ID: calls.ID, Nodes: 4, BlockSize: 1}
 
 // newBench returns a Keeper with leases of 10 s, which holds none yet.
 func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
 	memory := memstore.New(few)
 	b := &bench{t: t, clock: newFakeClock(), memory: memory, store: &fakeStore{Store: memory},
-		life: new(uint64(7))}
+		life: new(uint64(7)), codec: testCodec}
 	opts = append([]lease.Option{
 		lease.WithClock(b.clock), lease.WithTTL(10 * time.Second),
 		lease.WithMeterProvider(noop.NewMeterProvider()),
@@ -187,7 +191,7 @@ func newBench(t *testing.T, opts ...lease.Option) *bench {
 	}, opts...)
 	// which change nothing
 	opts = append(opts, nil, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))
-	k := must(lease.NewKeeper(b.store, testCodec, opts...))
+	k := must(lease.NewKeeper(b.store, b.secret, opts...))
 	k.SetJitter(func() float64 { return 0.5 })
 	k.ReportAtOnce()
 	b.Keeper = k
@@ -206,7 +210,8 @@ func newHeld(t *testing.T, opts ...lease.Option) *bench {
 func (b *bench) takeOthers() {
 	b.t.Helper()
 	for range few.Blocks() - 1 {
-		r := lease.Request{Nonce: protocol.NewNonce(), Now: b.clock.Now(), TTL: lease.MaxTTL}
+		r := calls.Request(b.clock.Now())
+		r.TTL = lease.MaxTTL
 		if _, err := b.memory.Acquire(b.t.Context(), r); err != nil {
 			b.t.Fatal(err)
 		}
@@ -274,7 +279,7 @@ func (b *bench) one() (randflake.Parts, error) {
 	if err != nil {
 		return randflake.Parts{}, err
 	}
-	parts := testCodec.Decode(ids[0])
+	parts := b.Codec().Decode(ids[0])
 	if n != 1 || !parts.Time.Equal(second) {
 		b.t.Fatalf("Fill returns %d IDs of second %s, the first is of second %s", n, second,
 			parts.Time)
@@ -332,7 +337,10 @@ func (b *bench) wantReports(want ...error) {
 }
 
 // block returns the store's state of a block.
-func (b *bench) block(node uint32) lease.Grant { return must(b.memory.Get(b.t.Context(), node)) }
+func (b *bench) block(node uint32) lease.Grant {
+	g := lease.Grant{Store: calls.ID, Lease: randflake.Lease{Node: node}}
+	return must(b.memory.Get(b.t.Context(), g))
+}
 
 // wantBlock checks that the store's state of a block is still what it was.
 func (b *bench) wantBlock(was lease.Grant) {

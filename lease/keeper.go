@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -41,10 +39,9 @@ func (closedError) Unwrap() error { return randflake.ErrSealed }
 // Keeper is safe for concurrent use. Next and Fill do no I/O. A zero Keeper refuses with
 // [ErrNoLease].
 type Keeper struct {
-	store   calls
-	own     embedded                        // the store, if it keeps its own secret
-	codec   atomic.Pointer[randflake.Codec] // nil until its secret was read
 	cfg     config
+	codec   atomic.Pointer[randflake.Codec] // nil until the secret was read
+	counts  *counts
 	metrics metric.Registration // of the lease held
 
 	restores   atomic.Uint64 // reported by OnRestore
@@ -55,29 +52,13 @@ type Keeper struct {
 	ready    chan struct{} // closed with the first grant
 	refused  chan struct{} // closed with the first error that is Permanent
 	failure  atomic.Pointer[error]
+	reports  reports.Queue
 	stop     context.CancelFunc
 	stopped  chan struct{} // closed when the goroutine has ended
 	closing  sync.Once
 	closeErr error
 
-	// Only the goroutine uses the fields below, and Close after it has ended.
-	term     *term                // that is renewed; nil if none
-	raised   *term                // that an operator raised: used until another is proven
-	used     map[uint32]time.Time // by node, the end of what earlier terms used
-	noLease  error                // why none is left
-	known    bool                 // the store was described, and has the secret registered
-	bid      string               // the nonce of an Acquire that was not granted yet
-	life     uint64               // the machine's, as far as the Keeper knows
-	askAt    time.Duration        // not before this on the monotonic clock
-	failures int                  // Acquires in a row
-	denied   error                // the permanent error that was reported last
-
-	// What tests replace.
-	reports   reports.Queue
-	report    func(error) // queues a report
-	jitter    func() float64
-	nonce     func() string
-	reseeding time.Duration
+	loop *loop // nil in a zero Keeper
 }
 
 // held is the state with which IDs are generated. It is replaced, never changed.
@@ -87,65 +68,54 @@ type held struct {
 	err error
 }
 
+// Secret returns the codec of the secret in use. A [Keeper] calls it before its first lease, and
+// again when the store has another secret: so a secret that was replaced is rolled out by its file
+// alone.
+type Secret func(ctx context.Context) (*randflake.Codec, error)
+
+// FixedSecret returns a [Secret] that never changes.
+func FixedSecret(c *randflake.Codec) Secret {
+	return func(context.Context) (*randflake.Codec, error) { return c, nil }
+}
+
 // Start starts a Keeper and returns at once, whether the store answers or not. It fails only if
 // the configuration is invalid. Calls of the store get ctx's values; cancelling ctx does not end
-// the Keeper, [Keeper.Close] does. c is nil for a store that keeps its own secret, such as a
-// filestore: the Keeper reads the secret, and creates the store if it is missing.
-func Start(ctx context.Context, s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
-	k, err := newKeeper(s, c, opts...)
+// the Keeper, [Keeper.Close] does.
+func Start(ctx context.Context, s Store, secret Secret, opts ...Option) (*Keeper, error) {
+	k, err := newKeeper(s, secret, opts...)
 	if err != nil {
 		return nil, err
 	}
 	ctx, k.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go k.run(ctx)
+	go k.loop.run(ctx)
 	return k, nil
 }
 
-// embedded is a store that keeps its own secret; see package stores.
-type embedded interface {
-	Ensure(ctx context.Context) (*randflake.Codec, error)
-}
-
 // newKeeper returns a Keeper without its goroutine.
-func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
-	if s == nil {
-		return nil, errors.New("lease: no store")
+func newKeeper(s Store, secret Secret, opts ...Option) (*Keeper, error) {
+	if s == nil || secret == nil {
+		return nil, errors.New("lease: no store, or no secret")
 	}
 	cfg, err := newConfig(opts)
 	if err != nil {
 		return nil, err
 	}
-	own, embedded := s.(embedded)
-	if c != nil || !embedded {
-		if _, err := c.Encode(randflake.Parts{Time: time.Unix(randflake.Epoch, 0)}); err != nil {
-			return nil, fmt.Errorf("lease: %w", err) // it has no secret
-		}
-	}
 	k := &Keeper{
-		store:     calls{s, newCounts()},
-		own:       own,
-		cfg:       cfg,
-		life:      cfg.machine(),
-		kick:      make(chan struct{}, 1),
-		ready:     make(chan struct{}),
-		refused:   make(chan struct{}),
-		stop:      func() {},
-		stopped:   make(chan struct{}),
-		used:      make(map[uint32]time.Time),
-		noLease:   ErrNoLease,
-		reports:   reports.Queue{Handle: cfg.report},
-		jitter:    rand.Float64,
-		nonce:     protocol.NewNonce,
-		reseeding: reseeding,
-		askAt:     cfg.clock.Elapsed(), // Elapsed may count from any moment
+		cfg:     cfg,
+		counts:  newCounts(),
+		kick:    make(chan struct{}, 1),
+		ready:   make(chan struct{}),
+		refused: make(chan struct{}),
+		reports: reports.Queue{Handle: cfg.report},
+		stop:    func() {},
+		stopped: make(chan struct{}),
 	}
-	k.codec.Store(c)
-	k.report = k.reports.Add
+	k.loop = newLoop(k, s, secret)
 	k.cfg.machine = func() uint64 {
 		// a step of either changes the sum
 		return cfg.machine() + k.restores.Load()*0x9e3779b97f4a7c15
 	}
-	k.held.Store(&held{err: k.noLease})
+	k.held.Store(&held{err: ErrNoLease})
 	if k.metrics, err = k.register(cfg.meters); err != nil {
 		return nil, fmt.Errorf("lease: metrics: %w", err)
 	}
@@ -158,7 +128,7 @@ func newKeeper(s Store, c *randflake.Codec, opts ...Option) (*Keeper, error) {
 // the one that Next would return. All errors wrap the store's last error too, if any. Ready takes
 // no ID.
 func (k *Keeper) Ready(ctx context.Context) error {
-	if k.store.Store == nil {
+	if k.loop == nil {
 		return ErrNoLease
 	}
 	select {
@@ -206,7 +176,8 @@ func (k *Keeper) current() *held {
 	return nothing
 }
 
-// Codec returns the codec of the IDs. It is nil as long as a store's own secret was not read.
+// Codec returns the codec of new IDs. It is nil as long as the secret was not compared with the
+// store, and changes when the store's secret was replaced.
 func (k *Keeper) Codec() *randflake.Codec { return k.codec.Load() }
 
 // Failure returns the store's last error, or nil if the store granted or renewed a lease since.
@@ -278,7 +249,7 @@ func (k *Keeper) OnRestore() {
 // answer within four seconds, or the response to the last renewal was lost, an error is returned
 // and the block stays unused until the lease's end. Further calls return the same result.
 func (k *Keeper) Close(ctx context.Context) error {
-	if k.store.Store == nil {
+	if k.loop == nil {
 		return nil
 	}
 	k.closing.Do(func() {
@@ -289,7 +260,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		given := make(chan error, 1)
 		go func() {
 			<-k.stopped
-			given <- k.giveBack(ctx)
+			given <- k.loop.giveBack(ctx)
 		}()
 		select {
 		case k.closeErr = <-given:
@@ -312,24 +283,11 @@ func (h *held) seal() {
 	}
 }
 
-// publish lets Next and Fill use the usable term, unless the Keeper is closed.
-func (k *Keeper) publish() {
-	h := &held{err: k.noLease}
-	for _, t := range []*term{k.raised, k.term} {
-		if t != nil && t.proven && t.over.Load() == nil {
-			h = &held{term: t, err: ErrNoLease}
-		}
-	}
-	if now := k.held.Load(); errors.Is(now.err, ErrClosed) || !k.held.CompareAndSwap(now, h) {
-		h.seal() // only Close replaces what is held as well
-	}
-}
-
 // drop ends a term whose grant must be neither used nor given back: after a clone two processes
 // hold it. Any goroutine may call it.
 func (k *Keeper) drop(t *term, why reason, err error) {
 	if _, first := t.finish(err); first {
-		k.store.counts.add(series{reason: why})
+		k.counts.add(series{reason: why})
 		k.generation.Add(1)
 		k.wake()
 	}

@@ -19,22 +19,22 @@ import (
 )
 
 func TestConfiguration(t *testing.T) {
-	memory, codec := memstore.New(lease.Description{}), testCodec
+	memory, secret := memstore.New(lease.Description{}), lease.FixedSecret(testCodec)
 	for _, tt := range []struct {
-		name  string
-		store lease.Store
-		codec *randflake.Codec
-		opt   lease.Option
-		good  bool
+		name   string
+		store  lease.Store
+		secret lease.Secret
+		opt    lease.Option
+		good   bool
 	}{
-		{"no store", nil, codec, nil, false},
-		{"no codec", memory, nil, nil, false},
-		{"TTL too short", memory, codec, lease.WithTTL(protocol.MinTTL - 1), false},
-		{"shortest TTL", memory, codec, lease.WithTTL(2 * time.Second), true},
-		{"longest TTL", memory, codec, lease.WithTTL(lease.MaxTTL), true},
-		{"TTL too long", memory, codec, lease.WithTTL(lease.MaxTTL + 1), false},
+		{"no store", nil, secret, nil, false},
+		{"no secret", memory, nil, nil, false},
+		{"TTL too short", memory, secret, lease.WithTTL(protocol.MinTTL - 1), false},
+		{"shortest TTL", memory, secret, lease.WithTTL(2 * time.Second), true},
+		{"longest TTL", memory, secret, lease.WithTTL(lease.MaxTTL), true},
+		{"TTL too long", memory, secret, lease.WithTTL(lease.MaxTTL + 1), false},
 	} {
-		k, err := lease.Start(t.Context(), tt.store, tt.codec, tt.opt)
+		k, err := lease.Start(t.Context(), tt.store, tt.secret, tt.opt)
 		if (err == nil) != tt.good {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -46,10 +46,10 @@ func TestConfiguration(t *testing.T) {
 
 // By default a grant lasts 10 minutes, and the owner is this process.
 func TestDefaults(t *testing.T) {
-	clock, memory := newFakeClock(), memstore.New(lease.Description{Nodes: 8, BlockSize: 1})
-	k := must(lease.NewKeeper(memory, testCodec, lease.WithClock(clock)))
+	clock, memory := newFakeClock(), memstore.New(few)
+	k := must(lease.NewKeeper(memory, lease.FixedSecret(testCodec), lease.WithClock(clock)))
 	k.Step(t.Context())
-	if b := must(memory.Get(t.Context(), 0)); !b.End.Equal(testStart.Add(lease.DefaultTTL)) ||
+	if b := must(memory.Get(t.Context(), lease.Grant{Store: few.ID})); !b.End.Equal(testStart.Add(lease.DefaultTTL)) ||
 		strings.Count(b.Owner, "/") != 2 {
 		t.Errorf("the first grant is %+v", b)
 	}
@@ -91,7 +91,7 @@ func TestStoreAway(t *testing.T) {
 // one was.
 func TestFailureBecomesPermanent(t *testing.T) {
 	b := newBench(t)
-	want := []error{errAway, lease.ErrMisconfigured, lease.ErrReplaced}
+	want := []error{errAway, lease.ErrMisconfigured, lease.ErrMoved}
 	for _, away := range slices.Insert(slices.Clone(want), 2, errAway, lease.ErrMisconfigured) {
 		b.store.set(away, nil)
 		b.pass(lease.MaxBackoff * 2)
@@ -99,10 +99,10 @@ func TestFailureBecomesPermanent(t *testing.T) {
 	b.wantReports(want...)
 	b.store.set(nil, nil)
 	b.pass(lease.MaxBackoff * 2)
-	b.store.set(lease.ErrReplaced, nil)
+	b.store.set(lease.ErrMoved, nil)
 	b.Drop(b.Term())
 	b.pass(lease.MaxBackoff)
-	b.wantReports(append(want, lease.ErrRecovered, lease.ErrCloned, lease.ErrReplaced)...)
+	b.wantReports(append(want, lease.ErrRecovered, lease.ErrCloned, lease.ErrMoved)...)
 }
 
 // A store without a free block may have to read all pages to find that out, so it is called rarely.
@@ -247,7 +247,7 @@ func openTest(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
 	t.Helper()
 	opts = append([]lease.Option{lease.WithMeterProvider(noop.NewMeterProvider()),
 		lease.WithErrorHandler(func(error) {})}, opts...)
-	return must(lease.Start(t.Context(), s, testCodec, opts...))
+	return must(lease.Start(t.Context(), s, lease.FixedSecret(testCodec), opts...))
 }
 
 // inTime runs f with a clock that stands still while goroutines run.
@@ -300,7 +300,7 @@ func TestClose(t *testing.T) {
 		memory := memstore.New(few)
 		store := &fakeStore{Store: memory}
 		ctx, cancel := context.WithCancel(t.Context())
-		k := must(lease.Start(ctx, store, testCodec,
+		k := must(lease.Start(ctx, store, lease.FixedSecret(testCodec),
 			lease.WithMeterProvider(noop.NewMeterProvider()),
 			lease.WithErrorHandler(func(err error) { t.Error(err) })))
 		synctest.Wait()

@@ -23,7 +23,6 @@ const (
 	contradicted reason = "store_contradiction" // the store lacks what it acknowledged
 	cloned       reason = "cloned"              // a copy of this process holds the same grant
 	restored     reason = "restored"            // the machine was restored from a snapshot
-	raisedAway   reason = "raised"              // an operator raised the store
 	taken        reason = "taken"               // the block was granted again
 )
 
@@ -33,8 +32,7 @@ var outcomes = []struct {
 	name string
 }{
 	{nil, ""},
-	{ErrRaising, "raising"},
-	{ErrRaised, "raised"}, // before ErrNoFreeNode, which it is too
+	{ErrReplacing, "replacing"},
 	{ErrNoFreeNode, "no_free_node"},
 	{ErrClockAhead, "clock_ahead"},
 	{ErrLost, "lost"},
@@ -91,10 +89,8 @@ type counts struct {
 func newCounts() *counts {
 	c := &counts{of: map[series]int64{
 		{operation: "acquire", outcome: "no_free_node"}: 0,
-		{operation: "acquire", outcome: "raised"}:       0,
 	}}
-	for _, why := range []reason{clockGap, clockBehind, contradicted, cloned, restored, raisedAway,
-		taken} {
+	for _, why := range []reason{clockGap, clockBehind, contradicted, cloned, restored, taken} {
 		c.of[series{reason: why}] = 0
 	}
 	return c
@@ -130,7 +126,7 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 		}
 		o.ObserveInt64(blocks, n)
 		o.ObserveFloat64(remaining, left.Seconds())
-		counts := k.store.counts
+		counts := k.counts
 		counts.mu.Lock()
 		defer counts.mu.Unlock()
 		for s, n := range counts.of {

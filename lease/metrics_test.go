@@ -52,10 +52,9 @@ func requests(operation, outcome string) string {
 func TestMetrics(t *testing.T) {
 	option, collect := metered(t)
 	b := newBench(t, option)
-	want := map[string]float64{blocks: 0, remaining: 0, requests("acquire", "no_free_node"): 0,
-		requests("acquire", "raised"): 0}
+	want := map[string]float64{blocks: 0, remaining: 0, requests("acquire", "no_free_node"): 0}
 	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned",
-		"restored", "raised", "taken"} {
+		"restored", "taken"} {
 		want[drops+reason] = 0
 	}
 	check := func(changed map[string]float64) {
@@ -122,7 +121,7 @@ func TestRequestsBeforeTheProvider(t *testing.T) {
 	failed := make(chan error, 1)
 	k := must(lease.Start(t.Context(),
 		&fakeStore{Store: memstore.New(lease.Description{}), away: lease.ErrSchemaVersion},
-		testCodec,
+		lease.FixedSecret(testCodec),
 		lease.WithErrorHandler(func(err error) { failed <- err })))
 	err := <-failed
 	for _, err := range []error{err, k.Failure()} { // another one by now, perhaps
@@ -151,7 +150,7 @@ func (broken) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Re
 }
 
 func TestMetricsThatFail(t *testing.T) {
-	if _, err := lease.NewKeeper(memstore.New(lease.Description{}), testCodec,
+	if _, err := lease.NewKeeper(memstore.New(lease.Description{}), lease.FixedSecret(testCodec),
 		lease.WithMeterProvider(broken{})); !errors.Is(err, errAway) {
 		t.Errorf("%v, want the meter's error", err)
 	}

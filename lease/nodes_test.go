@@ -37,7 +37,7 @@ func TestNodesEnd(t *testing.T) {
 		"a step of the clock": {func(b *bench) { b.clock.Step(5 * time.Second) }, nil},
 		"a restored machine":  {func(b *bench) { *b.life++ }, lease.ErrCloned},
 		"a copy that renewed": {func(b *bench) {
-			r := lease.Request{Nonce: protocol.NewNonce(), Now: b.clock.Now()}
+			r := lease.Request{Store: few.ID, Nonce: protocol.NewNonce(), Now: b.clock.Now()}
 			r.TTL = 20 * time.Second
 			must(b.memory.Renew(b.t.Context(), b.Term().Grant(), r))
 			b.pass(6 * time.Second)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -24,9 +26,49 @@ const (
 	lookEvery = time.Minute
 )
 
+// loop is the Keeper's goroutine with its state. Only that goroutine uses it, and Close after it has
+// ended.
+type loop struct {
+	*Keeper
+	store  calls
+	secret Secret
+
+	id       string               // of the store with which the secret was compared, or ""
+	term     *term                // the grant held; nil if none
+	used     map[uint32]time.Time // by node, the end of what earlier terms used
+	noLease  error                // why none is left
+	bid      string               // the nonce of an Acquire that was not granted yet
+	life     uint64               // the machine's, as far as the Keeper knows
+	askAt    time.Duration        // not before this on the monotonic clock
+	failures int                  // Acquires in a row
+	denied   error                // the sentinel of the last permanent failure
+
+	// What tests replace.
+	report    func(error) // queues a report
+	jitter    func() float64
+	nonce     func() string
+	reseeding time.Duration
+}
+
+func newLoop(k *Keeper, s Store, secret Secret) *loop {
+	return &loop{
+		Keeper:    k,
+		store:     calls{s, k.counts},
+		secret:    secret,
+		used:      make(map[uint32]time.Time),
+		noLease:   ErrNoLease,
+		life:      k.cfg.machine(),
+		askAt:     k.cfg.clock.Elapsed(), // Elapsed may count from any moment
+		report:    k.reports.Add,
+		jitter:    rand.Float64,
+		nonce:     protocol.NewNonce,
+		reseeding: reseeding,
+	}
+}
+
 // run is the Keeper's goroutine.
-func (k *Keeper) run(ctx context.Context) {
-	defer close(k.stopped)
+func (l *loop) run(ctx context.Context) {
+	defer close(l.stopped)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -34,43 +76,52 @@ func (k *Keeper) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-k.kick:
+		case <-l.kick:
 		}
-		timer.Reset(k.step(ctx))
+		timer.Reset(l.step(ctx))
 	}
 }
 
 // step does what is due and returns how long to wait for the next time.
-func (k *Keeper) step(ctx context.Context) time.Duration {
-	k.sweep()
-	if k.term == nil && k.cfg.clock.Elapsed() >= k.askAt {
-		k.acquire(ctx)
-		k.sweep() // time has passed
+func (l *loop) step(ctx context.Context) time.Duration {
+	l.sweep()
+	if l.term == nil && l.cfg.clock.Elapsed() >= l.askAt {
+		l.acquire(ctx)
+		l.sweep() // time has passed
 	}
-	if t := k.term; t != nil && t.over.Load() == nil && ctx.Err() == nil &&
-		k.cfg.clock.Elapsed() >= t.renewAt {
+	if t := l.term; t != nil && t.over.Load() == nil && ctx.Err() == nil &&
+		l.cfg.clock.Elapsed() >= t.renewAt {
 		// With a stepped clock nothing is renewed.
 		if now, ok := t.look(); ok && now.wall.Before(t.grant.End) {
-			k.renew(ctx, t, now.wall)
+			l.renew(ctx, t, now.wall)
 		}
-		k.sweep()
+		l.sweep()
 	}
-	return k.untilNext()
+	return l.untilNext()
 }
 
-// sweep ends the terms whose lease is over and removes those that have ended.
-func (k *Keeper) sweep() {
-	for _, t := range []**term{&k.raised, &k.term} {
-		if *t != nil && k.ended(*t) {
-			*t = nil
-			k.publish()
-		}
+// sweep removes a term that has ended, also because its lease is over.
+func (l *loop) sweep() {
+	if l.term != nil && l.ended(l.term) {
+		l.term = nil
+		l.publish()
+	}
+}
+
+// publish lets Next and Fill use the term if it is proven, unless the Keeper is closed.
+func (l *loop) publish() {
+	h := &held{err: l.noLease}
+	if t := l.term; t != nil && t.proven && t.over.Load() == nil {
+		h = &held{term: t, err: ErrNoLease}
+	}
+	if now := l.held.Load(); errors.Is(now.err, ErrClosed) || !l.held.CompareAndSwap(now, h) {
+		h.seal() // only Close replaces what is held as well
 	}
 }
 
 // ended reports whether a term has ended, ends it at its lease's end, and reports why it was
 // dropped.
-func (k *Keeper) ended(t *term) bool {
+func (l *loop) ended(t *term) bool {
 	if t.over.Load() == nil {
 		if at, ok := t.look(); ok && !at.wall.Before(t.grant.End) {
 			t.finish(nil)
@@ -80,34 +131,29 @@ func (k *Keeper) ended(t *term) bool {
 	if over == nil {
 		return false
 	}
-	k.noLease = randflake.ErrLeaseExpired
+	l.noLease = randflake.ErrLeaseExpired
 	if over.dropped != nil {
-		k.noLease = ErrNoLease
-		k.report(over.dropped)
+		l.noLease = ErrNoLease
+		l.report(over.dropped)
 	}
-	k.used[t.node] = t.gen.Seal()
+	l.used[t.node] = t.gen.Seal()
 	return true
 }
 
 // untilNext returns the time until something is due.
-func (k *Keeper) untilNext() time.Duration {
-	now := read(k.cfg.clock)
+func (l *loop) untilNext() time.Duration {
+	now := read(l.cfg.clock)
 	next := now.elapsed + lookEvery
-	if k.term == nil {
-		next = min(next, k.askAt)
+	if t := l.term; t == nil {
+		next = min(next, l.askAt)
 	} else {
-		next = min(next, k.term.renewAt)
-	}
-	for _, t := range []*term{k.raised, k.term} {
-		if t != nil {
-			next = min(next, now.elapsed+t.grant.End.Sub(now.wall))
-		}
+		next = min(next, t.renewAt, now.elapsed+t.grant.End.Sub(now.wall))
 	}
 	return max(next-now.elapsed, 0)
 }
 
-func (k *Keeper) request(nonce string, now time.Time) Request {
-	return Request{Nonce: nonce, Now: now, TTL: k.cfg.ttl, Owner: k.cfg.owner}
+func (l *loop) request(nonce string, now time.Time) Request {
+	return Request{Store: l.id, Nonce: nonce, Now: now, TTL: l.cfg.ttl, Owner: l.cfg.owner}
 }
 
 // acquire requests a block. An Acquire that was not granted keeps its nonce, so that a grant is
@@ -118,110 +164,101 @@ func (k *Keeper) request(nonce string, now time.Time) Request {
 // After a restore it waits, and then draws a new nonce: copies may draw the same ones until their
 // kernels learn of it. The life is read before the nonce is drawn, so that a grant requested in
 // an unnoticed restore generates no IDs.
-func (k *Keeper) acquire(ctx context.Context) {
-	if life := k.cfg.machine(); life != k.life {
-		k.life, k.bid = life, ""
-		k.askAt = k.cfg.clock.Elapsed() + k.reseeding
+func (l *loop) acquire(ctx context.Context) {
+	if life := l.cfg.machine(); life != l.life {
+		l.life, l.bid = life, ""
+		l.askAt = l.cfg.clock.Elapsed() + l.reseeding
 		return
 	}
-	if !k.known {
-		if err := k.open(ctx); err != nil {
-			k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures, maxBackoff)
-			k.failed(ctx, "open the store", err)
+	if l.id == "" {
+		if err := l.open(ctx); err != nil {
+			l.askAt = l.cfg.clock.Elapsed() + l.backoff(&l.failures, maxBackoff)
+			l.failed(ctx, "open the store", err)
 			return
 		}
-		k.known = true
 	}
-	repeated := k.bid != ""
+	repeated := l.bid != ""
 	if !repeated {
-		k.bid = k.nonce()
+		l.bid = l.nonce()
 	}
-	before := read(k.cfg.clock)
-	g, err := k.store.Acquire(ctx, k.request(k.bid, before.wall))
+	before := read(l.cfg.clock)
+	g, err := l.store.Acquire(ctx, l.request(l.bid, before.wall))
 	longest := maxBackoff
 	if errors.Is(err, ErrNoFreeNode) {
 		longest = maxFull
 	}
-	k.askAt = k.cfg.clock.Elapsed() + k.backoff(&k.failures, longest)
+	l.askAt = l.cfg.clock.Elapsed() + l.backoff(&l.failures, longest)
+	if errors.Is(err, ErrReplaced) {
+		l.id = ""
+	}
 	if err != nil {
-		k.failed(ctx, "acquire", err)
+		l.failed(ctx, "acquire", err)
 		return
 	}
-	k.bid = ""
+	l.bid = ""
 	if !before.wall.Before(g.End) {
 		return // over already: the nonce may have been granted long ago
 	}
-	if k.collides(g) {
-		return
+	if g.Start.Before(l.used[g.Node]) {
+		return // a copy of this process gave back seconds that this one has used
 	}
-	t, err := k.newTerm(g, before, k.life)
+	t, err := l.newTerm(g, before, l.life)
 	if err != nil {
-		k.failed(ctx, "acquire", err)
+		l.failed(ctx, "acquire", err)
 		return
 	}
-	k.term = t
+	l.term = t
 	if repeated {
-		t.renewAt = k.cfg.clock.Elapsed()
+		t.renewAt = l.cfg.clock.Elapsed()
 		return
 	}
-	k.prove(t)
+	l.prove(t)
 }
 
-// open reads the codec, if it is the store's own, and compares it with the store's description. If
-// the configured TTL is longer than the store grants, it uses the store's longest.
-func (k *Keeper) open(ctx context.Context) error {
-	if k.codec.Load() == nil {
-		limited, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		codec, err := k.own.Ensure(limited)
-		if err != nil {
-			return err
-		}
-		k.codec.Store(codec)
+// open reads the secret and compares it with the store's description. If the configured TTL is
+// longer than the store grants, it uses the store's longest.
+func (l *loop) open(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	codec, err := l.secret(limited)
+	if err == nil {
+		_, err = codec.Encode(randflake.Parts{Time: time.Unix(randflake.Epoch, 0)})
 	}
-	d, err := k.store.Describe(ctx, k.codec.Load())
-	if longest := d.LongestTTL; err == nil && longest > 0 && longest < k.cfg.ttl {
-		k.report(fmt.Errorf(
+	if err != nil {
+		return fmt.Errorf("secret: %w", err)
+	}
+	d, err := l.store.Describe(ctx, codec)
+	if err != nil {
+		return err
+	}
+	if longest := d.LongestTTL; longest > 0 && longest < l.cfg.ttl {
+		l.report(fmt.Errorf(
 			"lease: the store grants leases of at most %s, this process requests %s: "+
-				"without the store, leased IDs last for the shorter time only", longest, k.cfg.ttl))
-		k.cfg.ttl = longest
+				"without the store, leased IDs last for the shorter time only", longest, l.cfg.ttl))
+		l.cfg.ttl = longest
 	}
-	return err
-}
-
-// collides reports whether a new grant has seconds that an earlier term used or that belong to
-// one still held: a copy of this process gave them back. Neither grant is used any more.
-func (k *Keeper) collides(g Grant) bool {
-	if g.Start.Before(k.used[g.Node]) {
-		return true
-	}
-	t := k.raised
-	if t == nil || t.node != g.Node || !g.Start.Before(t.grant.End) {
-		return false
-	}
-	k.drop(t, cloned, fmt.Errorf("%w: node %d was granted again before the grant's end: "+
-		"a copy of this process gave it back", ErrCloned, g.Node))
-	return true
+	// Nothing of another history matters: its nonces and its seconds are under another secret.
+	l.id, l.bid = d.ID, ""
+	clear(l.used)
+	l.codec.Store(codec)
+	return nil
 }
 
 // prove lets a term generate IDs: the store has just acknowledged that no other process holds it.
 // The next renewal is at half of the time left, plus or minus a tenth.
-func (k *Keeper) prove(t *term) {
-	if k.failure.Swap(nil) != nil {
-		k.denied = nil
-		k.report(errRecovered)
+func (l *loop) prove(t *term) {
+	if l.failure.Swap(nil) != nil {
+		l.denied = nil
+		l.report(errRecovered)
 	}
-	now := read(k.cfg.clock)
+	now := read(l.cfg.clock)
 	half := float64(t.grant.End.Sub(now.wall)) / 2
-	t.failures, t.renewAt = 0, now.elapsed+time.Duration(half*(0.9+0.2*k.jitter()))
+	t.failures, t.renewAt = 0, now.elapsed+time.Duration(half*(0.9+0.2*l.jitter()))
 	if !t.proven {
-		t.proven, k.failures, k.askAt = true, 0, now.elapsed
+		t.proven, l.failures, l.askAt = true, 0, now.elapsed
 	}
-	k.publish()
-	if k.raised != nil {
-		k.raised.finish(nil)
-	}
-	closeOnce(k.ready)
+	l.publish()
+	closeOnce(l.ready)
 }
 
 // closeOnce closes a channel that only the Keeper's goroutine closes.
@@ -234,55 +271,51 @@ func closeOnce(c chan struct{}) {
 }
 
 // renew moves a term's end.
-func (k *Keeper) renew(ctx context.Context, t *term, now time.Time) {
-	stored, said, err := k.propose(ctx, t, now)
+func (l *loop) renew(ctx context.Context, t *term, now time.Time) {
+	stored, said, err := l.propose(ctx, t, now)
 	switch said {
 	case written:
 		t.extend(stored)
-		k.prove(t)
+		l.prove(t)
 	case late: // renew again soon: a copy may have written this nonce as well
 		t.extend(stored)
-		t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures, time.Second)
+		t.renewAt = l.cfg.clock.Elapsed() + l.backoff(&t.failures, time.Second)
 	case unwritten:
-		t.renewAt = k.cfg.clock.Elapsed() + k.backoff(&t.failures, maxBackoff)
-		k.failed(ctx, "renew", err)
-	case raised:
-		if k.term = nil; t.proven {
-			k.raised = t
-		}
-		k.failed(ctx, "renew", fmt.Errorf("node %d: an operator raised the store: the lease is "+
-			"used until %s, and another one acquired",
-			t.node, text(t.grant.End)))
+		t.renewAt = l.cfg.clock.Elapsed() + l.backoff(&t.failures, maxBackoff)
+		l.failed(ctx, "renew", err)
 	default:
-		why, err := said.explain(t.grant, stored)
-		k.drop(t, why, err)
+		why, err := said.explain(t.grant)
+		l.drop(t, why, err)
 	}
 }
 
 // propose asks the store to move a term's end, under a fresh nonce. It returns what the store has,
 // and what that means. Without an acknowledgement the stored block decides: the response may have
 // been lost, or an earlier renewal may have been late.
-func (k *Keeper) propose(ctx context.Context, t *term,
+func (l *loop) propose(ctx context.Context, t *term,
 	now time.Time) (stored Grant, said answer, err error) {
-	nonce := k.nonce()
-	stored, err = k.store.Renew(ctx, t.grant, k.request(nonce, now))
+	nonce := l.nonce()
+	stored, err = l.store.Renew(ctx, t.grant, l.request(nonce, now))
 	if err == nil {
 		return stored, t.acknowledged(stored), nil
+	}
+	if errors.Is(err, ErrReplaced) { // nothing of this history is written any more
+		return stored, unwritten, err
 	}
 	if !errors.Is(err, ErrLost) {
 		t.pending = append(t.pending, nonce)
 	}
-	stored, unread := k.store.Get(ctx, t.node)
+	stored, unread := l.store.Get(ctx, t.grant)
 	if unread != nil {
 		return stored, unwritten, err // as far as is known
 	}
 	return stored, t.meaning(stored), err
 }
 
-// giveBack seals the generator and returns the unused seconds, unless an operator raised the store.
-func (k *Keeper) giveBack(ctx context.Context) error {
-	k.sweep()
-	t := k.term
+// giveBack seals the generator and returns the unused seconds.
+func (l *loop) giveBack(ctx context.Context) error {
+	l.sweep()
+	t := l.term
 	if t == nil {
 		return nil
 	}
@@ -292,32 +325,32 @@ func (k *Keeper) giveBack(ctx context.Context) error {
 		// told its nodes.
 		return nil
 	}
-	return k.store.Release(ctx, t.grant, k.nonce(), unused)
+	return l.store.Release(ctx, t.grant, l.nonce(), unused)
 }
 
 // backoff doubles with every failure in a row, up to a bound; jitter spreads the clients of a
 // store that comes back.
-func (k *Keeper) backoff(failures *int, longest time.Duration) time.Duration {
-	d := min(minBackoff<<min(*failures, 11), longest, k.cfg.ttl/8)
+func (l *loop) backoff(failures *int, longest time.Duration) time.Duration {
+	d := min(minBackoff<<min(*failures, 11), longest, l.cfg.ttl/8)
 	*failures++
-	return time.Duration(float64(d) * (0.5 + k.jitter()))
+	return time.Duration(float64(d) * (0.5 + l.jitter()))
 }
 
 // errRecovered is reported after a failure.
 var errRecovered error = reports.Recovered("lease: recovered: the store grants and renews leases")
 
 // failed reports a failure when it begins, and again when it turns out to be permanent.
-func (k *Keeper) failed(ctx context.Context, what string, err error) {
+func (l *loop) failed(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		return // closing
 	}
-	err = fmt.Errorf("lease: %s: %w", what, err)
+	err = Advise(fmt.Errorf("lease: %s: %w", what, err))
 	cause := permanent(err)
-	if k.failure.Swap(&err) == nil || cause != nil && cause != k.denied {
-		k.report(err)
+	if l.failure.Swap(&err) == nil || cause != nil && cause != l.denied {
+		l.report(err)
 	}
 	if cause != nil {
-		k.denied = cause
-		closeOnce(k.refused)
+		l.denied = cause
+		closeOnce(l.refused)
 	}
 }

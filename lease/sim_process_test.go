@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,8 +22,8 @@ type process struct {
 	id     int
 	host   *host
 	server *server
-	secret *randflake.Codec
-	pinned string // the ID of the store that it uses, "" before its first answer
+	with   *randflake.Codec // in a secret file of its own; nil: in the server's
+	secret *randflake.Codec // read last
 	plan   plan
 	keeper *lease.Keeper
 	ctx    context.Context
@@ -84,9 +85,10 @@ func (p *process) do(f func(*process)) {
 	f(p)
 }
 
-func (w *world) start(h *host) *process { return w.startWith(h, h.server.secret, "") }
+func (w *world) start(h *host) *process { return w.startWith(h, nil, "") }
 
-// startWith starts a process with a secret, and a first nonce if it is not empty.
+// startWith starts a process with a secret, the server's if it is nil, and a first nonce if it is not
+// empty.
 func (w *world) startWith(h *host, with *randflake.Codec, again string) *process {
 	// A Keeper made before the kernel learns of a restore cannot know of it.
 	restored := h.kernel.reseeds > w.now && !w.wrong("nonces of the kernel alone")
@@ -102,7 +104,7 @@ func (w *world) startWith(h *host, with *randflake.Codec, again string) *process
 }
 
 func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan) *process {
-	p := &process{w: w, id: len(w.processes), host: h, server: s, secret: with, plan: made,
+	p := &process{w: w, id: len(w.processes), host: h, server: s, with: with, plan: made,
 		again: made.again, ahead: made.ahead}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.life = newLife(p, nil)
@@ -112,7 +114,7 @@ func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan)
 
 func (p *process) build() {
 	w := p.w
-	p.keeper = must(lease.NewKeeper(client{w, p}, p.secret, lease.WithTTL(w.ttl),
+	p.keeper = must(lease.NewKeeper(client{w, p}, p.readSecret, lease.WithTTL(w.ttl),
 		lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()),
 		lease.WithErrorHandler(func(error) {}),
 		lease.WithMachine(func() uint64 {
@@ -131,6 +133,12 @@ func (p *process) build() {
 	for range p.plan.workers {
 		p.tasks = append(p.tasks, w.spawn(p, p.work))
 	}
+}
+
+// readSecret reads the secret file.
+func (p *process) readSecret(context.Context) (*randflake.Codec, error) {
+	p.secret = ask(p, func() *randflake.Codec { return cmp.Or(p.with, p.server.file) })
+	return p.secret, nil
 }
 
 func (p *process) nonce() string {
@@ -267,7 +275,7 @@ func (p *process) close() {
 // copy copies the process to another host, with its state and pending calls.
 func (p *process) copy(h *host) *process {
 	w := p.w
-	q := w.newProcess(h, p.server, p.secret, p.plan)
+	q := w.newProcess(h, p.server, p.with, p.plan)
 	q.copying, q.answers = true, slices.Clone(p.answers)
 	q.build()
 	running := w.current

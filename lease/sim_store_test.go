@@ -11,7 +11,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/memstore"
@@ -36,49 +35,44 @@ func must[T any](v T, err error) T {
 // server is an address at which there is a store, most of the time.
 type server struct {
 	w       *world
-	secret  *randflake.Codec  // that processes get with its address
+	secret  *randflake.Codec  // of the store
+	file    *randflake.Codec  // what processes find in their secret file
 	about   lease.Description // of the store; without an ID there is none
 	objects *memstore.Objects
 	store   stores.Store
 	granted map[uint32]*granted // the last grant of each block, by its first node
 	clock   time.Duration       // how far its clock is ahead
+	closed  bool                // no process can reach it
 }
 
 func (w *world) newServer(with *randflake.Codec, nodes lease.Description) *server {
-	s := &server{w: w, secret: with}
-	s.create(nodes, time.Time{})
+	s := &server{w: w}
+	s.create(with, nodes)
+	s.file = with
 	return s
 }
 
-// create creates a store with the server's secret, which grants nothing before raised.
-func (s *server) create(nodes lease.Description, raised time.Time) {
-	s.w.stores++
-	s.granted = map[uint32]*granted{}
+// create creates a store with a secret.
+func (s *server) create(with *randflake.Codec, nodes lease.Description) {
 	s.about = nodes
-	s.about.ID = fmt.Sprintf("%032x", s.w.stores)
+	s.about.ID, s.about.Replaced = s.w.newID(), ""
 	s.about.LongestTTL = (s.w.ttl + time.Second - 1).Truncate(time.Second)
-	s.about.Secrets = []string{s.about.Fingerprint(s.secret)}
-	s.restore(nil, raised)
+	s.about.Secrets = []string{s.about.Fingerprint(with)}
+	s.secret, s.granted = with, map[uint32]*granted{}
+	s.objects = &memstore.Objects{Clock: s.Now}
+	s.store = must(stores.New(s.objects, onePage))
+	if err := s.store.Create(context.Background(), s.about); err != nil {
+		panic(err)
+	}
+}
+
+func (w *world) newID() string {
+	w.stores++
+	return fmt.Sprintf("%032x", w.stores)
 }
 
 // onePage is a layout whose first page has every block.
 var onePage = driver.Layout{Name: "simulated", BlocksPerPage: 1 << 17}
-
-// restore replaces the store's blocks, as an operator does with a backup.
-func (s *server) restore(blocks []lease.Grant, raised time.Time) {
-	ctx := context.Background()
-	s.about.Raised = raised
-	s.objects = &memstore.Objects{Clock: s.Now}
-	s.store = must(stores.New(s.objects, onePage))
-	if err := s.store.Create(ctx, s.about); err != nil {
-		panic(err)
-	}
-	if len(blocks) > 0 {
-		o := must(s.objects.Read(ctx, simPage))
-		must(s.objects.Write(ctx, simPage, withBlocks(o.Data, blocks), o.Version))
-	}
-	s.grantsFrom(raised)
-}
 
 const simPage = "page-0000"
 
@@ -93,38 +87,36 @@ func withBlocks(data []byte, blocks []lease.Grant) []byte {
 	return fmt.Appendf(lines, "{\"CRC32C\":\"%08x\"}\n", sum)
 }
 
-// grantsFrom records that the store grants nothing before a time.
-func (s *server) grantsFrom(t time.Time) {
-	if t.After(s.w.raised) {
-		s.w.raised = t
-	}
-}
-
 // Now is the store's clock.
 func (s *server) Now() time.Time { return s.w.time().Add(s.clock) }
 
 func (s *server) list() []lease.Grant { return must(s.store.List(context.Background())) }
 
-// backup returns a function that restores the present state of the store and of its grants.
-func (s *server) backup() (restore func()) {
-	blocks, live, saved := s.list(), maps.Clone(s.granted), map[uint32]granted{}
+// backup returns a function that loads the present state of the store and of its grants to a
+// server.
+func (s *server) backup() (load func(*server)) {
+	ctx := context.Background()
+	objects, was := must(s.objects.List(ctx)), *s
+	live, saved := maps.Clone(s.granted), map[uint32]granted{}
 	for node, g := range live {
 		saved[node] = *g
 	}
-	return func() {
-		s.clock = -s.w.between(0, protocol.MaxClockAhead) // another machine
-		s.restore(blocks, time.Time{})
-		s.granted = live
+	return func(to *server) {
+		to.objects.Delete("")
+		for name, o := range objects {
+			must(to.objects.Write(ctx, name, o.Data, ""))
+		}
+		to.about, to.secret, to.granted = was.about, was.secret, maps.Clone(live)
 		for node, was := range saved {
 			if *live[node] != was { // its holder knows of later writes
-				live[node] = &was
+				to.granted[node] = &was
 			}
 		}
 	}
 }
 
-// rollOut creates a store with a new secret at another address and rolls it out, process by
-// process. The old one stays. Sometimes the rollout ends halfway, or is undone.
+// rollOut rolls out a store with a new secret at another address, process by process: a new one, or
+// a copy of the old one, which stays. Sometimes the rollout ends halfway, or is undone.
 func (s *server) rollOut() {
 	w := s.w
 	with := w.newSecret()
@@ -133,6 +125,15 @@ func (s *server) rollOut() {
 	}
 	next := w.newServer(with, s.about)
 	w.logf("a store with a new secret is rolled out")
+	if w.rng.IntN(2) == 0 && !w.wrong("a new store with the old secret at once") {
+		s.backup()(next)
+		w.logf("it is a copy")
+		next.clock = pick(w, 0, w.between(0, 26*time.Hour), -w.between(0, 26*time.Hour))
+		if !w.wrong("a copy with the old secret") {
+			next.replace()
+		}
+		next.file = next.secret
+	}
 	for i := range w.servers {
 		if w.servers[i] == s && w.rng.IntN(4) > 0 {
 			w.servers[i] = next
@@ -160,78 +161,90 @@ func (w *world) restart(h *host, s *server) {
 	}
 }
 
-// lose loses the store, as when its table is dropped. Then an operator creates another store:
-// either with a new secret, which processes get when they are restarted, or with the same secret,
-// and then it grants nothing until every lease is over.
+// lose loses the store, as when its table is dropped. Then an operator creates another store, whose
+// new secret processes get some time later.
 func (s *server) lose() {
 	w, nodes := s.w, s.about
 	w.logf("a store is lost")
 	if w.wrong("a store that creates itself") {
-		s.restore(nil, time.Time{})
+		s.create(s.secret, nodes)
 		return
 	}
 	s.about = lease.Description{}
 	w.after(pick(w, 0, w.between(0, w.ttl)), func() {
-		raised := s.afterLeases()
-		switch {
-		case w.wrong("an existing secret without the wait"):
-			raised = time.Time{}
-		case w.rng.IntN(2) == 0:
-			s.secret, raised = w.newSecret(), time.Time{}
-			w.logf("a store is created with a new secret")
-		}
-		s.create(nodes, raised)
-		for _, h := range w.hosts {
-			w.restart(h, s)
+		s.create(w.newSecret(), nodes)
+		w.logf("a store is created with a new secret")
+		s.distribute()
+	})
+}
+
+// distribute gives processes the store's secret some time later.
+func (s *server) distribute() {
+	secret := s.secret
+	s.w.after(s.w.between(0, 2*s.w.ttl), func() {
+		if s.secret == secret {
+			s.file = secret
 		}
 	})
 }
 
-// afterLeases returns when every lease is over, as the command line computes it.
-func (s *server) afterLeases() time.Time {
-	now := s.Now()
-	if s.w.wrong("a raise by a clock that is behind") {
-		now = now.Add(-2*protocol.MaxClockAhead - 2*time.Minute)
-	}
-	return protocol.AfterLeases(now, s.w.ttl)
+// operator is one who replaces the secret of a store, with what the unfinished secret file says.
+type operator struct {
+	id     string
+	secret *randflake.Codec
 }
 
-// raise follows the recipe of a restored backup. Sometimes the command is interrupted, and another
-// operator, or the same, repeats it later. Until then the store grants nothing.
-func (s *server) raise() {
-	w := s.w
-	until := s.afterLeases()
-	w.logf("a store is raised to %s", text(until))
-	const half = "an interrupted raise that is not repeated"
-	if w.rng.IntN(2) == 0 && !w.wrong(half) {
-		s.raiseTo(until)
-		if w.rng.IntN(2) == 0 {
-			w.after(w.between(0, w.ttl), func() { s.again(until) }) // it was finished already
-		}
-		return
+// replace gives the store a new secret, as an operator does after a restore. No process reaches the
+// store before that has succeeded. Sometimes the command is interrupted, and another operator gives
+// the same command, or the same one repeats it.
+func (s *server) replace() {
+	w, old := s.w, s.about.ID
+	one, other := operator{w.newID(), w.newSecret()}, operator{w.newID(), w.newSecret()}
+	if w.wrong("histories are numbered in the store") {
+		one = w.numbered(old)
+		other = one
 	}
-	if w.wrong(half) {
-		var blocks []lease.Grant
-		for i := range s.about.Blocks() {
-			b := must(s.store.Get(context.Background(), s.about.Block(i).Node))
-			if i%2 == 0 {
-				b.End, b.Nonce, b.Version = until, "", b.Version+1
-			}
-			if b.Version > 0 {
-				blocks = append(blocks, b)
+	run := func(o operator, objects driver.Objects) error {
+		fingerprint := lease.Description{ID: o.id}.Fingerprint(o.secret)
+		return must(stores.New(objects, onePage)).Replace(context.Background(), old, o.id,
+			fingerprint)
+	}
+	finish := func(by, refused operator) {
+		if err := run(by, s.objects); err != nil {
+			by, refused = refused, by
+			if err := run(by, s.objects); err != nil {
+				panic(err)
 			}
 		}
-		s.restore(blocks, time.Time{})
+		if err := run(refused, s.objects); by != refused && !errors.Is(err, lease.ErrReplaced) {
+			w.fail("replaced twice", "the second operator's command returns %v", err)
+		}
+		s.about = must(s.store.Describe(context.Background()))
+		s.secret, s.granted, s.closed = by.secret, map[uint32]*granted{}, false
+		w.logf("the secret of a store is replaced")
+		s.distribute()
+	}
+	if s.closed = true; w.rng.IntN(2) == 0 {
+		finish(one, other)
 		return
 	}
-	s.grantsFrom(until)
-	broken := must(stores.New(&breaking{s.objects, 1 + w.rng.IntN(2)}, onePage))
-	if _, err := broken.Raise(context.Background(), until); err != nil &&
+	if err := run(one, &breaking{s.objects, w.rng.IntN(3)}); err != nil &&
 		!errors.Is(err, errNoAnswer) {
-		panic(err) // nil: an earlier raise lasts
+		panic(err)
 	}
-	w.logf("the raise is interrupted")
-	w.after(w.between(0, w.ttl), func() { s.again(until) })
+	w.logf("the replacement of a secret is interrupted")
+	if w.rng.IntN(2) == 0 {
+		one, other = other, one
+	}
+	w.after(w.between(0, w.ttl), func() { finish(one, other) })
+}
+
+// numbered returns the history after the one with an ID, if the store counts them.
+func (w *world) numbered(old string) operator {
+	if w.histories[old].secret == nil {
+		w.histories[old] = operator{old[1:] + "1", w.newSecret()}
+	}
+	return w.histories[old]
 }
 
 // breaking is a connection that is lost after some writes.
@@ -246,31 +259,6 @@ func (b *breaking) Write(ctx context.Context, name string, data []byte,
 		return driver.Object{}, errNoAnswer
 	}
 	return b.Objects.Write(ctx, name, data, version)
-}
-
-// again repeats a raise: before the time to which the store was raised, both are one raise.
-func (s *server) again(first time.Time) {
-	if s.about.ID == "" {
-		return
-	}
-	d, err := s.store.Describe(context.Background())
-	if err != nil && !errors.Is(err, lease.ErrRaising) {
-		panic(err)
-	}
-	got := s.raiseTo(pick(s.w, first, s.afterLeases()))
-	latest := s.Now().Truncate(time.Second).Add(time.Second) // the server sends whole seconds
-	if lasts := d.Raised.After(latest.Add(protocol.MaxClockAhead)); lasts && got.After(d.Raised) {
-		s.w.fail("postponed", "a repeated raise is to %s, the first one was to %s", text(got),
-			text(d.Raised))
-	}
-}
-
-func (s *server) raiseTo(until time.Time) time.Time {
-	if s.w.wrong("each repeated raise has a new time") {
-		s.restore(s.list(), time.Time{}) // which forgets the earlier raise
-	}
-	s.grantsFrom(until)
-	return must(s.store.Raise(context.Background(), until))
 }
 
 // client connects a process to its server. Requests and answers are delayed, lost, delivered after
@@ -307,13 +295,12 @@ func (c client) call(ctx context.Context, apply func(*server) reply) reply {
 		}
 		return w.between(0, 10*time.Millisecond)
 	}))
-	pinned := p.pinned
 	serve := func(s *server) reply {
 		switch {
+		case s.closed:
+			return reply{err: errNoAnswer}
 		case s.about.ID == "":
 			return reply{err: lease.ErrNoStore}
-		case pinned != "" && s.about.ID != pinned && !w.wrong("continuing with a replaced store"):
-			return reply{err: lease.ErrReplaced}
 		}
 		return apply(s)
 	}
@@ -357,15 +344,11 @@ func (w *world) late() time.Duration {
 	return pick(w, w.between(0, w.ttl), w.between(0, 2*w.ttl), w.between(0, 5*w.ttl))
 }
 
-// Describe pins the store.
 func (c client) Describe(ctx context.Context) (lease.Description, error) {
 	got := c.call(ctx, func(s *server) reply {
 		d, err := s.store.Describe(context.Background())
 		return reply{about: d, err: err}
 	})
-	if got.err == nil && c.p.pinned == "" {
-		c.p.pinned = got.about.ID
-	}
 	if c.w.wrong("secrets are not compared") {
 		got.about.Secrets = nil
 	}
@@ -390,7 +373,7 @@ func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		early.Now = r.Now.Add(p.ahead)
 		if p.ahead = 0; !p.copying {
 			w.after(w.between(0, w.ttl), func() {
-				if s := p.server; s.about.ID == p.pinned {
+				if s := p.server; s.about.ID != "" && !s.closed {
 					_ = acquire(s, early)
 				}
 			})
@@ -415,7 +398,7 @@ func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (leas
 	w, p := c.w, c.p
 	p.about, p.proposed = g, append(p.proposed, r.Nonce)
 	got := c.call(ctx, func(s *server) reply {
-		before, _ := s.store.Get(context.Background(), g.Node)
+		before, _ := s.store.Get(context.Background(), g)
 		renewed, err := s.renew(g, before, r)
 		if err != nil {
 			return reply{err: err}
@@ -457,11 +440,11 @@ func (c client) Release(ctx context.Context, g lease.Grant, next string, unused 
 	}).err
 }
 
-func (c client) Get(ctx context.Context, node uint32) (lease.Grant, error) {
+func (c client) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
 	w, p := c.w, c.p
 	got := c.call(ctx, func(s *server) reply {
-		stored, err := s.store.Get(context.Background(), node)
-		of := s.granted[node]
+		stored, err := s.store.Get(context.Background(), g)
+		of := s.granted[g.Node]
 		return reply{grant: stored, of: of, freed: of != nil && of.returned(p), err: err}
 	})
 	if got.err != nil {

@@ -27,7 +27,8 @@ const simLength = 60 * time.Second
 
 // newWorld decides everything that depends on the seed.
 func newWorld(seed uint64, v variant) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 0x7ace)), variant: v}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x7ace)), variant: v,
+		histories: map[string]operator{}}
 	w.ledger = newLedger(w)
 	w.vmclock = w.rng.IntN(3) == 0
 	w.mixed = !w.vmclock || w.rng.IntN(2) == 0
@@ -119,7 +120,7 @@ func (w *world) chaos() {
 					again = p.asked[last]
 				}
 				if w.room() {
-					w.startWith(p.host, p.host.server.secret, again)
+					w.startWith(p.host, nil, again)
 				}
 			})
 		case 4, 5:
@@ -156,8 +157,7 @@ func (w *world) chaos() {
 		case 18:
 			w.failOver(s)
 		case 19:
-			if s.about.ID != "" && !s.about.Raised.After(w.time()) &&
-				(w.rng.IntN(4) == 0 || w.losses) {
+			if s.about.ID != "" && !s.closed && (w.rng.IntN(4) == 0 || w.losses) {
 				s.lose()
 			}
 		case 20, 21:
@@ -170,11 +170,11 @@ func (w *world) chaos() {
 			w.start(h).armed = true
 		case 27:
 			switch {
-			case w.operators == 0 || s.about.ID == "":
+			case w.operators == 0 || s.about.ID == "" || s.closed:
 			case w.rng.IntN(2) == 0:
 				s.rollOut()
 			default:
-				s.raise()
+				s.replace()
 			}
 		case returnByACopy:
 			// A copy uses up its seconds and returns the rest.
@@ -270,27 +270,41 @@ func (w *world) copySome(p *process) {
 	}
 }
 
-// failOver copies a store and later replaces the store by the copy. Operators must then raise the
-// store.
+// failOver copies a store and later, once or twice, replaces the store by the copy. Operators must
+// then replace its secret.
 func (w *world) failOver(s *server) {
-	id := s.about.ID
-	if id == "" {
+	if s.about.ID == "" || s.closed {
 		return
 	}
-	restore, forgets := s.backup(), w.wrong("a store that forgets acknowledged grants")
+	load, forgets := s.backup(), w.wrong("a store that forgets acknowledged grants")
 	if !forgets && w.rng.IntN(4) >= w.operators*w.operators {
 		return
 	}
-	w.after(w.between(0, w.ttl), func() {
-		if w.calm || s.about.ID != id {
+	restore := func() {
+		if w.calm || s.closed || s.about.ID == "" {
 			return
 		}
-		restore()
-		w.logf("a store is replaced by a copy")
-		if !forgets {
-			s.raise()
+		load(s)
+		s.clock = pick(w, 0, -w.between(0, 26*time.Hour), w.between(0, 26*time.Hour))
+		w.logf("a store is restored from a backup")
+		switch {
+		case forgets:
+			s.clock = 0
+		case w.wrong("a process reaches a restored store"):
+			s.clock = 0
+			w.after(w.between(0, w.ttl), func() {
+				if !s.closed && s.about.ID != "" {
+					s.replace()
+				}
+			})
+		default:
+			s.replace()
 		}
-	})
+	}
+	w.after(w.between(0, w.ttl), restore)
+	if w.rng.IntN(2) == 0 {
+		w.after(w.between(w.ttl, 4*w.ttl), restore)
+	}
 }
 
 // heal ends all faults and waits until every earlier grant is over.
@@ -299,15 +313,17 @@ func (w *world) heal() {
 	for _, h := range w.hosts {
 		h.set(w.now, 0, 0)
 	}
+	for _, p := range w.processes {
+		p.server.clock = 0
+	}
 	w.logf("no more faults begin")
 	w.run(w.now + 3*w.ttl) // operators and restarts end
-	w.run(max(w.now, w.raised.Sub(simStart)) + 2*w.ttl + protocol.MaxClockAhead + 20*time.Second)
+	w.run(w.now + 2*w.ttl + protocol.MaxClockAhead + 20*time.Second)
 	if w.failed != "" {
 		return
 	}
 	for _, p := range w.processes {
-		served := p.secret == p.server.secret && p.pinned == p.server.about.ID
-		if served && p.runs() && p.lastID < w.now-5*time.Second {
+		if p.with == nil && p.runs() && p.lastID < w.now-5*time.Second {
 			w.fail("stuck", "process %d has made no ID since %.3fs", p.id, p.lastID.Seconds())
 		}
 	}
@@ -323,9 +339,6 @@ func simulate(seed uint64, v variant) *world {
 		}
 	}()
 	w.run(simLength)
-	if raised := w.raised.Sub(simStart); raised > simLength {
-		w.run(raised + simLength/4)
-	}
 	if w.failed == "" && v.name == "" {
 		w.heal()
 	}

@@ -37,13 +37,13 @@ type world struct {
 	nodes            lease.Description
 	vmclock          bool // machines report restores
 	mixed            bool // nonces depend on more than the kernel
-	operators        int  // how often stores are restored, raised and changed, up to 2
+	operators        int  // how often stores are restored, replaced and changed, up to 2
 	twoStores        bool
-	bursts           bool      // many bursts
-	losses           bool      // stores are lost often, and created again
-	often            int       // a fault that occurs often
-	tight            bool      // there are few blocks
-	raised           time.Time // the latest time before which a store grants nothing
+	bursts           bool                // many bursts
+	losses           bool                // stores are lost often, and created again
+	often            int                 // a fault that occurs often
+	tight            bool                // there are few blocks
+	histories        map[string]operator // in a wrong variant
 	kernels, lives   uint64
 	secrets, stores  uint64    // how many there were
 	servers          []*server // whose stores are lost, copied and changed

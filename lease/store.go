@@ -24,45 +24,44 @@ var (
 	// ErrNoFreeNode is returned by Acquire if every block is granted beyond the request's Now. Try
 	// again when a lease has ended, or create a store with more nodes or smaller blocks.
 	ErrNoFreeNode = errors.New("lease: no free block of nodes")
-	// ErrRaised is returned, as an ErrNoFreeNode, by a store that an operator raised, or created
-	// with another store's secret: it grants nothing before the time in the error. Afterwards
-	// processes recover by themselves.
-	ErrRaised = fmt.Errorf("%w: the store was raised", ErrNoFreeNode)
 	// ErrClockAhead is returned by Acquire and Renew if the client's clock is more than a minute
-	// ahead of the store's clock. Set the client's clock.
-	ErrClockAhead = errors.New("lease: the clock is ahead of the store's")
+	// ahead of the store's clock.
+	ErrClockAhead = fixable("lease: the clock is ahead of the store's", "set this machine's clock")
 	// ErrLost is returned by Renew and Release if the block's nonce or version is no longer the
 	// grant's. Get returns the current state.
 	ErrLost = errors.New("lease: the grant is lost")
 	// ErrInvalidRequest is returned if an argument is invalid: a nonce that is not 32 hex digits,
 	// a TTL out of range, a node that is not the first of a block.
 	ErrInvalidRequest = errors.New("lease: invalid request")
-	// ErrNoStore is returned by every call except Create if no store exists, or if its creation was
-	// interrupted: repeat the command to finish it.
-	ErrNoStore = errors.New("lease: no lease store exists here; if it was never created, " +
-		"create it once with `traceflake lease create`")
-	// ErrRaising is returned by Describe and Acquire while an operator raises the store, or after
-	// the raise was interrupted: repeat the command to finish it.
-	ErrRaising = errors.New("lease: the store is being raised; if that was interrupted, repeat " +
-		"`traceflake lease raise`")
-	// ErrExists is returned by Create if another store exists in this place.
+	// ErrNoStore is returned if no store exists, or if its creation was interrupted.
+	ErrNoStore = fixable("lease: no lease store exists here",
+		"if it was never created, or that was interrupted: traceflake lease create; if it was "+
+			"lost, see \"Changing the store\" in docs/leases.md")
+	// ErrReplacing is returned by Describe, Acquire and List while an operator replaces the store's
+	// secret, or after that was interrupted.
+	ErrReplacing = fixable("lease: the store's secret is being replaced",
+		"if that was interrupted, repeat traceflake lease secret replace")
+	// ErrExists is returned when a store is created where another one exists.
 	ErrExists = errors.New("lease: another lease store exists here")
-	// ErrReplaced is returned if the store is not the one that this client used before: a table, a
-	// bucket or a server was swapped. Current leases are used to their ends. Restart the process
-	// to use the new store.
-	ErrReplaced = errors.New("lease: another lease store has taken the place of the one in use")
+	// ErrReplaced is returned if the store has another ID than the request: its secret was
+	// replaced, or another store has taken its place. Current leases are used to their ends. A
+	// [Keeper] then reads its secret again.
+	ErrReplaced = errors.New("lease: the store has another ID: its secret was replaced, or " +
+		"another store has taken its place")
 	// ErrMoved is returned if the store was created elsewhere: it was moved, or it is a copy whose
 	// original may grant the same nodes.
-	ErrMoved = errors.New("lease: the store was created elsewhere; if this is a copy, create " +
-		"another store instead; if the original is gone and no process uses it, run `traceflake " +
-		"lease raise --moved-here`")
+	ErrMoved = fixable("lease: the store was created elsewhere",
+		"give it a new secret: traceflake lease secret replace")
 	// ErrWrongSecret is reported by a [Keeper] if the secret is not registered with the store: two
 	// stores that grant the same nodes under one secret would cause duplicates.
-	ErrWrongSecret = errors.New("lease: the store belongs to another secret; use the secret file " +
-		"with which it was created, or register a new secret with `traceflake lease secret add`")
+	ErrWrongSecret = fixable("lease: the store belongs to another secret",
+		"use the secret file with which it was created, or register a new secret: traceflake "+
+			"lease secret add")
 	// ErrSchemaVersion is returned if a store was written by a newer version of this library, or
 	// is not a lease store at all.
-	ErrSchemaVersion = errors.New("lease: the store has an unknown schema version")
+	ErrSchemaVersion = fixable("lease: the store has an unknown schema version",
+		"if another program keeps its data there, leave it alone and correct the address; if a "+
+			"newer traceflake wrote it, install that version")
 	// ErrMisconfigured is returned if the store refuses this client until an operator changes the
 	// store or the client's settings: a database, a role or a right is missing.
 	ErrMisconfigured = errors.New("lease: the store refuses this client")
@@ -73,7 +72,7 @@ func Permanent(err error) bool { return permanent(err) != nil }
 
 // permanent returns the sentinel that makes an error permanent, or nil.
 func permanent(err error) error {
-	for _, e := range []error{ErrInvalidRequest, ErrNoStore, ErrReplaced, ErrMoved, ErrWrongSecret,
+	for _, e := range []error{ErrInvalidRequest, ErrNoStore, ErrMoved, ErrWrongSecret,
 		ErrSchemaVersion, ErrMisconfigured} {
 		if errors.Is(err, e) {
 			return e
@@ -100,15 +99,18 @@ func permanent(err error) error {
 // more than a minute later than its own time. So no grant ends later than the longest TTL in use
 // plus a minute from the store's time.
 //
-// A client remembers the store's [Description.ID] from its first call on. If another store is at
-// the same address later, every call returns [ErrReplaced].
+// Each history of a store has an ID, [Description.ID], and a secret. A store that was restored from
+// a backup or moved gets a new ID, a new secret, and blocks that were never granted. Every call
+// that reads or changes a block compares the ID with its own in the same atomic step, and returns
+// [ErrReplaced] if it differs: so whatever was forgotten, IDs of two histories collide only as
+// random numbers would.
 //
 // A store returns a sentinel of this package if one applies, wrapped with what it was doing. If
 // ctx is cancelled, the error wraps ctx.Err().
 type Store interface {
-	// Describe returns what was recorded when the store was created. It writes nothing. If the
-	// creation was interrupted, it returns the description together with [ErrNoStore]; if there is
-	// nothing, the ID is "".
+	// Describe returns what was recorded when the store was created, or its secret replaced. It
+	// writes nothing. If that was interrupted, it returns the description together with [ErrNoStore]
+	// or [ErrReplacing]; if there is nothing, the ID is "".
 	Describe(ctx context.Context) (Description, error)
 
 	// Acquire grants one free block for r.TTL from r.Now, truncated to a whole second. A block is
@@ -121,47 +123,46 @@ type Store interface {
 	// it finds the grant; otherwise it gets another block, and the first one stays unused until its
 	// grant's end.
 	//
-	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrInvalidRequest], [randflake.ErrBeforeEpoch],
-	// [randflake.ErrEndOfLife].
+	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrReplaced], [ErrReplacing],
+	// [ErrInvalidRequest], [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
-	// Renew moves the end of g to r.Now plus r.TTL, truncated to a whole second. It compares nonce
-	// and version. It never shortens a grant, but it always writes, even if the end stays the
+	// Renew moves the end of g to r.Now plus r.TTL, truncated to a whole second. It compares the
+	// store's ID, nonce and version with g's. It never shortens a grant, but it always writes, even if the end stays the
 	// same: the block gets r.Nonce and the next version; the owner stays. It is not idempotent: a
 	// repeated call with the same r.Nonce is refused like any call with an old nonce. A grant that
 	// is over may be renewed if no one else has the block. A store may set an earlier end than
 	// requested; it returns the grant as stored.
 	//
-	// Errors: [ErrLost] and those of Acquire, except [ErrNoFreeNode].
+	// Errors: [ErrLost], [ErrReplaced], [ErrClockAhead] and those of invalid requests.
 	Renew(ctx context.Context, g Grant, r Request) (Grant, error)
 
-	// Release gives back the seconds from unused on. It compares nonce and version, and leaves the
+	// Release gives back the seconds from unused on. It compares as Renew does, and leaves the
 	// block with the given nonce, which no client holds: a copy of this client can see that the
-	// grant was released, not raised. The generator must have been sealed: the seconds before
-	// unused are never granted again.
+	// grant was released. The generator must have been sealed: the seconds before unused are never
+	// granted again.
 	//
-	// Errors: [ErrLost] (even if it was released already), [ErrInvalidRequest].
+	// Errors: [ErrLost] (even if it was released already), [ErrReplaced], [ErrInvalidRequest].
 	Release(ctx context.Context, g Grant, nonce string, unused time.Time) error
 
-	// Get returns the block that starts at node, as stored. It writes nothing.
+	// Get returns the block of g as stored. It writes nothing.
 	//
-	// Errors: [ErrInvalidRequest] if no block starts at node.
-	Get(ctx context.Context, node uint32) (Grant, error)
+	// Errors: [ErrReplaced], [ErrInvalidRequest] if no block starts at g's node.
+	Get(ctx context.Context, g Grant) (Grant, error)
 }
 
 // Description holds what a store records when it is created.
 type Description struct {
-	// ID identifies the store: 128 random bits as 32 lower-case hex digits.
+	// ID identifies a history of the store: 128 random bits as 32 lower-case hex digits.
 	ID string
+	// Replaced is the ID that the store had before its secret was replaced, or "".
+	Replaced string `json:",omitempty"`
 	// Created is the time of creation, by the clock of the operator's machine.
 	Created time.Time
 	// The store grants nodes [First, First+Nodes), in blocks of BlockSize.
 	First, Nodes, BlockSize uint32
 	// LongestTTL is the longest TTL that is granted.
 	LongestTTL time.Duration
-	// Raised is the time before which the store grants nothing, because it was raised or its secret
-	// is older than it. It is zero otherwise.
-	Raised time.Time
 	// Secrets are the fingerprints of the secrets with which leases are used; see Fingerprint.
 	Secrets []string
 }
@@ -194,6 +195,9 @@ func (d Description) Index(node uint32) (int, error) {
 // Request asks for the time from Now to Now plus TTL: for a block, or for more time of a block
 // that is held.
 type Request struct {
+	// Store is the [Description.ID] with which the secret in use was compared. A Renew ignores it:
+	// the grant has it.
+	Store string
 	// Nonce identifies the write: 128 random bits as 32 lower-case hex digits, fresh for each. Only
 	// an Acquire whose response was lost is repeated with the same one.
 	Nonce string
@@ -210,16 +214,18 @@ type Request struct {
 // Grant is the state of a block of nodes in a store: the last lease that it granted. Times are
 // whole seconds.
 type Grant struct {
+	// Store is the [Description.ID] of the history to which the block belongs.
+	Store string `json:"-"`
 	// Start is the zero Time before the first grant. End is the first second that was never
 	// granted: it only grows, except that a Release moves it back.
 	randflake.Lease
 	// Nonce is the nonce of the last write. The client that acquired or renewed the block knows it;
-	// after a release no client does. It is "" if the block was raised or never granted.
+	// after a release no client does. It is "" if the block was never granted.
 	Nonce string
 	// Version increases with every write; a block that was never written has version 0.
 	Version uint64
 	// Owner tells operators who has the block; see [Request.Owner]. It is "" if the block was
-	// released or raised.
+	// released.
 	Owner string
 }
 

@@ -24,7 +24,6 @@ const maxClockGap = time.Second
 //	 │ ▲
 //	 │ └ renewal: written → the next at half the time left
 //	 │            late, not written, no answer → again after a pause
-//	 ├─▶ raised: generates IDs until another term is proven, is not renewed
 //	 ▼
 //	over: at its end or given back, or dropped (see reason)
 //

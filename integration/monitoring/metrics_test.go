@@ -52,7 +52,7 @@ func start(t *testing.T) (*metric.ManualReader, *prometheus.Registry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keeper, err := lease.Start(t.Context(), store, codec, lease.WithMeterProvider(provider))
+	keeper, err := lease.Start(t.Context(), store, lease.FixedSecret(codec), lease.WithMeterProvider(provider))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,12 @@ import (
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
-// Request returns a request for a minute.
+// ID is the ID of the store in a test.
+const ID = "0123456789abcdef0123456789abcdef"
+
+// Request returns a request for a minute, of the store with [ID].
 func Request(now time.Time) lease.Request {
-	return lease.Request{Nonce: protocol.NewNonce(), Now: now, TTL: time.Minute}
+	return lease.Request{Store: ID, Nonce: protocol.NewNonce(), Now: now, TTL: time.Minute}
 }
 
 // Renewal returns the request that moves the end of a grant by a minute.
@@ -48,7 +51,7 @@ func Everything(ctx context.Context, open func() (stores.Store, error),
 	}{
 		{"create", func() error {
 			return s.Create(ctx,
-				lease.Description{Created: now, Nodes: 8, LongestTTL: lease.MaxTTL})
+				lease.Description{ID: ID, Created: now, Nodes: 8, LongestTTL: lease.MaxTTL})
 		}},
 		{"start", func() (err error) {
 			if s, err = open(); err == nil {
@@ -67,11 +70,13 @@ func Everything(ctx context.Context, open func() (stores.Store, error),
 			return nil
 		}},
 		{"renew", func() (err error) { g, err = s.Renew(ctx, g, Renewal(g)); return err }},
-		{"get", func() error { _, err := s.Get(ctx, g.Node); return err }},
+		{"get", func() error { _, err := s.Get(ctx, g); return err }},
 		{"release", func() error { return s.Release(ctx, g, protocol.NewNonce(), now) }},
 		{"list", func() error { _, err := s.List(ctx); return err }},
 		{"add secret", func() error { return s.AddSecret(ctx, "0123456789abcdef") }},
-		{"raise", func() error { _, err := s.Raise(ctx, now); return err }},
+		{"replace", func() error {
+			return s.Replace(ctx, ID, strings.Repeat("e", len(ID)), "0123456789abcdef")
+		}},
 		{"close", s.Close},
 	} {
 		if err := c.call(); err != nil {
@@ -94,12 +99,11 @@ type Call struct {
 func OnBlocks(ctx context.Context, s stores.Store, g lease.Grant, now time.Time) []Call {
 	_, acquire := s.Acquire(ctx, Request(now))
 	_, renew := s.Renew(ctx, g, Renewal(g))
-	_, get := s.Get(ctx, g.Node)
+	_, get := s.Get(ctx, g)
 	_, list := s.List(ctx)
-	_, raise := s.Raise(ctx, now.Add(time.Hour))
 	release := s.Release(ctx, g, protocol.NewNonce(), now)
 	return []Call{{"acquire", acquire}, {"renew", renew}, {"get", get}, {"list", list},
-		{"raise", raise}, {"release", release}}
+		{"release", release}}
 }
 
 // Server returns the value of an environment variable, the address of the server for a store's

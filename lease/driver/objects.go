@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/traceflake/traceflake/lease"
 )
 
 // Errors of [Objects], in addition to those of package lease.
@@ -12,7 +14,11 @@ var (
 	// Nothing was written.
 	ErrChanged = errors.New("the object has changed")
 	// ErrEdited is returned if an object is not what the engine wrote. Nothing was written.
-	ErrEdited = errors.New("the object was edited or damaged")
+	ErrEdited error = &lease.Error{
+		Err: errors.New("the object was edited or damaged"),
+		Fix: "restore the store from a backup while no process can reach it, and give it a new " +
+			"secret: traceflake lease secret replace; or create another store",
+	}
 	// ErrRightsUnknown is returned by CheckRights if only a write would show whether the client may
 	// write.
 	ErrRightsUnknown = errors.New(

@@ -114,7 +114,7 @@ func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 func TestRequests(t *testing.T) {
 	kv, prefix := &spy{KV: newClient(t, address(t))}, newPrefix(t)
 	calls.Costs(t, func() (stores.Store, error) { return New(kv, prefix) }, &kv.n, map[string]int64{
-		"start": 1, "acquire": 2, "acquire again": 2, "renew": 2, "get": 1, "release": 2, "list": 1,
+		"start": 1, "acquire": 3, "acquire again": 2, "renew": 2, "get": 1, "release": 2, "list": 2,
 	})
 }
 
@@ -192,7 +192,7 @@ func TestURL(t *testing.T) {
 	if err := errors.Join(s.Close(), s.Close()); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	_, err = s.Get(t.Context(), 0)
+	_, err = s.Get(t.Context(), lease.Grant{})
 	wantError(t, "after close", err, lease.ErrClosed)
 	for _, url := range []string{
 		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:hunter2@a:port",

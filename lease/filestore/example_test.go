@@ -8,6 +8,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
+	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -25,7 +26,7 @@ func ExampleNew() {
 	}
 	defer store.Close()
 	ctx := context.Background()
-	keeper, err := lease.Start(ctx, store, nil)
+	keeper, err := lease.Start(ctx, store, stores.OwnSecret(store))
 	if err != nil {
 		panic(err)
 	}

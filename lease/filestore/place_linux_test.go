@@ -15,7 +15,7 @@ import (
 // refused checks that a process on a directory is refused with an error.
 func refused(t *testing.T, what, path string, want error) {
 	t.Helper()
-	if _, err := unopened(t, path).Ensure(t.Context()); !errors.Is(err, want) {
+	if _, err := ensure(t, unopened(t, path)); !errors.Is(err, want) {
 		t.Errorf("%s: %v, want %v", what, err, want)
 	}
 }

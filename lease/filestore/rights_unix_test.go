@@ -76,7 +76,7 @@ func TestCreateInOthersDirectory(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(path, entry), dirMode); err != nil {
 			t.Fatal(err)
 		}
-		_, err := unopened(t, path).Ensure(t.Context())
+		_, err := ensure(t, unopened(t, path))
 		said := unopened(t, path).CheckRights(t.Context())
 		if mine && errors.Join(err, said) != nil || !mine &&
 			!errors.Is(err, lease.ErrSchemaVersion) ||

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/lease"
@@ -27,17 +26,15 @@ type store struct {
 	objects      *objects
 }
 
-var _ stores.Embedded = (*store)(nil)
-
 func init() {
 	stores.Register("file",
 		func(url string) (stores.Store, error) { return New(strings.TrimPrefix(url, "file:")) })
 }
 
-// New returns the store in the directory at path, which [stores.Embedded.Ensure] creates if it does
-// not exist. New does not access the directory. The error wraps [lease.ErrInvalidRequest]. The
-// store may be used by many goroutines and processes at once.
-func New(path string) (stores.Embedded, error) {
+// New returns the store in the directory at path, which [stores.EnsureSecrets] creates if it does not
+// exist. New does not access the directory. The error wraps [lease.ErrInvalidRequest]. The store
+// may be used by many goroutines and processes at once.
+func New(path string) (stores.Store, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
 		return nil, fmt.Errorf("filestore: %w: the path is empty or contains a zero byte",
 			lease.ErrInvalidRequest)
@@ -51,29 +48,6 @@ func New(path string) (stores.Embedded, error) {
 	return &store{Store: s, objects: o}, nil
 }
 
-// Ensure implements [stores.Embedded]. It creates the directory, but not its parent.
-func (s *store) Ensure(ctx context.Context) (_ *randflake.Codec, err error) {
-	for range 3 { // another process may create it first, and end before it is complete
-		var d lease.Description
-		if d, err = s.Describe(ctx); err == nil {
-			break
-		}
-		if errors.Is(err, lease.ErrNoStore) {
-			if d.ID == "" { // otherwise another process has begun
-				d = lease.Description{Created: time.Now(), LongestTTL: lease.MaxTTL}
-			}
-			err = s.Create(ctx, d)
-		}
-		if err != nil && !errors.Is(err, lease.ErrExists) {
-			return nil, err
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.Codec(ctx)
-}
-
 // secretOf returns the name of the file with the secret of the store with an ID. A store with
 // another ID never gets its secret, even if all other files were deleted.
 func secretOf(id string) string { return id + ".secret" }
@@ -84,8 +58,8 @@ func (s *store) Create(ctx context.Context, d lease.Description) error {
 	if err != nil {
 		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
 	}
-	codec, err := locked(ctx, s.objects, s.objects.create,
-		func(dir *directory) (*randflake.Codec, error) {
+	secrets, err := locked(ctx, s.objects, s.objects.create,
+		func(dir *directory) (*randflake.Keyring, error) {
 			files, err := fs.ReadDir(dir.root.FS(), ".")
 			if err == nil {
 				err = foreign(files)
@@ -93,30 +67,76 @@ func (s *store) Create(ctx context.Context, d lease.Description) error {
 			if err != nil {
 				return nil, err
 			}
-			codec, err := dir.codec(d.ID)
-			if errors.Is(err, fs.ErrNotExist) {
-				var secret [16]byte
-				entropy.Read(secret[:])
-				text := fmt.Sprintf("# the secret of the lease store %s in this directory\n%s\n",
-					d.ID, hex.EncodeToString(secret[:]))
-				if err = dir.replace(secretOf(d.ID), []byte(text)); err == nil {
-					codec, err = dir.codec(d.ID)
-				}
-			}
-			return codec, err
+			return dir.draw(d.ID, "")
 		})
 	if err != nil {
 		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
 	}
-	d.Secrets = []string{d.Fingerprint(codec)}
+	d.Secrets = []string{d.Fingerprint(secrets.Codec())}
 	err = s.Store.Create(ctx, d)
 	if errors.Is(err, lease.ErrExists) {
-		_, unused := locked(ctx, s.objects, s.objects.open,
-			func(dir *directory) (none struct{}, err error) {
-				return none, dir.root.Remove(secretOf(d.ID))
-			})
-		err = errors.Join(err, unused)
+		err = errors.Join(err, s.remove(ctx, d.ID))
 	}
+	return err
+}
+
+// Replace implements [stores.Store]. It draws the new secret itself, and ignores the fingerprint:
+// whoever repeats the call, or calls it at the same time, completes the first one.
+func (s *store) Replace(ctx context.Context, old, id, _ string) error {
+	for {
+		now, err := s.Describe(ctx)
+		switch {
+		case now.ID == "":
+			return err
+		case now.Replaced == old && now.ID != old:
+			id = now.ID
+		}
+		secrets, err := locked(ctx, s.objects, s.objects.open,
+			func(d *directory) (*randflake.Keyring, error) {
+				older, err := d.root.ReadFile(secretOf(old))
+				if err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return nil, err
+				}
+				return d.draw(id, string(older))
+			})
+		if err != nil {
+			return fmt.Errorf("filestore: %s: replace the secret: %w", s.objects.path, err)
+		}
+		fingerprint := lease.Description{ID: id}.Fingerprint(secrets.Codec())
+		err = s.Store.Replace(ctx, old, id, fingerprint)
+		if !errors.Is(err, lease.ErrReplaced) {
+			return err
+		}
+		met, _ := s.Describe(ctx)
+		if err = errors.Join(err, s.remove(ctx, id)); met.Replaced != old || met.ID == id {
+			return err
+		}
+	}
+}
+
+// draw returns the secrets of the store with an ID. If its file does not exist, draw generates a
+// secret and writes it above the older ones.
+func (d *directory) draw(id, older string) (*randflake.Keyring, error) {
+	k, err := d.secrets(id)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return k, err
+	}
+	var secret [16]byte
+	entropy.Read(secret[:])
+	text := fmt.Sprintf("# the secret of the lease store %s in this directory\n%s\n%s", id,
+		hex.EncodeToString(secret[:]), older)
+	if err := d.replace(secretOf(id), []byte(text)); err != nil {
+		return nil, err
+	}
+	return d.secrets(id)
+}
+
+// remove removes the secret of a store that was not created.
+func (s *store) remove(ctx context.Context, id string) error {
+	_, err := locked(ctx, s.objects, s.objects.open,
+		func(dir *directory) (none struct{}, err error) {
+			return none, dir.root.Remove(secretOf(id))
+		})
 	return err
 }
 
@@ -137,9 +157,8 @@ func foreign(files []fs.DirEntry) error {
 	}
 	switch {
 	case page != "":
-		return fmt.Errorf("%w: its pages are here, such as %s, but the file \"config\" is gone; "+
-			"put it back, then run `traceflake lease raise`, or choose another directory",
-			lease.ErrExists, page)
+		return fmt.Errorf("%w: %w: its pages are here, such as %s, but the file \"config\" is gone",
+			lease.ErrExists, driver.ErrEdited, page)
 	case other != "":
 		return fmt.Errorf("%w: the directory has other files, such as %s, and no lease store; "+
 			"choose an empty one", lease.ErrSchemaVersion, other)
@@ -147,8 +166,8 @@ func foreign(files []fs.DirEntry) error {
 	return nil
 }
 
-// codec returns the codec of the store with an ID, from its secret's file.
-func (d *directory) codec(id string) (*randflake.Codec, error) {
+// secrets returns the secrets of the store with an ID, from their file.
+func (d *directory) secrets(id string) (*randflake.Keyring, error) {
 	text, err := d.root.ReadFile(secretOf(id))
 	if err != nil {
 		return nil, err
@@ -157,31 +176,34 @@ func (d *directory) codec(id string) (*randflake.Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", driver.ErrEdited, secretOf(id), err)
 	}
-	return k.Codec(), d.disk.syncNames(d.root, secretOf(id))
+	return k, d.disk.syncNames(d.root, secretOf(id))
 }
 
-// Codec implements [stores.Embedded]. Errors: [lease.ErrNoStore], [lease.ErrReplaced].
-func (s *store) Codec(ctx context.Context) (*randflake.Codec, error) {
-	about, err := s.Describe(ctx) // from now on another store is refused
+// KeepsSecret implements [stores.Store].
+func (s *store) KeepsSecret() bool { return true }
+
+// Secrets implements [stores.Store].
+func (s *store) Secrets(ctx context.Context) (*randflake.Keyring, error) {
+	about, err := s.Describe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	codec, err := locked(ctx, s.objects, s.objects.open,
-		func(d *directory) (*randflake.Codec, error) { return d.codec(about.ID) })
+	k, err := locked(ctx, s.objects, s.objects.open,
+		func(d *directory) (*randflake.Keyring, error) { return d.secrets(about.ID) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w: the file %s is gone", driver.ErrEdited, secretOf(about.ID))
-	case err == nil && !slices.Contains(about.Secrets, about.Fingerprint(codec)):
+	case err == nil && !slices.Contains(about.Secrets, about.Fingerprint(k.Codec())):
 		err = fmt.Errorf("%w: %s has another secret", driver.ErrEdited, secretOf(about.ID))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("filestore: %s: %w", s.objects.path, err)
 	}
-	return codec, nil
+	return k, nil
 }
 
 // Objects returns the objects in which the store keeps leases, for package leasetest.
 func (s *store) Objects() driver.Objects { return s.objects }
 
-// OnRestore implements [stores.Embedded]: every later call returns [ErrCopied].
+// OnRestore implements [stores.Store]: every later call returns [ErrCopied].
 func (s *store) OnRestore() { s.objects.copied.Store(true) }

@@ -21,6 +21,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/stores"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -28,7 +29,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func open(t *testing.T, path string) *store {
 	t.Helper()
 	s := unopened(t, path)
-	if _, err := s.Ensure(t.Context()); err != nil {
+	if _, err := ensure(t, s); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -43,8 +44,19 @@ func unopened(t *testing.T, path string) *store {
 	return s.(*store)
 }
 
+func ensure(t *testing.T, s *store) (*randflake.Keyring, error) {
+	t.Helper()
+	return stores.EnsureSecrets(t.Context(), s)
+}
+
+// acquire acquires a block, whatever the store's ID.
 func acquire(t *testing.T, s *store, r lease.Request) lease.Grant {
 	t.Helper()
+	d, err := s.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Store = d.ID
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -55,12 +67,13 @@ func acquire(t *testing.T, s *store, r lease.Request) lease.Grant {
 func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases") }
 
 // fingerprint returns that of a directory's secret, with which its store describes itself.
-func fingerprint(t *testing.T, s stores.Embedded) string {
+func fingerprint(t *testing.T, s stores.Store) string {
 	t.Helper()
-	codec, err := s.Codec(t.Context())
+	k, err := s.Secrets(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	codec := k.Codec()
 	d, err := s.Describe(t.Context())
 	if want := []string{d.Fingerprint(codec)}; err != nil ||
 		!slices.Equal(d.Secrets, want) {
@@ -89,12 +102,12 @@ func TestFirstUseByProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		codec, err := s.(stores.Embedded).Ensure(t.Context())
+		codec, err := stores.OwnSecret(s)(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println("secret", lease.Description{}.Fingerprint(codec),
-			fingerprint(t, s.(stores.Embedded)))
+			fingerprint(t, s))
 		return
 	}
 	path := newPath(t)
@@ -131,9 +144,9 @@ func TestMissing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, codec := s.(stores.Embedded).Codec(t.Context()) // which describes the store
-		for _, call := range append(calls.OnBlocks(t.Context(), s, lease.Grant{}, time.Now()),
-			calls.Call{Name: "codec", Err: codec}) {
+		_, secrets := s.Secrets(t.Context())
+		for _, call := range append(calls.OnBlocks(t.Context(), s, lease.Grant{Store: calls.ID}, time.Now()),
+			calls.Call{Name: "secrets", Err: secrets}) {
 			if !errors.Is(call.Err, lease.ErrNoStore) {
 				t.Errorf("%s, %s: got %v, want %v", what, call.Name, call.Err, lease.ErrNoStore)
 			}
@@ -157,9 +170,9 @@ func TestClosed(t *testing.T) {
 		t.Error(err)
 	}
 	create := s.Create(t.Context(), lease.Description{})
-	_, ensure := s.Ensure(t.Context())
-	_, codec := s.Codec(t.Context())
-	for _, err := range []error{create, ensure, codec} {
+	_, ensured := ensure(t, s)
+	_, secrets := s.Secrets(t.Context())
+	for _, err := range []error{create, ensured, secrets} {
 		if !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("got %v, want %v", err, lease.ErrClosed)
 		}
@@ -181,7 +194,7 @@ func TestInterruptedCreate(t *testing.T) {
 			}
 			return system.syncNames(root, names...)
 		}
-		_, err := s.Ensure(t.Context())
+		_, err := ensure(t, s)
 		if !errors.Is(err, killed) {
 			t.Fatalf("after %d writes: %v", writes, err)
 		}
@@ -226,7 +239,7 @@ func TestMissingParent(t *testing.T) {
 	}
 	parent := filepath.Join(t.TempDir(), "a directory")
 	s := unopened(t, filepath.Join(parent, "leases")) // it may be mounted later
-	_, err := s.Ensure(t.Context())
+	_, err := ensure(t, s)
 	if !errors.Is(err, fs.ErrNotExist) ||
 		!strings.Contains(err.Error(), parent+" does not exist; create it") {
 		t.Errorf("without the parent: %v", err)
@@ -234,12 +247,13 @@ func TestMissingParent(t *testing.T) {
 	if err := os.Mkdir(parent, dirMode); err != nil {
 		t.Fatalf("it was created: %v", err)
 	}
-	if _, err := s.Ensure(t.Context()); err != nil {
+	if _, err := ensure(t, s); err != nil {
 		t.Error(err)
 	}
 }
 
-// A directory that was put back from a copy is another one, until an operator says otherwise.
+// A directory that was put back from a copy is another one, until it has a secret of its own. The
+// old secret still verifies.
 func TestCopiedDirectory(t *testing.T) {
 	path := newPath(t)
 	before := fingerprint(t, open(t, path))
@@ -248,12 +262,17 @@ func TestCopiedDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := unopened(t, path)
-	if _, err := s.Ensure(t.Context()); !errors.Is(err, lease.ErrMoved) {
+	if _, err := ensure(t, s); !errors.Is(err, lease.ErrMoved) {
 		t.Errorf("a copy: %v", err)
 	}
-	if _, err := s.MovedHere(t.Context(), time.Now()); err != nil ||
-		fingerprint(t, open(t, path)) != before {
-		t.Errorf("moved: %v", err)
+	d, _ := s.Describe(t.Context())
+	if err := s.Replace(t.Context(), d.ID, protocol.NewNonce(), ""); err != nil ||
+		fingerprint(t, open(t, path)) == before {
+		t.Errorf("with a new secret: %v", err)
+	}
+	if k, err := s.Secrets(t.Context()); err != nil || len(k.Codecs()) != 2 ||
+		(lease.Description{}).Fingerprint(k.Codecs()[1]) != before {
+		t.Errorf("the old secret is lost: %v", err)
 	}
 	if err := errors.Join(os.Rename(path, path+".copy"), os.Rename(path+".old", path)); err != nil {
 		t.Fatal(err)
@@ -331,7 +350,7 @@ func TestBadFiles(t *testing.T) {
 			acquire(t, open(t, path), calls.Request(time.Now()))
 			tt.damage(t, path)
 			s := unopened(t, path)
-			_, err := s.Ensure(t.Context())
+			_, err := ensure(t, s)
 			if err == nil {
 				_, err = s.List(t.Context())
 			}

@@ -41,19 +41,18 @@ func TestAnswersAreSynced(t *testing.T) {
 		name  string
 		write func() error
 	}{
-		{"create", func() error { _, err := s.Ensure(t.Context()); return err }},
+		{"create", func() error { _, err := ensure(t, s); return err }},
 		{"acquire", func() (err error) {
-			g, err = s.Acquire(t.Context(), calls.Request(start))
-			return err
+			g = acquire(t, s, calls.Request(start))
+			return nil
 		}},
 		{"renew", func() (err error) {
 			g, err = s.Renew(t.Context(), g, calls.Renewal(g))
 			return err
 		}},
 		{"release", func() error { return s.Release(t.Context(), g, protocol.NewNonce(), start) }},
-		{"raise", func() error {
-			_, err := s.Raise(t.Context(), start.Add(time.Hour))
-			return err
+		{"replace", func() error {
+			return s.Replace(t.Context(), g.Store, protocol.NewNonce(), "")
 		}},
 	} {
 		if err := step.write(); err != nil {
@@ -113,10 +112,12 @@ func TestFullDisk(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &size); err != nil {
 		t.Skip(err)
 	}
-	_, acquired := s.Acquire(t.Context(), calls.Request(time.Now()))
-	_, raise := s.Raise(t.Context(), time.Now().Add(time.Hour))
-	_, create := unopened(t, other).Ensure(t.Context())
-	for name, err := range map[string]error{"acquire": acquired, "raise": raise, "create": create} {
+	r := calls.Request(time.Now())
+	r.Store = first.Store
+	_, acquired := s.Acquire(t.Context(), r)
+	replace := s.Replace(t.Context(), first.Store, protocol.NewNonce(), "")
+	_, create := ensure(t, unopened(t, other))
+	for name, err := range map[string]error{"acquire": acquired, "replace": replace, "create": create} {
 		if !errors.Is(err, syscall.EFBIG) {
 			t.Errorf("%s gives %v, want the system's error", name, err)
 		}
@@ -128,7 +129,7 @@ func TestFullDisk(t *testing.T) {
 	if blocks, err := s.List(t.Context()); err != nil || len(blocks) != 1 {
 		t.Errorf("%d blocks are granted, %v; want 1", len(blocks), err)
 	}
-	if got, err := s.Get(t.Context(), first.Node); err != nil || got != first {
+	if got, err := s.Get(t.Context(), first); err != nil || got != first {
 		t.Errorf("the first grant is %v, %v; want %v", got, err, first)
 	}
 	acquire(t, s, calls.Request(time.Now())) // there is room again

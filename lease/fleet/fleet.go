@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -26,10 +27,10 @@ import (
 //
 // [sdktrace.IDGenerator]: https://pkg.go.dev/go.opentelemetry.io/otel/sdk/trace#IDGenerator
 type IDs struct {
-	gen     *idgen.Generator   // nil in a zero IDs, and if Open failed
-	keyring *randflake.Keyring // of the secret file
-	keeper  *lease.Keeper      // nil without leases
-	store   stores.Store       // nil without leases
+	gen     *idgen.Generator                  // nil in a zero IDs, and if Open failed
+	keyring atomic.Pointer[randflake.Keyring] // of the secret file, or the store's own
+	keeper  *lease.Keeper                     // nil without leases
+	store   stores.Store                      // nil without leases
 
 	shutdown    sync.Once
 	shutdownErr error
@@ -97,8 +98,8 @@ func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 // [idgen.Generator.OnRestore]. From then on a lease directory is refused, because it may have been
 // copied, too.
 func (ids *IDs) OnRestore() {
-	if store, ok := ids.store.(stores.Embedded); ok {
-		store.OnRestore()
+	if ids.store != nil {
+		ids.store.OnRestore()
 	}
 	ids.generator().OnRestore()
 }
@@ -112,40 +113,55 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 		ids.store = nil
 		return c.explain(err)
 	}
-	if err := c.secrets(ids); err != nil {
+	secrets, err := c.secrets(ids)
+	if err != nil {
 		return err
+	}
+	// The Keeper reads them again when the store has another secret.
+	secret := func(ctx context.Context) (*randflake.Codec, error) {
+		k, err := secrets(ctx)
+		if err == nil {
+			ids.keyring.Store(k)
+		}
+		return k.Codec(), err
 	}
 	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
 	if c.TTL != 0 {
 		opts = append(opts, lease.WithTTL(c.TTL))
 	}
-	if ids.keeper, err = lease.Start(ctx, ids.store, ids.keyring.Codec(), opts...); err != nil {
+	if ids.keeper, err = lease.Start(ctx, ids.store, secret, opts...); err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
 	return c.wait(ctx, ids.keeper)
 }
 
-// secrets reads the secrets with which the store's leases are used, unless the store keeps its own,
-// which the Keeper reads: a disk that is full, read-only, busy or not mounted yet is an unavailable
-// store.
-func (c Config) secrets(ids *IDs) (err error) {
-	_, embedded := ids.store.(stores.Embedded)
+// secrets returns a function that reads the secrets with which the store's leases are used. It
+// reads the secret file once, to return its errors. A store that keeps its own secrets is not read:
+// a disk that is full, read-only, busy or not mounted yet is an unavailable store.
+func (c Config) secrets(ids *IDs) (func(context.Context) (*randflake.Keyring, error), error) {
+	s := ids.store
 	switch {
-	case embedded && c.SecretFile != "":
-		return settings.Invalid(settings.SecretFile, c.SecretFile,
+	case s.KeepsSecret() && c.SecretFile != "":
+		return nil, settings.Invalid(settings.SecretFile, c.SecretFile,
 			fmt.Errorf("%s=%s has a secret of its own; unset this variable, or use a store that "+
 				"several hosts can share", settings.Store, c.settings().Address()))
-	case embedded:
-		return nil
+	case s.KeepsSecret():
+		return func(ctx context.Context) (*randflake.Keyring, error) {
+			return stores.EnsureSecrets(ctx, s)
+		}, nil
 	case c.SecretFile == "":
-		return fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease create` "+
-			"wrote for this store",
+		return nil, fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease "+
+			"create` wrote for this store",
 			ErrConfig, settings.Store, c.settings().Address(), settings.SecretFile)
 	}
-	if ids.keyring, err = LoadKeyring(c.SecretFile); err != nil {
-		return fmt.Errorf("fleet: %s: %w", settings.SecretFile, err)
+	k, err := LoadKeyring(c.SecretFile)
+	if err != nil {
+		return nil, fmt.Errorf("fleet: %s: %w", settings.SecretFile, err)
 	}
-	return nil
+	ids.keyring.Store(k)
+	return func(context.Context) (*randflake.Keyring, error) {
+		return settings.ReadKeyring(c.SecretFile)
+	}, nil
 }
 
 // wait waits for the first lease for a second, and a strict start for longer if the store has not
@@ -177,6 +193,7 @@ var over = func() context.Context {
 
 // explain adds the setting to an error of the store.
 func (c Config) explain(err error) error {
+	err = lease.Advise(err)
 	switch {
 	case errors.Is(err, lease.ErrInvalidRequest):
 		return settings.Invalid(settings.Store, c.settings().Address(), err)
@@ -221,10 +238,7 @@ func (ids *IDs) ReadyHandler() http.Handler {
 // store's own. It is nil in zero configuration, whose secret is not available, and as long as a
 // store with its own secret has been unavailable since the start.
 func (ids *IDs) Keyring() *randflake.Keyring {
-	if ids.keyring == nil && ids.keeper != nil && ids.keeper.Codec() != nil {
-		return randflake.NewKeyring(ids.keeper.Codec())
-	}
-	return ids.keyring
+	return ids.keyring.Load()
 }
 
 // Verifier returns a verifier of IDs generated under the secrets that [IDs.Keyring] returns at the

@@ -23,7 +23,6 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/lease/fleet"
-	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -99,12 +98,12 @@ func TestOwnSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codec, err := own.Codec(t.Context())
+	secrets, err := own.Secrets(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	id, _ := g.NewIDs(t.Context())
-	if !traceid.Inspect(randflake.NewKeyring(codec), id).Agree ||
+	if !traceid.Inspect(secrets, id).Agree ||
 		!traceid.Inspect(g.Keyring(), id).Agree {
 		t.Error("the ID, or the keyring, is not of the directory's secret")
 	}
@@ -251,9 +250,8 @@ func TestStrict(t *testing.T) {
 	reportstest.Collect(t)
 	for answer, want := range map[string]error{
 		"role": lease.ErrMisconfigured, "newer": lease.ErrSchemaVersion, "absent": lease.ErrNoStore,
-		"replaced": lease.ErrReplaced,
-		"slow":     lease.ErrMisconfigured,
-		"host":     nil, "away": nil, "full": nil,
+		"slow": lease.ErrMisconfigured,
+		"host": nil, "away": nil, "full": nil, "replaced": nil,
 	} {
 		for _, strict := range []string{"1", "0", ""} {
 			if answer != "role" && strict != "1" {

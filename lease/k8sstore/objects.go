@@ -129,7 +129,8 @@ func (o *objects) check(l object, page string) error {
 	}
 	if m.DeletionTimestamp != "" {
 		return fmt.Errorf("the Lease %q is being deleted: a grant on it would be lost; "+
-			"remove its finalizers, then raise the store with `traceflake lease raise`", m.Name)
+			"remove its finalizers, then give the store a new secret: traceflake lease secret "+
+			"replace", m.Name)
 	}
 	if _, ok := m.Annotations[pageAnnotation]; !ok || m.Labels[fleetLabel] != o.name {
 		return fmt.Errorf("%w: Lease %q has no annotation %s or no label %s=%s: it is not a page "+

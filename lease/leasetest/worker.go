@@ -59,7 +59,8 @@ func work(name, url string) error {
 	}
 	report := func(err error) { fmt.Fprintln(os.Stderr, err) }
 	w := &witness{Store: store, log: json.NewEncoder(log)}
-	k, err := lease.Start(end, w, codec, lease.WithTTL(workerTTL), lease.WithErrorHandler(report))
+	k, err := lease.Start(end, w, lease.FixedSecret(codec), lease.WithTTL(workerTTL),
+		lease.WithErrorHandler(report))
 	if err != nil {
 		return err
 	}
@@ -99,8 +100,9 @@ func again[T any](f func() (T, error)) (result T, err error) {
 
 // codecOf returns the codec of the store's own secret if it has one, otherwise that of a fleet.
 func codecOf(ctx context.Context, s stores.Store) (*randflake.Codec, error) {
-	if own, ok := s.(stores.Embedded); ok {
-		return own.Codec(ctx)
+	if s.KeepsSecret() {
+		k, err := s.Secrets(ctx)
+		return k.Codec(), err
 	}
 	return randflake.NewCodec([]byte("one fleet's code"))
 }
@@ -128,8 +130,8 @@ func (w *witness) Renew(ctx context.Context, g lease.Grant, r lease.Request) (le
 	return w.learn(w.Store.Renew(ctx, g, r))
 }
 
-func (w *witness) Get(ctx context.Context, node uint32) (lease.Grant, error) {
-	return w.learn(w.Store.Get(ctx, node))
+func (w *witness) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
+	return w.learn(w.Store.Get(ctx, g))
 }
 
 func (w *witness) Release(ctx context.Context, g lease.Grant, nonce string,

@@ -69,9 +69,8 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				_, err := s.Acquire(ctx, calls.Request(now))
 				return err
 			})
-			logged("raise", c.want, func() error {
-				_, err := s.Raise(ctx, now)
-				return err
+			logged("add secret", c.want, func() error {
+				return s.AddSecret(ctx, "0123456789abcdef")
 			})
 			if got := value[string](t, pool, "SHOW synchronous_commit"); got != c.byDefault {
 				t.Errorf("the session is left with synchronous_commit = %s", got)
@@ -113,7 +112,7 @@ func TestAnswersAreFlushed(t *testing.T) {
 	}
 	for range 10 {
 		for what, call := range map[string]func() error{
-			"get":           func() error { _, err := s.Get(ctx, g.Node); return err },
+			"get":           func() error { _, err := s.Get(ctx, g); return err },
 			"acquire again": func() error { _, err := s.Acquire(ctx, r); return err },
 		} {
 			lsn := unflushed()
@@ -153,7 +152,6 @@ func TestFailedWrites(t *testing.T) {
 				return err
 			},
 			"release": func() error { return s.Release(ctx, g, protocol.NewNonce(), now) },
-			"raise":   func() error { _, err := s.Raise(ctx, now.Add(time.Hour)); return err },
 		} {
 			began := time.Now()
 			if err := write(); err == nil || time.Since(began) > 5*time.Second {

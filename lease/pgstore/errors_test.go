@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/pgstore"
 	"github.com/traceflake/traceflake/lease/stores"
@@ -56,7 +57,9 @@ func TestErrors(t *testing.T) {
 		return err
 	}
 	create := func(ctx context.Context, s stores.Store) error {
-		return s.Create(ctx, description(t))
+		d := description(t)
+		d.ID = protocol.NewNonce()
+		return s.Create(ctx, d)
 	}
 	role := func(name, password string) func(*url.URL) {
 		return func(u *url.URL) { u.User = url.UserPassword(name, password) }
@@ -89,7 +92,7 @@ func TestErrors(t *testing.T) {
 			"traceflake_missing"},
 		{"wrong password", role("traceflake_user", "wrong hunter2"), acquire,
 			lease.ErrMisconfigured, true, "password"},
-		{"no store", with("search_path", "empty"), acquire, lease.ErrNoStore, true, "lease create"},
+		{"no store", with("search_path", "empty"), acquire, lease.ErrNoStore, true, "no lease store"},
 		{"no schema to create in", with("search_path", "missing"), create, lease.ErrMisconfigured,
 			true, "create it first"},
 		{"no right to create",

@@ -103,7 +103,9 @@ func open(tb testing.TB, pool *pgxpool.Pool) stores.Store {
 // description describes a new store of few nodes.
 func description(tb testing.TB) lease.Description {
 	tb.Helper()
-	d, err := stores.NewDescription(few)
+	d := few
+	d.ID = calls.ID
+	d, err := stores.NewDescription(d)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -221,9 +223,9 @@ func TestRequests(t *testing.T) {
 	config.ConnConfig.Tracer = &statements
 	calls.Costs(t, func() (stores.Store, error) { return pgstore.New(config) }, &statements.n,
 		map[string]int64{
-			"start": 1, "acquire": 2, "acquire again": 2, "acquire in vain": 3, "renew": 2,
-			"get": 1, "release": 2, "list": 1,
-			"add secret": 2, "raise": 6,
+			"start": 1, "acquire": 3, "acquire again": 2, "acquire in vain": 3, "renew": 2,
+			"get": 1, "release": 2, "list": 2,
+			"add secret": 2, "replace": 7,
 		})
 }
 

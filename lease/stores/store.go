@@ -1,7 +1,9 @@
 package stores
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -26,21 +28,27 @@ type Store interface {
 	AddSecret(ctx context.Context, fingerprint string) error
 	// List returns all blocks that have been written, in node order.
 	List(ctx context.Context) ([]lease.Grant, error)
-	// Raise moves the end of every block to at least until, even of those never granted, and
-	// clears every nonce: nothing before until is granted any more, and no earlier grant can be
-	// extended. It is for a store that was restored from a backup and may have forgotten grants:
-	// until is then the time on the store's clock, plus its longest TTL, plus three minutes for
-	// clocks that differ.
+	// Replace begins a new history of the store with the ID old, after it was restored from a
+	// backup or moved: the store gets another ID, a new secret, by its fingerprint, and its present
+	// place. No block is granted. No request of the earlier history changes anything any more;
+	// leases granted in it are used to their ends.
 	//
-	// The store records until, and a call before that time raises to the recorded time again: a
-	// raise that is repeated, or run by two operators at once, is one raise. It returns the time to
-	// which the store was raised. If it fails halfway, call it again.
+	// Nothing may have reached the store between the restore and the return of Replace. If Replace
+	// fails halfway, the store grants nothing until it is called again with the same arguments.
 	//
-	// Errors: [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
-	Raise(ctx context.Context, until time.Time) (time.Time, error)
-	// MovedHere raises a store that was created elsewhere, as Raise does, and records its new
-	// place: before that every call returns [lease.ErrMoved]. The original must be gone for good.
-	MovedHere(ctx context.Context, until time.Time) (time.Time, error)
+	// Errors: [lease.ErrReplaced] if the store has neither ID, [lease.ErrInvalidRequest].
+	Replace(ctx context.Context, old, id, fingerprint string) error
+
+	// KeepsSecret reports whether the store keeps its own secret, as that of a single host does. A
+	// process creates such a store if it is missing; see [EnsureSecrets].
+	KeepsSecret() bool
+	// Secrets returns the secrets that the store keeps: the first is in use. Errors:
+	// [lease.ErrNoStore], [lease.ErrInvalidRequest] if it does not keep its own.
+	Secrets(ctx context.Context) (*randflake.Keyring, error)
+	// OnRestore must be called after this process was restored from a snapshot, before
+	// [lease.Keeper.OnRestore]. From then on a store that keeps its own secret grants nothing,
+	// since another machine may have a copy of it.
+	OnRestore()
 
 	// Time returns the time on the store's clock, with which it compares the clocks of its
 	// clients, or the zero Time if it has none. It writes nothing.
@@ -57,19 +65,35 @@ type Store interface {
 	Close() error
 }
 
-// Embedded is a store that keeps its own secret, such as the store of a single host.
-// A process creates it if it is missing: no other store can have its secret.
-type Embedded interface {
-	Store
-	// Codec returns the codec of the store's own secret. Errors: [lease.ErrNoStore].
-	Codec(ctx context.Context) (*randflake.Codec, error)
-	// Ensure returns it, too. If the store is missing, it first creates the store, for every node
-	// and leases of any TTL, or completes it. Several processes may do so at once.
-	Ensure(ctx context.Context) (*randflake.Codec, error)
-	// OnRestore must be called after this process was restored from a snapshot, before
-	// [lease.Keeper.OnRestore]. From then on the store grants nothing, since another machine may
-	// have a copy of it.
-	OnRestore()
+// EnsureSecrets returns the secrets of a store that keeps its own. If the store is missing, it is
+// first created, for every node and leases of any TTL, or completed: no other store can have its
+// secret. Several processes may do so at once.
+func EnsureSecrets(ctx context.Context, s Store) (*randflake.Keyring, error) {
+	var created error
+	for tries := 0; ; tries++ {
+		k, err := s.Secrets(ctx)
+		switch {
+		case !errors.Is(err, lease.ErrNoStore):
+			return k, err
+		case tries == 3:
+			return nil, cmp.Or(created, err)
+		}
+		d, _ := s.Describe(ctx)
+		if d.ID == "" { // otherwise another process has begun
+			d = lease.Description{Created: time.Now(), LongestTTL: lease.MaxTTL}
+		}
+		if created = s.Create(ctx, d); created != nil && !errors.Is(created, lease.ErrExists) {
+			return nil, created
+		}
+	}
+}
+
+// OwnSecret returns the first of [EnsureSecrets], for [lease.Start].
+func OwnSecret(s Store) lease.Secret {
+	return func(ctx context.Context) (*randflake.Codec, error) {
+		k, err := EnsureSecrets(ctx, s)
+		return k.Codec(), err
+	}
 }
 
 // New returns a store that keeps leases in objects. It sends no request. If BlocksPerPage is out of
@@ -77,8 +101,8 @@ type Embedded interface {
 func New(o driver.Objects, layout driver.Layout) (Store, error) { return engine.New(o, layout) }
 
 // NewDescription returns d with defaults for what it lacks: a new ID, every node, blocks of eight
-// nodes and [lease.DefaultTTL]. It truncates Created to a whole second, and rounds
-// Raised up. The error wraps [lease.ErrInvalidRequest].
+// nodes and [lease.DefaultTTL]. It truncates Created to a whole second. The error
+// wraps [lease.ErrInvalidRequest].
 func NewDescription(d lease.Description) (lease.Description, error) {
 	return engine.NewDescription(d)
 }

@@ -13,7 +13,6 @@ import (
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -46,25 +45,8 @@ func (c causes) of(err error) bool {
 
 // advices is searched in order: rows for particular errors precede general ones.
 var advices = []advice{
-	{causes{lease.ErrNoStore}, "if the store was never created: traceflake lease create; " +
-		"if it is elsewhere: correct TRACEFLAKE_STORE; if it was lost: see docs/leases.md, " +
-		"\"Changing the store\""},
-	{causes{lease.ErrRaising}, "repeat traceflake lease raise, unless somebody is running it now"},
-	{causes{lease.ErrMoved}, "create another store, if this is a copy; if the original is gone " +
-		"for good, keep the processes away and run traceflake lease raise --moved-here"},
-	{causes{driver.ErrEdited, "is gone; put it back"},
-		"restore the object from a backup and raise the store; or create another store and roll " +
-			"it out: docs/leases.md, \"Changing the store\""},
-	{causes{lease.ErrReplaced},
-		"restart the processes with the current store's secret file"},
-	{causes{lease.ErrWrongSecret},
-		"use the secret file of this store, or register a new secret: traceflake lease secret add"},
-	{causes{lease.ErrClockAhead}, "set this machine's clock"},
 	{causes{randflake.ErrInvalidKeyring},
 		"correct that line: 32 hex digits, as `traceflake lease create` writes them"},
-	{causes{lease.ErrSchemaVersion},
-		"if another program keeps its data there, leave it alone and correct the address; " +
-			"if a newer traceflake wrote it, install that version"},
 	{causes{lease.ErrInvalidRequest}, "correct TRACEFLAKE_STORE"},
 	{causes{errAddress}, "correct " + clickhouseVar},
 
@@ -108,23 +90,15 @@ var advices = []advice{
 		"it to that of ClickHouse's HTTP interface"},
 }
 
-// fixable is an error with its fix.
-type fixable struct {
-	error
-	fix string
-}
-
-func (f fixable) Unwrap() error { return f.error }
-
 // wrong returns an error with its fix.
 func wrong(fix, format string, args ...any) error {
-	return fixable{fmt.Errorf(format, args...), fix}
+	return &lease.Error{Err: fmt.Errorf(format, args...), Fix: fix}
 }
 
 // advise returns what to do about an error.
 func advise(err error) string {
-	if known, ok := errors.AsType[fixable](err); ok {
-		return known.fix
+	if fix := lease.Fix(err); fix != "" {
+		return fix
 	}
 	if i := slices.IndexFunc(advices, func(a advice) bool { return a.about.of(err) }); i >= 0 {
 		return advices[i].fix

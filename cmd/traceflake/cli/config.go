@@ -59,15 +59,11 @@ func (f *commonFlags) keyring() (*randflake.Keyring, error) {
 
 // ownKeyring returns the secret that a store keeps, or nil if it does not keep a secret.
 func ownKeyring(ctx context.Context, s stores.Store) (*randflake.Keyring, error) {
-	own, ok := s.(stores.Embedded)
-	if !ok {
+	if !s.KeepsSecret() {
 		return nil, nil
 	}
-	codec, err := own.Codec(ctx)
-	if err != nil {
-		return nil, noStore(s, err)
-	}
-	return randflake.NewKeyring(codec), nil
+	k, err := s.Secrets(ctx)
+	return k, noStore(s, err)
 }
 
 // secrets returns the secrets of the file, or the secret that the store keeps, or an error.
@@ -95,7 +91,7 @@ var (
 
 // noStore replaces the advice of lease.ErrNoStore for a store that nobody needs to create.
 func noStore(s stores.Store, err error) error {
-	if _, embedded := s.(stores.Embedded); embedded && errors.Is(err, lease.ErrNoStore) {
+	if s.KeepsSecret() && errors.Is(err, lease.ErrNoStore) {
 		return errNoFile
 	}
 	return err
@@ -103,6 +99,14 @@ func noStore(s stores.Store, err error) error {
 
 // storeTimeout limits calls that do not write every page of a store.
 const storeTimeout = 10 * time.Second
+
+// pagesTimeout limits calls that write every page.
+const pagesTimeout = 2 * time.Minute
+
+// now is this machine's clock.
+var now = time.Now
+
+func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // describe returns the description of a store, or an error if the store does not answer soon.
 func describe(ctx context.Context, s stores.Store) (lease.Description, error) {
@@ -142,7 +146,7 @@ func (f *commonFlags) withDescription(cmd *cobra.Command, timeout time.Duration,
 	call func(context.Context, stores.Store, lease.Description) error) error {
 	return f.withStore(cmd, timeout, func(ctx context.Context, s stores.Store) error {
 		d, err := describe(ctx, s)
-		if err != nil && !errors.Is(err, lease.ErrRaising) { // which raise finishes
+		if err != nil {
 			return err
 		}
 		return call(ctx, s, d)

@@ -41,7 +41,7 @@ create only to set another block size or a longer TTL.`,
 	cmd.Flags().Uint32Var(&c.asked.BlockSize, "block-size", 8,
 		"nodes in a block, a power of two; a process leases one block at a time")
 	durationFlag(cmd, &c.asked.LongestTTL, "longest-ttl", lease.DefaultTTL,
-		"longest lease; after a restore from a backup nothing is granted for as long")
+		"longest lease")
 	return cmd
 }
 
@@ -53,7 +53,7 @@ func (c *creation) run(cmd *cobra.Command, _ []string) error {
 			return fmt.Errorf("--nodes: %q is not FIRST+COUNT, such as 0+1024", c.nodes)
 		}
 	}
-	return c.withStore(cmd, raiseTimeout, func(ctx context.Context, s stores.Store) error {
+	return c.withStore(cmd, pagesTimeout, func(ctx context.Context, s stores.Store) error {
 		return c.create(ctx, cmd, s)
 	})
 }
@@ -99,7 +99,7 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s stores.Stor
 	if err != nil {
 		return err
 	}
-	_, embedded := s.(stores.Embedded)
+	embedded := s.KeepsSecret()
 	if err := c.check(env, embedded); err != nil {
 		return err
 	}

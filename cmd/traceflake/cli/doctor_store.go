@@ -56,13 +56,13 @@ func (d storeCheck) run() {
 // secret checks the secret that a service would use. It returns nil if the service has no secret.
 func (d storeCheck) secret() (codec *randflake.Codec) {
 	file, found := d.settings.SecretFile, "the store's own"
-	own, embedded := d.Store.(stores.Embedded)
 	var err error
 	switch {
-	case embedded && file != "":
+	case d.KeepsSecret() && file != "":
 		err = wrong("unset "+settings.SecretFile, "the store has a secret of its own")
-	case embedded:
-		if codec, err = within(d.cmd.Context(), own.Codec); err != nil {
+	case d.KeepsSecret():
+		k, err := within(d.cmd.Context(), d.Secrets)
+		if codec = k.Codec(); err != nil {
 			return nil // the store's error is reported next
 		}
 	case file == "":
@@ -121,9 +121,6 @@ func (d storeCheck) leases(ctx context.Context, about lease.Description) (string
 	count := fmt.Sprintf("%d of %d blocks are taken", held, all)
 	switch {
 	case err != nil:
-	case about.Raised.After(now()):
-		err = wrong("wait until then: processes recover by themselves",
-			"nothing is granted before %s, to which the store was raised", rfc3339(about.Raised))
 	case (all-held)*10 < all:
 		err = wrong("look for crash loops in `traceflake lease list`; or shorten the TTL, or "+
 			"create a store with smaller blocks", "%s", count)

@@ -18,14 +18,13 @@ import (
 func leaseCommand(f *commonFlags) *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "lease",
-		Short: "Create a lease store, list its leases, register a secret, raise it",
+		Short: "Create a lease store, list its leases, register or replace its secret",
 		Long: `lease manages the store from which processes lease nodes. An operator creates the
 store once, with lease create; no other command creates it.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease list --store file:/var/lib/traceflake/leases
-  traceflake lease raise --store postgres://db/traceflake`,
-	}, leaseCreateCommand(f), leaseListCommand(f), leaseSecretCommand(f),
-		leaseRaiseCommand(f))
+  traceflake lease secret add next --store postgres://db/traceflake`,
+	}, leaseCreateCommand(f), leaseListCommand(f), leaseSecretCommand(f))
 	f.addStore(cmd.PersistentFlags(), "store of the leases")
 	return cmd
 }
@@ -58,7 +57,7 @@ With -o json each block is an object on a line of its own:
 					return err
 				}
 				fmt.Fprintf(cmd.ErrOrStderr(),
-					"traceflake: %d of %d blocks are taken; %d were ever granted or raised\n",
+					"traceflake: %d of %d blocks are taken; %d were ever granted\n",
 					len(taken(blocks)), d.Blocks(), len(blocks))
 				if cmd.Flags().Changed("node") {
 					if blocks, err = withNode(cmd, node, d, blocks); err != nil {
@@ -105,8 +104,6 @@ func state(b lease.Grant, now time.Time) string {
 	switch {
 	case b.Free(now):
 		return "free since " + until
-	case b.Nonce == "":
-		return "raised, free from " + until
 	case b.Owner == "": // it was released a moment ago, or its owner is empty
 		return "without an owner, free from " + until
 	}
@@ -119,20 +116,11 @@ func writeBlocks(to io.Writer, output string, blocks []lease.Grant) error {
 	}
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	if len(blocks) > 0 {
-		fmt.Fprintln(w, "NODES\tBLOCKS\tSTART\tVERSION\tSTATE")
+		fmt.Fprintln(w, "NODES\tSTART\tVERSION\tSTATE")
 	}
-	for len(blocks) > 0 {
-		first, n, start := blocks[0], 1, "-"
-		for n < len(blocks) && follows(blocks[n], blocks[n-1]) {
-			n++
-		}
-		if !first.Start.IsZero() {
-			start = rfc3339(first.Start)
-		}
-		last := blocks[n-1]
-		fmt.Fprintf(w, "%d-%d\t%d\t%s\t%d\t%s\n", first.Node, last.Node+last.Nodes-1, n, start,
-			first.Version, state(first, time.Now()))
-		blocks = blocks[n:]
+	for _, b := range blocks {
+		fmt.Fprintf(w, "%d-%d\t%s\t%d\t%s\n", b.Node, b.Node+b.Nodes-1, rfc3339(b.Start), b.Version,
+			state(b, time.Now()))
 	}
 	return w.Flush()
 }
@@ -155,11 +143,4 @@ func writeJSON(w io.Writer, blocks []lease.Grant) error {
 		}
 	}
 	return nil
-}
-
-// follows reports whether b is the block after a and differs from it only in its nodes. After a
-// raise there are thousands of such blocks.
-func follows(b, a lease.Grant) bool {
-	return a.Nonce == "" && b.Nonce == "" && a.Start.Equal(b.Start) && a.End.Equal(b.End) &&
-		a.Nodes == b.Nodes && a.Version == b.Version && b.Node == a.Node+a.Nodes
 }

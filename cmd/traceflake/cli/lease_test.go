@@ -1,21 +1,19 @@
 package cli
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/settings"
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
-	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // Commands that read write nothing: the files have the same bytes, and a process that holds a lease
@@ -26,12 +24,12 @@ func TestReadingWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Ensure(t.Context()); err != nil {
+	if _, err := stores.EnsureSecrets(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	g := acquired(t, s)
 	t.Setenv(settings.Store, "file:"+path)
-	content := func() (all string) {
+	all := func() (all string) {
 		t.Helper()
 		files, err := filepath.Glob(path + "/*")
 		for _, file := range files {
@@ -43,7 +41,7 @@ func TestReadingWritesNothing(t *testing.T) {
 		}
 		return all
 	}
-	before, held := content(), "held by checkout-7 until "+rfc3339(g.End)
+	before, held := all(), "held by checkout-7 until "+rfc3339(g.End)
 	command(t, "", "lease", "list").want(t, 0, held,
 		"1 of 16384 blocks are taken; 1 were ever granted")
 	command(t, "", "lease", "list", "-o", "json").want(t, 0, `"nonce":"`+g.Nonce+
@@ -52,11 +50,10 @@ func TestReadingWritesNothing(t *testing.T) {
 		"1 of 16384 blocks are taken")
 	command(t, "", "lease", "list", "--node", fmt.Sprint(g.Node^8)).want(t, 1, "",
 		fmt.Sprintf("node %d was never granted", g.Node^8))
-	command(t, "", "lease", "raise").want(t, 2,
-		"current leases that could not be renewed any more: 1",
-		"nothing was written: if this is what you want, run the same command with --yes")
+	command(t, "", "lease", "secret", "replace").want(t, 2, "",
+		"the store has the ID "+g.Store+": if it was restored")
 	command(t, "", "doctor").want(t, 0, "1 of 16384 blocks are taken", "")
-	if content() != before {
+	if all() != before {
 		t.Fatal("a command that reads wrote to the store")
 	}
 	nonce := g.Nonce
@@ -71,74 +68,91 @@ func TestReadingWritesNothing(t *testing.T) {
 		"1 of 16384 blocks are taken")
 }
 
-// Neighbours that differ only in their nodes are one row.
-func TestRowsOfBlocks(t *testing.T) {
-	var blocks []lease.Grant
-	end := time.Now().Add(time.Hour)
-	for i, node := range []uint32{0, 8, 24, 32, 40} {
-		blocks = append(blocks,
-			lease.Grant{Lease: randflake.Lease{Node: node, Nodes: 8, End: end}, Version: 1})
-		if i > 2 {
-			blocks[i].Nonce, blocks[i].Owner = protocol.NewNonce(), fmt.Sprint("pod-", i)
+// A store is restored to an old backup, twice, while the operator's clock is wrong by hours: its
+// secret is replaced each time. A repeated command, and that of a second operator with a copy of
+// the file, introduce no further secret.
+func TestReplaceSecret(t *testing.T) {
+	defer func() { now = time.Now }()
+	now = func() time.Time { return time.Now().Add(-3 * time.Hour) }
+	url, server := newServer()
+	t.Setenv(settings.Store, url)
+	file := filepath.Join(t.TempDir(), "secret")
+	t.Setenv(settings.SecretFile, file)
+	command(t, "", "lease", "create").want(t, 0, something, "")
+	first := acquired(t, opened(t, url)).Store
+	copied := content(t, file)
+	backup, err := server.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := func(code int, out, errs string) {
+		t.Helper()
+		command(t, "", "lease", "secret", "replace", first).want(t, code, out, errs)
+	}
+	ids := []string{first}
+	for range 2 {
+		server.Delete("")
+		for name, o := range backup {
+			if _, err := server.Write(t.Context(), name, o.Data, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		replace(0, "and all blocks are free", "")
+		replace(0, "and all blocks are free", "")                                  // repeated
+		command(t, "", "doctor").want(t, 1, "the secret in use is registered", "") // the clock
+		g := acquired(t, opened(t, url))
+		if ids = append(ids, g.Store); len(content(t, file)) <= len(copied) {
+			t.Errorf("the old secrets are gone: %q", content(t, file))
+		}
+		// another operator, on another machine
+		t.Setenv(settings.SecretFile, write(t, "copy", copied))
+		replace(2, "", "another operator has begun to replace its secret")
+		t.Setenv(settings.SecretFile, file)
+		if files, _ := filepath.Glob(file + "*"); len(files) != 1 {
+			t.Errorf("the files are %q", files)
 		}
 	}
-	var out bytes.Buffer
-	want := regexp.MustCompile(
-		`\n0-15 +2 .*\n24-31 +1 .*\n32-39 +1 .* pod-3 .*\n40-47 +1 .* pod-4 .*\n$`)
-	if err := writeBlocks(&out, "text", blocks); err != nil || !want.MatchString(out.String()) {
-		t.Errorf("%v\n%s", err, &out)
+	if slices.Sort(ids); len(slices.Compact(ids)) != 3 {
+		t.Errorf("the histories are %q", ids)
+	}
+	command(t, "", "lease", "secret", "replace", protocol.NewNonce()).want(t, 2, "",
+		"the store has another ID")
+}
+
+// The command is killed at each write of the server, and before and after the file is renamed.
+func TestReplaceSecretIsKilled(t *testing.T) {
+	for writes := range 20 {
+		url, server := newServer()
+		t.Setenv(settings.Store, url)
+		file := filepath.Join(t.TempDir(), "secret")
+		t.Setenv(settings.SecretFile, file)
+		command(t, "", "lease", "create").want(t, 0, something, "")
+		old := acquired(t, opened(t, url)).Store
+		n := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		server.Accepts = func(_ string, unchanged bool) bool {
+			if n++; n > writes {
+				cancel()
+			}
+			return unchanged && n <= writes
+		}
+		silently(ctx, "lease", "secret", "replace", old)
+		server.Accepts = nil
+		command(t, "", "lease", "secret", "replace", old).want(t, 0, "all blocks are free", "")
+		k, err := settings.LoadKeyring(file)
+		d, described := opened(t, url).Describe(t.Context())
+		if err = errors.Join(err, described); err != nil || len(k.Codecs()) != 2 ||
+			!slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) {
+			t.Errorf("after %d writes: %v, %+v", writes, err, d)
+		}
 	}
 }
 
-// If the operator's clock is wrong by hours, doctor reports it, and raise uses the store's clock
-// and says so. A repeated raise is the same raise.
-func TestRaise(t *testing.T) {
-	defer func() { now = time.Now }()
-	for _, c := range []struct {
-		ttl, wrong time.Duration
-		says       string
-	}{
-		{10 * time.Minute, -3 * time.Hour, "behind the store"},
-		{24 * time.Hour, 3 * time.Hour, "ahead of the store"},
-	} {
-		now = func() time.Time { return time.Now().Add(c.wrong) }
-		var later time.Duration
-		url, server := newServer()
-		server.Clock = func() time.Time { return time.Now().Add(later) }
-		t.Setenv(settings.Store, url)
-		t.Setenv(settings.SecretFile, filepath.Join(t.TempDir(), "secret"))
-		command(t, "", "lease", "create", "--longest-ttl", c.ttl.String()).want(t, 0, something, "")
-		command(t, "", "doctor").want(t, 1, c.says, "")
-		s := opened(t, url)
-		g := acquired(t, s)
-		command(t, "", "lease", "raise").want(t, 2,
-			"current leases that could not be renewed any more: 1", "--yes")
-		const ahead = time.Minute // how far a client's clock may be ahead
-		least := time.Now().Add(c.ttl + ahead).Truncate(time.Second)
-		command(t, "", "lease", "raise", "--yes").want(t, 0, "by the store's clock", "")
-		if _, err := s.Renew(t.Context(), g, request()); !errors.Is(err, lease.ErrLost) {
-			t.Errorf("renewed after the raise: %v", err)
-		}
-		list := command(t, "", "lease", "list")
-		blocks, err := s.List(t.Context())
-		if err != nil || len(blocks) != 16384 {
-			t.Fatalf("%d blocks, %v", len(blocks), err)
-		}
-		end := blocks[0].End
-		if end.Before(least) || end.After(least.Add(3*time.Minute)) {
-			t.Errorf("TTL %s, clock wrong by %s: raised to %s, want %s", c.ttl, c.wrong, end, least)
-		}
-		// One row for all blocks before the one that was leased, one for it, one for all after it.
-		list.want(t, 0, "raised, free from "+rfc3339(end), "16384 of 16384 blocks are taken")
-		if n := strings.Count(list.out, rfc3339(end)); n > 3 || n+1 != len(lines(list.out)) {
-			t.Errorf("the blocks are raised to different times:\n%s", list.out)
-		}
-		later = 2 * time.Second
-		command(t, "", "lease", "raise", "--yes").want(t, 0, rfc3339(end), "")
-		if again := command(t, "", "lease", "list"); again != list {
-			t.Errorf("a repeated raise changed the blocks:\n%s", again.out)
-		}
-		command(t, "", "lease", "raise").want(t, 2,
-			"current leases that could not be renewed any more: 0", "--yes")
+func content(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return string(b)
 }

@@ -9,7 +9,7 @@
 //
 //	func main() { cli.Main() }
 //
-// All subcommands, such as `lease list`, `lease raise` and doctor, then open the URLs of that
+// All subcommands, such as `lease list`, `lease create` and doctor, then open the URLs of that
 // store. The file store is included; the others are imported like mystore.
 package cli
 
@@ -30,6 +30,7 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/filestore" // file:
 )
 
@@ -87,7 +88,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case isClosedPipe(err):
 		return 2
 	}
-	fmt.Fprintln(stderr, "traceflake:", err)
+	fmt.Fprintln(stderr, "traceflake:", lease.Advise(err))
 	return 2
 }
 

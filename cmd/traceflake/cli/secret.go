@@ -50,24 +50,31 @@ func openTemporary(path, id string) (*secretFile, error) {
 // generateSecret writes a new secret for the store with an ID, unless a concurrent command has
 // written one.
 func generateSecret(path, id string, c settings.Settings) (*secretFile, error) {
-	var secret [16]byte
-	entropy.Read(secret[:])
-	text := fmt.Sprintf("# lease store %s at %q\n%x\n", id, c.Address(), secret)
-	temporary := path + "." + id + unfinished
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return openTemporary(path, id)
-	}
-	if err == nil {
-		_, err = file.WriteString(text)
-		if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-			err = errors.Join(err, os.Remove(temporary))
-		}
-	}
-	if err != nil {
+	text := fmt.Sprintf("# lease store %s at %q\n%x\n", id, c.Address(), randomSecret())
+	err := writeNew(path+"."+id+unfinished, text)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
 	return openTemporary(path, id)
+}
+
+func randomSecret() []byte {
+	secret := make([]byte, 16)
+	entropy.Read(secret)
+	return secret
+}
+
+// writeNew writes a file that must not exist, and syncs it.
+func writeNew(name, text string) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
 }
 
 // secretOf opens the secret file of a store that exists.

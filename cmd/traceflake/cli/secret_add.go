@@ -41,20 +41,21 @@ If add is interrupted, run the same command again.`,
 				})
 		},
 	}
+	replace := secretReplaceCommand(f)
 	return group(&cobra.Command{
 		Use:     "secret",
-		Short:   "Register a secret with a lease store",
+		Short:   "Register a secret with a lease store, or replace it after a restore",
 		Long:    "secret manages the secrets of a lease store.",
-		Example: add.Example,
-	}, add)
+		Example: add.Example + "\n" + replace.Example,
+	}, add, replace)
 }
 
 // addSecret registers a secret in a file, which it generates unless an interrupted command has.
 func addSecret(ctx context.Context, s stores.Store, d lease.Description, file string,
 	env settings.Settings) error {
-	if _, embedded := s.(stores.Embedded); embedded {
-		return errors.New("a lease directory has one secret, which never changes: move the " +
-			"directory away, and a service creates another one")
+	if s.KeepsSecret() {
+		return errors.New("a lease directory keeps one secret: to change it, run " +
+			"traceflake lease secret replace")
 	}
 	secret, err := openSecret(file, d.ID)
 	if errors.Is(err, fs.ErrNotExist) {

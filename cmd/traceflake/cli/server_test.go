@@ -56,7 +56,13 @@ func opened(t *testing.T, url string) stores.Store {
 // acquired returns a new lease of a store.
 func acquired(t *testing.T, s stores.Store) lease.Grant {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), request())
+	d, err := s.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request()
+	r.Store = d.ID
+	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

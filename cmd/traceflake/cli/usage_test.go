@@ -82,8 +82,7 @@ func TestVersion(t *testing.T) {
 // The help of each command with -o has its JSON, with every field.
 func TestJSONIsDocumented(t *testing.T) {
 	dir := "file:" + filepath.Join(t.TempDir(), "leases")
-	store := opened(t, dir).(stores.Embedded)
-	codec, err := store.Ensure(t.Context())
+	codec, err := stores.OwnSecret(opened(t, dir))(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,6 +178,6 @@ func TestRequests(t *testing.T) {
 		return k8sstore.New(&http.Client{Transport: c}, proxy, "default", name)
 	}
 	calls.Costs(t, open, &c.N, map[string]int64{
-		"start": 1, "acquire": 2, "acquire again": 2, "renew": 2, "get": 1, "release": 2, "list": 1,
+		"start": 1, "acquire": 3, "acquire again": 2, "renew": 2, "get": 1, "release": 2, "list": 2,
 	})
 }

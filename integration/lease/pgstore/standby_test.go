@@ -96,7 +96,7 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 			}
 		}
 	}
-	get := func() error { _, err := s.Get(ctx, g.Node); return err }
+	get := func() error { _, err := s.Get(ctx, g); return err }
 	wantError(t, "renew", cancelled(func() error { return <-renewed }), nil, "unknown")
 	for began := time.Now(); cancelled(get) == nil; { // the server obeys the setting after a moment
 		if time.Since(began) > 10*time.Second {
@@ -120,11 +120,11 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
-	_, err = s.Get(short, g.Node)
+	_, err = s.Get(short, g)
 	wantError(t, "get while the standby is down", err, context.DeadlineExceeded)
 
 	standby("")
-	if got, err := s.Get(ctx, g.Node); err != nil || got.Nonce != next.Nonce ||
+	if got, err := s.Get(ctx, g); err != nil || got.Nonce != next.Nonce ||
 		got.Version != g.Version+1 {
 		t.Errorf("with the standby: %+v, %v; want the renewal as %s", got, err, next.Nonce)
 	}

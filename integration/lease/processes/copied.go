@@ -9,12 +9,12 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// Copied checks that a copy of the store at a URL grants nothing until an operator says that the
-// original is gone. Duplicate copies the objects of the store unchanged and returns the copy's URL.
+// Copied checks that a copy of the store at a URL grants nothing until it has a secret of its own,
+// and that the original continues. Duplicate copies the objects of the store unchanged and returns the copy's URL.
 func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 	t.Helper()
 	original := Store(url)
-	original.Create(t, lease.Description{})
+	original.Create(t, lease.Description{ID: storeID})
 	if _, err := original.Client(t).Acquire(t.Context(), request(time.Now())); err != nil {
 		t.Fatal(err)
 	}
@@ -29,15 +29,23 @@ func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 			t.Errorf("%s in the copy: %v, want %v", call, err, lease.ErrMoved)
 		}
 	}
-	if _, err := Store(at).Client(t).MovedHere(t.Context(), time.Now()); err != nil {
-		t.Errorf("the original is gone: %v", err)
+	next := protocol.NewNonce()
+	if err := Store(at).Client(t).Replace(t.Context(), storeID, next,
+		"0123456789abcdef"); err != nil {
+		t.Errorf("a new secret: %v", err)
 	}
-	if _, err := Store(at).Client(t).Acquire(t.Context(),
-		request(time.Now().Add(time.Second))); err != nil {
+	r := request(time.Now())
+	r.Store = next
+	if _, err := Store(at).Client(t).Acquire(t.Context(), r); err != nil {
 		t.Errorf("acquire after that: %v", err)
+	}
+	if _, err := original.Client(t).Acquire(t.Context(), request(time.Now())); err != nil {
+		t.Errorf("acquire in the original: %v", err)
 	}
 }
 
+const storeID = "0123456789abcdef0123456789abcdef"
+
 func request(now time.Time) lease.Request {
-	return lease.Request{Nonce: protocol.NewNonce(), Now: now, TTL: 2 * time.Second, Owner: "test"}
+	return lease.Request{Store: storeID, Nonce: protocol.NewNonce(), Now: now, TTL: 2 * time.Second, Owner: "test"}
 }

@@ -3,27 +3,27 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"time"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Acquire implements [lease.Store]. It sends two requests if the first page in the nonce's order
-// has a free block and nobody else writes it at this moment, and one more unless it is the first
-// call after a Describe. If no block is free it reads every page.
+// Acquire implements [lease.Store]. It sends three requests if the first page in the nonce's order
+// has a free block and nobody else writes it at this moment. If no block is free it reads every
+// page.
 //
 // Each nonce has its own order of the pages and takes a block on the first page that offers one. So
 // a repeated request finds its block again, unless a block on an earlier page became free in
 // between: then it is granted that block, too, and the other stays unused until its grant's end.
 func (s *Store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "acquire")
-	if err := checkRequest(r, time.Time{}); err != nil {
+	if err := checkRequest(r); err != nil {
 		return lease.Grant{}, err
 	}
-	c, err := s.ready(ctx)
+	c, err := s.current(ctx, r.Store)
 	if err != nil {
 		return lease.Grant{}, err
 	}
@@ -54,7 +54,7 @@ func (s *Store) acquire(ctx context.Context, c *config, number int,
 		case !ok:
 			return false, lease.ErrNoFreeNode
 		}
-		if err := checkRequest(r, latest(p.now)); err != nil {
+		if err := checkClock(r.Now, latest(p.now)); err != nil {
 			return false, err
 		}
 		if g, err = acquire(b, r); err == nil {
@@ -97,7 +97,6 @@ func (p *page) offer(r lease.Request) (best lease.Grant, ok bool) {
 // search returns the number of the first page in the order that offers a block. It writes nothing.
 // It may miss a block that is released after its page was read.
 func (s *Store) search(ctx context.Context, c *config, r lease.Request, order []int) (int, error) {
-	var taken []lease.Grant
 	for size := 1; len(order) > 0; size = min(2*size, atOnce) {
 		size = min(size, len(order))
 		found, err := s.readAll(ctx, c, order[:size], nil)
@@ -108,13 +107,10 @@ func (s *Store) search(ctx context.Context, c *config, r lease.Request, order []
 			if _, ok := p.offer(r); ok {
 				return p.Number, nil
 			}
-			for i := range p.nodes.Blocks() {
-				taken = append(taken, p.get(p.nodes.Block(i).Node))
-			}
 		}
 		order = order[size:]
 	}
-	return 0, noneFree(taken, r.Now)
+	return 0, fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, c.Blocks())
 }
 
 // readAll returns pages, in the same order. It does not read those whose data

@@ -12,21 +12,6 @@ import (
 // The rules for granting, in one place. Each function returns the next state of a block, with the
 // version raised by one, or an error.
 
-// noneFree returns the error of Acquire if none of the blocks is free at now: [lease.ErrRaised] if
-// one of them was raised, otherwise [lease.ErrNoFreeNode]. Only Raise clears a nonce.
-func noneFree(blocks []lease.Grant, now time.Time) error {
-	var until time.Time // the first at which a raised block is free
-	for _, b := range blocks {
-		if b.Nonce == "" && !b.Free(now) && (until.IsZero() || b.End.Before(until)) {
-			until = b.End
-		}
-	}
-	if until.IsZero() {
-		return fmt.Errorf("%w: all %d are granted", lease.ErrNoFreeNode, len(blocks))
-	}
-	return fmt.Errorf("%w, and grants nothing before %s", lease.ErrRaised, text(until))
-}
-
 // acquire grants the block for [now, now+TTL), truncated to whole seconds. The request has passed
 // checkRequest, and no block has its nonce. Errors: [lease.ErrNoFreeNode] if the block is not free.
 func acquire(b lease.Grant, r lease.Request) (lease.Grant, error) {
@@ -64,7 +49,7 @@ func release(b, g lease.Grant, nonce string, unused time.Time) (lease.Grant, err
 	if err := allow(b, g, nonce); err != nil {
 		return b, err
 	}
-	unused = protocol.RoundUp(unused)
+	unused = roundUp(unused)
 	if unused.Before(b.Start) {
 		unused = b.Start
 	}
@@ -74,21 +59,6 @@ func release(b, g lease.Grant, nonce string, unused time.Time) (lease.Grant, err
 	b.Nonce, b.Owner = nonce, ""
 	b.Version++
 	return b, nil
-}
-
-// raise moves the end to until, rounded up to a whole second, unless the end is later, and clears
-// the nonce. Nothing else clears a nonce. A block that was raised already stays unchanged.
-func raise(b lease.Grant, until time.Time) lease.Grant {
-	until = protocol.RoundUp(until)
-	if b.Version > 0 && b.Nonce == "" && !b.End.Before(until) {
-		return b
-	}
-	if until.After(b.End) {
-		b.End = until
-	}
-	b.Nonce, b.Owner = "", ""
-	b.Version++
-	return b
 }
 
 // allow returns an error for a write by a client that does not hold the block or has no fresh
@@ -115,6 +85,9 @@ func allow(b, g lease.Grant, nonce string) error {
 	}
 	return nil
 }
+
+// roundUp rounds t up to a whole second.
+func roundUp(t time.Time) time.Time { return second(t.Add(time.Second - 1)) }
 
 // second truncates t to a whole second.
 func second(t time.Time) time.Time { return time.Unix(t.Unix(), 0).UTC() }

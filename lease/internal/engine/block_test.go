@@ -81,11 +81,6 @@ func TestBlockEnds(t *testing.T) {
 			map[time.Duration]time.Duration{-time.Hour: 0, 0: 0, 4 * s: 4 * s, 4001 * ms: 5 * s,
 				10 * s: 10 * s, time.Hour: 10 * s},
 		},
-		"raise": {
-			func(until time.Time) (lease.Grant, error) { return raise(b, until), nil }, "", "",
-			map[time.Duration]time.Duration{0: 10 * s, 10 * s: 10 * s, 10001 * ms: 11 * s,
-				time.Hour: time.Hour},
-		},
 	} {
 		for given, end := range tt.ends {
 			want := b
@@ -94,11 +89,6 @@ func TestBlockEnds(t *testing.T) {
 				t.Errorf("%s, given %s: %+v, %v; want %+v", name, given, got, err, want)
 			}
 		}
-	}
-	raised := raise(b, at(time.Minute))
-	if again, later := raise(raised, at(time.Second)), raise(raised,
-		at(time.Hour)); again != raised || later.End != at(time.Hour) {
-		t.Errorf("raised again: %+v and %+v", again, later)
 	}
 }
 
@@ -161,12 +151,15 @@ func TestCheckRequest(t *testing.T) {
 		"an hour too late": {fresh, "", at(-time.Hour), ttl, nil},
 	} {
 		r := lease.Request{Nonce: tt.nonce, Owner: tt.owner, Now: tt.now, TTL: tt.ttl}
-		if err := checkRequest(r, testStart); !errors.Is(err, tt.want) {
+		err := checkRequest(r)
+		if err == nil {
+			err = checkClock(r.Now, testStart)
+		}
+		if !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
-	far := lease.Request{Nonce: fresh, Now: at(time.Hour), TTL: ttl}
-	if err := checkRequest(far, time.Time{}); err != nil {
+	if err := checkClock(at(time.Hour), time.Time{}); err != nil {
 		t.Errorf("a store that knows no time: %v", err)
 	}
 }
@@ -205,43 +198,12 @@ func renewal(nonce string, end time.Time) lease.Request {
 	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }
 
-// A store without a free block says whether it is full or raised, and until when.
-func TestNoneFree(t *testing.T) {
-	held, _ := heldBlock()
-	over := raise(held, at(10*time.Second))
-	over.End = at(-time.Minute) // raised, long ago
-	full := noneFree([]lease.Grant{held, over, held}, testStart)
-	if !errors.Is(full, lease.ErrNoFreeNode) || errors.Is(full, lease.ErrRaised) ||
-		!strings.Contains(full.Error(), "all 3 are granted") {
-		t.Errorf("full: %v", full)
-	}
-	raised := noneFree([]lease.Grant{held, raise(held, at(2*time.Hour)),
-		raise(over, at(30*time.Minute))}, testStart)
-	if !errors.Is(raised, lease.ErrNoFreeNode) || !errors.Is(raised, lease.ErrRaised) ||
-		!strings.Contains(raised.Error(), "grants nothing before "+text(at(30*time.Minute))) {
-		t.Errorf("raised: %v", raised)
-	}
-}
-
-func TestCheckRaise(t *testing.T) {
-	epoch, end := time.Unix(randflake.Epoch, 0), time.Unix(randflake.EndOfLife, 0)
-	for until, want := range map[time.Time]error{
-		epoch.Add(-1): randflake.ErrBeforeEpoch, epoch: nil, end.Add(-time.Second + 1): nil,
-		end: nil, end.Add(1): randflake.ErrEndOfLife,
-	} {
-		if err := checkRaise(until); !errors.Is(err, want) {
-			t.Errorf("to %v: %v, want %v", until, err, want)
-		}
-	}
-}
-
 func TestDescriptions(t *testing.T) {
 	d, err := NewDescription(
-		lease.Description{Created: testStart.Add(time.Millisecond),
-			Raised: testStart.Add(time.Millisecond)})
+		lease.Description{Created: testStart.Add(time.Millisecond)})
 	if err != nil || d.First != 0 || d.Nodes != 1<<17 || d.BlockSize != 8 ||
 		d.LongestTTL != lease.DefaultTTL ||
-		!d.Created.Equal(testStart) || !d.Raised.Equal(at(time.Second)) {
+		!d.Created.Equal(testStart) {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	if other, err := NewDescription(lease.Description{}); err != nil || other.ID == d.ID {
@@ -251,7 +213,6 @@ func TestDescriptions(t *testing.T) {
 		"nodes without a number": {First: 8}, "half a block": {Nodes: 4}, "an ID": {ID: "orders"},
 		"a TTL":    {LongestTTL: 1500 * time.Millisecond},
 		"a secret": {Secrets: []string{"0123456789abcdef", "hunter2"}},
-		"a raise":  {Raised: time.Unix(randflake.EndOfLife+1, 0)},
 	} {
 		if _, err := NewDescription(d); !errors.Is(err, lease.ErrInvalidRequest) {
 			t.Errorf("%s: %v", name, err)

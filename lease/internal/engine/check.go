@@ -9,11 +9,9 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// checkRequest refuses an Acquire or a Renew that no store may grant. storeNow is
-// the store's own time, or the zero Time if it has none. Errors:
-// [lease.ErrInvalidRequest], [lease.ErrClockAhead], [randflake.ErrBeforeEpoch],
-// [randflake.ErrEndOfLife].
-func checkRequest(r lease.Request, storeNow time.Time) error {
+// checkRequest returns an error for an Acquire or a Renew that no store may grant. Errors:
+// [lease.ErrInvalidRequest], [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
+func checkRequest(r lease.Request) error {
 	if err := checkHex("nonce", r.Nonce, protocol.NonceLen); err != nil {
 		return err
 	}
@@ -29,20 +27,15 @@ func checkRequest(r lease.Request, storeNow time.Time) error {
 		return fmt.Errorf("lease: the client's clock: %w", randflake.ErrBeforeEpoch)
 	case r.Now.Unix() >= randflake.EndOfLife:
 		return fmt.Errorf("lease: the client's clock: %w", randflake.ErrEndOfLife)
-	case !storeNow.IsZero() && r.Now.After(storeNow.Add(protocol.MaxClockAhead)):
-		return fmt.Errorf("%w by %s", lease.ErrClockAhead, r.Now.Sub(storeNow).Round(time.Second))
 	}
 	return nil
 }
 
-// checkRaise refuses a time to which no block can be raised. Errors:
-// [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
-func checkRaise(until time.Time) error {
-	switch {
-	case until.Unix() < randflake.Epoch:
-		return fmt.Errorf("lease: raise: %w", randflake.ErrBeforeEpoch)
-	case protocol.RoundUp(until).Unix() > randflake.EndOfLife:
-		return fmt.Errorf("lease: raise: %w", randflake.ErrEndOfLife)
+// checkClock returns [lease.ErrClockAhead] if the client's clock is too far ahead of the store's. A
+// store without a clock has the zero Time.
+func checkClock(client, store time.Time) error {
+	if ahead := client.Sub(store); !store.IsZero() && ahead > protocol.MaxClockAhead {
+		return fmt.Errorf("%w by %s", lease.ErrClockAhead, ahead.Round(time.Second))
 	}
 	return nil
 }

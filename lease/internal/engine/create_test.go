@@ -6,18 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/internal/engine"
-	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
@@ -60,9 +57,9 @@ func interruptedCreate(t *testing.T, made bool, at, fail int) bool {
 		t.Fatal(err)
 	}
 	begun, complete := config.Version != "",
-		strings.Contains(config.Version, `"Complete":true`)
+		strings.Contains(config.Version, `"Phase":"complete"`)
 	for _, call := range calls.OnBlocks(t.Context(), client(server, 2),
-		lease.Grant{Nonce: protocol.NewNonce()}, t0) {
+		lease.Grant{Store: storeID, Nonce: protocol.NewNonce()}, t0) {
 		if !complete {
 			wantErr(t, call.Name, call.Err, lease.ErrNoStore)
 		}
@@ -102,7 +99,9 @@ func TestCreateMeetsCreate(t *testing.T) {
 				if n++; n == at+1 {
 					s := client(server, 2)
 					if second = s.Create(t.Context(), d); second == nil {
-						granted = mustAcquire(t, s, request(t0))
+						r := request(t0)
+						r.Store = d.ID
+						granted = mustAcquire(t, s, r)
 					}
 				}
 				return do()
@@ -115,133 +114,11 @@ func TestCreateMeetsCreate(t *testing.T) {
 					second, lease.ErrExists)
 			}
 			if granted.Nonce != "" {
-				if got, err := client(server, 2).Get(t.Context(), granted.Node); err != nil ||
+				if got, err := client(server, 2).Get(t.Context(), granted); err != nil ||
 					got != granted {
 					t.Errorf("request %d: the grant %+v is now %+v, %v", at, granted, got, err)
 				}
 			}
-		}
-	}
-}
-
-// Raises that are interrupted, repeated, and run by two operators at once are one raise. Once any
-// of them is acknowledged, nothing before its time is granted.
-func TestRaiseMeetsRaise(t *testing.T) {
-	now := t0
-	server := &counted{Objects: memstore.Objects{Clock: func() time.Time { return now }}}
-	for at, met := 0, true; met; at++ {
-		now = now.Add(2 * lease.MaxTTL) // the last raise is over
-		until := now.Add(lease.MaxTTL)
-		good, n := open(server, 2, few(8)), 0
-		g := mustAcquire(t, good, request(now))
-		var second time.Time
-		_, err := client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
-			if n++; n != at+1 {
-				return do()
-			}
-			var err error
-			if second, err = good.Raise(t.Context(), until.Add(time.Hour)); err != nil {
-				t.Error(err)
-			}
-			return answer{err: errLost}
-		}}), 2).Raise(t.Context(), until)
-		if met = n > at; met != errors.Is(err, errLost) || !met && err != nil {
-			t.Errorf("request %d: %v", at, err)
-		}
-		now = now.Add(time.Hour)
-		third, err := client(server, 2).Raise(t.Context(), until.Add(2*time.Hour))
-		if err != nil || met && !third.Equal(second) {
-			t.Errorf("request %d: raised to %s, and then to %s, %v", at, second, third, err)
-		}
-		_, err = good.Acquire(t.Context(), request(now))
-		wantErr(t, "acquire", err, lease.ErrNoFreeNode)
-		_, err = good.Renew(t.Context(), g, renewal(protocol.NewNonce(), until))
-		wantErr(t, "renew", err, lease.ErrLost)
-	}
-}
-
-// After a raise that was interrupted at any request, nobody is granted a block until it is
-// repeated, neither a new process nor one that knows the store. Leases that are held continue.
-func TestInterruptedRaise(t *testing.T) {
-	for at := 0; ; at++ {
-		server, n := new(counted), 0
-		known, until := open(server, 2, few(8)), t0.Add(time.Hour)
-		g := mustAcquire(t, known, request(t0))
-		_, err := client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
-			if n++; n == at+1 {
-				return answer{err: errLost}
-			}
-			return do()
-		}}), 2).Raise(t.Context(), until)
-		if err == nil {
-			return // it was not interrupted
-		}
-		wantErr(t, "raise", err, errLost)
-		if _, err := known.Get(t.Context(), g.Node); err != nil {
-			t.Errorf("request %d: get: %v", at, err)
-		}
-		if at >= 2 { // the mark was written
-			_, err := known.Acquire(t.Context(), request(until.Add(time.Minute)))
-			wantErr(t, "acquire", err, lease.ErrRaising)
-			s := client(server, 2)
-			_, err = s.Describe(t.Context())
-			wantErr(t, "describe", err, lease.ErrRaising)
-			_, err = s.Acquire(t.Context(), request(until.Add(time.Minute)))
-			wantErr(t, "acquire by a new process", err, lease.ErrRaising)
-		}
-		if got, err := client(server, 2).Raise(t.Context(), until); err != nil ||
-			!got.Equal(until) {
-			t.Fatalf("request %d: repeated: %s, %v", at, got, err)
-		}
-		blocks, err := known.List(t.Context())
-		lower := slices.ContainsFunc(blocks,
-			func(b lease.Grant) bool { return b.End.Before(until) })
-		if err != nil || len(blocks) != 8 || lower {
-			t.Errorf("request %d: %+v, %v; want 8 blocks, raised to %s", at, blocks, err, until)
-		}
-		mustAcquire(t, known, request(until))
-	}
-}
-
-// A process that has only described a store accepts a replacement by an operator. Once it has used
-// a store, it refuses another.
-func TestReplacedBeforeUse(t *testing.T) {
-	server := new(counted)
-	s := open(server, 2, few(8))
-	server.Delete("")
-	_, err := s.Describe(t.Context())
-	wantErr(t, "describe", err, lease.ErrNoStore)
-	if err := client(server, 2).Create(t.Context(), other()); err != nil {
-		t.Fatal(err)
-	}
-	if d, err := s.Describe(t.Context()); err != nil || d.ID != other().ID {
-		t.Errorf("describe: %s, %v, want the new store", d.ID, err)
-	}
-	mustAcquire(t, s, request(t0))
-	server.Delete("")
-	_, err = s.Describe(t.Context())
-	wantErr(t, "describe", err, lease.ErrReplaced)
-	open(server, 2, few(8))
-	_, err = s.Describe(t.Context())
-	wantErr(t, "describe", err, lease.ErrReplaced)
-}
-
-// A raise is repeated only while nothing can have been granted after it, not even to a client that
-// is as far ahead as the server's clock, which sends whole seconds, allows.
-func TestRaiseIsOver(t *testing.T) {
-	for left, over := range map[time.Duration]bool{
-		30 * time.Second: true, protocol.MaxClockAhead + 100*time.Millisecond: true,
-		protocol.MaxClockAhead + 2*time.Second: false,
-	} {
-		now := t0
-		s := open(&counted{Objects: memstore.Objects{Clock: func() time.Time { return now }}}, 2,
-			few(2))
-		until, err := s.Raise(t.Context(), t0.Add(time.Hour))
-		now = until.Add(-left)
-		again, failed := s.Raise(t.Context(), now.Add(2*time.Hour))
-		if err = errors.Join(err, failed); err != nil || over != again.After(until) {
-			t.Errorf("%s before %s, to which the store was raised, it is raised to %s, %v", left,
-				until, again, err)
 		}
 	}
 }
@@ -273,33 +150,34 @@ func TestLostObjects(t *testing.T) {
 				says(call.Name, call.Err, lease.ErrNoStore)
 			}
 			says("create", client(server, 2).Create(t.Context(), other()), lease.ErrExists,
-				`the object "config" is gone: put it back`)
+				`the object "config" is gone`)
 			says("create again", client(server, 2).Create(t.Context(), describe(few(8))),
-				lease.ErrExists, "put it back")
-			_, err := old.Raise(t.Context(), t0)
-			says("raise", err, lease.ErrReplaced, `"config" is gone`)
-			says("add secret", old.AddSecret(t.Context(), "0123456789abcdef"), lease.ErrReplaced)
+				lease.ErrExists, "is gone")
+			says("add secret", old.AddSecret(t.Context(), "0123456789abcdef"), lease.ErrNoStore)
+			says("replace", old.Replace(t.Context(), storeID, nextID, fingerprint), lease.ErrNoStore)
 		})
 	})
 	t.Run("one page", func(t *testing.T) {
 		old, _ := lose("page-0002")
 		wantWrites(t, "create again", server, 0, func() {
-			says("create again", old.Create(t.Context(), describe(few(8))), lease.ErrReplaced,
-				"page-0002", "put it back")
+			says("create again", old.Create(t.Context(), describe(few(8))), driver.ErrEdited,
+				"page-0002 is gone")
 		})
-		_, err := old.Get(t.Context(), 2*2*8)
-		says("get", err, lease.ErrReplaced, "page-0002", "put it back")
+		_, err := old.Get(t.Context(), block(2*2*8))
+		says("get", err, driver.ErrEdited, "page-0002 is gone")
 		for range 20 {
 			if g, err := old.Acquire(t.Context(), request(t0)); err != nil {
-				says("acquire", err, lease.ErrReplaced, "page-0002")
+				says("acquire", err, driver.ErrEdited, "page-0002")
 			} else if g.Node/16 == 2 {
 				t.Errorf("granted %+v of a page that is gone", g)
 			}
 		}
 		_, err = old.List(t.Context())
-		says("list", err, lease.ErrReplaced, "page-0002")
-		_, err = old.Raise(t.Context(), t0.Add(time.Hour))
-		says("raise", err, lease.ErrReplaced, "page-0002")
+		says("list", err, driver.ErrEdited, "page-0002")
+		// It is not needed for a new history.
+		if err := old.Replace(t.Context(), storeID, nextID, fingerprint); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

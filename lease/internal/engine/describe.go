@@ -14,9 +14,12 @@ import (
 // allNodes is how many nodes there are.
 const allNodes = randflake.MaxNode + 1
 
+// idLen is the length of a store's ID.
+const idLen = protocol.NonceLen
+
 // NewDescription returns d with defaults for what it lacks: a new ID, every node, blocks of eight
-// nodes and [lease.DefaultTTL]. It truncates Created to a whole second, and rounds
-// Raised up. The error wraps [lease.ErrInvalidRequest].
+// nodes and [lease.DefaultTTL]. It truncates Created to a whole second. The error
+// wraps [lease.ErrInvalidRequest].
 func NewDescription(d lease.Description) (lease.Description, error) {
 	d.ID = cmp.Or(d.ID, protocol.NewNonce())
 	d.BlockSize = cmp.Or(d.BlockSize, 8)
@@ -25,16 +28,13 @@ func NewDescription(d lease.Description) (lease.Description, error) {
 	}
 	d.LongestTTL = cmp.Or(d.LongestTTL, lease.DefaultTTL)
 	d.Created = d.Created.UTC().Truncate(time.Second)
-	if !d.Raised.IsZero() {
-		d.Raised = protocol.RoundUp(d.Raised)
-	}
 	return d, checkDescription(d)
 }
 
 // checkDescription returns an error if no store can be created with d. The error wraps
 // [lease.ErrInvalidRequest].
 func checkDescription(d lease.Description) error {
-	if err := checkHex("ID", d.ID, protocol.NonceLen); err != nil {
+	if err := checkHex("ID", d.ID, idLen); err != nil {
 		return err
 	}
 	for _, s := range d.Secrets {
@@ -46,15 +46,6 @@ func checkDescription(d lease.Description) error {
 		d.LongestTTL%time.Second != 0 {
 		return fmt.Errorf("%w: longest TTL %s, want whole seconds from %s to %s",
 			lease.ErrInvalidRequest, d.LongestTTL, protocol.MinTTL, lease.MaxTTL)
-	}
-	if !d.Raised.IsZero() {
-		if err := checkRaise(d.Raised); err != nil {
-			return fmt.Errorf("%w: %w", lease.ErrInvalidRequest, err)
-		}
-		if d.Raised.Nanosecond() > 0 {
-			return fmt.Errorf("%w: raised to %s, want a whole second", lease.ErrInvalidRequest,
-				d.Raised)
-		}
 	}
 	return checkNodes(d)
 }

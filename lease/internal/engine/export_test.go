@@ -7,20 +7,11 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// The rules, for external tests, which can import package leasetest.
-var (
-	AcquireBlock = acquire
-	RenewBlock   = renew
-	ReleaseBlock = release
-	RaiseBlock   = raise
-	Shorten      = shorten
-	CheckRequest = checkRequest
-	CheckRaise   = checkRaise
-	ErrAltered   = errAltered
-)
+// ErrAltered is returned if a server did not store what was sent.
+var ErrAltered = errAltered
 
 // Order returns the order in which an Acquire with a nonce tries the pages.
-func Order(s lease.Store, nonce string) []int { return s.(*Store).used.config().order(nonce) }
+func Order(s lease.Store, nonce string) []int { return s.(*Store).known.Load().order(nonce) }
 
 // Sealed returns an object that was edited, with the right checksum.
 func Sealed(data []byte) []byte {

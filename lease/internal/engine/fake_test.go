@@ -104,7 +104,7 @@ func few(blocks uint32) lease.Description {
 	return lease.Description{First: 0, Nodes: blocks << 3, BlockSize: 8}
 }
 
-const storeID = "0123456789abcdef0123456789abcdef"
+const storeID = calls.ID
 
 func describe(nodes lease.Description) lease.Description {
 	return lease.Description{

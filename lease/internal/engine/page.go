@@ -17,7 +17,7 @@ import (
 
 // Blocks are kept on pages of a fixed number of blocks. Every page is one object:
 //
-//	config     {"Format":3,"ID":"…","First":0,"Nodes":131072,"BlockSize":8,"Complete":true,…}
+//	config     {"Format":3,"ID":"…","First":0,"Nodes":131072,"BlockSize":8,"Phase":"complete",…}
 //	           {"CRC32C":"…"}
 //	page-0000  {"Format":3,"Store":"…","Number":0,"Writes":3,"Recent":[…]}
 //	           {"Node":0,"Nodes":8,"Start":"…","End":"…","Nonce":"…","Version":1,…}
@@ -44,12 +44,12 @@ type page struct {
 // pageHeader is the first line of a page.
 type pageHeader struct {
 	Format int
-	Store  string // the ID of the store to which the page belongs
+	Store  string // the ID of the history to which the page belongs
 	Number int
 	// Writes counts the writes of the page, so that its bytes never recur: on
 	// some servers the version is a hash of them, or they are the version.
 	Writes uint64
-	// Recent has the nonces of the last writes, "" for a raise.
+	// Recent has the nonces of the last writes.
 	Recent []string
 }
 
@@ -65,9 +65,7 @@ func parse(c *config, number int, o driver.Object) (*page, error) {
 	p := &page{now: o.Time, nodes: c.blocks(number)}
 	name := pageName(number)
 	if o.Version == "" {
-		return nil, fmt.Errorf(
-			"%w: the object %q is gone; put it back, then run `traceflake lease raise`",
-			lease.ErrReplaced, name)
+		return nil, fmt.Errorf("%w: %s is gone", driver.ErrEdited, name)
 	}
 	lines, err := open(name, o.Data, &p.pageHeader)
 	if err != nil {
@@ -78,15 +76,21 @@ func parse(c *config, number int, o driver.Object) (*page, error) {
 		if err := json.Unmarshal(line, &p.Blocks[i]); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", driver.ErrEdited, name, err)
 		}
+		p.Blocks[i].Store = p.Store
 	}
 	return p, cmp.Or(p.check(c, number), c.here(o.Place)) // another store is not a copy
+}
+
+// newPage returns a page whose blocks were never granted.
+func newPage(c *config, number int) *page {
+	return &page{pageHeader: pageHeader{Format: format, Store: c.ID, Number: number},
+		nodes: c.blocks(number)}
 }
 
 // check returns an error for a page that this package would not have written, or of another store.
 func (p *page) check(c *config, number int) error {
 	if p.Store != c.ID {
-		return fmt.Errorf("%w: %s belongs to the store %s, not to %s", lease.ErrReplaced,
-			pageName(number), p.Store, c.ID)
+		return fmt.Errorf("%s: %w", pageName(number), replaced(p.Store, c.ID))
 	}
 	if p.Number != number {
 		return fmt.Errorf("%w: %s is a copy of %s", driver.ErrEdited, pageName(number), pageName(p.Number))
@@ -110,7 +114,8 @@ func (p *page) get(node uint32) lease.Grant {
 	if i, found := p.find(node); found {
 		return p.Blocks[i]
 	}
-	return lease.Grant{Lease: randflake.Lease{Node: node, Nodes: p.nodes.BlockSize}}
+	return lease.Grant{Store: p.Store,
+		Lease: randflake.Lease{Node: node, Nodes: p.nodes.BlockSize}}
 }
 
 // has reports whether a block of the page has this nonce.
@@ -181,8 +186,7 @@ func open(name string, data []byte, first any) (lines [][]byte, err error) {
 	var s sum
 	want := sumOf(bytes.Join(lines[:last], nil))
 	if err := json.Unmarshal(lines[last], &s); err != nil || s != want {
-		return nil, fmt.Errorf("%w: %s does not end with the checksum %s: put back what it had, "+
-			"or set this checksum after every \"End\" was raised past all grants", driver.ErrEdited, name,
+		return nil, fmt.Errorf("%w: %s does not end with the checksum %s", driver.ErrEdited, name,
 			want.CRC32C)
 	}
 	if err := json.Unmarshal(lines[0], first); err != nil {

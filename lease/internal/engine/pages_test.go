@@ -109,11 +109,7 @@ func TestEdited(t *testing.T) {
 				o.Version); err != nil {
 				t.Fatal(err)
 			}
-			recorded := 1 // by Raise, before it comes to the page
-			if c.object == "config" {
-				recorded = 0
-			}
-			wantWrites(t, "all calls", server, recorded, func() {
+			wantWrites(t, "all calls", server, 0, func() {
 				for _, call := range calls.OnBlocks(t.Context(), client(server, 64), g, t0) {
 					if wantErr(t, call.Name, call.Err, c.want); call.Err != nil &&
 						!strings.Contains(call.Err.Error(), c.object) {
@@ -185,23 +181,20 @@ func TestRequests(t *testing.T) {
 			func() error { _, err := s.Describe(t.Context()); return err })
 	}
 	another("the first process")
-	count("the first acquire", 1, 1, 0, acquire)
+	count("the first acquire", 2, 1, 0, acquire)
 	count("the same again", 2, 0, 0, acquire)
 	r.Nonce = sameHome(s, r.Nonce)
 	count("acquire", 2, 1, 0, acquire)
 	count("renew", 1, 1, 0, renew)
-	count("get", 1, 0, 0, func() error { _, err := s.Get(t.Context(), g.Node); return err })
+	count("get", 1, 0, 0, func() error { _, err := s.Get(t.Context(), g); return err })
 	count("release", 1, 1, 0, release)
-	count("list", 0, 0, 1, list(s))
-	raise := func() error { _, err := s.Raise(t.Context(), t0.Add(time.Hour)); return err }
-	count("raise", 258, 258, 0, raise)
-	count("the same raise again", 257, 0, 0, raise)
+	count("list", 1, 0, 1, list(s))
+	change := func() error { return s.Replace(t.Context(), storeID, nextID, fingerprint) }
+	count("replace", 514, 258, 0, change)
+	count("the same replacement again", 2, 0, 1, change)
+	r.Store = nextID
+	count("the first acquire of the next history", 2, 1, 0, acquire)
 	another("another process")
-	count("no free block", 257, 0, 0, func() error {
-		_, err := s.Acquire(t.Context(), request(t0))
-		wantErr(t, "acquire", err, lease.ErrNoFreeNode)
-		return nil
-	})
 	lost := error(nil)
 	byVersions := client(wire{server, func(m *message, do func() answer) answer {
 		a := do()
@@ -213,8 +206,9 @@ func TestRequests(t *testing.T) {
 	count("list by versions", 257, 0, 1, list(byVersions))
 	lost = errLost
 	wantErr(t, "list", list(byVersions)(), errLost)
-	count("create again", 1, 0, 2,
-		func() error { return s.Create(t.Context(), describe(allNodes)) })
+	d := describe(allNodes)
+	d.ID = nextID
+	count("create again", 2, 0, 2, func() error { return s.Create(t.Context(), d) })
 	server.Delete("")
 	count("create", 2, 258, 1,
 		func() error { return client(server, 64).Create(t.Context(), describe(allNodes)) })
@@ -232,7 +226,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 		for _, c := range []struct {
 			to            int
 			reads, writes float64 // at most
-		}{{2500, 2.15, 1.1}, {3750, 3.5, 1.5}, {4000, 9, 2.5}} {
+		}{{2500, 3.15, 1.1}, {3750, 4.5, 1.5}, {4000, 10, 2.5}} {
 			from, reads, writes := float64(n), server.Reads, server.Writes
 			for ; n < c.to; n++ {
 				if _, err := s.Describe(t.Context()); err != nil {
@@ -270,7 +264,7 @@ func TestRepeatedWrite(t *testing.T) {
 	next := protocol.NewNonce()
 	_, err := twice.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
 	wantUnknown(t, "renew", err)
-	got, err := good.Get(t.Context(), g.Node)
+	got, err := good.Get(t.Context(), g)
 	if err != nil || got.Nonce != next || got.Version != 2 {
 		t.Errorf("get: %+v, %v", got, err)
 	}
@@ -279,7 +273,7 @@ func TestRepeatedWrite(t *testing.T) {
 	// The block of an Acquire is released and granted again, so another holder has it.
 	later := t0.Add(time.Hour)
 	then = func() {
-		g, err := good.Get(t.Context(), g.Node)
+		g, err := good.Get(t.Context(), g)
 		if err = errors.Join(err,
 			good.Release(t.Context(), g, protocol.NewNonce(), later)); err != nil {
 			t.Error(err)
@@ -288,18 +282,6 @@ func TestRepeatedWrite(t *testing.T) {
 	}
 	_, err = twice.Acquire(t.Context(), request(later))
 	wantUnknown(t, "acquire", err)
-	// A raise is repeated, so it raises what was written meanwhile.
-	changing := open(writes(server, func(_ *message, do func() answer) answer {
-		then()
-		then = func() {}
-		return do()
-	}), 1, few(1))
-	then = func() { mustAcquire(t, good, request(later.Add(time.Hour))) }
-	if _, err := changing.Raise(t.Context(), later.Add(24*time.Hour)); err != nil {
-		t.Error(err)
-	}
-	_, err = good.Acquire(t.Context(), request(later.Add(23*time.Hour)))
-	wantErr(t, "before the end of the raise", err, lease.ErrNoFreeNode)
 }
 
 // A page remembers few writes, but a block's nonce stays.
@@ -320,7 +302,25 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 
 // A write without an answer is not repeated.
 func TestUnknownWritesAreNotRepeated(t *testing.T) {
-	for _, op := range []string{"acquire", "renew", "release", "raise", "add secret"} {
+	for op, call := range map[string]func(s stores.Store, g lease.Grant) error{
+		"acquire": func(s stores.Store, _ lease.Grant) error {
+			_, err := s.Acquire(t.Context(), request(t0))
+			return err
+		},
+		"renew": func(s stores.Store, g lease.Grant) error {
+			_, err := s.Renew(t.Context(), g, renewal(protocol.NewNonce(), t0))
+			return err
+		},
+		"release": func(s stores.Store, g lease.Grant) error {
+			return s.Release(t.Context(), g, protocol.NewNonce(), t0)
+		},
+		"replace": func(s stores.Store, _ lease.Grant) error {
+			return s.Replace(t.Context(), storeID, nextID, fingerprint)
+		},
+		"add secret": func(s stores.Store, _ lease.Grant) error {
+			return s.AddSecret(t.Context(), fingerprint)
+		},
+	} {
 		for _, made := range []bool{true, false} {
 			server, tries := &counted{}, 0
 			g := mustAcquire(t, open(server, 64, few(64)), request(t0))
@@ -330,9 +330,7 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 				}
 				return answer{err: errLost}
 			}), 64, few(64))
-			c := call{op: op, grant: g, request: renewal(protocol.NewNonce(), t0), until: t0}
-			if _, err := c.on(t.Context(), s); !errors.Is(err, errLost) || definite(err) ||
-				tries != 1 {
+			if err := call(s, g); !errors.Is(err, errLost) || definite(err) || tries != 1 {
 				t.Errorf("%s: error %v after %d writes", op, err, tries)
 			}
 		}

@@ -1,23 +1,27 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // Store keeps leases on pages. Each page is an object.
 type Store struct {
 	objects *requests
 	layout  driver.Layout
-	used    used
+	// known is the description as this client read it last.
+	known atomic.Pointer[config]
 
 	closing  sync.Once
 	closeErr error
@@ -64,12 +68,12 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant,
 	r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
 	rule := func(c *config, p *page, b lease.Grant) (lease.Grant, error) {
-		if err := checkRequest(r, latest(p.now)); err != nil {
+		if err := cmp.Or(checkRequest(r), checkClock(r.Now, latest(p.now))); err != nil {
 			return b, err
 		}
 		return renew(b, g, shorten(r, c.Description))
 	}
-	return s.change(ctx, g.Node, r.Nonce, rule)
+	return s.change(ctx, g, r.Nonce, rule)
 }
 
 // Release implements [lease.Store].
@@ -79,28 +83,28 @@ func (s *Store) Release(ctx context.Context, g lease.Grant, nonce string,
 	rule := func(_ *config, _ *page, b lease.Grant) (lease.Grant, error) {
 		return release(b, g, nonce, unused)
 	}
-	_, err = s.change(ctx, g.Node, nonce, rule)
+	_, err = s.change(ctx, g, nonce, rule)
 	return err
 }
 
 // Get implements [lease.Store].
-func (s *Store) Get(ctx context.Context, node uint32) (_ lease.Grant, err error) {
-	defer s.failed(ctx, &err, "get node %d", node)
-	c, err := s.setupFor(ctx, node)
+func (s *Store) Get(ctx context.Context, g lease.Grant) (_ lease.Grant, err error) {
+	defer s.failed(ctx, &err, "get node %d", g.Node)
+	c, err := s.aboutBlock(ctx, g)
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	p, err := s.read(ctx, c, c.page(node))
+	p, err := s.read(ctx, c, c.page(g.Node))
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	return p.get(node), nil
+	return p.get(g.Node), nil
 }
 
-// change applies a rule to the block that starts at node.
-func (s *Store) change(ctx context.Context, node uint32, nonce string,
+// change applies a rule to the block of g.
+func (s *Store) change(ctx context.Context, g lease.Grant, nonce string,
 	rule func(*config, *page, lease.Grant) (lease.Grant, error)) (b lease.Grant, err error) {
-	c, err := s.setupFor(ctx, node)
+	c, err := s.aboutBlock(ctx, g)
 	if err != nil {
 		return b, err
 	}
@@ -108,20 +112,20 @@ func (s *Store) change(ctx context.Context, node uint32, nonce string,
 		if unsure != nil {
 			return false, unsure
 		}
-		if b, err = rule(c, p, p.get(node)); err == nil {
+		if b, err = rule(c, p, p.get(g.Node)); err == nil {
 			p.put(b)
 		}
 		return true, err
 	}
-	err = s.changePage(ctx, c, c.page(node), nonce, apply)
+	err = s.changePage(ctx, c, c.page(g.Node), nonce, apply)
 	return b, err
 }
 
-// setupFor returns the configuration of the store if one of its blocks starts at node.
-func (s *Store) setupFor(ctx context.Context, node uint32) (*config, error) {
-	c, err := s.setup(ctx)
+// aboutBlock returns the description of the store if g is one of its blocks.
+func (s *Store) aboutBlock(ctx context.Context, g lease.Grant) (*config, error) {
+	c, err := s.about(ctx, g.Store)
 	if err == nil {
-		_, err = c.Index(node)
+		_, err = c.Index(g.Node)
 	}
 	return c, err
 }
@@ -236,3 +240,15 @@ func (s *Store) failed(ctx context.Context, failure *error, what string, args ..
 	}
 	*failure = fmt.Errorf("%s: %s: %w", s.layout.Name, fmt.Sprintf(what, args...), err)
 }
+
+// KeepsSecret implements [stores.Store].
+func (s *Store) KeepsSecret() bool { return false }
+
+// Secrets implements [stores.Store].
+func (s *Store) Secrets(context.Context) (*randflake.Keyring, error) {
+	return nil, fmt.Errorf("%s: %w: the store does not keep a secret", s.layout.Name,
+		lease.ErrInvalidRequest)
+}
+
+// OnRestore implements [stores.Store].
+func (s *Store) OnRestore() {}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/internal/protocol"
+	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/stores"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+func secretReplaceCommand(f *commonFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "replace ID",
+		Short: "After a restore or a move, give the store a new secret",
+		Long: `replace is for a store that was restored from a backup, moved or copied. Such a store
+may have forgotten leases, or the original may grant the same nodes. With a new
+secret, equal IDs are as unlikely as equal random numbers, whatever was forgotten.
+
+ID is the ID that the store has after the restore: without it, replace shows the ID.
+No process may reach the store between the restore and the end of replace; a store in
+another place refuses processes by itself. The store gets another ID and no leases.
+The new secret becomes the first line of FILE, above the old ones, which verify old
+IDs. Copy FILE to where the processes read it: they need no restart. Current leases
+are used to their ends. A lease directory keeps its new secret itself.
+
+If replace fails or is interrupted, run the same command again. If two operators run
+it, one secret is introduced, and the other command completes it or is refused.`,
+		Example: `  traceflake lease secret replace --store postgres://db/traceflake
+  traceflake lease secret replace 0b5c…f1 --store postgres://db/traceflake --secret-file FILE`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f.addSecret(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		env, err := f.config()
+		if err != nil {
+			return err
+		}
+		return f.withStore(cmd, pagesTimeout, func(ctx context.Context, s stores.Store) error {
+			d, err := describe(ctx, s)
+			switch {
+			case d.ID == "" || errors.Is(err, lease.ErrNoStore):
+				return err
+			case len(args) == 0:
+				return fmt.Errorf("the store has the ID %s: if it was restored, moved or copied, "+
+					"and no process can reach it, run the same command with this ID", d.ID)
+			}
+			id, err := replaceSecret(ctx, s, d, args[0], env)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "replaced the secret of %s: its ID is %s, "+
+				"and all blocks are free\n", env.Address(), id)
+			return err
+		})
+	}
+	return cmd
+}
+
+// replaceSecret gives the store with the ID old a new secret, and returns its new ID.
+func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, old string,
+	env settings.Settings) (id string, err error) {
+	if s.KeepsSecret() {
+		if err := s.Replace(ctx, old, protocol.NewNonce(), ""); err != nil {
+			return "", err
+		}
+		d, err = describe(ctx, s)
+		return d.ID, err
+	}
+	if env.SecretFile == "" {
+		return "", errNoSecret
+	}
+	r, err := openReplacement(env.SecretFile, old)
+	if errors.Is(err, fs.ErrNotExist) {
+		k, err := settings.LoadKeyring(env.SecretFile)
+		if err != nil {
+			return "", fmt.Errorf("secret: %w", err)
+		}
+		registered := slices.ContainsFunc(k.Codecs(), func(c *randflake.Codec) bool {
+			return slices.Contains(d.Secrets, d.Fingerprint(c))
+		})
+		switch {
+		case d.Replaced == old && registered:
+			return d.ID, s.Replace(ctx, old, d.ID, d.Fingerprint(k.Codec())) // repeated
+		case d.ID == old && !registered:
+			return "", fmt.Errorf("%s: %w", env.SecretFile, lease.ErrWrongSecret)
+		}
+		if r, err = newReplacement(env, old); err != nil {
+			return "", err
+		}
+	} else if err != nil {
+		return "", err
+	}
+	fingerprint := lease.Description{ID: r.id}.Fingerprint(r.codec)
+	err = s.Replace(ctx, old, r.id, fingerprint)
+	switch {
+	case errors.Is(err, lease.ErrReplaced): // no process ever had this secret
+		return "", errors.Join(err, os.Remove(r.name))
+	case err != nil:
+		return "", fmt.Errorf("%w; run the same command again", err)
+	}
+	if err := os.Rename(r.name, env.SecretFile); err != nil {
+		return "", fmt.Errorf("secret: the store has its new secret, but: %w; run the same command "+
+			"again", err)
+	}
+	return r.id, nil
+}
+
+// replacement is a secret file that takes the place of another one when the store has its first
+// secret. Its name contains the store's old ID, so that a repeated command finds it.
+type replacement struct {
+	name, id string
+	codec    *randflake.Codec
+}
+
+const replacementComment = "# lease store %s replaces %s\n"
+
+func replacementName(path, old string) string { return path + "." + old + ".replacement" }
+
+// openReplacement reads the file of an interrupted command.
+func openReplacement(path, old string) (*replacement, error) {
+	r := &replacement{name: replacementName(path, old)}
+	k, err := settings.LoadKeyring(r.name)
+	if err != nil {
+		return nil, fmt.Errorf("secret: %w", err)
+	}
+	text, err := os.ReadFile(r.name)
+	if err == nil {
+		_, err = fmt.Sscanf(string(text), replacementComment, &r.id, new(string))
+	}
+	if r.codec = k.Codec(); err != nil {
+		return nil, fmt.Errorf("secret: %s: %w", r.name, err)
+	}
+	return r, nil
+}
+
+// newReplacement writes a new secret above those of the secret file, unless a concurrent command
+// has.
+func newReplacement(env settings.Settings, old string) (*replacement, error) {
+	older, err := os.ReadFile(env.SecretFile)
+	if err != nil {
+		return nil, fmt.Errorf("secret: %w", err)
+	}
+	text := fmt.Sprintf(replacementComment+"%x\n%s", protocol.NewNonce(), old, randomSecret(), older)
+	err = writeNew(replacementName(env.SecretFile, old), text)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("secret: %w", err)
+	}
+	return openReplacement(env.SecretFile, old)
+}

@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// Create implements [stores.Store]. It writes the object that describes the store, then every page,
+// and then the first object again, as complete: before that nobody uses the store. Each step can be
+// repeated, also by two operators at once.
+func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
+	defer s.failed(ctx, &err, "create")
+	if d, err = NewDescription(d); err != nil {
+		return err
+	}
+	if err := s.begin(ctx, d); err != nil {
+		return err
+	}
+	return s.finish(ctx, d.ID, creating, s.createPage)
+}
+
+// begin creates the object that describes the store, unless an earlier call has.
+func (s *Store) begin(ctx context.Context, d lease.Description) error {
+	stray, err := s.stray(ctx) // first: no page is written before the description
+	if err != nil {
+		return err
+	}
+	o, err := s.objects.Read(ctx, configName)
+	switch {
+	case err != nil:
+		return err
+	case o.Version != "":
+		return nil
+	case stray != "":
+		return fmt.Errorf("%w: %w: its pages are here, such as %s, but the object %q is gone",
+			lease.ErrExists, driver.ErrEdited, stray, configName)
+	}
+	if s.layout.Probe {
+		if err := probe(ctx, s.objects); err != nil {
+			return fmt.Errorf("trying out the server with the object %q: %w", probeName, err)
+		}
+	}
+	c := &config{Format: format, Description: d, BlocksPerPage: s.layout.BlocksPerPage,
+		Phase: creating}
+	data, err := c.bytes()
+	if err != nil {
+		return err
+	}
+	if _, err = s.objects.Write(ctx, configName, data, ""); errors.Is(err, driver.ErrChanged) {
+		return nil // by another operator, or by an earlier try
+	}
+	return err
+}
+
+// finish writes every page of a store that is in a phase, and marks the store as complete.
+func (s *Store) finish(ctx context.Context, id string, during phase,
+	write func(ctx context.Context, c *config, number int) error) error {
+	for e := s.edit(configName); ; {
+		c, err := e.readConfig(ctx)
+		switch {
+		case errors.Is(err, lease.ErrNoStore):
+			return fmt.Errorf("%w: the server acknowledged the object %q, which is not there",
+				lease.ErrMisconfigured, configName)
+		case err != nil: // it is damaged
+			return err
+		case c.ID != id && during == creating:
+			return fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.ID,
+				text(c.Created))
+		case c.ID != id:
+			return replaced(c.ID, id)
+		case c.Phase == complete:
+			return errors.Join(c.here(e.read.Place), s.whole(ctx, c))
+		case c.Phase != during:
+			return c.ready()
+		}
+		if err := s.writePages(ctx, c, write); err != nil {
+			return err
+		}
+		c.Phase, c.Place = complete, e.read.Place
+		if done, err := e.writeConfig(ctx, c); done || err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Store) writePages(ctx context.Context, c *config,
+	write func(ctx context.Context, c *config, number int) error) error {
+	_, err := each(ctx, c.numbers(),
+		func(ctx context.Context, number int) (none struct{}, _ error) {
+			return none, write(ctx, c, number)
+		})
+	return err
+}
+
+// createPage creates a page, unless an earlier try or another operator has.
+func (s *Store) createPage(ctx context.Context, c *config, number int) error {
+	data, err := newPage(c, number).bytes("")
+	if err != nil {
+		return err
+	}
+	_, err = s.objects.Write(ctx, pageName(number), data, "")
+	if errors.Is(err, driver.ErrChanged) {
+		_, err = s.read(ctx, c, number)
+	}
+	return err
+}
+
+// whole returns an error if pages of the store are missing.
+func (s *Store) whole(ctx context.Context, c *config) error {
+	listed, err := s.objects.List(ctx)
+	for _, number := range c.numbers() {
+		if _, ok := listed[pageName(number)]; err == nil && !ok {
+			_, err = parse(c, number, driver.Object{}) // which says so
+		}
+	}
+	return err
+}
+
+// AddSecret implements [stores.Store].
+func (s *Store) AddSecret(ctx context.Context, fingerprint string) (err error) {
+	defer s.failed(ctx, &err, "add a secret")
+	if err := checkFingerprint(fingerprint); err != nil {
+		return err
+	}
+	for e := s.edit(configName); ; {
+		c, err := e.readConfig(ctx)
+		if err == nil {
+			err = errors.Join(c.ready(), c.here(e.read.Place))
+		}
+		if err != nil || slices.Contains(c.Secrets, fingerprint) {
+			return err
+		}
+		c.Secrets = append(c.Secrets, fingerprint)
+		if done, err := e.writeConfig(ctx, c); done || err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/traceflake/traceflake/lease"
+)
+
+// A history of a store is known by its ID, which is in the description and on every page. A new one
+// begins in three steps, each of which can be repeated:
+//
+//  1. The description gets the new ID, the fingerprint of the new secret and the present place, and
+//     is marked: nobody acquires a block meanwhile.
+//  2. Each page is replaced by an empty one with the new ID. From then on no request of the earlier
+//     history changes it: each compares the ID in the conditional write of the page.
+//  3. The mark is removed.
+//
+// Whatever the pages had before is not used: a backup may have forgotten any of it.
+
+// Replace implements [stores.Store].
+func (s *Store) Replace(ctx context.Context, old, id, fingerprint string) (err error) {
+	defer s.failed(ctx, &err, "replace the secret")
+	for _, err := range []error{checkHex("ID", old, idLen), checkHex("ID", id, idLen),
+		checkFingerprint(fingerprint)} {
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.beginHistory(ctx, old, id, fingerprint); err != nil {
+		return err
+	}
+	return s.finish(ctx, id, replacing, s.replacePage)
+}
+
+// beginHistory gives the store with the ID old another one, unless it has it already.
+func (s *Store) beginHistory(ctx context.Context, old, id, fingerprint string) error {
+	for e := s.edit(configName); ; {
+		c, err := e.readConfig(ctx)
+		switch {
+		case err != nil:
+			return err
+		case c.ID == id:
+			return c.here(e.read.Place)
+		case c.Replaced == old && c.ID != old:
+			return &lease.Error{
+				Err: fmt.Errorf("%w: another operator has begun to replace its secret, or has done "+
+					"so: it has the ID %s", lease.ErrReplaced, c.ID),
+				Fix: "complete that command where it was run, and use its secret file; only if the " +
+					"file is lost, or the store was restored again, replace the present ID",
+			}
+		case c.ID != old:
+			return replaced(c.ID, old)
+		case c.Phase == creating:
+			return c.ready()
+		}
+		c.ID, c.Replaced, c.Secrets = id, old, []string{fingerprint}
+		c.Phase, c.Place = replacing, e.read.Place
+		if done, err := e.writeConfig(ctx, c); done || err != nil {
+			return err
+		}
+	}
+}
+
+// replacePage replaces a page of an earlier history, whatever it contains, unless that was done.
+func (s *Store) replacePage(ctx context.Context, c *config, number int) error {
+	for e := s.edit(pageName(number)); ; {
+		o, err := e.get(ctx)
+		if err != nil {
+			return err
+		}
+		var h pageHeader
+		if _, err := open(e.name, o.Data, &h); err == nil && h.Store == c.ID {
+			return nil
+		}
+		// The description of a later history was written before its pages. So if the page that was
+		// just read belongs to one, this finds out.
+		now, err := s.objects.Read(ctx, configName)
+		if err != nil {
+			return err
+		}
+		if later, err := parseConfig(now); err != nil || later.ID != c.ID {
+			return errors.Join(err, replaced(later.ID, c.ID))
+		}
+		data, err := newPage(c, number).bytes("")
+		if err != nil {
+			return err
+		}
+		if done, err := e.set(ctx, data); done || err != nil {
+			return err
+		}
+	}
+}
