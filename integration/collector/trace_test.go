@@ -56,8 +56,8 @@ func TestTraceCommand(t *testing.T) {
 	drawn := run(0, log, "--details")
 	for _, part := range []string{
 		"trace " + id.String() + "\n  2 spans in 1 service, 1h30m", "  ! 1 span failed\n",
-		"  ~ 1 span over an hour from the ID's time\n", "\n!~ writer  work", "\n   writer  work",
-		"  LOGS\n", "ERROR  writer       it failed\n",
+		"  ~ 1 span over an hour from the ID's time\n", "\n!~ writer  work",
+		"\n     out of stock\n", "\n   writer  work",
 	} {
 		if !strings.Contains(drawn, part) {
 			t.Errorf("the waterfall lacks %q:\n%s", part, drawn)

@@ -159,14 +159,14 @@ func TestFirstDay(t *testing.T) {
 	d.run(1, "doctor")
 	d.title("It is back: processes renew their leases by themselves")
 	down.Store(false)
-	time.Sleep(2 * time.Second) // it asks again by itself
+	d.until("lease list --held", "3 of 16384 blocks are taken") // they ask again by themselves
 	d.run(0, "doctor")
 
 	d.title("A pod is killed: its block is free when its lease is over")
 	if err := shop.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(5 * time.Second)
+	d.until("lease list --held", "2 of 16384 blocks are taken")
 	d.run(0, "lease", "list", "--held")
 
 	d.title("The clock of a machine is two hours ahead of the store's")
@@ -204,6 +204,20 @@ func (d *day) run(code int, args ...string) {
 	d.t.Helper()
 	fmt.Fprintf(&d.text, "$ traceflake %s\n%s", strings.Join(args, " "),
 		child.Output(d.t, code, d.command("traceflake", args...)))
+}
+
+// until repeats a command until it prints a text.
+func (d *day) until(args, want string) {
+	d.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		out, err := d.command("traceflake", strings.Fields(args)...).CombinedOutput()
+		if err == nil && strings.Contains(string(out), want) {
+			return
+		}
+		if time.Now().After(end) {
+			d.t.Fatalf("%s: %v\n%s", args, err, out)
+		}
+	}
 }
 
 // fails starts orders with another setting, and records its report.

@@ -15,11 +15,28 @@ var update = flag.Bool("update", false, "draw the picture in ARCHITECTURE.md ane
 
 var fenced = regexp.MustCompile("(?s)```mermaid\n.*?```\n")
 
-// picture draws the table: an arrow leads from each room for users to those that it imports. What
-// another arrow already leads to in two steps is left out.
+// floorOf returns the part of the repository that a room for users belongs to.
+func floorOf(room string) string {
+	switch top, _, _ := strings.Cut(room, "/"); top {
+	case "lease":
+		return "leases"
+	case "clickhouse":
+		return "storage"
+	case "contrib":
+		return "contrib"
+	}
+	return "IDs"
+}
+
+// picture draws the table by floors: an arrow leads from each room for users to those that it
+// imports. What another arrow already leads to in two steps is left out.
 func (all imports) picture() string {
 	arrows := make(map[string][]string)
+	floors := make(map[string]string)
 	for _, room := range slices.Sorted(maps.Keys(all)) {
+		if drawn(room) {
+			floors[floorOf(room)] += "    " + room + "\n"
+		}
 		for _, word := range all[room] {
 			_, ours := all[word]
 			if ours && drawn(room) && drawn(word) && word != room {
@@ -29,6 +46,9 @@ func (all imports) picture() string {
 	}
 	var b strings.Builder
 	b.WriteString("```mermaid\nflowchart TD\n")
+	for _, floor := range slices.Sorted(maps.Keys(floors)) {
+		fmt.Fprintf(&b, "  subgraph %s\n%s  end\n", floor, floors[floor])
+	}
 	for _, room := range slices.Sorted(maps.Keys(arrows)) {
 		for _, to := range arrows[room] {
 			indirect := slices.ContainsFunc(arrows[room], func(via string) bool {
@@ -46,7 +66,8 @@ func (all imports) picture() string {
 // drawn reports whether a room is in the picture: a package for users.
 func drawn(room string) bool {
 	return !strings.Contains(room, "internal/") && !strings.Contains(room, "...") &&
-		!strings.HasPrefix(room, "tests of") && room != strings.ToUpper(room)
+		!strings.HasPrefix(room, "tests of") && !strings.Contains(room, "/_") &&
+		room != strings.ToUpper(room)
 }
 
 // TestPicture: the picture in ARCHITECTURE.md is that of the table.

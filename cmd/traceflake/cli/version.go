@@ -35,5 +35,10 @@ func version() string {
 	if !ok {
 		return "unknown"
 	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return info.Main.Version + ", commit " + s.Value
+		}
+	}
 	return info.Main.Version
 }
