@@ -38,7 +38,7 @@ a record:
 "time":"2026-11-23T06:03:09Z","second":"2026-11-23T06:03:09Z","node":9812,
 "node_sequence":7613,"secret":1,"text":"39csfhioghpj3","note":"by its time only; …"}
 {"line":2,"id":"1750123456789012480","kind":"Snowflake (Twitter)",
-"time":"2024-01-24T11:47:31.421Z","parts":[{"name":"machine","value":"353"},…]}`,
+"time":"2024-01-24T11:48:42.476Z","parts":[{"name":"machine","value":"974"},…]}`,
 		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --store file:/var/lib/traceflake/leases 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --secret-file secret -o json <ids

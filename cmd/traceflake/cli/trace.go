@@ -38,8 +38,8 @@ func traceCommand(terminal *os.File) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace [ID…]",
 		Short: "Find traces in ClickHouse by their IDs alone, and draw their spans",
-		Long: `trace finds traces by their IDs alone in the exporter's table in ClickHouse, and draws
-their spans as a tree with a bar for the time of each. IDs may have all forms that
+		Long: `trace finds traces by their IDs alone in the exporter's table in ClickHouse, and
+draws their spans as a tree with a bar for the time of each. IDs may have all forms that
 inspect reads. Without arguments trace reads standard input, such as a log: it draws
 each trace in it once, and skips lines without a trace ID.
 

@@ -47,6 +47,26 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// The examples of JSON in the help of inspect have the kinds and the times of their IDs.
+func TestHelpOfInspect(t *testing.T) {
+	cmd, _, err := newRoot(nil).Find([]string{"inspect"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile(`"id":"(\w+)",\s*("kind":"[^"]*",\s*"time":"[^"]+")`)
+	all := example.FindAllStringSubmatch(cmd.Long, -1)
+	if len(all) != 3 {
+		t.Errorf("%d examples in\n%s", len(all), cmd.Long)
+	}
+	for _, e := range all {
+		want := strings.ReplaceAll(e[2], "\n", "")
+		if strings.Contains(want, "Randflake") {
+			continue // under a secret
+		}
+		command(t, "", "inspect", "-o", "json", e[1]).want(t, 0, want, "")
+	}
+}
+
 // commands returns a command and all below it.
 func commands(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}

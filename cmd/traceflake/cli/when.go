@@ -10,8 +10,9 @@ import (
 	"github.com/traceflake/traceflake/internal/settings"
 )
 
-const timeHelp = `A time is RFC 3339 (2026-01-02T03:04:05Z), a date (2026-01-02, in UTC), Unix time in
-seconds, milli-, micro- or nanoseconds, "now", or an offset such as now-90m or now-7d.`
+const timeHelp = `A time is RFC 3339 (2026-01-02T03:04:05Z), a date (2026-01-02, in UTC), Unix
+time in seconds, milli-, micro- or nanoseconds, "now", or an offset such as now-90m or
+now-7d.`
 
 // parseTime parses a time in the forms of timeHelp, and returns its first and last moments, which
 // differ for a date.

@@ -115,8 +115,9 @@ func TestID(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%s: %+v, %v", c.name, all, err)
 		}
-		if got := show(t, all[0].Identity); got != c.want || !strings.Contains(all[0].Note, c.note) {
-			t.Errorf("%s: got  %s, %s\nwant %s, %s", c.name, got, all[0].Note, c.want, c.note)
+		got, note := show(t, all[0].Identity), all[0].Note
+		if got != c.want || !strings.Contains(note, c.note) {
+			t.Errorf("%s: got  %s, %s\nwant %s, %s", c.name, got, note, c.want, c.note)
 		}
 	}
 	// A secret in sixteen decodes foreign 64 bits to a time in the past, too.
