@@ -13,15 +13,11 @@ func TestBounds(t *testing.T) {
 	var s clickhouse.Schema
 	end := day.Add(time.Hour)
 	traces := func(n int) error { return second(clickhouse.Traces(s, make([][16]byte, n))) }
-	newest := func(limit int) error { return second(s.Newest(day, end, [16]byte{}, limit)) }
-	search := func(q clickhouse.Search) error {
-		q.From, q.To = day, end
-		return second(s.Search(q))
-	}
+	newest := func(limit int) error { return second(s.Newest(day, end, clickhouse.Place{}, limit)) }
 	spans := func(from, to int) error {
 		return second(
-			s.Spans(time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC),
-				time.Date(to, 12, 31, 0, 0, 0, 0, time.UTC)))
+			s.Newest(time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC),
+				time.Date(to, 12, 31, 0, 0, 0, 0, time.UTC), clickhouse.Place{}, 1))
 	}
 	keep := func(ttl time.Duration) error {
 		_, err := clickhouse.Schema{TTL: ttl}.Statements()
@@ -40,25 +36,11 @@ func TestBounds(t *testing.T) {
 		{"one newest", newest(1), ""},
 		{"10000 newest", newest(10_000), ""},
 		{"10001 newest", newest(10_001), "limit 10001"},
-		{"no times", second(s.Search(clickhouse.Search{})), "must be after the"},
-		{"an empty range", second(s.Spans(day, day)), "the end must be after"},
+		{"an empty range", second(s.Newest(day, day, clickhouse.Place{}, 1)), "the end must be after"},
 		{"from 1899", spans(1899, 2000), "times range from 1900 to"},
 		{"from 1900", spans(1900, 2000), ""},
 		{"to 2261", spans(2000, 2261), ""},
 		{"to 2262", spans(2000, 2262), "times range from 1900 to"},
-		{"a search for fewer than none", search(clickhouse.Search{Limit: -1}), "limit -1"},
-		{"a search for one", search(clickhouse.Search{Limit: 1}), ""},
-		{"a search for 10000", search(clickhouse.Search{Limit: 10_000}), ""},
-		{"a search for 10001", search(clickhouse.Search{Limit: 10_001}), "limit 10001"},
-		{"the shortest negative", search(clickhouse.Search{MinDuration: -1}),
-			"they are not negative"},
-		{"the longest negative", search(clickhouse.Search{MaxDuration: -1}),
-			"they are not negative"},
-		{"one duration",
-			search(clickhouse.Search{MinDuration: time.Second, MaxDuration: time.Second}), ""},
-		{"no duration",
-			search(clickhouse.Search{MinDuration: time.Second, MaxDuration: time.Second - 1}),
-			"the longest is shorter"},
 		{"a TTL of a second", keep(time.Second), ""},
 		{"a TTL of an odd number of seconds", keep(3 * time.Second), ""},
 		{"a TTL of half a second", keep(time.Second / 2), "TTL 500ms"},

@@ -35,7 +35,7 @@ func ExampleSchema_Statements() {
 // The traces of five minutes, newest first, a page at a time.
 func ExampleSchema_Newest() {
 	to := time.Date(2026, 3, 14, 12, 5, 0, 0, time.UTC)
-	q, err := clickhouse.Schema{Table: "spans"}.Newest(to.Add(-5*time.Minute), to, [16]byte{}, 50)
+	q, err := clickhouse.Schema{Table: "spans"}.Newest(to.Add(-5*time.Minute), to, clickhouse.Place{}, 50)
 	if err != nil {
 		panic(err)
 	}
@@ -43,18 +43,4 @@ func ExampleSchema_Newest() {
 		return db.QueryContext(ctx, q.SQL, q.Args()...)
 	}
 	_ = list
-}
-
-// The failed spans of a service in five minutes that took a second or longer.
-func ExampleSchema_Search() {
-	to := time.Date(2026, 3, 14, 12, 5, 0, 0, time.UTC)
-	q, err := clickhouse.Schema{}.Search(clickhouse.Search{
-		From: to.Add(-5 * time.Minute), To: to, Service: "checkout", Errors: true,
-		MinDuration: time.Second,
-	})
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(q.Params[len(q.Params)-2])
-	// Output: {service checkout}
 }

@@ -12,18 +12,17 @@ var (
 	clusterName = regexp.MustCompile(`^([A-Za-z0-9_-]{1,128}|\{[A-Za-z0-9_-]{1,128}\})$`)
 )
 
-// names are those of a schema's tables and views. All but logs begin with spans.
+// names are those of a schema's tables and views. They begin with spans.
 type names struct {
 	spans, lookup string // which tools read: the spans, and when each trace began and ended
 	rows, times   string // which hold the rows of both; other tables on a cluster only
 	feed          string // the materialized view that fills times from rows
-	logs          string
 }
 
 // named returns the names. The lookup table and its view have the exporter's names.
 func (s Schema) named() names {
 	const lookup = "_trace_id_ts"
-	n := names{spans: cmp.Or(s.Table, "otel_traces"), logs: cmp.Or(s.LogsTable, "otel_logs")}
+	n := names{spans: cmp.Or(s.Table, "otel_traces")}
 	n.rows = n.spans
 	if s.Cluster != "" && !s.local {
 		n.rows += "_local"

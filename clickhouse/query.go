@@ -42,17 +42,7 @@ const maxTraces = 3000
 //
 // The query takes the times of the traces from the lookup table, and reads only the spans of these
 // times.
-func Traces[ID ~[16]byte](s Schema, ids []ID) (Query, error) {
-	return byID(s, ids, "traces", "{times}", s.render("times", "{ids}", "{ids:Array(String)}"),
-		"{within}", template("within"))
-}
-
-// Logs returns the query for all log records of up to 3000 traces in the schema's LogsTable, by
-// trace and time.
-func Logs[ID ~[16]byte](s Schema, ids []ID) (Query, error) { return byID(s, ids, "logs") }
-
-// byID returns a query for traces, whose text is a template.
-func byID[ID ~[16]byte](s Schema, ids []ID, name string, places ...string) (q Query, err error) {
+func Traces[ID ~[16]byte](s Schema, ids []ID) (q Query, err error) {
 	switch err := s.validate(); {
 	case err != nil:
 		return q, err
@@ -65,65 +55,91 @@ func byID[ID ~[16]byte](s Schema, ids []ID, name string, places ...string) (q Qu
 	for i, id := range ids {
 		texts[i] = fmt.Sprintf("'%x'", [16]byte(id))
 	}
-	return Query{SQL: s.render(name, append(places, "{settings}", s.lookupSettings())...),
+	return Query{SQL: s.render("traces", "{times}",
+		s.render("times", "{ids}", "{ids:Array(String)}"),
+		"{within}", template("within"), "{settings}", s.lookupSettings()),
 		Params: []Param{{"ids", "[" + strings.Join(texts, ",") + "]"}}}, nil
 }
 
-// Newest returns the query that lists traces whose ID's time lies in [from, to), newest first, in
-// the order of their IDs: TraceId, Start, End, Spans, Errors, Service and Name, the last two of the
-// root or otherwise of the first span. The result has at most limit traces. For the next page pass
-// the last TraceId as before; the zero ID starts, and an empty page ends.
+// Place is the Start and TraceId of the last trace on a page of [Schema.Newest].
+type Place struct {
+	Start   time.Time
+	TraceID [16]byte
+}
+
+// Newest returns the query that lists the traces whose first span began in [from, to), each once,
+// newest first: TraceId, Start, End, Spans, Errors, Service and Name, the last two of the root or
+// otherwise of the first span. The result has at most limit traces, with any IDs. For the next page
+// pass the last one's place as before; the zero Place starts, and an empty page ends.
 //
-// The query reads little more than these traces, whatever the range. Traces with foreign IDs have
-// no place in this order and are left out; [Schema.Spans] and [Schema.Search] find them.
-func (s Schema) Newest(from, to time.Time, before [16]byte, limit int) (Query, error) {
-	if _, err := s.between(from, to); err != nil {
+// The query reads the newest five minutes. If they have fewer traces than limit, it reads an hour,
+// then a day, then the whole period.
+func (s Schema) Newest(from, to time.Time, before Place, limit int) (Query, error) {
+	switch err := s.validate(); {
+	case err != nil:
 		return Query{}, err
-	}
-	if limit < 1 || limit > maxLimit {
+	case !from.Before(to):
+		return Query{}, errorf("from %v to %v: the end must be after the start", from, to)
+	case from.Year() < 1900 || to.Year() > 2261:
+		return Query{}, errorf("from %v to %v: ClickHouse's times range from 1900 to 2261", from,
+			to)
+	case limit < 1 || limit > maxLimit:
 		return Query{}, errorf("limit %d: it is 1 to %d", limit, maxLimit)
 	}
-	// The times of IDs are whole milliseconds: those in [from, to) are those between both rounded
-	// up.
-	up := func(t time.Time) string {
-		return text(t.Add(time.Millisecond - 1).Truncate(time.Millisecond))
+	rest := ""
+	params := []Param{{"from", text(from)}}
+	if before != (Place{}) {
+		rest = " AND (Start, TraceId) < ({start:DateTime64(9, 'UTC')}, {before:String})"
+		params = append(params, Param{"start", text(before.Start)},
+			Param{"before", hex.EncodeToString(before.TraceID[:])})
+		to = before.Start.Add(1)
 	}
-	params := []Param{{"from", up(from)}, {"to", up(to)}}
-	page := ""
-	if before != ([16]byte{}) {
-		params = append(params, Param{"before", hex.EncodeToString(before[:])})
-		page = " AND TraceId < {before:String}"
+	last, steps := "", ""
+	for k, since := range sinces(from, to) {
+		// Most traces on a page have just begun.
+		more, either, most := "1", fmt.Sprint("seen", k), fmt.Sprint(" LIMIT ", 10*limit)
+		if last != "" {
+			more = fmt.Sprintf("length(%s) < %d", last, limit)
+			either = fmt.Sprintf("if(%s, %s, %s)", more, either, last)
+		}
+		if k > 0 && since.Equal(begin(from)) {
+			most = ""
+		}
+		last = fmt.Sprint("page", k)
+		steps += s.render("newest_step", "{more}", more, "{since}",
+			"toDateTime64('"+text(since)+"', 9, 'UTC')", "{before}", rest, "{most}", most,
+			"{either}", either, "{limit}", strconv.Itoa(limit), "{k}", strconv.Itoa(k)) + "\n    "
 	}
 	return Query{
-		SQL: s.render("newest", "{page}", page, "{limit}", strconv.Itoa(limit),
-			"{times}", s.render("times", "{ids}", "ids"), "{within}", template("within"),
-			"{settings}", s.lookupSettings()),
-		Params: params,
+		SQL: s.render("newest", "{steps}\n    ", steps,
+			"{times}", s.render("times", "{ids}", "(SELECT arrayJoin("+last+"))"),
+			"{page}", last, "{within}", template("within"), "{settings}", s.lookupSettings()),
+		Params: append(params, Param{"to", text(to)}),
 	}, nil
 }
 
-// maxLimit is the most that a page of traces or spans may have.
-const maxLimit = 10_000
+// bucketed is the length of the buckets of the sorting key.
+const bucketed = 5 * time.Minute
 
-// Spans returns the query for all spans that began in [from, to), ordered by time, whatever their
-// IDs.
-func (s Schema) Spans(from, to time.Time) (Query, error) {
-	params, err := s.between(from, to)
-	return Query{SQL: s.render("between"), Params: params}, err
-}
+// begin returns the beginning of the bucket of a time, a whole second like the lookup table's times.
+func begin(t time.Time) time.Time { return t.Truncate(bucketed) }
 
-// between checks the schema and a range of time, and returns the range's parameters.
-func (s Schema) between(from, to time.Time) ([]Param, error) {
-	switch err := s.validate(); {
-	case err != nil:
-		return nil, err
-	case !from.Before(to):
-		return nil, errorf("from %v to %v: the end must be after the start", from, to)
-	case from.Year() < 1900 || to.Year() > 2261:
-		return nil, errorf("from %v to %v: ClickHouse's times range from 1900 to 2261", from, to)
+// sinces returns the beginnings of the periods, each ending at to, in which a page is looked for.
+// The last one, which has all traces, comes at least second.
+func sinces(from, to time.Time) (all []time.Time) {
+	for _, back := range []time.Duration{bucketed, time.Hour, 24 * time.Hour} {
+		if since := begin(to.Add(-back)); since.After(begin(from)) {
+			all = append(all, since)
+		}
 	}
-	return []Param{{"from", text(from)}, {"to", text(to)}}, nil
+	if len(all) == 0 {
+		all = append(all, begin(from))
+	}
+	return append(all, begin(from))
 }
+
+// maxLimit is the most that a page of traces may have.
+const maxLimit = 10_000
 
 func text(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
 

@@ -22,9 +22,6 @@ type Schema struct {
 	// server, "" is a version of which that is not known, and the table has the oldest first.
 	Version string
 
-	// LogsTable is the exporter's table of logs, for [Logs]; "" is otel_logs.
-	LogsTable string
-
 	local bool // on a Cluster, Table is the table with the rows of one server
 }
 
@@ -57,7 +54,7 @@ func (p Projection) element() string {
 
 func (s Schema) validate() error {
 	for _, part := range []struct{ what, name string }{
-		{"database", s.Database}, {"table", s.Table}, {"table of logs", s.LogsTable},
+		{"database", s.Database}, {"table", s.Table},
 	} {
 		if part.name != "" && !plainName.MatchString(part.name) {
 			return errorf("%s %q: a name has 1 to 128 letters, digits, _ or -, "+

@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -27,15 +26,7 @@ func TestBadSchemas(t *testing.T) {
 			"Statements": func() error { _, err := s.Statements(); return err },
 			"Trace":      func() error { _, err := s.Trace([16]byte{1}); return err },
 			"Newest": func() error {
-				_,
-					err := s.Newest(day, day.Add(1), [16]byte{}, 1)
-				return err
-			},
-			"Spans": func() error { _, err := s.Spans(day, day.Add(1)); return err },
-			"Search": func() error {
-				_,
-					err := s.Search(clickhouse.Search{From: day, To: day.Add(1)})
-				return err
+				return second(s.Newest(day, day.Add(1), clickhouse.Place{}, 1))
 			},
 			"Create": func() error { return s.Create(t.Context(), nil) },
 		}
@@ -52,22 +43,6 @@ var (
 	long = strings.Repeat("x", 129)
 	day  = time.Date(2026, 10, 15, 0, 0, 0, 0, time.UTC)
 )
-
-func TestParameters(t *testing.T) {
-	q, err := clickhouse.Schema{}.Search(
-		clickhouse.Search{From: day, To: day.Add(1), Service: "it's"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(q.SQL, "it's") {
-		t.Error("the value is in the text")
-	}
-	if last := len(q.Params) - 1; len(q.Args()) != len(q.Params) ||
-		q.Args()[last] != sql.Named(q.Params[last].Name, q.Params[last].Value) {
-		t.Errorf("%d arguments of %d parameters, the last %v", len(q.Args()), len(q.Params),
-			q.Args()[last])
-	}
-}
 
 // The direction of a new table's key depends on the version alone.
 func TestNewestFirst(t *testing.T) {

@@ -29,7 +29,7 @@ func template(name string) string {
 func (s Schema) render(name string, more ...string) string {
 	n := s.named()
 	return strings.NewReplacer(slices.Concat(more,
-		s.place("spans", n.spans), s.place("lookup", n.lookup), s.place("logs", n.logs),
+		s.place("spans", n.spans), s.place("lookup", n.lookup),
 		s.place("rows", n.rows), s.place("times_rows", n.times), s.place("feed", n.feed),
 		[]string{
 			"{database}", s.inDatabase(), "{on_cluster}", s.onCluster(),

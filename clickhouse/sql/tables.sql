@@ -1,4 +1,4 @@
--- The tables whose names begin with that of the spans table, and the logs table.
+-- The tables whose names begin with that of the spans table.
 SELECT
     t.name AS name,
     toString(uuid) AS uuid,
@@ -28,5 +28,5 @@ LEFT JOIN ( -- spans in the future are neither the newest nor the last to expire
         toUnixTimestamp(maxIf(delete_ttl_info_max, max_time <= now() + 3600)) AS expires
     FROM {parts_of_shards} WHERE active AND database = {database} GROUP BY table
 ) AS p ON p.table = t.name
-WHERE database = {database} AND (startsWith(t.name, {spans_name}) OR t.name = {logs_name})
+WHERE database = {database} AND startsWith(t.name, {spans_name})
 ORDER BY name

@@ -48,7 +48,7 @@ var macros = strings.NewReplacer(
 	"$__toTime", "toDateTime(1791975600)",
 	"$service", "'shop','orders'",
 	"$database", "telemetry",
-	"$table", "spans",
+	"$table", "spans", "${table}", "spans",
 )
 
 // spans inserts the traces of an hour, one with an error and one with a foreign ID.
