@@ -7,6 +7,7 @@ unexport GOWORK
 
 FUZZTIME ?= 10s
 SEEDS    ?= 2000
+FIRST    ?= 1
 ARGS     ?=
 VERSION  ?=
 PUBLISH  ?=
@@ -105,8 +106,8 @@ race: engines ## run the tests of the packages for users, and of the stores with
 	$(WITH_SERVERS) go test -race -run '^TestObjectsThroughPgbouncer$$/^histories$$|Faults' ./integration/lease/...
 
 .PHONY: sim
-sim: ## run the simulator of leases with SEEDS seeds; its flag -seed N replays one
-	go test ./lease -run '^TestSimulation$$' -count=1 -timeout 0 -v -args -seeds $(SEEDS)
+sim: ## run the simulator of leases with SEEDS seeds from FIRST on; its flag -seed N replays one
+	go test ./lease -run '^TestSimulation$$' -count=1 -timeout 0 -v -args -seeds $(SEEDS) -first $(FIRST)
 
 IDS ?= 1000000000
 .PHONY: soak

@@ -18,7 +18,8 @@ import (
 )
 
 var (
-	simSeeds = flag.Int("seeds", 100, "how many seeds to simulate")
+	simSeeds = flag.Uint64("seeds", 100, "how many seeds to simulate")
+	simFirst = flag.Uint64("first", 1, "the first of these seeds")
 	simSeed  = flag.Uint64("seed", 0, "replay only this seed, with its history")
 )
 
@@ -354,12 +355,12 @@ func raced() bool {
 // TestSimulation runs the production code under many seeds. With -seed, one seed is replayed and
 // its whole history is logged.
 func TestSimulation(t *testing.T) {
-	first, last := uint64(1), uint64(*simSeeds)
+	first, last := *simFirst, *simFirst+*simSeeds-1
 	switch {
 	case *simSeed != 0:
 		first, last = *simSeed, *simSeed
 	case raced(), testing.Short():
-		last = min(last, 10)
+		last = min(last, first+9)
 	}
 	var made, fills, lives atomic.Int64
 	queue := make(chan uint64)

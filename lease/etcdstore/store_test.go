@@ -110,6 +110,12 @@ func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 	return t.Txn.Then(ops...)
 }
 
+// A store that is restored to an old backup, again and again, grants nothing twice under one secret.
+func TestRestored(t *testing.T) {
+	client, prefix := newClient(t, address(t)), newPrefix(t)
+	calls.Restored(t, func() (stores.Store, error) { return New(client, prefix) })
+}
+
 // The requests of each call; docs/scale.md has those of a fleet.
 func TestRequests(t *testing.T) {
 	kv, prefix := &spy{KV: newClient(t, address(t))}, newPrefix(t)

@@ -216,6 +216,12 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn,
 
 func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
+// A store that is restored to an old backup, again and again, grants nothing twice under one secret.
+func TestRestored(t *testing.T) {
+	config := connect(t, database(t), nil).Config()
+	calls.Restored(t, func() (stores.Store, error) { return pgstore.New(config) })
+}
+
 // The requests of each call; docs/scale.md has those of a fleet.
 func TestRequests(t *testing.T) {
 	var statements counter

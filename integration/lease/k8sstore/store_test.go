@@ -170,6 +170,15 @@ subjects:
 	t.Fatalf("%s may not %s in %s after 10 s", kubernetes.Limited, verbs[0], namespace)
 }
 
+// A store that is restored to an old backup, again and again, grants nothing twice under one secret.
+func TestRestored(t *testing.T) {
+	name := strings.ToLower(rand.Text())
+	proxy := kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))
+	calls.Restored(t, func() (stores.Store, error) {
+		return k8sstore.New(http.DefaultClient, proxy, "default", name)
+	})
+}
+
 // The requests of each call; docs/scale.md has those of a fleet.
 func TestRequests(t *testing.T) {
 	c, name := &calls.Transport{RoundTripper: http.DefaultTransport}, strings.ToLower(rand.Text())

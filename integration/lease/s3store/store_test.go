@@ -97,6 +97,11 @@ func TestObjectLock(t *testing.T) {
 	}
 }
 
+// A store that is restored to an old backup, again and again, grants nothing twice under one secret.
+func TestRestored(t *testing.T) {
+	calls.Restored(t, through(t, &calls.Transport{RoundTripper: http.DefaultTransport}))
+}
+
 // The requests of each call; docs/scale.md has those of a fleet.
 func TestRequests(t *testing.T) {
 	c := &calls.Transport{RoundTripper: http.DefaultTransport}
