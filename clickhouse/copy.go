@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"regexp"
@@ -10,40 +11,24 @@ import (
 	"time"
 )
 
-// Copy moves the spans of the other table into the table that has the name, day by day, the newest
+// Copy moves the spans of the other table into the one that has the name, day by day, the newest
 // first: history after Swap, and the spans stored since the swap after Undo. If day is not zero,
 // only this day is moved. A day in which spans were stored within the last ten minutes is left for
 // later.
 //
-// A day is copied into a table of its own, which nobody reads, and its parts are moved out of the
-// other table. If both have equally many spans, the copy is moved into the table that has the name;
-// materialized views do not fire. Between the two moves the day is missing from both tables. After
-// an interruption at that moment, the next Copy completes it.
+// A day is copied into a table of its own, which nobody reads, and its parts move out of the other
+// table into a second one. If both have equally many spans, the copy moves into the table that has
+// the name, and the second table is dropped. Between the moves the day is missing from both tables.
+// A MOVE PARTITION fails if the tables were exchanged meanwhile, and the names of the two scratch
+// tables end in a random text, so that two operators never use the same ones.
 func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, err error) {
-	o, err := a.read(ctx, db)
-	if err == nil {
-		err = o.check()
-	}
-	switch {
-	case err != nil:
+	o, err := a.observe(ctx, db, copying)
+	if err != nil {
 		return p, err
-	case o.Cluster != "":
-		return p, errorf("cannot copy on a cluster: run this on one server of " +
-			"each shard, without --cluster")
-	case o.phase < Prepared && !o.other.exists():
-		return p, o.early("copy")
-	case o.phase > Swapped:
-		return p, nil
-	case o.live.PartitionKey != o.other.PartitionKey:
-		return p, errorf("cannot copy: %s is partitioned by %q and %s by %q: wait "+
-			"until its spans have expired",
-			o.live.Name, o.live.PartitionKey, o.other.Name, o.other.PartitionKey)
 	}
-	if column := o.live.lacks(o.other); column != "" {
-		return p, errorf("cannot copy: column %s exists in %s but not in %s: "+
-			"add it there", column, o.other.Name, o.live.Name)
+	if p.Steps, err = o.resumed(); err != nil {
+		return p, err
 	}
-	p.Steps = append(o.restored(), o.resumed()...)
 	type partition struct {
 		ID     string
 		Rows   uint64 `json:",string"`
@@ -54,8 +39,7 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 		switch {
 		case !day.IsZero() && of.ID != day.Format("20060102"):
 		case of.Closed == 1:
-			does := fmt.Sprintf("the %d spans of %s are in %s", of.Rows, of.ID, o.live.Name)
-			p.Steps = append(p.Steps, o.transfer(of.ID+"_"+token()).begin(does))
+			p.Steps = append(p.Steps, o.transfer(of.ID+"_"+token()).steps(of.Rows)...)
 		default:
 			p.Notes = append(p.Notes, fmt.Sprintf("%s was written within ten minutes: its %d "+
 				"spans stay in %s until you copy again", of.ID, of.Rows, o.other.Name))
@@ -64,13 +48,12 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 	return p, err
 }
 
-// transfer moves a partition from the other table into the one that has the name. Its spans are
-// copied, and then leave the other table; then the copy moves into the table that has the name.
+// transfer moves a partition of the other table into the one that has the name.
 type transfer struct {
 	*adoption
 	partition string
 	copy      table // like the table that has the name
-	taken     table // like the other table; it gets the spans that leave that one
+	copied    table // like the other table; it gets the spans that leave that one
 }
 
 // transfer returns the transfer whose tables have names with this end: the partition and a random
@@ -81,112 +64,93 @@ func (o *adoption) transfer(end string) transfer {
 		o.table(o.live.Name + copiedEnd + end)}
 }
 
-// begin returns the step that makes the whole transfer.
-func (m transfer) begin(does string) Step {
-	var columns []string
+// render returns the steps of a template.
+func (m transfer) render(name string, more ...string) []Step {
+	return m.adoption.steps(name, slices.Concat(more,
+		m.place("copy", m.copy.Name), m.place("copied", m.copied.Name),
+		[]string{"{partition}", quoteText(m.partition)})...)
+}
+
+// steps returns the steps of the whole transfer.
+func (m transfer) steps(rows uint64) []Step {
+	var stored []string
 	for _, c := range m.other.Columns {
 		if c.stored() {
-			columns = append(columns, c.Name)
+			stored = append(stored, c.Name)
 		}
 	}
-	return Step{
-		Does: does,
-		SQL: slices.Concat([]string{
-			m.empty(m.copy, m.live),
-			m.empty(m.taken, m.other),
-			m.render("copies", "{copy}", m.quoted(m.copy.Name),
-				"{columns}", list(quoteName, columns), "{partition}", quoteText(m.partition)),
-			m.equal(m.copy, m.other),
-			m.move(m.other, m.taken),
-			m.equal(m.copy, m.taken),
-		}, m.place()),
-		advice: "nothing is lost: if another operator exchanged the tables or copies, too, or if " +
-			"spans are being deleted or updated, copy again later; if not, a row policy hides " +
-			"spans from this user, or a TTL removes them, or DELETE FROM hid them (then run " +
-			"ALTER TABLE … APPLY DELETED MASK)",
-	}
+	step := m.render("copy", "{rows}", fmt.Sprint(rows), "{other_plain}", m.other.Name,
+		"{stored}", list(quoteName, stored),
+		"{engine_copy}", engine(m.live), "{uuid_copy}", m.ownUUID(m.server, m.live.Engine),
+		"{engine_copied}", engine(m.other), "{uuid_copied}", m.ownUUID(m.server, m.other.Engine),
+		"{equal_before}", m.equal(m.copy.Name, m.other.Name),
+		"{equal_after}", m.equal(m.copy.Name, m.copied.Name))
+	step[0].advice = "nothing is lost: if another operator exchanged the tables or copies, too, " +
+		"or if spans are being deleted or updated, copy again later; if not, a row policy hides " +
+		"spans from this user, or a TTL removes them, or DELETE FROM hid them (then run ALTER " +
+		"TABLE … APPLY DELETED MASK)"
+	return append(step, m.placed(m.live)...)
 }
 
-// place returns the statements that move the copy into the table that has the name, and clean up.
-func (m transfer) place() []string {
-	return append([]string{m.move(m.copy, m.live)}, m.cleanUp()...)
+// placed returns the steps that move the copy into a table. What was copied is dropped first: while
+// the copy exists and is empty, its spans are known to be in their place.
+func (m transfer) placed(home table) []Step {
+	return m.render("place", "{home}", m.quoted(home.Name), "{home_plain}", home.Name,
+		"{empty}", m.equal(m.copy.Name, ""))
 }
 
-// cleanUp returns the statements that end a transfer whose copy is in its place. What was taken is
-// dropped first: while the copy exists and is empty, its spans are known to be in place.
-func (m transfer) cleanUp() []string {
-	return []string{m.equal(m.copy, table{}), m.drop(m.taken.Name), m.drop(m.copy.Name)}
+// equal returns the query that fails if two tables do not have equally many spans of the partition.
+func (m transfer) equal(one, two string) string {
+	return m.adoption.render("equal", "{one}", quoteText(one), "{two}", quoteText(two),
+		"{partition}", quoteText(m.partition))
 }
 
 // engineArguments matches an engine with the arguments of a replicated table: its path in Keeper,
 // which no other table can have.
-var engineArguments = regexp.MustCompile(`^(Replicated|Shared)?MergeTree(\([^)]*\))?`)
+var engineArguments = regexp.MustCompile(`^\w+(\([^)]*\))?`)
 
-// empty returns the statement that creates an empty table like another one.
-func (m transfer) empty(t, like table) string {
-	engine := engineArguments.ReplaceAllString(like.Full, like.Engine)
-	return "CREATE TABLE " + m.quoted(t.Name) + m.ownUUID(m.server, like.Engine) + " AS " +
-		m.quoted(like.Name) + "\nENGINE = " + engine + "\nCOMMENT " + quoteText(ownComment)
-}
+// engine returns the engine of a table like another one.
+func engine(like table) string { return engineArguments.ReplaceAllString(like.Full, like.Engine) }
 
-// move returns the statement that moves the partition to a table with the same keys; others are
-// refused, and so is a table that was exchanged meanwhile.
-func (m transfer) move(from, to table) string {
-	return "ALTER TABLE " + m.quoted(from.Name) + " MOVE PARTITION ID " + quoteText(m.partition) +
-		" TO TABLE " + m.quoted(to.Name)
-}
-
-// equal returns the query that fails if two tables do not have equally many spans of the partition.
-func (m transfer) equal(one, two table) string {
-	return m.render("equal", "{one}", quoteText(one.Name), "{two}", quoteText(two.Name),
-		"{partition}", quoteText(m.partition))
-}
-
-// resumed returns the steps that complete interrupted transfers, or move their spans back. Their
-// operators may still be running: a table that could get spans meanwhile is renamed and checked.
-func (o *adoption) resumed() (steps []Step) {
+// resumed returns the steps that complete interrupted transfers, or begin them again. Their
+// operators may still be running: a table that could get spans meanwhile is renamed and checked
+// before it is dropped.
+func (o *adoption) resumed() (steps []Step, err error) {
 	var ends []string
-	for _, t := range o.copies {
-		end := strings.TrimPrefix(t.Name, o.live.Name+copyEnd)
-		ends = append(ends, strings.TrimPrefix(end, o.live.Name+copiedEnd))
+	for _, t := range o.scratch {
+		ends = append(ends, scratchName.FindStringSubmatch(t.Name[len(o.live.Name):])[1])
 	}
 	slices.Sort(ends)
 	for _, end := range slices.Compact(ends) {
-		steps = append(steps, o.transfer(end).resume()...)
+		m := o.transfer(end)
+		home := o.other
+		if m.copy.SortingKey == o.live.SortingKey {
+			home = o.live // unless the tables were exchanged since
+		}
+		switch {
+		case m.copied.Rows == 0:
+			unique := o.live.Name + copiedEnd + m.partition + "_" + token()
+			again := m.render("again", "{unique}", o.quoted(unique), "{empty}", m.equal(unique, ""))
+			again[0].restore = []string{"RENAME TABLE IF EXISTS " + o.quoted(unique) + " TO " +
+				o.quoted(m.copied.Name)}
+			steps = append(steps, again...)
+		case m.copy.exists() && (m.copy.Rows == 0 || m.copy.Rows == m.copied.Rows):
+			steps = append(steps, m.placed(home)...)
+		default:
+			return nil, errorf("%s holds the %d spans of %s, but %s is not its copy: nothing is "+
+				"lost; move them back by ALTER TABLE … MOVE PARTITION, and drop both tables",
+				m.copied.Name, m.copied.Rows, m.partition, m.copy.Name)
+		}
 	}
-	return steps
+	return steps, nil
 }
 
-func (m transfer) resume() []Step {
-	complete := "the interrupted copy of " + m.partition + " is complete"
-	undone := "the interrupted copy of " + m.partition + " is undone"
-	switch {
-	case m.taken.Rows == 0: // the partition is where it was
-		return append(m.gone(undone, m.taken, nothing),
-			Step{Does: "its copy is gone", SQL: []string{m.drop(m.copy.Name)}})
-	case m.copy.exists() && m.copy.Rows == 0: // the copy is in its place
-		return []Step{{Does: complete, SQL: m.cleanUp()}}
-	case m.copy.SortingKey == m.live.SortingKey && m.copy.Rows == m.taken.Rows:
-		return []Step{{Does: complete, SQL: m.place()}}
-	}
-	// Spans were stored at the wrong moment, or the tables exchanged.
-	from := m.live
-	if from.SortingKey != m.taken.SortingKey {
-		from = m.other
-	}
-	return slices.Concat(
-		m.gone("the copy of "+m.partition+" is gone", m.copy, something),
-		[]Step{{Does: "the spans of " + m.partition + " are back in " + from.Name,
-			SQL: []string{m.move(m.taken, from)}}},
-		m.gone(undone, m.taken, nothing))
+// newUUID returns a random UUID.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// gone returns the step that drops a table of the transfer, which must have spans or none. Its new
-// name is one by which a later Copy still recognises it.
-func (m transfer) gone(does string, t table, e expected) []Step {
-	if !t.exists() {
-		return nil
-	}
-	unique := t.Name[:strings.LastIndexByte(t.Name, '_')+1] + token()
-	return []Step{m.dropping(does, t, unique, e)}
-}
+// token returns a random text for a new name.
+func token() string { return strings.ToLower(rand.Text()[:8]) }

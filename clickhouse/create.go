@@ -58,7 +58,7 @@ func (s Schema) changeTTL(o server) (steps []Step, err error) {
 		if s.TTL == 0 || !t.exists() {
 			continue
 		}
-		now, undo := clause(t.Full, "TTL"), "REMOVE TTL"
+		now := t.ttl()
 		if now != "" {
 			m := onlyDrops.FindStringSubmatch(now)
 			if m == nil {
@@ -68,12 +68,10 @@ func (s Schema) changeTTL(o server) (steps []Step, err error) {
 			if n, _ := strconv.Atoi(m[2]); time.Duration(n)*units[m[1]] == s.TTL {
 				continue
 			}
-			undo = "MODIFY TTL " + now
 		}
 		steps = append(steps, Step{
-			Does: fmt.Sprintf("spans of %s are kept for %v", t.Name, s.TTL),
+			Does: fmt.Sprintf("spans of %s are kept for %v; the TTL was %q", t.Name, s.TTL, now),
 			SQL:  []string{s.alter(t.Name) + "MODIFY TTL " + s.ttlOf(of.column)},
-			Undo: []string{s.alter(t.Name) + undo},
 		})
 	}
 	return steps, nil

@@ -61,11 +61,29 @@ func (t table) column(name string) column {
 	return t.Columns[i]
 }
 
-// lacks returns a column of another table that this one does not have, or does not store, or "".
-func (t table) lacks(other table) string {
-	for _, c := range other.Columns {
-		if have := t.column(c.Name); have.Name == "" || c.stored() && !have.stored() {
-			return c.Name
+// engineParts matches the parts of a MergeTree's engine: its TTL and its settings.
+var engineParts = regexp.MustCompile(`(?s)^.*?(?: TTL (.*?))?(?: SETTINGS (.*))?$`)
+
+func (t table) ttl() string      { return engineParts.FindStringSubmatch(t.Full)[1] }
+func (t table) settings() string { return engineParts.FindStringSubmatch(t.Full)[2] }
+
+// columnTexts matches the columns in CREATE TABLE.
+var columnTexts = regexp.MustCompile(
+	"(?s)\\((`.*?)(?:, (?:INDEX|PROJECTION|CONSTRAINT) .*)?\\) ENGINE = ")
+
+// lacking returns the definition of a column that another table does not have like this one, or "".
+func (t table) lacking(other table) string {
+	split := func(t table) []string {
+		m := columnTexts.FindStringSubmatch(t.Definition)
+		if m == nil {
+			return nil // as a full disk leaves it
+		}
+		return strings.Split(m[1], ", `")
+	}
+	there := split(other)
+	for _, column := range split(t) {
+		if !slices.Contains(there, column) {
+			return "`" + strings.TrimPrefix(column, "`")
 		}
 	}
 	return ""
@@ -85,7 +103,11 @@ func (t table) readable() (names []string) {
 // and the reason, or "".
 func (t table) wrong() (name, why string) {
 	for _, c := range columns {
-		if have := t.column(c.name).Type; have != c.typ {
+		switch have := t.column(c.name).Type; have {
+		case c.typ:
+		case "":
+			return c.name, "is missing"
+		default:
 			return c.name, fmt.Sprintf("has the type %q, not %s", have, c.typ)
 		}
 	}

@@ -55,7 +55,7 @@ func (s Schema) lookupTTL(of table) string {
 	if s.TTL != 0 {
 		return s.ttlClause("End")
 	}
-	for _, part := range split(clause(of.Full, "TTL")) {
+	for part := range strings.SplitSeq(of.ttl(), ", ") {
 		if onlyDrops.MatchString(part) {
 			return "\nTTL " + strings.Replace(part, "Timestamp", "End", 1)
 		}

@@ -4,27 +4,21 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"strings"
-	"time"
 )
 
-// Plan holds the changes to be run on a server. Everything that can be checked beforehand has been
-// checked; only Run changes the server.
+// Plan holds the changes to be run on a server. Only Run changes the server.
 type Plan struct {
 	Steps []Step
-	Notes []string // for the operator: what is not carried over, what remains to be done
+	Notes []string // for the operator: what is not carried over, and what can be done next
 }
 
-// Step is one change. Steps are idempotent.
+// Step is a comment and the statements that it describes. Steps can be repeated.
 type Step struct {
-	Does string   // what holds once the step has run, as in "the table otel_traces exists"
+	Does string
 	SQL  []string // to be run in order
-	Undo []string // undoes it; empty if nothing has to be undone
 
-	until   string   // a query for whether the step has been done
-	wait    string   // a query for what is left to do in the background, and why that fails
 	restore []string // undoes what was done of the step if it fails
 	advice  string   // what to do if it fails
 }
@@ -33,23 +27,26 @@ type Step struct {
 func (p Plan) Script() string {
 	var all strings.Builder
 	for _, step := range p.Steps {
-		fmt.Fprintf(&all, "-- %s\n%s\n", step.Does, script(step.SQL))
-		if len(step.Undo) > 0 {
-			all.WriteString("-- undo: " + strings.ReplaceAll(strings.Join(step.Undo, "; "), "\n",
-				" ") + "\n\n")
-		}
+		all.WriteString(step.Script())
 	}
 	for _, note := range p.Notes {
-		all.WriteString("-- " + strings.ReplaceAll(note, "\n", "\n-- ") + "\n")
+		all.WriteString(commented(note))
 	}
 	return all.String()
+}
+
+// Script returns the step as a part of a file for clickhouse-client.
+func (step Step) Script() string { return commented(step.Does) + script(step.SQL) + "\n" }
+
+func commented(text string) string {
+	return "-- " + strings.ReplaceAll(text, "\n", "\n-- ") + "\n"
 }
 
 // errorf returns an error of this package.
 func errorf(format string, args ...any) error { return fmt.Errorf("clickhouse: "+format, args...) }
 
 // script returns statements as text for clickhouse-client.
-func script(statements []string) string { return strings.Join(statements, ";\n\n") + ";\n" }
+func script(statements []string) string { return strings.Join(statements, ";\n") + ";\n" }
 
 // SQL returns the statements of all steps.
 func (p Plan) SQL() (all []string) {
@@ -59,76 +56,30 @@ func (p Plan) SQL() (all []string) {
 	return all
 }
 
-// Run runs the plan. done, which may be nil, gets each step after it was done. After an error or an
-// interruption get a new plan, which has the steps that are left.
-func (p Plan) Run(ctx context.Context, db *sql.DB, done func(Step)) error {
+// Run runs the plan. before, which may be nil, gets each step before it is run. After an error or
+// an interruption get a new plan, which has the steps that are left.
+func (p Plan) Run(ctx context.Context, db *sql.DB, before func(Step)) error {
 	for _, step := range p.Steps {
-		if err := step.run(ctx, db); err != nil {
-			return err
+		if before != nil {
+			before(step)
 		}
-		if done != nil {
-			done(step)
+		err := execute(ctx, db, step.SQL)
+		if err == nil {
+			continue
 		}
-	}
-	return nil
-}
-
-// run runs a step, and restores the previous state if the step fails.
-func (step Step) run(ctx context.Context, db *sql.DB) error {
-	err := step.try(ctx, db)
-	if err == nil {
-		return step.ended(ctx, db)
-	}
-	if undo := execute(context.WithoutCancel(ctx), db, step.restore...); undo != nil {
-		err = fmt.Errorf("%w; and what was done of it remains: %w", err, undo)
-	}
-	if step.advice != "" {
-		err = fmt.Errorf("%w\n%s", err, step.advice)
-	}
-	return err
-}
-
-// try runs a step, and repeats it if somebody else ran it concurrently and so undid it: the last to
-// run it finds that it has to run once more.
-func (step Step) try(ctx context.Context, db *sql.DB) error {
-	if step.until == "" {
-		return execute(ctx, db, step.SQL...)
-	}
-	for range 20 {
-		is, err := read[struct{ Done uint8 }](ctx, db, step.until)
-		if err != nil || is[0].Done == 1 {
-			return err
+		if undo := execute(context.WithoutCancel(ctx), db, step.restore); undo != nil {
+			err = fmt.Errorf("%w; and what was done of it remains: %w", err, undo)
 		}
-		if err := execute(ctx, db, step.SQL...); err != nil {
-			return err
+		if step.advice != "" {
+			err = fmt.Errorf("%w\n%s", err, step.advice)
 		}
-		time.Sleep(rand.N(50 * time.Millisecond))
-	}
-	return errorf("%s: another operator is undoing this step; nothing was lost: "+
-		"coordinate, then run status", step.Does)
-}
-
-// ended waits for the mutations that the step has started.
-func (step Step) ended(ctx context.Context, db *sql.DB) error {
-	type work struct {
-		Left   uint64 `json:",string"`
-		Reason string
-	}
-	for step.wait != "" {
-		switch all, err := read[work](ctx, db, step.wait); {
-		case err != nil || all[0].Left == 0:
-			return err
-		case all[0].Reason != "":
-			return errorf("%s: this was started, but fails: %s", step.Does,
-				all[0].Reason)
-		}
-		time.Sleep(time.Second) // the next query fails if ctx has ended
+		return err
 	}
 	return nil
 }
 
 // execute runs statements in order. Its error begins with that of the statement that failed.
-func execute(ctx context.Context, db *sql.DB, statements ...string) error {
+func execute(ctx context.Context, db *sql.DB, statements []string) error {
 	for _, statement := range statements {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			line, _, _ := strings.Cut(statement, "\n")

@@ -96,7 +96,7 @@ func (s Schema) Statements() ([]string, error) {
 // steps returns the steps that Create runs on a server.
 func (s Schema) steps(o server) []Step {
 	n := s.named()
-	create := s.createRows(n.rows, carried{table: table{Engine: s.engine(o, "")}})
+	create := s.createRows(n.rows, s.engine(o, ""))
 	steps := []Step{s.functions(), exists(n.rows, create)}
 	if n.spans != n.rows {
 		steps = append(steps, s.front(n.spans, n.rows))

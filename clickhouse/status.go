@@ -1,7 +1,6 @@
 package clickhouse
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"time"
@@ -9,10 +8,11 @@ import (
 
 // Status is the state of an [Adoption], or of any table of spans.
 type Status struct {
-	Phase   Phase
-	Problem error // why the table cannot be adopted, or the adoption cannot continue
-	Tables  []TableStatus
-	Fill    string // the command that completes the lookup table, or "" if it has all traces
+	Phase    Phase
+	Problem  error // what is wrong with the tables, and what to do
+	Obstacle error // why the table cannot be adopted
+	Tables   []TableStatus
+	Next     string // what an operator can do next, as text and statements
 }
 
 // TableStatus is the state of a table.
@@ -39,20 +39,14 @@ type Counts struct {
 
 // Status returns the state of the table and, during an adoption, of the other table.
 func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) {
-	o, err := a.read(ctx, db)
-	if err != nil {
+	o, err := a.observe(ctx, db, looking)
+	if o == nil || !o.live.exists() {
 		return s, err
 	}
-	if !o.live.exists() && !o.other.exists() {
-		return s, o.noTable()
+	s.Phase, s.Problem, s.Next = o.phase, err, o.next()
+	if s.Phase == NotBegun {
+		s.Obstacle = o.check(ctx, beginning)
 	}
-	if s.Phase = o.phase; !o.filled(o.server) {
-		s.Fill = phases[o.phase].fill
-	}
-	if s.Problem = o.check(); s.Problem == nil {
-		s.Problem = o.checkServers(ctx)
-	}
-	o.other.Name = cmp.Or(o.renamed, o.other.Name)
 	for _, t := range []table{o.live, o.other} {
 		if !t.exists() {
 			continue
@@ -71,18 +65,21 @@ func (o *adoption) statusOf(ctx context.Context, t table) (s TableStatus, err er
 	if t.Newest != "" {
 		newest = "_partition_id = " + quoteText(t.Newest)
 	}
-	all, err := read[Counts](ctx, o.db,
+	counts, err := read[Counts](ctx, o.db,
 		o.render("counts", "{table}", o.quoted(t.Name), "{newest}", newest))
 	if err != nil {
 		return s, err
 	}
 	s = TableStatus{Table: o.Database + "." + t.Name, SortingKey: t.SortingKey,
-		New: t.ours() && o.other.exists(), Engine: t.Engine, TTL: clause(t.Full, "TTL"),
-		StoragePolicy: t.Policy, Bytes: t.Bytes, Counts: all[0]}
+		New: t.ours() && o.other.exists(), Engine: t.Engine, TTL: t.ttl(),
+		StoragePolicy: t.Policy, Bytes: t.Bytes, Counts: counts[0]}
 	s.Rows = max(s.Rows, t.Rows) // a row policy may hide some
 	if t.Expires > 0 && s.TTL != "" {
 		s.Expires = time.Unix(t.Expires, 0)
 	}
-	s.Views, err = o.readers(ctx, t, "1")
+	views, err := read[table](ctx, o.db, o.render("readers", "{name}", quoteText(t.Name)))
+	for _, view := range views {
+		s.Views = append(s.Views, view.Name)
+	}
 	return s, err
 }

@@ -115,42 +115,14 @@ const settings = "index_granularity = 4096, " + dropParts +
 const dropParts = "ttl_only_drop_parts = "
 
 // createRows returns the statement for a table that holds the rows.
-func (s Schema) createRows(name string, c carried) string {
-	ttl, comment := s.ttlClause("Timestamp"), ""
-	if inherited := clause(c.Full, "TTL"); inherited != "" {
-		ttl = "\nTTL " + inherited
+func (s Schema) createRows(name, engine string) string {
+	projection := s.Projection.element()
+	if projection != "" {
+		projection = ",\n    " + projection
 	}
-	if c.Comment != "" {
-		comment = "\nCOMMENT " + quoteText(c.Comment)
-	}
-	all := settings
-	for _, setting := range c.settings {
-		if all += ", " + setting; strings.HasPrefix(setting, dropParts) {
-			all = strings.Replace(all, dropParts+"1, ", "", 1)
-		}
-	}
-	elements := []string{""}
-	if projection := s.Projection.element(); projection != "" {
-		elements = append(elements, projection)
-	}
-	places := []string{"{table}", s.quoted(name) + c.uuid, "{engine}", c.Engine,
-		"{elements}", strings.Join(append(elements, c.elements...), ",\n    "),
-		"{bucket}", bucket, "{desc}", s.descending(), "{ttl}", ttl,
-		"{settings}", all,
-		"{comment}", comment}
-	ttls := ttls(c.table)
-	for _, column := range columns {
-		definition := column.definition
-		if text := c.column(column.name).Comment; text != "" {
-			definition = strings.Replace(definition, " CODEC(",
-				" COMMENT "+quoteText(text)+" CODEC(", 1)
-		}
-		if ttl := ttls[quoteName(column.name)]; ttl != "" {
-			definition += " TTL " + ttl
-		}
-		places = append(places, column.definition, definition)
-	}
-	return s.render("spans", places...)
+	return s.render("spans", "{table}", s.quoted(name), "{engine}", engine,
+		"{projection}", projection, "{bucket}", bucket, "{desc}", s.descending(),
+		"{ttl}", s.ttlClause("Timestamp"), "{settings}", settings)
 }
 
 // front returns the step that creates a Distributed table in front of a table that holds rows.

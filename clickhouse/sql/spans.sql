@@ -29,9 +29,9 @@ CREATE TABLE IF NOT EXISTS {table}{on_cluster} (
     INDEX idx_res_attr_value mapValues(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX idx_duration Duration TYPE minmax GRANULARITY 1{elements}
+    INDEX idx_duration Duration TYPE minmax GRANULARITY 1{projection}
 ) ENGINE = {engine}
 PARTITION BY toDate(Timestamp)
 PRIMARY KEY ({bucket}, TraceId)
 ORDER BY ({bucket}{desc}, TraceId, Timestamp){ttl}
-SETTINGS {settings}{comment}
+SETTINGS {settings}

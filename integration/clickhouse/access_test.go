@@ -1,15 +1,12 @@
 package clickhouse_test
 
 import (
-	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/traceflake/traceflake/clickhouse"
 )
 
 // role is a role in users.xml, with its grants.
@@ -65,91 +62,72 @@ func tenants(t *testing.T, roles []role, tables ...string) *engine {
 var reader = role{"reader", []string{"GRANT SELECT ON tenants.spans",
 	"GRANT SELECT ON tenants.spans_trace_id_ts", "GRANT INSERT ON tenants.spans"}}
 
-// TestReadOnlyAccess: missing row policies and grants are printed for somebody with the rights, and
-// nothing is changed; prepare continues with SkipAccess, and the policy then follows the name.
-func TestReadOnlyAccess(t *testing.T) {
+// TestPolicies: prepare prints the missing row policies and stops, for a user who may see them or
+// who may not; it continues once they are there, or if somebody has checked them. Missing grants
+// are printed.
+func TestPolicies(t *testing.T) {
 	e := tenants(t, []role{reader, {"column", []string{"GRANT SELECT(TraceId) ON tenants.spans"}},
 		{"restricted", []string{"GRANT SELECT ON tenants.*",
 			"REVOKE SELECT(SpanName) ON tenants.spans"}},
 		{"blind", []string{"GRANT ALL ON tenants.*",
 			"GRANT CREATE FUNCTION, DROP FUNCTION ON *.*"}},
 	}, "spans")
+	operator := adoption{Database: "tenants", Table: "spans"}
+	const policy = "CREATE ROW POLICY IF NOT EXISTS `default` ON `tenants`.`spans_other` FOR " +
+		"SELECT USING SpanName != 'GET /1' AS PERMISSIVE TO `default`;"
+	blind := e.openAt(e.DSN() + "?role=blind")
 	tables := func() string {
 		return fmt.Sprint(e.exec("SELECT name, uuid, create_table_query FROM system.tables WHERE " +
 			"database = 'tenants' ORDER BY name"))
 	}
-	operator := adoption{Database: "tenants", Table: "spans"}
-	prepare := func(db *sql.DB) (clickhouse.Plan, error) {
-		return adopt(t.Context(), operator, "prepare", db)
-	}
-	wanted := []string{
-		"CREATE ROW POLICY IF NOT EXISTS `default` ON `tenants`.`spans_other` FOR SELECT USING " +
-			"SpanName != 'GET /1' AS PERMISSIVE TO `default`;",
-		"GRANT SELECT ON `tenants`.`spans_other` TO `reader`;",
-		"GRANT SELECT ON `tenants`.`spans_all` TO `reader`;",
-		"GRANT SELECT ON `tenants`.`spans_all_trace_id_ts` TO `reader`;",
-		"GRANT SELECT(`TraceId`) ON `tenants`.`spans_all` TO `column`;",
-	}
 	before := tables()
-	for _, db := range []*sql.DB{e.db, e.openAt(e.DSN() + "?role=blind")} {
-		_, err := prepare(db)
-		all := append([]string{"--skip-access"}, wanted...)
-		if all = append(all, "no writeable access storage"); db != e.db {
-			all = []string{"--skip-access", "this user may not see row policies"}
-		}
-		for _, want := range all {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v lacks %s", err, want)
-			}
-		}
+	_, err := adopt(t.Context(), operator, "prepare", e.db)
+	if err == nil || !strings.Contains(err.Error(), policy) {
+		t.Errorf("%v lacks %s", err, policy)
 	}
-	if after := tables(); after != before {
-		t.Errorf("changed from %s to %s", before, after)
+	_, err = adopt(t.Context(), operator, "prepare", blind)
+	_, query, found := strings.Cut(fmt.Sprint(err), "--policies-checked:\n")
+	if !found || tables() != before {
+		t.Fatalf("%v; changed from %s to %s", err, before, tables())
 	}
+	e.is(strings.TrimSuffix(policy, ";"), query) // what somebody else finds out
 
-	operator.SkipAccess = true
-	plan, err := prepare(e.db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	notes, script := strings.Join(plan.Notes, "\n"), plan.Script()
-	for _, want := range wanted {
-		if !strings.Contains(notes, want) || !strings.Contains(script, "\n-- "+want) {
-			t.Errorf("no %s in the notes and as a comment of the script: %s", want, script)
-		}
-	}
-	const revoked = "the REVOKE of SELECT on spans from restricted is not carried over"
-	if !strings.Contains(notes, revoked) || strings.Contains(notes, "INSERT") {
-		t.Errorf("notes: %s", notes)
-	}
-	plan, err = prepare(e.openAt(e.DSN() + "?role=blind"))
+	operator.PoliciesChecked = true
+	plan, err := adopt(t.Context(), operator, "prepare", blind)
 	if notes := strings.Join(plan.Notes, "\n"); err != nil ||
-		!strings.Contains(notes, "row policies were not looked at: if spans has any") ||
 		!strings.Contains(notes, "this user may not see grants") {
 		t.Errorf("without the right to see access: %v, %s", err, notes)
 	}
-	e.insert("tenants.spans_other", few())
-	shown := fmt.Sprint(countIf(few(), func(s span) bool { return s.name != "GET /1" }))
-	for _, operation := range []string{"swap", "undo"} {
-		e.walks(operator, operation)
-		e.is(shown, "SELECT count() FROM tenants.spans")
-		e.is("300", "SELECT count() FROM tenants.spans_other")
+	if _, err := adopt(t.Context(), operator, "swap", e.db); err == nil ||
+		!strings.Contains(err.Error(), policy) {
+		t.Errorf("a swap without the policy: %v", err)
 	}
 }
 
-// TestPolicyHidesHistory: with the policy on both tables prepare has nothing to add, and a copy by
-// a user from whom it hides spans loses none.
+// TestPolicyHidesHistory: with the policy on both tables prepare continues and prints the missing
+// grants, and a copy by a user from whom the policy hides spans loses none.
 func TestPolicyHidesHistory(t *testing.T) {
-	all := []string{"GRANT SELECT ON tenants.spans_other", "GRANT SELECT ON tenants.spans_all",
-		"GRANT SELECT ON tenants.spans_all_trace_id_ts"}
-	e := tenants(t, []role{{"reader", append(all, reader.grants...)}}, "spans", "spans_other")
+	e := tenants(t, []role{reader, {"column", []string{"GRANT SELECT(TraceId) ON tenants.spans"}},
+		{"restricted", []string{"GRANT SELECT ON tenants.*",
+			"REVOKE SELECT(SpanName) ON tenants.spans"}}}, "spans", "spans_other")
 	operator := adoption{Database: "tenants", Table: "spans"}
 	db := e.settled()
 	for _, operation := range []string{"prepare", "swap"} {
 		plan, err := adopt(t.Context(), operator, operation,
 			e.rewriting("default_normal_view_sql_security=NONE", settled.Replace))
-		if err != nil || len(plan.Notes) != 0 {
-			t.Fatalf("%s: %q, %v", operation, plan.Notes, err)
+		if err != nil {
+			t.Fatalf("%s: %v", operation, err)
+		}
+		const grants = "GRANT SELECT ON `tenants`.`spans_all_trace_id_ts` TO `reader`;\n" +
+			"GRANT SELECT ON `tenants`.`spans_all` TO `reader`;\n" +
+			"GRANT SELECT ON `tenants`.`spans_other` TO `reader`;\n" +
+			"GRANT SELECT(`TraceId`) ON `tenants`.`spans_all` TO `column`;\n" +
+			"GRANT SELECT(`TraceId`) ON `tenants`.`spans_other` TO `column`;\n" +
+			"REVOKE SELECT(`SpanName`) ON `tenants`.`spans_all` FROM `restricted`;\n" +
+			"REVOKE SELECT(`SpanName`) ON `tenants`.`spans_other` FROM `restricted`;"
+		if notes := strings.Join(plan.Notes, "\n"); operation == "prepare" &&
+			!strings.Contains(notes, grants) {
+			t.Errorf("the notes lack %s:\n%s", grants, notes)
 		}
 	}
 	// whatever the server's default for views is

@@ -1,24 +1,16 @@
 package clickhouse_test
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
-	"maps"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
 // few are spans of two days.
@@ -112,24 +104,41 @@ var operations = map[string]operation{
 	"prepare": adoption.Prepare,
 	"swap":    adoption.Swap,
 	"undo":    adoption.Undo,
-	"cancel":  adoption.Cancel,
 	"copy": func(a adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
 		return a.Copy(ctx, db, time.Time{})
-	},
-	"finish": func(a adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
-		return a.Finish(ctx, db, false)
-	},
-	"drop-history": func(a adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
-		return a.Finish(ctx, db, true)
 	},
 }
 
 // ofSpans is the adoption of most tests.
 var ofSpans = adoption{Table: "spans"}
 
-// adopts runs an operation on the table spans.
-func (e *engine) adopts(operation string) (clickhouse.Plan, error) {
-	return adopt(e.t.Context(), ofSpans, operation, e.db)
+// adopts runs an operation on the table spans, or "end": the statements that the status prints,
+// without the one that refuses a table with spans if it is "drop".
+func (e *engine) adopts(operation string, db *sql.DB) error {
+	if operations[operation] != nil {
+		_, err := adopt(e.t.Context(), ofSpans, operation, db)
+		return err
+	}
+	for _, statement := range e.ending() {
+		if operation == "drop" && strings.Contains(statement, "it has spans") {
+			continue
+		}
+		if _, err := db.ExecContext(e.t.Context(), statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ending returns the statements that end an adoption.
+func (e *engine) ending() []string {
+	e.t.Helper()
+	status, err := ofSpans.Status(e.t.Context(), e.db)
+	_, text, found := strings.Cut(status.Next, ":\n")
+	if err != nil || !found {
+		e.t.Fatalf("%v: %q has no statements", err, status.Next)
+	}
+	return strings.Split(strings.TrimSuffix(text, ";"), ";\n")
 }
 
 // walks runs operations, which must succeed, without their wait for inserts.
@@ -153,53 +162,12 @@ func adopt(
 	return plan, err
 }
 
-// must runs an operation that must succeed. Running it again must change nothing but the functions
-// and the lookup table.
-func (e *engine) must(operation string) clickhouse.Plan {
+// cannot checks that an operation on the table spans is refused.
+func (e *engine) cannot(operation, want string) {
 	e.t.Helper()
-	plan, err := e.adopts(operation)
-	if err != nil {
-		e.t.Fatalf("%s: %v", operation, err)
+	if err := e.adopts(operation, e.db); err == nil || !strings.Contains(err.Error(), want) {
+		e.t.Errorf("%s: %v, want %q", operation, err, want)
 	}
-	definitions := func() string {
-		return fmt.Sprint(e.exec("SELECT name, uuid, create_table_query FROM system.tables WHERE " +
-			"database = currentDatabase() ORDER BY name"))
-	}
-	before := definitions()
-	if _, err := e.adopts(operation); err != nil || definitions() != before {
-		e.t.Fatalf("%s again: %v; from %s to %s", operation, err, before, definitions())
-	}
-	status, err := ofSpans.Status(e.t.Context(), e.db)
-	halfway := status.Phase == clickhouse.Preparing || status.Phase == clickhouse.Finishing
-	if err != nil || status.Problem != nil || halfway || status.Fill != "" {
-		e.t.Fatalf("after %s the adoption is %s (%v): %+v", operation, status.Phase, err, status)
-	}
-	return plan
-}
-
-// stored checks that each span is in one of the two tables, and checks the views.
-func (e *engine) stored(when string, want []string) {
-	e.t.Helper()
-	want = sorted(want)
-	of := func(what, query string, want []string) {
-		e.t.Helper()
-		if got := e.column(query); !slices.Equal(got, want) {
-			e.t.Fatalf("%s: %s has %d rows, want %d, or others", when, what, len(got), len(want))
-		}
-	}
-	if n := e.one("SELECT count() FROM system.tables WHERE database = currentDatabase() AND name " +
-		"IN ('spans_other', 'spans_all', 'spans_all_trace_id_ts')"); n == "3" {
-		of("spans_all", "SELECT SpanId FROM spans_all ORDER BY SpanId", want)
-		of("spans_all_trace_id_ts",
-			"SELECT DISTINCT TraceId FROM spans_all_trace_id_ts ORDER BY TraceId",
-			e.column("SELECT DISTINCT TraceId FROM spans_all ORDER BY TraceId"))
-	} else {
-		of("spans", "SELECT SpanId FROM spans ORDER BY SpanId", want)
-	}
-	of("a materialized view", "SELECT SpanId FROM rollup ORDER BY SpanId", want)
-	of("a materialized view of the lookup table",
-		"SELECT TraceId FROM traces FINAL ORDER BY TraceId",
-		e.column("SELECT DISTINCT TraceId FROM spans_trace_id_ts ORDER BY TraceId"))
 }
 
 // adopting is an engine with a table in adoption, and the spans that are stored there.
@@ -209,25 +177,52 @@ type adopting struct {
 	want []string // IDs
 }
 
-// store stores more spans, and checks those that are stored.
-func (e *adopting) store(when string) {
+// after runs an operation twice, the second time without a change, stores more spans, and checks
+// that each is stored once, in one of the two tables and in what materialized views fill.
+func (e *adopting) after(operation string) {
 	e.t.Helper()
+	const lookup = "SELECT name, uuid, create_table_query FROM system.tables WHERE database = " +
+		"currentDatabase() AND startsWith(name, 'spans_trace_id_ts') ORDER BY name"
+	before := fmt.Sprint(e.exec(lookup))
+	for range 2 {
+		if err := e.adopts(operation, e.settled()); err != nil {
+			e.t.Fatalf("%s: %v", operation, err)
+		}
+		if after := fmt.Sprint(e.exec(lookup)); after != before {
+			e.t.Fatalf("%s changed %s to %s", operation, before, after)
+		}
+		if operation == "end" {
+			break
+		}
+	}
 	e.insert("spans", e.left[:100])
 	e.want, e.left = append(e.want, ids(e.left[:100])...), e.left[100:]
-	e.stored(when, e.want)
-}
-
-// cannot checks that an operation is refused.
-func (e *adopting) cannot(operation, want string) {
-	e.t.Helper()
-	if _, err := e.adopts(operation); err == nil || !strings.Contains(err.Error(), want) {
-		e.t.Errorf("%s: %v, want %q", operation, err, want)
+	status, err := ofSpans.Status(e.t.Context(), e.db)
+	if err != nil || status.Problem != nil || status.Obstacle != nil {
+		e.t.Fatalf("after %s: %v, %+v", operation, err, status)
+	}
+	from := map[clickhouse.Phase]string{clickhouse.Prepared: "spans_all",
+		clickhouse.Swapped: "spans_all"}[status.Phase]
+	if from == "" {
+		from = "spans"
+	}
+	for table, column := range map[string]string{from: "SpanId", "rollup": "SpanId",
+		from + "_trace_id_ts": "DISTINCT TraceId", "traces": "DISTINCT TraceId"} {
+		want := sorted(e.want)
+		if column != "SpanId" {
+			want = e.column("SELECT DISTINCT TraceId FROM " + from + " ORDER BY TraceId")
+		}
+		if got := e.column("SELECT " + column + " FROM " + table + " ORDER BY 1"); !slices.Equal(
+			got, want) {
+			e.t.Fatalf("after %s: %s has %d rows, want %d, or others", operation, table, len(got),
+				len(want))
+		}
 	}
 }
 
-// TestAdopt adopts tables of several shapes and finishes, one of them after going back and forth,
-// while spans are stored: each span is in one table once, and the new table has everything that the
-// old one had.
+// TestAdopt adopts tables of several shapes, back and forth and to the end, while spans are stored:
+// each span is in one table once, the lookup table and its view stay what they are, and the new
+// table has everything that the old one had, as a table of Create.
 func TestAdopt(t *testing.T) {
 	for _, shape := range []string{"clickstack.sql", "exporter.sql"} {
 		t.Run(shape, func(t *testing.T) {
@@ -235,38 +230,43 @@ func TestAdopt(t *testing.T) {
 			indexes := e.adoptable(shape)
 			const columnsOf = "SELECT name || ' ' || type || ' ' || default_kind || ' ' || " +
 				"default_expression || comment FROM system.columns WHERE database = " +
-				"currentDatabase() AND table = 'spans' AND name != 'Later' ORDER BY name"
-			columns := e.column(columnsOf)
-			e.store("before")
-			if shape == "clickstack.sql" {
-				e.backAndForth()
+				"currentDatabase() AND table = 'spans' ORDER BY position"
+			columns, before := e.column(columnsOf), e.snapshot()
+			for _, operation := range []string{"prepare", "end"} {
+				e.after(operation)
 			}
-			e.must("prepare")
-			e.must("swap")
-			e.store("swapped again")
-			if shape == "clickstack.sql" {
-				e.is("x, y", "SELECT any(Later) FROM spans_all")
-				e.exec("SELECT * FROM spans_all LIMIT 1")
-				e.exec("CREATE VIEW users AS SELECT SpanId FROM spans_all")
-				e.cannot("drop-history", "spans_all is read by "+e.Database()+".users")
-				e.exec("DROP VIEW users")
-				e.exec("ALTER TABLE spans DROP COLUMN Later")
-				e.exec("ALTER TABLE spans_other DROP COLUMN Later")
-				e.must("prepare")
-				e.exec("SELECT * FROM spans_all LIMIT 1")
+			e.exec("TRUNCATE TABLE spans")
+			if after := e.snapshot(); !strings.Contains(after, e.isNew()) ||
+				strings.Count(after, "\n") != strings.Count(before, "\n") {
+				t.Errorf("prepare and cancel turned %s into %s", before, after)
 			}
-			e.want = e.column("SELECT SpanId FROM spans")
+			e.exec("TRUNCATE TABLE rollup")
+			e.exec("TRUNCATE TABLE traces")
+			e.exec("TRUNCATE TABLE spans_trace_id_ts")
+			e.want = nil
+			for _, operation := range []string{"prepare", "swap", "undo", "swap"} {
+				e.after(operation)
+			}
+			e.is("200", "SELECT count() FROM spans") // those after each swap
+			e.cannot("end", "it has spans")
+			e.exec("RENAME TABLE spans_dropped TO spans_other")
+			e.walks(ofSpans, "prepare")
 			e.exec("TRUNCATE TABLE spans_other") // as its TTL does
-			plan := e.must("finish")
+			e.want = e.column("SELECT SpanId FROM spans")
 			e.exec("TRUNCATE TABLE rollup")
 			e.exec("INSERT INTO rollup SELECT SpanId FROM spans")
-			e.store("finished")
+			e.exec("TRUNCATE TABLE traces")
+			e.exec("TRUNCATE TABLE spans_trace_id_ts")
+			e.exec("INSERT INTO spans_trace_id_ts SELECT TraceId, min(Timestamp), " +
+				"max(Timestamp) FROM spans GROUP BY TraceId")
+			e.after("end")
 			if after := e.column(columnsOf); !slices.Equal(after, columns) {
 				t.Errorf("columns %q, want %q", after, columns)
 			}
 			create := e.one("SELECT create_table_query FROM system.tables WHERE database = " +
 				"currentDatabase() AND name = 'spans'")
 			for _, part := range append(regexp.MustCompile(`INDEX \w+ `).FindAllString(indexes, -1),
+				"INDEX idx_timestamp ", "PROJECTION charts (",
 				"CONSTRAINT named CHECK SpanName != 'a, (b'", "PROJECTION counts (",
 				"ttl_only_drop_parts", "ttl_only_drop_parts = 0", "merge_with_ttl_timeout = 7",
 				"storage_policy = 'tiered'", moves+" SETTINGS", "TTL "+columnTTL+",",
@@ -279,209 +279,127 @@ func TestAdopt(t *testing.T) {
 				t.Errorf("the new table has the old one's granules: %s", create)
 			}
 			e.creates(clickhouse.Schema{Table: "spans"})
-			e.run(plan.Steps[0].Undo, nil)
-			e.is("0", "SELECT count() FROM spans_other")
 		})
 	}
 }
 
-// backAndForth prepares, cancels, swaps and undoes, and changes both tables meanwhile.
-func (e *adopting) backAndForth() {
-	e.t.Helper()
-	e.cannot("swap", "is not begun; next: `adopt prepare`")
-	before := e.snapshot()
-	for _, operation := range []string{"undo", "cancel", "prepare", "undo", "cancel"} {
-		e.must(operation)
-	}
-	if after := e.snapshot(); after != before {
-		e.t.Errorf("prepare and cancel turned %s into %s", before, after)
-	}
-	e.must("prepare")
-	e.exec("DROP VIEW spans_all_trace_id_ts")
-	e.cannot("swap", "is not completely prepared; next: `adopt prepare`, or `adopt cancel`")
-	e.must("prepare")
-	e.store("prepared")
-	e.cannot("finish", "is prepared; next: `adopt swap`")
-	if plan := e.must("swap"); len(plan.Notes) != 1 ||
-		!strings.Contains(plan.Notes[0], "rollup_mv") {
-		e.t.Errorf("notes of swap: %q", plan.Notes)
-	}
-	e.store("swapped")
-	e.is("100", "SELECT count() FROM spans")
-	e.cannot("finish", "still holds 200 spans")
-	e.cannot("cancel", "is swapped: run undo first")
-	e.cannot("copy", `spans is partitioned by "toDate(Timestamp)" and spans_other by `+
-		`"toYear(Timestamp)"`)
-	e.exec("ALTER TABLE spans MODIFY TTL toDateTime(Timestamp) + toIntervalDay(9000)")
-	const later = "ADD COLUMN Later String DEFAULT 'x, y' AFTER SpanName"
-	e.exec("ALTER TABLE spans " + later)
-	for range 2 { // whatever has changed
-		if plan := e.must("undo"); !strings.Contains(plan.Notes[len(plan.Notes)-1],
-			"spans_other keeps the spans") {
-			e.t.Errorf("notes of undo: %q", plan.Notes)
-		}
-		e.store("undone")
-	}
-	e.is("400", "SELECT count() FROM spans")
-	e.cannot("cancel", "spans_other holds 100 spans, which were stored between swap and undo")
-	e.exec("ALTER TABLE spans_other DROP COLUMN Later")
-	e.cannot("swap", `the TTL of spans is "`+moves+`" and that of spans_other is "`)
-	e.exec("ALTER TABLE spans_other MODIFY TTL " + moves)
-	e.exec("ALTER TABLE spans " + later)
-	e.cannot("swap", "column Later exists in spans but not in spans_other: add it there and "+
-		"rerun prepare")
-	e.exec("ALTER TABLE spans_other " + later)
+// isNew is 1 if the table spans is the new one.
+func (e *engine) isNew() string {
+	return e.one("SELECT toString(sorting_key LIKE 'toStartOfFiveMinutes%') FROM system.tables " +
+		"WHERE database = currentDatabase() AND name = 'spans'")
 }
 
-// TestAdoptKilled kills the command before and after each of its changing statements, runs it
-// again, and stores spans meanwhile.
-func TestAdoptKilled(t *testing.T) {
-	path := child.Build(t, child.Traceflake)
+// TestSwapRefused: what was changed between prepare and swap is said, and can be mended.
+func TestSwapRefused(t *testing.T) {
 	e := newEngine(t)
-	e.adoptable("clickstack.sql")
-	spans, want := world(), []string{}
-	store := func() {
-		e.insert("spans", spans[:5])
-		want, spans = append(want, ids(spans[:5])...), spans[5:]
-	}
-	var (
-		running   = make(chan *os.Process, 1)
-		operation string
-		seen      = map[string]bool{}
-		kills     int
-	)
-	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN",
-		e.through(func(w http.ResponseWriter, r *http.Request, statement string,
-			next http.Handler) {
-			kill := func(when string) bool {
-				key := operation + when + randomName.ReplaceAllString(statement, "")
-				if seen[key] || strings.HasPrefix(statement, "SELECT") ||
-					strings.HasPrefix(statement, "CREATE OR REPLACE FUNCTION") {
-					return false
-				}
-				seen[key] = true
-				kills++
-				_ = (<-running).Kill()
-				return true
-			}
-			if kill("before") {
-				return
-			}
-			answer := httptest.NewRecorder()
-			next.ServeHTTP(answer, r)
-			if kill("after") {
-				return
-			}
-			maps.Copy(w.Header(), answer.Header())
-			w.WriteHeader(answer.Code)
-			_, _ = w.Write(answer.Body.Bytes())
-		}))
-	for _, operation = range []string{"prepare", "cancel", "prepare ", "swap", "undo", "swap ",
-		"finish --drop-history"} {
-		if strings.HasPrefix(operation, "finish") {
-			want = e.column("SELECT SpanId FROM spans")
+	e.run(collectorTable("spans"), nil)
+	const ttl = "toDateTime(Timestamp) + toIntervalDay(7)"
+	e.cannot("swap", "the adoption of spans is not begun; next: `adopt prepare`")
+	e.walks(ofSpans, "prepare")
+	for change, want := range map[string]string{
+		"MODIFY COLUMN StatusMessage TTL " + ttl: "spans has the column `StatusMessage` ",
+		"MODIFY COLUMN SpanKind Enum8('' = 0)":   "the table spans cannot be adopted: column SpanKind",
+		"ADD COLUMN Later String AFTER SpanName": "spans has the column `Later` String",
+		"ADD COLUMN Short String ALIAS SpanId":   "spans has the column `Short` String",
+		"MODIFY TTL " + ttl:                      "the TTL of spans is \"" + ttl + "\" and that of spans_other",
+	} {
+		e.exec("ALTER TABLE spans " + change)
+		e.cannot("swap", want)
+		if strings.Contains(change, "Enum8") {
+			change = "MODIFY COLUMN SpanKind LowCardinality(String) CODEC(ZSTD(3))"
+			e.exec("ALTER TABLE spans " + change)
 		}
-		for killed := true; killed; {
-			cmd := exec.Command(path,
-				append([]string{"clickhouse", "adopt"},
-					append(strings.Fields(operation), "--table", "spans")...)...)
-			var out bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &out
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			running <- cmd.Process
-			err := cmd.Wait()
-			if killed = len(running) == 0; !killed {
-				<-running
-				if err != nil {
-					t.Fatalf("%s: %v\n%s", operation, err, out.String())
-				}
-			}
-			if store(); !strings.HasPrefix(operation, "finish") {
-				e.stored(operation, want)
-			}
-		}
+		e.exec("ALTER TABLE spans_other " + change)
 	}
-	if got := e.column("SELECT SpanId FROM spans ORDER BY SpanId"); !slices.Equal(got,
-		sorted(want)) {
-		t.Errorf("spans has %d spans, want %d, or others", len(got), len(want))
-	}
-	e.is("0", "SELECT count() FROM system.tables WHERE database = currentDatabase() AND "+
-		"match(name, 'spans_(other|all|dropped)')")
-	if kills < 14 {
-		t.Errorf("only %d kills", kills)
-	}
+	e.exec("DROP VIEW spans_all")
+	e.cannot("swap", "a view of both tables is missing: `adopt prepare` creates it")
+	e.walks(ofSpans, "prepare", "swap")
+	e.is("1", e.isNew())
+	e.exec("SELECT Later, Short FROM spans_all")
 }
 
-// randomName is the random end of a name.
-var randomName = regexp.MustCompile(`_[a-z2-7]{8}\b`)
-
-// TestAdoptTwoAtOnce: an operator exchanges the tables before any query of another operator's plan,
-// which must not take either table for a foreign one. Two operators make the same plan and run it
-// at once: two exchanges would undo each other.
-func TestAdoptTwoAtOnce(t *testing.T) {
+// TestAdoptRefused: what cannot be adopted is refused by prepare before anything is changed, with
+// the reason that the status has.
+func TestAdoptRefused(t *testing.T) {
 	e := newEngine(t)
-	e.adoptable("clickstack.sql")
-	e.insert("spans", few())
-	e.must("prepare")
-	for at, met := 0, true; met; at++ {
-		queries := 0
-		_, err := operations["swap"](ofSpans, t.Context(),
-			e.rewriting("", func(query string) string {
-				if queries++; queries-1 == at {
-					e.exec("EXCHANGE TABLES spans AND spans_other")
+	exporter := collectorTable("spans")
+	columns, _, _ := strings.Cut(exporter[0], ",\n    INDEX")
+	long := e.Database() + "_" + strings.Repeat("x", 80)
+	e.exec("CREATE DATABASE " + long)
+	defer e.exec("DROP DATABASE " + long)
+	for name, c := range map[string]struct {
+		of   adoption
+		make []string
+		want string
+	}{
+		"a typo":      {adoption{}, nil, "there is no table spans in database " + e.Database()},
+		"no database": {adoption{Database: "nothere"}, nil, "there is no database nothere"},
+		"a bad name":  {adoption{Database: "a.b"}, nil, "database \"a.b\": a name has"},
+		"Coroot's": {adoption{},
+			[]string{regexp.MustCompile("(?m)^    Scope.*\n").ReplaceAllString(exporter[0], "")},
+			"column ScopeName is missing; this is not the table of the Collector's exporter; Coroot"},
+		"another type": {adoption{},
+			[]string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)},
+			"column Duration has the type \"Int64\", not UInt64; alter the column first"},
+		"JSON": {adoption{}, []string{strings.NewReplacer("Map(LowCardinality(String), String)",
+			"JSON").Replace(columns) + ") ENGINE = MergeTree ORDER BY TraceId"},
+			"tables with json: true cannot be adopted"},
+		"ReplacingMergeTree": {adoption{},
+			[]string{columns + ") ENGINE = ReplacingMergeTree ORDER BY TraceState"},
+			"engine ReplacingMergeTree"},
+		"a view": {adoption{}, []string{"CREATE VIEW spans AS SELECT 1 AS x"}, "engine View"},
+		"a Distributed table": {adoption{}, []string{
+			strings.Replace(exporter[0], "spans", "rows", 1),
+			"CREATE TABLE spans AS rows ENGINE = Distributed(two, currentDatabase(), rows)"},
+			"--table rows"},
+		"a long name": {adoption{Database: long, Table: long[:80]}, []string{
+			strings.Replace(exporter[0], "spans", long+"."+long[:80], 1)},
+			"is too long for an adoption"},
+		"an own table": {adoption{}, append(exporter, "CREATE TABLE spans_other AS spans"),
+			"there is a table or view spans_other, which does not belong"},
+		"an own view": {adoption{}, append(exporter, "CREATE VIEW spans_all AS SELECT 1 AS x"),
+			"there is a table or view spans_all, which does not belong"},
+		"ended halfway": {adoption{}, append(exporter, "CREATE TABLE spans_dropped AS spans"),
+			"there is a table spans_dropped: an adoption was ended halfway"},
+		"different servers": {adoption{Cluster: "c"}, exporter,
+			"spans is the old table on a and the new one on b: run EXCHANGE TABLES there by hand"},
+		"replicas": {adoption{}, exporter,
+			"spans has 2 replicas: name their cluster with --cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &engine{e.Engine, t, e.db}
+			defer e.empty()
+			e.run(c.make, nil)
+			db := e.rewriting("", func(query string) string {
+				switch { // ON CLUSTER and replicas are not to be had
+				case name == "different servers" && strings.Contains(query, "hostName()"):
+					query = strings.NewReplacer(clusterTables, rows("database, name, sorting_key, "+
+						"host", "currentDatabase(), 'spans', 'x', 'a'", "currentDatabase(), 'spans', "+
+						"'toStartOfFiveMinutes(Timestamp), TraceId, Timestamp', 'b'"),
+						"hostName()", "host").Replace(query)
+				case name == "replicas":
+					query = strings.Replace(query, "system.replicas", rows("database, table, "+
+						"total_replicas", "currentDatabase(), 'spans', 2"), 1)
 				}
-				return query
-			}))
-		if met = queries > at; err != nil {
-			t.Errorf("query %d: %v", at, err)
-		}
-	}
-	e.must("undo")
-	if _, err := adopt(t.Context(), ofSpans, "swap", e.rewriting("", func(query string) string {
-		if strings.HasPrefix(query, "EXCHANGE") {
-			e.exec(query)
-		}
-		return query
-	})); err == nil || !strings.Contains(err.Error(), "another operator is undoing this step") {
-		t.Errorf("a swap that somebody always undoes: %v", err)
-	}
-	for _, operation := range []string{"prepare", "swap", "undo", "swap", "drop-history"} {
-		var planned, exchange, ran sync.WaitGroup
-		planned.Add(2)
-		exchange.Add(2)
-		for range 2 {
-			ran.Go(func() {
-				plan, err := operations[operation](ofSpans, t.Context(), e.db)
-				planned.Done()
-				planned.Wait()
-				met := false
-				if err == nil {
-					err = plan.Run(t.Context(), e.rewriting("", func(query string) string {
-						if strings.HasPrefix(query, "EXCHANGE") && !met {
-							met = true
-							exchange.Done()
-							exchange.Wait()
-						}
-						return query
-					}), nil)
-				}
-				if err != nil {
-					t.Errorf("%s: %v", operation, err)
-				}
+				return oneServer(query)
 			})
-		}
-		ran.Wait()
-		e.is(map[string]string{"prepare": "0", "undo": "0", "swap": "1",
-			"drop-history": "1"}[operation],
-			"SELECT toString(position(sorting_key, 'toStartOfInterval') > 0) FROM system.tables "+
-				"WHERE database = currentDatabase() AND name = 'spans'")
-		if operation != "drop-history" {
-			e.stored(operation+" twice", ids(few()))
-		}
+			if c.of.Table == "" {
+				c.of.Table = "spans"
+			}
+			e.refuses(c.want, func() error {
+				_, err := c.of.Prepare(t.Context(), db)
+				return err
+			})
+			status, err := c.of.Status(t.Context(), db)
+			if all := fmt.Sprint(err, status.Problem, status.Obstacle); !strings.Contains(all, c.want) {
+				t.Errorf("the status says %s, want %s", all, c.want)
+			}
+		})
 	}
 }
+
+// clusterTables are the tables of all servers of the cluster of TestAdoptRefused.
+const clusterTables = "clusterAllReplicas('c', system.tables)"
 
 // rows are a table with some columns, in place of a system table.
 func rows(columns string, values ...string) string {
@@ -489,10 +407,34 @@ func rows(columns string, values ...string) string {
 		columns + "))"
 }
 
+// TestNoExchange: where tables cannot be exchanged, prepare says so before it changes anything, and
+// what it prints adopts the table without.
+func TestNoExchange(t *testing.T) {
+	e := &adopting{engine: newEngine(t), left: world()[:2400]}
+	e.adoptable("exporter.sql")
+	before := e.snapshot()
+	_, err := adopt(t.Context(), ofSpans, "prepare", e.rewriting("", func(query string) string {
+		return strings.Replace(query, "EXCHANGE TABLES `", "SELECT throwIf(1, 'renameat2') -- `", 1)
+	}))
+	if after := e.snapshot(); err == nil || after != before {
+		t.Fatalf("%v; changed from %s to %s", err, before, after)
+	}
+	_, script, found := strings.Cut(err.Error(), "this server cannot exchange tables; the way "+
+		"without: stop the Collector, run these statements, and start it again.")
+	if !found {
+		t.Fatal(err)
+	}
+	_, script, _ = strings.Cut(script, "\n")
+	for statement := range strings.SplitSeq(comments.ReplaceAllString(script, ""), ";\n") {
+		e.exec(strings.TrimSuffix(statement, ";"))
+	}
+	e.is("1", e.isNew())
+	e.after("swap")
+}
+
 // TestAdoptOnCluster adopts a table on a cluster of two shards, both in this engine, which cannot
 // run statements with ON CLUSTER: it parses them, and runs them without. Every change reaches the
-// cluster, and row policies and grants get the other names. TestReadOnlyAccess has real ones; only
-// those created by SQL can be like these.
+// cluster, and missing row policies and grants are printed for it.
 func TestAdoptOnCluster(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
@@ -502,64 +444,52 @@ func TestAdoptOnCluster(t *testing.T) {
 	grants := rows("database, table, column, user_name, role_name, is_partial_revoke, access_type",
 		"currentDatabase(), 'spans', NULL, 'grafana', NULL, 0, 'SELECT'",
 		`currentDatabase(), 'spans', 'TraceId', 'o\'hara', NULL, 0, 'SELECT'`)
-	db := e.rewriting("", func(query string) string {
-		query = strings.NewReplacer("system.row_policies", policies, "system.grants",
-			grants).Replace(query)
+	rewrite := func(query string) string {
+		query = strings.Replace(query, "system.grants", grants, 2)
 		return oneServer(strings.Replace(query, "\n    engine,", "\n    replaceRegexpOne(engine, "+
 			"'^MergeTree', 'ReplicatedMergeTree') AS engine,", 1))
-	})
-	a := adoption{Table: "spans", Cluster: "two"}
-	if _, err := a.Copy(t.Context(), db, noon); err == nil ||
-		!strings.Contains(err.Error(), "run this on one server of each shard, without --cluster") {
-		t.Errorf("a copy: %v", err)
 	}
-	var text strings.Builder
-	for _, operation := range []string{"prepare", "swap", "undo", "swap", "drop-history"} {
+	db := e.rewriting("", rewrite)
+	a := adoption{Table: "spans", Cluster: "two"}
+	_, err := a.Prepare(t.Context(), e.rewriting("", func(query string) string {
+		return rewrite(strings.ReplaceAll(query, "system.row_policies", policies))
+	}))
+	text := fmt.Sprint(err)
+	for _, operation := range []string{"prepare", "swap", "undo"} {
 		plan, err := operations[operation](a, t.Context(), db)
 		if err != nil {
 			t.Fatalf("%s: %v", operation, err)
 		}
-		for _, step := range plan.Steps {
-			fmt.Fprintln(&text, step.Does)
-			for _, statement := range append(step.SQL, step.Undo...) {
-				e.exec("EXPLAIN AST " + statement)
-				local := strings.HasPrefix(statement, "INSERT") ||
-					strings.HasPrefix(statement, "SELECT")
-				if strings.Contains(statement, " ON CLUSTER `two`") == local {
-					t.Errorf("on one server, or on all: %s", statement)
-				}
-				// as the old one, without a path
-				if strings.HasPrefix(statement, "CREATE TABLE") &&
-					!strings.Contains(statement, ") ENGINE = ReplicatedMergeTree\n") {
-					t.Errorf("the new table has another engine: %s", statement)
-				}
-				fmt.Fprintln(&text, statement)
+		for _, statement := range plan.SQL() {
+			e.exec("EXPLAIN AST " + statement)
+			local := strings.HasPrefix(statement, "INSERT") ||
+				strings.HasPrefix(statement, "SELECT")
+			if strings.Contains(statement, " ON CLUSTER `two`") == local {
+				t.Errorf("on one server, or on all: %s", statement)
 			}
 		}
-		for _, note := range plan.Notes {
-			fmt.Fprintln(&text, note)
-		}
-		plan.Steps = slices.DeleteFunc(plan.Steps, func(s clickhouse.Step) bool {
-			return strings.Contains(s.SQL[0], "ROW POLICY")
-		})
 		if err := plan.Run(t.Context(), db, nil); err != nil {
 			t.Fatalf("%s: %v", operation, err)
 		}
+		text += "\n" + plan.Script()
 	}
 	for _, want := range []string{
 		"CREATE ROW POLICY IF NOT EXISTS `tenants` ON CLUSTER `two` ON `DB`.`spans_other` FOR " +
-			"SELECT USING TraceState = 'x' AS RESTRICTIVE TO ALL EXCEPT `root`",
-		"DROP ROW POLICY IF EXISTS `tenants` ON CLUSTER `two` ON `DB`.`spans_other`",
-		"GRANT ON CLUSTER `two` SELECT ON `DB`.`spans_other` TO `grafana`",
-		"GRANT ON CLUSTER `two` SELECT ON `DB`.`spans_all` TO `grafana`",
-		"GRANT ON CLUSTER `two` SELECT(`TraceId`) ON `DB`.`spans_all` TO `o'hara`",
-		"REVOKE ON CLUSTER `two` SELECT(`TraceId`) ON `DB`.`spans_other` FROM `o'hara`",
-		"EXCHANGE TABLES `DB`.`spans` AND `DB`.`spans_other` ON CLUSTER `two`",
+			"SELECT USING TraceState = 'x' AS RESTRICTIVE TO ALL EXCEPT `root`;",
+		"-- GRANT ON CLUSTER `two` SELECT ON `DB`.`spans_other` TO `grafana`;",
+		"-- GRANT ON CLUSTER `two` SELECT(`TraceId`) ON `DB`.`spans_all` TO `o'hara`;",
+		"ENGINE = ReplicatedMergeTree", // as the old one, without a path
+		"EXCHANGE TABLES `DB`.`spans` AND `DB`.`spans_other` ON CLUSTER `two`;",
 		"run the INSERT on one server of each other shard, too",
+		"-- RENAME TABLE IF EXISTS `DB`.`spans_other` TO `DB`.`spans_dropped` ON CLUSTER `two`;",
 	} {
 		if want = strings.ReplaceAll(want, "`DB`",
-			"`"+e.Database()+"`"); !strings.Contains(text.String(), want+"\n") {
-			t.Errorf("no %s in\n%s", want, text.String())
+			"`"+e.Database()+"`"); !strings.Contains(text, want+"\n") {
+			t.Errorf("no %s in\n%s", want, text)
 		}
+	}
+	if _, err := a.Copy(t.Context(), db, noon); err == nil ||
+		!strings.Contains(err.Error(), "run this on one server of each shard, without --cluster") {
+		t.Errorf("a copy: %v", err)
 	}
 }

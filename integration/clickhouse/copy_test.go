@@ -50,7 +50,7 @@ func (e *engine) complete(when string, all []span) {
 
 // othersTables are tables of others, with names like those of an adoption.
 var othersTables = []string{"spans_copy", "spans_copy_trace_id_ts", "spans_copied_2026",
-	"spans_copy_20261014_original", "spans_dropped_2026"}
+	"spans_copy_20261014_original", "spans_trial"}
 
 // TestCopy moves history into the new table, and after undo the spans stored meanwhile into the old
 // one: each span once, with its columns, without materialized views, and found by its trace ID.
@@ -77,17 +77,17 @@ func TestCopy(t *testing.T) {
 	e.is("201", "SELECT count() FROM spans_other")
 	e.exec("ALTER TABLE spans_other ADD COLUMN Later String")
 	if _, err := adopt(t.Context(), ofSpans, "copy", db); err == nil || !strings.Contains(
-		err.Error(), "column Later exists in spans_other but not in spans: add it there") {
+		err.Error(), "spans_other has the column `Later` String, and spans has not") {
 		t.Errorf("copying a column that the new table lacks: %v", err)
 	}
 	e.exec("ALTER TABLE spans_other DROP COLUMN Later")
 	time.Sleep(time.Second) // the copy begins later than the mutation
-	if plan := copies(noon); len(plan.Steps) != 1 ||
-		!strings.Contains(plan.Steps[0].Does, "20261014") {
+	if plan := copies(noon); len(plan.Steps) != 2 ||
+		!strings.Contains(plan.Steps[0].Does, "100 spans of '20261014'") {
 		t.Errorf("copying a day: %+v", plan.Steps)
 	}
 	e.is("101", "SELECT count() FROM spans_other")
-	if plan := copies(time.Time{}); len(plan.Steps) != 1 {
+	if plan := copies(time.Time{}); len(plan.Steps) != 2 {
 		t.Errorf("copying the rest: %+v", plan.Steps)
 	}
 	copies(time.Time{}) // nothing is left
@@ -104,7 +104,6 @@ func TestCopy(t *testing.T) {
 	e.is("301", "SELECT count() FROM spans")
 	e.is("0", "SELECT count() FROM spans_other")
 	e.is("0", leftovers)
-	e.walks(ofSpans, "cancel")
 }
 
 // TestCopyWhileChanging: spans that are being updated or deleted are not moved, because that would
@@ -169,17 +168,18 @@ func TestCopyInterrupted(t *testing.T) {
 		if e.isNew() == "0" {
 			slices.Reverse(back)
 		}
-		if back[0] == "undo" && e.one(leftovers) != "0" { // nothing may be dropped meanwhile
-			_, err := e.adopts("drop-history")
-			if err == nil || !strings.Contains(err.Error(), "a copy was interrupted and left") {
-				t.Fatalf("finish after a copy was interrupted: %v", err)
+		if e.one(leftovers) != "0" { // nothing may be dropped meanwhile
+			status, err := ofSpans.Status(t.Context(), e.db)
+			if err != nil || status.Next != "a copy is running or was interrupted: `adopt copy` "+
+				"continues it" {
+				t.Fatalf("after a copy was interrupted: %v, %s", err, status.Next)
 			}
 		}
 		if at%3 == 0 {
 			e.walks(ofSpans, back[0])
 			slices.Reverse(back)
 		}
-		e.walks(ofSpans, "copy")
+		e.walks(ofSpans, "copy", "copy") // the first may complete a day in the other table
 		e.complete(fmt.Sprintf("interrupted at %d", at), all)
 		e.is("0", leftovers)
 		e.is("0", "SELECT count() FROM spans_other")
@@ -187,16 +187,9 @@ func TestCopyInterrupted(t *testing.T) {
 	}
 }
 
-// isNew is 1 if the table spans is the new one.
-func (e *engine) isNew() string {
-	return e.one("SELECT toString(sorting_key LIKE '%toIntervalHour(4)%') FROM system.tables " +
-		"WHERE database = currentDatabase() AND name = 'spans'")
-}
-
 // leftovers counts the tables of copies and drops.
 const leftovers = "SELECT count() FROM system.tables WHERE database = currentDatabase() AND " +
-	"match(name, '_(copy|copied|dropped)_.*[0-9a-f]_[a-z2-7]{8}$') AND " +
-	"NOT endsWith(name, '_original')"
+	"match(name, '_(copy|copied)_.*[0-9]_[a-z2-7]{8}$') AND NOT endsWith(name, '_original')"
 
 // TestCopyTwoAtOnce: two operators copy the same days, and undo meanwhile; each span is stored
 // once.
@@ -258,10 +251,7 @@ func TestCopyBesideResume(t *testing.T) {
 			case moves == c.move && !acted: // the statement after the move
 				acted = true
 				walks("undo")
-				if err := plan.Run(t.Context(), db, nil); err == nil ||
-					!strings.Contains(err.Error(), "nothing was dropped") {
-					t.Errorf("acting after move %d: %v", c.move, err)
-				}
+				_ = plan.Run(t.Context(), db, nil) // may fail
 				walks("swap")
 			}
 			return settled.Replace(query)
@@ -291,7 +281,7 @@ func TestAdoptTwoShards(t *testing.T) {
 		"spans_local)")
 	for shard, left := range []string{"150", "150"} {
 		for _, step := range []struct{ operation, shows string }{{"prepare", "300"}, {"swap", left},
-			{"copy", "300"}, {"finish", "300"}} {
+			{"copy", "300"}} {
 			e.walks(adoption{Table: fmt.Sprint("spans_", 1+shard)}, step.operation)
 			e.is(step.shows, "SELECT count() FROM spans")
 		}

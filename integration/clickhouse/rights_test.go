@@ -99,16 +99,20 @@ func (e *engine) createsAll(ctx context.Context, db *sql.DB) error {
 
 // adoptsAll returns a function that runs everything that adopt can, and continues where it failed.
 func (e *engine) adoptsAll() func(context.Context, *sql.DB) error {
-	left := []string{"prepare", "cancel", "prepare", "swap", "copy", "drop-history"}
+	left := []string{"prepare", "end", "prepare", "swap", "undo", "swap", "copy", "end"}
 	return func(ctx context.Context, db *sql.DB) error {
 		for ; len(left) > 0; left = left[1:] {
-			plan, err := adopt(ctx, ofSpans, left[0], db)
-			if i := slices.IndexFunc(plan.Notes,
-				func(note string) bool {
-					return strings.Contains(note,
-						"may not see")
-				}); err == nil && i >= 0 {
-				err = errors.New("clickhouse: " + plan.Notes[i])
+			var notes string
+			err := error(nil)
+			if left[0] == "prepare" {
+				var plan clickhouse.Plan
+				plan, err = adopt(ctx, ofSpans, left[0], db)
+				notes = strings.Join(plan.Notes, "\n")
+			} else {
+				err = e.adopts(left[0], db)
+			}
+			if err == nil && strings.Contains(notes, "may not see") {
+				err = errors.New("clickhouse: " + notes)
 			}
 			if err == nil && left[0] == "copy" && e.one("SELECT count() FROM spans") != "1" {
 				err = errors.New("nothing was copied")

@@ -3,130 +3,195 @@ package collector
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
-	"strconv"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"go.opentelemetry.io/collector/exporter"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// TestAdoptWalk adopts the table of the Collector's exporter. Two operators swap and undo
-// concurrently, and are killed at any moment, while three exporters store spans and restart. Then
-// one of them swaps and finishes. Each span is stored once. TRACEFLAKETEST_SWAPS is the minimum number
-// of exchanges.
+// TestAdoptWalk adopts the table of the Collector's exporter, back and forth, copies the spans and
+// ends the adoption, while an exporter stores spans and restarts after each command with
+// create_schema. The command is killed before each of its statements, and while the server runs it.
+// Each span is stored once, and found by its trace ID. The tables are those of this version of the
+// exporter, and those that v0.161.0 created: a module cannot be linked in two versions.
 func TestAdoptWalk(t *testing.T) {
-	want := 8
-	if n, err := strconv.Atoi(os.Getenv("TRACEFLAKETEST_SWAPS")); err == nil {
-		want = n
+	recorded, err := os.ReadFile("testdata/exporter-0.161.0.sql")
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, older, _ := strings.Cut(string(recorded), "\n")
+	for version, statements := range map[string][]string{"0.161.0": strings.Split(older, ";\n"),
+		"this version": nil} {
+		t.Run(version, func(t *testing.T) {
+			e := database(t)
+			for _, statement := range statements {
+				e.Rows(t, statement)
+			}
+			walk(t, e)
+		})
+	}
+}
+
+// walk adopts the exporter's table.
+func walk(t *testing.T, e *servers.Engine) {
 	path := child.Build(t, child.Traceflake)
-	e := database(t)
-	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", e.DSN())
-	collector(t, examples+"overlay.yaml") // creates the tables
+	ids := idgen.New()
+	var stored atomic.Uint64 // spans
+	var lock sync.Mutex
+	to := collector(t, examples+"overlay.yaml") // creates the tables that are missing
+	restart := func() {
+		lock.Lock()
+		defer lock.Unlock()
+		to = collector(t, examples+"overlay.yaml") // the former ends with the test
+	}
+	store := func() {
+		lock.Lock()
+		defer lock.Unlock()
+		if err := to.ConsumeTraces(t.Context(), batch(ids, stored.Load())); err != nil {
+			t.Error(err)
+		}
+		stored.Add(20)
+	}
 	e.Rows(t, "CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
 	e.Rows(t, "CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT SpanId FROM otel_traces")
-	command := func(operation string, flags ...string) *exec.Cmd {
-		return exec.Command(path,
-			append([]string{"clickhouse", "adopt", operation}, flags...)...)
+	kinds := func() string {
+		return fmt.Sprint(e.Rows(t, "SELECT name, uuid, create_table_query FROM system.tables "+
+			"WHERE database = currentDatabase() AND startsWith(name, 'otel_traces_trace_id_ts') "+
+			"ORDER BY name"))
 	}
-	adopt := func(operation string, flags ...string) {
-		t.Helper()
-		child.Output(t, 0, command(operation, flags...))
-	}
-	adopt("prepare", "--skip-access") // this engine shows no policies
-
-	generator := idgen.New()
-	var next atomic.Uint64
-	var swapped, killed atomic.Int64
-	var operators, writers sync.WaitGroup
-	walking, arrive := context.WithCancel(t.Context())
+	lookup := kinds()
+	var writer sync.WaitGroup
 	writing, end := context.WithCancel(t.Context())
+	defer writer.Wait()
 	defer end()
-	defer arrive()
-	runs := func(ctx context.Context) bool { return ctx.Err() == nil && !t.Failed() }
-	for range 3 {
-		writers.Go(func() {
-			var to exporter.Traces
-			for n := 0; runs(writing); n++ {
-				if n%20 == 0 { // a restart, which creates the schema
-					to = collector(t, examples+"overlay.yaml")
-				}
-				if err := to.ConsumeTraces(t.Context(),
-					batch(generator, next.Add(20)-20)); err != nil {
-					t.Error(err)
-				}
+	writer.Go(func() {
+		for writing.Err() == nil && !t.Failed() {
+			store()
+		}
+	})
+
+	killer := killer{seen: map[string]bool{}}
+	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", killer.proxy(t, e.DSN()))
+	for _, operation := range []string{"prepare", "swap", "undo", "copy", "swap", "copy"} {
+		for again := true; again; {
+			cmd := exec.Command(path, "clickhouse", "adopt", operation)
+			if operation == "prepare" {
+				cmd.Args = append(cmd.Args, "--policies-checked") // this engine shows none
 			}
-		})
-	}
-	for operator := range 2 {
-		random := rand.New(rand.NewPCG(uint64(operator), 7))
-		operators.Go(func() {
-			for runs(walking) {
-				cmd := command([]string{"swap", "undo"}[random.IntN(2)])
-				var out strings.Builder
-				cmd.Stdout, cmd.Stderr = &out, &out
-				if err := cmd.Start(); err != nil {
-					t.Error(err)
-					return
-				}
-				// Half of them end by themselves, so that a busy machine gets anywhere.
-				limit := []time.Duration{2 * time.Second, time.Hour}[random.IntN(2)]
-				kill := time.AfterFunc(time.Duration(random.Int64N(int64(limit))), func() {
-					if cmd.Process.Kill() == nil {
-						killed.Add(1)
-					}
-				})
-				_ = cmd.Wait() // it may have been killed, or met the other operator
-				kill.Stop()
-				swapped.Add(int64(strings.Count(out.String(), " has the name ")))
+			out, code := killer.run(t, cmd)
+			// An insert that began before the exchange may have stored spans meanwhile.
+			again = code < 0 || strings.Contains(out, "do not have equally many spans")
+			if code > 0 && !again {
+				t.Fatalf("%s: %s", operation, out)
 			}
-		})
-	}
-	wait := func(until func() bool) {
-		for !until() && !t.Failed() {
-			time.Sleep(10 * time.Millisecond)
+			if now := kinds(); now != lookup {
+				t.Fatalf("%s changed %s to %s", operation, lookup, now)
+			}
+			restart()
+			store()
 		}
 	}
-	wait(func() bool { return swapped.Load() >= int64(want) })
-	arrive()
-	operators.Wait()
-	adopt("swap") // nobody interrupts it
-	stored := next.Load() + 20*6
-	wait(func() bool { return next.Load() >= stored }) // in the new table
-	old := e.Rows(t, "SELECT SpanId FROM otel_traces_other")
-	adopt("finish", "--drop-history")
 	end()
-	writers.Wait()
+	writer.Wait()
+	n := int(stored.Load())
+	once := func(table string) {
+		t.Helper()
+		rows := e.Rows(t, "SELECT toString(count()), toString(uniqExact(SpanId)) FROM "+table)
+		if want := fmt.Sprint(n); rows[0][0] != want || rows[0][1] != want {
+			t.Errorf("%s has %s spans of %d, %s of them different", table, rows[0][0], n, rows[0][1])
+		}
+	}
+	once("otel_traces_all")
+	out, _ := killer.run(t, exec.Command(path, "clickhouse", "status"))
+	_, ending, _ := strings.Cut(out, "is empty:\n")
+	for statement := range strings.SplitSeq(strings.TrimSpace(ending), ";\n") {
+		e.Rows(t, strings.TrimSuffix(statement, ";"))
+	}
+	restart()
+	once("otel_traces")
+	once("rollup")
+	for _, row := range e.Rows(t, "SELECT toString(uniqExact(TraceId)) FROM "+
+		"otel_traces_trace_id_ts") {
+		if row[0] != fmt.Sprint(n/2) {
+			t.Errorf("%s traces of %d are in the lookup table", row[0], n/2)
+		}
+	}
+	if names := fmt.Sprint(e.Rows(t, "SHOW TABLES")); kinds() != lookup || names !=
+		"[[otel_traces] [otel_traces_trace_id_ts] [otel_traces_trace_id_ts_mv] [rollup] "+
+			"[rollup_mv]]" {
+		t.Errorf("the lookup table is now %s; the tables are %s", kinds(), names)
+	}
+	t.Logf("%d kills, %d spans", len(killer.seen), n)
+}
 
-	spans := map[string]bool{}
-	rows := append(e.Rows(t, "SELECT SpanId FROM otel_traces"), old...)
-	for _, row := range rows {
-		spans[row[0]] = true
+// killer runs commands, and kills them at their statements.
+type killer struct {
+	running *exec.Cmd
+	seen    map[string]bool
+}
+
+// run runs a command and returns its output and exit code, which is -1 if it was killed.
+func (k *killer) run(t *testing.T, cmd *exec.Cmd) (out string, code int) {
+	t.Helper()
+	var text strings.Builder
+	cmd.Stdout, cmd.Stderr = &text, &text
+	k.running = cmd
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	n := int(next.Load())
-	if len(rows) != n || len(spans) != n || len(old) == 0 {
-		t.Errorf("%d spans of %d are stored, %d of them different, %d in the old table", len(rows),
-			n, len(spans), len(old))
+	_ = cmd.Wait() // its exit code tells
+	return text.String(), cmd.ProcessState.ExitCode()
+}
+
+// randomName is the random end of a name.
+var randomName = regexp.MustCompile(`_[a-z2-7]{8}\b`)
+
+// proxy returns the DSN of a proxy that kills the running command before it passes on a statement,
+// and the next time after that, unless the statement reads or creates a function.
+func (k *killer) proxy(t *testing.T, dsn string) string {
+	at, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
 	}
-	const distinct = "SELECT toString(uniqExact(TraceId)) FROM otel_traces_trace_id_ts"
-	if traces := e.Rows(t, distinct)[0][0]; traces != fmt.Sprint(n/2) {
-		t.Errorf("%s traces of %d are in the lookup table", traces, n/2)
-	}
-	create := e.Rows(t, "SELECT create_table_query FROM system.tables "+
-		"WHERE database = currentDatabase() AND name = 'otel_traces'")[0][0]
-	if !strings.Contains(create, "TTL toDateTime(Timestamp) + toIntervalDay(30)") ||
-		!strings.Contains(create, "ORDER BY (toStartOfInterval(Timestamp") {
-		t.Errorf("the table is %s", create)
-	}
-	t.Logf("%d exchanges, %d kills, %d spans, a materialized view has %s of them", swapped.Load(),
-		killed.Load(), n, e.Rows(t, "SELECT toString(count()) FROM rollup")[0][0])
+	next := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: at.Scheme, Host: at.Host})
+	settled := strings.NewReplacer("SELECT sleep(1)", "SELECT 1",
+		"max(modification_time) < now() - INTERVAL 10 MINUTE", "1")
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		statement := settled.Replace(string(body))
+		key := strings.Join(k.running.Args, " ") + randomName.ReplaceAllString(statement, "")
+		reads := strings.HasPrefix(statement, "SELECT") ||
+			strings.HasPrefix(statement, "CREATE OR REPLACE FUNCTION")
+		before, in := !reads && !k.seen[key], !reads && k.seen[key] && !k.seen[key+" in"]
+		if before || in {
+			k.seen[key+map[bool]string{in: " in"}[true]] = true
+			_ = k.running.Process.Kill()
+		}
+		if before {
+			return
+		}
+		r = r.WithContext(context.WithoutCancel(r.Context()))
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(statement)), int64(len(statement))
+		answer := httptest.NewRecorder() // does not tell the proxy that the command is dead
+		next.ServeHTTP(answer, r)
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+	}))
+	t.Cleanup(proxy.Close)
+	at.Host = strings.TrimPrefix(proxy.URL, "http://")
+	return at.String()
 }

@@ -1,4 +1,5 @@
--- The grants of SELECT on some tables that their twins lack, as statements.
+-- The grants of SELECT on some tables that their twins lack, as statements. A REVOKE of a part of
+-- a larger grant is one, too.
 WITH
     name -> '`' || replaceRegexpAll(name, '([`\\\\])', '\\\\\\1') || '`' AS quoted,
     readers AS (
@@ -9,14 +10,10 @@ WITH
     {on_cluster_text} || ' SELECT' || if(column = '', '', '(' || quoted(column) || ')') || ' ON '
         || quoted({database}) || '.' || quoted(twin.2) AS what
 SELECT DISTINCT
-    if(revoked, '', 'GRANT' || what || ' TO ' || quoted(reader)) AS sql,
-    if(revoked, '', 'REVOKE' || what || ' FROM ' || quoted(reader)) AS undo,
-    if(revoked, 'the REVOKE of SELECT on ' || table || ' from ' || reader || ' is not carried over',
-        '') AS note
+    if(revoked, 'REVOKE' || what || ' FROM ', 'GRANT' || what || ' TO ') || quoted(reader) AS sql
 FROM readers
 JOIN (SELECT arrayJoin([
     ({live_name}, {other_name}), ({live_name}, {history_name}),
     ({lookup_name}, {history_times_name})]) AS twin) AS twins ON table = twin.1
-WHERE revoked OR (twin.2, column, reader) NOT IN (
-    SELECT table, column, reader FROM readers WHERE NOT revoked)
+WHERE (twin.2, column, reader, revoked) NOT IN (SELECT table, column, reader, revoked FROM readers)
 ORDER BY ALL

@@ -11,15 +11,15 @@ import (
 )
 
 func clickhouseAdoptCommand(s *spansServer) *cobra.Command {
-	var skipAccess, dropHistory bool
+	var checked bool
 	var day time.Time
 	prepare := adoptStep(s, "prepare", "Create the new table and the view of both",
 		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
-			a.SkipAccess = skipAccess
+			a.PoliciesChecked = checked
 			return a.Prepare(ctx, db)
 		})
-	prepare.Flags().BoolVar(&skipAccess, "skip-access", false,
-		"leave out row policies and grants, and print them")
+	prepare.Flags().BoolVar(&checked, "policies-checked", false,
+		"somebody else has created the row policies that this user may not see")
 	copies := adoptStep(s, "copy",
 		"Move spans from the other table into the one that the Collector writes to, day by day",
 		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
@@ -27,24 +27,18 @@ func clickhouseAdoptCommand(s *spansServer) *cobra.Command {
 		})
 	copies.Flags().TimeVar(&day, "day", time.Time{}, []string{time.DateOnly},
 		"only this day, as in 2026-11-20 (default all, the newest first)")
-	finish := adoptStep(s, "finish", "Drop the old table once it is empty, and the view of both",
-		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
-			return a.Finish(ctx, db, dropHistory)
-		})
-	finish.Flags().BoolVar(&dropHistory, "drop-history", false,
-		"drop the spans that the old table still holds")
 	return group(&cobra.Command{
 		Use:   "adopt",
 		Short: "Put a new table in the place of the exporter's, without copying",
 		Long: `adopt puts a table like that of create in the place of an existing one, under its
 name and without copying spans: neither the Collector nor the tools change. prepare
-creates the new table alongside the old one, with its TTL, storage policy, engine and
-your own columns; swap exchanges their names; undo exchanges them back; finish drops
-the old table when its spans have expired. Until then tools show only new spans under
-the name; a view, otel_traces_all, shows both, and copy moves the old ones over.
+creates the new table alongside the old one, with its TTL, settings, engine and your own
+columns; swap exchanges their names; undo exchanges them back. Then tools show only new
+spans under the name; a view, otel_traces_all, shows both, and copy moves the old ones.
 
-Each step can be repeated, prints what it did, how to undo it and what comes next, and
-with --dry-run prints its SQL and changes nothing.`,
+Each step prints its statements with comments, and runs them; with --dry-run it only
+prints them. It can be repeated, and it ends with what can be done next, such as the
+statements that finish or cancel the adoption.`,
 		Example: `  traceflake clickhouse adopt prepare
   traceflake clickhouse adopt swap`,
 	},
@@ -52,9 +46,7 @@ with --dry-run prints its SQL and changes nothing.`,
 		adoptStep(s, "swap", "Give the new table the name that the Collector writes to",
 			clickhouse.Adoption.Swap),
 		adoptStep(s, "undo", "Give the old table its name back", clickhouse.Adoption.Undo),
-		copies,
-		adoptStep(s, "cancel", "Drop what prepare created", clickhouse.Adoption.Cancel),
-		finish)
+		copies)
 }
 
 // adoptStep returns the command for a step of an adoption.
@@ -70,13 +62,6 @@ func adoptStep(s *spansServer, name, short string,
 			return s.change(cmd,
 				func(ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
 					return plan(s.adoption(), ctx, db)
-				},
-				func(ctx context.Context, db *sql.DB) error {
-					phase, err := s.adoption().Phase(ctx, db)
-					if err == nil {
-						printPhase(cmd.OutOrStdout(), phase)
-					}
-					return err
 				})
 		},
 	}

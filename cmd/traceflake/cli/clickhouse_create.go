@@ -37,7 +37,7 @@ looks at the server.`,
 			}
 			return err
 		}
-		return s.change(cmd, schema.Plan, nil)
+		return s.change(cmd, schema.Plan)
 	}
 	return cmd
 }

@@ -28,23 +28,18 @@ func clickhouseStatusCommand(s *spansServer) *cobra.Command {
 				for _, t := range status.Tables {
 					printStatus(out, t)
 				}
-				if why := status.Problem; why != nil {
-					_, err = fmt.Fprintln(out, "cannot be adopted:", why)
+				if status.Problem != nil {
+					fmt.Fprintln(out, "problem:", status.Problem)
+				}
+				if status.Obstacle != nil {
+					_, err = fmt.Fprintln(out, "cannot be adopted:", status.Obstacle)
 					return err
 				}
-				if status.Fill != "" {
-					fmt.Fprintf(out, "the lookup table lacks traces, which are not found by ID; "+
-						"next: `%s`\n", status.Fill)
-				}
-				printPhase(out, status.Phase)
-				return nil
+				_, err = fmt.Fprintf(out, "the adoption is %s; %s\n", status.Phase, status.Next)
+				return err
 			})
 		},
 	}
-}
-
-func printPhase(out io.Writer, p clickhouse.Phase) {
-	fmt.Fprintf(out, "the adoption is %s; next: %s\n", p, p.Next())
 }
 
 func printStatus(out io.Writer, t clickhouse.TableStatus) {

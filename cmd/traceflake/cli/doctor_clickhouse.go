@@ -52,26 +52,16 @@ func (d *doctor) table(t clickhouse.TableStatus) {
 	d.report("table", strings.Join([]string{t.Table, t.Engine, kept, ordered}, ", "), nil)
 }
 
-// adoption checks that an adoption has not stopped halfway, and that the lookup table is filled.
+// adoption reports what is wrong with the tables, and how far an adoption is.
 func (d *doctor) adoption(s clickhouse.Status) {
-	first := s.Tables[0].Table
-	if s.Problem != nil {
-		if s.Phase > clickhouse.NotBegun && s.Phase < clickhouse.Finished {
-			d.report("adoption", "", s.Problem)
-		}
-		return // or it is a Distributed table, which nothing is filled from
-	}
-	switch s.Phase {
-	case clickhouse.Preparing, clickhouse.Prepared, clickhouse.Finishing:
-		d.report("adoption", "", wrong("traceflake clickhouse: "+s.Phase.Next(),
-			"the adoption of %s is %s", first, s.Phase))
-	case clickhouse.Swapped:
-		d.report("adoption", "swapped; `traceflake clickhouse adopt finish` ends it when the "+
-			"old table is empty", nil)
-	}
-	if s.Fill != "" {
-		d.report("lookup table", "", wrong("traceflake clickhouse "+s.Fill+
-			", which creates and fills what is missing",
-			"%s_trace_id_ts lacks traces, which are not found by ID", first))
+	switch {
+	case s.Problem != nil:
+		d.report("adoption", "", wrong("follow the message; `traceflake clickhouse status` shows "+
+			"the tables", "%w", s.Problem))
+	case s.Obstacle != nil: // nor has anybody asked for one
+		d.report("adoption", "not possible: "+s.Obstacle.Error(), nil)
+	case s.Phase == clickhouse.Prepared, s.Phase == clickhouse.Swapped:
+		d.report("adoption", s.Phase.String()+"; `traceflake clickhouse status` shows what is next",
+			nil)
 	}
 }

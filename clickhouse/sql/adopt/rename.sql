@@ -1,0 +1,1 @@
+RENAME TABLE {live} TO {dropped}, {other} TO {live}, {dropped} TO {other}{on_cluster}

@@ -1,0 +1,133 @@
+package clickhouse_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/traceid"
+)
+
+// interleaved runs an operation of one operator, and another operator's before each of its
+// statements in turn, each time on fresh tables after the first operations. Each of the spans that
+// the first operations stored must be left once in all tables, whichever operator wins.
+func interleaved(t *testing.T, first []string, one, other string) {
+	e := newEngine(t)
+	for at, met := 0, true; met; at++ {
+		e.empty()
+		e.run(collectorTable("spans"), nil)
+		want := few()[:0]
+		for i, operation := range append([]string{""}, first...) {
+			if operation != "" {
+				e.walks(ofSpans, operation)
+			}
+			e.insert("spans", few()[70*i:70*i+35])
+			want = append(want, few()[70*i:70*i+35]...)
+		}
+		statements := 0
+		// one of them may be refused
+		_ = e.adopts(one, e.rewriting("", func(query string) string {
+			if strings.HasPrefix(query, "CREATE OR REPLACE FUNCTION") {
+				return query
+			}
+			if statements++; statements-1 == at {
+				_ = e.adopts(other, e.settled())
+			}
+			return settled.Replace(query)
+		}))
+		met = statements > at
+		found := e.column("SELECT SpanId FROM merge(currentDatabase(), " +
+			"'^spans(_other|_dropped|_cop.*)?$') ORDER BY SpanId")
+		if !slices.Equal(found, sorted(ids(want))) {
+			t.Errorf("%s before statement %d of %s: %d spans are left of %d", other, at, one,
+				len(found), len(want))
+		}
+		if one == "end" {
+			continue
+		}
+		for _, operation := range []string{"prepare", "swap"} { // nobody is in the way
+			if err := e.adopts(operation, e.settled()); err != nil {
+				t.Errorf("%s before statement %d of %s, then %s: %v", other, at, one, operation, err)
+			}
+		}
+	}
+}
+
+// TestTwoOperators: two operators at once lose no span, and leave nothing that one of them cannot
+// continue.
+func TestTwoOperators(t *testing.T) {
+	interleaved(t, nil, "prepare", "prepare")
+	interleaved(t, []string{"prepare"}, "swap", "undo")
+	interleaved(t, []string{"prepare", "swap"}, "end", "undo")
+	interleaved(t, []string{"prepare", "swap", "undo"}, "end", "swap")
+}
+
+// TestRepair: a lookup finds a trace whose span was stored during an exchange, so that the
+// materialized view did not get it.
+func TestRepair(t *testing.T) {
+	e := newEngine(t)
+	e.run(collectorTable("spans"), nil)
+	e.walks(ofSpans, "prepare")
+	for _, operation := range []string{"swap", "undo"} {
+		e.exec("INSERT INTO spans_other (Timestamp, TraceId) VALUES (now64(9), '" + operation +
+			"')")
+		e.walks(ofSpans, operation)
+		e.is("1", "SELECT count() FROM spans_trace_id_ts WHERE TraceId = '"+operation+"'")
+	}
+}
+
+// TestStatus: spans in the future, no TTL, and a Distributed table.
+func TestStatus(t *testing.T) {
+	e := newEngine(t)
+	status := func(table string) clickhouse.Status {
+		t.Helper()
+		s, err := adoption{Table: table}.Status(t.Context(), e.db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	e.run(collectorTable("spans"), nil)
+	e.insert("spans", few())
+	e.exec("INSERT INTO spans (Timestamp, SpanId) VALUES ('2090-01-01 00:00:00', 'later')")
+	var late []span // from 90 minutes before the times in their IDs to 90 minutes after them
+	for minutes := -90; minutes <= 90; minutes += 20 {
+		at := noon.Add(30 * time.Hour)
+		late = append(late, span{trace: traceid.Min(at).String(), id: 1,
+			start: at.Add(time.Duration(minutes) * time.Minute)})
+	}
+	e.insert("spans", late)
+	if s := status("spans").Tables[0]; s.Future != 1 || s.Expires.Year() != 2036 ||
+		s.Sampled != uint64(len(late)) || s.Ordered != 0.6 {
+		t.Errorf("with a span in the future, and 4 of 10 that are outliers: %+v", s)
+	}
+	e.exec("ALTER TABLE spans REMOVE TTL")
+	if s := status("spans").Tables[0]; !s.Expires.IsZero() {
+		t.Errorf("without TTL: %+v", s)
+	}
+	e.exec("CREATE TABLE front AS spans ENGINE = Distributed(two, currentDatabase(), spans)")
+	s := status("front")
+	if s.Problem != nil || !strings.Contains(fmt.Sprint(s.Obstacle), "--table spans") ||
+		s.Tables[0].Rows != 622 || s.Tables[0].Future != 2 || s.Tables[0].Sampled != 622 {
+		t.Errorf("a Distributed table: %+v", s)
+	}
+}
+
+// TestReplicatedDatabase: in a replicated database, a table that is not replicated would be on one
+// server only.
+func TestReplicatedDatabase(t *testing.T) {
+	e := newEngine(t)
+	db := e.rewriting("", func(query string) string {
+		return strings.Replace(query, "SELECT name, engine, version()",
+			"SELECT name, 'Replicated' AS engine, version()", 1)
+	})
+	plan, err := clickhouse.Schema{}.Plan(t.Context(), db)
+	if text := fmt.Sprint(plan.SQL()); err != nil ||
+		strings.Count(text, "ENGINE = ReplicatedMergeTree\n") != 2 ||
+		strings.Contains(text, "ENGINE = MergeTree") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
