@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -56,7 +57,8 @@ func Schemes() []string {
 }
 
 // Open opens the store at url, such as "file:DIR" or "postgres://…", depending on the imported
-// packages, as with database/sql. It sends no request. Errors wrap [lease.ErrInvalidRequest].
+// packages, as with database/sql. It sends no request. Errors wrap [lease.ErrInvalidRequest]. Neither
+// they nor those of the store's methods contain a part of the URL's password.
 func Open(url string) (Store, error) {
 	scheme, _, ok := strings.Cut(url, ":")
 	openers.RLock()
@@ -69,7 +71,11 @@ func Open(url string) (Store, error) {
 	if err != nil && !errors.Is(err, lease.ErrInvalidRequest) {
 		err = fmt.Errorf("%w: the URL: %w", lease.ErrInvalidRequest, err)
 	}
-	return s, err
+	secrets := redact.Of(url)
+	if s, ok := s.(interface{ Redact(redact.Secrets) }); ok {
+		s.Redact(secrets)
+	}
+	return s, secrets.Error(err)
 }
 
 // unknown returns the error for a URL whose scheme is not registered. The text may be a path or a

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/internal/redact"
 )
 
 // clickhouseVar is the variable with the address of ClickHouse, which may contain a password.
@@ -57,7 +58,8 @@ var errAddress = errors.New("clickhouse: the address is invalid: want " +
 	"clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
 
 // with connects to the server for one call. It waits for the connection until ctx ends.
-func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) error {
+func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) (err error) {
+	defer func() { err = redact.Of(s.address()).Error(err) }()
 	if s.address() == "" {
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}

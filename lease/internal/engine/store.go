@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
@@ -20,6 +21,7 @@ import (
 type Store struct {
 	objects *requests
 	layout  driver.Layout
+	secrets redact.Secrets // of the URL
 	// known is the description as this client read it last.
 	known atomic.Pointer[config]
 
@@ -40,7 +42,10 @@ func New(o driver.Objects, layout driver.Layout) (*Store, error) {
 	return &Store{objects: &requests{Objects: o, life: life, end: end}, layout: layout}, nil
 }
 
-// driver.Objects returns the objects in which the store keeps leases, for package leasetest.
+// Redact removes secrets from errors. It is called before the store is used.
+func (s *Store) Redact(secrets redact.Secrets) { s.secrets = secrets }
+
+// Objects returns the objects in which the store keeps leases, for package leasetest.
 func (s *Store) Objects() driver.Objects { return s.objects.Objects }
 
 // closeTime is how long Close waits at most: some clients wait for a server that does not answer.
@@ -238,7 +243,8 @@ func (s *Store) failed(ctx context.Context, failure *error, what string, args ..
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
-	*failure = fmt.Errorf("%s: %s: %w", s.layout.Name, fmt.Sprintf(what, args...), err)
+	*failure = s.secrets.Error(
+		fmt.Errorf("%s: %s: %w", s.layout.Name, fmt.Sprintf(what, args...), err))
 }
 
 // KeepsSecret implements [stores.Store].

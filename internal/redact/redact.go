@@ -1,0 +1,105 @@
+// Package redact removes the passwords of addresses from texts, such as the errors of servers and
+// libraries. They may contain any part of an address: if a password has an "@" or a "#" that is not
+// escaped, a library takes the rest of it for the host.
+package redact
+
+import (
+	"net/url"
+	"strings"
+)
+
+// shortest is the length from which a part of a password is removed. Shorter ones occur by chance.
+const shortest = 4
+
+// Secrets are texts of which no part may be shown. The zero value has none.
+type Secrets []string
+
+// Of returns what may be secret in addresses: passwords, in each form in which a text may have
+// them. A text that is not an address has no secrets.
+func Of(addresses ...string) (all Secrets) {
+	for _, address := range addresses {
+		_, rest, found := strings.Cut(address, "://")
+		if !found {
+			continue
+		}
+		u, err := url.Parse(address)
+		if err == nil {
+			for name, values := range u.Query() {
+				if strings.Contains(name, "password") {
+					all = all.with(values...)
+				}
+			}
+			if password, ok := u.User.Password(); ok && !strings.Contains(u.Path+u.Fragment, "@") {
+				all = all.with(password, rest[strings.Index(rest, ":")+1:strings.Index(rest, "@")])
+				continue
+			}
+		}
+		// It does not parse as it was meant: all up to the last @ may be the password.
+		before, _, _ := cutLast(rest, "@")
+		if _, password, ok := strings.Cut(before, ":"); ok {
+			all = all.with(password)
+		}
+	}
+	return all
+}
+
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return "", s, false
+}
+
+// with adds texts, and what they are escaped and unescaped.
+func (s Secrets) with(texts ...string) Secrets {
+	for _, text := range texts {
+		s = append(s, text, url.QueryEscape(text), url.PathEscape(text),
+			url.UserPassword("", text).String())
+		if plain, err := url.PathUnescape(text); err == nil {
+			s = append(s, plain)
+		}
+	}
+	return s
+}
+
+// Text returns text with "…" in place of each part of a secret.
+func (s Secrets) Text(text string) string {
+	var out strings.Builder
+	for len(text) > 0 {
+		n := 0 // how long the part of a secret is that text begins with
+		for _, secret := range s {
+			for size := max(n+1, shortest); size <= len(text) &&
+				strings.Contains(secret, text[:size]); size++ {
+				n = size
+			}
+		}
+		if n > 0 {
+			out.WriteString("…")
+		} else {
+			out.WriteByte(text[0])
+			n = 1
+		}
+		text = text[n:]
+	}
+	return out.String()
+}
+
+// Error returns an error whose text is free of secrets. It wraps err.
+func (s Secrets) Error(err error) error {
+	if err == nil || len(s) == 0 {
+		return err
+	}
+	text := s.Text(err.Error())
+	if text == err.Error() {
+		return err
+	}
+	return redacted{text, err}
+}
+
+type redacted struct {
+	text string
+	err  error
+}
+
+func (r redacted) Error() string { return r.text }
+func (r redacted) Unwrap() error { return r.err }

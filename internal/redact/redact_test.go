@@ -1,0 +1,101 @@
+package redact_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/traceflake/traceflake/internal/redact"
+)
+
+// TestPasswords puts passwords of 12 random characters with a reserved one at each position into
+// addresses, escaped and not. No text that could be an error contains four of them in a row.
+func TestPasswords(t *testing.T) {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	for _, reserved := range "@:/?#[]%&=+;, \"'\\|^~!$()*<>{}`é" {
+		for position := range 12 {
+			runes := make([]rune, 12)
+			for i := range runes {
+				runes[i] = rune(letters[r.IntN(len(letters))])
+			}
+			runes[position] = reserved
+			password := string(runes)
+			for _, address := range []string{
+				"postgres://app:" + password + "@host/db?sslmode=disable",
+				"clickhouse://app:" + url.QueryEscape(password) + "@host:9000/otel",
+				url.UserPassword("app", password).String() + "@host",
+				"etcd://app:" + password + "@a:1,b:2/prefix",
+				"clickhouse://host:9000/otel?username=u&password=" + url.QueryEscape(password),
+			} {
+				secrets := redact.Of(address)
+				for _, text := range said(address) {
+					shown := secrets.Text(text)
+					if part := partOf(password, shown); strings.Contains(address, "://") && part != "" {
+						t.Fatalf("%q of the password %q is in %q, from %q", part, password, shown, text)
+					}
+				}
+			}
+		}
+	}
+}
+
+// said returns what libraries say of an address.
+func said(address string) []string {
+	_, rest, _ := strings.Cut(address, "://")
+	texts := []string{address, fmt.Sprintf("%q", address), rest}
+	if u, err := url.Parse(address); err != nil {
+		texts = append(texts, err.Error())
+	} else {
+		texts = append(texts, "lookup "+u.Host+": no such host", u.String(), u.Path, u.Fragment)
+	}
+	for _, separator := range []string{"@", "/", ":", "#", "?"} {
+		for part := range strings.SplitSeq(rest, separator) {
+			texts = append(texts, "dial tcp "+part+": connection refused")
+		}
+	}
+	return texts
+}
+
+// partOf returns four characters in a row of a password that a text has.
+func partOf(password, text string) string {
+	runes := []rune(password)
+	for i := range len(runes) - 3 {
+		if part := string(runes[i : i+4]); strings.Contains(text, part) {
+			return part
+		}
+	}
+	return ""
+}
+
+func TestText(t *testing.T) {
+	secrets := redact.Of("postgres://app:hunter2@secret#x@host/db")
+	for text, want := range map[string]string{
+		"lookup secret#x@host: no such host": "lookup …@host: no such host",
+		"app at host/db":                     "app at host/db",
+		"hun":                                "hun",
+		"":                                   "",
+	} {
+		if got := secrets.Text(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if s := redact.Of("file:/var/lib/a@b", "", "postgres://host/db", "postgres://app@host"); s != nil {
+		t.Errorf("%q", s)
+	}
+}
+
+func TestError(t *testing.T) {
+	secrets := redact.Of("postgres://app:hunter2@host/db")
+	err := secrets.Error(fmt.Errorf("user hunter2: %w", io.EOF))
+	if err.Error() != "user …: EOF" || !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	if secrets.Error(nil) != nil || secrets.Error(io.EOF) != io.EOF {
+		t.Error("an error without secrets is changed")
+	}
+}
