@@ -48,7 +48,8 @@ func start(t *testing.T) (*metric.ManualReader, *prometheus.Registry) {
 		t.Fatal(err)
 	}
 	provider := metric.NewMeterProvider(metric.WithReader(reader), metric.WithReader(exporter))
-	store, err := stores.New(new(memstore.Objects), driver.Layout{Name: "memory", BlocksPerPage: 64})
+	store, err := stores.New(new(memstore.Objects),
+		driver.Layout{Name: "memory", BlocksPerPage: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,8 @@ func TestPage(t *testing.T) {
 // and when the alerts fire, promtool checks: deploy/prometheus/check.
 func TestUsedMetrics(t *testing.T) {
 	all := exported(t)
-	name := regexp.MustCompile(`\btraceflake_[a-z_]+_(?:total|seconds)\b|\btraceflake_lease_blocks\b`)
+	name := regexp.MustCompile(
+		`\btraceflake_[a-z_]+_(?:total|seconds)\b|\btraceflake_lease_blocks\b`)
 	for _, file := range []string{"prometheus/traceflake.rules.yml", "grafana/leases.json"} {
 		used := name.FindAllString(child.Read(t, "deploy/"+file), -1)
 		for _, metric := range used {

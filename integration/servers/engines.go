@@ -23,8 +23,8 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// engineFile finds one fetched file by its pattern below node_modules of $TRACEFLAKETEST_ENGINES, or of
-// .cache/engines in the repository.
+// engineFile finds one fetched file by its pattern below node_modules of $TRACEFLAKETEST_ENGINES,
+// or of .cache/engines in the repository.
 func engineFile(engine, pattern, variable string) (string, error) {
 	folder := cmp.Or(os.Getenv("TRACEFLAKETEST_ENGINES"),
 		filepath.Join(child.Repository, ".cache/engines"))
