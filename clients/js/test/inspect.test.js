@@ -52,7 +52,7 @@ for (const file of ['forms', 'reports', 'real']) {
         .replace(/TRACE|SPAN|PARENT/g, (name) => placeholders[name])
         .split(' → ');
       const got = idsIn(line).map(({ role, id }) => `${role} ${id}`.trim());
-      if (/[0-9a-z]{13}/i.test(want)) assert.equal(got.join(', '), want, line);
+      if (/[0-9a-z-]{13}/i.test(want)) assert.equal(got.join(', '), want, line);
       else assert.deepEqual(got, [], line);
     }
   });
