@@ -11,8 +11,9 @@ import (
 )
 
 // Create runs [Schema.Plan] on the ClickHouse of db, for example from clickhouse-go's OpenDB.
-// If TTL is set and an existing table has another TTL, it is changed. Create can be run again at
-// any time.
+// To an existing table it adds the exporter's columns, our indexes and the projection that it lacks,
+// and if TTL is set and the table has another TTL, it is changed. Create can be run again at any
+// time.
 //
 // Errors: the server is too old, a table has another schema, a TTL does more than drop old spans,
 // and ClickHouse's own errors, which contain a missing privilege.
@@ -39,7 +40,8 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	}
 	s.Version = o.version
 	ttl, err := s.changeTTL(o)
-	return Plan{Steps: append(s.steps(o), ttl...)}, err
+	steps := append(s.steps(o), s.repairs(o.table(s.named().rows))...)
+	return Plan{Steps: append(steps, ttl...)}, err
 }
 
 // onlyDrops matches a TTL that only drops spans after a time.

@@ -198,14 +198,14 @@ func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
 		_, of := o.table(name).distributes()
 		return name == rows || of == rows
 	}
-	missing, _ := stored.wrong()
+	conflict := stored.conflict()
 	const adopt, drop = "adopt it or choose another name", "rename or drop it"
 	for _, of := range []struct {
 		table
 		fits   bool
 		is, do string
 	}{
-		{stored, stored.ours() && missing == "", "has another shape", adopt},
+		{stored, conflict == "", conflict, adopt},
 		{o.table(n.spans), fronts(n.spans, n.rows), "is not Distributed over " + n.rows, adopt},
 		{o.table(n.lookup), fronts(n.lookup, n.times), "is not Distributed over " + n.times, adopt},
 		{times, times.mergeTree() && times.column("TraceId").Type == "String" &&

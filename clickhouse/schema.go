@@ -14,7 +14,8 @@ type Schema struct {
 	Cluster  string        // "" is one server; a macro as in {cluster} is allowed
 	TTL      time.Duration // whole seconds after a span's start; 0 keeps spans forever
 
-	// Projection is what a new table stores a second time; "" is Charts.
+	// Projection is what the table stores a second time. "" is Charts for a new table, and leaves
+	// an existing one as it is.
 	Projection Projection
 
 	// Version is that of the server, as version() returns it, which determines whether a new table
@@ -87,7 +88,7 @@ const maxTTL = 50 * 365 * 24 * time.Hour
 //
 // The statements do not change an existing table, whatever its schema and TTL. [Schema.Create]
 // refuses a table with another schema and a server that is too old before it changes anything,
-// changes the TTL, and fills a new lookup table from existing spans.
+// adds what a table lacks, changes the TTL, and fills a new lookup table from existing spans.
 func (s Schema) Statements() ([]string, error) {
 	p, err := s.Plan(context.Background(), nil)
 	return p.SQL(), err

@@ -64,7 +64,9 @@ func TestRights(t *testing.T) {
 		for i, missing := range append(all, "") {
 			e := newEngine(t)
 			e.run(collectorTable("spans")[:1], nil)
-			e.run([]string{createTable(clickhouse.Schema{Table: "half"})}, nil)
+			e.run([]string{createTable(clickhouse.Schema{Table: "half",
+				Projection: clickhouse.NoProjection}), "ALTER TABLE half DROP INDEX idx_duration",
+				"ALTER TABLE half DROP COLUMN StatusMessage"}, nil)
 			e.insert("spans", few()[:1]) // for copy
 			run := map[string]func(context.Context, *sql.DB) error{"create": e.createsAll,
 				"adopt": e.adoptsAll()}[command]
@@ -93,7 +95,8 @@ func TestRights(t *testing.T) {
 
 // createsAll creates everything that create can.
 func (e *engine) createsAll(ctx context.Context, db *sql.DB) error {
-	return errors.Join(clickhouse.Schema{Table: "half"}.Create(ctx, db),
+	return errors.Join(clickhouse.Schema{Table: "half",
+		Projection: clickhouse.Charts}.Create(ctx, db),
 		clickhouse.Schema{Table: "half", TTL: time.Hour}.Create(ctx, db))
 }
 

@@ -47,6 +47,46 @@ func TestTTL(t *testing.T) {
 		})
 }
 
+// TestRepairs: create adds what an existing table lacks, and nothing else: columns of the exporter,
+// indexes, functions, and a projection that is asked for; also for the spans that it has.
+func TestRepairs(t *testing.T) {
+	e := newEngine(t)
+	s := clickhouse.Schema{Table: "spans", Projection: clickhouse.NoProjection}
+	e.creates(s)
+	whole := func() string {
+		return e.one("SELECT create_table_query FROM system.tables WHERE database = " +
+			"currentDatabase() AND name = 'spans'")
+	}
+	before := whole()
+	e.insert("spans", few())
+	for _, change := range []string{"DROP INDEX idx_timestamp", "DROP INDEX idx_duration",
+		"DROP COLUMN StatusMessage"} {
+		e.exec("ALTER TABLE spans " + change)
+	}
+	e.exec("DROP FUNCTION traceIDAt")
+	s.Projection = "" // as it is
+	e.creates(s)
+	words := func(s string) []string {
+		return sorted(strings.FieldsFunc(s, func(r rune) bool {
+			return strings.ContainsRune(" ,()", r)
+		}))
+	}
+	if after := whole(); !slices.Equal(words(after), words(before)) {
+		t.Errorf("%s\nwas before\n%s", after, before)
+	}
+	e.is("300", "SELECT count() FROM spans WHERE StatusMessage = ''")
+	e.exec("SELECT traceIDAt(now(), 1, 1)")
+	for range 2 {
+		s.Projection = clickhouse.Charts
+		e.creates(s)
+	}
+	e.exec("OPTIMIZE TABLE spans FINAL")
+	if plan := fmt.Sprint(e.exec("EXPLAIN projections = 1 SELECT count() FROM spans WHERE " +
+		"ServiceName = 'service-1'")); !strings.Contains(plan, "charts") {
+		t.Errorf("the projection is not used: %s", plan)
+	}
+}
+
 // TestLookupDropped: create and prepare recreate a lookup table that was dropped, with the TTL of
 // the spans and all stored traces, even if they are interrupted before any statement and repeated,
 // and spans of any time are stored before each statement.
@@ -133,6 +173,13 @@ func TestRefused(t *testing.T) {
 	}{
 		"exporter's": {clickhouse.Schema{}, exporter[:1],
 			"spans has another shape"},
+		"somebody's view": {clickhouse.Schema{}, []string{"CREATE VIEW spans AS SELECT 1 AS x"},
+			"table spans is a View, not a table of spans; it was not changed: adopt it or choose"},
+		"somebody's table": {clickhouse.Schema{}, []string{"CREATE TABLE spans (x Int8) ENGINE = Log"},
+			"table spans is a Log, not a table of spans"},
+		"somebody's lookup view": {clickhouse.Schema{},
+			[]string{"CREATE VIEW spans_trace_id_ts AS SELECT 1 AS x"},
+			"table spans_trace_id_ts is not the exporter's lookup table"},
 		"owned, a column of another type": {clickhouse.Schema{},
 			[]string{strings.Replace(owned, "Duration UInt64", "Duration Int64", 1)},
 			"spans has another shape"},
