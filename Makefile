@@ -132,18 +132,24 @@ fuzz: ## run every fuzz target of every module for FUZZTIME each
 bench: engines ## measure IDs into bench/RESULTS.md, in about 20 minutes, on a quiet machine
 	@set -euo pipefail; \
 	runs=$$(mktemp); \
-	trap 'rm -f "$$runs"' EXIT; \
+	trap 'rm -f "$$runs" "$$runs.others"' EXIT; \
 	bench/run all $(ARGS) | tee "$$runs"; \
 	benchstat=$$(cd bench && go run golang.org/x/perf/cmd/benchstat -col /gen "$$runs"); \
-	{ echo '# Measurements, by `make bench`'; echo; go run ./bench/report "$$runs"; printf '\n```\n%s\n```\n' "$$benchstat"; } >bench/RESULTS.md
+	section="## $$(sed -n 's/^processor: //p' "$$runs")"; \
+	awk -v ours="$$section" '/^## / { skip = $$0 == ours } !skip' bench/RESULTS.md >"$$runs.others"; \
+	{ cat "$$runs.others"; printf '%s\n\n' "$$section"; go run ./bench/report "$$runs"; printf '\n```\n%s\n```\n' "$$benchstat"; } >bench/RESULTS.md
 
 .PHONY: bench-check
-bench-check: ## check the speed targets, in about 3 minutes; fails if a target is missed by more than the run's noise
+bench-check: ## check the speed targets of this processor, in about 6 minutes: they must be met in two of three runs
 	@set -euo pipefail; \
 	tmp=$$(mktemp); \
 	trap 'rm -f "$$tmp"' EXIT; \
-	bench/run targets $(ARGS) >"$$tmp"; \
-	go run ./bench/report -check "$$tmp"
+	met=0 missed=0; \
+	while ((met < 2 && missed < 2)); do \
+		bench/run targets $(ARGS) >"$$tmp"; \
+		if go run ./bench/report -check "$$tmp"; then met=$$((met + 1)); else missed=$$((missed + 1)); fi; \
+	done; \
+	((met == 2))
 
 .PHONY: bench-cpus
 bench-cpus: ## measure NewIDs and NewSpanID on 1, 2, 4, 8 and 16 CPUs, for benchstat -col /gen

@@ -7,7 +7,7 @@
 // for some milliseconds, and report compares the generators within each turn.
 //
 //	make bench            # everything, in about 15 minutes: RESULTS.md
-//	make bench-check      # only what has a target, in about 3 minutes; fails if one is missed
+//	make bench-check      # only what has a target, in about 6 minutes; fails if one is missed
 //	bench/run cpus        # NewIDs and NewSpanID on 1, 2, 4, 8, 16 CPUs, to standard output
 //
 // NewIDs and NewSpanID measure the cost of an ID at the rates of real services, Span that of a
