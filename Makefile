@@ -49,7 +49,7 @@ test: engines js java python ## run every test of every module; those of Kuberne
 JS := clients/js/node_modules/.package-lock.json
 .PHONY: js
 js: $(JS) ## test the JavaScript client in Node; TestBrowser of integration/collector tests it in Chromium
-	cd clients/js && npm test
+	cd clients/js && npm test && cd test/sdk3 && npm ci --loglevel=error && npm test
 
 # NEEDS CHECK,NAME,PROGRAMS: skips a client whose tools are missing; in CI that is an error.
 NEEDS = { $(1); } >/dev/null 2>&1 || { echo "the $(2) client was not tested: it needs $(3)"; [[ -z $${CI:-} ]]; exit; };

@@ -6,13 +6,14 @@
  *
  * While the clock is outside the years 2020 to 2089, trace IDs are random.
  *
- * The constructor of a subclass with methods of these names throws: wrap a generator instead.
+ * The constructor of a subclass with methods or fields of these names throws: wrap a generator
+ * instead.
  */
 export declare class TraceflakeIdGenerator {
   /** Returns a trace ID of 32 lower-case hex digits. */
-  generateTraceId: () => string;
+  readonly generateTraceId: () => string;
   /** Returns a span ID of 16 lower-case hex digits. */
-  generateSpanId: () => string;
+  readonly generateSpanId: () => string;
 }
 
 /**

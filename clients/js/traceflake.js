@@ -72,15 +72,19 @@ export class TraceflakeIdGenerator {
       } while (!(random[next - 2] || random[next - 1]));
     }
 
-    this.generateSpanId = () => {
+    // All processes that are started from a snapshot would have the numbers drawn before it.
+    const snapshot = globalThis.process?.getBuiltinModule?.('v8').startupSnapshot;
+    if (snapshot?.isBuildingSnapshot()) snapshot.addSerializeCallback(() => { next = random.length; });
+
+    const generateSpanId = () => {
       draw();
       return span(random[next - 2], random[next - 1]);
     };
 
-    this.generateTraceId = () => {
+    const generateTraceId = () => {
       const now = Date.now() - EPOCH;
       // With a clock that is wrong by years, all IDs would sort into one place.
-      if (!(now >= 0 && now <= MAX_MILLIS)) return this.generateSpanId() + this.generateSpanId();
+      if (!(now >= 0 && now <= MAX_MILLIS)) return generateSpanId() + generateSpanId();
       const first = now ? 0 : 1; // a clear half of zero is what 64-bit IDs have
       if (++sequence === SEQUENCES) {
         millis++;
@@ -95,6 +99,11 @@ export class TraceflakeIdGenerator {
       draw();
       return trace(millis, sequence, random[next - 2], random[next - 1]);
     };
+
+    // They cannot be replaced, by fields of a subclass either.
+    for (const [name, value] of Object.entries({ generateTraceId, generateSpanId })) {
+      Object.defineProperty(this, name, { value, enumerable: true });
+    }
   }
 }
 
