@@ -1,61 +1,12 @@
 package cli
 
 import (
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/traceflake/traceflake/randflake"
-	"github.com/traceflake/traceflake/traceid"
 )
-
-// Go and the ports derive the same IDs.
-func TestDerived(t *testing.T) {
-	var vectors struct {
-		Derived []struct {
-			Name, Secret, Key, Trace, Span, Wrong string
-			UnixMS                                int64 `json:"unix_ms"`
-		}
-	}
-	text, err := os.ReadFile("../../../testdata/format.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &vectors); err != nil || len(vectors.Derived) < 2 {
-		t.Fatalf("%d vectors, %v", len(vectors.Derived), err)
-	}
-	for _, v := range vectors.Derived {
-		secret, err := hex.DecodeString(v.Secret)
-		if err != nil {
-			t.Fatal(err)
-		}
-		codec, err := randflake.NewCodec(secret)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for span, want := range map[bool]string{false: v.Trace, true: v.Span} {
-			got, err := derived(codec, time.UnixMilli(v.UnixMS).Add(999_999), v.Key, span)
-			switch {
-			case v.Wrong == "time":
-				if !errors.Is(err, traceid.ErrOutOfRange) {
-					t.Errorf("%s: %v, %v, want an error about the time", v.Name, got, err)
-				}
-			case v.Wrong == "key":
-				if !errors.Is(err, errNoKey) {
-					t.Errorf("%s: %v, %v, want %v", v.Name, got, err, errNoKey)
-				}
-			case err != nil || got.String() != want:
-				t.Errorf("%s: %v, %v, want %s", v.Name, got, err, want)
-			}
-		}
-	}
-}
 
 // The recipe for a CI run works verbatim, and a derived ID is that of the recipe's key.
 func TestRecipeForCI(t *testing.T) {

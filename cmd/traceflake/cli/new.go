@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/traceid"
 )
 
 func newCommand(f *commonFlags) *cobra.Command {
@@ -121,6 +122,9 @@ func (o *newOptions) run(cmd *cobra.Command) error {
 	return nil
 }
 
+var errNoKey = errors.New("--deterministic needs a key for each time, so that records of one " +
+	"millisecond differ: --key, or with --at - a tab and the key after the time")
+
 // generator returns the function that generates the IDs.
 func (o *newOptions) generator(cmd *cobra.Command) (generate, error) {
 	if o.deterministic {
@@ -129,7 +133,15 @@ func (o *newOptions) generator(cmd *cobra.Command) (generate, error) {
 			return nil, err
 		}
 		return func(t time.Time, key string) (fmt.Stringer, error) {
-			return derived(keyring.Codec(), t, key, o.span)
+			var id fmt.Stringer
+			id, err := traceid.Derive(keyring.Codec(), t, key)
+			if o.span {
+				id, err = traceid.DeriveSpan(keyring.Codec(), t, key)
+			}
+			if errors.Is(err, traceid.ErrNoKey) {
+				err = errNoKey
+			}
+			return id, err
 		}, nil
 	}
 	ids, timed := idgen.New(), cmd.Flags().Changed("at")
