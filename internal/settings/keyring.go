@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"time"
 
 	"go.opentelemetry.io/otel"
 
@@ -36,9 +37,39 @@ func CheckSecretFile(path string) error {
 		info.Mode().Perm())
 }
 
+// readTime is how long a secret file may take to read.
+const readTime = 3 * time.Second
+
 // ReadKeyring returns the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
-// contain the path and the line number, never the content.
+// contain the path and the line number, never the content. It waits for three seconds at most: a
+// file may be a FIFO, or on a file system that does not answer.
 func ReadKeyring(path string) (*randflake.Keyring, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	read := make(chan result, 1) // a read that hangs cannot be ended, so it is left behind
+	go func() {
+		text, err := readSecrets(path)
+		read <- result{text, err}
+	}()
+	select {
+	case r := <-read:
+		if r.err != nil {
+			return nil, r.err
+		}
+		k, err := randflake.ParseKeyring(string(r.text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return k, nil
+	case <-time.After(readTime):
+		return nil, fmt.Errorf("%s was not read within %s: it must be a file on a file system that "+
+			"answers, not a FIFO without a writer", path, readTime)
+	}
+}
+
+func readSecrets(path string) ([]byte, error) {
 	const most = 1 << 20 // bytes; a device may have no end
 	f, err := os.Open(path)
 	if err != nil {
@@ -46,15 +77,8 @@ func ReadKeyring(path string) (*randflake.Keyring, error) {
 	}
 	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, err
+	if err == nil && len(text) > most {
+		err = fmt.Errorf("%s contains more than 1 MiB, so it is not a secret file", path)
 	}
-	if len(text) > most {
-		return nil, fmt.Errorf("%s contains more than 1 MiB, so it is not a secret file", path)
-	}
-	k, err := randflake.ParseKeyring(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return k, nil
+	return text, err
 }
