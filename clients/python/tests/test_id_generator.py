@@ -87,7 +87,7 @@ def test_stopped(monkeypatch):
 def test_zero_is_drawn_again(monkeypatch):
     v = FORMAT["random"]
     draws = [int(x, 16) for x in v["draws"]]
-    draws += [MASK] * (128 - len(draws))
+    draws = [MASK] * (128 - len(draws)) + draws[::-1]  # the last one is taken first
     monkeypatch.setattr(module.os, "urandom", lambda _: struct.pack("=128Q", *draws))
     generator = TraceflakeIdGenerator()
     calls = itertools.cycle([generator.generate_trace_id, generator.generate_span_id])

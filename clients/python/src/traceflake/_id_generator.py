@@ -4,7 +4,6 @@ import os
 import struct
 import threading
 import weakref
-from collections.abc import Iterator
 from time import time_ns
 
 from opentelemetry.sdk.trace.id_generator import IdGenerator
@@ -35,17 +34,24 @@ class TraceflakeIdGenerator(IdGenerator):
         # Reentrant, because a signal handler may start a span within a call.
         self._lock = threading.RLock()
         self._last = 0  # the time and sequence number of the last trace ID
-        self._numbers: Iterator[int] = iter(())
+        self._numbers: list[int] = []
 
     def generate_trace_id(self) -> int:
         """Return a trace ID that is greater than the last one."""
         with self._lock:
-            return (self._next_clear() or self._next_random()) << 64 | self._next_random()
+            clear = self._next_clear()
+        return (clear or self.generate_span_id()) << 64 | self.generate_span_id()
 
     def generate_span_id(self) -> int:
-        """Return a random span ID."""
-        with self._lock:
-            return self._next_random()
+        """Return 64 random bits that are not all 0."""
+        while True:
+            try:
+                number = self._numbers.pop()  # atomic, so that it needs no lock
+            except IndexError:  # noqa: PERF203
+                self._numbers = list(_BLOCK.unpack(os.urandom(_BLOCK.size)))
+            else:
+                if number:
+                    return number
 
     def is_trace_id_random(self) -> bool:
         """Return True: the last 64 bits are random, which samplers may rely on."""
@@ -62,19 +68,11 @@ class TraceflakeIdGenerator(IdGenerator):
                 return 0
             floor = floor or 1  # 64-bit IDs have a first half of 0
             clear = last + 1
-            if not floor <= clear < min(floor + _HOLD, _END):
+            if clear < floor or clear - floor >= _HOLD or clear >= _END:
                 clear = floor
             if self._last == last:  # no signal handler was here
                 self._last = clear
                 return clear
-
-    def _next_random(self) -> int:
-        """Return 64 random bits that are not all 0."""
-        for number in self._numbers:
-            if number:
-                return number
-        self._numbers = iter(_BLOCK.unpack(os.urandom(_BLOCK.size)))
-        return self._next_random()
 
 
 _generators: weakref.WeakSet[TraceflakeIdGenerator] = weakref.WeakSet()

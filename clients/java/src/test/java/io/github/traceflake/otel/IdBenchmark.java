@@ -1,0 +1,84 @@
+package io.github.traceflake.otel;
+
+import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.Tracer;
+import io.opentelemetry.context.Context;
+import io.opentelemetry.sdk.trace.IdGenerator;
+import io.opentelemetry.sdk.trace.ReadWriteSpan;
+import io.opentelemetry.sdk.trace.ReadableSpan;
+import io.opentelemetry.sdk.trace.SdkTracerProvider;
+import io.opentelemetry.sdk.trace.SpanProcessor;
+import java.util.concurrent.TimeUnit;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Fork;
+import org.openjdk.jmh.annotations.Measurement;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Param;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.Setup;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.Warmup;
+
+/** The cost of IDs and of recorded root spans, with the SDK's generator and with ours: bench.sh. */
+@State(Scope.Benchmark)
+@BenchmarkMode(Mode.AverageTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+@Warmup(iterations = 3, time = 1)
+@Measurement(iterations = 4, time = 1)
+@Fork(3)
+public class IdBenchmark {
+  @Param({"SDK", "traceflake"})
+  public String generator;
+
+  private IdGenerator ids;
+  private Tracer tracer;
+
+  @Setup
+  public void setUp() {
+    ids = generator.equals("SDK") ? IdGenerator.random() : TraceflakeIdGenerator.getInstance();
+    tracer =
+        SdkTracerProvider.builder()
+            .setIdGenerator(ids)
+            .addSpanProcessor(new Records())
+            .build()
+            .get("benchmark");
+  }
+
+  @Benchmark
+  public String traceId() {
+    return ids.generateTraceId();
+  }
+
+  @Benchmark
+  public String spanId() {
+    return ids.generateSpanId();
+  }
+
+  @Benchmark
+  public Span rootSpan() {
+    Span span = tracer.spanBuilder("GET /").setNoParent().startSpan();
+    span.end();
+    return span;
+  }
+
+  /** Without a processor the SDK would not record. */
+  private static final class Records implements SpanProcessor {
+    @Override
+    public void onStart(Context parent, ReadWriteSpan span) {}
+
+    @Override
+    public boolean isStartRequired() {
+      return true;
+    }
+
+    @Override
+    public void onEnd(ReadableSpan span) {}
+
+    @Override
+    public boolean isEndRequired() {
+      return true;
+    }
+  }
+}
