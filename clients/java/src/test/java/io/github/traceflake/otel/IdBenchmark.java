@@ -1,6 +1,7 @@
 package io.github.traceflake.otel;
 
 import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.SpanKind;
 import io.opentelemetry.api.trace.Tracer;
 import io.opentelemetry.context.Context;
 import io.opentelemetry.sdk.trace.IdGenerator;
@@ -56,9 +57,30 @@ public class IdBenchmark {
     return ids.generateSpanId();
   }
 
+  /** The least that the SDK does for a recorded span. */
+  @Benchmark
+  public Span bareRootSpan() {
+    Span span = tracer.spanBuilder("GET /").setNoParent().startSpan();
+    span.end();
+    return span;
+  }
+
+  /** A span as of an HTTP server. */
   @Benchmark
   public Span rootSpan() {
-    Span span = tracer.spanBuilder("GET /").setNoParent().startSpan();
+    Span span =
+        tracer
+            .spanBuilder("GET /shop/{item}")
+            .setSpanKind(SpanKind.SERVER)
+            .setNoParent()
+            .setAttribute("http.request.method", "GET")
+            .setAttribute("url.path", "/shop/7")
+            .setAttribute("url.scheme", "https")
+            .setAttribute("server.address", "shop.example.com")
+            .setAttribute("user_agent.original", "curl/8.5.0")
+            .startSpan();
+    span.setAttribute("http.response.status_code", 200);
+    span.setAttribute("http.route", "/shop/{item}");
     span.end();
     return span;
   }

@@ -19,33 +19,63 @@ class RandomLongsTest {
     Random expected = new Random(1);
     List<Long> want = new ArrayList<>();
     for (int block = 0; block < 3; block++) {
-      byte[] bytes = new byte[128 * Long.BYTES];
+      byte[] bytes = new byte[512 * Long.BYTES];
       expected.nextBytes(bytes);
-      LongStream.range(0, 128)
+      LongStream.range(0, 512)
           .map(i -> java.nio.ByteBuffer.wrap(bytes).getLong((int) i * Long.BYTES))
           .forEach(want::add);
     }
-    RandomLongs numbers = new RandomLongs(new Random(1));
+    RandomLongs numbers = new RandomLongs(new Random(1), null);
     assertEquals(want, LongStream.generate(numbers).limit(want.size()).boxed().toList());
+  }
+
+  /** A source that fills with a byte. */
+  private static Random filler(byte[] with) {
+    return new Random() {
+      private static final long serialVersionUID = 1;
+
+      @Override
+      public void nextBytes(byte[] bytes) {
+        Arrays.fill(bytes, with[0]);
+      }
+    };
   }
 
   @Test
   void copiesDifferOnceTheyDiscard() {
     byte[] drawn = new byte[1];
-    RandomLongs numbers = new RandomLongs(
-            new Random() {
-      private static final long serialVersionUID = 1;
-
-      @Override
-      public void nextBytes(byte[] bytes) {
-        Arrays.fill(bytes, drawn[0]);
-      }
-    });
+    RandomLongs numbers = new RandomLongs(filler(drawn), null);
     assertEquals(0, numbers.getAsLong());
     drawn[0] = -1; // as in a copy
     assertEquals(0, numbers.getAsLong());
     numbers.discard();
     assertEquals(-1, numbers.getAsLong());
+  }
+
+  /** A copy of a process has the same state, but the kernel gives it other numbers. */
+  @Test
+  void eachBlockHasANewSeed() {
+    List<String> calls = new ArrayList<>();
+    SecureRandom fast =
+        new SecureRandom() {
+          private static final long serialVersionUID = 1;
+
+          @Override
+          public void setSeed(byte[] seed) {
+            calls.add("seed " + seed[0] + " of " + seed.length);
+          }
+
+          @Override
+          public void nextBytes(byte[] bytes) {
+            calls.add("draw");
+          }
+        };
+    byte[] drawn = {1};
+    RandomLongs numbers = new RandomLongs(filler(drawn), fast);
+    LongStream.generate(numbers).limit(512).sum();
+    drawn[0] = 2;
+    numbers.getAsLong();
+    assertEquals(List.of("seed 1 of 55", "draw", "seed 2 of 55", "draw"), calls);
   }
 
   @Test
@@ -66,7 +96,8 @@ class RandomLongsTest {
               public void nextBytes(byte[] bytes) {
                 throw new ProviderException("no entropy");
               }
-            });
+            },
+            null);
     assertEquals(1000, LongStream.generate(numbers).limit(1000).distinct().count());
   }
 }
