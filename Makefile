@@ -225,6 +225,10 @@ alerts: ## check the alert rules with promtool
 consumers: ## use each package outside of the repository as users do, in the next version
 	.ci/release consumers
 
+.PHONY: packages
+packages: ## build and check the packages of the Java and Python clients
+	.ci/release packages
+
 .PHONY: release
 release: ## show what release VERSION=v0.1.0 would do; with PUBLISH=yes create its commit and tags
 	@[[ -n "$(VERSION)" ]] || { echo "set the version: make release VERSION=v0.1.0"; exit 1; }
