@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/start"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -49,11 +48,11 @@ func (p *private) fresh() *randflake.Generator {
 	var secret [16]byte
 	p.draw(secret[:])
 	codec, err1 := randflake.NewCodec(secret[:])
-	g, err2 := randflake.NewGenerator(codec, everything, randflake.WithClock(p.now))
+	g, err2 := randflake.NewGenerator(codec, everything, randflake.WithClock(p.now),
+		randflake.WithStart(func() uint64 { return drawn(p.draw) }))
 	if err := errors.Join(err1, err2); err != nil {
 		panic(err) // the secret has the right length, and the lease is a constant
 	}
-	start.Draw(g, func() uint64 { return drawn(p.draw) })
 	return g
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/layout"
-	"github.com/traceflake/traceflake/internal/start"
 )
 
 // Errors with which a [Generator] refuses. All are temporary except ErrSealed, ErrEndOfLife, and
@@ -71,8 +70,15 @@ func WithClock(now func() time.Time) Option {
 	}
 }
 
-func init() {
-	start.Draw = func(g any, draw func() uint64) { g.(*Generator).draw = draw }
+// WithStart sets where in a second's space IDs begin when the clock reaches the second, instead of
+// at the first sequence number of the first node: at draw() modulo seven eighths of the space. So
+// at least an eighth is left before the next second is borrowed.
+//
+// It is for a generator whose secret no other has: if draw returns random numbers, copies of the
+// generator diverge when the next second begins. draw is called by many goroutines at once, more
+// than once for some seconds.
+func WithStart(draw func() uint64) Option {
+	return func(g *Generator) { g.draw = draw }
 }
 
 // NewGenerator returns the generator of a lease. It returns an error if the lease is not as

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/traceflake/traceflake/internal/start"
 )
 
 // base is a second of Randflake time.
@@ -61,11 +59,6 @@ type checker struct {
 // testSecret's tuple that encrypts to zero is early in a sequence and in a second: see
 // TestZeroIsSkipped.
 const testSecret = "test secret 2539"
-
-// withStart sets the start as package idgen does it.
-func withStart(draw func() uint64) Option {
-	return func(g *Generator) { start.Draw(g, draw) }
-}
 
 func newChecker(t testing.TB, l Lease, opts ...Option) *checker {
 	t.Helper()
@@ -429,7 +422,7 @@ func TestZeroIsSkipped(t *testing.T) {
 		begin := func(node uint32) *checker {
 			return newChecker(t, Lease{Node: node % (MaxNode + 1), Nodes: nodes, Start: p.Time,
 				End: p.Time.Add(2 * time.Second)},
-				WithClock(clock.now), withStart(func() uint64 {
+				WithClock(clock.now), WithStart(func() uint64 {
 					return uint64(p.Node-first)<<sequenceBits | uint64(p.Sequence-before)
 				}))
 		}
@@ -553,7 +546,7 @@ func TestStart(t *testing.T) {
 		clock := newClock(base)
 		draws := 0
 		g := newChecker(t, l, WithClock(clock.now),
-			withStart(func() uint64 { draws++; return drawn }))
+			WithStart(func() uint64 { draws++; return drawn }))
 		for second := range 3 {
 			want := drawn % (room * 7 / 8)
 			for n := range uint64(room / 8) {
