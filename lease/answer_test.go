@@ -215,8 +215,8 @@ func TestConfirmedClearsPending(t *testing.T) {
 	}
 }
 
-// A grant that was found with a repeated nonce generates no IDs before it is renewed: a copy of this
-// process may have found it, too.
+// A grant that was found with a repeated nonce generates no IDs before it is renewed: a copy of
+// this process may have found it, too.
 func TestUnprovenIsNotUsed(t *testing.T) {
 	b := newBench(t)
 	b.store.set(nil, errAway)

@@ -49,7 +49,8 @@ func TestDefaults(t *testing.T) {
 	clock, memory := newFakeClock(), memstore.New(few)
 	k := must(lease.NewKeeper(memory, lease.FixedSecret(testCodec), lease.WithClock(clock)))
 	k.Step(t.Context())
-	if b := must(memory.Get(t.Context(), lease.Grant{Store: few.ID})); !b.End.Equal(testStart.Add(lease.DefaultTTL)) ||
+	b := must(memory.Get(t.Context(), lease.Grant{Store: few.ID}))
+	if !b.End.Equal(testStart.Add(lease.DefaultTTL)) ||
 		strings.Count(b.Owner, "/") != 2 {
 		t.Errorf("the first grant is %+v", b)
 	}

@@ -26,8 +26,8 @@ const (
 	lookEvery = time.Minute
 )
 
-// loop is the Keeper's goroutine with its state. Only that goroutine uses it, and Close after it has
-// ended.
+// loop is the Keeper's goroutine with its state. Only that goroutine uses it, and Close after it
+// has ended.
 type loop struct {
 	*Keeper
 	store  calls

@@ -87,8 +87,8 @@ func (p *process) do(f func(*process)) {
 
 func (w *world) start(h *host) *process { return w.startWith(h, nil, "") }
 
-// startWith starts a process with a secret, the server's if it is nil, and a first nonce if it is not
-// empty.
+// startWith starts a process with a secret, the server's if it is nil, and a first nonce if it is
+// not empty.
 func (w *world) startWith(h *host, with *randflake.Codec, again string) *process {
 	// A Keeper made before the kernel learns of a restore cannot know of it.
 	restored := h.kernel.reseeds > w.now && !w.wrong("nonces of the kernel alone")

@@ -109,8 +109,8 @@ func permanent(err error) error {
 // ctx is cancelled, the error wraps ctx.Err().
 type Store interface {
 	// Describe returns what was recorded when the store was created, or its secret replaced. It
-	// writes nothing. If that was interrupted, it returns the description together with [ErrNoStore]
-	// or [ErrReplacing]; if there is nothing, the ID is "".
+	// writes nothing. If that was interrupted, it returns the description together with
+	// [ErrNoStore] or [ErrReplacing]; if there is nothing, the ID is "".
 	Describe(ctx context.Context) (Description, error)
 
 	// Acquire grants one free block for r.TTL from r.Now, truncated to a whole second. A block is
@@ -128,11 +128,11 @@ type Store interface {
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Renew moves the end of g to r.Now plus r.TTL, truncated to a whole second. It compares the
-	// store's ID, nonce and version with g's. It never shortens a grant, but it always writes, even if the end stays the
-	// same: the block gets r.Nonce and the next version; the owner stays. It is not idempotent: a
-	// repeated call with the same r.Nonce is refused like any call with an old nonce. A grant that
-	// is over may be renewed if no one else has the block. A store may set an earlier end than
-	// requested; it returns the grant as stored.
+	// store's ID, nonce and version with g's. It never shortens a grant, but it always writes, even
+	// if the end stays the same: the block gets r.Nonce and the next version; the owner stays. It
+	// is not idempotent: a repeated call with the same r.Nonce is refused like any call with an old
+	// nonce. A grant that is over may be renewed if no one else has the block. A store may set an
+	// earlier end than requested; it returns the grant as stored.
 	//
 	// Errors: [ErrLost], [ErrReplaced], [ErrClockAhead] and those of invalid requests.
 	Renew(ctx context.Context, g Grant, r Request) (Grant, error)

@@ -26,7 +26,8 @@ func TestUnique(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for life := range 3 {
-				keeper, err := lease.Start(ctx, store, lease.FixedSecret(codec), lease.WithTTL(2*time.Second),
+				keeper, err := lease.Start(ctx, store, lease.FixedSecret(codec),
+					lease.WithTTL(2*time.Second),
 					lease.WithErrorHandler(func(error) {}))
 				if err != nil {
 					t.Error(err)

@@ -53,7 +53,8 @@ func start(t *testing.T) (*metric.ManualReader, *prometheus.Registry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keeper, err := lease.Start(t.Context(), store, lease.FixedSecret(codec), lease.WithMeterProvider(provider))
+	keeper, err := lease.Start(t.Context(), store, lease.FixedSecret(codec),
+		lease.WithMeterProvider(provider))
 	if err != nil {
 		t.Fatal(err)
 	}

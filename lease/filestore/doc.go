@@ -2,8 +2,8 @@
 // Importing it registers file:DIR, for example in TRACEFLAKE_STORE; everything after the colon is
 // the path.
 //
-// The directory has its own secret, so the first process creates it ([stores.EnsureSecrets]), even if
-// several start at once. Every object of package driver is a file. A write creates a file under
+// The directory has its own secret, so the first process creates it ([stores.EnsureSecrets]), even
+// if several start at once. Every object of package driver is a file. A write creates a file under
 // another name, syncs and renames it, under a lock of the directory, and syncs the directory before
 // the call returns. So an acknowledged grant survives a crash of the process or the machine, and a
 // power failure.

@@ -31,8 +31,8 @@ func init() {
 		func(url string) (stores.Store, error) { return New(strings.TrimPrefix(url, "file:")) })
 }
 
-// New returns the store in the directory at path, which [stores.EnsureSecrets] creates if it does not
-// exist. New does not access the directory. The error wraps [lease.ErrInvalidRequest]. The store
+// New returns the store in the directory at path, which [stores.EnsureSecrets] creates if it does
+// not exist. New does not access the directory. The error wraps [lease.ErrInvalidRequest]. The store
 // may be used by many goroutines and processes at once.
 func New(path string) (stores.Store, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
@@ -85,10 +85,10 @@ func (s *store) Create(ctx context.Context, d lease.Description) error {
 func (s *store) Replace(ctx context.Context, old, id, _ string) error {
 	for {
 		now, err := s.Describe(ctx)
-		switch {
-		case now.ID == "":
+		begun := now.Replaced == old && now.ID != old // by another call
+		if now.ID == "" {
 			return err
-		case now.Replaced == old && now.ID != old:
+		} else if begun {
 			id = now.ID
 		}
 		secrets, err := locked(ctx, s.objects, s.objects.open,
@@ -107,8 +107,11 @@ func (s *store) Replace(ctx context.Context, old, id, _ string) error {
 		if !errors.Is(err, lease.ErrReplaced) {
 			return err
 		}
+		if begun {
+			return err
+		}
 		met, _ := s.Describe(ctx)
-		if err = errors.Join(err, s.remove(ctx, id)); met.Replaced != old || met.ID == id {
+		if err = errors.Join(err, s.remove(ctx, id)); met.Replaced != old {
 			return err
 		}
 	}

@@ -145,7 +145,8 @@ func TestMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, secrets := s.Secrets(t.Context())
-		for _, call := range append(calls.OnBlocks(t.Context(), s, lease.Grant{Store: calls.ID}, time.Now()),
+		g := lease.Grant{Store: calls.ID}
+		for _, call := range append(calls.OnBlocks(t.Context(), s, g, time.Now()),
 			calls.Call{Name: "secrets", Err: secrets}) {
 			if !errors.Is(call.Err, lease.ErrNoStore) {
 				t.Errorf("%s, %s: got %v, want %v", what, call.Name, call.Err, lease.ErrNoStore)

@@ -117,7 +117,8 @@ func TestFullDisk(t *testing.T) {
 	_, acquired := s.Acquire(t.Context(), r)
 	replace := s.Replace(t.Context(), first.Store, protocol.NewNonce(), "")
 	_, create := ensure(t, unopened(t, other))
-	for name, err := range map[string]error{"acquire": acquired, "replace": replace, "create": create} {
+	for name, err := range map[string]error{"acquire": acquired, "replace": replace,
+		"create": create} {
 		if !errors.Is(err, syscall.EFBIG) {
 			t.Errorf("%s gives %v, want the system's error", name, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/metrictest"
 	"github.com/traceflake/traceflake/internal/reports"
@@ -23,6 +24,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/lease/fleet"
+	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -244,6 +246,48 @@ func TestReady(t *testing.T) {
 			t.Errorf("%s: after Shutdown: %d", store, code)
 		}
 	}
+}
+
+// A secret that was replaced is rolled out by its file alone: processes use their leases to the
+// end, and then the new secret, without a restart. The old one still verifies.
+func TestSecretIsReplaced(t *testing.T) {
+	vars := leased(t, "fleet-test://host", settings.TTL, "10s")
+	env(t, vars)
+	reportstest.Collect(t)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)))
+		g, err := fleet.FromEnv(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Shutdown(t.Context())
+		before, _ := g.NewIDs(t.Context())
+		d, err := opened.Describe(t.Context())
+		next := lease.Description{ID: strings.Repeat("e", 32)}
+		text := "00112233445566778899aabbccddeeff\n" + secret + "\n"
+		k, parsed := randflake.ParseKeyring(text)
+		if err := errors.Join(err, parsed, opened.Replace(t.Context(), d.ID, next.ID,
+			next.Fingerprint(k.Codec()))); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := g.Ready(t.Context()); !errors.Is(err, lease.ErrWrongSecret) {
+			t.Errorf("before the rollout: %v", err)
+		}
+		if err := os.WriteFile(vars[settings.SecretFile], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		if err := g.Ready(t.Context()); err != nil {
+			t.Error(err)
+		}
+		after, _ := g.NewIDs(t.Context())
+		for secret, id := range []trace.TraceID{after, before} {
+			if info := traceid.Inspect(g.Keyring(), id); !info.Agree || info.Secret != secret {
+				t.Errorf("an ID is of secret %d, want %d", info.Secret, secret)
+			}
+		}
+	})
 }
 
 func TestStrict(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Objects are [driver.Objects] within one process, for tests: it forgets everything when the process ends.
+// Objects are [driver.Objects] within one process, for tests.
 // The version of an object is its data. The zero Objects are empty. It is safe for concurrent use.
 type Objects struct {
 	// Clock is the server's. If it is nil, the server has no clock. Set it before the first use.

@@ -82,7 +82,8 @@ func (p place) open(tb testing.TB) stores.Store {
 // create creates a store of some nodes, or of all, as an operator does.
 func create(tb testing.TB, s stores.Store, nodes uint32) error {
 	tb.Helper()
-	return s.Create(tb.Context(), lease.Description{ID: calls.ID, Nodes: nodes, LongestTTL: lease.MaxTTL})
+	return s.Create(tb.Context(),
+		lease.Description{ID: calls.ID, Nodes: nodes, LongestTTL: lease.MaxTTL})
 }
 
 // server returns a client of the bucket.

@@ -108,8 +108,8 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, old
 		return "", fmt.Errorf("%w; run the same command again", err)
 	}
 	if err := os.Rename(r.name, env.SecretFile); err != nil {
-		return "", fmt.Errorf("secret: the store has its new secret, but: %w; run the same command "+
-			"again", err)
+		return "", fmt.Errorf("secret: the store has its new secret, but: %w; run the same "+
+			"command again", err)
 	}
 	return r.id, nil
 }
@@ -149,7 +149,8 @@ func newReplacement(env settings.Settings, old string) (*replacement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
-	text := fmt.Sprintf(replacementComment+"%x\n%s", protocol.NewNonce(), old, randomSecret(), older)
+	text := fmt.Sprintf(replacementComment+"%x\n%s", protocol.NewNonce(), old, randomSecret(),
+		older)
 	err = writeNew(replacementName(env.SecretFile, old), text)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("secret: %w", err)

@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 }
 
 // few has four blocks.
-var few = lease.Description{ID: calls.ID, Nodes: 1 << 17, BlockSize: 1 << 15, LongestTTL: lease.MaxTTL}
+var few = lease.Description{ID: calls.ID, Nodes: 1 << 17, BlockSize: 1 << 15,
+	LongestTTL: lease.MaxTTL}
 
 var wantError = calls.WantError("pgstore: ")
 

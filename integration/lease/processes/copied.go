@@ -10,7 +10,8 @@ import (
 )
 
 // Copied checks that a copy of the store at a URL grants nothing until it has a secret of its own,
-// and that the original continues. Duplicate copies the objects of the store unchanged and returns the copy's URL.
+// and that the original continues. Duplicate copies the objects of the store unchanged and returns
+// the copy's URL.
 func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 	t.Helper()
 	original := Store(url)
@@ -47,5 +48,6 @@ func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 const storeID = "0123456789abcdef0123456789abcdef"
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Store: storeID, Nonce: protocol.NewNonce(), Now: now, TTL: 2 * time.Second, Owner: "test"}
+	return lease.Request{Store: storeID, Nonce: protocol.NewNonce(), Now: now, TTL: 2 * time.Second,
+		Owner: "test"}
 }

@@ -154,7 +154,8 @@ func TestLostObjects(t *testing.T) {
 			says("create again", client(server, 2).Create(t.Context(), describe(few(8))),
 				lease.ErrExists, "is gone")
 			says("add secret", old.AddSecret(t.Context(), "0123456789abcdef"), lease.ErrNoStore)
-			says("replace", old.Replace(t.Context(), storeID, nextID, fingerprint), lease.ErrNoStore)
+			says("replace", old.Replace(t.Context(), storeID, nextID, fingerprint),
+				lease.ErrNoStore)
 		})
 	})
 	t.Run("one page", func(t *testing.T) {

@@ -93,7 +93,8 @@ func (p *page) check(c *config, number int) error {
 		return fmt.Errorf("%s: %w", pageName(number), replaced(p.Store, c.ID))
 	}
 	if p.Number != number {
-		return fmt.Errorf("%w: %s is a copy of %s", driver.ErrEdited, pageName(number), pageName(p.Number))
+		return fmt.Errorf("%w: %s is a copy of %s", driver.ErrEdited, pageName(number),
+			pageName(p.Number))
 	}
 	for i, b := range p.Blocks {
 		_, outside := p.nodes.Index(b.Node)
@@ -102,8 +103,8 @@ func (p *page) check(c *config, number int) error {
 			p.Blocks[i-1].Node >= b.Node, b.Version == 0,
 			b.End.IsZero(), b.End.Unix() > randflake.EndOfLife, b.Start.After(b.End),
 			b.Start.Nanosecond() > 0, b.End.Nanosecond() > 0:
-			return fmt.Errorf("%w: %s: line %d is not a block that was written: %+v", driver.ErrEdited,
-				pageName(number), i+2, b)
+			return fmt.Errorf("%w: %s: line %d is not a block that was written: %+v",
+				driver.ErrEdited, pageName(number), i+2, b)
 		}
 	}
 	return nil

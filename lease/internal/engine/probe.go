@@ -20,11 +20,12 @@ const (
 	// In each of probeRounds rounds probeWriters write at once.
 	probeRounds  = 5
 	probeWriters = 8
-	// probeSize is large enough for [driver.Halfway]: servers read some kilobytes before they process a
-	// request.
+	// probeSize is large enough for [driver.Halfway]: servers read some kilobytes before they
+	// process a request.
 	probeSize = 32 << 10
 	// halfwayWait is how long a write waits for the others, since the server may refuse one before
-	// it reaches [driver.Halfway]; halfwayPause is how long the server then has to process all of them.
+	// it reaches [driver.Halfway]; halfwayPause is how long the server then has to process all of
+	// them.
 	halfwayWait  = 250 * time.Millisecond
 	halfwayPause = 50 * time.Millisecond
 )

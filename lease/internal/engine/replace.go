@@ -45,10 +45,10 @@ func (s *Store) beginHistory(ctx context.Context, old, id, fingerprint string) e
 			return c.here(e.read.Place)
 		case c.Replaced == old && c.ID != old:
 			return &lease.Error{
-				Err: fmt.Errorf("%w: another operator has begun to replace its secret, or has done "+
-					"so: it has the ID %s", lease.ErrReplaced, c.ID),
-				Fix: "complete that command where it was run, and use its secret file; only if the " +
-					"file is lost, or the store was restored again, replace the present ID",
+				Err: fmt.Errorf("%w: another operator has begun to replace its secret, or has "+
+					"done so: it has the ID %s", lease.ErrReplaced, c.ID),
+				Fix: "complete that command where it was run, and use its secret file; only if " +
+					"the file is lost, or the store was restored again, replace the present ID",
 			}
 		case c.ID != old:
 			return replaced(c.ID, old)
