@@ -91,10 +91,6 @@ clickhouse-versions: engines ## run the tests of ClickHouse's SQL on the oldest 
 		TRACEFLAKETEST_CLICKHOUSE_PYTHON=$$env/bin/python go test -count=1 -run '$(CLICKHOUSE_TESTS)' ./integration/clickhouse
 	done
 
-.PHONY: adopt-walk
-adopt-walk: engines ## run 240 exchanges of an adoption by two operators who are killed, under real exporters
-	TRACEFLAKETEST_SWAPS=240 go test ./integration/collector -run '^TestAdoptWalk$$' -count=1 -timeout 0 -v
-
 # The packages that services link, and the concurrent tests of stores on real servers. The skipped
 # tests are sequential. The other tests with servers have no concurrency of their own, and their
 # dependencies take minutes to build with the race detector.

@@ -91,6 +91,18 @@ func (a Adoption) observe(ctx context.Context, db *sql.DB, op operation) (*adopt
 	return o, o.check(ctx, op)
 }
 
+// Whole returns the schema of the view of both tables if the table is in an [Adoption], or s: after
+// Swap the table itself lacks older spans.
+func (s Schema) Whole(ctx context.Context, db *sql.DB) (Schema, error) {
+	view := s.named().spans + historyEnd
+	found, err := read[table](ctx, db, "SELECT name FROM system.tables WHERE database = "+
+		s.inDatabase()+" AND name = "+quoteText(view)+" AND comment = "+quoteText(ownComment))
+	if len(found) > 0 {
+		s.Table = view
+	}
+	return s, err
+}
+
 // render returns a template of an adoption, filled in; see [Schema.render].
 func (o *adoption) render(name string, more ...string) string {
 	return o.Schema.render("adopt/"+name, slices.Concat(more,

@@ -73,6 +73,26 @@ func TestTraceCommand(t *testing.T) {
 	if !strings.Contains(problem, "nothere") {
 		t.Errorf("a missing table: %q", problem)
 	}
+
+	// The trace continues after the table was exchanged.
+	for _, operation := range []string{"prepare", "swap"} {
+		cmd := exec.Command(path, "clickhouse", "adopt", operation)
+		if operation == "prepare" {
+			cmd.Args = append(cmd.Args, "--policies-checked") // this engine shows none
+		}
+		child.Output(t, 0, cmd)
+	}
+	found := func(spans string) {
+		t.Helper()
+		if drawn := run(0, "", id.String()); !strings.Contains(drawn, spans+" in 1 service") {
+			t.Errorf("after the swap there are not %s:\n%s", spans, drawn)
+		}
+	}
+	found("2 spans")
+	if err := exporter.ConsumeTraces(t.Context(), sent); err != nil {
+		t.Fatal(err)
+	}
+	found("4 spans")
 }
 
 // lines returns each span of a trace in a line of JSON with its resource and scope, sorted. Values

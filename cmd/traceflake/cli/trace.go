@@ -53,8 +53,12 @@ With -o json each line is OTLP JSON with up to 1000 spans of a trace.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.out = cmd.OutOrStdout()
-			return f.clickhouse.with(cmd.Context(), func(db *sql.DB) error {
+			return f.clickhouse.with(cmd.Context(), func(db *sql.DB) (err error) {
 				f.db = db
+				f.clickhouse.schema, err = f.clickhouse.schema.Whole(cmd.Context(), db)
+				if err != nil {
+					return err
+				}
 				return f.all(cmd, args)
 			})
 		},
