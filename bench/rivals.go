@@ -32,7 +32,7 @@ var Rivals = []Rival{
 		"bits for a millisecond and sequence", "milliseconds", "low 64 bits", "128 + 64",
 		"millisecond; with the secret second, node, sequence"},
 	{"OpenTelemetry SDK", "by chance: 128 random bits", "no", "all", "128 + 64", "nothing"},
-	{"contrib X-Ray", "by chance: 96 random bits per second", "seconds", "all but the time",
+	{"contrib X-Ray (deprecated)", "by chance: 96 random bits per second", "seconds", "all but the time",
 		"128 + 64", "second"},
 	{"uptrace-go", "by chance: 64 bits of math/rand per nanosecond", "nanoseconds",
 		"nothing: math/rand is predictable from its output", "128 + 64", "nanosecond"},

@@ -68,7 +68,7 @@ func newRivals(tb testing.TB) map[string]ids {
 		"sony/sonyflake": calls(func() uint64 { return must(sony.NextID()) }, number),
 	}
 	names := map[string]string{"traceflake": "traceflake", "sdk": "OpenTelemetry SDK",
-		"xray": "contrib X-Ray", "uptrace": "uptrace-go"}
+		"xray": "contrib X-Ray (deprecated)", "uptrace": "uptrace-go"}
 	for _, g := range append(newGenerators(tb), generator{"uptrace", up}) {
 		all[names[g.name]] = func(n int) []byte {
 			loopNewIDs(g.IDGenerator, n-1)
