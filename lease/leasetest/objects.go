@@ -30,13 +30,19 @@ type Storage struct {
 	// Delete deletes an object, as an operator may do by mistake.
 	Delete func(name string) error
 
+	// Outage is how long the server is unreachable, by default a second. Some clients give up after
+	// minutes: check yours once with a quarter of an hour.
+	Outage time.Duration
+
 	// Without a Server, Stall keeps requests from the store until resume is called, and Hold keeps
-	// responses from clients. Hold may be nil if the store has no clock.
+	// responses from clients. Hold may be nil if the store has no clock. Cut, which may be nil if
+	// clients have no connections, ends them and refuses others until mend is called.
 	Stall, Hold func() (resume func())
+	Cut         func() (mend func())
 }
 
 // Run checks in some seconds that a [driver.Objects] keeps its contract. newStorage returns an
-// empty storage that lasts until tb ends; it is called ten times.
+// empty storage that lasts until tb ends; it is called some twenty times.
 func Run(t *testing.T, newStorage func(tb testing.TB) Storage) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,6 +57,7 @@ func (s Storage) proxied(tb testing.TB) Storage {
 		proxy, open := network.NewProxy(tb, s.Server), s.Open
 		s.Open = func(string) (driver.Objects, error) { return open(proxy.Address()) }
 		s.Stall, s.Hold = proxy.Stall, proxy.Hold
+		s.Cut = func() func() { proxy.Cut(); return proxy.Mend }
 	}
 	return s
 }
@@ -62,6 +69,9 @@ var checks = []struct {
 	{"what is written is read", written},
 	{"conditions", conditions},
 	{"conditions of writes at once", atOnce},
+	{"creations at once", creationsAtOnce},
+	{"cut connections", cutConnections},
+	{"outage", outage},
 	{"the same data twice", sameData},
 	{"histories", histories},
 	{"List", list},
@@ -280,36 +290,157 @@ func badURLs(tb testing.TB, _ func(testing.TB) Storage) {
 }
 
 func atOnce(tb testing.TB, newStorage func(testing.TB) Storage) {
-	const n = 8
-	storage := newStorage(tb)
-	var clients [n]client
-	for i := range clients {
-		clients[i] = storage.client(tb)
+	clients := newStorage(tb).clients(tb)
+	for range 10 {
+		clients.race("page-0000")
 	}
-	for round := range 10 {
-		version := clients[0].read("page-0000").Version
-		var errs [n]error
-		var all sync.WaitGroup
-		for i, c := range clients {
-			all.Go(func() {
-				_, errs[i] = c.Write(context.Background(), "page-0000",
-					fmt.Appendf(nil, "%d by %d\n", round, i), version)
-			})
+}
+
+// creationsAtOnce begins with empty storages: the first write may have to create a place for
+// objects.
+func creationsAtOnce(tb testing.TB, newStorage func(testing.TB) Storage) {
+	for range 3 {
+		clients := newStorage(tb).clients(tb)
+		for i := range 10 {
+			clients.race(fmt.Sprintf("page-%04d", i))
 		}
-		all.Wait()
-		var acknowledged []string
-		for i, err := range errs {
-			if err == nil {
-				acknowledged = append(acknowledged, fmt.Sprintf("%d by %d\n", round, i))
-			} else if !errors.Is(err, driver.ErrChanged) {
-				tb.Errorf("one of %d writes at once: got error %v, want ErrChanged", n, err)
+	}
+}
+
+type clients [8]client
+
+func (s Storage) clients(tb testing.TB) (all clients) {
+	tb.Helper()
+	for i := range all {
+		all[i] = s.client(tb)
+	}
+	return all
+}
+
+// race writes an object with all clients at once on one condition: one succeeds.
+func (c clients) race(name string) {
+	tb := c[0].tb
+	tb.Helper()
+	version := c[0].read(name).Version
+	var errs [len(c)]error
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	text := func(i int) string { return fmt.Sprintf("by %d after %.50q\n", i, version) }
+	for i, one := range c {
+		all.Go(func() {
+			<-start
+			_, errs[i] = one.Write(context.Background(), name, []byte(text(i)), version)
+		})
+	}
+	close(start)
+	all.Wait()
+	var acknowledged []string
+	for i, err := range errs {
+		if err == nil {
+			acknowledged = append(acknowledged, text(i))
+		} else if !errors.Is(err, driver.ErrChanged) {
+			tb.Errorf("one of %d writes at once: got error %v, want ErrChanged", len(c), err)
+		}
+	}
+	if o := c[1].read(name); len(acknowledged) != 1 || string(o.Data) != acknowledged[0] {
+		tb.Fatalf("of %d writes at once on one condition, %q succeeded, and the object is "+
+			"%q; want one: writes are not conditional", len(c), acknowledged, o.Data)
+	}
+}
+
+// cutConnections cuts the connection of a Write before the server has the request, and before the
+// client has the response. The client cannot know whether it was written.
+func cutConnections(tb testing.TB, newStorage func(testing.TB) Storage) {
+	storage := newStorage(tb)
+	if storage.Cut == nil {
+		return
+	}
+	c := storage.client(tb)
+	c.write("page-0000", "first\n", "")
+	for what, stop := range map[string]func() func(){
+		"before the server had the request": storage.Stall,
+		"before the client had the answer":  storage.Hold,
+	} {
+		version, data := c.recovered("page-0000").Version, "cut "+what+"\n"
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		resume, done := stop(), make(chan error, 1)
+		go func() {
+			_, err := c.Write(ctx, "page-0000", []byte(data), version)
+			done <- err
+		}()
+		time.Sleep(300 * time.Millisecond)
+		mend := storage.Cut()
+		err := <-done
+		cancel()
+		mend()
+		resume()
+		written := string(c.recovered("page-0000").Data) == data
+		switch {
+		case err == nil && !written:
+			tb.Errorf("a Write whose connection was cut %s returned no error, and nothing was "+
+				"written", what)
+		case errors.Is(err, driver.ErrChanged), lease.Permanent(err):
+			tb.Errorf("a Write whose connection was cut %s: got error %v, want one that is "+
+				"neither ErrChanged nor permanent", what, err)
+		}
+	}
+}
+
+// outage makes the server unreachable, and calls it as often as processes do in a long outage.
+func outage(tb testing.TB, newStorage func(testing.TB) Storage) {
+	const tries = 50
+	storage := newStorage(tb)
+	if storage.Cut == nil {
+		return
+	}
+	before := storage.client(tb)
+	before.write("page-0000", "first\n", "")
+	mend := storage.Cut()
+	defer mend()
+	opened, err := storage.Open("")
+	if err != nil {
+		tb.Fatalf("open while the server is unreachable: %v; it must send no request", err)
+	}
+	during := client{opened, tb}
+	pause := max(storage.Outage, time.Second) / tries
+	for range tries {
+		ctx, cancel := context.WithTimeout(context.Background(), pause)
+		_, read := during.Read(ctx, "page-0000")
+		_, list := before.List(ctx)
+		_, write := before.Write(ctx, "page-0000", []byte("second\n"), "none")
+		for call, err := range map[string]error{"Read": read, "List": list, "Write": write} {
+			if err == nil || errors.Is(err, driver.ErrChanged) || lease.Permanent(err) {
+				tb.Fatalf("%s while the server is unreachable: got error %v, want one that is "+
+					"neither ErrChanged nor permanent", call, err)
 			}
 		}
-		if o := clients[round%n].read("page-0000"); len(acknowledged) != 1 ||
-			string(o.Data) != acknowledged[0] {
-			tb.Fatalf("of %d writes at once on one condition, %q succeeded, and the object is "+
-				"%q; want one: writes are not conditional", n, acknowledged, o.Data)
+		<-ctx.Done()
+		cancel()
+	}
+	mend()
+	for _, c := range []client{before, during} {
+		if string(c.recovered("page-0000").Data) != "first\n" {
+			tb.Error("a Write with another version was stored")
 		}
+	}
+}
+
+// recovered reads an object after an outage.
+func (c client) recovered(name string) (o driver.Object) {
+	c.tb.Helper()
+	const patience = 30 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		o, err := c.Read(ctx, name)
+		if err == nil {
+			return o
+		}
+		if ctx.Err() != nil {
+			c.tb.Fatalf("Read, %s after the server was reachable again: %v; a client must try "+
+				"to connect for as long as it is used", patience, err)
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 

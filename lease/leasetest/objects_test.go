@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/history"
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/memstore"
 )
@@ -36,6 +37,31 @@ type fake struct {
 	deleted        sync.Map      // names
 	closed         atomic.Bool   // a client was
 	writing        atomic.Int64
+	cut            atomic.Pointer[chan struct{}] // closed while connections are cut
+	failures       atomic.Int64                  // since then
+	since          atomic.Pointer[time.Time]
+}
+
+// errCut is returned while connections are cut.
+var errCut = errors.New("connection refused")
+
+// broken returns errCut, or what a flawed client makes of it.
+func (f flawed) broken() error {
+	switch f.failures.Add(1); f.flaw {
+	case "every error is permanent":
+		return fmt.Errorf("%w: %w", lease.ErrMisconfigured, errCut)
+	case "takes an outage for a conflict":
+		return driver.ErrChanged
+	}
+	return errCut
+}
+
+// gaveUp reports whether a flawed client does not try to connect any more.
+func (f flawed) gaveUp() bool {
+	since := f.since.Load()
+	return f.flaw == "gives up after twenty tries" && f.failures.Load() > 20 ||
+		f.flaw == "gives up after five minutes" && since != nil &&
+			f.failures.Load() > 0 && time.Since(*since) > 5*time.Minute
 }
 
 // flawed is a client of it.
@@ -53,10 +79,23 @@ func (f flawed) pass(ctx context.Context, gate chan struct{}) error {
 	if f.flaw == "obeys a context before a request only" && ctx.Err() == nil {
 		inFlight = context.Background()
 	}
+	cut := *f.cut.Load()
+	select {
+	case <-cut:
+		if ctx.Err() == nil {
+			return f.broken()
+		}
+	default:
+		if f.gaveUp() {
+			return errors.New("the client has given up")
+		}
+	}
 	select {
 	case <-gate:
 		gate <- struct{}{}
 		time.Sleep(rand.N(time.Millisecond))
+	case <-cut:
+		return f.broken()
 	case <-inFlight.Done():
 	}
 	switch err := ctx.Err(); {
@@ -168,10 +207,11 @@ func counted(o driver.Object) (version string, data []byte) {
 func (f flawed) Write(ctx context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
 	if err := f.pass(ctx, f.gate); err != nil {
-		if f.flaw == "swallowed errors" {
+		if f.flaw == "swallowed errors" ||
+			f.flaw == "swallows a cut in flight" && errors.Is(err, errCut) {
 			err = nil
 		}
-		return driver.Object{}, err
+		return driver.Object{Version: string(data)}, err
 	}
 	defer f.writing.Add(-1)
 	if f.writing.Add(1) > 1 && f.flaw == "an error for one of two at once" {
@@ -241,6 +281,12 @@ func (f flawed) Write(ctx context.Context, name string, data []byte,
 				_, _ = f.Objects.Write(context.Background(), name, bytes.Clone(data), version)
 			})
 			return driver.Object{Version: string(data)}, nil
+		}
+	case "looks before it creates":
+		if version == "" && unchanged {
+			time.Sleep(50 * time.Microsecond)
+			now, _ = f.Objects.Read(ctx, name)
+			version = now.Version
 		}
 	case "compares before it writes":
 		if unchanged {
@@ -339,15 +385,25 @@ func storages(flaw string) func(testing.TB) Storage {
 		}
 		f.gate <- struct{}{}
 		f.answers <- struct{}{}
+		connected := make(chan struct{})
+		f.cut.Store(&connected)
 		stop := func(gate chan struct{}) func() {
 			<-gate
 			return func() { gate <- struct{}{} }
 		}
 		return Storage{
 			Open: func(string) (driver.Objects, error) {
+				select {
+				case <-*f.cut.Load():
+					if flaw == "Open needs the server" {
+						return nil, errCut
+					}
+				default:
+				}
 				c := flawed{f, flaw, new(atomic.Bool), new(sync.Map)}
 				if flaw == "memory of its own" {
 					c.fake = &fake{Objects: new(memstore.Objects), gate: f.gate, answers: f.answers}
+					c.cut.Store(f.cut.Load())
 				}
 				return c, nil
 			},
@@ -366,6 +422,15 @@ func storages(flaw string) func(testing.TB) Storage {
 			},
 			Stall: func() func() { return stop(f.gate) },
 			Hold:  func() func() { return stop(f.answers) },
+			Cut: func() func() {
+				now := time.Now()
+				f.since.Store(&now)
+				close(*f.cut.Load())
+				return sync.OnceFunc(func() {
+					again := make(chan struct{})
+					f.cut.Store(&again)
+				})
+			},
 		}
 	}
 }
@@ -436,6 +501,13 @@ func TestRunCatchesWrongServers(t *testing.T) {
 		"the client's clock":                    "which is the client's",
 		"the client's clock after the response": "want the server's time when it responded",
 		"a place for each object":               "that of the object \"config\" is \"config\"",
+		"looks before it creates":               "writes are not conditional",
+		"swallows a cut in flight":              "returned no error, and nothing was written",
+		"every error is permanent":              "neither ErrChanged nor permanent",
+		"takes an outage for a conflict":        "neither ErrChanged nor permanent",
+		"Open needs the server":                 "it must send no request",
+		"gives up after twenty tries":           "must try to connect for as long as it is used",
+		"gives up after five minutes":           "must try to connect for as long as it is used",
 		"Close of every client":                 "the client is closed",
 		"Close takes a minute":                  "it has not returned",
 		"Close of what is not open":             "Close before the first call",
@@ -446,7 +518,14 @@ func TestRunCatchesWrongServers(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					said := ""
 					for _, c := range checks {
-						said += judged(t, func(tb testing.TB) { c.run(tb, storages(flaw)) }).said
+						newStorage := storages(flaw)
+						said += judged(t, func(tb testing.TB) {
+							c.run(tb, func(tb testing.TB) Storage {
+								s := newStorage(tb)
+								s.Outage = 10 * time.Minute
+								return s
+							})
+						}).said
 					}
 					time.Sleep(time.Hour) // until every Close has returned
 					if !strings.Contains(said, want) || want == "" && said != "" {
