@@ -136,16 +136,11 @@ func (e *engine) empty(but ...string) {
 	}
 }
 
-// collectorTable returns the statements of the exporter for its table, with a TTL of ten years,
-// its lookup table and view.
+// collectorTable returns the statements of the exporter for its table, with a TTL of ten years, its
+// lookup table and view.
 func collectorTable(table string) []string {
-	return exporterTable(table, "TTL toDateTime(Timestamp) + toIntervalDay(3650)\n")
-}
-
-// exporterTable returns the statements of the exporter for its tables, with a TTL clause or "".
-func exporterTable(table, ttl string) []string {
 	text := comments.ReplaceAllString(read("testdata/exporter.sql"), "")
-	return strings.Split(strings.NewReplacer("{table}", table, "{ttl}", ttl).Replace(text), ";\n")
+	return strings.Split(strings.ReplaceAll(text, "{table}", table), ";\n")
 }
 
 func read(file string) string {

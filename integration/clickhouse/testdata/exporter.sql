@@ -1,4 +1,4 @@
--- The tables of the Collector's exporter v0.165.1, with its lookup table and view.
+-- The tables of the Collector's exporter v0.165.1, with its lookup table and view, and a TTL.
 CREATE TABLE {table} (
     Timestamp DateTime64(9) CODEC(Delta, ZSTD(3)),
     TraceId String CODEC(ZSTD(3)),
@@ -35,7 +35,8 @@ CREATE TABLE {table} (
 ) ENGINE = MergeTree()
 PARTITION BY toDate(Timestamp)
 ORDER BY (ServiceName, SpanName, toDateTime(Timestamp))
-{ttl}SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1;
+TTL toDateTime(Timestamp) + toIntervalDay(3650)
+SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1;
 
 CREATE TABLE {table}_trace_id_ts (
     TraceId String CODEC(ZSTD(3)),
