@@ -74,7 +74,7 @@ kubernetes: $(API_SERVER) ## run the tests that need Kubernetes' API server
 .PHONY: bench-clickhouse
 bench-clickhouse: engines ## measure tables in ClickHouse into bench/clickhouse, in an hour; ARGS="reads:100:25" for some of them
 	cd bench/clickhouse
-	go run . $(or $(ARGS),reads unmerged age cpu cpu cpu)
+	go run . $(or $(ARGS),reads layouts unmerged age cpu cpu cpu)
 
 # Versions of ClickHouse other than that of `make engines`, as Python packages. Each is 550 MB.
 CLICKHOUSE_VERSIONS ?= 26.3.0 26.9.0

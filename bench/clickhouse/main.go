@@ -1,7 +1,7 @@
 // Command clickhouse compares tables of spans: it stores the same generated spans in each, and
 // counts what ClickHouse uses.
 //
-//	cd bench/clickhouse && go run . reads unmerged age cpu cpu cpu
+//	cd bench/clickhouse && go run . reads layouts unmerged age cpu cpu cpu
 //
 // measures the tables of plan.json with these modes in turn, keeps the figures in figures.json, and
 // draws the pages of pages again, which name the machine; without arguments it only draws them.
@@ -27,7 +27,7 @@ import (
 
 // table is a table that is measured.
 type table struct {
-	Mode     string  // reads, unmerged, age or cpu
+	Mode     string  // reads, layouts, unmerged, age or cpu
 	Rate     float64 // million spans a day
 	Hours    float64 // of spans
 	Services int
@@ -68,7 +68,7 @@ func run(ctx context.Context, modes []string) error {
 	var planned []table
 	var all figures
 	text, err := os.ReadFile(file)
-	commit, noCommit := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+	commit, noCommit := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 	if err := errors.Join(err, json.Unmarshal(text, &all), json.Unmarshal(plan, &planned),
 		noCommit); err != nil {
 		return err

@@ -115,9 +115,6 @@ func load(ctx context.Context, e *servers.Engine, t table) (float64, error) {
 	return (after - before).Seconds(), err
 }
 
-// start is when the spans begin: 2026-10-20, 08:00.
-const start = 1792483200
-
 // step is how many spans are generated at a time. No table whose CPU time counts has more.
 const step = 2_000_000
 
@@ -144,9 +141,7 @@ func values(ctx context.Context, e *servers.Engine, t table) (all []value, err e
 	if err != nil {
 		return nil, err
 	}
-	hours := min(24, int(t.Hours))
-	text := strings.NewReplacer("{hours}", fmt.Sprint(hours),
-		"{end}", fmt.Sprint(start+3600*hours),
+	text := strings.NewReplacer("{hours}", fmt.Sprint(min(24, t.Hours)),
 		"{ours}", strings.ReplaceAll(trace.SQL, "{ids:Array(String)}", "['{ordered}']"),
 	).Replace(queries)
 	places := map[string][]string{}

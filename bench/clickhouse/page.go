@@ -70,7 +70,7 @@ func (all figures) of(mode string, rate float64, services int) (some figures) {
 func (some figures) value(f figure, name string) (v value, ratio float64) {
 	of := func(f figure) value {
 		if f.Mode == "cpu" {
-			return value{N: f.CPU[len(f.CPU)/2]}
+			return value{N: (f.CPU[(len(f.CPU)-1)/2] + f.CPU[len(f.CPU)/2]) / 2} // the median
 		}
 		return f.Values[slices.IndexFunc(f.Values, func(v value) bool { return v.Name == name })]
 	}

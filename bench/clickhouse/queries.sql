@@ -101,12 +101,14 @@ GROUP BY ServiceName;
 
 -- rates of all services, {hours} h
 SELECT ServiceName, count(), countIf(StatusCode = 'Error'), quantileExact(0.95)(Duration)
-FROM spans WHERE Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime({end})
+FROM spans
+WHERE Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime(1792483200 + 3600 * {hours})
 GROUP BY ServiceName;
 
 -- roots of all: newest, {hours} h
 SELECT TraceId, SpanId, Timestamp FROM spans
-WHERE ParentSpanId = '' AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime({end})
+WHERE ParentSpanId = ''
+    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime(1792483200 + 3600 * {hours})
 ORDER BY Timestamp DESC LIMIT 100;
 
 -- a service: list, 5 min
@@ -127,30 +129,30 @@ ORDER BY Timestamp DESC, SpanId LIMIT 100;
 SELECT TraceId, SpanId, ServiceName, SpanName, Timestamp, Duration, StatusCode, SpanAttributes
 FROM spans
 WHERE ServiceName = 'service-3'
-    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime({end})
+    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime(1792483200 + 3600 * {hours})
 ORDER BY Timestamp DESC LIMIT 100;
 
 -- a service: newest errors, {hours} h
 SELECT TraceId, SpanId, Timestamp FROM spans
 WHERE ServiceName = 'service-3' AND StatusCode = 'Error'
-    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime({end})
+    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime(1792483200 + 3600 * {hours})
 ORDER BY Timestamp DESC LIMIT 100;
 
 -- a service: all errors, {hours} h
 SELECT TraceId, SpanId, Timestamp FROM spans
 WHERE ServiceName = 'service-3' AND StatusCode = 'Error'
-    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime({end});
+    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime(1792483200 + 3600 * {hours});
 
 -- a service: slowest of a name, {hours} h
 SELECT TraceId, SpanId, Duration FROM spans
 WHERE ServiceName = 'service-3' AND SpanName = 'GET /api/2'
-    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime({end})
+    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime(1792483200 + 3600 * {hours})
 ORDER BY Duration DESC, SpanId LIMIT 20;
 
 -- a service: roots by name, {hours} h
 SELECT SpanName, count() FROM spans
 WHERE ServiceName = 'service-3' AND ParentSpanId = ''
-    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime({end})
+    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime(1792483200 + 3600 * {hours})
 GROUP BY SpanName;
 
 -- a service: p99 a minute, 5 min
@@ -168,22 +170,22 @@ GROUP BY m;
 -- a service: p99 a minute, {hours} h
 SELECT toStartOfMinute(Timestamp) AS m, count(), quantileExact(0.99)(Duration) FROM spans
 WHERE ServiceName = 'service-3'
-    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime({end})
+    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime(1792483200 + 3600 * {hours})
 GROUP BY m;
 
 -- a service: error rate, {hours} h
 SELECT toStartOfHour(Timestamp) AS h, countIf(StatusCode = 'Error') / count() FROM spans
 WHERE ServiceName = 'service-3'
-    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime({end})
+    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime(1792483200 + 3600 * {hours})
 GROUP BY h;
 
 -- a service: durations of a name, {hours} h
 SELECT toStartOfHour(Timestamp) AS h, intDiv(Duration, 10000000) AS b, count() FROM spans
 WHERE ServiceName = 'service-3' AND SpanName = 'GET /api/2'
-    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime({end})
+    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime(1792483200 + 3600 * {hours})
 GROUP BY h, b;
 
 -- a service: names, {hours} h
 SELECT DISTINCT SpanName FROM spans
 WHERE ServiceName = 'service-3'
-    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime({end});
+    AND Timestamp >= '2026-10-20 08:00:00' AND Timestamp < toDateTime(1792483200 + 3600 * {hours});
