@@ -263,7 +263,7 @@ func (d *day) check() {
 		{`\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?`, "TIME"},
 		{`\d{4}-\d\d-\d\d`, "DATE"},
 		{`[0-9a-f]{32}`, "ID"},
-		{`\d+-\d+  +1  `, "NODES  1  "},
+		{`\d+-\d+  TIME`, "NODES  TIME"},
 		{`TIME  \d+  held`, "TIME  VERSION  held"},
 		{`(node|block) \d+(\+8)?`, "$1 N"},
 		{`(sequence) \d+`, "$1 N"},
