@@ -131,7 +131,7 @@ func (e *engine) empty(but ...string) {
 	for _, table := range e.column(
 		"SELECT name FROM system.tables WHERE database = currentDatabase() ORDER BY name DESC") {
 		if !slices.Contains(but, table) { // views first: their names are longer
-			e.exec("DROP TABLE IF EXISTS `" + table + "` SYNC")
+			e.exec("DROP TABLE IF EXISTS `" + table + "`")
 		}
 	}
 }
