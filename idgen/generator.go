@@ -24,7 +24,9 @@ import (
 // for concurrent use, never waits and never fails. Create one per process with [New]: order holds
 // only among the trace IDs of one generator. A zero Generator generates random IDs.
 type Generator struct {
-	slots  []slot // by processor, or none with a test's clock; these and the first fields of eras share a cache line
+	// By processor, or none with a test's clock. They and the first fields of eras share a cache
+	// line.
+	slots  []slot
 	eras   eras
 	clock  clock
 	source Source // nil in a zero Generator

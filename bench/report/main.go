@@ -99,7 +99,9 @@ func read(file string) (r runs, err error) {
 // conditions returns where and how the values were measured.
 func (r runs) conditions() string {
 	rows := [][]string{{"", ""}}
-	for _, key := range []string{"processor", "maker", "system", "go-version", "commit", "command", "date"} {
+	for _, key := range []string{
+		"processor", "maker", "system", "go-version", "commit", "command", "date",
+	} {
 		rows = append(rows, []string{key, r.config.GetConfig(key)})
 	}
 	return table(rows)

@@ -67,8 +67,8 @@ func TestUntrusted(t *testing.T) {
 				}
 				span := &recorder{Span: trace.SpanFromContext(local(t, traceT, spanP, true))}
 				xtraceid.AddLink(trace.ContextWithSpan(ctx, span))
-				if linked := len(span.links) == 1 && span.links[0].SpanContext.Equal(came); linked !=
-					(came.IsValid() && !came.Equal(u.want)) {
+				linked := len(span.links) == 1 && span.links[0].SpanContext.Equal(came)
+				if linked != (came.IsValid() && !came.Equal(u.want)) {
 					t.Errorf("%s, %s: links %v, want %s", c.Name, parent, span.links, show(came))
 				}
 				if came.Equal(u.want) {
