@@ -15,21 +15,25 @@ import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Fork;
 import org.openjdk.jmh.annotations.Measurement;
 import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OperationsPerInvocation;
 import org.openjdk.jmh.annotations.OutputTimeUnit;
 import org.openjdk.jmh.annotations.Param;
 import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Warmup;
+import org.openjdk.jmh.infra.Blackhole;
 
 /** The cost of IDs and of recorded root spans, with the SDK's generator and with ours: bench.sh. */
 @State(Scope.Benchmark)
-@BenchmarkMode(Mode.AverageTime)
+@BenchmarkMode(Mode.SampleTime) // whose median other load on the machine hardly changes
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 @Warmup(iterations = 3, time = 1)
 @Measurement(iterations = 4, time = 1)
-@Fork(3)
+@Fork(2)
 public class IdBenchmark {
+  private static final int N = 200;
+
   @Param({"SDK", "traceflake"})
   public String generator;
 
@@ -48,41 +52,53 @@ public class IdBenchmark {
   }
 
   @Benchmark
-  public String traceId() {
-    return ids.generateTraceId();
+  @OperationsPerInvocation(N)
+  public void traceId(Blackhole blackhole) {
+    for (int i = 0; i < N; i++) {
+      blackhole.consume(ids.generateTraceId());
+    }
   }
 
   @Benchmark
-  public String spanId() {
-    return ids.generateSpanId();
+  @OperationsPerInvocation(N)
+  public void spanId(Blackhole blackhole) {
+    for (int i = 0; i < N; i++) {
+      blackhole.consume(ids.generateSpanId());
+    }
   }
 
   /** The least that the SDK does for a recorded span. */
   @Benchmark
-  public Span bareRootSpan() {
-    Span span = tracer.spanBuilder("GET /").setNoParent().startSpan();
-    span.end();
-    return span;
+  @OperationsPerInvocation(N)
+  public void bareRootSpan(Blackhole blackhole) {
+    for (int i = 0; i < N; i++) {
+      Span span = tracer.spanBuilder("GET /").setNoParent().startSpan();
+      span.end();
+      blackhole.consume(span);
+    }
   }
 
   /** A span as of an HTTP server. */
   @Benchmark
-  public Span rootSpan() {
-    Span span =
-        tracer
-            .spanBuilder("GET /shop/{item}")
-            .setSpanKind(SpanKind.SERVER)
-            .setNoParent()
-            .setAttribute("http.request.method", "GET")
-            .setAttribute("url.path", "/shop/7")
-            .setAttribute("url.scheme", "https")
-            .setAttribute("server.address", "shop.example.com")
-            .setAttribute("user_agent.original", "curl/8.5.0")
-            .startSpan();
-    span.setAttribute("http.response.status_code", 200);
-    span.setAttribute("http.route", "/shop/{item}");
-    span.end();
-    return span;
+  @OperationsPerInvocation(N)
+  public void rootSpan(Blackhole blackhole) {
+    for (int i = 0; i < N; i++) {
+      Span span =
+          tracer
+              .spanBuilder("GET /shop/{item}")
+              .setSpanKind(SpanKind.SERVER)
+              .setNoParent()
+              .setAttribute("http.request.method", "GET")
+              .setAttribute("url.path", "/shop/7")
+              .setAttribute("url.scheme", "https")
+              .setAttribute("server.address", "shop.example.com")
+              .setAttribute("user_agent.original", "curl/8.5.0")
+              .startSpan();
+      span.setAttribute("http.response.status_code", 200);
+      span.setAttribute("http.route", "/shop/{item}");
+      span.end();
+      blackhole.consume(span);
+    }
   }
 
   /** Without a processor the SDK would not record. */
