@@ -16,7 +16,7 @@
 //     [Layout.Probe].
 //  4. Return a lease.Error where the cause of a failure is known: its Fix tells operators what to
 //     do.
-//  5. Run leasetest.Run against a server, and then leasetest.Processes while you stop it.
+//  5. Run leasetest.Run against a real server, too, and processes with leases while you stop it.
 //  6. Document what makes the server forget acknowledged writes: a failover, a restored backup, a
 //     cache, a disk that is not synced.
 //

@@ -1,5 +1,4 @@
-// Package leasetest checks the [driver.Objects] of a store: see [Run]. [Processes] runs real
-// processes on a store.
+// Package leasetest checks the [driver.Objects] of a store: see [Run].
 package leasetest
 
 import (

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -22,11 +21,6 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/memstore"
 )
-
-func TestMain(m *testing.M) {
-	Worker()
-	os.Exit(m.Run())
-}
 
 // fake is a server in memory, which every client shares.
 type fake struct {

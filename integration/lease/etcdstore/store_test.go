@@ -23,11 +23,10 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 func TestMain(m *testing.M) {
-	leasetest.Worker()
+	processes.Worker()
 	os.Exit(m.Run())
 }
 

@@ -10,11 +10,10 @@ import (
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	_ "github.com/traceflake/traceflake/lease/filestore"
-	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
 func TestMain(m *testing.M) {
-	leasetest.Worker()
+	processes.Worker()
 	os.Exit(m.Run())
 }
 

@@ -19,12 +19,11 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/k8sstore"
-	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
 func TestMain(m *testing.M) {
-	leasetest.Worker()
+	processes.Worker()
 	kubernetes.Main(m)
 }
 

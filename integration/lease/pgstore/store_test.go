@@ -32,7 +32,7 @@ import (
 var ownServer bool
 
 func TestMain(m *testing.M) {
-	leasetest.Worker()
+	processes.Worker()
 	ownServer = os.Getenv("TRACEFLAKE_POSTGRES_DSN") == ""
 	os.Exit(servers.OnePostgres(m))
 }

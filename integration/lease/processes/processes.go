@@ -1,20 +1,17 @@
 //go:build unix
 
-// Package processes creates stores at URLs, and runs package leasetest on them while a server
-// fails.
+// Package processes creates stores at URLs, and runs processes on them while a server fails: see
+// [Run].
 package processes
 
 import (
 	"context"
 	"errors"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -80,23 +77,6 @@ func Create(tb testing.TB, url string, secret *randflake.Codec) stores.Store {
 		tb.Fatal(err)
 	}
 	return client
-}
-
-// Run runs processes on the store at a URL for one round, or until they have generated
-// TRACEFLAKETEST_SOAK_IDS IDs.
-func Run(t *testing.T, url string, outage func(during func()) error) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	p := leasetest.Processes{URL: url, Outage: outage}
-	if text := os.Getenv("TRACEFLAKETEST_SOAK_IDS"); text != "" {
-		var err error
-		if p.IDs, err = strconv.ParseInt(text, 10, 64); err != nil || p.IDs < 1 {
-			t.Fatalf("TRACEFLAKETEST_SOAK_IDS is %q, want a number of IDs", text)
-		}
-	}
-	p.Run(t)
 }
 
 // Outage returns a function that kills a server, calls during, and starts the server again with the

@@ -21,14 +21,13 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/s3store"
 	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 func TestMain(m *testing.M) {
-	leasetest.Worker()
+	processes.Worker()
 	os.Exit(m.Run())
 }
 

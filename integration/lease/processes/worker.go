@@ -1,4 +1,6 @@
-package leasetest
+//go:build unix
+
+package processes
 
 import (
 	"context"
@@ -23,7 +25,7 @@ const (
 	workerTTL = 2 * time.Second
 )
 
-// Worker returns at once unless this process is a worker of [Processes.Run]. TestMain must begin
+// Worker returns at once unless this process is a worker of [Run]. TestMain must begin
 // with it.
 func Worker() {
 	log := os.Getenv(workerLog)
