@@ -21,7 +21,6 @@ func TestPasswords(t *testing.T) {
 	commands := []struct{ variable, address, command string }{
 		{"TRACEFLAKE_STORE", "postgres://app:PASSWORD@127.0.0.1:1/db", "lease list"},
 		{"TRACEFLAKE_STORE", "postgres://app:PASSWORD@127.0.0.1:1/db", "doctor"},
-		{"TRACEFLAKE_STORE", "etcd://app:PASSWORD", "lease create"},
 		{"TRACEFLAKE_STORE", "s3://key:PASSWORD@bucket/prefix?region=x", "lease list"},
 		{"TRACEFLAKE_STORE", "k8s://user:PASSWORD@namespace", "doctor"},
 		{"TRACEFLAKE_CLICKHOUSE_DSN", "clickhouse://app:PASSWORD@127.0.0.1:1/otel",
