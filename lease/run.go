@@ -33,7 +33,8 @@ type loop struct {
 	store  calls
 	secret Secret
 
-	id       string               // of the store with which the secret was compared, or ""
+	id       string               // of the store with which the secret was compared last
+	known    bool                 // the store still has that ID, as far as the Keeper knows
 	term     *term                // the grant held; nil if none
 	used     map[uint32]time.Time // by node, the end of what earlier terms used
 	noLease  error                // why none is left
@@ -170,7 +171,7 @@ func (l *loop) acquire(ctx context.Context) {
 		l.askAt = l.cfg.clock.Elapsed() + l.reseeding
 		return
 	}
-	if l.id == "" {
+	if !l.known {
 		if err := l.open(ctx); err != nil {
 			l.askAt = l.cfg.clock.Elapsed() + l.backoff(&l.failures, maxBackoff)
 			l.failed(ctx, "open the store", err)
@@ -189,7 +190,7 @@ func (l *loop) acquire(ctx context.Context) {
 	}
 	l.askAt = l.cfg.clock.Elapsed() + l.backoff(&l.failures, longest)
 	if errors.Is(err, ErrReplaced) {
-		l.id = ""
+		l.known = false
 	}
 	if err != nil {
 		l.failed(ctx, "acquire", err)
@@ -237,9 +238,11 @@ func (l *loop) open(ctx context.Context) error {
 				"without the store, leased IDs last for the shorter time only", longest, l.cfg.ttl))
 		l.cfg.ttl = longest
 	}
-	// Nothing of another history matters: its nonces and its seconds are under another secret.
-	l.id, l.bid = d.ID, ""
-	clear(l.used)
+	if d.ID != l.id { // nothing of another history matters, which has another secret
+		l.id, l.bid = d.ID, ""
+		clear(l.used)
+	}
+	l.known = true
 	l.codec.Store(codec)
 	return nil
 }

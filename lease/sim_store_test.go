@@ -43,6 +43,14 @@ type server struct {
 	granted map[uint32]*granted // the last grant of each block, by its first node
 	clock   time.Duration       // how far its clock is ahead
 	closed  bool                // no process can reach it
+	spent   bool                // its clock was ahead: blocks may be granted far in the future
+}
+
+// wrongClock sets the clock of another machine, which may be wrong by hours.
+func (s *server) wrongClock() {
+	w := s.w
+	s.clock = pick(w, 0, w.between(0, 26*time.Hour), -w.between(0, 26*time.Hour))
+	s.spent = s.spent || s.clock > 0
 }
 
 func (w *world) newServer(with *randflake.Codec, nodes lease.Description) *server {
@@ -128,7 +136,7 @@ func (s *server) rollOut() {
 	if w.rng.IntN(2) == 0 && !w.wrong("a new store with the old secret at once") {
 		s.backup()(next)
 		w.logf("it is a copy")
-		next.clock = pick(w, 0, w.between(0, 26*time.Hour), -w.between(0, 26*time.Hour))
+		next.wrongClock()
 		if !w.wrong("a copy with the old secret") {
 			next.replace()
 		}
@@ -220,7 +228,8 @@ func (s *server) replace() {
 			w.fail("replaced twice", "the second operator's command returns %v", err)
 		}
 		s.about = must(s.store.Describe(context.Background()))
-		s.secret, s.granted, s.closed = by.secret, map[uint32]*granted{}, false
+		s.secret, s.granted = by.secret, map[uint32]*granted{}
+		s.closed, s.spent = false, s.clock > 0 // no block is granted yet
 		w.logf("the secret of a store is replaced")
 		s.distribute()
 	}

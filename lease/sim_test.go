@@ -286,7 +286,7 @@ func (w *world) failOver(s *server) {
 			return
 		}
 		load(s)
-		s.clock = pick(w, 0, -w.between(0, 26*time.Hour), w.between(0, 26*time.Hour))
+		s.wrongClock()
 		w.logf("a store is restored from a backup")
 		switch {
 		case forgets:
@@ -324,7 +324,7 @@ func (w *world) heal() {
 		return
 	}
 	for _, p := range w.processes {
-		if p.with == nil && p.runs() && p.lastID < w.now-5*time.Second {
+		if p.with == nil && !p.server.spent && p.runs() && p.lastID < w.now-5*time.Second {
 			w.fail("stuck", "process %d has made no ID since %.3fs", p.id, p.lastID.Seconds())
 		}
 	}
