@@ -150,8 +150,8 @@ func Costs(tb testing.TB, open func() (stores.Store, error), n *atomic.Int64,
 	}
 }
 
-// WantError returns a check that an error wraps the sentinel, if not nil, and contains always and
-// every text, but no secret.
+// WantError returns a check that an error wraps the sentinel, if not nil, and contains, with its
+// fix, always and every text, but no secret.
 func WantError(always string, secrets ...string) func(tb testing.TB, what string, err,
 	sentinel error, texts ...string) {
 	return func(tb testing.TB, what string, err, sentinel error, texts ...string) {
@@ -160,6 +160,7 @@ func WantError(always string, secrets ...string) func(tb testing.TB, what string
 			tb.Errorf("%s: got error %v, want %v", what, err, sentinel)
 			return
 		}
+		err = lease.Advise(err)
 		for _, text := range append(texts, always) {
 			if !strings.Contains(err.Error(), text) {
 				tb.Errorf("%s: error %q does not contain %q", what, err, text)

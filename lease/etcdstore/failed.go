@@ -11,14 +11,14 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// failed adds to err how an operator can fix the cause.
+// failed adds what an operator can do to err.
 func (s *objects) failed(err error) error {
-	var hint string
+	var fix string
 	switch {
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		hint = "the user needs to read and write every key of " + s.prefix
+		fix = "let the user read and write every key of " + s.prefix
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
-		hint = "set the user and the password: " + urlForm
+		fix = "set the user and the password: " + urlForm
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w (no response from %s)", err, strings.Join(s.config.Endpoints, ", "))
 		if why := s.cause.Load(); why != nil && *why != "" {
@@ -26,10 +26,10 @@ func (s *objects) failed(err error) error {
 		}
 		return err
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return fmt.Errorf(
-			"%w (etcd's quota is used up: compact and defragment it, then disarm the alarm)", err)
+		return &lease.Error{Err: err,
+			Fix: "compact and defragment etcd, whose quota is used up, and disarm the alarm"}
 	default:
 		return err
 	}
-	return fmt.Errorf("%w: %w (%s)", lease.ErrMisconfigured, err, hint)
+	return &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err), Fix: fix}
 }

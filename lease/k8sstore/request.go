@@ -100,24 +100,24 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 // failed adds the request to err and, if an operator can fix the cause, how.
 func (o *objects) failed(r request, err error) error {
 	what := fmt.Sprintf("%s leases.coordination.k8s.io in namespace %q", r.verb, o.namespace)
-	hint := ""
+	fix := ""
 	if s, ok := errors.AsType[*status](err); ok {
 		switch {
 		case s.Code == http.StatusUnauthorized:
-			hint = "it does not accept the credentials"
+			fix = "correct the credentials, which the server does not accept"
 		case s.Code == http.StatusForbidden &&
 			strings.Contains(s.Message, "cannot "+r.verb+" resource"):
-			hint = "the client's Role needs get, list, create and update"
+			fix = "give the client's Role get, list, create and update"
 		case s.Code == http.StatusForbidden:
-			hint = "it refuses the request"
+			fix = "see why the server refuses the request"
 		case s.Code == http.StatusNotFound && s.Details.Kind == "namespaces":
-			hint = fmt.Sprintf("there is no namespace %q: create it", o.namespace)
+			fix = fmt.Sprintf("create the namespace %q", o.namespace)
 		}
 	} else if errors.Is(err, errOther) && r.body == nil { // otherwise it may have written something
-		hint = "check the server's URL"
+		fix = "check the server's URL"
 	}
-	if hint != "" {
-		err = fmt.Errorf("%w: %s: %w", lease.ErrMisconfigured, hint, err)
+	if fix != "" {
+		err = &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err), Fix: fix}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,21 +19,22 @@ import (
 // Codes of the server's errors, from appendix A of its manual.
 const noTable = "42P01"
 
-// meanings maps the server's codes to errors of a store and to hints for operators.
+// meanings maps the server's codes to errors of a store and to what operators can do.
 var meanings = map[string]struct {
 	sentinel error
-	hint     string
+	fix      string
 }{
-	"42703": {lease.ErrSchemaVersion, "the table traceflake_store is another program's"},
+	"42703": {lease.ErrSchemaVersion, "correct the address: the table traceflake_store is another program's"},
 	"42809": {lease.ErrExists, ""}, // a table has the view's name
-	"25006": {nil, "the server is read-only, a standby perhaps; connect to the primary"},
+	"25006": {nil, "connect to the primary, with target_session_attrs=read-write in the URL, or let the " +
+		"role write"},
 	"42501": {lease.ErrMisconfigured,
 		"grant SELECT and UPDATE on traceflake_store, and USAGE on its schema; " +
 			"to create the store, the role needs CREATE on the schema"},
-	"42704": {lease.ErrMisconfigured, "the URL has a parameter that the server does not know"},
-	"22023": {lease.ErrMisconfigured, "the URL has a parameter with an invalid value"},
+	"42704": {lease.ErrMisconfigured, "remove the parameter of the URL that the server does not know"},
+	"22023": {lease.ErrMisconfigured, "correct the URL's parameter with an invalid value"},
 	"3D000": {lease.ErrMisconfigured, ""}, // no such database
-	"3F000": {lease.ErrMisconfigured, "create it first"},
+	"3F000": {lease.ErrMisconfigured, "create the schema first"},
 	"28000": {lease.ErrMisconfigured, ""}, // the role, or pg_hba.conf
 	"28P01": {lease.ErrMisconfigured, ""}, // the password
 }
@@ -45,15 +47,14 @@ func code(err error) string {
 	return ""
 }
 
-// cause returns a short text for an error of the server or of a connection, and its sentinel.
-func cause(err error) (text string, sentinel error) {
+// cause returns a short text for an error of the server or of a connection, its sentinel, and what
+// an operator can do.
+func cause(err error) (text string, sentinel error, fix string) {
 	text = err.Error()
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		meaning := meanings[e.Code]
-		text, sentinel = e.Message+" (SQLSTATE "+e.Code+")", meaning.sentinel
-		if meaning.hint != "" {
-			text += ": " + meaning.hint
-		}
+		text = e.Message + " (SQLSTATE " + e.Code + ")"
+		sentinel, fix = meaning.sentinel, meaning.fix
 	} else if e, ok := errors.AsType[*net.OpError](err); ok {
 		text = e.Error()
 	} else if e, ok := errors.AsType[*net.DNSError](err); ok {
@@ -65,7 +66,7 @@ func cause(err error) (text string, sentinel error) {
 		strings.Contains(text, "unsupported startup parameter") {
 		sentinel = lease.ErrMisconfigured
 	}
-	return text, sentinel
+	return text, sentinel, fix
 }
 
 // explain adds the meaning of an error and what to do. pgx tries each address, with and without
@@ -83,10 +84,11 @@ func explain(ctx context.Context, failed error) error {
 			causes = attempts.Unwrap()
 		}
 	}
-	_, meaning := cause(causes[0])
+	_, meaning, advice := cause(causes[0])
 	b := brief{error: failed}
 	for _, err := range causes {
-		text, sentinel := cause(err)
+		text, sentinel, fix := cause(err)
+		advice = cmp.Or(advice, fix)
 		if !errors.Is(sentinel, meaning) {
 			meaning = nil // another address may serve later
 		}
@@ -99,6 +101,9 @@ func explain(ctx context.Context, failed error) error {
 		if sentinel != nil && !errors.Is(err, sentinel) {
 			err = fmt.Errorf("%w: %w", sentinel, err)
 		}
+	}
+	if advice != "" {
+		err = &lease.Error{Err: err, Fix: advice}
 	}
 	return err
 }

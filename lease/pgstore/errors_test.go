@@ -94,7 +94,7 @@ func TestErrors(t *testing.T) {
 			lease.ErrMisconfigured, true, "password"},
 		{"no store", with("search_path", "empty"), acquire, lease.ErrNoStore, true, "no lease store"},
 		{"no schema to create in", with("search_path", "missing"), create, lease.ErrMisconfigured,
-			true, "create it first"},
+			true, "create the schema first"},
 		{"no right to create",
 			func(u *url.URL) {
 				with("search_path", "empty")(u)

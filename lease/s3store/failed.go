@@ -35,11 +35,11 @@ func (s *objects) failed(right, name string, err error) error {
 const wrongKeys = "the credentials are not those of the server, or a proxy between here and the " +
 	"server changes requests"
 
-// hints maps the code of a response to what an operator can do.
-var hints = map[string]string{
+// fixes maps the code of a response to what an operator can do.
+var fixes = map[string]string{
 	clockIsOff:                  "set this machine's clock",
-	"ExpiredToken":              "the credentials are expired, renew them",
-	"TokenRefreshRequired":      "the credentials are expired, renew them",
+	"ExpiredToken":              "renew the credentials, which are expired",
+	"TokenRefreshRequired":      "renew the credentials, which are expired",
 	"InvalidToken":              wrongKeys,
 	"InvalidAccessKeyId":        wrongKeys,
 	"SignatureDoesNotMatch":     wrongKeys,
@@ -50,29 +50,29 @@ var hints = map[string]string{
 // refused returns the error for an unexpected response. If an operator can fix the cause, the error
 // says how; then the server did nothing.
 func (s *objects) refused(right, name string, a answer) error {
-	hint := hints[a.code]
+	fix := fixes[a.code]
 	switch {
 	case a.status == http.StatusNotImplemented && right == putObject:
-		hint = "this server does not support conditional writes, use one that honours If-Match " +
+		fix = "use a server that supports conditional writes: one that honours If-Match " +
 			"and If-None-Match in PutObject"
 	case a.status >= http.StatusInternalServerError:
-		hint = "" // whatever else it says, the server may have done something
-	case hint != "":
+		fix = "" // whatever else it says, the server may have done something
+	case fix != "":
 		if c, ok := s.credentials.(*aws.CredentialsCache); ok {
 			c.Invalidate() // the next call may find fresh credentials
 		}
 	case a.region != "" && a.region != s.region:
-		hint = fmt.Sprintf("the bucket is in the region %s, not %s: set the region", a.region,
+		fix = fmt.Sprintf("set the region: the bucket is in %s, not %s", a.region,
 			s.region)
 	case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden:
-		hint = fmt.Sprintf("the store needs %s and %s on s3://%s/%s*, and %s on s3://%[3]s, "+
-			"without which it may not learn that an object is missing",
+		fix = fmt.Sprintf("grant %s and %s on s3://%s/%s*, and %s on s3://%[3]s, "+
+			"without which the store may not learn that an object is missing",
 			getObject, putObject, s.bucket, s.prefix, listBucket)
 	}
-	if hint == "" {
+	if fix == "" {
 		return s.failed(right, name, fmt.Errorf("the server responds with %s", a))
 	}
-	err := fmt.Errorf("%w: %s: %s", lease.ErrMisconfigured, a, hint)
+	var err error = &lease.Error{Err: fmt.Errorf("%w: %s", lease.ErrMisconfigured, a), Fix: fix}
 	if a.code == clockIsOff && time.Now().After(a.time) {
 		err = fmt.Errorf("%w: %w", lease.ErrClockAhead, err)
 	}

@@ -52,8 +52,6 @@ var advices = []advice{
 
 	{causes{syscall.EROFS},
 		"the file system is read-only: mount it for writing, or choose a directory elsewhere"},
-	{causes{"the server is read-only"}, "connect to the primary, with " +
-		"target_session_attrs=read-write in the URL, or let the role write"},
 	{causes{syscall.ENOSPC, syscall.EDQUOT},
 		"free some space on the disk; processes recover by themselves"},
 	{causes{"is a directory", "not a directory"},

@@ -101,7 +101,7 @@ func TestRights(t *testing.T) {
 			slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == missing }))
 		wantError(t, in, try(kubernetes.Limited, in), lease.ErrMisconfigured,
 			fmt.Sprintf("%s leases.coordination.k8s.io in namespace %q", missing, in),
-			"Role needs get, list, create and update")
+			"Role get, list, create and update")
 	}
 	grantRights(t, s, "with-all", verbs)
 	if err := try(kubernetes.Limited, "with-all"); err != nil {
@@ -124,7 +124,7 @@ func TestRights(t *testing.T) {
 	wantError(t, "no role", try(kubernetes.Limited, "default"), lease.ErrMisconfigured,
 		"get, list, create and update")
 	wantError(t, "no namespace", try(kubernetes.Admin, "nowhere"), lease.ErrMisconfigured,
-		`there is no namespace "nowhere": create it`)
+		`create the namespace "nowhere"`)
 	wantError(t, "no user", try("nobody", "default"), lease.ErrMisconfigured, "credentials")
 }
 
