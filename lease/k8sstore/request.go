@@ -114,7 +114,7 @@ func (o *objects) failed(r request, err error) error {
 			fix = fmt.Sprintf("create the namespace %q", o.namespace)
 		}
 	} else if errors.Is(err, errOther) && r.body == nil { // otherwise it may have written something
-		fix = "check the server's URL"
+		fix = "check the URL: another server answers there, or one that requires https"
 	}
 	if fix != "" {
 		err = &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err), Fix: fix}

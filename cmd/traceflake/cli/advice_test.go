@@ -93,7 +93,7 @@ func TestAdviceOnServers(t *testing.T) {
 		{"--dsn=clickhouse://" + tls + "/otel", "one that requires TLS"},
 		{"--dsn=http://" + other + "/otel", "to that of ClickHouse's HTTP interface"},
 		{"--store=postgres://" + tls + "/db?sslmode=disable", "one that requires TLS"},
-		{"--store=k8s://a/b?server=http://" + tls, mixed},
+		{"--store=k8s://a/b?server=http://" + tls, "one that requires https"},
 		{"--dsn=https://" + tls + "/otel?secure=true", untrusted},
 		{"--dsn=clickhouse://" + tls + "/otel?secure=true", untrusted},
 		{"--dsn=http://" + refuse(516) + "/otel", "correct user and password"},
