@@ -1,3 +1,4 @@
+SELECT * FROM (
 SELECT 'disk' AS name, sum(bytes_on_disk) / 1e6 AS megabytes FROM system.parts
 WHERE active AND database = currentDatabase() AND table = 'spans'
 UNION ALL
@@ -12,4 +13,4 @@ SELECT 'keys in memory', sum(primary_key_bytes_in_memory) / 1e6 FROM (
     WHERE active AND database = currentDatabase() AND table = 'spans')
 UNION ALL
 SELECT 'marks in memory', value / 1e6 FROM system.metrics WHERE metric = 'MarkCacheBytes'
-ORDER BY name
+) ORDER BY name
