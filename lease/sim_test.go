@@ -313,6 +313,7 @@ func (w *world) heal() {
 	w.calm = true
 	for _, h := range w.hosts {
 		h.set(w.now, 0, 0)
+		h.server.clock = 0
 	}
 	for _, p := range w.processes {
 		p.server.clock = 0
@@ -325,7 +326,8 @@ func (w *world) heal() {
 	}
 	for _, p := range w.processes {
 		if p.with == nil && !p.server.spent && p.runs() && p.lastID < w.now-5*time.Second {
-			w.fail("stuck", "process %d has made no ID since %.3fs", p.id, p.lastID.Seconds())
+			w.fail("stuck", "process %d has made no ID since %.3fs: %v", p.id, p.lastID.Seconds(),
+				p.keeper.Failure())
 		}
 	}
 }
