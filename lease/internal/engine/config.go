@@ -22,7 +22,8 @@ type config struct {
 	lease.Description
 	BlocksPerPage uint32
 	Phase         phase
-	// Place is the [driver.Object.Place] of this object when the store was created or replaced.
+	// Place is the [driver.Object.Place] of this object when the store was created or replaced. It
+	// is missing for one write of the creation: copies that are made then have the store's ID.
 	Place string `json:",omitempty"`
 	// Writes counts writes, so that no two states of the object are equal.
 	Writes uint64

@@ -10,9 +10,9 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Create implements [stores.Store]. It writes the object that describes the store, then every page,
-// and then the first object again, as complete: before that nobody uses the store. Each step can be
-// repeated, also by two operators at once.
+// Create implements [stores.Store]. It writes the object that describes the store, adds the place,
+// which some servers know only now, writes every page, and then marks the store as complete: before
+// that nobody uses it. Each step can be repeated, also by two operators at once.
 func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
 	defer s.failed(ctx, &err, "create")
 	if d, err = NewDescription(d); err != nil {
@@ -78,11 +78,17 @@ func (s *Store) finish(ctx context.Context, id string, during phase,
 		case c.Phase != during:
 			return c.ready()
 		}
-		if err := s.writePages(ctx, c, write); err != nil {
-			return err
+		if err := c.here(e.read.Place); err != nil {
+			return &lease.Error{Err: err, Fix: "delete this incomplete copy, and create a store"}
 		}
-		c.Phase, c.Place = complete, e.read.Place
-		if done, err := e.writeConfig(ctx, c); done || err != nil {
+		if c.Place == "" && e.read.Place != "" { // first: nobody completes a copy
+			c.Place = e.read.Place
+		} else if err := s.writePages(ctx, c, write); err != nil {
+			return err
+		} else {
+			c.Phase = complete
+		}
+		if done, err := e.writeConfig(ctx, c); done && c.Phase == complete || err != nil {
 			return err
 		}
 	}

@@ -123,6 +123,27 @@ func TestCreateMeetsCreate(t *testing.T) {
 	}
 }
 
+// A page of another store that appears during a creation is not taken over.
+func TestCreateMeetsForeignPage(t *testing.T) {
+	server, elsewhere := new(counted), new(counted)
+	if err := client(elsewhere, 2).Create(t.Context(), other()); err != nil {
+		t.Fatal(err)
+	}
+	page, err := elsewhere.Read(t.Context(), "page-0001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = client(writes(server, func(m *message, do func() answer) answer {
+		if m.name == "page-0001" {
+			_, _ = server.Write(m.ctx, m.name, page.Data, "")
+		}
+		return do()
+	}), 2).Create(t.Context(), describe(few(8)))
+	wantErr(t, "create", err, lease.ErrReplaced)
+	_, err = client(server, 2).Describe(t.Context())
+	wantErr(t, "describe", err, lease.ErrNoStore)
+}
+
 // Where objects are lost, nothing is created again, and the error says what to do.
 func TestLostObjects(t *testing.T) {
 	server := &counted{}

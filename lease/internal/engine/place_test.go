@@ -49,3 +49,27 @@ func TestMoved(t *testing.T) {
 	_, err := s.Renew(t.Context(), g, renewal(protocol.NewNonce(), t0.Add(time.Hour)))
 	wantErr(t, "renew in another store", err, lease.ErrReplaced)
 }
+
+// A creation is interrupted at any request, and what it wrote is copied to another place. Only one
+// of the two is completed, unless the description was copied before its second write.
+func TestIncompleteStoreIsCopied(t *testing.T) {
+	for at, done := 0, false; !done; at++ {
+		server, n := &counted{Place: "here"}, 0
+		done = client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
+			if n++; n <= at {
+				return do()
+			}
+			return answer{err: errLost}
+		}}), 2).Create(t.Context(), describe(few(8))) == nil
+		copied := &counted{Place: "elsewhere"}
+		load(t, copied, save(t, server))
+		begun := server.Writes > 1
+		if err := client(server, 2).Create(t.Context(), describe(few(8))); err != nil {
+			t.Fatal(err)
+		}
+		err := client(copied, 2).Create(t.Context(), describe(few(8)))
+		if begun {
+			wantErr(t, "complete the copy", err, lease.ErrMoved)
+		}
+	}
+}

@@ -46,12 +46,15 @@ func TestProbeRefuses(t *testing.T) {
 			"it replaced an object on condition that"},
 		"takes none": {accepts(func(bool) bool { return false }),
 			"it refused all of 8 writes at once"},
+		"accepts two":                  {two, "it acknowledged 2; exactly one may be"},
 		"acknowledges what it forgets": {once, "acknowledged one, and then the object still has"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
 			server := new(counted)
 			for range 2 {
-				err := probed(t.Context(), c.flawed(server))
+				err := probed(ctx, c.flawed(server))
 				wantErr(t, "create", err, lease.ErrMisconfigured)
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("got error %v, want it to say %q", err, c.want)
@@ -90,6 +93,16 @@ func alone(s *counted) driver.Objects {
 		}
 		return do()
 	}))
+}
+
+// two is a server that accepts two of eight writes.
+func two(s *counted) driver.Objects {
+	n := 0
+	s.Accepts = func(_ string, unchanged bool) bool {
+		n++
+		return unchanged || n%8 == 2
+	}
+	return oneAtATime(writes(s, func(_ *message, do func() answer) answer { return do() }))
 }
 
 // once is a server that acknowledges the first of several writes, and stores none.
