@@ -166,7 +166,7 @@ func TestZeroGenerator(t *testing.T) {
 	}
 }
 
-// Close waits until reports are handled: a program that ends would lose them.
+// Close waits until all reports are handled: a program that ends would lose them.
 func TestCloseWaitsForReports(t *testing.T) {
 	reportstest.Collect(t)
 	handled := false
@@ -174,13 +174,20 @@ func TestCloseWaitsForReports(t *testing.T) {
 		time.Sleep(reports.Last / 2)
 		handled = true
 	}))
-	in2026(t, func(t *testing.T) {
-		g := New(WithSource(refusing))
-		spanOf(g)
-		if err := g.Close(); err != nil || !handled {
-			t.Errorf("handled: %v, %v", handled, err)
-		}
-	})
+	for name, report := range map[string]func(g *Generator){
+		"of the source": func(g *Generator) { spanOf(g) },
+		"of the clock":  func(g *Generator) { g.refusals.add(errClock) },
+		"of a restore":  func(g *Generator) { g.OnRestore() },
+	} {
+		in2026(t, func(t *testing.T) {
+			g := New(WithSource(refusing))
+			report(g)
+			if err := g.Close(); err != nil || !handled {
+				t.Errorf("a report %s: handled: %v, %v", name, handled, err)
+			}
+			handled = false
+		})
+	}
 }
 
 // However often an outage begins and ends, and on however many goroutines, the reports alternate
