@@ -104,6 +104,10 @@ func TestQueriesFindWhatWasStored(t *testing.T) {
 		"newest first": {Version: "26.8"}, "cluster": {Cluster: "{shards}"}} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
+			if s.Version != "" && e.Rows(t, "SELECT toFloat64(extract(version(), "+
+				"'^[^.]*.[^.]*')) < 26.7")[0][0] == "1" {
+				t.Skip("a descending key is an experiment before ClickHouse 26.7")
+			}
 			s.Database, s.Table = e.Database(), "spans"
 			e.tables(s)
 			e.insert2(s, spans)
