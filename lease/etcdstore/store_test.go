@@ -16,6 +16,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/network"
@@ -247,7 +249,8 @@ func TestRotatedCertificates(t *testing.T) {
 			}()
 		}
 	}()
-	s, err := stores.Open("etcds://" + listener.Addr().String() + newPrefix(t) + "?ca=" + dir + "/ca")
+	s, err := stores.Open("etcds://" + listener.Addr().String() + newPrefix(t) +
+		"?ca=" + dir + "/ca")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,6 +258,11 @@ func TestRotatedCertificates(t *testing.T) {
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		_, err := s.Time(ctx)
+		// a request fails if the client has not noticed yet that its connection was closed
+		for status.Code(err) == codes.Unavailable && ctx.Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+			_, err = s.Time(ctx)
+		}
 		if cancel(); err != nil {
 			t.Fatal(err)
 		}
