@@ -57,7 +57,7 @@ func Traces[ID ~[16]byte](s Schema, ids []ID) (q Query, err error) {
 	}
 	return Query{SQL: s.render("traces", "{times}",
 		s.render("times", "{ids}", "{ids:Array(String)}"),
-		"{within}", template("within"), "{settings}", s.lookupSettings()),
+		"{settings}", s.lookupSettings()),
 		Params: []Param{{"ids", "[" + strings.Join(texts, ",") + "]"}}}, nil
 }
 
@@ -113,7 +113,7 @@ func (s Schema) Newest(from, to time.Time, before Place, limit int) (Query, erro
 	return Query{
 		SQL: s.render("newest", "{steps}\n    ", steps,
 			"{times}", s.render("times", "{ids}", "(SELECT arrayJoin("+last+"))"),
-			"{page}", last, "{within}", template("within"), "{settings}", s.lookupSettings()),
+			"{page}", last, "{settings}", s.lookupSettings()),
 		Params: append(params, Param{"to", text(to)}),
 	}, nil
 }

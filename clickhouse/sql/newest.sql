@@ -6,6 +6,6 @@ SELECT TraceId, min(Timestamp) AS Start, max(Timestamp + toIntervalNanosecond(Du
     argMin(SpanName, (ParentSpanId != '', Timestamp)) AS Name
 FROM {spans}
 WHERE TraceId IN (SELECT arrayJoin({page}))
-    AND {within}
+    AND (Timestamp BETWEEN times.1 AND times.2 OR times.3)
 GROUP BY TraceId
 ORDER BY Start DESC, TraceId DESC{settings}

@@ -155,6 +155,31 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	whole(trace.TraceID{1}.String())
 }
 
+// TestBucketPrunes: the query for a trace with a random ID reads the granules of its five minutes,
+// although the table has spans from before 1970 and after 2106.
+func TestBucketPrunes(t *testing.T) {
+	e := newEngine(t)
+	for _, s := range []clickhouse.Schema{{Table: "oldest"}, {Table: "newest", Version: "26.8"}} {
+		e.run(s.Statements())
+		e.exec("INSERT INTO " + s.Table + " (Timestamp, TraceId) SELECT " +
+			"toDateTime64('2026-10-14 00:00:00', 9) + number * 0.8, " +
+			"lower(hex(MD5(toString(intDiv(number, 5))))) FROM numbers(100000)")
+		e.exec("INSERT INTO " + s.Table + " (Timestamp, TraceId) VALUES " +
+			"('1931-02-03 04:05:06', 'a'), ('2150-02-03 04:05:06', 'b')")
+		e.exec("OPTIMIZE TABLE " + s.Table + " FINAL")
+		id := e.traceIDs("SELECT TraceId FROM " + s.Table +
+			" WHERE Timestamp = '2026-10-14 12:00:00'")[0]
+		q, err := s.Trace(id)
+		q.SQL = "EXPLAIN indexes = 1 " + q.SQL
+		plan := strings.Join(e.find("explain")(q, err), "\n")
+		m := regexp.MustCompile(`(?s)PrimaryKey.*?Granules: (\d+)/(\d+)`).FindStringSubmatch(plan)
+		if m == nil || len(m[1]) > 1 || m[1] > "2" || len(m[2]) < 2 {
+			t.Errorf("%s: the primary key selects granules %q, want at most 2 of 25:\n%s", s.Table,
+				m, plan)
+		}
+	}
+}
+
 // testNewest: each trace is on exactly one page, at its first span's place, whatever its ID and
 // however long it is, on pages of few traces and of all.
 func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {

@@ -135,8 +135,9 @@ func testChanges(t *testing.T, s clickhouse.Schema) {
 	}
 }
 
-// TestOddDates stores spans of clocks that are wrong by days or by centuries, with ordered and random
-// IDs: each trace is found whole, by our query and by its ID alone.
+// TestOddDates stores spans of clocks that are wrong by days or by centuries, with ordered and
+// random IDs: each trace, of all these times or of one, is found whole, by our query and by its ID
+// alone, with the lookup table that the view filled and with the one that create fills.
 func TestOddDates(t *testing.T) {
 	e := newEngine(t)
 	dates := []time.Time{noon, noon.Add(-72 * time.Hour), noon.Add(72 * time.Hour)}
@@ -144,11 +145,12 @@ func TestOddDates(t *testing.T) {
 		dates = append(dates, time.Date(year, 2, 3, 4, 5, 6, 0, time.UTC),
 			time.Date(year, 12, 31, 22, 59, 59, 0, time.UTC))
 	}
-	traces := append(random(20), traceid.Min(noon), traceid.Min(noon.Add(-time.Hour)))
+	ids := random(20 + len(dates))
+	traces := append(ids[len(dates):], traceid.Min(noon), traceid.Min(noon.Add(-time.Hour)))
 	for _, s := range []clickhouse.Schema{{Table: "oldest"}, {Table: "newest", Version: "26.8"}} {
 		e.run(s.Statements())
-		for _, date := range dates {
-			var spans []span
+		for i, date := range dates {
+			spans := []span{{trace: ids[i].String(), start: date}}
 			for k, id := range traces {
 				spans = append(spans, span{trace: id.String(), id: uint64(1 + k), service: "a",
 					start: date.Add(time.Duration(k) * time.Minute)})
@@ -156,14 +158,20 @@ func TestOddDates(t *testing.T) {
 			e.insert(s.Table, spans)
 		}
 		e.exec("OPTIMIZE TABLE " + s.Table + " FINAL")
-		for _, id := range traces {
-			found := e.find("SpanId")(s.Trace(id))
-			alone := e.column("SELECT SpanId FROM " + s.Table + " WHERE TraceId = '" +
-				id.String() + "'")
-			if len(found) != len(dates) || len(alone) != len(dates) {
-				t.Errorf("%s: %d and %d spans of a trace, want %d", s.Table, len(found),
-					len(alone), len(dates))
+		for _, filled := range []string{"by the view", "by create"} {
+			e.is(fmt.Sprint(len(dates)*(len(traces)+1)), "SELECT count() FROM "+s.Table)
+			for _, row := range e.exec("SELECT TraceId, count(), min(Timestamp) FROM " + s.Table +
+				" GROUP BY TraceId ORDER BY TraceId") {
+				id, want := row[0], row[1]
+				found := e.find("SpanId")(s.Trace(parse(id)))
+				alone := e.column("SELECT SpanId FROM " + s.Table + " WHERE TraceId = '" + id + "'")
+				if fmt.Sprint(len(found)) != want || fmt.Sprint(len(alone)) != want {
+					t.Errorf("%s, filled %s: %d and %d spans of a trace from %s, want %s", s.Table,
+						filled, len(found), len(alone), row[2], want)
+				}
 			}
+			e.exec("DROP TABLE " + s.Table + "_trace_id_ts")
+			e.creates(s)
 		}
 	}
 }
