@@ -46,7 +46,7 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 		p.Steps = append([]Step{o.functions()}, o.steps("new", o.carried()...)...)
 	}
 	if !o.filled(o.server) {
-		p.Steps = append(p.Steps, o.Schema.lookup(o.server, o.render("both"))...)
+		p.Steps = append(p.Steps, o.lookup(o.server, o.render("both"))...)
 	}
 	p.Steps = append(p.Steps, o.steps("views", "{columns}", list(quoteName, o.live.readable()))...)
 	if o.phase == NotBegun {

@@ -158,12 +158,12 @@ func (o *adoption) prepared(context.Context) error {
 
 // complete returns an error if prepare has not finished, or something was dropped since.
 func (o *adoption) complete(context.Context) error {
-	missing := ""
+	var missing string
 	switch {
 	case o.live.mergeTree() && !o.filled(o.server):
 		missing = o.named().lookup + " or the view that fills it is missing or incomplete, so " +
 			"traces are not found by ID"
-	case o.other.exists() && !(o.history.exists() && o.historyTimes.exists()):
+	case o.other.exists() && (!o.history.exists() || !o.historyTimes.exists()):
 		missing = "a view of both tables is missing"
 	default:
 		return nil

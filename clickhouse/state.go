@@ -31,11 +31,10 @@ type adoption struct {
 	db              *sql.DB
 	policiesChecked bool
 	phase           Phase
-	live            table // that the Collector writes to
-	other           table // alongside it: the new one before the swap, the old one after it
-	history         table // the view of both
-	historyTimes    table // the view of both for the lookup table
-	trials          []table
+	live            table   // that the Collector writes to
+	other           table   // alongside it: the new one before the swap, the old one after it
+	history         table   // the view of both
+	historyTimes    table   // the view of both for the lookup table
 	scratch         []table // of copies that were interrupted, or are running
 }
 

@@ -175,8 +175,8 @@ func TestFormatRandom(t *testing.T) {
 		return uint64(next)
 	}}
 	for _, want := range v.Halves {
-		if got := r.id(); uint64(got) != uint64(want) {
-			t.Errorf("%016x, want %016x", uint64(got), want)
+		if got := r.id(); got != uint64(want) {
+			t.Errorf("%016x, want %016x", got, want)
 		}
 	}
 }

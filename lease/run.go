@@ -349,7 +349,7 @@ func (l *loop) failed(ctx context.Context, what string, err error) {
 	}
 	err = Advise(fmt.Errorf("lease: %s: %w", what, err))
 	cause := permanent(err)
-	if l.failure.Swap(&err) == nil || cause != nil && cause != l.denied {
+	if l.failure.Swap(&err) == nil || cause != nil && !errors.Is(cause, l.denied) {
 		l.report(err)
 	}
 	if cause != nil {

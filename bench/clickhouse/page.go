@@ -67,17 +67,17 @@ func (all figures) of(mode string, rate float64, services int) (some figures) {
 }
 
 // value returns a value by its name, and relative to that of the exporter's table of equal age.
-func (some figures) value(f figure, name string) (v value, ratio float64) {
+func (all figures) value(f figure, name string) (v value, ratio float64) {
 	of := func(f figure) value {
 		if f.Mode == "cpu" {
 			return value{N: (f.CPU[(len(f.CPU)-1)/2] + f.CPU[len(f.CPU)/2]) / 2} // the median
 		}
 		return f.Values[slices.IndexFunc(f.Values, func(v value) bool { return v.Name == name })]
 	}
-	i := slices.IndexFunc(some, func(base figure) bool {
+	i := slices.IndexFunc(all, func(base figure) bool {
 		return base.Layout == "exporter" && base.Hours == f.Hours
 	})
-	return of(f), of(f).N / of(some[i]).N
+	return of(f), of(f).N / of(all[i]).N
 }
 
 // pivot returns a table in Markdown: a row for each value, and a column for each table.

@@ -92,16 +92,6 @@ func (e *engine) is(want, query string) {
 	}
 }
 
-// reads returns what a query reads with empty caches.
-func (e *engine) reads(query string) servers.Reads {
-	e.t.Helper()
-	r, err := e.Reads(e.t.Context(), query)
-	if err != nil {
-		e.t.Fatalf("%s: %v", query, err)
-	}
-	return r.Read
-}
-
 // creates runs a schema's Create, which must not fail.
 func (e *engine) creates(s clickhouse.Schema) {
 	e.t.Helper()

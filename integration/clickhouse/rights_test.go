@@ -106,7 +106,7 @@ func (e *engine) adoptsAll() func(context.Context, *sql.DB) error {
 	return func(ctx context.Context, db *sql.DB) error {
 		for ; len(left) > 0; left = left[1:] {
 			var notes string
-			err := error(nil)
+			var err error
 			if left[0] == "prepare" {
 				var plan clickhouse.Plan
 				plan, err = adopt(ctx, ofSpans, left[0], db)

@@ -1,4 +1,4 @@
-// Package setup builds a generator from the environment.
+// Package fleet builds the generator of a fleet's process from the environment.
 //
 //	import _ "github.com/traceflake/traceflake/lease/pgstore" // postgres://; file: needs none
 //

@@ -260,7 +260,7 @@ func TestSecretIsReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer g.Shutdown(t.Context())
+		defer func() { _ = g.Shutdown(t.Context()) }()
 		before, _ := g.NewIDs(t.Context())
 		d, err := opened.Describe(t.Context())
 		next := lease.Description{ID: strings.Repeat("e", 32)}

@@ -47,9 +47,9 @@ func code(err error) string {
 	return ""
 }
 
-// cause returns a short text for an error of the server or of a connection, its sentinel, and what
-// an operator can do.
-func cause(err error) (text string, sentinel error, fix string) {
+// cause returns a short text for an error of the server or of a connection, what an operator can
+// do, and its sentinel.
+func cause(err error) (text, fix string, sentinel error) {
 	text = err.Error()
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		meaning := meanings[e.Code]
@@ -66,7 +66,7 @@ func cause(err error) (text string, sentinel error, fix string) {
 		strings.Contains(text, "unsupported startup parameter") {
 		sentinel = lease.ErrMisconfigured
 	}
-	return text, sentinel, fix
+	return text, fix, sentinel
 }
 
 // explain adds the meaning of an error and what to do. pgx tries each address, with and without
@@ -84,10 +84,10 @@ func explain(ctx context.Context, failed error) error {
 			causes = attempts.Unwrap()
 		}
 	}
-	_, meaning, advice := cause(causes[0])
+	_, advice, meaning := cause(causes[0])
 	b := brief{error: failed}
 	for _, err := range causes {
-		text, sentinel, fix := cause(err)
+		text, fix, sentinel := cause(err)
 		advice = cmp.Or(advice, fix)
 		if !errors.Is(sentinel, meaning) {
 			meaning = nil // another address may serve later

@@ -1,3 +1,4 @@
+// Package engine is the rule by which stores grant blocks of nodes, over the objects of a backend.
 package engine
 
 import (
