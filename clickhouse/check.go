@@ -180,8 +180,8 @@ func (o *adoption) alike(context.Context) error {
 		return nil
 	}
 	if column := o.live.lacking(o.other); column != "" {
-		return errorf("cannot swap: %s has the column %s, and %s has not: make them equal, and run "+
-			"prepare again", o.live.Name, column, o.other.Name)
+		return errorf("cannot swap: %s has the column %s, and %s has not: make them equal, and "+
+			"run prepare again", o.live.Name, column, o.other.Name)
 	}
 	if here, there := o.live.ttl(), o.other.ttl(); here != there {
 		return errorf("cannot swap: the TTL of %s is %q and that of %s is %q: set the same on both",

@@ -11,9 +11,9 @@ import (
 )
 
 // Create runs [Schema.Plan] on the ClickHouse of db, for example from clickhouse-go's OpenDB.
-// To an existing table it adds the exporter's columns, our indexes and the projection that it lacks,
-// and if TTL is set and the table has another TTL, it is changed. Create can be run again at any
-// time.
+// To an existing table it adds the exporter's columns, our indexes and the projection that it
+// lacks, and if TTL is set and the table has another TTL, it is changed. Create can be run again at
+// any time.
 //
 // Errors: the server is too old, a table has another schema, a TTL does more than drop old spans,
 // and ClickHouse's own errors, which contain a missing privilege.

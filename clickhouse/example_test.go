@@ -35,7 +35,8 @@ func ExampleSchema_Statements() {
 // The traces of five minutes, newest first, a page at a time.
 func ExampleSchema_Newest() {
 	to := time.Date(2026, 3, 14, 12, 5, 0, 0, time.UTC)
-	q, err := clickhouse.Schema{Table: "spans"}.Newest(to.Add(-5*time.Minute), to, clickhouse.Place{}, 50)
+	from := to.Add(-5 * time.Minute)
+	q, err := clickhouse.Schema{Table: "spans"}.Newest(from, to, clickhouse.Place{}, 50)
 	if err != nil {
 		panic(err)
 	}

@@ -121,7 +121,8 @@ func (s Schema) Newest(from, to time.Time, before Place, limit int) (Query, erro
 // bucketed is the length of the buckets of the sorting key.
 const bucketed = 5 * time.Minute
 
-// begin returns the beginning of the bucket of a time, a whole second like the lookup table's times.
+// begin returns the beginning of the bucket of a time, a whole second like the times of the lookup
+// table.
 func begin(t time.Time) time.Time { return t.Truncate(bucketed) }
 
 // sinces returns the beginnings of the periods, each ending at to, in which a page is looked for.

@@ -41,7 +41,9 @@ func statements(layout string) ([]string, error) {
 	files := "unmerged"
 	if !ok {
 		files = layout + "+" + files
-		all = slices.DeleteFunc(all, func(s string) bool { return !strings.Contains(s, "FUNCTION") })
+		all = slices.DeleteFunc(all, func(s string) bool {
+			return !strings.Contains(s, "FUNCTION")
+		})
 	}
 	for name := range strings.SplitSeq(files, "+") {
 		text, err := layouts.ReadFile("layouts/" + name + ".sql")

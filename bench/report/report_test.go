@@ -64,7 +64,8 @@ func TestReport(t *testing.T) {
 		{vectors: "AVX2", runs: "maker: " + amd + "\nwithout: nothing\nBenchmarkOther 1 1 ns/op\n",
 			fails: "9 targets were missed"},
 		{vectors: "AVX2", runs: sample(amd, 0.75), reports: []string{
-			"| processor | family 25 (Zen 4) |", "| NewIDs, two CPUs | 0.75 (0.75–0.75) |", "| rs/xid | by 24-bit hash",
+			"| processor | family 25 (Zen 4) |", "| NewIDs, two CPUs | 0.75 (0.75–0.75) |",
+			"| rs/xid | by 24-bit hash",
 			"| 57 ns | 0 |"}},
 	} {
 		vectors = tt.vectors

@@ -24,6 +24,8 @@ $newest/bin/ruff format --check .
 for version in 3.10 3.11 3.12 3.13 3.14; do $newest/bin/mypy --python-version $version; done
 $newest/bin/pytest "$@"
 
-environment $newest-oldest "${oldest[@]}" hatchling $(grep -E '^(billiard|gunicorn|pytest)==' requirements.txt)
+environment $newest-oldest "${oldest[@]}" hatchling \
+  $(grep -E '^(billiard|gunicorn|pytest)==' requirements.txt)
 $newest-oldest/bin/pytest -W ignore "$@"
-echo "the Python client was tested with $(python3 -V), $($newest/bin/pip freeze | grep ^opentelemetry-sdk=) and ${oldest[0]}"
+sdk=$($newest/bin/pip freeze | grep ^opentelemetry-sdk=)
+echo "the Python client was tested with $(python3 -V), $sdk and ${oldest[0]}"

@@ -298,10 +298,12 @@ func TestSwapRefused(t *testing.T) {
 	e.walks(ofSpans, "prepare")
 	for change, want := range map[string]string{
 		"MODIFY COLUMN StatusMessage TTL " + ttl: "spans has the column `StatusMessage` ",
-		"MODIFY COLUMN SpanKind Enum8('' = 0)":   "the table spans cannot be adopted: column SpanKind",
+		"MODIFY COLUMN SpanKind Enum8('' = 0)": "the table spans cannot be adopted: " +
+			"column SpanKind",
 		"ADD COLUMN Later String AFTER SpanName": "spans has the column `Later` String",
 		"ADD COLUMN Short String ALIAS SpanId":   "spans has the column `Short` String",
-		"MODIFY TTL " + ttl:                      "the TTL of spans is \"" + ttl + "\" and that of spans_other",
+		"MODIFY TTL " + ttl: "the TTL of spans is \"" + ttl +
+			"\" and that of spans_other",
 	} {
 		e.exec("ALTER TABLE spans " + change)
 		e.cannot("swap", want)
@@ -337,7 +339,8 @@ func TestAdoptRefused(t *testing.T) {
 		"a bad name":  {adoption{Database: "a.b"}, nil, "database \"a.b\": a name has"},
 		"Coroot's": {adoption{},
 			[]string{regexp.MustCompile("(?m)^    Scope.*\n").ReplaceAllString(exporter[0], "")},
-			"column ScopeName is missing; this is not the table of the Collector's exporter; Coroot"},
+			"column ScopeName is missing; this is not the table of the Collector's exporter; " +
+				"Coroot"},
 		"another type": {adoption{},
 			[]string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)},
 			"column Duration has the type \"Int64\", not UInt64; alter the column first"},
@@ -374,8 +377,9 @@ func TestAdoptRefused(t *testing.T) {
 				switch { // ON CLUSTER and replicas are not to be had
 				case name == "different servers" && strings.Contains(query, "hostName()"):
 					query = strings.NewReplacer(clusterTables, rows("database, name, sorting_key, "+
-						"host", "currentDatabase(), 'spans', 'x', 'a'", "currentDatabase(), 'spans', "+
-						"'toStartOfFiveMinutes(Timestamp), TraceId, Timestamp', 'b'"),
+						"host", "currentDatabase(), 'spans', 'x', 'a'",
+						"currentDatabase(), 'spans', "+
+							"'toStartOfFiveMinutes(Timestamp), TraceId, Timestamp', 'b'"),
 						"hostName()", "host").Replace(query)
 				case name == "replicas":
 					query = strings.Replace(query, "system.replicas", rows("database, table, "+
@@ -391,7 +395,8 @@ func TestAdoptRefused(t *testing.T) {
 				return err
 			})
 			status, err := c.of.Status(t.Context(), db)
-			if all := fmt.Sprint(err, status.Problem, status.Obstacle); !strings.Contains(all, c.want) {
+			all := fmt.Sprint(err, status.Problem, status.Obstacle)
+			if !strings.Contains(all, c.want) {
 				t.Errorf("the status says %s, want %s", all, c.want)
 			}
 		})

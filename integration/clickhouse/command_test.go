@@ -32,12 +32,12 @@ func TestCommand(t *testing.T) {
 		args, says string
 	}{
 		{0, "create --table fresh --ttl 720h", "-- fresh exists\nCREATE TABLE IF NOT EXISTS"},
-		{0, "create --table fresh --ttl 48h", "-- spans of fresh are kept for 48h0m0s; the TTL was " +
-			"\"toDateTime(Timestamp) + toIntervalSecond(2592000)\"\nALTER TABLE"},
+		{0, "create --table fresh --ttl 48h", "-- spans of fresh are kept for 48h0m0s; the TTL " +
+			"was \"toDateTime(Timestamp) + toIntervalSecond(2592000)\"\nALTER TABLE"},
 		{2, "create --table spans", "traceflake: clickhouse: table spans has another shape; it " +
 			"was not changed: adopt it or choose another name\n"},
-		{0, "adopt prepare --table spans", "-- A view of the spans of both tables, and one of their " +
-			"times, by the name that tools look for.\nCREATE OR REPLACE VIEW"},
+		{0, "adopt prepare --table spans", "-- A view of the spans of both tables, and one of " +
+			"their times, by the name that tools look for.\nCREATE OR REPLACE VIEW"},
 		{0, "status --table spans", db + ".spans\n  sorted by       ServiceName, SpanName, " +
 			"toDateTime(Timestamp)\n  engine          MergeTree\n  TTL             " + moves +
 			"\n  storage policy  tiered\n  spans           300, N\n  ordered IDs     45.7 % of " +
@@ -48,9 +48,10 @@ func TestCommand(t *testing.T) {
 			"  engine          MergeTree\n  TTL             " + moves +
 			"\n  storage policy  tiered\n  spans           0\n  ordered IDs     no spans\n  last " +
 			"expires    never\n  read by         " + db +
-			".spans_all\nthe adoption is prepared; next: `adopt swap`. To cancel instead:\nDROP VIEW"},
-		{0, "adopt swap --table spans", "-- The new table gets the name, unless it has it already.\n" +
-			"SELECT throwIf("},
+			".spans_all\nthe adoption is prepared; next: `adopt swap`. " +
+			"To cancel instead:\nDROP VIEW"},
+		{0, "adopt swap --table spans", "-- The new table gets the name, unless it has it " +
+			"already.\nSELECT throwIf("},
 		{0, "adopt undo --table spans", "-- next: `adopt swap`. To cancel instead:\n-- DROP VIEW"},
 	} {
 		if out := varies.ReplaceAllString(run(c.code, c.args), "N"); !strings.Contains(out,

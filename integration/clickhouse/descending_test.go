@@ -14,8 +14,8 @@ import (
 
 var descendingQueries = flag.Int("descending", 6000, "random queries of TestDescendingKeys")
 
-// A shape is a sorting key of random tables, and the primary key if that is shorter. The columns are
-// a number, a time, its bucket of five minutes, a text and a small number.
+// A shape is a sorting key of random tables, and the primary key if that is shorter. The columns
+// are a number, a time, its bucket of five minutes, a text and a small number.
 type shape struct{ key, primary string }
 
 var shapes = []shape{
@@ -32,7 +32,8 @@ var shapes = []shape{
 func TestDescendingKeys(t *testing.T) {
 	const batch = 100
 	e := child.ForTest(t, servers.ClickHouse)
-	version := e.Rows(t, "SELECT version(), toFloat64(extract(version(), '^[^.]*.[^.]*')) < 26.6")[0]
+	version := e.Rows(t,
+		"SELECT version(), toFloat64(extract(version(), '^[^.]*.[^.]*')) < 26.6")[0]
 	seed := rand.Uint64()
 	t.Logf("ClickHouse %s, seed %d", version[0], seed)
 	r := rand.New(rand.NewPCG(seed, 0))

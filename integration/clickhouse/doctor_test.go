@@ -35,8 +35,8 @@ func TestDoctor(t *testing.T) {
 	doctor(adopted, "→ traceflake clickhouse create")
 	adopted.run(collectorTable("otel_traces"), nil)
 	adopted.exec("ALTER TABLE otel_traces DROP COLUMN ScopeName")
-	doctor(adopted, "ok     adoption     not possible: clickhouse: the table otel_traces cannot be "+
-		"adopted: column ScopeName is missing")
+	doctor(adopted, "ok     adoption     not possible: clickhouse: the table otel_traces cannot "+
+		"be adopted: column ScopeName is missing")
 	adopted.exec("ALTER TABLE otel_traces ADD COLUMN ScopeName String AFTER ResourceAttributes")
 	doctor(adopted, "ok     table")
 	command(adopted, "adopt prepare")

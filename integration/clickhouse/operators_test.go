@@ -50,7 +50,8 @@ func interleaved(t *testing.T, first []string, one, other string) {
 		}
 		for _, operation := range []string{"prepare", "swap"} { // nobody is in the way
 			if err := e.adopts(operation, e.settled()); err != nil {
-				t.Errorf("%s before statement %d of %s, then %s: %v", other, at, one, operation, err)
+				t.Errorf("%s before statement %d of %s, then %s: %v", other, at, one, operation,
+					err)
 			}
 		}
 	}

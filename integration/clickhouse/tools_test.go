@@ -121,7 +121,8 @@ func (e *engine) tools(tables []string) {
 				one[1]).Replace(q.sql)
 			if strings.Contains(sql, "_part_offset") {
 				// see docs/clickhouse.md; with all columns in the projection nothing helps
-				if sql += "\nSETTINGS optimize_use_projection_filtering = 0"; table == "everything" {
+				sql += "\nSETTINGS optimize_use_projection_filtering = 0"
+				if table == "everything" {
 					continue
 				}
 			}

@@ -111,7 +111,8 @@ func walk(t *testing.T, e *servers.Engine) {
 		t.Helper()
 		rows := e.Rows(t, "SELECT toString(count()), toString(uniqExact(SpanId)) FROM "+table)
 		if want := fmt.Sprint(n); rows[0][0] != want || rows[0][1] != want {
-			t.Errorf("%s has %s spans of %d, %s of them different", table, rows[0][0], n, rows[0][1])
+			t.Errorf("%s has %s spans of %d, %s of them different", table, rows[0][0], n,
+				rows[0][1])
 		}
 	}
 	once("otel_traces_all")

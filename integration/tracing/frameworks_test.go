@@ -38,7 +38,8 @@ func TestFrameworks(t *testing.T) {
 	otel.SetTextMapPropagator(xtraceid.New())
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New())))
 	for name, handler := range map[string]http.Handler{
-		"chi": chiService(), "gin": ginService(), "echo": echoService(), "connect": connectService(t),
+		"chi": chiService(), "gin": ginService(), "echo": echoService(),
+		"connect": connectService(t),
 	} {
 		server := httptest.NewServer(handler)
 		expectTrace(t, name, server.URL)

@@ -35,8 +35,10 @@ func TestPasswords(t *testing.T) {
 				secrets := redact.Of(address)
 				for _, text := range said(address) {
 					shown := secrets.Text(text)
-					if part := partOf(password, shown); strings.Contains(address, "://") && part != "" {
-						t.Fatalf("%q of the password %q is in %q, from %q", part, password, shown, text)
+					part := partOf(password, shown)
+					if strings.Contains(address, "://") && part != "" {
+						t.Fatalf("%q of the password %q is in %q, from %q", part, password, shown,
+							text)
 					}
 				}
 			}
@@ -84,7 +86,8 @@ func TestText(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	if s := redact.Of("file:/var/lib/a@b", "", "postgres://host/db", "postgres://app@host"); s != nil {
+	s := redact.Of("file:/var/lib/a@b", "", "postgres://host/db", "postgres://app@host")
+	if s != nil {
 		t.Errorf("%q", s)
 	}
 }

@@ -9,8 +9,8 @@ func TestParseDuration(t *testing.T) {
 	const day = 24 * time.Hour
 	for text, want := range map[string]time.Duration{
 		"90s": 90 * time.Second, "1.5h": 90 * time.Minute, "1h30m": 90 * time.Minute, "0": 0,
-		"1d": day, "1.5d": day + day/2, ".5d": day / 2, "1d12h": day + day/2, "-1d12h": -day - day/2,
-		"2w": 14 * day, "1y1ms": 365*day + time.Millisecond,
+		"1d": day, "1.5d": day + day/2, ".5d": day / 2, "1d12h": day + day/2,
+		"-1d12h": -day - day/2, "2w": 14 * day, "1y1ms": 365*day + time.Millisecond,
 	} {
 		if got, err := ParseDuration(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)

@@ -64,8 +64,8 @@ func ReadKeyring(path string) (*randflake.Keyring, error) {
 		}
 		return k, nil
 	case <-time.After(readTime):
-		return nil, fmt.Errorf("%s was not read within %s: it must be a file on a file system that "+
-			"answers, not a FIFO without a writer", path, readTime)
+		return nil, fmt.Errorf("%s was not read within %s: it must be a file on a file system "+
+			"that answers, not a FIFO without a writer", path, readTime)
 	}
 }
 

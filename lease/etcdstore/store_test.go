@@ -112,7 +112,8 @@ func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 	return t.Txn.Then(ops...)
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice under one secret.
+// A store that is restored to an old backup, again and again, grants nothing twice under one
+// secret.
 func TestRestored(t *testing.T) {
 	client, prefix := newClient(t, address(t)), newPrefix(t)
 	calls.Restored(t, func() (stores.Store, error) { return New(client, prefix) })

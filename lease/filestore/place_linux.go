@@ -60,8 +60,8 @@ func place(root *os.Root) (string, error) {
 		return "", fmt.Errorf("statfs: %w", err)
 	}
 	if name := remote[kind]; name != "" {
-		return "", fmt.Errorf("%w: the directory is on %s, which other hosts can mount: choose one "+
-			"on a local disk", lease.ErrMisconfigured, name)
+		return "", fmt.Errorf("%w: the directory is on %s, which other hosts can mount: choose "+
+			"one on a local disk", lease.ErrMisconfigured, name)
 	}
 	text := fmt.Sprintf("inode %d since %d.%09d", s.Ino, s.Btime.Sec, s.Btime.Nsec)
 	if s.Mask&unix.STATX_BTIME == 0 {

@@ -34,7 +34,7 @@ func TestFileSystems(t *testing.T) {
 	}{
 		{"a snapshot of btrfs", unix.BTRFS_SUPER_MAGIC, [2]int32{1, 2}, [2]int32{1, 3}, true},
 		{"a container", unix.OVERLAYFS_SUPER_MAGIC, [2]int32{1, 2}, [2]int32{2, 2}, true},
-		{"another device number", unix.OVERLAYFS_SUPER_MAGIC, [2]int32{1, 0}, [2]int32{2, 0}, false},
+		{"another device", unix.OVERLAYFS_SUPER_MAGIC, [2]int32{1, 0}, [2]int32{2, 0}, false},
 		{"ext4", unix.EXT4_SUPER_MAGIC, [2]int32{1, 2}, [2]int32{2, 2}, false},
 	} {
 		path := newPath(t)
@@ -63,7 +63,8 @@ func TestSnapshots(t *testing.T) {
 	}
 	run := func(name string, args ...string) {
 		t.Helper()
-		if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil {
+		out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+		if err != nil {
 			t.Skipf("%s %q: %v: %s", name, args, err, out)
 		}
 	}

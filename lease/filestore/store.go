@@ -32,8 +32,8 @@ func init() {
 }
 
 // New returns the store in the directory at path, which [stores.EnsureSecrets] creates if it does
-// not exist. New does not access the directory. The error wraps [lease.ErrInvalidRequest]. The store
-// may be used by many goroutines and processes at once.
+// not exist. New does not access the directory. The error wraps [lease.ErrInvalidRequest]. The
+// store may be used by many goroutines and processes at once.
 func New(path string) (stores.Store, error) {
 	if path == "" || strings.ContainsRune(path, 0) {
 		return nil, fmt.Errorf("filestore: %w: the path is empty or contains a zero byte",

@@ -504,7 +504,8 @@ func TestObjects(t *testing.T) {
 	})
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice under one secret.
+// A store that is restored to an old backup, again and again, grants nothing twice under one
+// secret.
 func TestRestored(t *testing.T) {
 	path := newPath(t)
 	calls.Restored(t, func() (stores.Store, error) { return New(path) })

@@ -212,8 +212,8 @@ func TestList(t *testing.T) {
 // The contract of Objects, on a real API server.
 func TestServer(t *testing.T) {
 	// without credentials, as that of `kubectl proxy`
-	url := calls.Server(t, "TRACEFLAKETEST_KUBERNETES", "http://host:port, where the tests may write and "+
-		"delete Leases in the namespace default")
+	url := calls.Server(t, "TRACEFLAKETEST_KUBERNETES",
+		"http://host:port, where the tests may write and delete Leases in the namespace default")
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		server, name := strings.TrimPrefix(url, "http://"), "test-"+strings.ToLower(rand.Text())
 		open := func(address string) *objects { // as another process has it

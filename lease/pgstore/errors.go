@@ -24,14 +24,17 @@ var meanings = map[string]struct {
 	sentinel error
 	fix      string
 }{
-	"42703": {lease.ErrSchemaVersion, "correct the address: the table traceflake_store is another program's"},
+	"42703": {lease.ErrSchemaVersion,
+		"correct the address: the table traceflake_store is another program's"},
 	"42809": {lease.ErrExists, ""}, // a table has the view's name
-	"25006": {nil, "connect to the primary, with target_session_attrs=read-write in the URL, or let the " +
-		"role write"},
+	"25006": {nil,
+		"connect to the primary, with target_session_attrs=read-write in the URL, or let the " +
+			"role write"},
 	"42501": {lease.ErrMisconfigured,
 		"grant SELECT and UPDATE on traceflake_store, and USAGE on its schema; " +
 			"to create the store, the role needs CREATE on the schema"},
-	"42704": {lease.ErrMisconfigured, "remove the parameter of the URL that the server does not know"},
+	"42704": {lease.ErrMisconfigured,
+		"remove the parameter of the URL that the server does not know"},
 	"22023": {lease.ErrMisconfigured, "correct the URL's parameter with an invalid value"},
 	"3D000": {lease.ErrMisconfigured, ""}, // no such database
 	"3F000": {lease.ErrMisconfigured, "create the schema first"},

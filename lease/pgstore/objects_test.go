@@ -24,8 +24,8 @@ import (
 // server returns the URL of a PostgreSQL in which the tests may create databases and roles.
 func server(tb testing.TB) string {
 	tb.Helper()
-	return calls.Server(tb, "TRACEFLAKETEST_POSTGRES", "postgres://user:password@host/database, where the "+
-		"tests may create databases and roles")
+	return calls.Server(tb, "TRACEFLAKETEST_POSTGRES", "postgres://user:password@host/database, "+
+		"where the tests may create databases and roles")
 }
 
 // database returns the URL of a new database, which is dropped when the test ends.
@@ -216,7 +216,8 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn,
 
 func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A store that is restored to an old backup, again and again, grants nothing twice under one secret.
+// A store that is restored to an old backup, again and again, grants nothing twice under one
+// secret.
 func TestRestored(t *testing.T) {
 	config := connect(t, database(t), nil).Config()
 	calls.Restored(t, func() (stores.Store, error) { return pgstore.New(config) })

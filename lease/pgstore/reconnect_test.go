@@ -92,7 +92,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 			"WHERE usename = 'traceflake_rotated'")
 		_ = acquire() // on the connection that was terminated
 		err := acquire()
-		if c.want == "" && err != nil || c.want != "" && !strings.Contains(fmt.Sprint(err), c.want) {
+		if c.want == "" && err != nil ||
+			c.want != "" && !strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("with %s: %v, want %q", c.what, err, c.want)
 		}
 	}

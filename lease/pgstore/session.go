@@ -18,7 +18,8 @@ const warning = "traceflake: warning"
 // another client.
 func prepare(config *pgx.ConnConfig) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
-	delete(config.RuntimeParams, "search_path") // pgbouncer refuses it, and no statement relies on it
+	// pgbouncer refuses it, and no statement relies on it
+	delete(config.RuntimeParams, "search_path")
 	config.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
 		if n.SeverityUnlocalized == "WARNING" { // Severity is in the server's language
 			c.CustomData()[warning] = n.Message

@@ -57,8 +57,8 @@ func Schemes() []string {
 }
 
 // Open opens the store at url, such as "file:DIR" or "postgres://…", depending on the imported
-// packages, as with database/sql. It sends no request. Errors wrap [lease.ErrInvalidRequest]. Neither
-// they nor those of the store's methods contain a part of the URL's password.
+// packages, as with database/sql. It sends no request. Errors wrap [lease.ErrInvalidRequest].
+// Neither they nor those of the store's methods contain a part of the URL's password.
 func Open(url string) (Store, error) {
 	scheme, _, ok := strings.Cut(url, ":")
 	openers.RLock()

@@ -1,5 +1,5 @@
--- After a RENAME, materialized views get no spans until they are attached again (ClickHouse 26.5 and
--- 26.7).
+-- After a RENAME, materialized views get no spans until they are attached again (ClickHouse 26.5
+-- and 26.7).
 WITH
     arrayJoin(arrayZip(dependencies_database, dependencies_table)) AS view,
     arrayJoin(['DETACH', 'ATTACH']) AS verb

@@ -169,7 +169,8 @@ subjects:
 	t.Fatalf("%s may not %s in %s after 10 s", kubernetes.Limited, verbs[0], namespace)
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice under one secret.
+// A store that is restored to an old backup, again and again, grants nothing twice under one
+// secret.
 func TestRestored(t *testing.T) {
 	name := strings.ToLower(rand.Text())
 	proxy := kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))

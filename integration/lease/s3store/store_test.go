@@ -96,7 +96,8 @@ func TestObjectLock(t *testing.T) {
 	}
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice under one secret.
+// A store that is restored to an old backup, again and again, grants nothing twice under one
+// secret.
 func TestRestored(t *testing.T) {
 	calls.Restored(t, through(t, &calls.Transport{RoundTripper: http.DefaultTransport}))
 }

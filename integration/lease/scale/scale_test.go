@@ -37,9 +37,9 @@ func TestMain(m *testing.M) { kubernetes.Main(m) }
 // clients is how many processes call the store at once.
 const clients = 16
 
-// A fleet of TRACEFLAKETEST_SCALE processes, by default few, starts on a store with room for 32 768 and
-// renews its leases once. No two have a block in common, and the store renews faster than the fleet
-// needs with the default TTL.
+// A fleet of TRACEFLAKETEST_SCALE processes, by default few, starts on a store with room for 32 768
+// and renews its leases once. No two have a block in common, and the store renews faster than the
+// fleet needs with the default TTL.
 func TestFleet(t *testing.T) {
 	n := 320
 	if text := os.Getenv("TRACEFLAKETEST_SCALE"); text != "" {
