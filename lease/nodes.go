@@ -15,6 +15,9 @@ import (
 // time at which the process held the nodes. End it when the context ends, and check each ID, after
 // it was generated, with Hold.
 //
+// The IDs have no secret. So after the store was restored and its secret replaced, they are unique
+// only if the processes with earlier nodes were stopped first.
+//
 // Nodes are not given back early: after Close, nobody is granted them before the lease's end, since
 // the Keeper cannot know the last time that was used. Use a short TTL, such as a minute.
 type Nodes struct {

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/lease/stores"
 )
@@ -91,12 +93,7 @@ func TestReplaceSecret(t *testing.T) {
 	}
 	ids := []string{first}
 	for range 2 {
-		server.Delete("")
-		for name, o := range backup {
-			if _, err := server.Write(t.Context(), name, o.Data, ""); err != nil {
-				t.Fatal(err)
-			}
-		}
+		restored(t, server, backup)
 		replace(0, "and all blocks are free", "")
 		replace(0, "and all blocks are free", "")                                  // repeated
 		command(t, "", "doctor").want(t, 1, "the secret in use is registered", "") // the clock
@@ -144,6 +141,87 @@ func TestReplaceSecretIsKilled(t *testing.T) {
 		if err = errors.Join(err, described); err != nil || len(k.Codecs()) != 2 ||
 			!slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) {
 			t.Errorf("after %d writes: %v, %+v", writes, err, d)
+		}
+	}
+}
+
+// restored makes the objects of a server those of a backup.
+func restored(t *testing.T, server *calls.Memory, backup map[string]driver.Object) {
+	t.Helper()
+	server.Delete("")
+	for name, o := range backup {
+		if _, err := server.Write(t.Context(), name, o.Data, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The store has its new secret, but the command fails to rename the file, and is repeated where the
+// same URL leads to another copy of the backup: the copies get two secrets.
+func TestReplaceSecretElsewhere(t *testing.T) {
+	url, server := newServer()
+	t.Setenv(settings.Store, url)
+	file := filepath.Join(t.TempDir(), "secret")
+	t.Setenv(settings.SecretFile, file)
+	command(t, "", "lease", "create").want(t, 0, something, "")
+	old := acquired(t, opened(t, url)).Store
+	backup, err := server.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := content(t, file)
+	server.Accepts = func(_ string, unchanged bool) bool {
+		_ = os.Remove(file)
+		_ = os.Mkdir(file, 0o700) // so that nothing can be renamed to it
+		return unchanged
+	}
+	command(t, "", "lease", "secret", "replace", old).want(t, 2, "", "run the same command again")
+	server.Accepts = nil
+	if err := errors.Join(os.Remove(file), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	one, err := opened(t, url).Describe(t.Context())
+	if err != nil || one.Replaced != old {
+		t.Fatalf("the first copy: %+v, %v", one, err)
+	}
+	restored(t, server, backup)
+	command(t, "", "lease", "secret", "replace", old).want(t, 0, "all blocks are free", "")
+	k, err := settings.LoadKeyring(file)
+	other, described := opened(t, url).Describe(t.Context())
+	if err = errors.Join(err, described); err != nil || other.ID == one.ID ||
+		slices.Contains(one.Secrets, one.Fingerprint(k.Codec())) {
+		t.Errorf("%v: the copies have one secret: %+v and %+v", err, one, other)
+	}
+}
+
+// A store is restored to the middle of a replacement that was completed since, and whose secret is
+// in use: the repeated command does not begin that history again. The present ID can be replaced,
+// also by an operator who does not have its secret.
+func TestReplaceSecretOfAnUnfinishedReplacement(t *testing.T) {
+	url, server := newServer()
+	t.Setenv(settings.Store, url)
+	file := filepath.Join(t.TempDir(), "secret")
+	t.Setenv(settings.SecretFile, file)
+	command(t, "", "lease", "create").want(t, 0, something, "")
+	old := acquired(t, opened(t, url)).Store
+	copied := content(t, file)
+	var backup map[string]driver.Object
+	server.Accepts = func(name string, unchanged bool) bool {
+		if name != "config" && backup == nil {
+			backup, _ = server.Objects.List(t.Context())
+		}
+		return unchanged
+	}
+	command(t, "", "lease", "secret", "replace", old).want(t, 0, "all blocks are free", "")
+	server.Accepts = nil
+	used := acquired(t, opened(t, url)).Store
+	for _, text := range []string{content(t, file), copied} {
+		restored(t, server, backup)
+		t.Setenv(settings.SecretFile, write(t, "copy", text))
+		command(t, "", "lease", "secret", "replace", old).want(t, 2, "", " present ID")
+		command(t, "", "lease", "secret", "replace", used).want(t, 0, "all blocks are free", "")
+		if again := acquired(t, opened(t, url)).Store; again == used {
+			t.Errorf("the history %s began twice", used)
 		}
 	}
 }

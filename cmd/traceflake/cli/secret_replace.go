@@ -53,7 +53,7 @@ it, one secret is introduced, and the other command completes it or is refused.`
 				return fmt.Errorf("the store has the ID %s: if it was restored, moved or copied, "+
 					"and no process can reach it, run the same command with this ID", d.ID)
 			}
-			id, err := replaceSecret(ctx, s, d, args[0], env)
+			id, err := replaceSecret(ctx, s, d, err, args[0], env)
 			if err != nil {
 				return err
 			}
@@ -65,9 +65,10 @@ it, one secret is introduced, and the other command completes it or is refused.`
 	return cmd
 }
 
-// replaceSecret gives the store with the ID old a new secret, and returns its new ID.
-func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, old string,
-	env settings.Settings) (id string, err error) {
+// replaceSecret gives the store with the ID old a new secret, and returns its new ID. d and state
+// are what Describe returned.
+func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, state error,
+	old string, env settings.Settings) (id string, err error) {
 	if s.KeepsSecret() {
 		if err := s.Replace(ctx, old, protocol.NewNonce(), ""); err != nil {
 			return "", err
@@ -78,8 +79,9 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, old
 	if env.SecretFile == "" {
 		return "", errNoSecret
 	}
-	r, err := openReplacement(env.SecretFile, old)
-	if errors.Is(err, fs.ErrNotExist) {
+	begun := d.Replaced == old && d.ID != old
+	r, err := openReplacement(env.SecretFile, d.ID)
+	if !begun || errors.Is(err, fs.ErrNotExist) {
 		k, err := settings.LoadKeyring(env.SecretFile)
 		if err != nil {
 			return "", fmt.Errorf("secret: %w", err)
@@ -88,9 +90,10 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, old
 			return slices.Contains(d.Secrets, d.Fingerprint(c))
 		})
 		switch {
-		case d.Replaced == old && registered:
-			return d.ID, s.Replace(ctx, old, d.ID, d.Fingerprint(k.Codec())) // repeated
-		case d.ID == old && !registered:
+		case begun && registered:
+			return d.ID, repeated(ctx, s, d)
+		// Nobody uses the secret of a store that is being replaced, and it may be lost.
+		case d.ID == old && !registered && !errors.Is(state, lease.ErrReplacing):
 			return "", fmt.Errorf("%s: %w", env.SecretFile, lease.ErrWrongSecret)
 		}
 		if r, err = newReplacement(env, old); err != nil {
@@ -114,46 +117,49 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, old
 	return r.id, nil
 }
 
+// repeated is the end of a command whose secret is in the secret file already. The store was
+// complete before the file was renamed. If it is not complete now, it was set back, and processes
+// may have used the secret: its history must not begin again.
+func repeated(ctx context.Context, s stores.Store, d lease.Description) error {
+	_, err := describe(ctx, s)
+	if errors.Is(err, lease.ErrReplacing) {
+		return &lease.Error{
+			Err: fmt.Errorf("%w: its secret was in use, so the store was restored since", err),
+			Fix: "replace its present ID, " + d.ID,
+		}
+	}
+	return err
+}
+
 // replacement is a secret file that takes the place of another one when the store has its first
-// secret. Its name contains the store's old ID, so that a repeated command finds it.
+// secret. Its name contains the store's new ID: only the store for which a secret was generated
+// ever gets it, even if the same URL leads to another copy when an interrupted command is repeated.
 type replacement struct {
 	name, id string
 	codec    *randflake.Codec
 }
 
-const replacementComment = "# lease store %s replaces %s\n"
-
-func replacementName(path, old string) string { return path + "." + old + ".replacement" }
-
 // openReplacement reads the file of an interrupted command.
-func openReplacement(path, old string) (*replacement, error) {
-	r := &replacement{name: replacementName(path, old)}
+func openReplacement(path, id string) (*replacement, error) {
+	r := &replacement{name: path + "." + id + ".replacement", id: id}
 	k, err := settings.LoadKeyring(r.name)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
-	text, err := os.ReadFile(r.name)
-	if err == nil {
-		_, err = fmt.Sscanf(string(text), replacementComment, &r.id, new(string))
-	}
-	if r.codec = k.Codec(); err != nil {
-		return nil, fmt.Errorf("secret: %s: %w", r.name, err)
-	}
+	r.codec = k.Codec()
 	return r, nil
 }
 
-// newReplacement writes a new secret above those of the secret file, unless a concurrent command
-// has.
+// newReplacement writes a new secret above those of the secret file.
 func newReplacement(env settings.Settings, old string) (*replacement, error) {
 	older, err := os.ReadFile(env.SecretFile)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
-	text := fmt.Sprintf(replacementComment+"%x\n%s", protocol.NewNonce(), old, randomSecret(),
-		older)
-	err = writeNew(replacementName(env.SecretFile, old), text)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	id := protocol.NewNonce()
+	text := fmt.Sprintf("# lease store %s replaces %s\n%x\n%s", id, old, randomSecret(), older)
+	if err := writeNew(env.SecretFile+"."+id+".replacement", text); err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
-	return openReplacement(env.SecretFile, old)
+	return openReplacement(env.SecretFile, id)
 }
