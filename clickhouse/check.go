@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -39,6 +40,7 @@ var checks = []struct {
 	{preparing | swapping, (*adoption).policies},
 	{exchanging | copying, (*adoption).prepared},
 	{looking | swapping, (*adoption).complete},
+	{looking, (*adoption).repaired},
 	{swapping, (*adoption).alike},
 	{copying, (*adoption).copyable},
 }
@@ -172,6 +174,43 @@ func (o *adoption) complete(context.Context) error {
 		return errorf("%s: `create` creates and fills it", missing)
 	}
 	return errorf("%s: `adopt prepare` creates it", missing)
+}
+
+// functionNames are the names of the functions on trace IDs.
+var functionNames = regexp.MustCompile(`(?m)^CREATE OR REPLACE FUNCTION (\w+)`).
+	FindAllStringSubmatch(template("functions"), -1)
+
+// lookupIndexes are the indexes that lookups need. An adopted table has the others only if the old
+// one had them.
+var lookupIndexes = []string{"index idx_timestamp", "index idx_trace_id"}
+
+// repaired returns an error if a table outside an adoption lacks parts that create adds, or the
+// server lacks functions.
+func (o *adoption) repaired(ctx context.Context) error {
+	if o.phase != Finished || !o.live.mergeTree() {
+		return nil
+	}
+	var missing []string
+	for _, g := range o.gaps(o.live) {
+		if !strings.HasPrefix(g.what, "index ") || slices.Contains(lookupIndexes, g.what) {
+			missing = append(missing, "the "+g.what)
+		}
+	}
+	defined, err := read[struct{ Name string }](ctx, o.db,
+		"SELECT name FROM system.functions WHERE origin = 'SQLUserDefined'")
+	if err != nil {
+		return err
+	}
+	for _, m := range functionNames {
+		if !slices.Contains(defined, struct{ Name string }{m[1]}) {
+			missing = append(missing, "the function "+m[1])
+		}
+	}
+	if len(missing) > 0 {
+		return errorf("%s lacks %s: `create` adds what is missing", o.live.Name,
+			strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // alike returns an error if the new table cannot replace the old one.

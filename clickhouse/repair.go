@@ -9,19 +9,32 @@ import (
 var indexes = regexp.MustCompile(`(?m)^    INDEX (\w+) (.*? GRANULARITY \d+)`).
 	FindAllStringSubmatch(template("spans"), -1)
 
-// repairs returns the steps that add what an existing table lacks: columns of the exporter, our
-// indexes, and the projection that the schema names. Existing parts get them in the background.
+// repairs returns the steps that add what an existing table lacks. Existing parts get it in the
+// background.
 func (s Schema) repairs(t table) (steps []Step) {
-	if !t.exists() {
-		return nil
-	}
-	add := func(what string, changes ...string) {
-		step := Step{Does: t.Name + " has the " + what}
-		for _, change := range changes {
+	for _, g := range s.gaps(t) {
+		step := Step{Does: t.Name + " has the " + g.what}
+		for _, change := range g.changes {
 			step.SQL = append(step.SQL, s.alter(t.Name)+change)
 		}
 		steps = append(steps, step)
 	}
+	return steps
+}
+
+// gap is a part that a table lacks, and the changes of ALTER TABLE that add it.
+type gap struct {
+	what    string
+	changes []string
+}
+
+// gaps returns what an existing table lacks: columns of the exporter, our indexes, and the
+// projection that the schema names.
+func (s Schema) gaps(t table) (all []gap) {
+	if !t.exists() {
+		return nil
+	}
+	add := func(what string, changes ...string) { all = append(all, gap{what, changes}) }
 	for _, c := range columns {
 		if t.column(c.name).Name == "" {
 			add("column "+c.name, "ADD COLUMN IF NOT EXISTS "+strings.TrimSpace(c.definition))
@@ -35,14 +48,14 @@ func (s Schema) repairs(t table) (steps []Step) {
 		}
 	}
 	if s.Projection == "" || s.Projection == NoProjection {
-		return steps
+		return all
 	}
 	element := s.Projection.element() // PROJECTION name (…)
 	if name := strings.Fields(element)[1]; !strings.Contains(t.Definition, "PROJECTION "+name+" ") {
 		add("projection "+name, "ADD "+strings.Replace(element, name, "IF NOT EXISTS "+name, 1),
 			"MATERIALIZE PROJECTION "+name)
 	}
-	return steps
+	return all
 }
 
 // conflict returns what prevents a table from becoming one of the layout, or "".
