@@ -17,7 +17,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, want := range []string{
 		`x-trace-id: [0-9a-f]{32}\n`, `traceflake trace ID .* halves agree`, `\tverified\n`,
-		`3 spans in 2 services`, `\n   shop .*ms\n   shop .*ms\n   orders .*s\n`,
+		`3 spans in 2 services`, `\n   shop .*s\n   shop .*s\n   orders .*s\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("no %q in:\n%s", want, &out)
