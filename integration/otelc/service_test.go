@@ -47,13 +47,14 @@ func build(t *testing.T, edit func(sdk, autoprop string)) (program string) {
 		autoprop:       filepath.Join(dir, "autoprop"),
 	})
 	const ours = "github.com/traceflake/traceflake"
-	requires := strings.Replace(child.Read(t, "otelc/go.mod"),
-		"module "+ours+"/otelc", "module service", 1)
-	child.Write(t, filepath.Join(service, "go.mod"), requires+"\nrequire "+ours+"/otelc v0.0.0\n"+
+	requires := strings.Replace(child.Read(t, "contrib/otelc/go.mod"),
+		"module "+ours+"/contrib/otelc", "module service", 1)
+	child.Write(t, filepath.Join(service, "go.mod"), requires+
+		"\nrequire "+ours+"/contrib/otelc v0.0.0\n"+
 		"replace "+ours+" => "+root+"\n"+
-		"replace "+ours+"/otelc => "+filepath.Join(root, "otelc")+"\n"+
+		"replace "+ours+"/contrib/otelc => "+filepath.Join(root, "contrib/otelc")+"\n"+
 		"replace "+sdk+" => ../sdk\nreplace "+autoprop+" => ../autoprop\n")
-	child.Write(t, filepath.Join(service, "go.sum"), child.Read(t, "otelc/go.sum"))
+	child.Write(t, filepath.Join(service, "go.sum"), child.Read(t, "contrib/otelc/go.sum"))
 
 	program = filepath.Join(dir, "program")
 	cmd := exec.Command("go", "build", "-mod=mod", "-trimpath", "-o", program, ".")
@@ -98,10 +99,10 @@ func held(t *testing.T, file string) bool {
 		func(g lease.Grant) bool { return time.Until(g.End) > time.Minute })
 }
 
-// Every service links the module: only the store that setup needs is in it.
+// Every service links the module: only the store that fleet needs is in it.
 func TestLinkedStores(t *testing.T) {
 	const ours = "github.com/traceflake/traceflake"
-	out, err := exec.Command("go", "list", "-deps", ours+"/otelc").Output()
+	out, err := exec.Command("go", "list", "-deps", ours+"/contrib/otelc").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +210,7 @@ type rule struct {
 func apply(t *testing.T, dirs map[string]string) {
 	t.Helper()
 	var all map[string]rule
-	decoder := yaml.NewDecoder(strings.NewReader(child.Read(t, "otelc/otelc.yaml")))
+	decoder := yaml.NewDecoder(strings.NewReader(child.Read(t, "contrib/otelc/otelc.yaml")))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&all); err != nil {
 		t.Fatal(err)
@@ -221,7 +222,7 @@ func apply(t *testing.T, dirs map[string]string) {
 		}
 		if file := r.Do[0].AddFile.File; file != "" {
 			child.Write(t, filepath.Join(dir, file),
-				strings.Replace(child.Read(t, "otelc/"+file), "//go:build ignore", "", 1))
+				strings.Replace(child.Read(t, "contrib/otelc/"+file), "//go:build ignore", "", 1))
 			continue
 		}
 		begin := "^func "

@@ -60,12 +60,14 @@ func TestFleet(t *testing.T) {
 				f.stores[i] = storage.Client(t)
 			}
 			before := size()
-			started := f.each(t, func(s stores.Store, i int) (err error) {
-				if _, err = s.Describe(t.Context()); err == nil {
-					r := calls.Request(time.Now())
-					r.TTL = lease.DefaultTTL
-					f.grants[i], err = s.Acquire(t.Context(), r)
+			started := f.each(t, func(s stores.Store, i int) error {
+				d, err := s.Describe(t.Context())
+				if err != nil {
+					return err
 				}
+				r := calls.Request(time.Now())
+				r.Store, r.TTL = d.ID, lease.DefaultTTL
+				f.grants[i], err = s.Acquire(t.Context(), r)
 				return err
 			})
 			seen := make(map[uint32]bool)
