@@ -130,7 +130,8 @@ func (o *adoption) resumed() (steps []Step, err error) {
 		switch {
 		case m.copied.Rows == 0:
 			unique := o.live.Name + copiedEnd + m.partition + "_" + token()
-			again := m.render("again", "{unique}", o.quoted(unique), "{empty}", m.equal(unique, ""))
+			again := m.render("again", "{unique}", o.quoted(unique),
+				"{empty}", m.equal(unique, ""), "{end}", quoteText(end))
 			again[0].restore = []string{"RENAME TABLE IF EXISTS " + o.quoted(unique) + " TO " +
 				o.quoted(m.copied.Name)}
 			steps = append(steps, again...)
