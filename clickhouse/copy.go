@@ -138,8 +138,10 @@ func (o *adoption) resumed() (steps []Step, err error) {
 		case m.copy.exists() && (m.copy.Rows == 0 || m.copy.Rows == m.copied.Rows):
 			steps = append(steps, m.placed(home)...)
 		default:
-			return nil, errorf("%s holds the %d spans of %s, but %s is not its copy: nothing is "+
-				"lost; move them back by ALTER TABLE … MOVE PARTITION, and drop both tables",
+			return nil, errorf("%s holds %d spans of %s, but %s is not its copy: nothing is "+
+				"lost. Copy again; if this persists and no copy is running, compare them with the "+
+				"table: if it lacks them, move them back by ALTER TABLE … MOVE PARTITION; then "+
+				"drop both tables",
 				m.copied.Name, m.copied.Rows, m.partition, m.copy.Name)
 		}
 	}
