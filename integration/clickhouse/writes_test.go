@@ -146,7 +146,8 @@ func TestOddDates(t *testing.T) {
 			time.Date(year, 12, 31, 22, 59, 59, 0, time.UTC))
 	}
 	ids := random(20 + len(dates))
-	traces := append(ids[len(dates):], traceid.Min(noon), traceid.Min(noon.Add(-time.Hour)))
+	traces := ids[len(dates):]
+	traces = append(traces, traceid.Min(noon), traceid.Min(noon.Add(-time.Hour)))
 	for _, s := range []clickhouse.Schema{{Table: "oldest"}, {Table: "newest", Version: "26.8"}} {
 		e.run(s.Statements())
 		for i, date := range dates {
