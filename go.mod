@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/felixge/httpsnoop v1.1.0
+	go.opentelemetry.io/contrib/propagators/b3 v1.32.0
 	go.opentelemetry.io/otel v1.32.0
 	go.opentelemetry.io/otel/metric v1.32.0
 	go.opentelemetry.io/otel/sdk v1.32.0

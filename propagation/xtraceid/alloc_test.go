@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/traceflake/traceflake/propagation/xtraceid"
@@ -23,12 +25,16 @@ func TestAllocations(t *testing.T) {
 	empty := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
 	handler := xtraceid.ResponseHandler(http.HandlerFunc(empty))
 	request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody)
+	extract := 2.0
+	if strings.HasPrefix(otel.Version(), "1.32.") {
+		extract = 6 // trace.TraceIDFromHex and SpanIDFromHex allocated in the oldest version
+	}
 	for _, c := range []struct {
 		name string
 		most float64
 		do   func()
 	}{
-		{"extract", 2, func() { p.Extract(context.Background(), in) }},
+		{"extract", extract, func() { p.Extract(context.Background(), in) }},
 		{"extract without headers", 0, func() { p.Extract(context.Background(), none) }},
 		{"inject", 3, func() { p.Inject(ctx, out) }},
 		{"response", 19, func() {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"go.opentelemetry.io/contrib/propagators/b3"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -132,10 +133,10 @@ func (p *propagator) writeB3(out *headers, sc trace.SpanContext, d decision) {
 	if low := sc.TraceID(); p.b3TraceID64 && binary.BigEndian.Uint64(low[8:]) != 0 {
 		id = id[16:]
 	}
-	if p.encoding == B3SingleHeader || p.encoding == B3BothEncodings {
+	if p.encoding&b3.B3SingleHeader != 0 {
 		out[b3Single] = strings.TrimSuffix(id+"-"+span+"-"+string(d), "-")
 	}
-	if p.encoding == B3SingleHeader {
+	if p.encoding&b3.B3MultipleHeader == 0 {
 		return
 	}
 	out[b3TraceID], out[b3SpanID] = id, span

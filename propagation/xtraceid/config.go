@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"go.opentelemetry.io/contrib/propagators/b3"
 	"go.opentelemetry.io/otel"
 )
 
@@ -17,7 +18,7 @@ type config struct {
 	header string
 
 	// of the propagator
-	encoding        Encoding
+	encoding        b3.Encoding
 	b3TraceID64     bool
 	deferredSampled bool
 	dashes          bool
@@ -27,7 +28,7 @@ type config struct {
 }
 
 func newConfig(opts []Option) config {
-	c := config{header: DefaultHeader}
+	c := config{header: DefaultHeader, encoding: b3.B3MultipleHeader}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)
@@ -58,21 +59,15 @@ func WithHeader(name string) Option {
 	return func(c *config) { c.header = name }
 }
 
-// Encoding is how B3 is written. Both encodings are always read.
-type Encoding int
-
-const (
-	// B3MultipleHeaders writes the headers X-B3-TraceId, X-B3-SpanId and X-B3-Sampled or
-	// X-B3-Flags. It is the default.
-	B3MultipleHeaders Encoding = iota
-	// B3SingleHeader writes the header b3, for next hops that read only that.
-	B3SingleHeader
-	// B3BothEncodings writes all of them.
-	B3BothEncodings
-)
-
-// WithB3Encoding sets how the propagator writes B3.
-func WithB3Encoding(e Encoding) Option {
+// WithB3Encoding sets how B3 is written: [b3.B3MultipleHeader] (the default), [b3.B3SingleHeader]
+// for next hops that read only the header b3, or both (combined with |). Both are always read.
+// Any other encoding is reported to [otel.Handle], and the default is used.
+func WithB3Encoding(e b3.Encoding) Option {
+	if e == b3.B3Unspecified || e&^(b3.B3MultipleHeader|b3.B3SingleHeader) != 0 {
+		otel.Handle(fmt.Errorf("xtraceid: unknown B3 encoding %d: "+
+			"want b3.B3MultipleHeader, b3.B3SingleHeader or both; using the first", e))
+		e = b3.B3MultipleHeader
+	}
 	return func(c *config) { c.encoding = e }
 }
 

@@ -3,6 +3,7 @@ package xtraceid
 import (
 	"context"
 
+	"go.opentelemetry.io/contrib/propagators/b3"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -22,10 +23,9 @@ func New(opts ...Option) propagation.TextMapPropagator {
 func (p *propagator) Fields() []string {
 	first, end := b3Single, b3ParentSpanID
 	switch p.encoding {
-	case B3SingleHeader:
+	case b3.B3SingleHeader:
 		end = b3TraceID
-	case B3BothEncodings:
-	default:
+	case b3.B3MultipleHeader:
 		first = b3TraceID
 	}
 	return append([]string{p.header}, p.text[first:end]...)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.opentelemetry.io/contrib/propagators/b3"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -74,9 +75,9 @@ func (r rule) propagator() propagation.TextMapPropagator {
 	}
 	switch o.Encoding {
 	case "single":
-		opts = append(opts, xtraceid.WithB3Encoding(xtraceid.B3SingleHeader))
+		opts = append(opts, xtraceid.WithB3Encoding(b3.B3SingleHeader))
 	case "both":
-		opts = append(opts, xtraceid.WithB3Encoding(xtraceid.B3BothEncodings))
+		opts = append(opts, xtraceid.WithB3Encoding(b3.B3MultipleHeader|b3.B3SingleHeader))
 	}
 	if o.B3TraceID64 {
 		opts = append(opts, xtraceid.WithB3TraceID64())
@@ -242,7 +243,7 @@ func TestInjectNothing(t *testing.T) {
 // Over HTTP stale headers are replaced, and a header that is added later changes no other one.
 func TestInjectHTTP(t *testing.T) {
 	h := http.Header{"X-B3-Spanid": {"stale", "1"}}
-	p := xtraceid.New(xtraceid.WithB3Encoding(xtraceid.B3BothEncodings))
+	p := xtraceid.New(xtraceid.WithB3Encoding(b3.B3MultipleHeader | b3.B3SingleHeader))
 	ctx := local(t, traceT, spanS, true)
 	p.Inject(ctx, propagation.HeaderCarrier(h))
 	for name, value := range injected(ctx, p) {
