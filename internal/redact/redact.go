@@ -35,19 +35,12 @@ func Of(addresses ...string) (all Secrets) {
 			}
 		}
 		// It does not parse as it was meant: all up to the last @ may be the password.
-		before, _, _ := cutLast(rest, "@")
+		before := rest[:max(0, strings.LastIndex(rest, "@"))]
 		if _, password, ok := strings.Cut(before, ":"); ok {
 			all = all.with(password)
 		}
 	}
 	return all
-}
-
-func cutLast(s, separator string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, separator); i >= 0 {
-		return s[:i], s[i+len(separator):], true
-	}
-	return "", s, false
 }
 
 // with adds texts, and what they are escaped and unescaped.
