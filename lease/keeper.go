@@ -139,24 +139,25 @@ func (k *Keeper) Ready(ctx context.Context) error {
 		case <-k.refused:
 		case <-k.stopped:
 		case <-ctx.Done():
-			return k.because(fmt.Errorf("lease: no grant yet: %w", ctx.Err()))
+			return because(fmt.Errorf("lease: no grant yet: %w", ctx.Err()), k.Failure())
 		}
 	}
+	failure := k.Failure() // before the state: a failure is cleared once a term is held
 	h := k.current()
 	if h.term == nil {
-		return k.because(h.err)
+		return because(h.err, failure)
 	}
 	switch refusal := h.term.gen.Check(); {
 	case refusal == nil, errors.Is(refusal, randflake.ErrExhausted):
 		return nil
 	default:
-		return k.because(k.refusal(h, refusal))
+		return because(k.refusal(h, refusal), failure)
 	}
 }
 
-// because adds the store's last error to err.
-func (k *Keeper) because(err error) error {
-	if failure := k.Failure(); failure != nil && !errors.Is(err, ErrClosed) {
+// because adds the store's last error, if any, to err.
+func because(err, failure error) error {
+	if failure != nil && !errors.Is(err, ErrClosed) {
 		return fmt.Errorf("%w; the store says: %w", err, failure)
 	}
 	return err

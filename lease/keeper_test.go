@@ -279,6 +279,27 @@ func TestReadyEndsWithARefusal(t *testing.T) {
 	}
 }
 
+// While a store recovers from a refusal, Ready returns the refusal or nil, at every step.
+func TestReadyWhileRecovering(t *testing.T) {
+	b := newBench(t)
+	b.store.set(lease.ErrMisconfigured, nil)
+	b.pass(time.Second)
+	asked := 0
+	b.SetJitter(func() float64 {
+		asked++
+		if err := b.Ready(t.Context()); err != nil && !errors.Is(err, lease.ErrMisconfigured) {
+			t.Error(err)
+		}
+		return 0.5
+	})
+	b.store.set(nil, nil)
+	b.pass(time.Minute)
+	if err := b.Ready(t.Context()); err != nil || asked == 0 {
+		t.Errorf("asked %d times while it recovered, at last: %v", asked, err)
+	}
+	b.wantReports(lease.ErrMisconfigured, lease.ErrRecovered)
+}
+
 // Close ends Ready while the store is unreachable.
 func TestReadyEndsWithClose(t *testing.T) {
 	inTime(t, func(t *testing.T) {

@@ -38,7 +38,7 @@ func (k *Keeper) Nodes(ctx context.Context) (*Nodes, error) {
 	}
 	t := k.current().term
 	if t == nil {
-		return nil, k.because(ErrNoLease)
+		return nil, because(ErrNoLease, k.Failure())
 	}
 	if !t.shared.Swap(true) {
 		t.endEarly()

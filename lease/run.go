@@ -250,10 +250,6 @@ func (l *loop) open(ctx context.Context) error {
 // prove lets a term generate IDs: the store has just acknowledged that no other process holds it.
 // The next renewal is at half of the time left, plus or minus a tenth.
 func (l *loop) prove(t *term) {
-	if l.failure.Swap(nil) != nil {
-		l.denied = nil
-		l.report(errRecovered)
-	}
 	now := read(l.cfg.clock)
 	half := float64(t.grant.End.Sub(now.wall)) / 2
 	t.failures, t.renewAt = 0, now.elapsed+time.Duration(half*(0.9+0.2*l.jitter()))
@@ -262,6 +258,10 @@ func (l *loop) prove(t *term) {
 	}
 	l.publish()
 	closeOnce(l.ready)
+	if l.failure.Swap(nil) != nil { // not before the term can be used: Ready gives the reason
+		l.denied = nil
+		l.report(errRecovered)
+	}
 }
 
 // closeOnce closes a channel that only the Keeper's goroutine closes.
