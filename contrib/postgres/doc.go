@@ -8,6 +8,5 @@
 //
 // The results are those of package traceid. Run the statements of [Statements] once; running them
 // again does no harm. The role needs CREATE on the schema. Other roles need EXECUTE, which
-// PostgreSQL grants to all by default. docs/postgresql.md describes types, indexes and searches
-// by time.
+// PostgreSQL grants to all by default. The README describes types, indexes and searches by time.
 package postgres

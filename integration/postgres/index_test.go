@@ -10,11 +10,11 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// The statements in docs/postgresql.md find the right rows by an index, unchanged.
+// The statements in contrib/postgres/README.md find the right rows by an index, unchanged.
 func TestDocumentedIndexes(t *testing.T) {
 	db := functions(t)
 	var examples []string
-	for _, block := range child.Blocks(child.Read(t, "docs/postgresql.md"), "sql") {
+	for _, block := range child.Blocks(child.Read(t, "contrib/postgres/README.md"), "sql") {
 		examples = append(examples, strings.TrimSuffix(block, ";\n"))
 	}
 	if len(examples) != 5 {
