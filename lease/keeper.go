@@ -44,6 +44,8 @@ type Keeper struct {
 	counts  *counts
 	metrics metric.Registration // of the lease held
 
+	ttl        atomic.Int64  // in ns: that of the configuration, or the store's longest
+	behind     atomic.Int64  // the last [Grant.Behind], in ns
 	restores   atomic.Uint64 // reported by OnRestore
 	held       atomic.Pointer[held]
 	kick       chan struct{} // wakes the goroutine
@@ -110,6 +112,7 @@ func newKeeper(s Store, secret Secret, opts ...Option) (*Keeper, error) {
 		stop:    func() {},
 		stopped: make(chan struct{}),
 	}
+	k.ttl.Store(int64(cfg.ttl))
 	k.loop = newLoop(k, s, secret)
 	k.cfg.machine = func() uint64 {
 		// a step of either changes the sum

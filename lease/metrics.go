@@ -113,10 +113,15 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 	remaining, err3 := m.Float64ObservableGauge("traceflake.lease.remaining", metric.WithUnit("s"),
 		metric.WithDescription(
 			"Time until the lease held ends; IDs can be generated for so long without the store."))
-	blocks, err4 := m.Int64ObservableUpDownCounter("traceflake.lease.blocks",
+	ttl, err4 := m.Float64ObservableGauge("traceflake.lease.ttl", metric.WithUnit("s"),
+		metric.WithDescription("Length of the leases that the process requests."))
+	behind, err5 := m.Float64ObservableGauge("traceflake.lease.clock_behind",
+		metric.WithUnit("s"), metric.WithDescription(
+			"How far the clock is behind the store's, or 0 if that is less than a minute."))
+	blocks, err6 := m.Int64ObservableUpDownCounter("traceflake.lease.blocks",
 		metric.WithUnit("{block}"),
 		metric.WithDescription("Blocks of nodes held."))
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
@@ -126,6 +131,8 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 		}
 		o.ObserveInt64(blocks, n)
 		o.ObserveFloat64(remaining, left.Seconds())
+		o.ObserveFloat64(ttl, time.Duration(k.ttl.Load()).Seconds())
+		o.ObserveFloat64(behind, time.Duration(k.behind.Load()).Seconds())
 		counts := k.counts
 		counts.mu.Lock()
 		defer counts.mu.Unlock()
@@ -137,5 +144,5 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 			}
 		}
 		return nil
-	}, requests, drops, remaining, blocks)
+	}, requests, drops, remaining, ttl, behind, blocks)
 }

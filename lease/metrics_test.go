@@ -35,6 +35,8 @@ func metered(t *testing.T) (lease.Option, func() map[string]float64) {
 const (
 	blocks    = "traceflake.lease.blocks {block}"
 	remaining = "traceflake.lease.remaining s"
+	ttl       = "traceflake.lease.ttl s"
+	behind    = "traceflake.lease.clock_behind s"
 	drops     = "traceflake.lease.drops {grant} traceflake.lease.drop.reason="
 )
 
@@ -52,7 +54,8 @@ func requests(operation, outcome string) string {
 func TestMetrics(t *testing.T) {
 	option, collect := metered(t)
 	b := newBench(t, option)
-	want := map[string]float64{blocks: 0, remaining: 0, requests("acquire", "no_free_node"): 0}
+	want := map[string]float64{blocks: 0, remaining: 0, ttl: 10, behind: 0,
+		requests("acquire", "no_free_node"): 0}
 	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned",
 		"restored", "taken"} {
 		want[drops+reason] = 0
@@ -90,6 +93,35 @@ func TestMetrics(t *testing.T) {
 	_ = b.Close(ended)
 	if got := collect(); len(got) != 0 {
 		t.Errorf("after Close the metrics are %v", got)
+	}
+}
+
+// A clock that is behind the store's is measured at each write, and reported when it begins.
+func TestClockBehind(t *testing.T) {
+	option, collect := metered(t)
+	b := newBench(t, option)
+	var off time.Duration
+	b.store.on = func(_ *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+		g, err := do()
+		g.Behind = off
+		return g, err
+	}
+	reported := 0
+	for i, c := range []struct {
+		behind  time.Duration
+		reports int
+	}{{2 * time.Hour, 1}, {3 * time.Hour, 1}, {0, 1}, {time.Hour, 2}} {
+		off = c.behind
+		b.pass(6 * time.Second) // the first lease, and then a renewal
+		for reported = 0; reported < len(b.reports); reported++ {
+			if text := b.reports[reported].Error(); !strings.Contains(text, "behind the store's") ||
+				!strings.Contains(text, "set this machine's clock") {
+				t.Errorf("reported %s", text)
+			}
+		}
+		if got := collect()[behind]; got != c.behind.Seconds() || reported != c.reports {
+			t.Errorf("step %d: %v s, %d reports; want %+v", i, got, reported, c)
+		}
 	}
 }
 

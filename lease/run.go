@@ -154,7 +154,8 @@ func (l *loop) untilNext() time.Duration {
 }
 
 func (l *loop) request(nonce string, now time.Time) Request {
-	return Request{Store: l.id, Nonce: nonce, Now: now, TTL: l.cfg.ttl, Owner: l.cfg.owner}
+	return Request{Store: l.id, Nonce: nonce, Now: now, TTL: time.Duration(l.ttl.Load()),
+		Owner: l.cfg.owner}
 }
 
 // acquire requests a block. An Acquire that was not granted keeps its nonce, so that a grant is
@@ -232,11 +233,11 @@ func (l *loop) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if longest := d.LongestTTL; longest > 0 && longest < l.cfg.ttl {
+	if ttl := time.Duration(l.ttl.Load()); d.LongestTTL > 0 && d.LongestTTL < ttl {
 		l.report(fmt.Errorf(
 			"lease: the store grants leases of at most %s, this process requests %s: "+
-				"without the store, leased IDs last for the shorter time only", longest, l.cfg.ttl))
-		l.cfg.ttl = longest
+				"without the store, leased IDs last for the shorter time only", d.LongestTTL, ttl))
+		l.ttl.Store(int64(d.LongestTTL))
 	}
 	if d.ID != l.id { // nothing of another history matters, which has another secret
 		l.id, l.bid = d.ID, ""
@@ -250,6 +251,12 @@ func (l *loop) open(ctx context.Context) error {
 // prove lets a term generate IDs: the store has just acknowledged that no other process holds it.
 // The next renewal is at half of the time left, plus or minus a tenth.
 func (l *loop) prove(t *term) {
+	behind := t.grant.Behind
+	if was := l.behind.Swap(int64(behind)); was == 0 && behind > 0 {
+		l.report(Advise(&Error{fmt.Errorf("lease: the clock is %s behind the store's: the IDs of "+
+			"this process are too old, and its lease is over for others", behind),
+			"set this machine's clock"}))
+	}
 	now := read(l.cfg.clock)
 	half := float64(t.grant.End.Sub(now.wall)) / 2
 	t.failures, t.renewAt = 0, now.elapsed+time.Duration(half*(0.9+0.2*l.jitter()))
@@ -334,7 +341,7 @@ func (l *loop) giveBack(ctx context.Context) error {
 // backoff doubles with every failure in a row, up to a bound; jitter spreads the clients of a
 // store that comes back.
 func (l *loop) backoff(failures *int, longest time.Duration) time.Duration {
-	d := min(minBackoff<<min(*failures, 11), longest, l.cfg.ttl/8)
+	d := min(minBackoff<<min(*failures, 11), longest, time.Duration(l.ttl.Load()/8))
 	*failures++
 	return time.Duration(float64(d) * (0.5 + l.jitter()))
 }

@@ -227,6 +227,11 @@ type Grant struct {
 	// Owner tells operators who has the block; see [Request.Owner]. It is "" if the block was
 	// released.
 	Owner string
+	// Behind is how far the holder's clock was behind the store's at the last write, in whole
+	// seconds, if that was more than a minute: by the store's clock, the lease ends later by as
+	// much, and the block may be granted to others before. Otherwise, and in a store without a
+	// clock, it is 0.
+	Behind time.Duration `json:",omitempty"`
 }
 
 // Free reports whether the block may be granted at a time, truncated to a whole second: if End is

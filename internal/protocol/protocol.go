@@ -15,6 +15,8 @@ const (
 	MinTTL = 2 * time.Second
 	// MaxClockAhead is how far a client's clock may be ahead of its store's.
 	MaxClockAhead = time.Minute
+	// MaxClockBehind is how far it may be behind without being reported.
+	MaxClockBehind = time.Minute
 	// NonceLen is the length of a nonce.
 	NonceLen = 32
 )

@@ -39,9 +39,12 @@ func leaseListCommand(f *commonFlags) *cobra.Command {
 and until when, and how many are taken now. It writes nothing. With --node the exit
 code is 1 if the node was never granted.
 
+A lease of a process whose clock was more than a minute behind the store's is held
+until its end on that clock, and marked. etcd has no clock.
+
 With -o json each block is an object on a line of its own:
 {"node":64,"nodes":8,"start":"…","end":"…","nonce":"…","owner":"…","version":3,
-"free":false}`,
+"free":false}, and for such a clock "secondsBehind":7200`,
 		Example: `  traceflake lease list --held --store file:/var/lib/traceflake/leases
   traceflake lease list --node 4711 --store file:/var/lib/traceflake/leases
   traceflake lease list --store etcd://host:2379/leases -o json`,
@@ -95,19 +98,26 @@ func inStore(node uint32, d lease.Description) bool {
 // taken returns the blocks that are not free now.
 func taken(blocks []lease.Grant) []lease.Grant {
 	return slices.DeleteFunc(slices.Clone(blocks),
-		func(b lease.Grant) bool { return b.Free(time.Now()) })
+		func(b lease.Grant) bool { return free(b, time.Now()) })
 }
+
+// free reports whether nobody uses the block at now, also if its holder's clock is behind.
+func free(b lease.Grant, now time.Time) bool { return b.Free(now.Add(-b.Behind)) }
 
 // state describes who has a block at now.
 func state(b lease.Grant, now time.Time) string {
 	until := rfc3339(b.End)
 	switch {
-	case b.Free(now):
+	case free(b, now):
 		return "free since " + until
 	case b.Owner == "": // it was released a moment ago, or its owner is empty
 		return "without an owner, free from " + until
 	}
-	return "held by " + b.Owner + " until " + until
+	held := "held by " + b.Owner + " until " + until
+	if b.Behind > 0 {
+		held += " on its clock, which is " + shortly(b.Behind) + " behind the store's"
+	}
+	return held
 }
 
 func writeBlocks(to io.Writer, output string, blocks []lease.Grant) error {
@@ -137,8 +147,9 @@ func writeJSON(w io.Writer, blocks []lease.Grant) error {
 			Owner   string    `json:"owner,omitempty"`
 			Version uint64    `json:"version"`
 			Free    bool      `json:"free"`
+			Behind  float64   `json:"secondsBehind,omitempty"`
 		}{b.Node, b.Nodes, b.Start.UTC(), b.End.UTC(), b.Nonce, b.Owner, b.Version,
-			b.Free(time.Now())}); err != nil {
+			free(b, time.Now()), b.Behind.Seconds()}); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +68,34 @@ func TestReadingWritesNothing(t *testing.T) {
 	}
 	command(t, "", "lease", "list", "--held").want(t, 0, "without an owner, free from ",
 		"1 of 16384 blocks are taken")
+}
+
+// A lease of a process whose clock is behind is not over at its end on the operator's clock.
+func TestListMarksClocksThatAreBehind(t *testing.T) {
+	url, _ := newServer()
+	t.Setenv(settings.Store, url)
+	t.Setenv(settings.SecretFile, filepath.Join(t.TempDir(), "secret"))
+	command(t, "", "lease", "create").want(t, 0, something, "")
+	s := opened(t, url)
+	d, err := s.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request()
+	r.Store, r.Now = d.ID, r.Now.Add(-2*time.Hour)
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, "", "lease", "list", "--held").want(t, 0, "held by checkout-7 until "+
+		rfc3339(g.End)+" on its clock, which is "+shortly(g.Behind)+" behind the store's",
+		"1 of 16384 blocks are taken")
+	command(t, "", "lease", "list", "-o", "json").want(t, 0,
+		fmt.Sprintf(`"free":false,"secondsBehind":%v}`, g.Behind.Seconds()), "blocks are taken")
+	g.Behind = time.Hour // it was over an hour ago
+	if text := state(g, time.Now()); text != "free since "+rfc3339(g.End) {
+		t.Errorf("after its end it is %s", text)
+	}
 }
 
 // A store is restored to an old backup, twice, while the operator's clock is wrong by hours: its
@@ -224,57 +251,6 @@ func TestReplaceSecretOfAnUnfinishedReplacement(t *testing.T) {
 		if again := acquired(t, opened(t, url)).Store; again == used {
 			t.Errorf("the history %s began twice", used)
 		}
-	}
-}
-
-// A store is restored to the middle of its creation, and its secret has been in use since.
-func TestReplaceSecretOfAnUnfinishedStore(t *testing.T) {
-	url, server := newServer()
-	t.Setenv(settings.Store, url)
-	file := filepath.Join(t.TempDir(), "secret")
-	t.Setenv(settings.SecretFile, file)
-	var backup map[string]driver.Object
-	server.Accepts = func(name string, unchanged bool) bool {
-		if name == "page-0007" {
-			backup, _ = server.Objects.List(t.Context())
-		}
-		return unchanged
-	}
-	command(t, "", "lease", "create").want(t, 0, something, "")
-	server.Accepts = nil
-	used := acquired(t, opened(t, url)).Store
-	restored(t, server, backup)
-	command(t, "", "lease", "secret", "replace", used).want(t, 0, "all blocks are free", "")
-	if again := acquired(t, opened(t, url)).Store; again == used {
-		t.Errorf("the history %s began twice", used)
-	}
-}
-
-// A line that is added to the secret file while the secret is replaced stays there.
-func TestReplaceSecretWhileTheFileIsEdited(t *testing.T) {
-	url, server := newServer()
-	t.Setenv(settings.Store, url)
-	file := filepath.Join(t.TempDir(), "secret")
-	t.Setenv(settings.SecretFile, file)
-	command(t, "", "lease", "create").want(t, 0, something, "")
-	old := acquired(t, opened(t, url)).Store
-	edited := content(t, file) + "# another fleet's\n" + strings.Repeat("1f", 16) + "\n"
-	server.Accepts = func(_ string, unchanged bool) bool {
-		if err := os.WriteFile(file, []byte(edited), 0o600); err != nil {
-			t.Error(err)
-		}
-		return unchanged
-	}
-	command(t, "", "lease", "secret", "replace", old).want(t, 0, "all blocks are free", "")
-	k, err := settings.LoadKeyring(file)
-	d, described := opened(t, url).Describe(t.Context())
-	if err = errors.Join(err, described); err != nil || len(k.Codecs()) != 3 ||
-		!slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) ||
-		!strings.HasSuffix(content(t, file), edited) {
-		t.Errorf("%v: the file has %q", err, content(t, file))
-	}
-	if files, _ := filepath.Glob(file + "*"); len(files) != 1 {
-		t.Errorf("the files are %q", files)
 	}
 }
 

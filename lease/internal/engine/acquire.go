@@ -54,10 +54,12 @@ func (s *Store) acquire(ctx context.Context, c *config, number int,
 		case !ok:
 			return false, lease.ErrNoFreeNode
 		}
-		if err := checkClock(r.Now, latest(p.now)); err != nil {
+		behind, err := checkClock(r.Now, p.now)
+		if err != nil {
 			return false, err
 		}
 		if g, err = acquire(b, r); err == nil {
+			g.Behind = behind
 			p.put(g)
 		}
 		return true, err

@@ -56,7 +56,7 @@ func release(b, g lease.Grant, nonce string, unused time.Time) (lease.Grant, err
 	if unused.Before(b.End) {
 		b.End = unused
 	}
-	b.Nonce, b.Owner = nonce, ""
+	b.Nonce, b.Owner, b.Behind = nonce, "", 0
 	b.Version++
 	return b, nil
 }

@@ -31,11 +31,17 @@ func checkRequest(r lease.Request) error {
 	return nil
 }
 
-// checkClock returns [lease.ErrClockAhead] if the client's clock is too far ahead of the store's. A
-// store without a clock has the zero Time.
-func checkClock(client, store time.Time) error {
-	if ahead := client.Sub(store); !store.IsZero() && ahead > protocol.MaxClockAhead {
-		return fmt.Errorf("%w by %s", lease.ErrClockAhead, ahead.Round(time.Second))
+// checkClock compares the client's clock with the store's, which sends whole seconds, or the zero
+// Time if it has no clock. It returns [lease.ErrClockAhead] if the client's is too far ahead, and
+// the [lease.Grant.Behind] of what is granted.
+func checkClock(client, store time.Time) (behind time.Duration, err error) {
+	switch behind = store.Sub(client); {
+	case store.IsZero():
+		return 0, nil
+	case -behind > protocol.MaxClockAhead+time.Second: // the last second may be nearly over
+		return 0, fmt.Errorf("%w by %s", lease.ErrClockAhead, (-behind).Round(time.Second))
+	case behind > protocol.MaxClockBehind:
+		return behind.Round(time.Second), nil
 	}
-	return nil
+	return 0, nil
 }

@@ -31,7 +31,7 @@ func TestFormat(t *testing.T) {
 		r.Nonce, r.Owner = strings.Repeat(nonce, 16), fmt.Sprintf(`pod<%d>`, i)
 		mustAcquire(t, s, r)
 	}
-	if err := s.AddSecret(t.Context(), storeID, "00112233445566ff"); err != nil {
+	if err := s.AddSecret(t.Context(), "00112233445566ff"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"config", "page-0000"} {
@@ -318,7 +318,7 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 			return s.Replace(t.Context(), storeID, nextID, fingerprint)
 		},
 		"add secret": func(s stores.Store, _ lease.Grant) error {
-			return s.AddSecret(t.Context(), storeID, fingerprint)
+			return s.AddSecret(t.Context(), fingerprint)
 		},
 	} {
 		for _, made := range []bool{true, false} {
@@ -352,8 +352,33 @@ func TestClock(t *testing.T) {
 	_, err = s.Renew(t.Context(), g, renewal(protocol.NewNonce(), latest.Add(time.Millisecond)))
 	wantErr(t, "renew", err, lease.ErrClockAhead)
 
+	// A client whose clock is behind is granted a lease, and the block tells by how much.
+	wantBehind := func(g lease.Grant, want time.Duration) {
+		t.Helper()
+		if got, err := s.Get(t.Context(), g); err != nil || got.Behind != want || got != g {
+			t.Errorf("got %+v, %v; want %+v, behind by %s", got, err, g, want)
+		}
+	}
+	wantBehind(mustAcquire(t, s, request(t0.Add(-protocol.MaxClockBehind))), 0)
+	g = mustAcquire(t, s, request(t0.Add(-2*time.Hour)))
+	wantBehind(g, 2*time.Hour)
+	for _, behind := range []time.Duration{time.Hour, 0, time.Hour} {
+		if g, err = s.Renew(t.Context(), g,
+			renewal(protocol.NewNonce(), t0.Add(lease.MaxTTL-behind))); err != nil {
+			t.Fatal(err)
+		}
+		wantBehind(g, behind)
+	}
+	if err := s.Release(t.Context(), g, protocol.NewNonce(), t0); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := s.Get(t.Context(), g); err != nil || b.Behind != 0 {
+		t.Errorf("released: %+v, %v", b, err)
+	}
+
 	server.Clock = nil
 	mustAcquire(t, s, request(t0.Add(9*time.Hour)))
+	wantBehind(mustAcquire(t, s, request(t0.Add(-9*time.Hour))), 0)
 }
 
 // rights is a client that can tell whether it has them.

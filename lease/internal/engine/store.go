@@ -74,10 +74,13 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant,
 	r lease.Request) (_ lease.Grant, err error) {
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
 	rule := func(c *config, p *page, b lease.Grant) (lease.Grant, error) {
-		if err := cmp.Or(checkRequest(r), checkClock(r.Now, latest(p.now))); err != nil {
+		behind, err := checkClock(r.Now, p.now)
+		if err := cmp.Or(checkRequest(r), err); err != nil {
 			return b, err
 		}
-		return renew(b, g, shorten(r, c.Description))
+		b, err = renew(b, g, shorten(r, c.Description))
+		b.Behind = behind
+		return b, err
 	}
 	return s.change(ctx, g, r.Nonce, rule)
 }
@@ -224,15 +227,6 @@ func (s *Store) read(ctx context.Context, c *config, number int) (*page, error) 
 		return nil, err
 	}
 	return parse(c, number, o)
-}
-
-// latest returns the latest time that a server's clock can have shown when it sent a time in whole
-// seconds, or the zero Time if it has no clock.
-func latest(sent time.Time) time.Time {
-	if sent.IsZero() {
-		return sent
-	}
-	return sent.Add(time.Second)
 }
 
 // failed adds the operation to an error.
