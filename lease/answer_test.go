@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -104,10 +103,10 @@ func TestAnswers(t *testing.T) {
 		{"written, without an answer", nil, written, extends},
 		{"written, although it was lost", refused, written, "cloned"},
 		{"another history", replaced, unwritten, goesOn},
-		{"written by another", refused, byAnother(1, protocol.NewNonce()), "cloned"},
+		{"written by another", refused, byAnother(1, lease.NewNonce()), "cloned"},
 		{"granted again", refused, func(g lease.Grant, _ string) lease.Grant {
 			g.Start = g.Start.Add(40 * time.Second)
-			return later(g, protocol.NewNonce(), 2, time.Hour)
+			return later(g, lease.NewNonce(), 2, time.Hour)
 		}, "taken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/randflake"
@@ -20,10 +19,10 @@ import (
 // there.
 func TestSecretIsCompared(t *testing.T) {
 	b := newBench(t)
-	d := lease.Description{ID: protocol.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize,
+	d := lease.Description{ID: lease.NewNonce(), Nodes: few.Nodes, BlockSize: few.BlockSize,
 		LongestTTL: lease.MaxTTL}
 	d.Secrets = []string{"0123456789abcdef"}
-	one, id := d.Fingerprint(testCodec), protocol.NewNonce()
+	one, id := d.Fingerprint(testCodec), lease.NewNonce()
 	if one == (lease.Description{ID: id}).Fingerprint(testCodec) ||
 		id[:16] == d.ID[:16] || id[16:] == d.ID[16:] {
 		t.Errorf("the stores %s and %s know a secret by one fingerprint, or their IDs are not "+
@@ -57,7 +56,7 @@ func TestSecretIsCompared(t *testing.T) {
 // secret again until that is the store's, without a restart.
 func TestSecretIsReplaced(t *testing.T) {
 	b := newHeld(t)
-	d := lease.Description{ID: protocol.NewNonce()}
+	d := lease.Description{ID: lease.NewNonce()}
 	next := must(randflake.NewCodec([]byte("the next secret!")))
 	if err := b.memory.Replace(t.Context(), few.ID, d.ID, d.Fingerprint(next)); err != nil {
 		t.Fatal(err)

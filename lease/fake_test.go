@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/lease/stores"
@@ -222,7 +221,7 @@ func (b *bench) takeOthers() {
 // this second.
 func (b *bench) releasedByACopy() {
 	b.t.Helper()
-	if err := b.memory.Release(b.t.Context(), b.Term().Grant(), protocol.NewNonce(),
+	if err := b.memory.Release(b.t.Context(), b.Term().Grant(), lease.NewNonce(),
 		b.clock.Now()); err != nil {
 		b.t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"go.opentelemetry.io/otel/metric/noop"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/randflake"
@@ -29,7 +28,7 @@ func TestConfiguration(t *testing.T) {
 	}{
 		{"no store", nil, secret, nil, false},
 		{"no secret", memory, nil, nil, false},
-		{"TTL too short", memory, secret, lease.WithTTL(protocol.MinTTL - 1), false},
+		{"TTL too short", memory, secret, lease.WithTTL(lease.MinTTL - 1), false},
 		{"shortest TTL", memory, secret, lease.WithTTL(2 * time.Second), true},
 		{"longest TTL", memory, secret, lease.WithTTL(lease.MaxTTL), true},
 		{"TTL too long", memory, secret, lease.WithTTL(lease.MaxTTL + 1), false},

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/randflake"
@@ -37,7 +36,7 @@ func TestNodesEnd(t *testing.T) {
 		"a step of the clock": {func(b *bench) { b.clock.Step(5 * time.Second) }, nil},
 		"a restored machine":  {func(b *bench) { *b.life++ }, lease.ErrCloned},
 		"a copy that renewed": {func(b *bench) {
-			r := lease.Request{Store: few.ID, Nonce: protocol.NewNonce(), Now: b.clock.Now()}
+			r := lease.Request{Store: few.ID, Nonce: lease.NewNonce(), Now: b.clock.Now()}
 			r.TTL = 20 * time.Second
 			must(b.memory.Renew(b.t.Context(), b.Term().Grant(), r))
 			b.pass(6 * time.Second)
@@ -187,7 +186,7 @@ func TestNodesOfClones(t *testing.T) {
 // A store that grants shorter leases than requested is reported once, and every renewal is before
 // the end.
 func TestShorterTTL(t *testing.T) {
-	memory := memstore.New(lease.Description{Nodes: 8, LongestTTL: protocol.MinTTL})
+	memory := memstore.New(lease.Description{Nodes: 8, LongestTTL: lease.MinTTL})
 	b := newBench(t, lease.WithTTL(10*time.Minute))
 	b.store.Store = memory
 	b.pass(0)

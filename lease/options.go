@@ -2,12 +2,12 @@ package lease
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/vmclock"
 )
 
@@ -29,7 +29,7 @@ type config struct {
 // does not report restores generate the same IDs for about half a TTL, or for a whole one if the
 // store is unavailable. A grant is renewed at half its TTL, which takes a directory some
 // milliseconds and a server one or two round trips, so a TTL of a minute burdens neither. The range
-// is 2 s to [MaxTTL], the default [DefaultTTL].
+// is [MinTTL] to [MaxTTL], the default [DefaultTTL].
 func WithTTL(d time.Duration) Option {
 	return func(c *config) { c.ttl = d }
 }
@@ -56,15 +56,15 @@ func WithErrorHandler(handle func(error)) Option {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{ttl: DefaultTTL, owner: protocol.Owner(), clock: systemClock{}, report: otel.Handle,
+	c := config{ttl: DefaultTTL, owner: ownerOn(os.Hostname()), clock: systemClock{}, report: otel.Handle,
 		meters: otel.GetMeterProvider(), machine: vmclock.System().Generation}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&c)
 		}
 	}
-	if c.ttl < protocol.MinTTL || c.ttl > MaxTTL {
-		return c, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, protocol.MinTTL, MaxTTL)
+	if c.ttl < MinTTL || c.ttl > MaxTTL {
+		return c, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, MinTTL, MaxTTL)
 	}
 	return c, nil
 }

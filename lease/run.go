@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -62,7 +61,7 @@ func newLoop(k *Keeper, s Store, secret Secret) *loop {
 		askAt:     k.cfg.clock.Elapsed(), // Elapsed may count from any moment
 		report:    k.reports.Add,
 		jitter:    rand.Float64,
-		nonce:     protocol.NewNonce,
+		nonce:     NewNonce,
 		reseeding: reseeding,
 	}
 }

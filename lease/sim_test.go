@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -39,7 +38,7 @@ func newWorld(seed uint64, v variant) *world {
 		v.shows(w)
 	}
 	w.pauses = pick(w, 0.002, 0.01, 0.03)
-	w.ttl = w.between(protocol.MinTTL, 15*time.Second)
+	w.ttl = w.between(lease.MinTTL, 15*time.Second)
 
 	hosts, processes := 2+w.rng.IntN(3), 3+w.rng.IntN(3)
 	size := pick[uint32](w, 1, 1, 2, 8)
@@ -69,7 +68,7 @@ func newWorld(seed uint64, v variant) *world {
 		if w.rng.IntN(4) == 0 {
 			skew = pick(w, w.between(-time.Minute, 30*time.Second), -w.between(0, 26*time.Hour),
 				w.between(0, 26*time.Hour),
-				w.between(50*time.Second, protocol.MaxClockAhead))
+				w.between(50*time.Second, time.Minute))
 		}
 		h := &host{id: i, life: firstLife, asleep: -w.between(0, time.Hour),
 			server: w.servers[i%len(w.servers)], kernel: w.newKernel()}
@@ -320,7 +319,7 @@ func (w *world) heal() {
 	}
 	w.logf("no more faults begin")
 	w.run(w.now + 3*w.ttl) // operators and restarts end
-	w.run(w.now + 2*w.ttl + protocol.MaxClockAhead + 20*time.Second)
+	w.run(w.now + 2*w.ttl + time.Minute + 20*time.Second)
 	if w.failed != "" {
 		return
 	}

@@ -13,6 +13,9 @@ import (
 const (
 	// DefaultTTL is the length of a grant unless [WithTTL] sets another.
 	DefaultTTL = 10 * time.Minute
+	// MinTTL is the shortest [Request.TTL]. Times are whole seconds, and a renewal at half of a
+	// shorter TTL would not move the end.
+	MinTTL = 2 * time.Second
 	// MaxTTL is the longest [Request.TTL].
 	MaxTTL = 24 * time.Hour
 )
@@ -203,7 +206,7 @@ type Request struct {
 	Nonce string
 	// Now is the client's wall clock.
 	Now time.Time
-	// TTL is the length of the grant from Now, from 2 s to [MaxTTL]. An Acquire truncates it to
+	// TTL is the length of the grant from Now, from [MinTTL] to [MaxTTL]. An Acquire truncates it to
 	// whole seconds.
 	TTL time.Duration
 	// Owner tells operators who holds the block: at most 128 bytes of printable UTF-8, or empty.

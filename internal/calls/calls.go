@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/stores"
 )
@@ -23,12 +22,12 @@ const ID = "0123456789abcdef0123456789abcdef"
 
 // Request returns a request for a minute, of the store with [ID].
 func Request(now time.Time) lease.Request {
-	return lease.Request{Store: ID, Nonce: protocol.NewNonce(), Now: now, TTL: time.Minute}
+	return lease.Request{Store: ID, Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
 }
 
 // Renewal returns the request that moves the end of a grant by a minute.
 func Renewal(g lease.Grant) lease.Request {
-	return lease.Request{Nonce: protocol.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL),
+	return lease.Request{Nonce: lease.NewNonce(), Now: g.End.Add(time.Minute - lease.MaxTTL),
 		TTL: lease.MaxTTL}
 }
 
@@ -71,7 +70,7 @@ func Everything(ctx context.Context, open func() (stores.Store, error),
 		}},
 		{"renew", func() (err error) { g, err = s.Renew(ctx, g, Renewal(g)); return err }},
 		{"get", func() error { _, err := s.Get(ctx, g); return err }},
-		{"release", func() error { return s.Release(ctx, g, protocol.NewNonce(), now) }},
+		{"release", func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
 		{"list", func() error { _, err := s.List(ctx); return err }},
 		{"add secret", func() error { return s.AddSecret(ctx, "0123456789abcdef") }},
 		{"replace", func() error {
@@ -101,7 +100,7 @@ func OnBlocks(ctx context.Context, s stores.Store, g lease.Grant, now time.Time)
 	_, renew := s.Renew(ctx, g, Renewal(g))
 	_, get := s.Get(ctx, g)
 	_, list := s.List(ctx)
-	release := s.Release(ctx, g, protocol.NewNonce(), now)
+	release := s.Release(ctx, g, lease.NewNonce(), now)
 	return []Call{{"acquire", acquire}, {"renew", renew}, {"get", get}, {"list", list},
 		{"release", release}}
 }

@@ -14,7 +14,6 @@ import (
 
 	"go.opentelemetry.io/otel"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -69,7 +68,7 @@ var errTTL = errors.New("want a duration from 2s to 24h, such as 10m")
 // Check returns an error for settings that are invalid with any store: [ErrInvalid].
 func (s Settings) Check() error {
 	switch {
-	case s.TTL != 0 && (s.TTL < protocol.MinTTL || s.TTL > lease.MaxTTL):
+	case s.TTL != 0 && (s.TTL < lease.MinTTL || s.TTL > lease.MaxTTL):
 		return Invalid(TTL, s.TTL.String(), errTTL)
 	case s.Store != "":
 		return nil

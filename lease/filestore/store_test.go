@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -206,7 +205,7 @@ func TestInterruptedCreate(t *testing.T) {
 			t.Errorf("after %d writes: %+v, %v; want the store %s", writes, d, err, begun.ID)
 		}
 		fingerprint(t, next)
-		d.ID = protocol.NewNonce()
+		d.ID = lease.NewNonce()
 		if err := next.Create(t.Context(), d); !errors.Is(err, lease.ErrExists) {
 			t.Errorf("another store: %v", err)
 		}
@@ -267,7 +266,7 @@ func TestCopiedDirectory(t *testing.T) {
 		t.Errorf("a copy: %v", err)
 	}
 	d, _ := s.Describe(t.Context())
-	if err := s.Replace(t.Context(), d.ID, protocol.NewNonce(), ""); err != nil ||
+	if err := s.Replace(t.Context(), d.ID, lease.NewNonce(), ""); err != nil ||
 		fingerprint(t, open(t, path)) == before {
 		t.Errorf("with a new secret: %v", err)
 	}

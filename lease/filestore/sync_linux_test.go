@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -50,9 +49,9 @@ func TestAnswersAreSynced(t *testing.T) {
 			g, err = s.Renew(t.Context(), g, calls.Renewal(g))
 			return err
 		}},
-		{"release", func() error { return s.Release(t.Context(), g, protocol.NewNonce(), start) }},
+		{"release", func() error { return s.Release(t.Context(), g, lease.NewNonce(), start) }},
 		{"replace", func() error {
-			return s.Replace(t.Context(), g.Store, protocol.NewNonce(), "")
+			return s.Replace(t.Context(), g.Store, lease.NewNonce(), "")
 		}},
 	} {
 		if err := step.write(); err != nil {
@@ -115,7 +114,7 @@ func TestFullDisk(t *testing.T) {
 	r := calls.Request(time.Now())
 	r.Store = first.Store
 	_, acquired := s.Acquire(t.Context(), r)
-	replace := s.Replace(t.Context(), first.Store, protocol.NewNonce(), "")
+	replace := s.Replace(t.Context(), first.Store, lease.NewNonce(), "")
 	_, create := ensure(t, unopened(t, other))
 	for name, err := range map[string]error{"acquire": acquired, "replace": replace,
 		"create": create} {

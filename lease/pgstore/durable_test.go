@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
+	"github.com/traceflake/traceflake/lease"
 )
 
 // Where the database commits without waiting for the disk, the store waits.
@@ -64,7 +64,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				return err
 			})
 			logged("release", c.want,
-				func() error { return s.Release(ctx, g, protocol.NewNonce(), now) })
+				func() error { return s.Release(ctx, g, lease.NewNonce(), now) })
 			logged("acquire", c.want, func() error {
 				_, err := s.Acquire(ctx, calls.Request(now))
 				return err
@@ -151,7 +151,7 @@ func TestFailedWrites(t *testing.T) {
 				_, err := s.Renew(ctx, g, calls.Renewal(g))
 				return err
 			},
-			"release": func() error { return s.Release(ctx, g, protocol.NewNonce(), now) },
+			"release": func() error { return s.Release(ctx, g, lease.NewNonce(), now) },
 		} {
 			began := time.Now()
 			if err := write(); err == nil || time.Since(began) > 5*time.Second {

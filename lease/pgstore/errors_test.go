@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/pgstore"
 	"github.com/traceflake/traceflake/lease/stores"
@@ -58,7 +57,7 @@ func TestErrors(t *testing.T) {
 	}
 	create := func(ctx context.Context, s stores.Store) error {
 		d := description(t)
-		d.ID = protocol.NewNonce()
+		d.ID = lease.NewNonce()
 		return s.Create(ctx, d)
 	}
 	role := func(name, password string) func(*url.URL) {

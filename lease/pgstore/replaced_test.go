@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
@@ -53,7 +52,7 @@ func TestSchemas(t *testing.T) {
 		}
 	}
 	second := description(t)
-	second.ID = protocol.NewNonce()
+	second.ID = lease.NewNonce()
 	wantError(t, "create a second store", path("").Create(ctx, second), lease.ErrExists,
 		shared.ID)
 	if err := path("").Create(ctx, shared); err != nil {
@@ -82,7 +81,7 @@ func TestCopiedDatabase(t *testing.T) {
 	s := open(t, connect(t, u.String(), nil))
 	_, err = s.Describe(t.Context())
 	wantError(t, "a copy", err, lease.ErrMoved)
-	next := protocol.NewNonce()
+	next := lease.NewNonce()
 	if err := s.Replace(t.Context(), d.ID, next, "0123456789abcdef"); err != nil {
 		t.Error(err)
 	}
@@ -119,7 +118,7 @@ func TestReplacedWhileInUse(t *testing.T) {
 	execute(t, admin, "DROP TABLE traceflake_store CASCADE")
 	refused("dropped", lease.ErrNoStore, driver.ErrEdited)
 	other := description(t)
-	other.ID = protocol.NewNonce()
+	other.ID = lease.NewNonce()
 	create(t, open(t, admin), other)
 	refused("dropped, recreated", lease.ErrReplaced)
 	if n := value[int](t, admin, "SELECT count(*) FROM traceflake_leases"); n > 0 {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/lease/stores"
@@ -140,7 +140,7 @@ func TestReplaceSecret(t *testing.T) {
 	if slices.Sort(ids); len(slices.Compact(ids)) != 3 {
 		t.Errorf("the histories are %q", ids)
 	}
-	command(t, "", "lease", "secret", "replace", protocol.NewNonce()).want(t, 2, "",
+	command(t, "", "lease", "secret", "replace", lease.NewNonce()).want(t, 2, "",
 		"the store has another ID")
 }
 

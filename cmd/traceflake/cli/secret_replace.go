@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/stores"
@@ -70,7 +69,7 @@ it, one secret is introduced, and the other command completes it or is refused.`
 func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, state error,
 	old string, env settings.Settings) (id string, err error) {
 	if s.KeepsSecret() {
-		if err := s.Replace(ctx, old, protocol.NewNonce(), ""); err != nil {
+		if err := s.Replace(ctx, old, lease.NewNonce(), ""); err != nil {
 			return "", err
 		}
 		d, err = describe(ctx, s)
@@ -156,7 +155,7 @@ func newReplacement(env settings.Settings, old string) (*replacement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
-	id := protocol.NewNonce()
+	id := lease.NewNonce()
 	text := fmt.Sprintf("# lease store %s replaces %s\n%x\n%s", id, old, randomSecret(), older)
 	if err := writeNew(env.SecretFile+"."+id+".replacement", text); err != nil {
 		return nil, fmt.Errorf("secret: %w", err)

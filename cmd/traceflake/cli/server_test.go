@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/memstore"
@@ -34,7 +33,7 @@ func serverOf(url string) *calls.Memory {
 
 // newServer returns a server without a store, and the URL of a store on it.
 func newServer() (url string, s *calls.Memory) {
-	url = "test:" + protocol.NewNonce()
+	url = "test:" + lease.NewNonce()
 	return url, serverOf(url)
 }
 
@@ -70,7 +69,7 @@ func acquired(t *testing.T, s stores.Store) lease.Grant {
 }
 
 func request() lease.Request {
-	return lease.Request{Nonce: protocol.NewNonce(), Now: time.Now(), TTL: 5 * time.Minute,
+	return lease.Request{Nonce: lease.NewNonce(), Now: time.Now(), TTL: 5 * time.Minute,
 		Owner: "checkout-7"}
 }
 

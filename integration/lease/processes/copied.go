@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -30,7 +29,7 @@ func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 			t.Errorf("%s in the copy: %v, want %v", call, err, lease.ErrMoved)
 		}
 	}
-	next := protocol.NewNonce()
+	next := lease.NewNonce()
 	if err := Store(at).Client(t).Replace(t.Context(), storeID, next,
 		"0123456789abcdef"); err != nil {
 		t.Errorf("a new secret: %v", err)
@@ -48,6 +47,6 @@ func Copied(t *testing.T, url string, duplicate func() (string, error)) {
 const storeID = "0123456789abcdef0123456789abcdef"
 
 func request(now time.Time) lease.Request {
-	return lease.Request{Store: storeID, Nonce: protocol.NewNonce(), Now: now, TTL: 2 * time.Second,
+	return lease.Request{Store: storeID, Nonce: lease.NewNonce(), Now: now, TTL: 2 * time.Second,
 		Owner: "test"}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -73,7 +72,7 @@ func allow(b, g lease.Grant, nonce string) error {
 	case nonce == g.Nonce:
 		return fmt.Errorf("%w: the nonce is the grant's, want a fresh one", lease.ErrInvalidRequest)
 	}
-	if err := checkHex("nonce", nonce, protocol.NonceLen); err != nil {
+	if err := checkHex("nonce", nonce, nonceLen); err != nil {
 		return err
 	}
 	switch {

@@ -6,27 +6,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-var fresh = strings.Repeat("f", protocol.NonceLen)
+var fresh = strings.Repeat("f", nonceLen)
 
 func at(d time.Duration) time.Time { return testStart.Add(d) }
 
 // held is a block granted for [testStart, testStart+10s), at version 3.
 func heldBlock() (b, g lease.Grant) {
 	b = lease.Grant{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: testStart,
-		End: at(10 * time.Second)}, Nonce: strings.Repeat("a", protocol.NonceLen), Version: 3,
+		End: at(10 * time.Second)}, Nonce: strings.Repeat("a", nonceLen), Version: 3,
 		Owner: "web-1"}
 	return b, b
 }
 
 func TestBlockAcquire(t *testing.T) {
-	other := strings.Repeat("b", protocol.NonceLen)
+	other := strings.Repeat("b", nonceLen)
 	b, _ := heldBlock()
 	for _, tt := range []struct {
 		now  time.Duration
@@ -95,7 +94,7 @@ func TestBlockEnds(t *testing.T) {
 // Renew and Release refuse a grant that is not the block's, and a nonce that is not fresh.
 func TestBlockRefuses(t *testing.T) {
 	b, held := heldBlock()
-	other := strings.Repeat("b", protocol.NonceLen)
+	other := strings.Repeat("b", nonceLen)
 	for name, tt := range map[string]struct {
 		nonce       string // the grant's
 		version     uint64
@@ -140,7 +139,9 @@ func TestCheckRequest(t *testing.T) {
 		"no hex digit":     {fresh[1:] + "g", "", now, ttl, lease.ErrInvalidRequest},
 		"none in between":  {fresh[:8] + "-" + fresh[9:], "", now, ttl, lease.ErrInvalidRequest},
 		"long owner":       {fresh, strings.Repeat("a", 129), now, ttl, lease.ErrInvalidRequest},
+		"longest owner":    {fresh, strings.Repeat("ä", 64), now, ttl, nil},
 		"control owner":    {fresh, "a\x1b[2J", now, ttl, lease.ErrInvalidRequest},
+		"owner not UTF-8":  {fresh, "\xff", now, ttl, lease.ErrInvalidRequest},
 		"no TTL":           {fresh, "", now, 0, lease.ErrInvalidRequest},
 		"two days":         {fresh, "", now, 48 * time.Hour, lease.ErrInvalidRequest},
 		"1970":             {fresh, "", time.Unix(0, 0), ttl, randflake.ErrBeforeEpoch},

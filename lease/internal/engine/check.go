@@ -2,31 +2,53 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
+)
+
+const (
+	// maxClockAhead is how far a client's clock may be ahead of the store's.
+	maxClockAhead = time.Minute
+	// maxClockBehind is how far it may be behind without being reported.
+	maxClockBehind = time.Minute
+	nonceLen       = 32
+	// maxOwner is the longest owner, in bytes.
+	maxOwner = 128
 )
 
 // checkRequest returns an error for an Acquire or a Renew that no store may grant. Errors:
 // [lease.ErrInvalidRequest], [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 func checkRequest(r lease.Request) error {
-	if err := checkHex("nonce", r.Nonce, protocol.NonceLen); err != nil {
+	if err := checkHex("nonce", r.Nonce, nonceLen); err != nil {
 		return err
 	}
-	if err := protocol.CheckOwner(r.Owner); err != nil {
-		return fmt.Errorf("%w: %w", lease.ErrInvalidRequest, err)
+	if err := checkOwner(r.Owner); err != nil {
+		return err
 	}
-	if r.TTL < protocol.MinTTL || r.TTL > lease.MaxTTL {
+	if r.TTL < lease.MinTTL || r.TTL > lease.MaxTTL {
 		return fmt.Errorf("%w: TTL %s, want %s to %s",
-			lease.ErrInvalidRequest, r.TTL, protocol.MinTTL, lease.MaxTTL)
+			lease.ErrInvalidRequest, r.TTL, lease.MinTTL, lease.MaxTTL)
 	}
 	switch {
 	case r.Now.Unix() < randflake.Epoch:
 		return fmt.Errorf("lease: the client's clock: %w", randflake.ErrBeforeEpoch)
 	case r.Now.Unix() >= randflake.EndOfLife:
 		return fmt.Errorf("lease: the client's clock: %w", randflake.ErrEndOfLife)
+	}
+	return nil
+}
+
+// checkOwner returns an error for a text that a store or a terminal might not handle.
+func checkOwner(text string) error {
+	if len(text) > maxOwner || !utf8.ValidString(text) ||
+		strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("%w: owner %q, want at most %d bytes of printable UTF-8",
+			lease.ErrInvalidRequest, text, maxOwner)
 	}
 	return nil
 }
@@ -38,9 +60,9 @@ func checkClock(client, store time.Time) (behind time.Duration, err error) {
 	switch behind = store.Sub(client); {
 	case store.IsZero():
 		return 0, nil
-	case -behind > protocol.MaxClockAhead+time.Second: // the last second may be nearly over
+	case -behind > maxClockAhead+time.Second: // the last second may be nearly over
 		return 0, fmt.Errorf("%w by %s", lease.ErrClockAhead, (-behind).Round(time.Second))
-	case behind > protocol.MaxClockBehind:
+	case behind > maxClockBehind:
 		return behind.Round(time.Second), nil
 	}
 	return 0, nil

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/internal/engine"
@@ -59,7 +58,7 @@ func interruptedCreate(t *testing.T, made bool, at, fail int) bool {
 	begun, complete := config.Version != "",
 		strings.Contains(config.Version, `"Phase":"complete"`)
 	for _, call := range calls.OnBlocks(t.Context(), client(server, 2),
-		lease.Grant{Store: storeID, Nonce: protocol.NewNonce()}, t0) {
+		lease.Grant{Store: storeID, Nonce: lease.NewNonce()}, t0) {
 		if !complete {
 			wantErr(t, call.Name, call.Err, lease.ErrNoStore)
 		}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -15,13 +14,13 @@ import (
 const allNodes = randflake.MaxNode + 1
 
 // idLen is the length of a store's ID.
-const idLen = protocol.NonceLen
+const idLen = nonceLen
 
 // NewDescription returns d with defaults for what it lacks: a new ID, every node, blocks of eight
 // nodes and [lease.DefaultTTL]. It truncates Created to a whole second. The error
 // wraps [lease.ErrInvalidRequest].
 func NewDescription(d lease.Description) (lease.Description, error) {
-	d.ID = cmp.Or(d.ID, protocol.NewNonce())
+	d.ID = cmp.Or(d.ID, lease.NewNonce())
 	d.BlockSize = cmp.Or(d.BlockSize, 8)
 	if d.First == 0 {
 		d.Nodes = cmp.Or(d.Nodes, allNodes)
@@ -42,10 +41,10 @@ func checkDescription(d lease.Description) error {
 			return err
 		}
 	}
-	if d.LongestTTL < protocol.MinTTL || d.LongestTTL > lease.MaxTTL ||
+	if d.LongestTTL < lease.MinTTL || d.LongestTTL > lease.MaxTTL ||
 		d.LongestTTL%time.Second != 0 {
 		return fmt.Errorf("%w: longest TTL %s, want whole seconds from %s to %s",
-			lease.ErrInvalidRequest, d.LongestTTL, protocol.MinTTL, lease.MaxTTL)
+			lease.ErrInvalidRequest, d.LongestTTL, lease.MinTTL, lease.MaxTTL)
 	}
 	return checkNodes(d)
 }

@@ -10,6 +10,11 @@ import (
 // ErrAltered is returned if a server did not store what was sent.
 var ErrAltered = errAltered
 
+const (
+	MaxClockAhead  = maxClockAhead
+	MaxClockBehind = maxClockBehind
+)
+
 // Order returns the order in which an Acquire with a nonce tries the pages.
 func Order(s lease.Store, nonce string) []int { return s.(*Store).known.Load().order(nonce) }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/internal/engine"
@@ -158,7 +157,7 @@ func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
 // mustRenew moves the end of a grant an hour from t0.
 func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 	t.Helper()
-	g, err := s.Renew(t.Context(), g, renewal(protocol.NewNonce(), t0.Add(time.Hour)))
+	g, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +167,7 @@ func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 // sameHome returns a fresh nonce that tries the same page first.
 func sameHome(s stores.Store, nonce string) string {
 	for {
-		if other := protocol.NewNonce(); engine.Order(s, other)[0] == engine.Order(s, nonce)[0] {
+		if other := lease.NewNonce(); engine.Order(s, other)[0] == engine.Order(s, nonce)[0] {
 			return other
 		}
 	}

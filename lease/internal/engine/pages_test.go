@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/internal/engine"
@@ -138,7 +137,7 @@ func TestFreeLongest(t *testing.T) {
 	for _, used := range []time.Duration{30 * time.Second, 10 * time.Second,
 		20 * time.Second, 40 * time.Second} {
 		g := mustAcquire(t, s, request(t0))
-		if err := s.Release(t.Context(), g, protocol.NewNonce(),
+		if err := s.Release(t.Context(), g, lease.NewNonce(),
 			t0.Add(used)); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +170,7 @@ func TestRequests(t *testing.T) {
 	var g lease.Grant
 	acquire := func() (err error) { g, err = s.Acquire(t.Context(), r); return err }
 	renew := func() error { g = mustRenew(t, s, g); return nil }
-	release := func() error { return s.Release(t.Context(), g, protocol.NewNonce(), t0) }
+	release := func() error { return s.Release(t.Context(), g, lease.NewNonce(), t0) }
 	list := func(s stores.Store) func() error {
 		return func() error { _, err := s.List(t.Context()); return err }
 	}
@@ -261,7 +260,7 @@ func TestRepeatedWrite(t *testing.T) {
 	}), 1, few(1))
 	var g lease.Grant
 	wantWrites(t, "acquire", server, 2, func() { g = mustAcquire(t, twice, request(t0)) })
-	next := protocol.NewNonce()
+	next := lease.NewNonce()
 	_, err := twice.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
 	wantUnknown(t, "renew", err)
 	got, err := good.Get(t.Context(), g)
@@ -269,13 +268,13 @@ func TestRepeatedWrite(t *testing.T) {
 		t.Errorf("get: %+v, %v", got, err)
 	}
 	then = func() { mustAcquire(t, good, request(t0)) }
-	wantUnknown(t, "release", twice.Release(t.Context(), got, protocol.NewNonce(), t0))
+	wantUnknown(t, "release", twice.Release(t.Context(), got, lease.NewNonce(), t0))
 	// The block of an Acquire is released and granted again, so another holder has it.
 	later := t0.Add(time.Hour)
 	then = func() {
 		g, err := good.Get(t.Context(), g)
 		if err = errors.Join(err,
-			good.Release(t.Context(), g, protocol.NewNonce(), later)); err != nil {
+			good.Release(t.Context(), g, lease.NewNonce(), later)); err != nil {
 			t.Error(err)
 		}
 		mustAcquire(t, good, request(later))
@@ -296,7 +295,7 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 		}
 		return do()
 	}), 64, few(64))
-	_, err := bad.Renew(t.Context(), g, renewal(protocol.NewNonce(), t0.Add(time.Hour)))
+	_, err := bad.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 	wantUnknown(t, "renew", err)
 }
 
@@ -308,11 +307,11 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 			return err
 		},
 		"renew": func(s stores.Store, g lease.Grant) error {
-			_, err := s.Renew(t.Context(), g, renewal(protocol.NewNonce(), t0))
+			_, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0))
 			return err
 		},
 		"release": func(s stores.Store, g lease.Grant) error {
-			return s.Release(t.Context(), g, protocol.NewNonce(), t0)
+			return s.Release(t.Context(), g, lease.NewNonce(), t0)
 		},
 		"replace": func(s stores.Store, _ lease.Grant) error {
 			return s.Replace(t.Context(), storeID, nextID, fingerprint)
@@ -342,14 +341,14 @@ func TestClock(t *testing.T) {
 	now := func() time.Time { return t0.Add(900 * time.Millisecond) }
 	server := &counted{Objects: memstore.Objects{Clock: now}}
 	s := open(server, 64, few(64))
-	g := mustAcquire(t, s, request(t0.Add(protocol.MaxClockAhead+900*time.Millisecond)))
-	_, err := s.Acquire(t.Context(), request(t0.Add(protocol.MaxClockAhead+1001*time.Millisecond)))
+	g := mustAcquire(t, s, request(t0.Add(engine.MaxClockAhead+900*time.Millisecond)))
+	_, err := s.Acquire(t.Context(), request(t0.Add(engine.MaxClockAhead+1001*time.Millisecond)))
 	wantErr(t, "acquire", err, lease.ErrClockAhead)
-	latest := t0.Add(lease.MaxTTL + protocol.MaxClockAhead + time.Second)
-	if g, err = s.Renew(t.Context(), g, renewal(protocol.NewNonce(), latest)); err != nil {
+	latest := t0.Add(lease.MaxTTL + engine.MaxClockAhead + time.Second)
+	if g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), latest)); err != nil {
 		t.Error(err)
 	}
-	_, err = s.Renew(t.Context(), g, renewal(protocol.NewNonce(), latest.Add(time.Millisecond)))
+	_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), latest.Add(time.Millisecond)))
 	wantErr(t, "renew", err, lease.ErrClockAhead)
 
 	// A client whose clock is behind is granted a lease, and the block tells by how much.
@@ -359,17 +358,17 @@ func TestClock(t *testing.T) {
 			t.Errorf("got %+v, %v; want %+v, behind by %s", got, err, g, want)
 		}
 	}
-	wantBehind(mustAcquire(t, s, request(t0.Add(-protocol.MaxClockBehind))), 0)
+	wantBehind(mustAcquire(t, s, request(t0.Add(-engine.MaxClockBehind))), 0)
 	g = mustAcquire(t, s, request(t0.Add(-2*time.Hour)))
 	wantBehind(g, 2*time.Hour)
 	for _, behind := range []time.Duration{time.Hour, 0, time.Hour} {
 		if g, err = s.Renew(t.Context(), g,
-			renewal(protocol.NewNonce(), t0.Add(lease.MaxTTL-behind))); err != nil {
+			renewal(lease.NewNonce(), t0.Add(lease.MaxTTL-behind))); err != nil {
 			t.Fatal(err)
 		}
 		wantBehind(g, behind)
 	}
-	if err := s.Release(t.Context(), g, protocol.NewNonce(), t0); err != nil {
+	if err := s.Release(t.Context(), g, lease.NewNonce(), t0); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := s.Get(t.Context(), g); err != nil || b.Behind != 0 {

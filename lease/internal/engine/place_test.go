@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -46,7 +45,7 @@ func TestMoved(t *testing.T) {
 	if err := client(server, 2).Create(t.Context(), other()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.Renew(t.Context(), g, renewal(protocol.NewNonce(), t0.Add(time.Hour)))
+	_, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
 	wantErr(t, "renew in another store", err, lease.ErrReplaced)
 }
 

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -131,7 +130,7 @@ func writeAtOnce(ctx context.Context, server driver.Objects,
 func probeData() []byte {
 	const text = `{"purpose":"to find out whether this server honours conditional writes",` +
 		`"nonce":"%s","padding":"%s"}` + "\n"
-	return fmt.Appendf(nil, text, protocol.NewNonce(), strings.Repeat("x", probeSize))
+	return fmt.Appendf(nil, text, lease.NewNonce(), strings.Repeat("x", probeSize))
 }
 
 func unfit(format string, args ...any) error {

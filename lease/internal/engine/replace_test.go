@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/protocol"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
@@ -173,7 +172,7 @@ func TestReplaceMeetsReplace(t *testing.T) {
 					t.Errorf("request %d: the grant %+v is now %+v, %v", at, granted, got, err)
 				}
 			}
-			_, err := client(server, 2).Renew(t.Context(), old, renewal(protocol.NewNonce(), t0))
+			_, err := client(server, 2).Renew(t.Context(), old, renewal(lease.NewNonce(), t0))
 			wantErr(t, "renew", err, lease.ErrReplaced)
 		}
 	}
