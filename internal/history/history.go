@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,58 +22,38 @@ import (
 // client.
 func Check(tb testing.TB, open func() driver.Objects) {
 	tb.Helper()
-	const each = 60
-	h := newHistory()
-	h.run(tb, open, func(calls int) bool { return calls >= each })()
-	if n := h.count(unknown); n > 0 {
-		tb.Errorf("%d of %d calls at once returned errors, such as: %v", n, len(h.calls), h.failed)
+	if h := run(tb, open, func() error { return nil }); h.failed != nil {
+		tb.Errorf("calls at once returned errors, such as: %v", h.failed)
 	}
 }
 
 // Faults checks the same while fault happens, such as a server that is killed and started again.
-// Unanswered calls may have been carried out or not.
+// Unanswered calls may have been carried out or not. Clients have answers before the fault and after
+// it.
 func Faults(tb testing.TB, open func() driver.Objects, fault func() error) {
 	tb.Helper()
-	const (
-		enough = 50 // calls of a client
-		settle = 300 * time.Millisecond
-	)
-	h, stop := newHistory(), make(chan struct{})
-	check := h.run(tb, open, func(calls int) bool {
-		select {
-		case <-stop:
-			return calls >= enough
-		default:
-			time.Sleep(rand.N(20 * time.Millisecond))
-			return false
-		}
-	})
-	time.Sleep(settle)
-	if err := fault(); err != nil {
-		tb.Errorf("fault: %v", err)
-	}
-	time.Sleep(settle)
-	close(stop)
-	check()
-	unknown := h.count(unknown)
-	tb.Logf("%d calls, %d without an answer", len(h.calls), unknown)
-	if unknown > len(h.calls)/2 {
-		tb.Errorf("%d of %d calls have no answer; that shows little", unknown, len(h.calls))
-	}
+	run(tb, open, fault)
 }
 
-// history records the calls of several clients. The data of an object names the write that it
-// replaces, so the stored writes form a chain, which ends with the object's last data. Judging the
-// calls takes time in proportion to their number.
+const (
+	clients  = 6
+	early    = 10          // calls of each client before the fault
+	answers  = 60          // of each client after it
+	callTime = time.Second // of a call at most
+)
+
+// objects are the names of the objects.
+var objects = []string{"page-0000", "page-0001"}
+
+// history records the calls of several clients. The data of an object lists the writes that led to
+// it: that of each answer must be the beginning of the object's last data.
 type history struct {
 	zero time.Time
 
 	mu     sync.Mutex
 	calls  []call
-	failed error // one of those of unknown calls
+	failed error // of an unanswered call
 }
-
-func newHistory() *history { return &history{zero: time.Now()} }
 
 type outcome string
 
@@ -88,36 +67,17 @@ const (
 type call struct {
 	object  string
 	wrote   bool
-	write   string // the write's name, or that of the data read; "" if the object did not exist
-	before  string // the write that a write replaces
-	version string // of the write, if the client knows it
+	data    string // what was written or read
+	version string // if the client knows it
 	outcome outcome
 
 	began, ended time.Duration
 }
 
 func (c call) String() string {
-	return fmt.Sprintf("%q of %s (%.3f to %.3f s)", c.write, c.object, c.began.Seconds(),
-		c.ended.Seconds())
-}
-
-// data returns the data of a write.
-func (c call) data() []byte { return fmt.Appendf(nil, "%s after %s\n", c.write, c.before) }
-
-// writeOf returns the name of the write that stored an object's data.
-func writeOf(o driver.Object) string {
-	write, _, _ := strings.Cut(string(o.Data), " ")
-	return write
-}
-
-// count returns how many calls had an outcome.
-func (h *history) count(o outcome) (n int) {
-	for _, c := range h.calls {
-		if c.outcome == o {
-			n++
-		}
-	}
-	return n
+	list := strings.Fields(c.data)
+	return fmt.Sprintf("%q of %s (%.3f to %.3f s)", list[max(len(list)-1, 0):], c.object,
+		c.began.Seconds(), c.ended.Seconds())
 }
 
 // add records a call that began at a time and has just ended with err.
@@ -133,55 +93,55 @@ func (h *history) add(c call, began time.Time, err error) {
 	h.calls = append(h.calls, c)
 }
 
-// run starts clients. Each sends calls until enough returns true for their number. run returns a
-// function that waits for the clients and judges the calls.
-func (h *history) run(tb testing.TB, open func() driver.Objects,
-	enough func(calls int) bool) (check func()) {
-	const clients = 6
-	var all sync.WaitGroup
+// run lets clients send calls before, during and after the fault, and judges them.
+func run(tb testing.TB, open func() driver.Objects, fault func() error) *history {
+	tb.Helper()
+	const most = 20 * answers // a server that stays unavailable has none
+	h, over := &history{zero: time.Now()}, make(chan struct{})
+	var all, begun sync.WaitGroup
+	begun.Add(clients)
 	for i := range clients {
-		c := historian{h, open(), fmt.Sprintf("c%d", i), map[string]driver.Object{}}
+		c := client{h, open(), fmt.Sprintf("c%d", i), map[string]driver.Object{}}
 		all.Go(func() {
-			for n := 0; !enough(n); n++ {
-				c.calls(n)
+			for n, after, got := 1, 0, 0; got < answers && after < most; n++ {
+				answered := c.calls(n)
+				if n == early {
+					begun.Done()
+				}
+				select {
+				case <-over:
+					if after++; answered {
+						got++
+					}
+				default:
+					time.Sleep(rand.N(20 * time.Millisecond))
+				}
 			}
 		})
 	}
-	return func() {
-		all.Wait()
-		last, c := map[string]driver.Object{}, open()
-		for _, name := range historyNames {
-			last[name] = final(tb, c, name)
-		}
-		h.judge(tb, last)
+	begun.Wait()
+	err := fault()
+	close(over)
+	if all.Wait(); err != nil {
+		tb.Errorf("fault: %v", err)
 	}
+	c := open()
+	for _, name := range objects {
+		last, err := c.Read(context.Background(), name)
+		if err != nil {
+			tb.Fatalf("Read of %s after all calls: %v", name, err)
+		}
+		calls := slices.DeleteFunc(slices.Clone(h.calls),
+			func(c call) bool { return c.object != name })
+		if err := judge(calls, string(last.Data)); err != nil {
+			tb.Errorf("%d calls of %s: %v", len(calls), name, err)
+		}
+	}
+	return h
 }
 
-// historyNames are the names of the objects.
-var historyNames = []string{"page-0000", "page-0001"}
-
-// final reads an object, with retries for some time: a server may just have been started.
-func final(tb testing.TB, c driver.Objects, name string) (o driver.Object) {
-	tb.Helper()
-	const tries = 60
-	var err error
-	for range tries {
-		ctx, cancel := context.WithTimeout(context.Background(), callTime)
-		o, err = c.Read(ctx, name)
-		if cancel(); err == nil {
-			return o
-		}
-		time.Sleep(callTime / 2)
-	}
-	tb.Fatalf("Read of %s after all faults: %v", name, err)
-	return o
-}
-
-// callTime is how long a call of a history takes at most.
-const callTime = time.Second
-
-// historian is a client whose calls are recorded.
-type historian struct {
+// client is a client whose calls are recorded.
+type client struct {
 	*history
 	driver.Objects
 	name string
@@ -191,150 +151,101 @@ type historian struct {
 // calls reads an object, writes it, and writes it again with the version that the first write
 // returned. A client that cannot read writes with the version that it saw before. Sometimes it
 // lists all objects first, and sometimes it writes once more with a version that is certainly old.
-func (c historian) calls(n int) {
+// It reports whether the first write was answered.
+func (c client) calls(n int) (answered bool) {
 	if n%10 == 0 {
 		c.list()
 	}
-	name := historyNames[rand.IntN(len(historyNames))]
+	name := objects[rand.IntN(len(objects))]
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	o, err := c.Read(ctx, name)
 	cancel()
-	c.add(call{object: name, write: writeOf(o), version: o.Version}, began, err)
+	c.add(call{object: name, data: string(o.Data), version: o.Version}, began, err)
 	if err == nil {
 		c.seen[name] = o
 	}
 	o = c.seen[name]
-	first := c.write(fmt.Sprintf("%s-%d-first", c.name, n), name, o)
-	if first.Version == "" {
-		return
+	first, err := c.write(name, fmt.Sprintf("%s-%d-first\n", c.name, n), o)
+	if err == nil {
+		_, _ = c.write(name, fmt.Sprintf("%s-%d-second\n", c.name, n), first)
+		if n%4 == 0 {
+			_, _ = c.write(name, fmt.Sprintf("%s-%d-late\n", c.name, n), o)
+		}
 	}
-	c.seen[name] = first
-	if second := c.write(fmt.Sprintf("%s-%d-second", c.name, n), name,
-		first); second.Version != "" {
-		c.seen[name] = second
-	}
-	if n%4 == 0 {
-		c.write(fmt.Sprintf("%s-%d-late", c.name, n), name, o)
-	}
+	return err == nil || errors.Is(err, driver.ErrChanged)
 }
 
 // list lists all objects. Unless the server lists names only, this counts as a read of each.
-func (c historian) list() {
+func (c client) list() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
 	began := time.Now()
 	listed, err := c.List(ctx)
-	for _, name := range historyNames {
+	for _, name := range objects {
 		if o := listed[name]; err != nil || o.Data != nil {
-			c.add(call{object: name, write: writeOf(o)}, began, err)
+			c.add(call{object: name, data: string(o.Data), version: o.Version}, began, err)
 		}
 	}
 }
 
-// write writes an object on condition that it is still o, and returns the new object, which has a
-// version only if the write was acknowledged.
-func (c historian) write(id, name string, o driver.Object) driver.Object {
-	w := call{object: name, wrote: true, write: id, before: writeOf(o)}
+// write appends to an object on condition that it is still o, and returns the new object.
+func (c client) write(name, text string, o driver.Object) (driver.Object, error) {
+	data := string(o.Data) + text
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
 	began := time.Now()
-	written, err := c.Write(ctx, name, w.data(), o.Version)
-	if err != nil {
-		written.Version = ""
+	written, err := c.Write(ctx, name, []byte(data), o.Version)
+	if err == nil {
+		o = driver.Object{Data: []byte(data), Version: written.Version}
+		c.seen[name] = o
 	}
-	w.version = written.Version
-	c.add(w, began, err)
-	return driver.Object{Data: w.data(), Version: written.Version}
+	c.add(call{object: name, wrote: true, data: data, version: written.Version}, began, err)
+	return o, err
 }
 
-// judge fails tb unless each object's writes form a chain that contains every acknowledged write
-// and no refused one, and no read returned an older write than one that was known before the read
-// began.
-func (h *history) judge(tb testing.TB, last map[string]driver.Object) {
-	tb.Helper()
-	for _, name := range slices.Sorted(maps.Keys(last)) {
-		var calls []call
-		for _, c := range h.calls {
-			if c.object == name {
-				calls = append(calls, c)
-			}
-		}
-		if err := judgeObject(calls, writeOf(last[name])); err != nil {
-			tb.Errorf("%d calls of %s: %v", len(calls), name, err)
-		}
-	}
-}
-
-// judgeObject returns the first mistake in the calls of an object, whose final data is of the write
-// last.
-func judgeObject(calls []call, last string) error {
-	place, err := chainOf(calls, last)
-	if err != nil {
-		return err
-	}
-	// Calls in the order of their ends, to know the newest write that was known at a time.
+// judge returns the first mistake in the calls of an object with its last data: that data must
+// begin with what was read or acknowledged, and with no refused write, and no answer may be older
+// than one that was known before its call began.
+func judge(calls []call, last string) error {
+	// in the order of their ends, to know the newest data that was known at a time
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.ended, b.ended) })
-	versions, writes := map[string]string{}, map[string]string{}
+	versions, contents := map[string]string{}, map[string]string{}
 	var known []call // each newer than the one before it
 	for _, c := range calls {
-		if c.outcome != made {
+		stored := strings.HasPrefix(last, c.data)
+		switch {
+		case c.outcome == unknown:
 			continue
-		}
-		at, ok := place[c.write]
-		if !ok && c.wrote {
+		case c.outcome == refused && stored:
+			return fmt.Errorf("the write %v was refused, but stored", c)
+		case c.outcome == refused:
+			continue
+		case !stored && c.wrote:
 			return fmt.Errorf("the write %v was acknowledged, and is not among those that led to "+
 				"the last one: it was forgotten, never stored, or replaced by one on condition of "+
 				"another version", c)
-		} else if !ok {
+		case !stored:
 			return fmt.Errorf(
 				"a read returned %v, which is not among the writes that led to the last one", c)
 		}
 		i, _ := slices.BinarySearchFunc(known, c.began,
 			func(k call, began time.Duration) int { return cmp.Compare(k.ended, began) })
-		if i > 0 && at < place[known[i-1].write] {
+		if i > 0 && len(c.data) < len(known[i-1].data) {
 			return fmt.Errorf("%v is older than %v, which was known before: does a read see "+
 				"every write at once?", c, known[i-1])
 		}
-		if len(known) == 0 || at > place[known[len(known)-1].write] {
+		if len(known) == 0 || len(c.data) > len(known[len(known)-1].data) {
 			known = append(known, c)
 		}
-		if c.version == "" {
-			continue
+		if other, ok := versions[c.data]; ok && other != c.version {
+			return fmt.Errorf("%v has the versions %.40q and %.40q", c, other, c.version)
 		}
-		if other, ok := versions[c.write]; ok && other != c.version {
-			return fmt.Errorf("the write %v has the versions %.40q and %.40q", c, other, c.version)
+		if other, ok := contents[c.version]; ok && other != c.data {
+			return fmt.Errorf("%v and an earlier write have the same version, %.40q: it must "+
+				"change with every write", c, c.version)
 		}
-		if other, ok := writes[c.version]; ok && other != c.write {
-			return fmt.Errorf("the writes %q and %v have the same version, %.40q: it must change "+
-				"with every write", other, c, c.version)
-		}
-		versions[c.write], writes[c.version] = c.version, c.write
+		versions[c.data], contents[c.version] = c.version, c.data
 	}
 	return nil
-}
-
-// chainOf returns the places of the writes that led to last; 0 is the place of the missing object.
-func chainOf(calls []call, last string) (place map[string]int, err error) {
-	all := map[string]call{}
-	for _, c := range calls {
-		if c.wrote {
-			all[c.write] = c
-		}
-	}
-	var chain []string
-	for write := last; write != ""; write = all[write].before {
-		switch c, ok := all[write]; {
-		case !ok:
-			return nil, fmt.Errorf("the data is of %q, which nobody wrote", write)
-		case c.outcome == refused:
-			return nil, fmt.Errorf("the write %v was refused, but stored", c)
-		}
-		chain = append(chain, write)
-	}
-	place = map[string]int{"": 0}
-	for i, write := range chain {
-		place[write] = len(chain) - i
-	}
-	return place, nil
 }
