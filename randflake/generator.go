@@ -207,7 +207,7 @@ func (g *Generator) look(n uint64) (old, word uint64, err error) {
 	if left := room - word&(room-1); n > left {
 		word += left
 	}
-	latest := second + uint64((time.Duration(now.Nanosecond())+layout.Borrow)/time.Second)
+	latest := second + uint64(layout.Borrow/time.Second)
 	// A burst uses up words to this end and no further. The end moves back only if the clock does.
 	switch borrowed := g.space.word(latest + 1); {
 	case old == g.first && first < old:
