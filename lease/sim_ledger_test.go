@@ -40,11 +40,6 @@ type granted struct {
 	freedBy     *life  // nil: not returned
 }
 
-// returned reports whether a copy of p has just returned the grant.
-func (g *granted) returned(p *process) bool {
-	return g.freedBy != nil && g.nonce == "" && !p.life.descends(g.freedBy)
-}
-
 // life is a process between two copies of it.
 type life struct {
 	process *process
@@ -112,26 +107,20 @@ func newLedger(w *world) *ledger {
 		pages: map[page][]*maker{}}
 }
 
-// wrote records what a store wrote now or had written before.
-func (l *ledger) wrote(s *server, g lease.Grant, acquired bool) *granted {
-	now := s.granted[g.Node]
-	if now == nil || acquired && now.nonce != g.Nonce {
-		now = &granted{node: g.Node, nodes: g.Nodes, start: g.Start.Unix()}
-		s.granted[g.Node] = now
+// wrote records what a process has written just now. An Acquire has its nonce, a Release no owner.
+func (l *ledger) wrote(s *server, b lease.Grant, p *process) {
+	now := s.granted[b.Node]
+	if now == nil || slices.Contains(p.asked, b.Nonce) {
+		now = &granted{node: b.Node, nodes: b.Nodes, start: b.Start.Unix()}
+		s.granted[b.Node] = now
 	}
-	now.end, now.nonce = max(now.end, g.End.Unix()), g.Nonce
-	l.byNonce[g.Nonce] = now
-	return now
-}
-
-func (l *ledger) released(s *server, g lease.Grant, p *process, unused time.Time) {
-	if now := s.granted[g.Node]; now != nil {
-		now.nonce = ""
-		now.freed, now.freedBy = max(unused.Unix(), now.start), p.life
-		if unused.Nanosecond() > 0 {
-			now.freed++
-		}
+	if b.Owner == "" {
+		now.freed, now.freedBy = b.End.Unix(), p.life
+	} else {
+		now.end = max(now.end, b.End.Unix())
 	}
+	now.nonce = b.Nonce
+	l.byNonce[b.Nonce] = now
 }
 
 // acknowledged records that the store answered p's own write with nonce.

@@ -38,16 +38,16 @@ type process struct {
 	steps   []step
 	parted  time.Duration // when it was last copied
 
-	asked    []string    // the nonces of its Acquires
-	again    string      // the next nonce, in a wrong variant
-	proposed []string    // the nonces of its renewals
-	about    lease.Grant // of its last Renew or Release
-	dead     bool        // killed, or ended
-	closing  bool
-	armed    bool          // will be copied during its next call to the store
-	ahead    time.Duration // how far the clock is ahead when the first Acquire is sent
-	burst    int           // IDs to make at once
-	lastID   time.Duration // when the last one was made
+	asked     []string    // the nonces of its Acquires
+	again     string      // the next nonce, in a wrong variant
+	proposed  []string    // the nonces of its renewals
+	about     lease.Grant // of its last Renew or Release
+	dead      bool        // killed, or ended
+	closing   bool
+	returning bool          // its lease is being given back
+	armed     bool          // will be copied during its next call to the store
+	burst     int           // IDs to make at once
+	lastID    time.Duration // when the last one was made
 }
 
 // runs reports whether the process is neither dead nor about to end.
@@ -56,7 +56,6 @@ func (p *process) runs() bool { return !p.dead && !p.closing }
 // plan is the part of a process's behaviour that is decided at its start.
 type plan struct {
 	workers int
-	ahead   time.Duration
 	mixed   bool   // its nonces depend on more than the kernel
 	again   string // its first nonce, in a wrong variant
 }
@@ -105,7 +104,7 @@ func (w *world) startWith(h *host, with *randflake.Codec, again string) *process
 
 func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan) *process {
 	p := &process{w: w, id: len(w.processes), host: h, server: s, with: with, plan: made,
-		again: made.again, ahead: made.ahead}
+		again: made.again}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.life = newLife(p, nil)
 	w.processes = append(w.processes, p)
@@ -114,7 +113,7 @@ func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan)
 
 func (p *process) build() {
 	w := p.w
-	p.keeper = must(lease.NewKeeper(client{w, p}, p.readSecret, lease.WithTTL(w.ttl),
+	p.keeper = must(lease.NewKeeper(client{w.engine(link{p: p}), p}, p.readSecret, lease.WithTTL(w.ttl),
 		lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()),
 		lease.WithErrorHandler(func(error) {}),
 		lease.WithMachine(func() uint64 {
@@ -162,6 +161,7 @@ func (p *process) keep() {
 		}
 		p.sleep(min(p.keeper.Step(p.ctx), 10*time.Second))
 	}
+	p.returning = true
 	_ = p.keeper.GiveBack(context.Background())
 	p.dead = true
 	p.w.logf("process %d ends", p.id)

@@ -1,13 +1,10 @@
 package lease_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"time"
 
@@ -68,7 +65,7 @@ func (s *server) create(with *randflake.Codec, nodes lease.Description) {
 	s.about.Secrets = []string{s.about.Fingerprint(with)}
 	s.secret, s.granted = with, map[uint32]*granted{}
 	s.objects = &memstore.Objects{Clock: s.Now}
-	s.store = must(stores.New(s.objects, onePage))
+	s.store = s.w.engine(s.objects)
 	if err := s.store.Create(context.Background(), s.about); err != nil {
 		panic(err)
 	}
@@ -79,20 +76,11 @@ func (w *world) newID() string {
 	return fmt.Sprintf("%032x", w.stores)
 }
 
-// onePage is a layout whose first page has every block.
-var onePage = driver.Layout{Name: "simulated", BlocksPerPage: 1 << 17}
-
-const simPage = "page-0000"
-
-// withBlocks returns a page with other blocks.
-func withBlocks(data []byte, blocks []lease.Grant) []byte {
-	header, _, _ := bytes.Cut(data, []byte("\n"))
-	lines := append(bytes.Clone(header), '\n')
-	for _, b := range blocks {
-		lines = append(append(lines, must(json.Marshal(b))...), '\n')
-	}
-	sum := crc32.Checksum(lines, crc32.MakeTable(crc32.Castagnoli))
-	return fmt.Appendf(lines, "{\"CRC32C\":\"%08x\"}\n", sum)
+// engine returns a client of objects. Two pages have all blocks: an Acquire then reads one page at a
+// time, in the process's coroutine.
+func (w *world) engine(o driver.Objects) stores.Store {
+	return must(stores.New(o, driver.Layout{Name: "simulated",
+		BlocksPerPage: uint32(w.nodes.Blocks())}))
 }
 
 // Now is the store's clock.
@@ -179,6 +167,7 @@ func (s *server) lose() {
 		return
 	}
 	s.about = lease.Description{}
+	s.objects.Delete("")
 	w.after(pick(w, 0, w.between(0, w.ttl)), func() {
 		s.create(w.newSecret(), nodes)
 		w.logf("a store is created with a new secret")
@@ -214,7 +203,7 @@ func (s *server) replace() {
 	}
 	run := func(o operator, objects driver.Objects) error {
 		fingerprint := lease.Description{ID: o.id}.Fingerprint(o.secret)
-		return must(stores.New(objects, onePage)).Replace(context.Background(), old, o.id,
+		return w.engine(objects).Replace(context.Background(), old, o.id,
 			fingerprint)
 	}
 	finish := func(by, refused operator) {
@@ -237,7 +226,8 @@ func (s *server) replace() {
 		finish(one, other)
 		return
 	}
-	if err := run(one, &breaking{s.objects, w.rng.IntN(3)}); err != nil &&
+	first := fmt.Sprintf("page-%04d", s.about.First/s.about.BlockSize/uint32(w.nodes.Blocks()))
+	if err := run(one, breaking{s.objects, pick(w, "", "config", first)}); err != nil &&
 		!errors.Is(err, errNoAnswer) {
 		panic(err)
 	}
@@ -256,214 +246,16 @@ func (w *world) numbered(old string) operator {
 	return w.histories[old]
 }
 
-// breaking is a connection that is lost after some writes.
+// breaking is a connection that is lost before objects after the last one are written.
 type breaking struct {
 	driver.Objects
-	writes int
+	last string
 }
 
-func (b *breaking) Write(ctx context.Context, name string, data []byte,
+func (b breaking) Write(ctx context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
-	if b.writes--; b.writes < 0 {
+	if name > b.last {
 		return driver.Object{}, errNoAnswer
 	}
 	return b.Objects.Write(ctx, name, data, version)
 }
-
-// client connects a process to its server. Requests and answers are delayed, lost, delivered after
-// the client gave up, or delivered twice.
-type client struct {
-	w *world
-	p *process
-}
-
-var errNoAnswer = errors.New("no answer")
-
-const simTimeout = 2 * time.Second
-
-// reply is the result of a request for its client.
-type reply struct {
-	about lease.Description
-	grant lease.Grant
-	of    *granted // the grant whose state this is
-	wrote bool
-	freed bool // a copy of the client returned it: then, not when the answer arrives
-	err   error
-
-	sent time.Duration // when it was sent
-	wait time.Duration // until it arrives
-}
-
-// call sends a request; apply runs on the server.
-func (c client) call(ctx context.Context, apply func(*server) reply) reply {
-	w, p := c.w, c.p
-	p.sleep(ask(p, func() time.Duration {
-		if p.armed {
-			p.armed = false
-			w.after(w.between(0, 20*time.Millisecond), func() { w.copySome(p) })
-		}
-		return w.between(0, 10*time.Millisecond)
-	}))
-	serve := func(s *server) reply {
-		switch {
-		case s.closed:
-			return reply{err: errNoAnswer}
-		case s.about.ID == "":
-			return reply{err: lease.ErrNoStore}
-		}
-		return apply(s)
-	}
-	r := ask(p, func() reply {
-		s := p.server
-		lost := reply{err: errNoAnswer, sent: w.now,
-			wait: w.between(10*time.Millisecond, simTimeout)}
-		again := func() { _ = serve(s) }
-		if p.host.cut > w.now || w.chance(0.08) {
-			if w.rng.IntN(2) == 0 { // not lost: it arrives after the client has given up
-				w.after(simTimeout+w.late(), again)
-			}
-			return lost
-		}
-		if w.chance(0.05) { // arrives twice
-			w.after(w.late(), again)
-		}
-		r := serve(s)
-		if p.host.cut > w.now || w.chance(0.06) { // the answer is lost
-			return lost
-		}
-		r.sent, r.wait = w.now, w.between(0, 10*time.Millisecond)
-		if w.chance(0.05) {
-			r.wait = w.between(0, simTimeout)
-		}
-		return r
-	})
-	p.sleep(r.wait)
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return reply{err: ctx.Err()}
-	}
-	// The connection of a copy may or may not be broken.
-	if ask(p, func() bool { return p.parted > r.sent && w.rng.IntN(2) == 0 }) {
-		return reply{err: errNoAnswer}
-	}
-	return r
-}
-
-// late returns how late a message is: sometimes more than two leases.
-func (w *world) late() time.Duration {
-	return pick(w, w.between(0, w.ttl), w.between(0, 2*w.ttl), w.between(0, 5*w.ttl))
-}
-
-func (c client) Describe(ctx context.Context) (lease.Description, error) {
-	got := c.call(ctx, func(s *server) reply {
-		d, err := s.store.Describe(context.Background())
-		return reply{about: d, err: err}
-	})
-	if c.w.wrong("secrets are not compared") {
-		got.about.Secrets = nil
-	}
-	return got.about, got.err
-}
-
-func (c client) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	w, p := c.w, c.p
-	p.asked = append(p.asked, r.Nonce)
-	acquire := func(s *server, r lease.Request) reply {
-		g, err := s.acquire(r)
-		if err != nil {
-			return reply{err: err}
-		}
-		w.logf("process %d: granted node %d %s to %s, version %d", p.id, g.Node, text(g.Start),
-			text(g.End), g.Version)
-		return reply{grant: g, of: w.ledger.wrote(s, g, true)}
-	}
-	if p.ahead > 0 {
-		// The clock is corrected before the next Acquire.
-		early := r
-		early.Now = r.Now.Add(p.ahead)
-		if p.ahead = 0; !p.copying {
-			w.after(w.between(0, w.ttl), func() {
-				if s := p.server; s.about.ID != "" && !s.closed {
-					_ = acquire(s, early)
-				}
-			})
-		}
-		return lease.Grant{}, errNoAnswer
-	}
-	got := c.call(ctx, func(s *server) reply { return acquire(s, r) })
-	if got.err == nil {
-		p.grants = append(p.grants, got.of)
-		w.ledger.acknowledged(p, got.of, r.Nonce)
-	} else if w.wrong("a repeated Acquire is used at once") {
-		p.again = r.Nonce
-		p.keeper.ForgetTries()
-	}
-	if w.wrong("inclusive end") {
-		got.grant.End = got.grant.End.Add(time.Second)
-	}
-	return got.grant, got.err
-}
-
-func (c client) Renew(ctx context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	w, p := c.w, c.p
-	p.about, p.proposed = g, append(p.proposed, r.Nonce)
-	got := c.call(ctx, func(s *server) reply {
-		before, _ := s.store.Get(context.Background(), g)
-		renewed, err := s.renew(g, before, r)
-		if err != nil {
-			return reply{err: err}
-		}
-		w.logf("process %d: renewed node %d to %s, version %d", p.id, renewed.Node,
-			text(renewed.End), renewed.Version)
-		return reply{grant: renewed, of: w.ledger.wrote(s, renewed, false),
-			wrote: renewed.Version > before.Version}
-	})
-	switch {
-	case got.err == nil:
-		if !got.wrote {
-			w.ledger.hears(p, got.of)
-		}
-		w.ledger.acknowledged(p, got.of, r.Nonce)
-	case w.misreads() && errors.Is(got.err, lease.ErrLost):
-		got.err = errNoAnswer // a refusal tells nothing about this renewal
-	case w.wrong("assuming the requested end") && errors.Is(got.err, errNoAnswer):
-		got.err, got.grant = nil, g
-		got.grant.End, got.grant.Version, got.grant.Nonce = r.Now.Add(r.TTL).Truncate(time.Second),
-			g.Version+1, r.Nonce
-	}
-	return got.grant, got.err
-}
-
-func (c client) Release(ctx context.Context, g lease.Grant, next string, unused time.Time) error {
-	w, p := c.w, c.p
-	p.about = g
-	if w.wrong("used seconds are returned") {
-		unused = unused.Add(-time.Second)
-	}
-	return c.call(ctx, func(s *server) reply {
-		err := s.release(g, next, unused)
-		if err == nil {
-			w.ledger.released(s, g, p, unused)
-			w.logf("process %d: released node %d from %s", p.id, g.Node, text(unused))
-		}
-		return reply{err: err}
-	}).err
-}
-
-func (c client) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	w, p := c.w, c.p
-	got := c.call(ctx, func(s *server) reply {
-		stored, err := s.store.Get(context.Background(), g)
-		of := s.granted[g.Node]
-		return reply{grant: stored, of: of, freed: of != nil && of.returned(p), err: err}
-	})
-	if got.err != nil {
-		return got.grant, got.err
-	}
-	mine := w.ledger.byNonce[p.about.Nonce]
-	if w.ledger.foreign(p, got.grant.Nonce) || got.freed && got.of == mine {
-		w.ledger.hears(p, mine)
-	}
-	return p.reads(got.grant), nil
-}
-
-func text(t time.Time) string { return t.UTC().Format("15:04:05") }

@@ -44,9 +44,6 @@ func newWorld(seed uint64, v variant) *world {
 	size := pick[uint32](w, 1, 1, 2, 8)
 	w.nodes = lease.Description{First: size * w.rng.Uint32N(100),
 		Nodes: size * uint32(processes+1+maxCopies+w.rng.IntN(4)), BlockSize: size}
-	if w.tight {
-		w.nodes.Nodes = size * uint32(processes)
-	}
 
 	// In half of the worlds there are two stores: under one secret, each with its own nodes, or
 	// under two secrets with the same nodes.
@@ -87,9 +84,8 @@ func newWorld(seed uint64, v variant) *world {
 const (
 	clockStep     = 9
 	goldenImage   = 25
-	lateAcquire   = 28
-	returnByACopy = 30
-	otherSecret   = 31
+	returnByACopy = 28
+	otherSecret   = 29
 )
 
 // chaos causes one fault after another.
@@ -106,7 +102,7 @@ func (w *world) chaos() {
 			continue // a new process is about to start
 		}
 		p := pick(w, live...)
-		fault := w.rng.IntN(32)
+		fault := w.rng.IntN(30)
 		if w.often > 0 && w.rng.IntN(3) == 0 {
 			fault = w.often
 		}
@@ -193,25 +189,6 @@ func (w *world) chaos() {
 				p := w.startWith(h, other.secret, "")
 				w.logf("process %d has another store's secret", p.id)
 				w.after(w.between(0, 4*w.ttl), p.kill)
-			}
-		case lateAcquire, 29:
-			// The first Acquire is sent while the clock is ahead and arrives late; then the clock
-			// is set back so far that the block is free for the late Acquire.
-			if w.room() {
-				slow := &host{id: len(w.hosts), life: firstLife, server: h.server,
-					kernel: w.newKernel()}
-				slow.set(w.now, -w.between(w.ttl, 2*w.ttl), 0)
-				w.hosts = append(w.hosts, slow)
-				p := w.start(slow)
-				p.plan.ahead = w.between(0, w.ttl/2) - slow.skew
-				p.ahead = p.plan.ahead
-				w.after(w.between(50*time.Millisecond, time.Second),
-					func() { slow.cut = w.now + w.between(0, 2*w.ttl) })
-				w.after(w.between(100*time.Millisecond, w.ttl/2), func() {
-					if w.room() {
-						w.start(h) // may get the same block
-					}
-				})
 			}
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// The simulator runs the production Keeper, Generator and store rule under one seed. Processes are
-// coroutines that run one at a time; they stop at every reading of a clock, every call to the
-// store and every sleep, where they may be killed or copied. Time is virtual. A seed determines
-// the history.
+// The simulator runs the production Keeper, Generator and engine under one seed, over objects in
+// memory and a bad network. Processes are coroutines that run one at a time; they stop at every
+// reading of a clock, every request to the server and every sleep, where they may be killed or
+// copied. Time is virtual. A seed determines the history.
 
 var simStart = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
@@ -42,7 +42,6 @@ type world struct {
 	bursts           bool                // many bursts
 	losses           bool                // stores are lost often, and created again
 	often            int                 // a fault that occurs often
-	tight            bool                // there are few blocks
 	histories        map[string]operator // in a wrong variant
 	kernels, lives   uint64
 	secrets, stores  uint64    // how many there were

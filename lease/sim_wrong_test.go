@@ -1,7 +1,13 @@
 package lease_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
 	"slices"
 	"time"
 
@@ -30,15 +36,15 @@ var wrongVariants = []variant{
 	{"no hold when the clock steps back", func(w *world) { w.often = clockStep }},
 	{"borrowing past the end", bursts},
 	{name: "a store that forgets acknowledged grants"},
+	{name: "writes without a condition"},
 	{name: "renewal checks neither nonce nor version"},
 	{name: "renewal writes nothing if the end stays"},
-	{name: "renewal idempotent by its nonce"},
+	{"renewal idempotent by its nonce", clones},
 	{name: "assuming the requested end"},
 	{name: "adopting anybody's renewal"},
-	{"the start is not compared", func(w *world) { w.often, w.tight = lateAcquire, true }},
+	{"the start is not compared", clones},
 	{name: "sealing only if the start is unchanged"},
-	{"a repeated Acquire is used at once",
-		func(w *world) { w.vmclock, w.often = false, goldenImage }},
+	{"a repeated Acquire is used at once", clones},
 	{"used seconds are returned", bursts},
 	{"a restored machine continues", restores},
 	{"nonces of the kernel alone", func(w *world) { w.mixed = false }},
@@ -53,6 +59,7 @@ var wrongVariants = []variant{
 	{"secrets are not compared", func(w *world) { w.twoStores, w.often = true, otherSecret }},
 }
 
+func clones(w *world)    { w.vmclock, w.often = false, goldenImage }
 func bursts(w *world)    { w.bursts = true }
 func restores(w *world)  { w.vmclock = true }
 func operators(w *world) { w.operators = 2 }
@@ -121,53 +128,85 @@ func (w *world) misreads() bool {
 		w.wrong("sealing only if the start is unchanged")
 }
 
-// edit changes the first written block for which change returns true.
-func (s *server) edit(change func(b *lease.Grant) bool) {
-	blocks := s.list()
-	for i := range blocks {
-		if change(&blocks[i]) {
-			ctx := context.Background()
-			o := must(s.objects.Read(ctx, simPage))
-			must(s.objects.Write(ctx, simPage, withBlocks(o.Data, blocks), o.Version))
-			return
-		}
+// acquire is the engine's Acquire, or a wrong one.
+func (c client) acquire(r lease.Request) (lease.Grant, error) {
+	w, s := c.p.w, c.p.server
+	if w.wrong("Acquire does not compare the history") {
+		r.Store = ask(c.p, func() string { return s.about.ID })
 	}
-}
-
-func (s *server) acquire(r lease.Request) (lease.Grant, error) {
-	if s.w.wrong("Acquire does not compare the history") {
-		r.Store = s.about.ID
-	}
-	start, end := s.w.wrong("grants count from the last start"),
-		s.w.wrong("grants include the last end")
-	if repeated := slices.ContainsFunc(s.list(),
-		func(b lease.Grant) bool { return b.Nonce == r.Nonce }); !repeated && (start || end) {
-		s.edit(func(b *lease.Grant) bool {
-			free := start && !b.Start.After(r.Now) || end && b.End.Unix()-1 <= r.Now.Unix()
-			if free && start {
-				b.End = b.Start
-			} else if free {
-				b.End = b.End.Add(-time.Second)
-				b.Start = b.End
-			}
-			return free
+	start, end := w.wrong("grants count from the last start"),
+		w.wrong("grants include the last end")
+	if start || end {
+		ask(c.p, func() bool {
+			return s.edit(r.Nonce, func(b *lease.Grant) bool {
+				free := start && !b.Start.After(r.Now) || end && b.End.Unix()-1 <= r.Now.Unix()
+				if free && start {
+					b.End = b.Start
+				} else if free {
+					b.End = b.End.Add(-time.Second)
+					b.Start = b.End
+				}
+				return free
+			})
 		})
 	}
-	return s.store.Acquire(context.Background(), r)
+	return c.Store.Acquire(context.Background(), r)
 }
 
-func (s *server) renew(g, stored lease.Grant, r lease.Request) (lease.Grant, error) {
-	if s.w.wrong("renewal checks neither nonce nor version") {
-		g.Nonce, g.Version = stored.Nonce, stored.Version
+// edit changes the first written block for which change returns true, unless a block has the nonce.
+func (s *server) edit(nonce string, change func(b *lease.Grant) bool) bool {
+	ctx := context.Background()
+	all := must(s.objects.List(ctx))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		lines := bytes.SplitAfter(all[name].Data, []byte("\n"))
+		lines = lines[:len(lines)-2] // without the checksum
+		for i := range lines {
+			var b lease.Grant
+			if json.Unmarshal(lines[i], &b); b.Version == 0 {
+				continue // a header
+			}
+			if b.Nonce == nonce {
+				return false
+			}
+			if change(&b) {
+				lines[i] = append(must(json.Marshal(b)), '\n')
+				data := bytes.Join(lines, nil)
+				sum := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
+				data = fmt.Appendf(data, "{\"CRC32C\":\"%08x\"}\n", sum)
+				must(s.objects.Write(ctx, name, data, all[name].Version))
+				return true
+			}
+		}
 	}
-	longer := r.Now.Add(r.TTL).Truncate(time.Second).After(stored.End)
-	if s.w.wrong("renewal idempotent by its nonce") && stored.Nonce == r.Nonce ||
-		s.w.wrong("renewal writes nothing if the end stays") && stored == g && !longer {
-		return stored, nil
-	}
-	return s.store.Renew(context.Background(), g, r)
+	return false
 }
 
-func (s *server) release(g lease.Grant, next string, unused time.Time) error {
-	return s.store.Release(context.Background(), g, next, unused)
+// renew is the engine's Renew, or a wrong one.
+func (c client) renew(g lease.Grant, r lease.Request) (lease.Grant, error) {
+	p, w := c.p, c.p.w
+	stored := func() lease.Grant {
+		return ask(p, func() lease.Grant {
+			b, _ := p.server.store.Get(context.Background(), g)
+			return b
+		})
+	}
+	yes := func(b lease.Grant) (lease.Grant, error) { // although nothing was written
+		w.ledger.hears(p, w.ledger.byNonce[b.Nonce])
+		return b, nil
+	}
+	if w.wrong("renewal checks neither nonce nor version") {
+		b := stored()
+		g.Nonce, g.Version = b.Nonce, b.Version
+	}
+	if w.wrong("renewal writes nothing if the end stays") &&
+		!r.Now.Add(r.TTL).Truncate(time.Second).After(g.End) && stored() == g {
+		return yes(g)
+	}
+	renewed, err := c.Store.Renew(context.Background(), g, r)
+	if w.wrong("renewal idempotent by its nonce") && errors.Is(err, lease.ErrLost) {
+		if b := stored(); b.Nonce == r.Nonce {
+			return yes(b)
+		}
+	}
+	return renewed, err
 }
