@@ -3,6 +3,8 @@ package monitoring_test
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,20 +25,30 @@ type dashboard struct {
 	}
 }
 
-func dashboardOf(t *testing.T, name string) (d dashboard) {
+// dashboards returns those of deploy.
+func dashboards(t *testing.T) (all []dashboard) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(child.Read(t, "deploy/grafana/"+name)), &d); err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob(filepath.Join(child.Repository, "deploy/grafana/*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no dashboards", err)
 	}
-	if d.UID == "" || d.Title == "" || len(d.Panels) == 0 {
-		t.Errorf("%s has no uid, title or panels", name)
-	}
-	for _, p := range d.Panels {
-		if len(p.Targets) == 0 {
-			t.Errorf("%s has no query", p.Title)
+	for _, file := range files {
+		var d dashboard
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, &d)
 		}
+		if err != nil || d.UID == "" || d.Title == "" || len(d.Panels) == 0 {
+			t.Errorf("%s has no uid, title or panels: %v", file, err)
+		}
+		for _, p := range d.Panels {
+			if len(p.Targets) == 0 {
+				t.Errorf("%s: %s has no query", file, p.Title)
+			}
+		}
+		all = append(all, d)
 	}
-	return d
+	return all
 }
 
 // The replacements that Grafana's ClickHouse plugin makes for its macros and our variables.
@@ -51,23 +63,28 @@ var macros = strings.NewReplacer(
 	"$table", "spans", "${table}", "spans",
 )
 
-// spans inserts the traces of an hour, one with an error and one with a foreign ID.
+// spans inserts a day of traces, half of them with random IDs, and some with errors.
 const spans = `INSERT INTO telemetry.spans
 	(Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration,
-	StatusCode, StatusMessage)
-SELECT begin + INTERVAL number % 2 second AS Timestamp,
-	if(number < 2, '4bf92f3577b34da6a3ce929d0e0e4736',
-		traceIDAt(begin, 0, number - number % 2 + 1)),
+	StatusCode, StatusMessage, SpanAttributes)
+SELECT begin + INTERVAL number % 2 second,
+	if(trace % 2 = 0, lower(hex(MD5(toString(trace)))), traceIDAt(begin, 0, trace)),
 	leftPad(hex(number), 16, '0'), if(number % 2 = 0, '', leftPad(hex(number - 1), 16, '0')),
-	'GET /', 'Server', if(number % 2 = 0, 'shop', 'orders'), 1000000 * (number + 1),
-	if(number = 3, 'Error', 'Ok'), if(number = 3, 'no stock', '')
-FROM (SELECT number,
-	toDateTime64(1791972600, 9, 'UTC') + INTERVAL number - number % 2 second AS begin
-	FROM numbers(200))`
+	'GET /' || toString(trace % 5), 'Server', if(number % 2 = 0, 'shop', 'orders'),
+	1000000 * (number + 1), if(number % 99 = 0, 'Error', 'Ok'), if(number % 99 = 0, 'no', ''),
+	map('url.path', '/' || toString(cityHash64(number)))
+FROM (SELECT number, intDiv(number, 2) AS trace,
+	toDateTime64(1791900000, 9, 'UTC') + INTERVAL trace second AS begin FROM numbers(172800))`
 
-// Every query of the dashboard runs on the table of clickhouse.Schema, whatever its name, and
-// returns rows.
-func TestTracesDashboard(t *testing.T) {
+// newestErrors has the newest trace with an error, by span, in the time of macros.
+const newestErrors = `SELECT TraceId FROM telemetry.spans
+	WHERE StatusCode = 'Error' AND Timestamp <= toDateTime64(1791975600, 9)
+	ORDER BY Timestamp DESC LIMIT 1 BY ServiceName, SpanName`
+
+// Every query of the dashboards runs on the table of clickhouse.Schema, whatever its name, and
+// returns rows. With random IDs, too, the newest trace is the newest, and a trace is found by
+// reading no more than the query of the package reads.
+func TestDashboards(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
 	e.Run(t, []string{"DROP DATABASE IF EXISTS telemetry SYNC", "CREATE DATABASE telemetry"}, nil)
 	t.Cleanup(func() {
@@ -75,33 +92,62 @@ func TestTracesDashboard(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	statements, err := clickhouse.Schema{Database: "telemetry", Table: "spans"}.Statements()
-	e.Run(t, append(statements, spans), err)
-	trace := e.Rows(t,
-		"SELECT max(TraceId) FROM telemetry.spans WHERE ServiceName = 'orders'")[0][0]
-	d := dashboardOf(t, "traces.json")
-	queries := 0
-	for _, p := range d.Panels {
-		for _, target := range p.Targets {
-			sql := strings.ReplaceAll(macros.Replace(target.RawSQL), "$trace", trace)
-			if strings.Contains(sql, "$") {
-				t.Errorf("%s: an unknown macro is left in\n%s", p.Title, sql)
-				continue
+	schema := clickhouse.Schema{Database: "telemetry", Table: "spans"}
+	statements, err := schema.Statements()
+	e.Run(t, append(statements, spans, "OPTIMIZE TABLE telemetry.spans FINAL"), err)
+	trace := e.Rows(t, "SELECT TraceId FROM telemetry.spans WHERE Timestamp = "+
+		"toDateTime64(1791973000, 9) ORDER BY SpanId LIMIT 1")[0][0]
+	ours, err := schema.Trace([16]byte{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	most, err := e.Reads(t.Context(), "SELECT * FROM ("+
+		strings.Replace(ours.SQL, "{ids:Array(String)}", "['"+trace+"']", 2)+")")
+	if err != nil || len(most.Rows) != 2 {
+		t.Fatalf("%d spans of %s: %v", len(most.Rows), trace, err)
+	}
+
+	traces, newest := 0, 0
+	for _, d := range dashboards(t) {
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				if target.Expr != "" {
+					continue // see TestOutage
+				}
+				sql := strings.ReplaceAll(macros.Replace(target.RawSQL), "$trace", trace)
+				if strings.Contains(sql, "$") {
+					t.Errorf("%s: an unknown macro is left in\n%s", p.Title, sql)
+					continue
+				}
+				r, err := e.Reads(t.Context(), sql)
+				if err != nil || len(r.Rows) == 0 {
+					t.Errorf("%s finds nothing: %v\n%s", p.Title, err, sql)
+				}
+				if strings.Contains(sql, trace) {
+					traces++
+					if len(r.Rows) != len(most.Rows) || r.Read.Disk > most.Read.Disk {
+						t.Errorf("%s: %d spans, for which it reads %d bytes, want %d and %d",
+							p.Title, len(r.Rows), r.Read.Disk, len(most.Rows), most.Read.Disk)
+					}
+				}
+				if strings.Contains(sql, " AS newest") {
+					newest++
+					wrong := e.Rows(t, "SELECT * FROM ("+sql+") WHERE newest NOT IN ("+
+						newestErrors+")")
+					if len(wrong) > 0 {
+						t.Errorf("%s: %d of %d rows do not have the newest trace, the first %q",
+							p.Title, len(wrong), len(r.Rows), wrong[0])
+					}
+				}
 			}
-			if rows := e.Rows(t, sql); len(rows) == 0 {
-				t.Errorf("%s finds nothing:\n%s", p.Title, sql)
-			} else {
-				t.Logf("%s: %d rows, the first %q", p.Title, len(rows), rows[0])
+		}
+		for _, v := range d.Templating.List {
+			if v.Type == "query" && strings.HasPrefix(v.Query, "SELECT") {
+				e.Rows(t, macros.Replace(v.Query))
 			}
-			queries++
 		}
 	}
-	if queries < len(d.Panels) {
-		t.Errorf("%d queries in %d panels", queries, len(d.Panels))
-	}
-	for _, v := range d.Templating.List {
-		if v.Type == "query" {
-			e.Rows(t, macros.Replace(v.Query))
-		}
+	if traces != 1 || newest != 1 {
+		t.Errorf("%d panels have a trace, %d the newest traces, want one each", traces, newest)
 	}
 }

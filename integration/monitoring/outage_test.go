@@ -21,6 +21,7 @@ import (
 
 // A Prometheus with the real rules scrapes the example service while the store is killed. The
 // alerts of an outage fire, and all are over at most a minute after the process has a lease again.
+// The dashboards' queries run.
 // It takes about seven minutes, most of them asleep.
 func TestOutage(t *testing.T) {
 	prometheus := os.Getenv("TRACEFLAKETEST_PROMETHEUS")
@@ -123,6 +124,18 @@ func TestOutage(t *testing.T) {
 	}
 	await("recovered", time.Minute, held)
 	await("quiet", time.Minute, func() bool { return len(firing()) == 0 })
+
+	variables := strings.NewReplacer("$__rate_interval", "5m", "$job", ".*")
+	for _, d := range dashboards(t) {
+		for _, panel := range d.Panels {
+			for _, target := range panel.Targets {
+				if target.Expr != "" {
+					child.Get(t, "http://"+p.Address+"/api/v1/query?query="+
+						url.QueryEscape(variables.Replace(target.Expr)))
+				}
+			}
+		}
+	}
 }
 
 // scrape starts a Prometheus with the rules of deploy, which scrapes an address.
