@@ -156,7 +156,8 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 }
 
 // TestBucketPrunes: the query for a trace with a random ID reads the granules of its five minutes,
-// although the table has spans from before 1970 and after 2106.
+// although the table has spans from before 1970 and after 2106. The query for the newest traces
+// reads the newest five minutes once.
 func TestBucketPrunes(t *testing.T) {
 	e := newEngine(t)
 	for _, s := range []clickhouse.Schema{{Table: "oldest"}, {Table: "newest", Version: "26.8"}} {
@@ -176,6 +177,22 @@ func TestBucketPrunes(t *testing.T) {
 		if m == nil || len(m[1]) > 1 || m[1] > "2" || len(m[2]) < 2 {
 			t.Errorf("%s: the primary key selects granules %q, want at most 2 of 25:\n%s", s.Table,
 				m, plan)
+		}
+		const dense = 150_000
+		from := noon.Add(24 * time.Hour)
+		e.exec(fmt.Sprintf("INSERT INTO %s (Timestamp, TraceId) SELECT fromUnixTimestamp64Nano("+
+			"toInt64(%d + number * 2000000)) AS t, traceIDAt(t, 0, number) FROM numbers(%d)",
+			s.Table, from.UnixNano(), dense))
+		read := func() (rows int) {
+			rows, _ = strconv.Atoi(e.one("SELECT value FROM system.events WHERE event = " +
+				"'SelectedRows'"))
+			return rows
+		}
+		before := read()
+		found := e.find("TraceId")(s.Newest(noon, from.Add(5*time.Minute), clickhouse.Place{}, 100))
+		if rows := read() - before; len(found) != 100 || rows > dense*5/4 {
+			t.Errorf("%s: the %d newest of %d traces read %d rows", s.Table, len(found), dense,
+				rows)
 		}
 	}
 }
