@@ -69,7 +69,7 @@ func exporters() (names []string) {
 	return names
 }
 
-// shard spreads traces evenly, keeps each on one shard, and is defined for any text. The high half
+// shard spreads traces evenly, keeps each on one shard, and is defined for any text. The clear half
 // would send all traces of a minute to one shard.
 const shard = "reinterpretAsUInt64(reverse(unhex(substring(TraceId, 17, 16))))"
 

@@ -199,16 +199,16 @@ func (g *Generator) fill(b *batch) error {
 // high returns a clear half, or 0 if the clock is out of range.
 func (g *Generator) high(b *batch) uint64 {
 	for {
-		if word, ok := g.order.take(b.ms, 1); ok {
+		if word, ok := g.sequence.take(b.ms, 1); ok {
 			g.refusals.inRange.set(false, nil)
 			return word
 		}
-		next := g.order.next.Load()
+		next := g.sequence.next.Load()
 		g.clock.read(b)
 		if floorOf(b.ms) == 0 {
 			return 0
 		}
-		if g.order.follow(next, b.ms) {
+		if g.sequence.follow(next, b.ms) {
 			g.steps.Add(1)
 			g.eras.end(b.era) // the others may still have the old time
 		}

@@ -106,8 +106,8 @@ func TestOrderOfAPreemptedGoroutine(t *testing.T) {
 	}
 }
 
-// No clear half repeats when the order starts again. The other processor keeps what it has.
-func TestRunEndsWithTheOrder(t *testing.T) {
+// No clear half repeats when the sequence starts again. The other processor keeps what it has.
+func TestRunEndsWithTheSequence(t *testing.T) {
 	c := newClock(noon)
 	g, _ := c.both(t)
 	var away *batch
@@ -133,7 +133,7 @@ func TestRunEndsWithTheOrder(t *testing.T) {
 	c.add(-time.Hour)
 	c.pass(trusted + 4*time.Millisecond)
 	if c.late(t, g); g.steps.Load() != 1 {
-		t.Fatal("the order did not start again")
+		t.Fatal("the sequence did not start again")
 	}
 	clear(seen)
 	// the clock is where it was, to the millisecond

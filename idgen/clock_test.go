@@ -339,7 +339,7 @@ func TestTimeUnderLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if used := g.order.next.Load() - floorOf(layout.EpochMillis); used == 0 {
+	if used := g.sequence.next.Load() - floorOf(layout.EpochMillis); used == 0 {
 		t.Error("no ID was generated")
 	}
 }

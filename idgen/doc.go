@@ -4,12 +4,12 @@
 //
 //	sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()))
 //
-// The first half of a trace ID, the clear half, is the millisecond and a number that counts up
-// within it. The second half, and a span ID, is an encrypted Randflake ID: without the secret its
-// bits are uniform and random. Package traceid describes the layout.
+// The first 64 bits of a trace ID, the clear half, are the millisecond and a number that counts up
+// within it. The other 64 bits, the low half, and a span ID are encrypted Randflake IDs: without
+// the secret their bits are uniform and random. Package traceid describes the layout.
 //
 // Without options a generator encrypts increasing numbers under a random secret of its own. So
-// second halves and span IDs never repeat within the process, and collide with those of other
+// low halves and span IDs never repeat within the process, and collide with those of other
 // processes only as 64-bit random numbers do. With [WithSource] and a source whose nodes are leased
 // under one secret, IDs are unique in the whole fleet, and anyone with the secret can decode and
 // verify them.

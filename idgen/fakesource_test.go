@@ -53,7 +53,7 @@ type sourceFunc func(dst []randflake.ID) (int, time.Time, error)
 
 func (f sourceFunc) Fill(dst []randflake.ID) (int, time.Time, error) { return f(dst) }
 
-// tagged is a source whose IDs are numbered; the upper half is its generation. Tests set the
+// tagged is a source whose IDs are numbered; the upper 32 bits are its generation. Tests set the
 // functions.
 type tagged struct {
 	clock      func() time.Time

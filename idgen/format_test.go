@@ -64,7 +64,7 @@ func TestFormat(t *testing.T) {
 		clock := newClock(noon)
 		g := New(WithClock(clock.Now))
 		if v.Last != 0 {
-			g.order.next.Store(uint64(v.Last) + 1)
+			g.sequence.next.Store(uint64(v.Last) + 1)
 		}
 		c := newChecker(t, g)
 		inRange := true

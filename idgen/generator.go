@@ -26,13 +26,13 @@ import (
 type Generator struct {
 	// By processor, or none with a test's clock. They and the first fields of eras share a cache
 	// line.
-	slots  []slot
-	eras   eras
-	clock  clock
-	source Source // nil in a zero Generator
-	order  order
-	random random
-	spare  sync.Pool // of batches without a processor
+	slots    []slot
+	eras     eras
+	clock    clock
+	source   Source // nil in a zero Generator
+	sequence sequence
+	random   random
+	spare    sync.Pool // of batches without a processor
 
 	refusals   refusals
 	backfilled atomic.Uint64 // IDs for old records
@@ -112,7 +112,7 @@ func (g *Generator) NewIDs(context.Context) (id trace.TraceID, span trace.SpanID
 	if b := g.here(p); b != nil && b.has(2) && g.eras.holds(b) {
 		count := readCounter()
 		if (b.stays(count, g.clock.gate) || g.clock.follow(b, count) && b.covers()) &&
-			(b.run.left > 0 || b.run.extend(&g.order, b.ms)) {
+			(b.run.left > 0 || b.run.extend(&g.sequence, b.ms)) {
 			binary.BigEndian.PutUint64(id[:8], b.run.next())
 			binary.BigEndian.PutUint64(id[8:], b.id())
 			binary.BigEndian.PutUint64(span[:], b.id())

@@ -18,7 +18,7 @@ var ErrOutOfRange = errors.New("traceid: the time is not between 2020-01-01T00:0
 
 // New returns the trace ID of t's millisecond, a sequence number from 0 to 8388607, and a low half,
 // which must not be zero. In the very first millisecond the sequence begins at 1, because 64-bit
-// IDs have a high half of zero. The error is [ErrOutOfRange] if no trace ID has this time. New does
+// IDs have a clear half of zero. The error is [ErrOutOfRange] if no trace ID has this time. New does
 // not ensure that the ID is unique; the caller must.
 func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) {
 	ms, ok := clamp(t)
@@ -29,7 +29,7 @@ func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) 
 		return trace.TraceID{}, fmt.Errorf("traceid: the sequence is %d, the maximum is %d",
 			sequence, layout.MaxSequence)
 	case ms == 0 && sequence == 0:
-		return trace.TraceID{}, errors.New("traceid: the high half would be zero: " +
+		return trace.TraceID{}, errors.New("traceid: the clear half would be zero: " +
 			"the first millisecond begins at sequence 1")
 	case low == 0:
 		return trace.TraceID{}, errors.New("traceid: the low half is zero")

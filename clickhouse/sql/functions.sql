@@ -16,7 +16,7 @@ CREATE OR REPLACE FUNCTION traceIDSeq AS (id) ->
        toUInt32(bitAnd(reinterpretAsUInt64(reverse(unhex(substring(id, 1, 16)))), 8388607)),
        NULL);
 
--- traceIDLow: the encrypted half, uniform over all UInt64. For sharding and sampling.
+-- traceIDLow: the low half, encrypted, uniform over all UInt64. For sharding and sampling.
 CREATE OR REPLACE FUNCTION traceIDLow AS (id) ->
     if(match(id, '^[0-9a-f]{32}$'),
        reinterpretAsUInt64(reverse(unhex(substring(id, 17, 16)))),

@@ -3,7 +3,7 @@ using System.Diagnostics;
 using System.Security.Cryptography;
 
 // Trace IDs in the format of docs/format.md for every Activity, and so for OpenTelemetry's SDK. Do
-// not sample by ratio in .NET: TraceIdRatioBasedSampler reads the first half, which is the time.
+// not sample by ratio in .NET: TraceIdRatioBasedSampler reads the clear half, which is the time.
 public static class Traceflake
 {
     private static ulong last;

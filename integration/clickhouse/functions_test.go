@@ -84,7 +84,7 @@ func TestFunctionsAgreeWithGo(t *testing.T) {
 		}
 		same := id
 		if binary.BigEndian.Uint64(id[:8]) == 0 {
-			same[7] = 1 // a zero high half would say that the ID is not ours
+			same[7] = 1 // a zero clear half would say that the ID is not ours
 		}
 		at := traceid.Time(id)
 		want := []string{milli(at), strconv.Itoa(int(traceid.Inspect(nil, id).Sequence)),

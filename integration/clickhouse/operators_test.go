@@ -103,7 +103,7 @@ func TestStatus(t *testing.T) {
 	e.insert("spans", late)
 	if s := status("spans").Tables[0]; s.Future != 1 || s.Expires.Year() != 2036 ||
 		s.Sampled != uint64(len(late)) || s.Ordered != 0.6 {
-		t.Errorf("with a span in the future, and 4 of 10 that are outliers: %+v", s)
+		t.Errorf("with a span in the future, and 4 of 10 that are foreign: %+v", s)
 	}
 	e.exec("ALTER TABLE spans REMOVE TTL")
 	if s := status("spans").Tables[0]; !s.Expires.IsZero() {

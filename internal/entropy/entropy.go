@@ -17,62 +17,45 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/vmclock"
 )
 
-// Source holds the inputs of a draw. Tests may replace fields before the first draw. A Source is
-// safe for concurrent use.
-type Source struct {
-	Kernel    func(b []byte)           // fills b
-	Processor func() (words [4]uint64) // random words, 0 if there are none
-	Page      func() []byte            // the vmclock page, empty if there is none
-	Now       func() time.Time         // the wall clock
-	Elapsed   func() time.Duration     // the monotonic clock
-	Ticks     func() uint64            // the time-stamp counter, 0 if there is none
-	PID       int
-
-	draws atomic.Uint64
+// inputs is the raw material of a draw.
+type inputs struct {
+	kernel                          [32]byte
+	processor                       [4]uint64 // random words, 0 if there are none
+	wall, elapsed, ticks, pid, draw uint64    // draw counts the process's draws
+	page                            [14]uint64
 }
 
-// NewSource returns the source of this machine.
-func NewSource() *Source {
-	started := time.Now()
-	return &Source{
-		Kernel:    func(b []byte) { _, _ = rand.Read(b) }, // never fails
-		Processor: random,
-		Page:      vmclock.System().Page,
-		Now:       time.Now,
-		Elapsed:   func() time.Duration { return time.Since(started) },
-		Ticks:     ticks,
-		PID:       os.Getpid(),
+var (
+	started = time.Now()
+	draws   atomic.Uint64
+)
+
+// Read fills b, of at most 8160 bytes, with random bytes. Every call reads every input again, so a
+// draw after a restore cannot be predicted or repeated from what was known before.
+func Read(b []byte) { current().read(b) }
+
+func current() *inputs {
+	in := &inputs{
+		processor: random(),
+		wall:      uint64(time.Now().UnixNano()),
+		elapsed:   uint64(time.Since(started)),
+		ticks:     ticks(),
+		pid:       uint64(os.Getpid()),
+		draw:      draws.Add(1),
+		page:      vmclock.System().Page(),
 	}
+	_, _ = rand.Read(in.kernel[:]) // never fails
+	return in
 }
 
-var system = sync.OnceValue(NewSource)
-
-// Read fills b, of at most 8160 bytes, with this machine's random bytes.
-func Read(b []byte) { system().Read(b) }
-
-// Read fills b, of at most 8160 bytes. Every call reads every input again, so a draw after a
-// restore cannot be predicted or repeated from what was known before.
-func (s *Source) Read(b []byte) {
-	var kernel [32]byte
-	s.Kernel(kernel[:])
-	material := kernel[:]
-	add := func(n uint64) { material = binary.LittleEndian.AppendUint64(material, n) }
-	for _, word := range s.Processor() {
-		add(word)
-	}
-	add(uint64(s.Now().UnixNano()))
-	add(uint64(s.Elapsed()))
-	add(s.Ticks())
-	add(uint64(s.PID))
-	add(s.draws.Add(1))
-	material = append(material, s.Page()...)
+func (in *inputs) read(b []byte) {
+	material, _ := binary.Append(nil, binary.LittleEndian, in) // its size is constant
 	out, err := hkdf.Key(sha256.New, material, nil, "traceflake", len(b))
 	if err != nil {
 		panic(err) // b is too long

@@ -6,7 +6,6 @@ package vmclock
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"sync"
@@ -21,20 +20,20 @@ const (
 	PathVariable = "TRACEFLAKE_VMCLOCK"
 )
 
-// Source is the part of the page that a Machine reads.
-type Source int
+// Signal is the part of the page that a Machine reads.
+type Signal int
 
 const (
 	// Off means that no page is read: the generation never changes.
-	Off Source = iota
+	Off Signal = iota
 	// GenerationCounter changes when the machine is restored from a snapshot.
 	GenerationCounter
 	// DisruptionMarker also changes on a live migration. It is read if the page has no counter.
 	DisruptionMarker
 )
 
-// String returns the source's name in metrics and messages.
-func (s Source) String() string {
+// String returns the signal's name in metrics and messages.
+func (s Signal) String() string {
 	return [...]string{"off", "generation_counter", "disruption_marker"}[s]
 }
 
@@ -72,7 +71,7 @@ type Machine struct {
 // state is the content of the page when its counter of updates was seq.
 type state struct {
 	seq        uint32
-	source     Source
+	signal     Signal
 	generation uint64
 }
 
@@ -127,18 +126,17 @@ func (m *Machine) Generation() uint64 {
 	return m.look()
 }
 
-// Status returns the source of the generation. If the source is Off, the error says why.
-func (m *Machine) Status() (Source, error) { return m.seen.Load().source, m.off }
+// Status returns the signal that is read. If it is Off, the error says why.
+func (m *Machine) Status() (Signal, error) { return m.seen.Load().signal, m.off }
 
 // Page returns the beginning of the page, whatever it contains, as raw material for random
 // numbers. It may be torn.
-func (m *Machine) Page() []byte {
-	words := (*[sizeGeneration / 8]uint64)(unsafe.Pointer(m.page))
-	b := make([]byte, 0, sizeGeneration)
+func (m *Machine) Page() (words [sizeGeneration / 8]uint64) {
+	page := (*[sizeGeneration / 8]uint64)(unsafe.Pointer(m.page))
 	for i := range words {
-		b = binary.LittleEndian.AppendUint64(b, atomic.LoadUint64(&words[i]))
+		words[i] = atomic.LoadUint64(&page[i])
 	}
-	return b
+	return words
 }
 
 // look reads the page and stores its content. A delayed call may store an old state: its seq
@@ -162,10 +160,10 @@ func (m *Machine) look() uint64 {
 
 // read returns the page's state. The state is torn if seq is odd or has changed since.
 func (p *page) read() state {
-	s := state{seq: p.seq.Load(), source: DisruptionMarker}
+	s := state{seq: p.seq.Load(), signal: DisruptionMarker}
 	s.generation = p.marker.Load()
 	if p.flags.Load()&flagGeneration != 0 && p.size >= sizeGeneration {
-		s.source, s.generation = GenerationCounter, p.generation.Load()
+		s.signal, s.generation = GenerationCounter, p.generation.Load()
 	}
 	return s
 }

@@ -14,12 +14,12 @@ func TestOff(t *testing.T) {
 	for _, path := range []string{filepath.Join(t.TempDir(), "vmclock0"), os.DevNull, ""} {
 		t.Setenv(PathVariable, path)
 		m := open()
-		source, err := m.Status()
-		if off := err != nil; off != (source == Off) || !off && path != "" || off &&
+		signal, err := m.Status()
+		if off := err != nil; off != (signal == Off) || !off && path != "" || off &&
 			(m.Generation() != 0 ||
 				!strings.HasPrefix(err.Error(), "vmclock: ") ||
 				!strings.Contains(err.Error(), cmp.Or(path, Device))) {
-			t.Errorf("%q: %v, %v, generation %d", path, source, err, m.Generation())
+			t.Errorf("%q: %v, %v, generation %d", path, signal, err, m.Generation())
 		}
 	}
 }

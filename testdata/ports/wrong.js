@@ -169,11 +169,11 @@ export const port = [
   ['words of a low half swapped', 'const low = draw();', 'let low = draw(); low = BigInt.asUintN(64, low << 32n) | (low >> 32n);'],
   ['low half a counter', 'return high + lowHalf(draw);', 'return high + (state.n = (state.n ?? 0n) + 1n).toString(16).padStart(16, "0");'],
   ['one low half for all', 'return high + lowHalf(draw);', 'return high + (state.low ??= lowHalf(draw));'],
-  ['high half of zero out of range', 'clear === null ? lowHalf(draw)', 'clear === null ? hex(0n, 16)'],
+  ['clear half of zero out of range', 'clear === null ? lowHalf(draw)', 'clear === null ? hex(0n, 16)'],
   ['one half twice out of range', 'return high + lowHalf(draw);', 'return high + (clear === null ? high : lowHalf(draw));'],
-  ['the second half is the first ^ 1', 'return high + lowHalf(draw);',
+  ['the low half is the clear half ^ 1', 'return high + lowHalf(draw);',
     "return high + (clear === null ? hex(BigInt('0x' + high) ^ 1n, 16) : lowHalf(draw));"],
-  ['the second half is the first, inverted', 'return high + lowHalf(draw);',
+  ['the low half is the clear half, inverted', 'return high + lowHalf(draw);',
     "return high + (clear === null ? hex(BigInt('0x' + high) ^ (1n << 64n) - 1n, 16) : lowHalf(draw));"],
   ['low halves from a cycle of 4096', 'const low = draw();',
     'const cycle = draw.cycle ??= Array.from({ length: 4096 }, draw); const low = cycle[draw.i = ((draw.i ?? 0) + 1) % 4096];'],
@@ -283,7 +283,7 @@ export const port = [
     'if (BigInt.asIntN(64, next - floor) >= (2000n << 23n)) next = floor; if (next < floor) next = floor;'],
   ['agree fails for a 64-bit ID', "if (timeOf(text) === null) return false;", ''],
   ['always agree', 'return ahead >= -2000n && ahead < 3000n;', 'return true;'],
-  ['high half decoded', 'BigInt.asUintN(64, id)', 'id >> 64n'],
+  ['clear half decoded', 'BigInt.asUintN(64, id)', 'id >> 64n'],
 ];
 
 export const client = [

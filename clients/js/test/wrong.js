@@ -15,7 +15,7 @@ export const wrong = [
   ['x-trace-id joins no 64-bit ID', ' || span.traceId.startsWith(ZEROS)', ''],
   ['x-trace-id joins 64-bit IDs of its own low half only', 'span.traceId.startsWith(ZEROS)', '(span.traceId.startsWith(ZEROS) && span.traceId.endsWith(id.slice(16)))'],
   ['x-trace-id joins IDs of its own low half', 'span.traceId.startsWith(ZEROS)', 'span.traceId.endsWith(id.slice(16))'],
-  ['x-trace-id joins IDs of its own high half', 'span.traceId.startsWith(ZEROS)', '(span.traceId.startsWith(ZEROS) || span.traceId.startsWith(id.slice(0, 16)))'],
+  ['x-trace-id joins IDs of its own clear half', 'span.traceId.startsWith(ZEROS)', '(span.traceId.startsWith(ZEROS) || span.traceId.startsWith(id.slice(0, 16)))'],
   ['15 zeros are enough', "span.traceId.startsWith(ZEROS)", "span.traceId.startsWith(ZEROS.slice(1))"],
   ['any text is an ID', digits, '/^[ \\t]*[0-9a-z]{1,}[ \\t]*$/i'],
   ['31 digits', '[0-9a-f]{32}[ \\t]*$/i;', '[0-9a-f]{31,32}[ \\t]*$/i;'],

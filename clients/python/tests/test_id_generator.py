@@ -96,7 +96,7 @@ def test_zero_is_drawn_again(monkeypatch):
 
 
 def together(threads, n):
-    """Return the first halves of trace IDs that threads generate; no other half is repeated."""
+    """Return the clear halves of trace IDs that threads generate; no other half is repeated."""
     generator = TraceflakeIdGenerator()
     start = threading.Barrier(threads)
 

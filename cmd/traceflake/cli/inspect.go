@@ -23,7 +23,7 @@ func inspectCommand(f *commonFlags) *cobra.Command {
 form and in addresses: first those with a name such as trace_id, otherwise any of 128
 bits. They may be in hex, in decimal, as a UUID or ULID, or in base 32. Without
 arguments, and for "-", it reads standard input line by line, or with -f a file. The
-second half is decoded with a secret of the file or the store.
+low half is decoded with a secret of the file or the store.
 
 Each kind that an ID may be of is shown, if its time is plausible, the likeliest first:
 ours, UUID v7, ULID, Datadog, X-Ray, and for decimal numbers Snowflakes.

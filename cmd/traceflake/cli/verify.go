@@ -120,5 +120,5 @@ func (c checker) reason(id trace.TraceID) string {
 		return fmt.Sprintf("future: its time is %s, more than %s ahead (--skew)", at,
 			shortly(c.skew))
 	}
-	return "halves: no secret decodes the low half to the time of the high half, " + at
+	return "halves: no secret decodes the low half to the time of the clear half, " + at
 }

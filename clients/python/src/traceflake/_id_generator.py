@@ -57,7 +57,7 @@ class TraceflakeIdGenerator(IdGenerator):
         return True
 
     def _next_clear(self) -> int:
-        """Return the first half of a trace ID, or 0 if the clock is outside its range."""
+        """Return the clear half of a trace ID, or 0 if the clock is outside its range."""
         lock = self._lock
         lock.acquire()  # a with statement takes twice as long
         try:
@@ -68,7 +68,7 @@ class TraceflakeIdGenerator(IdGenerator):
                 floor = time_ns() // 1_000_000 - _EPOCH << _SEQUENCE_BITS
                 if not 0 <= floor < _END:
                     return 0
-                floor = floor or 1  # 64-bit IDs have a first half of 0
+                floor = floor or 1  # 64-bit IDs have a clear half of 0
                 clear = last + 1
                 if not floor <= clear < floor + _HOLD or clear == _END:
                     clear = floor

@@ -128,7 +128,7 @@ func (x Identifier) kinds(w written, ours Identity) (all []Identity) {
 	return append(all, unlikely...)
 }
 
-// bits128 identifies an ID with a nonzero high half.
+// bits128 identifies an ID with a nonzero clear half.
 func (x Identifier) bits128(w written) []Identity {
 	ours := x.ours(w.id)
 	if ours.Halves == "agree" {

@@ -75,7 +75,7 @@ public final class TraceflakeIdGenerator implements IdGenerator {
     RANDOM.discard();
   }
 
-  /** Returns the first half of a trace ID, or 0 if the clock is outside its range. */
+  /** Returns the clear half of a trace ID, or 0 if the clock is outside its range. */
   long nextClear() {
     while (true) {
       // The state is read before the clock. Otherwise a thread that was stopped in between would
@@ -85,7 +85,7 @@ public final class TraceflakeIdGenerator implements IdGenerator {
       if (millis < 0 || millis > LAST_MILLIS) {
         return 0;
       }
-      long floor = millis == 0 ? 1 : millis << SEQUENCE_BITS; // 64-bit IDs have a first half of 0
+      long floor = millis == 0 ? 1 : millis << SEQUENCE_BITS; // 64-bit IDs have a clear half of 0
       long next = last + 1;
       if (Long.compareUnsigned(next, floor) < 0
           || Long.compareUnsigned(next - floor, HOLD) >= 0) {
