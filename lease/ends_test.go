@@ -45,7 +45,7 @@ func TestSecretIsCompared(t *testing.T) {
 		asked < 5 || asked > 80 {
 		t.Errorf("%d Acquires and %d Describes in a minute", n, asked)
 	}
-	if err := b.memory.AddSecret(t.Context(), one); err != nil {
+	if err := b.memory.AddSecret(t.Context(), d.ID, one); err != nil {
 		t.Fatal(err)
 	}
 	b.pass(lease.MaxBackoff * 2)

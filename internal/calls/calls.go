@@ -72,7 +72,7 @@ func Everything(ctx context.Context, open func() (stores.Store, error),
 		{"get", func() error { _, err := s.Get(ctx, g); return err }},
 		{"release", func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
 		{"list", func() error { _, err := s.List(ctx); return err }},
-		{"add secret", func() error { return s.AddSecret(ctx, "0123456789abcdef") }},
+		{"add secret", func() error { return s.AddSecret(ctx, ID, "0123456789abcdef") }},
 		{"replace", func() error {
 			return s.Replace(ctx, ID, strings.Repeat("e", len(ID)), "0123456789abcdef")
 		}},

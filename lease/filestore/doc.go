@@ -13,5 +13,5 @@
 // calls return an error, and succeed when the directory is back.
 //
 // A directory that was restored from a copy is refused. A machine that was restored from a snapshot
-// may have a copy, too: see [ErrCopied]. docs/store-file.md says what to do.
+// may have a copy, too: see [ErrCopied]. README.md says what to do.
 package filestore

@@ -80,41 +80,35 @@ func (s *store) Create(ctx context.Context, d lease.Description) error {
 	return err
 }
 
-// Replace implements [stores.Store]. It draws the new secret itself, and ignores the fingerprint:
-// whoever repeats the call, or calls it at the same time, completes the first one.
-func (s *store) Replace(ctx context.Context, old, id, _ string) error {
-	for {
-		now, err := s.Describe(ctx)
-		begun := now.Replaced == old && now.ID != old // by another call
-		if now.ID == "" {
-			return err
-		} else if begun {
-			id = now.ID
-		}
-		secrets, err := locked(ctx, s.objects, s.objects.open,
-			func(d *directory) (*randflake.Keyring, error) {
-				older, err := d.root.ReadFile(secretOf(old))
-				if err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return nil, err
-				}
-				return d.draw(id, string(older))
-			})
-		if err != nil {
-			return fmt.Errorf("filestore: %s: replace the secret: %w", s.objects.path, err)
-		}
-		fingerprint := lease.Description{ID: id}.Fingerprint(secrets.Codec())
-		err = s.Store.Replace(ctx, old, id, fingerprint)
-		if !errors.Is(err, lease.ErrReplaced) {
-			return err
-		}
-		if begun {
-			return err
-		}
-		met, _ := s.Describe(ctx)
-		if err = errors.Join(err, s.remove(ctx, id)); met.Replaced != old {
-			return err
-		}
+// Replace implements [stores.Store]. It generates the new ID and secret itself. A replacement that
+// was interrupted gets others when the call is repeated: the directory may have been restored to
+// that moment, and the secret that it then had may have been in use since.
+func (s *store) Replace(ctx context.Context, old, _, _ string) error {
+	now, err := s.Describe(ctx)
+	interrupted := errors.Is(err, lease.ErrReplacing)
+	if now.ID == "" || now.Replaced == old && !interrupted {
+		return err
 	}
+	id := lease.NewNonce()
+	secrets, err := locked(ctx, s.objects, s.objects.open,
+		func(d *directory) (*randflake.Keyring, error) {
+			if _, err := d.root.Stat(secretOf(old)); err == nil && interrupted {
+				old = now.ID
+			}
+			older, err := d.root.ReadFile(secretOf(old))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			return d.draw(id, string(older))
+		})
+	if err != nil {
+		return fmt.Errorf("filestore: %s: replace the secret: %w", s.objects.path, err)
+	}
+	err = s.Store.Replace(ctx, old, id, lease.Description{ID: id}.Fingerprint(secrets.Codec()))
+	if errors.Is(err, lease.ErrReplaced) { // by another call, or it is another store
+		err = errors.Join(err, s.remove(ctx, id))
+	}
+	return err
 }
 
 // draw returns the secrets of the store with an ID. If its file does not exist, draw generates a

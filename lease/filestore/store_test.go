@@ -280,6 +280,54 @@ func TestCopiedDirectory(t *testing.T) {
 	open(t, path) // a directory may be renamed
 }
 
+// A directory that is restored to any moment of a creation or a replacement gets a secret that was
+// never in use, although that of the moment may have been since.
+func TestRestoredToAnInterruption(t *testing.T) {
+	path, above := newPath(t), t.TempDir()
+	s := unopened(t, path)
+	var backups []string
+	s.objects.disk.syncNames = func(root *os.Root, names ...string) error {
+		if _, err := os.Stat(filepath.Join(path, "config")); err == nil {
+			backups = append(backups, filepath.Join(above, fmt.Sprint(len(backups))))
+			if err := os.CopyFS(backups[len(backups)-1], os.DirFS(path)); err != nil {
+				t.Error(err)
+			}
+		}
+		return system.syncNames(root, names...)
+	}
+	if _, err := ensure(t, s); err != nil {
+		t.Fatal(err)
+	}
+	used := []string{fingerprint(t, s)}
+	replace := func() {
+		t.Helper()
+		d, err := s.Describe(t.Context())
+		if errors.Is(err, lease.ErrReplacing) {
+			d.ID = d.Replaced // the command is repeated
+		}
+		if err := s.Replace(t.Context(), d.ID, lease.NewNonce(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if secret := fingerprint(t, s); slices.Contains(used, secret) {
+			t.Errorf("from %+v, %v: the secret begins a history again", d, err)
+		} else {
+			used = append(used, secret)
+		}
+	}
+	replace()
+	s.objects.disk = system
+	for _, backup := range backups {
+		files, err := filepath.Glob(filepath.Join(path, "*"))
+		for _, f := range files {
+			err = errors.Join(err, os.Remove(f))
+		}
+		if err = errors.Join(err, os.CopyFS(path, os.DirFS(backup))); err != nil {
+			t.Fatal(err)
+		}
+		replace()
+	}
+}
+
 // A machine that was restored from a snapshot may not be the only one with this directory.
 func TestRestoredMachine(t *testing.T) {
 	for what, restore := range map[string]func(*store){

@@ -10,6 +10,6 @@
 // the pod's service account, which needs get, list and update on leases of coordination.k8s.io;
 // whoever creates the store also needs create. For other settings pass your own client to [New].
 //
-// The store's clock is the Date of responses. docs/store-kubernetes.md describes the objects, the
+// The store's clock is the Date of responses. README.md describes the objects, the
 // requests, and what makes a cluster forget grants.
 package k8sstore

@@ -15,6 +15,6 @@
 // transaction mode.
 //
 // A call returns only what is durable, also on the synchronous standbys, whatever
-// synchronous_commit is. docs/store-postgresql.md lists the rights that a role needs, and the
+// synchronous_commit is. README.md lists the rights that a role needs, and the
 // failovers that forget grants.
 package pgstore

@@ -70,7 +70,7 @@ func TestSynchronousCommitIsForcedOn(t *testing.T) {
 				return err
 			})
 			logged("add secret", c.want, func() error {
-				return s.AddSecret(ctx, "0123456789abcdef")
+				return s.AddSecret(ctx, calls.ID, "0123456789abcdef")
 			})
 			if got := value[string](t, pool, "SHOW synchronous_commit"); got != c.byDefault {
 				t.Errorf("the session is left with synchronous_commit = %s", got)

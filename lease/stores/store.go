@@ -24,8 +24,9 @@ type Store interface {
 	//
 	// Errors: [lease.ErrExists] for a store with another ID, [lease.ErrInvalidRequest].
 	Create(ctx context.Context, d lease.Description) error
-	// AddSecret registers another secret, by its [Fingerprint], so that leases are used with it.
-	AddSecret(ctx context.Context, fingerprint string) error
+	// AddSecret registers another secret of the store with an ID, by its fingerprint, so that
+	// leases are used with it. Errors: [lease.ErrReplaced] if the store has another ID.
+	AddSecret(ctx context.Context, id, fingerprint string) error
 	// List returns all blocks that have been written, in node order.
 	List(ctx context.Context) ([]lease.Grant, error)
 	// Replace begins a new history of the store with the ID old, after it was restored from a
@@ -34,7 +35,8 @@ type Store interface {
 	// leases granted in it are used to their ends.
 	//
 	// Nothing may have reached the store between the restore and the return of Replace. If Replace
-	// fails halfway, the store grants nothing until it is called again with the same arguments.
+	// fails halfway, the store grants nothing until it is called again with the same arguments. A
+	// store that keeps its own secret generates the ID and the secret itself, in each call.
 	//
 	// Errors: [lease.ErrReplaced] if the store has neither ID, [lease.ErrInvalidRequest].
 	Replace(ctx context.Context, old, id, fingerprint string) error

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -251,6 +252,57 @@ func TestReplaceSecretOfAnUnfinishedReplacement(t *testing.T) {
 		if again := acquired(t, opened(t, url)).Store; again == used {
 			t.Errorf("the history %s began twice", used)
 		}
+	}
+}
+
+// A store is restored to the middle of its creation, and its secret has been in use since.
+func TestReplaceSecretOfAnUnfinishedStore(t *testing.T) {
+	url, server := newServer()
+	t.Setenv(settings.Store, url)
+	file := filepath.Join(t.TempDir(), "secret")
+	t.Setenv(settings.SecretFile, file)
+	var backup map[string]driver.Object
+	server.Accepts = func(name string, unchanged bool) bool {
+		if name == "page-0007" {
+			backup, _ = server.Objects.List(t.Context())
+		}
+		return unchanged
+	}
+	command(t, "", "lease", "create").want(t, 0, something, "")
+	server.Accepts = nil
+	used := acquired(t, opened(t, url)).Store
+	restored(t, server, backup)
+	command(t, "", "lease", "secret", "replace", used).want(t, 0, "all blocks are free", "")
+	if again := acquired(t, opened(t, url)).Store; again == used {
+		t.Errorf("the history %s began twice", used)
+	}
+}
+
+// A line that is added to the secret file while the secret is replaced stays there.
+func TestReplaceSecretWhileTheFileIsEdited(t *testing.T) {
+	url, server := newServer()
+	t.Setenv(settings.Store, url)
+	file := filepath.Join(t.TempDir(), "secret")
+	t.Setenv(settings.SecretFile, file)
+	command(t, "", "lease", "create").want(t, 0, something, "")
+	old := acquired(t, opened(t, url)).Store
+	edited := content(t, file) + "# another fleet's\n" + strings.Repeat("1f", 16) + "\n"
+	server.Accepts = func(_ string, unchanged bool) bool {
+		if err := os.WriteFile(file, []byte(edited), 0o600); err != nil {
+			t.Error(err)
+		}
+		return unchanged
+	}
+	command(t, "", "lease", "secret", "replace", old).want(t, 0, "all blocks are free", "")
+	k, err := settings.LoadKeyring(file)
+	d, described := opened(t, url).Describe(t.Context())
+	if err = errors.Join(err, described); err != nil || len(k.Codecs()) != 3 ||
+		!slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) ||
+		!strings.HasSuffix(content(t, file), edited) {
+		t.Errorf("%v: the file has %q", err, content(t, file))
+	}
+	if files, _ := filepath.Glob(file + "*"); len(files) != 1 {
+		t.Errorf("the files are %q", files)
 	}
 }
 

@@ -69,7 +69,7 @@ func addSecret(ctx context.Context, s stores.Store, d lease.Description, file st
 		return fmt.Errorf("%s exists, and its secret may belong to another store: name a file "+
 			"that does not exist", file)
 	}
-	if err := s.AddSecret(ctx, fingerprint); err != nil {
+	if err := s.AddSecret(ctx, d.ID, fingerprint); err != nil {
 		return err
 	}
 	if err := secret.keep(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +47,7 @@ it, one secret is introduced, and the other command completes it or is refused.`
 		return f.withStore(cmd, pagesTimeout, func(ctx context.Context, s stores.Store) error {
 			d, err := describe(ctx, s)
 			switch {
-			case d.ID == "" || errors.Is(err, lease.ErrNoStore):
+			case d.ID == "":
 				return err
 			case len(args) == 0:
 				return fmt.Errorf("the store has the ID %s: if it was restored, moved or copied, "+
@@ -109,7 +110,7 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, sta
 	case err != nil:
 		return "", fmt.Errorf("%w; run the same command again", err)
 	}
-	if err := os.Rename(r.name, env.SecretFile); err != nil {
+	if err := r.keep(env.SecretFile); err != nil {
 		return "", fmt.Errorf("secret: the store has its new secret, but: %w; run the same "+
 			"command again", err)
 	}
@@ -147,6 +148,31 @@ func openReplacement(path, id string) (*replacement, error) {
 	}
 	r.codec = k.Codec()
 	return r, nil
+}
+
+// keep gives the replacement the name of the secret file, with the lines that the file has now: some
+// may have been added since the command began.
+func (r *replacement) keep(path string) error {
+	text, err := os.ReadFile(r.name)
+	if err != nil {
+		return err
+	}
+	now, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	lines := strings.SplitAfterN(string(text), "\n", 3) // the first two are new
+	if lines[2] != string(now) {
+		edited := r.name + ".edited"
+		_ = os.Remove(edited) // of an interrupted command
+		if err := writeNew(edited, lines[0]+lines[1]+string(now)); err != nil {
+			return err
+		}
+		if err := os.Rename(edited, r.name); err != nil {
+			return err
+		}
+	}
+	return os.Rename(r.name, path)
 }
 
 // newReplacement writes a new secret above those of the secret file.

@@ -106,7 +106,7 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 	for what, call := range map[string]func() error{
 		"acquire":    func() error { _, err := acquire(); return err },
 		"get":        get,
-		"add secret": func() error { return s.AddSecret(ctx, "0123456789abcdef") },
+		"add secret": func() error { return s.AddSecret(ctx, calls.ID, "0123456789abcdef") },
 		"create": func() error {
 			d, err := stores.NewDescription(few)
 			return errors.Join(err,

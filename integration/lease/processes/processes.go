@@ -73,7 +73,7 @@ func Create(tb testing.TB, url string, secret *randflake.Codec) stores.Store {
 	tb.Helper()
 	d := Store(url).Create(tb, lease.Description{})
 	client := Store(url).Client(tb)
-	if err := client.AddSecret(tb.Context(), d.Fingerprint(secret)); err != nil {
+	if err := client.AddSecret(tb.Context(), d.ID, d.Fingerprint(secret)); err != nil {
 		tb.Fatal(err)
 	}
 	return client

@@ -128,7 +128,7 @@ func (s *Store) whole(ctx context.Context, c *config) error {
 }
 
 // AddSecret implements [stores.Store].
-func (s *Store) AddSecret(ctx context.Context, fingerprint string) (err error) {
+func (s *Store) AddSecret(ctx context.Context, id, fingerprint string) (err error) {
 	defer s.failed(ctx, &err, "add a secret")
 	if err := checkFingerprint(fingerprint); err != nil {
 		return err
@@ -137,6 +137,9 @@ func (s *Store) AddSecret(ctx context.Context, fingerprint string) (err error) {
 		c, err := e.readConfig(ctx)
 		if err == nil {
 			err = errors.Join(c.ready(), c.here(e.read.Place))
+		}
+		if err == nil && c.ID != id {
+			err = replaced(c.ID, id)
 		}
 		if err != nil || slices.Contains(c.Secrets, fingerprint) {
 			return err

@@ -173,7 +173,7 @@ func TestLostObjects(t *testing.T) {
 				`the object "config" is gone`)
 			says("create again", client(server, 2).Create(t.Context(), describe(few(8))),
 				lease.ErrExists, "is gone")
-			says("add secret", old.AddSecret(t.Context(), "0123456789abcdef"), lease.ErrNoStore)
+			says("add secret", old.AddSecret(t.Context(), storeID, fingerprint), lease.ErrNoStore)
 			says("replace", old.Replace(t.Context(), storeID, nextID, fingerprint),
 				lease.ErrNoStore)
 		})

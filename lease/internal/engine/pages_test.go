@@ -30,7 +30,7 @@ func TestFormat(t *testing.T) {
 		r.Nonce, r.Owner = strings.Repeat(nonce, 16), fmt.Sprintf(`pod<%d>`, i)
 		mustAcquire(t, s, r)
 	}
-	if err := s.AddSecret(t.Context(), "00112233445566ff"); err != nil {
+	if err := s.AddSecret(t.Context(), storeID, "00112233445566ff"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"config", "page-0000"} {
@@ -317,7 +317,7 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 			return s.Replace(t.Context(), storeID, nextID, fingerprint)
 		},
 		"add secret": func(s stores.Store, _ lease.Grant) error {
-			return s.AddSecret(t.Context(), fingerprint)
+			return s.AddSecret(t.Context(), storeID, fingerprint)
 		},
 	} {
 		for _, made := range []bool{true, false} {

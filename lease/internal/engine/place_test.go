@@ -28,7 +28,7 @@ func TestMoved(t *testing.T) {
 		}
 		wantErr(t, "create", client(server, 2).Create(t.Context(), describe(few(8))),
 			lease.ErrMoved)
-		wantErr(t, "add secret", s.AddSecret(t.Context(), fingerprint), lease.ErrMoved)
+		wantErr(t, "add secret", s.AddSecret(t.Context(), storeID, fingerprint), lease.ErrMoved)
 	})
 	if err := client(server, 2).Replace(t.Context(), storeID, nextID, fingerprint); err != nil {
 		t.Fatal(err)

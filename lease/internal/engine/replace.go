@@ -17,7 +17,9 @@ import (
 //     history changes it: each compares the ID in the conditional write of the page.
 //  3. The mark is removed.
 //
-// Whatever the pages had before is not used: a backup may have forgotten any of it.
+// Whatever the pages had before is not used: a backup may have forgotten any of it. A store whose
+// creation or replacement was interrupted is replaced like any other: it may have been restored to
+// that moment, and its secret may have been in use since.
 
 // Replace implements [stores.Store].
 func (s *Store) Replace(ctx context.Context, old, id, fingerprint string) (err error) {
@@ -52,8 +54,6 @@ func (s *Store) beginHistory(ctx context.Context, old, id, fingerprint string) e
 			}
 		case c.ID != old:
 			return replaced(c.ID, old)
-		case c.Phase == creating:
-			return c.ready()
 		}
 		c.ID, c.Replaced, c.Secrets = id, old, []string{fingerprint}
 		c.Phase, c.Place = replacing, e.read.Place

@@ -213,6 +213,25 @@ func TestReplaceAfterAnotherRestore(t *testing.T) {
 	}
 }
 
+// A store that was restored to the middle of its creation is replaced like any other.
+func TestReplaceUnfinishedStore(t *testing.T) {
+	for made := 1; made < 6; made++ {
+		server, n := new(counted), 0
+		half := client(writes(server, func(_ *message, do func() answer) answer {
+			if n++; n > made {
+				return answer{err: errLost}
+			}
+			return do()
+		}), 2)
+		wantErr(t, "create", half.Create(t.Context(), describe(few(8))), errLost)
+		if err := client(server, 2).Replace(t.Context(), storeID, nextID,
+			fingerprint); err != nil {
+			t.Fatalf("after %d writes: %v", made, err)
+		}
+		wantHistory(t, server, nextID, block(0))
+	}
+}
+
 // A secret that was lost while it was being introduced is replaced by its ID, like any other. A
 // store with another ID is left alone.
 func TestReplaceAgain(t *testing.T) {

@@ -35,7 +35,8 @@ func TestAddSecretsAtOnce(t *testing.T) {
 	server := new(counted)
 	s := open(server, 2, few(8))
 	errs := atOnce(2*n, func(i int) error {
-		return client(server, 2).AddSecret(context.Background(), fmt.Sprintf("%016x", i%n))
+		return client(server, 2).AddSecret(context.Background(), storeID,
+			fmt.Sprintf("%016x", i%n))
 	})
 	d, err := s.Describe(t.Context())
 	slices.Sort(d.Secrets)
@@ -44,8 +45,11 @@ func TestAddSecretsAtOnce(t *testing.T) {
 		t.Errorf("%d secrets were added, each twice: %v; now there are %q", n, err, d.Secrets)
 	}
 	for _, bad := range []string{"", "0123456789abcde", "0123456789ABCDEF", "my secret"} {
-		wantErr(t, "add the secret "+bad, s.AddSecret(t.Context(), bad), lease.ErrInvalidRequest)
+		wantErr(t, "add the secret "+bad, s.AddSecret(t.Context(), storeID, bad),
+			lease.ErrInvalidRequest)
 	}
+	wantErr(t, "add a secret of another store", s.AddSecret(t.Context(), nextID, fingerprint),
+		lease.ErrReplaced)
 }
 
 // A description that is invalid creates nothing.
