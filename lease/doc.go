@@ -3,9 +3,9 @@
 //
 // A [Store] divides the nodes into blocks and grants each block to one holder at a time. A [Keeper]
 // holds one grant, renews it in the background and generates IDs with it, without I/O; [Start]
-// starts one. Stores have their own packages: filestore for the processes of one host; pgstore,
-// etcdstore, k8sstore and s3store for a fleet. Package stores opens a store by URL,
-// package driver is for authors of stores.
+// starts one. A Keeper's use of one grant, from its acquisition to its end, is a term. Stores have
+// their own packages: filestore for the processes of one host; pgstore, etcdstore, k8sstore and
+// s3store for a fleet. Package stores opens a store by URL, package driver is for authors of stores.
 //
 // IDs are unique because a lease gives exclusive use of a rectangle of nodes × seconds:
 //

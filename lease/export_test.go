@@ -32,7 +32,7 @@ func (k *Keeper) Seal()                                  { k.seal() }
 func (k *Keeper) GiveBack(ctx context.Context) error     { return k.loop.giveBack(ctx) }
 func (k *Keeper) Kick() chan struct{}                    { return k.kick }
 func (k *Keeper) Term() *Term                            { return k.loop.term }
-func (k *Keeper) Published() *Term                       { return k.held.Load().term }
+func (k *Keeper) Published() *Term                       { return k.state.Load().term }
 func (k *Keeper) SetJitter(f func() float64)             { k.loop.jitter = f }
 func (k *Keeper) SetNonces(f func() string)              { k.loop.nonce = f }
 

@@ -47,7 +47,7 @@ type Keeper struct {
 	ttl        atomic.Int64  // in ns: that of the configuration, or the store's longest
 	behind     atomic.Int64  // the last [Grant.Behind], in ns
 	restores   atomic.Uint64 // reported by OnRestore
-	held       atomic.Pointer[held]
+	state      atomic.Pointer[state]
 	kick       chan struct{} // wakes the goroutine
 	generation atomic.Uint64
 
@@ -63,8 +63,8 @@ type Keeper struct {
 	loop *loop // nil in a zero Keeper
 }
 
-// held is the state with which IDs are generated. It is replaced, never changed.
-type held struct {
+// state is that with which IDs are generated. It is replaced, never changed.
+type state struct {
 	term *term // nil if there is none
 	// why there is none, or, if the term was dropped in the meantime, that there is none
 	err error
@@ -118,7 +118,7 @@ func newKeeper(s Store, secret Secret, opts ...Option) (*Keeper, error) {
 		// a step of either changes the sum
 		return cfg.machine() + k.restores.Load()*0x9e3779b97f4a7c15
 	}
-	k.held.Store(&held{err: ErrNoLease})
+	k.state.Store(&state{err: ErrNoLease})
 	if k.metrics, err = k.register(cfg.meters); err != nil {
 		return nil, fmt.Errorf("lease: metrics: %w", err)
 	}
@@ -170,11 +170,11 @@ func because(err, failure error) error {
 const closeTime = 4 * time.Second
 
 // nothing is the state of a zero Keeper.
-var nothing = &held{err: ErrNoLease}
+var nothing = &state{err: ErrNoLease}
 
 // current returns the current state.
-func (k *Keeper) current() *held {
-	if h := k.held.Load(); h != nil {
+func (k *Keeper) current() *state {
+	if h := k.state.Load(); h != nil {
 		return h
 	}
 	return nothing
@@ -223,7 +223,7 @@ func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 
 // refusal returns the error for users when a generator refuses. A clock that is behind ends the
 // term.
-func (k *Keeper) refusal(h *held, err error) error {
+func (k *Keeper) refusal(h *state, err error) error {
 	switch {
 	case errors.Is(err, randflake.ErrSealed): // which is not for users
 		return h.err
@@ -278,9 +278,9 @@ func (k *Keeper) Close(ctx context.Context) error {
 }
 
 // seal ends the generation of IDs.
-func (k *Keeper) seal() { k.held.Swap(&held{err: ErrClosed}).seal() }
+func (k *Keeper) seal() { k.state.Swap(&state{err: ErrClosed}).seal() }
 
-func (h *held) seal() {
+func (h *state) seal() {
 	if h.term != nil {
 		h.term.gen.Seal()
 		h.term.cancel(ErrClosed)

@@ -126,7 +126,7 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		n, left := int64(0), time.Duration(0)
-		if t := k.held.Load().term; t != nil {
+		if t := k.state.Load().term; t != nil {
 			n, left = 1, max(t.end().Sub(k.cfg.clock.Now()), 0)
 		}
 		o.ObserveInt64(blocks, n)

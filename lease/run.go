@@ -29,7 +29,7 @@ const (
 // has ended.
 type loop struct {
 	*Keeper
-	store  calls
+	store  bounded
 	secret Secret
 
 	id       string               // of the store with which the secret was compared last
@@ -53,7 +53,7 @@ type loop struct {
 func newLoop(k *Keeper, s Store, secret Secret) *loop {
 	return &loop{
 		Keeper:    k,
-		store:     calls{s, k.counts},
+		store:     bounded{s, k.counts},
 		secret:    secret,
 		used:      make(map[uint32]time.Time),
 		noLease:   ErrNoLease,
@@ -110,11 +110,11 @@ func (l *loop) sweep() {
 
 // publish lets Next and Fill use the term if it is proven, unless the Keeper is closed.
 func (l *loop) publish() {
-	h := &held{err: l.noLease}
+	h := &state{err: l.noLease}
 	if t := l.term; t != nil && t.proven && t.over.Load() == nil {
-		h = &held{term: t, err: ErrNoLease}
+		h = &state{term: t, err: ErrNoLease}
 	}
-	if now := l.held.Load(); errors.Is(now.err, ErrClosed) || !l.held.CompareAndSwap(now, h) {
+	if now := l.state.Load(); errors.Is(now.err, ErrClosed) || !l.state.CompareAndSwap(now, h) {
 		h.seal() // only Close replaces what is held as well
 	}
 }

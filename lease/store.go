@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/traceflake/traceflake/randflake"
@@ -179,21 +178,6 @@ func (d Description) Fingerprint(c *randflake.Codec) string {
 
 // Blocks returns the number of blocks.
 func (d Description) Blocks() int { return int(d.Nodes / max(d.BlockSize, 1)) }
-
-// Block returns block i, from 0 to Blocks()-1, as before its first grant.
-func (d Description) Block(i int) Grant {
-	return Grant{Lease: randflake.Lease{Node: d.First + uint32(i)*d.BlockSize, Nodes: d.BlockSize}}
-}
-
-// Index returns the number of the block that starts at node, or [ErrInvalidRequest].
-func (d Description) Index(node uint32) (int, error) {
-	if node < d.First || node-d.First >= d.Nodes || d.BlockSize == 0 ||
-		(node-d.First)%d.BlockSize != 0 {
-		return 0, fmt.Errorf("%w: no block of %d nodes from %d to %d starts at node %d",
-			ErrInvalidRequest, d.BlockSize, d.First, d.First+d.Nodes-1, node)
-	}
-	return int((node - d.First) / d.BlockSize), nil
-}
 
 // Request asks for the time from Now to Now plus TTL: for a block, or for more time of a block
 // that is held.

@@ -40,7 +40,7 @@ var (
 // before a request. A context may have no deadline: set a time limit for connecting.
 //
 // It sends each request once. If the server says that it did nothing (throttling), the error wraps
-// [*Busy], and the store repeats the request. A write whose outcome is unknown is never repeated.
+// [*TryAgain], and the store repeats the request. A write whose outcome is unknown is never repeated.
 // Errors say what was being done, and contain no secret. They wrap lease.ErrMisconfigured if an
 // operator must change something.
 type Objects interface {

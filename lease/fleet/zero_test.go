@@ -30,7 +30,7 @@ func TestZeroValues(t *testing.T) {
 		new(randflake.Codec), new(randflake.Generator), new(randflake.ID), new(randflake.Keyring),
 		new(idgen.Generator), new(traceid.Verifier), new(fleet.IDs), new(fleet.Config),
 		new(lease.Keeper), new(memstore.Objects), new(lease.Grant), new(lease.Description),
-		new(driver.Busy),
+		new(driver.TryAgain),
 		new(clickhouse.Schema), new(clickhouse.Query), new(clickhouse.Plan),
 		new(clickhouse.Adoption),
 	}

@@ -178,7 +178,7 @@ func TestThrottling(t *testing.T) {
 		})
 		_, err := o.Write(t.Context(), "page-0001", nil, "")
 		wantError(t, "throttled", err, nil, "throttles", "create leases")
-		if busy := (*driver.Busy)(nil); !errors.As(err, &busy) || busy.After != want {
+		if busy := (*driver.TryAgain)(nil); !errors.As(err, &busy) || busy.After != want {
 			t.Errorf("Retry-After %q: %#v, want %s", header, err, want)
 		}
 	}

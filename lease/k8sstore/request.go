@@ -81,7 +81,7 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 	switch code := response.StatusCode; {
 	case code == http.StatusTooManyRequests:
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-		return at, &driver.Busy{Err: errors.New("the server throttles"),
+		return at, &driver.TryAgain{Err: errors.New("the server throttles"),
 			After: time.Duration(min(max(seconds, 1), 3600)) * time.Second}
 	case code/100 == 2 && json.Unmarshal(data, v) == nil:
 		return at, nil

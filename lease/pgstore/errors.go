@@ -79,7 +79,7 @@ func explain(ctx context.Context, failed error) error {
 		return nil
 	}
 	if undone(failed) {
-		return &driver.Busy{Err: failed}
+		return &driver.TryAgain{Err: failed}
 	}
 	causes := []error{failed}
 	if connect, ok := errors.AsType[*pgconn.ConnectError](failed); ok {

@@ -260,7 +260,7 @@ func TestConflictsAndThrottling(t *testing.T) {
 		server := httptest.NewServer(c.stub)
 		_, err := played(server.URL).server(t, "").Write(t.Context(), "page-0000", []byte("data"),
 			c.version)
-		_, busy := errors.AsType[*driver.Busy](err)
+		_, busy := errors.AsType[*driver.TryAgain](err)
 		if busy != (c.busy != "") || errors.Is(err, driver.ErrChanged) == busy ||
 			!strings.Contains(err.Error(), c.busy) {
 			t.Errorf("%s, version %q: %v", c.code, c.version, err)

@@ -38,7 +38,7 @@ func (a answer) conflict() bool {
 }
 
 // ask sends a request once, for the object with a key, or for the bucket with a query. It returns
-// [*driver.Busy] if the server says that it did nothing, because there are too many requests, or
+// [*driver.TryAgain] if the server says that it did nothing, because there are too many requests, or
 // because another process is about to create the same object, which a read may not show yet. Other
 // 503 responses do not guarantee this.
 func (s *objects) ask(ctx context.Context, method, path string, header http.Header,
@@ -108,23 +108,23 @@ func (s *objects) ask(ctx context.Context, method, path string, header http.Head
 	default:
 		return a, nil
 	}
-	return answer{}, &driver.Busy{Err: err}
+	return answer{}, &driver.TryAgain{Err: err}
 }
 
-// inParts returns a body that calls [driver.Halfway] in its middle.
+// inParts returns a body that calls [driver.PartSent] in its middle.
 func inParts(ctx context.Context, data []byte) io.Reader {
 	if len(data) == 0 {
 		return http.NoBody
 	}
 	middle := len(data) / 2
-	return io.MultiReader(bytes.NewReader(data[:middle]), halfway{ctx},
+	return io.MultiReader(bytes.NewReader(data[:middle]), partSent{ctx},
 		bytes.NewReader(data[middle:]))
 }
 
-type halfway struct{ context.Context }
+type partSent struct{ context.Context }
 
-func (h halfway) Read([]byte) (int, error) {
-	driver.Halfway(h)
+func (h partSent) Read([]byte) (int, error) {
+	driver.PartSent(h)
 	return 0, io.EOF
 }
 

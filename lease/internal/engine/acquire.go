@@ -28,7 +28,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 		return lease.Grant{}, err
 	}
 	r = shorten(r, c.Description)
-	order := c.order(r.Nonce)
+	order := c.tryOrder(r.Nonce)
 	for number := order[0]; ; {
 		g, err := s.acquire(ctx, c, number, r)
 		if !errors.Is(err, lease.ErrNoFreeNode) {
@@ -67,9 +67,9 @@ func (s *Store) acquire(ctx context.Context, c *config, number int,
 	return g, err
 }
 
-// order returns the numbers of the pages in an order that depends on
+// tryOrder returns the numbers of the pages in an order that depends on
 // the nonce alone, so that clients spread over the pages.
-func (c *config) order(nonce string) []int {
+func (c *config) tryOrder(nonce string) []int {
 	half := func(text string) uint64 {
 		n, _ := strconv.ParseUint(text, 16, 64) // checked by checkRequest
 		return n
@@ -84,8 +84,8 @@ func (c *config) order(nonce string) []int {
 // offer returns the block of the page that has the request's nonce, or
 // otherwise the one that has been free longest.
 func (p *page) offer(r lease.Request) (best lease.Grant, ok bool) {
-	for i := range p.nodes.Blocks() {
-		b := p.get(p.nodes.Block(i).Node)
+	for i := range uint32(p.nodes.Blocks()) {
+		b := p.get(p.nodes.First + i*p.nodes.BlockSize)
 		if b.Nonce == r.Nonce {
 			return b, true
 		}

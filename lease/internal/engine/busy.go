@@ -22,7 +22,7 @@ const (
 func whileBusy[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		answer, err := request(ctx)
-		busy, ok := errors.AsType[*driver.Busy](err)
+		busy, ok := errors.AsType[*driver.TryAgain](err)
 		if !ok || try == busyTries {
 			return answer, err
 		}

@@ -83,7 +83,7 @@ func parseConfig(o driver.Object) (*config, error) {
 	if o.Version == "" {
 		return c, lease.ErrNoStore
 	}
-	if _, err := open(configName, o.Data, c); err != nil {
+	if _, err := unseal(configName, o.Data, c); err != nil {
 		return &config{}, err
 	}
 	if err := checkDescription(c.Description); err != nil || c.BlocksPerPage < 1 ||

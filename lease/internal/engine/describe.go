@@ -66,6 +66,15 @@ func checkNodes(d lease.Description) error {
 	return nil
 }
 
+// checkBlock returns an error unless one of the blocks that d describes starts at node.
+func checkBlock(d lease.Description, node uint32) error {
+	if node < d.First || node-d.First >= d.Nodes || (node-d.First)%d.BlockSize != 0 {
+		return fmt.Errorf("%w: no block of %d nodes from %d to %d starts at node %d",
+			lease.ErrInvalidRequest, d.BlockSize, d.First, d.First+d.Nodes-1, node)
+	}
+	return nil
+}
+
 // checkFingerprint returns an error unless s has the form of a [lease.Description.Fingerprint].
 func checkFingerprint(s string) error {
 	return checkHex("fingerprint", s, 16)

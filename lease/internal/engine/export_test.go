@@ -15,8 +15,8 @@ const (
 	MaxClockBehind = maxClockBehind
 )
 
-// Order returns the order in which an Acquire with a nonce tries the pages.
-func Order(s lease.Store, nonce string) []int { return s.(*Store).known.Load().order(nonce) }
+// TryOrder returns the order in which an Acquire with a nonce tries the pages.
+func TryOrder(s lease.Store, nonce string) []int { return s.(*Store).known.Load().tryOrder(nonce) }
 
 // Sealed returns an object that was edited, with the right checksum.
 func Sealed(data []byte) []byte {

@@ -167,7 +167,7 @@ func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 // sameHome returns a fresh nonce that tries the same page first.
 func sameHome(s stores.Store, nonce string) string {
 	for {
-		if other := lease.NewNonce(); engine.Order(s, other)[0] == engine.Order(s, nonce)[0] {
+		if other := lease.NewNonce(); engine.TryOrder(s, other)[0] == engine.TryOrder(s, nonce)[0] {
 			return other
 		}
 	}

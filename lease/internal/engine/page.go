@@ -67,7 +67,7 @@ func parse(c *config, number int, o driver.Object) (*page, error) {
 	if o.Version == "" {
 		return nil, fmt.Errorf("%w: %s is gone", driver.ErrEdited, name)
 	}
-	lines, err := open(name, o.Data, &p.pageHeader)
+	lines, err := unseal(name, o.Data, &p.pageHeader)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +97,8 @@ func (p *page) check(c *config, number int) error {
 			pageName(p.Number))
 	}
 	for i, b := range p.Blocks {
-		_, outside := p.nodes.Index(b.Node)
 		switch {
-		case outside != nil, b.Nodes != c.BlockSize, i > 0 &&
+		case checkBlock(p.nodes, b.Node) != nil, b.Nodes != c.BlockSize, i > 0 &&
 			p.Blocks[i-1].Node >= b.Node, b.Version == 0,
 			b.End.IsZero(), b.End.Unix() > randflake.EndOfLife, b.Start.After(b.End),
 			b.Start.Nanosecond() > 0, b.End.Nanosecond() > 0:
@@ -172,8 +171,8 @@ func seal(header any, blocks ...lease.Grant) ([]byte, error) {
 	return lines.Bytes(), err // a year past 9999, which no block has
 }
 
-// open reads the header of an object and returns the lines of its blocks.
-func open(name string, data []byte, first any) (lines [][]byte, err error) {
+// unseal reads the header of an object and returns the lines of its blocks.
+func unseal(name string, data []byte, first any) (lines [][]byte, err error) {
 	lines = slices.Collect(bytes.Lines(append(bytes.TrimSpace(data), '\n')))
 	last := len(lines) - 1
 	var h struct{ Format int }

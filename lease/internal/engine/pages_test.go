@@ -407,7 +407,7 @@ func TestBusyServer(t *testing.T) {
 			s := open(writes(&counted{}, func(_ *message, do func() answer) answer {
 				if requests++; requests <= c.busy {
 					return answer{err: fmt.Errorf("busy: %w",
-						&driver.Busy{Err: errLost, After: c.after})}
+						&driver.TryAgain{Err: errLost, After: c.after})}
 				}
 				return do()
 			}), 1, few(1))
@@ -423,7 +423,7 @@ func TestBusyServer(t *testing.T) {
 		throttled := 0
 		if err := client(rights{check: func() error {
 			if throttled++; throttled < 3 {
-				return &driver.Busy{Err: errLost}
+				return &driver.TryAgain{Err: errLost}
 			}
 			return nil
 		}}, 1).CheckRights(t.Context()); err != nil || throttled != 3 {
@@ -433,7 +433,7 @@ func TestBusyServer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		_, err := open(wire{&counted{}, func(*message, func() answer) answer {
-			return answer{err: &driver.Busy{Err: errLost, After: time.Hour}}
+			return answer{err: &driver.TryAgain{Err: errLost, After: time.Hour}}
 		}}, 1, few(1)).Acquire(ctx, request(t0))
 		wantErr(t, "cancelled", err, context.Canceled)
 	})

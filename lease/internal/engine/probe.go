@@ -19,29 +19,29 @@ const (
 	// In each of probeRounds rounds probeWriters write at once.
 	probeRounds  = 5
 	probeWriters = 8
-	// probeSize is large enough for [driver.Halfway]: servers read some kilobytes before they
+	// probeSize is large enough for [driver.PartSent]: servers read some kilobytes before they
 	// process a request.
 	probeSize = 32 << 10
-	// halfwayWait is how long a write waits for the others, since the server may refuse one before
-	// it reaches [driver.Halfway]; halfwayPause is how long the server then has to process all of
+	// meetingWait is how long a write waits for the others, since the server may refuse one before
+	// it reaches [driver.PartSent]; meetingPause is how long the server then has to process all of
 	// them.
-	halfwayWait  = 250 * time.Millisecond
-	halfwayPause = 50 * time.Millisecond
+	meetingWait  = 250 * time.Millisecond
+	meetingPause = 50 * time.Millisecond
 )
 
-// meeting returns a context whose writes wait for each other in [driver.Halfway].
+// meeting returns a context whose writes wait for each other in [driver.PartSent].
 func meeting(ctx context.Context, writers int64) context.Context {
 	var here atomic.Int64
 	all := make(chan struct{})
-	return driver.WithHalfway(ctx, func() {
+	return driver.WithPartSent(ctx, func() {
 		if here.Add(1) == writers {
 			close(all)
 		}
 		select {
 		case <-all:
-			time.Sleep(halfwayPause)
+			time.Sleep(meetingPause)
 		case <-ctx.Done():
-		case <-time.After(halfwayWait):
+		case <-time.After(meetingWait):
 		}
 	})
 }

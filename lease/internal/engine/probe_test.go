@@ -76,7 +76,7 @@ func early(s *counted) driver.Objects {
 		if o, _ := s.Read(m.ctx, m.name); o.Version != m.version {
 			return answer{err: driver.ErrChanged}
 		}
-		driver.Halfway(m.ctx)
+		driver.PartSent(m.ctx)
 		return do()
 	})
 }

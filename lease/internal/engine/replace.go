@@ -71,7 +71,7 @@ func (s *Store) replacePage(ctx context.Context, c *config, number int) error {
 			return err
 		}
 		var h pageHeader
-		if _, err := open(e.name, o.Data, &h); err == nil && h.Store == c.ID {
+		if _, err := unseal(e.name, o.Data, &h); err == nil && h.Store == c.ID {
 			return nil
 		}
 		// The description of a later history was written before its pages. So if the page that was

@@ -134,7 +134,7 @@ func (s *Store) change(ctx context.Context, g lease.Grant, nonce string,
 func (s *Store) aboutBlock(ctx context.Context, g lease.Grant) (*config, error) {
 	c, err := s.about(ctx, g.Store)
 	if err == nil {
-		_, err = c.Index(g.Node)
+		err = checkBlock(c.Description, g.Node)
 	}
 	return c, err
 }

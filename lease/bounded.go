@@ -11,13 +11,13 @@ import (
 // callTimeout bounds one call to the store.
 const callTimeout = 5 * time.Second
 
-// calls is the store as a Keeper calls it: each call is bounded and counted.
-type calls struct {
+// bounded is the store as a Keeper uses it: each call is bounded and counted.
+type bounded struct {
 	Store
 	counts *counts
 }
 
-func call[T any](ctx context.Context, s calls, operation string,
+func call[T any](ctx context.Context, s bounded, operation string,
 	do func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -28,7 +28,7 @@ func call[T any](ctx context.Context, s calls, operation string,
 
 // Describe returns [ErrWrongSecret] if the secret is not registered with the store: the secret then
 // belongs to another store, which may grant the same nodes.
-func (s calls) Describe(ctx context.Context, c *randflake.Codec) (Description, error) {
+func (s bounded) Describe(ctx context.Context, c *randflake.Codec) (Description, error) {
 	return call(ctx, s, "describe", func(ctx context.Context) (Description, error) {
 		d, err := s.Store.Describe(ctx)
 		if err == nil && len(d.Secrets) > 0 &&
@@ -39,22 +39,22 @@ func (s calls) Describe(ctx context.Context, c *randflake.Codec) (Description, e
 	})
 }
 
-func (s calls) Acquire(ctx context.Context, r Request) (Grant, error) {
+func (s bounded) Acquire(ctx context.Context, r Request) (Grant, error) {
 	return call(ctx, s, "acquire",
 		func(ctx context.Context) (Grant, error) { return s.Store.Acquire(ctx, r) })
 }
 
-func (s calls) Renew(ctx context.Context, g Grant, r Request) (Grant, error) {
+func (s bounded) Renew(ctx context.Context, g Grant, r Request) (Grant, error) {
 	return call(ctx, s, "renew",
 		func(ctx context.Context) (Grant, error) { return s.Store.Renew(ctx, g, r) })
 }
 
-func (s calls) Get(ctx context.Context, g Grant) (Grant, error) {
+func (s bounded) Get(ctx context.Context, g Grant) (Grant, error) {
 	return call(ctx, s, "get",
 		func(ctx context.Context) (Grant, error) { return s.Store.Get(ctx, g) })
 }
 
-func (s calls) Release(ctx context.Context, g Grant, nonce string, unused time.Time) error {
+func (s bounded) Release(ctx context.Context, g Grant, nonce string, unused time.Time) error {
 	_, err := call(ctx, s, "release", func(ctx context.Context) (none struct{}, err error) {
 		return none, s.Store.Release(ctx, g, nonce, unused)
 	})
