@@ -159,20 +159,18 @@ func (c *config) bytes() ([]byte, error) {
 	return seal(c)
 }
 
-// readConfig is the first step of a change of the description.
-func (e *edit) readConfig(ctx context.Context) (*config, error) {
-	o, err := e.get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return parseConfig(o)
-}
-
-// writeConfig is the second step of a change of the description.
-func (e *edit) writeConfig(ctx context.Context, c *config) (done bool, err error) {
-	data, err := c.bytes()
-	if err != nil {
-		return false, err
-	}
-	return e.set(ctx, data)
+// updateConfig changes the description. change changes what was read at a place, and reports
+// whether it is to be written.
+func (s *Store) updateConfig(ctx context.Context,
+	change func(c *config, place string) (bool, error)) error {
+	return s.update(ctx, configName, func(o driver.Object, _ bool) ([]byte, error) {
+		c, err := parseConfig(o)
+		if err != nil {
+			return nil, err
+		}
+		if write, err := change(c, o.Place); err != nil || !write {
+			return nil, err
+		}
+		return c.bytes()
+	})
 }

@@ -57,41 +57,43 @@ func (s *Store) begin(ctx context.Context, d lease.Description) error {
 	return err
 }
 
-// finish writes every page of a store that is in a phase, and marks the store as complete.
+// finish records the place of a store that is in a phase, writes every page, and marks the store as
+// complete.
 func (s *Store) finish(ctx context.Context, id string, during phase,
 	write func(ctx context.Context, c *config, number int) error) error {
-	for e := s.edit(configName); ; {
-		c, err := e.readConfig(ctx)
+	var placed bool // by the last step: another one follows
+	step := func(c *config, place string) (bool, error) {
+		here := c.here(place)
+		placed = false
 		switch {
-		case errors.Is(err, lease.ErrNoStore):
-			return fmt.Errorf("%w: the server acknowledged the object %q, which is not there",
-				lease.ErrMisconfigured, configName)
-		case err != nil: // it is damaged
-			return err
 		case c.ID != id && during == creating:
-			return fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.ID,
+			return false, fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.ID,
 				text(c.Created))
 		case c.ID != id:
-			return replaced(c.ID, id)
+			return false, replaced(c.ID, id)
 		case c.Phase == complete:
-			return errors.Join(c.here(e.read.Place), s.whole(ctx, c))
+			return false, errors.Join(here, s.whole(ctx, c))
 		case c.Phase != during:
-			return c.ready()
+			return false, c.ready()
+		case here != nil:
+			return false, &lease.Error{Err: here,
+				Fix: "delete this incomplete copy, and create a store"}
+		case c.Place == "" && place != "": // first: nobody completes a copy
+			c.Place, placed = place, true
+			return true, nil
 		}
-		if err := c.here(e.read.Place); err != nil {
-			return &lease.Error{Err: err, Fix: "delete this incomplete copy, and create a store"}
-		}
-		if c.Place == "" && e.read.Place != "" { // first: nobody completes a copy
-			c.Place = e.read.Place
-		} else if err := s.writePages(ctx, c, write); err != nil {
-			return err
-		} else {
-			c.Phase = complete
-		}
-		if done, err := e.writeConfig(ctx, c); done && c.Phase == complete || err != nil {
-			return err
-		}
+		c.Phase = complete
+		return true, s.writePages(ctx, c, write)
 	}
+	err := s.updateConfig(ctx, step)
+	for placed && err == nil {
+		err = s.updateConfig(ctx, step)
+	}
+	if during == creating && errors.Is(err, lease.ErrNoStore) {
+		err = fmt.Errorf("%w: the server acknowledged the object %q, which is not there",
+			lease.ErrMisconfigured, configName)
+	}
+	return err
 }
 
 func (s *Store) writePages(ctx context.Context, c *config,
@@ -133,20 +135,15 @@ func (s *Store) AddSecret(ctx context.Context, id, fingerprint string) (err erro
 	if err := checkFingerprint(fingerprint); err != nil {
 		return err
 	}
-	for e := s.edit(configName); ; {
-		c, err := e.readConfig(ctx)
-		if err == nil {
-			err = errors.Join(c.ready(), c.here(e.read.Place))
-		}
+	return s.updateConfig(ctx, func(c *config, place string) (bool, error) {
+		err := errors.Join(c.ready(), c.here(place))
 		if err == nil && c.ID != id {
 			err = replaced(c.ID, id)
 		}
 		if err != nil || slices.Contains(c.Secrets, fingerprint) {
-			return err
+			return false, err
 		}
 		c.Secrets = append(c.Secrets, fingerprint)
-		if done, err := e.writeConfig(ctx, c); done || err != nil {
-			return err
-		}
-	}
+		return true, nil
+	})
 }

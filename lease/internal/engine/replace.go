@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // A history of a store is known by its ID, which is in the description and on every page. A new one
@@ -38,57 +39,43 @@ func (s *Store) Replace(ctx context.Context, old, id, fingerprint string) (err e
 
 // beginHistory gives the store with the ID old another one, unless it has it already.
 func (s *Store) beginHistory(ctx context.Context, old, id, fingerprint string) error {
-	for e := s.edit(configName); ; {
-		c, err := e.readConfig(ctx)
+	return s.updateConfig(ctx, func(c *config, place string) (bool, error) {
 		switch {
-		case err != nil:
-			return err
 		case c.ID == id:
-			return c.here(e.read.Place)
+			return false, c.here(place)
 		case c.Replaced == old && c.ID != old:
-			return &lease.Error{
+			return false, &lease.Error{
 				Err: fmt.Errorf("%w: another operator has begun to replace its secret, or has "+
 					"done so: it has the ID %s", lease.ErrReplaced, c.ID),
 				Fix: "complete that command where it was run, and use its secret file; only if " +
 					"the file is lost, or the store was restored again, replace the present ID",
 			}
 		case c.ID != old:
-			return replaced(c.ID, old)
+			return false, replaced(c.ID, old)
 		}
 		c.ID, c.Replaced, c.Secrets = id, old, []string{fingerprint}
-		c.Phase, c.Place = replacing, e.read.Place
-		if done, err := e.writeConfig(ctx, c); done || err != nil {
-			return err
-		}
-	}
+		c.Phase, c.Place = replacing, place
+		return true, nil
+	})
 }
 
 // replacePage replaces a page of an earlier history, whatever it contains, unless that was done.
 func (s *Store) replacePage(ctx context.Context, c *config, number int) error {
-	for e := s.edit(pageName(number)); ; {
-		o, err := e.get(ctx)
-		if err != nil {
-			return err
-		}
+	name := pageName(number)
+	return s.update(ctx, name, func(o driver.Object, _ bool) ([]byte, error) {
 		var h pageHeader
-		if _, err := unseal(e.name, o.Data, &h); err == nil && h.Store == c.ID {
-			return nil
+		if _, err := unseal(name, o.Data, &h); err == nil && h.Store == c.ID {
+			return nil, nil
 		}
 		// The description of a later history was written before its pages. So if the page that was
 		// just read belongs to one, this finds out.
 		now, err := s.objects.Read(ctx, configName)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if later, err := parseConfig(now); err != nil || later.ID != c.ID {
-			return errors.Join(err, replaced(later.ID, c.ID))
+			return nil, errors.Join(err, replaced(later.ID, c.ID))
 		}
-		data, err := newPage(c, number).bytes("")
-		if err != nil {
-			return err
-		}
-		if done, err := e.set(ctx, data); done || err != nil {
-			return err
-		}
-	}
+		return newPage(c, number).bytes("")
+	})
 }

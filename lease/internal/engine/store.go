@@ -143,46 +143,33 @@ func (s *Store) aboutBlock(ctx context.Context, g lease.Grant) (*config, error) 
 // no deadline. All tries together take about 10 s.
 const updateTries = 50
 
-// edit is a change of an object in two steps, a read and a write. They are repeated while other
-// clients write in between.
-type edit struct {
-	s     *Store
-	name  string
-	tries int
-	read  driver.Object
-}
-
-func (s *Store) edit(name string) *edit { return &edit{s: s, name: name} }
-
-func (e *edit) get(ctx context.Context) (driver.Object, error) {
-	switch {
-	case e.tries == updateTries:
-		return driver.Object{},
-			fmt.Errorf("%s: another client wrote it first in each of %d attempts", e.name,
+// update changes an object in two steps, a read and a conditional write, which are repeated while
+// other clients write in between. change returns the new data, or nil if nothing is to be written;
+// again is set if a write was refused.
+func (s *Store) update(ctx context.Context, name string,
+	change func(o driver.Object, again bool) ([]byte, error)) error {
+	for tries := 1; ; tries++ {
+		o, err := s.objects.Read(ctx, name)
+		if err != nil {
+			return err
+		}
+		data, err := change(o, tries > 1)
+		if err != nil || data == nil {
+			return err
+		}
+		_, err = s.objects.Write(ctx, name, data, o.Version)
+		switch {
+		case !errors.Is(err, driver.ErrChanged):
+			return err
+		case tries == updateTries:
+			return fmt.Errorf("%s: another client wrote it first in each of %d attempts", name,
 				updateTries)
-	case e.tries > 0:
-		if err := sleep(ctx,
-			rand.N(min(time.Millisecond<<min(e.tries, 10), 500*time.Millisecond))); err != nil {
-			return driver.Object{}, err
+		}
+		pause := min(time.Millisecond<<min(tries, 10), 500*time.Millisecond)
+		if err := sleep(ctx, rand.N(pause)); err != nil {
+			return err
 		}
 	}
-	e.tries++
-	var err error
-	e.read, err = e.s.objects.Read(ctx, e.name)
-	return e.read, err
-}
-
-// set writes the object and reports whether it was written. If it has changed since it was read,
-// the result is false without an error.
-func (e *edit) set(ctx context.Context, data []byte) (done bool, err error) {
-	switch _, err := e.s.objects.Write(ctx, e.name, data, e.read.Version); {
-	case errors.Is(err, driver.ErrChanged):
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	e.tries = 0
-	return true, nil
 }
 
 // changePage changes a page, under a nonce. change changes what was read, and reports whether it is
@@ -192,30 +179,20 @@ func (e *edit) set(ctx context.Context, data []byte) (done bool, err error) {
 // process cannot know which it is.
 func (s *Store) changePage(ctx context.Context, c *config, number int, nonce string,
 	change func(p *page, unsure error) (bool, error)) error {
-	for e := s.edit(pageName(number)); ; {
-		o, err := e.get(ctx)
-		if err != nil {
-			return err
-		}
+	return s.update(ctx, pageName(number), func(o driver.Object, again bool) ([]byte, error) {
 		p, err := parse(c, number, o)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		var unsure error
-		if e.tries > 1 && nonce != "" && (p.has(nonce) || slices.Contains(p.Recent, nonce)) {
+		if again && (p.has(nonce) || slices.Contains(p.Recent, nonce)) {
 			unsure = errRepeated
 		}
 		if write, err := change(p, unsure); err != nil || !write {
-			return err
+			return nil, err
 		}
-		data, err := p.bytes(nonce)
-		if err != nil {
-			return err
-		}
-		if done, err := e.set(ctx, data); done || err != nil {
-			return err
-		}
-	}
+		return p.bytes(nonce)
+	})
 }
 
 var errRepeated = errors.New("a write was refused, and may have been stored: " +
