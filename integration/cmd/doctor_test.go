@@ -49,8 +49,9 @@ func TestDoctorOnPostgres(t *testing.T) {
 		execute("DROP OWNED BY reader, service; DROP ROLE reader; DROP ROLE service")
 	})
 	doctor(as("service:word"))
-	doctor(as("reader:word"), "WRONG  store", "permission denied", "→ grant SELECT and UPDATE")
-	doctor(as("reader:wrong"), "password authentication failed", "→ do what the error says")
+	doctor(as("reader:word"), "WRONG  store", "permission denied",
+		"SELECT and UPDATE on traceflake_store")
+	doctor(as("reader:wrong"), "password authentication failed", "→ correct user and password")
 	execute("ALTER ROLE service SET default_transaction_read_only = on")
 	doctor(as("service:word"), "read-only", "→ connect to the primary")
 	execute("ALTER ROLE service RESET default_transaction_read_only")

@@ -24,7 +24,6 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
-	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
@@ -58,8 +57,8 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	env := os.Environ()
-	if _, set := os.LookupEnv(settings.Store); !set {
-		env = append(env, settings.Store+"=file:"+filepath.Join(dir, "leases"))
+	if _, set := os.LookupEnv("TRACEFLAKE_STORE"); !set {
+		env = append(env, "TRACEFLAKE_STORE=file:"+filepath.Join(dir, "leases"))
 	}
 	id, err := request(ctx, dir, env, engine.DSN())
 	if err != nil {

@@ -23,7 +23,6 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
-	"github.com/traceflake/traceflake/internal/settings"
 )
 
 func TestMain(m *testing.M) { kubernetes.Main(m) }
@@ -120,8 +119,8 @@ func TestFirstDay(t *testing.T) {
 	}}
 	// of two values the last one counts
 	d.env = append(environment(t, manifests, filepath.Join(d.dir, "secret")), "HOME="+d.dir,
-		probeVar+"=", settings.TTL+"=4s",
-		settings.Store+"="+api(kubernetes.Token(kubernetes.Admin)))
+		probeVar+"=", "TRACEFLAKE_TTL=4s",
+		"TRACEFLAKE_STORE="+api(kubernetes.Token(kubernetes.Admin)))
 
 	d.title("Before anything exists")
 	d.run(1, "doctor")
@@ -132,7 +131,7 @@ func TestFirstDay(t *testing.T) {
 
 	d.title("Two services and a gateway start")
 	address := func(p *child.Server) string { return child.Await(t, p, 1, child.Served)[0] }
-	d.env = append(d.env, settings.Store+"="+pods)
+	d.env = append(d.env, "TRACEFLAKE_STORE="+pods)
 	orders := d.start("orders")
 	shop := d.start("shop", "ORDERS_URL="+address(orders))
 	front := d.start("gateway", "BACKEND_URL="+address(shop))
@@ -141,11 +140,11 @@ func TestFirstDay(t *testing.T) {
 	d.run(0, "lease", "list", "--held")
 
 	d.title("The secret is missing")
-	d.fails(settings.SecretFile + "=" + filepath.Join(d.dir, "missing"))
+	d.fails("TRACEFLAKE_SECRET_FILE=" + filepath.Join(d.dir, "missing"))
 	d.title("The URL names another store")
-	d.fails(settings.Store + "=" + strings.Replace(pods, "/traceflake?", "/orders?", 1))
+	d.fails("TRACEFLAKE_STORE=" + strings.Replace(pods, "/traceflake?", "/orders?", 1))
 	d.title("The secret is another store's")
-	d.fails(settings.SecretFile + "=" + secretFile(t, d.dir, "dffd6021bb2bd5b0af676290809ec3a5"))
+	d.fails("TRACEFLAKE_SECRET_FILE=" + secretFile(t, d.dir, "dffd6021bb2bd5b0af676290809ec3a5"))
 
 	d.title("The store is unavailable at the start")
 	down.Store(true)

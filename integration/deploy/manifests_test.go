@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
-	"github.com/traceflake/traceflake/internal/settings"
 )
 
 // render returns what `kubectl apply -k` applies for a store, in a namespace.
@@ -64,7 +63,7 @@ func environment(t *testing.T, objects resmap.ResMap, file string) (env []string
 		}
 	}
 	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
-		if v.Name == settings.SecretFile {
+		if v.Name == "TRACEFLAKE_SECRET_FILE" {
 			v.Value = file
 		}
 		env = append(env, v.Name+"="+v.Value)

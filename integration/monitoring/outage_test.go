@@ -16,7 +16,6 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/s3"
-	"github.com/traceflake/traceflake/internal/settings"
 )
 
 // A Prometheus with the real rules scrapes the example service while the store is killed. The
@@ -30,10 +29,10 @@ func TestOutage(t *testing.T) {
 	}
 	store := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
-	t.Setenv(settings.Store, "s3://"+s3.Bucket+"/leases?region="+s3.Region+"&endpoint="+
+	t.Setenv("TRACEFLAKE_STORE", "s3://"+s3.Bucket+"/leases?region="+s3.Region+"&endpoint="+
 		url.QueryEscape(store.Endpoint()))
-	t.Setenv(settings.SecretFile, filepath.Join(t.TempDir(), "secret"))
-	t.Setenv(settings.TTL, "4m")
+	t.Setenv("TRACEFLAKE_SECRET_FILE", filepath.Join(t.TempDir(), "secret"))
+	t.Setenv("TRACEFLAKE_TTL", "4m")
 	t.Setenv("PROBE_ADDRESS", "127.0.0.1:0")
 	child.Output(t, 0, exec.CommandContext(t.Context(), child.Build(t, child.Traceflake), "lease",
 		"create"))

@@ -17,7 +17,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
-	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/lease/fleet"
@@ -116,7 +115,7 @@ func TestLinkedStores(t *testing.T) {
 func TestService(t *testing.T) {
 	program := build(t, func(string, string) {})
 	file := filepath.Join(t.TempDir(), "leases")
-	store := settings.Store + "=file:" + file
+	store := "TRACEFLAKE_STORE=file:" + file
 
 	ids, logged, err := run(program, "given", store)
 	if err != nil || logged != "" || len(ids) != 1000 || ids[0] != "01"+strings.Repeat("00", 15) {
@@ -159,13 +158,13 @@ func TestService(t *testing.T) {
 		t.Errorf("propagator: %s, %q, %v", words, logged, err)
 	}
 
-	const invalid = settings.Store + "=nosuchstore://host"
+	const invalid = "TRACEFLAKE_STORE=nosuchstore://host"
 	ids, logged, err = run(program, "killed", invalid)
 	if err != nil || len(ids) != 1000 || !slices.IsSorted(ids) ||
 		!strings.Contains(logged, "nosuchstore") {
 		t.Errorf("invalid settings: %d IDs, %q, %v", len(ids), logged, err)
 	}
-	ids, logged, err = run(program, "killed", invalid, settings.Strict+"=1")
+	ids, logged, err = run(program, "killed", invalid, "TRACEFLAKE_STRICT=1")
 	if err == nil || len(ids) != 0 || !strings.Contains(logged, "nosuchstore") {
 		t.Errorf("a strict start: %d IDs, %q, %v", len(ids), logged, err)
 	}

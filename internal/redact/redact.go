@@ -5,8 +5,26 @@ package redact
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 )
+
+// address matches a URL, also in quotes, which it must not have.
+var address = regexp.MustCompile(
+	`^([\x60'"]?[a-z][a-z0-9+.-]*://)(?:[^?]*@)?([^?@]*)(?:\?[^@]*)?$`)
+
+// Address returns a URL without parts that may be secret: user, password and parameters. It returns
+// no part of a text that is not clearly a URL or the path of a lease directory.
+func Address(text string) string {
+	text = strings.TrimSpace(text)
+	if parts := address.FindStringSubmatch(text); parts != nil {
+		return parts[1] + parts[2]
+	}
+	if text == "" || strings.HasPrefix(text, "file:") {
+		return text
+	}
+	return "…"
+}
 
 // shortest is the length from which a part of a password is removed. Shorter ones occur by chance.
 const shortest = 4

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 )
 
@@ -24,7 +26,8 @@ func (s *objects) kv(ctx context.Context) (clientv3.KV, error) {
 		return s.client, nil
 	}
 	config := s.config
-	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.remember))
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.remember),
+		grpc.WithTransportCredentials(shaken{s.credentials, s}))
 	life, end := context.WithCancel(context.Background()) // of the client
 	config.Context = life
 	connected := context.AfterFunc(ctx, end)
@@ -48,10 +51,30 @@ func (s *objects) remember(ctx context.Context, method string, request, response
 ) error {
 	err := invoke(ctx, method, request, response, conn, options...)
 	// "" if it reached one
-	_, why, _ := strings.Cut(status.Convert(err).Message(), "connection error: desc = ")
-	s.cause.Store(&why)
+	_, why, apart := strings.Cut(status.Convert(err).Message(), "connection error: desc = ")
+	if s.cause.Store(&why); !apart {
+		s.handshake.Store(nil)
+	}
 	return err
 }
+
+// shaken are credentials that remember the last handshake: gRPC returns errors of connections as
+// texts only.
+type shaken struct {
+	credentials.TransportCredentials
+	s *objects
+}
+
+// ClientHandshake implements [credentials.TransportCredentials].
+func (c shaken) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn,
+	credentials.AuthInfo, error) {
+	secured, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	c.s.handshake.Store(&err)
+	return secured, info, err
+}
+
+// Clone implements [credentials.TransportCredentials].
+func (c shaken) Clone() credentials.TransportCredentials { return c }
 
 // Close ends the client, if it is the store's own.
 func (s *objects) Close() error {

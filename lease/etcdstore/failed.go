@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // failed adds what an operator can do to err.
@@ -21,10 +23,11 @@ func (s *objects) failed(err error) error {
 		fix = "set the user and the password: " + urlForm
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w (no response from %s)", err, strings.Join(s.config.Endpoints, ", "))
-		if why := s.cause.Load(); why != nil && *why != "" {
-			err = fmt.Errorf("%w: %s", err, *why)
+		why := s.cause.Load()
+		if why == nil || *why == "" {
+			return err
 		}
-		return err
+		return &lease.Error{Err: fmt.Errorf("%w: %s", err, *why), Fix: s.unconnected()}
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return &lease.Error{Err: err,
 			Fix: "compact and defragment etcd, whose quota is used up, and disarm the alarm"}
@@ -32,4 +35,19 @@ func (s *objects) failed(err error) error {
 		return err
 	}
 	return &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err), Fix: fix}
+}
+
+// unconnected returns what an operator can do if no member is reached.
+func (s *objects) unconnected() string {
+	handshake := s.handshake.Load()
+	if handshake == nil {
+		return driver.FixNothingThere
+	}
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](*handshake); untrusted {
+		return driver.FixCertificate
+	}
+	if *handshake != nil {
+		return driver.FixTLS
+	}
+	return driver.FixOtherServer
 }

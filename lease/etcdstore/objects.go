@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -20,7 +21,9 @@ type objects struct {
 	// of a URL's client, which the first call creates: the server may be down
 	config clientv3.Config
 
-	cause atomic.Pointer[string] // of the last request that did not reach a member
+	credentials credentials.TransportCredentials
+	cause       atomic.Pointer[string] // of the last request that did not reach a member
+	handshake   atomic.Pointer[error]  // of the last connection since a request reached a member
 
 	turn   chan struct{} // has an element while a call uses the fields below
 	client clientv3.KV

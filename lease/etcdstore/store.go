@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -61,7 +61,7 @@ func openURL(text string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &objects{config: clientv3.Config{
+	s := &objects{credentials: insecure.NewCredentials(), config: clientv3.Config{
 		DialTimeout: 5 * time.Second,
 		// detects a member that vanished without closing the connection
 		DialKeepAliveTime:    10 * time.Second,
@@ -75,11 +75,14 @@ func openURL(text string) (stores.Store, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		s.config.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(files)}
+		s.credentials = files
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" {
 			return nil, fmt.Errorf("%s: want %s", name, urlForm)
+		}
+		if !strings.Contains(host[strings.LastIndex(host, "]")+1:], ":") {
+			host += ":2379" // after an IPv6 address in brackets, too
 		}
 		s.config.Endpoints = append(s.config.Endpoints, scheme+host)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // directory is a store's directory, open and locked.
@@ -29,10 +30,18 @@ type disk struct {
 	// place returns a text that differs from that of any copy of the directory, or "". It returns
 	// an error for a directory that other hosts can mount.
 	place func(*os.Root) (string, error)
+	// space returns how many bytes this user may write to the file system of a path. It may be nil.
+	space func(path string) (uint64, error)
 }
 
 // open opens the directory.
-func (o *objects) open() (*os.Root, error) { return os.OpenRoot(o.path) }
+func (o *objects) open() (*os.Root, error) {
+	root, err := os.OpenRoot(o.path)
+	if info, unknown := os.Stat(o.path); err != nil && unknown == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: o.path, Err: syscall.ENOTDIR} // not os's own
+	}
+	return root, err
+}
 
 // create creates the directory, but not its parent, and opens it.
 func (o *objects) create() (*os.Root, error) {

@@ -9,7 +9,10 @@ import (
 	"runtime"
 )
 
-var errReadOnly = errors.ErrUnsupported
+var (
+	errReadOnly = errors.ErrUnsupported
+	errFull     = errors.ErrUnsupported
+)
 
 // system has no locks, and so no store.
 var system = disk{lockable: func(*os.Root) (*os.File, error) {

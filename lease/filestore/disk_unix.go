@@ -8,8 +8,11 @@ import (
 	"syscall"
 )
 
-// errReadOnly is the error of a file system that is mounted read-only.
-const errReadOnly = syscall.EROFS
+// Errors of a file system that is mounted read-only, or full.
+const (
+	errReadOnly = syscall.EROFS
+	errFull     = syscall.ENOSPC
+)
 
 // system locks the directory itself, which nobody can delete while it has files.
 var system = disk{
@@ -30,4 +33,5 @@ var system = disk{
 		return errors.Join(d.Sync(), d.Close())
 	},
 	place: place,
+	space: space,
 }

@@ -25,7 +25,10 @@ var ErrCopied = errors.New("the machine was restored from a snapshot, and may no
 	"one with this directory")
 
 // errLocked is returned if other processes held the directory's lock for the timeout.
-var errLocked = errors.New("the directory is locked by other processes")
+var errLocked error = &lease.Error{
+	Err: errors.New("the directory is locked by other processes, or its disk does not answer"),
+	Fix: "wait until the other process releases the lock; if it lasts, find the process with lsof",
+}
 
 const (
 	lockTimeout = 5 * time.Second
@@ -157,9 +160,10 @@ func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error
 	select {
 	case <-begun:
 	case <-waits.Done():
-		if ctx.Err() == nil {
-			return none, fmt.Errorf("%w for %s", errLocked, o.timeout)
+		if err := ctx.Err(); err != nil {
+			return none, fmt.Errorf("%w: %w", err, errLocked)
 		}
+		return none, fmt.Errorf("%w for %s", errLocked, o.timeout)
 	}
 	select {
 	case a := <-answered:
@@ -171,10 +175,14 @@ func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error
 
 // explain adds to an error what an operator can do.
 func explain(err error) error {
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errReadOnly) {
-		return fmt.Errorf(
-			"%w: %w; the user of the process must own the directory, and be able to write there",
-			lease.ErrMisconfigured, err)
+	switch {
+	case errors.Is(err, errFull):
+		return &lease.Error{Err: err, Fix: "free some space on the disk; processes recover by " +
+			"themselves"}
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, errReadOnly):
+		return &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err),
+			Fix: "let the user of the process own the directory, and be able to write there, on a " +
+				"file system that is not read-only"}
 	}
 	return err
 }

@@ -38,6 +38,19 @@ var statfs = func(f *os.File) (kind uint32, id [2]int32, err error) {
 	return uint32(s.Type), s.Fsid.Val, err
 }
 
+// space returns how many bytes this user may write to the file system of a path.
+func space(path string) (uint64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		return 0, fmt.Errorf("statfs: %w", err)
+	}
+	blocks := s.Bavail
+	if os.Geteuid() == 0 {
+		blocks = s.Bfree
+	}
+	return blocks * uint64(s.Bsize), nil
+}
+
 // place returns a directory's inode and its time of birth, which no tool that copies files sets. If
 // the file system does not keep that time, it returns inode and device instead: devices of NVMe,
 // btrfs and overlay file systems may have other numbers after a restart of the machine.

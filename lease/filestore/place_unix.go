@@ -8,6 +8,8 @@ import (
 	"syscall"
 )
 
+var space func(path string) (uint64, error) // not known
+
 // place returns a directory's inode and device.
 func place(root *os.Root) (string, error) {
 	info, err := root.Stat(".")

@@ -13,9 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// largest is about the size of the largest page.
+const largest = 1 << 20
+
 // CheckRights checks whether this user may write to the directory, or to its parent if the
-// directory does not exist, and whether the directory belongs to a store.
-func (o *objects) CheckRights(context.Context) error { return explain(mayUse(o.path)) }
+// directory does not exist, whether the disk has space for a page, and whether the directory
+// belongs to a store.
+func (o *objects) CheckRights(context.Context) error {
+	err := mayUse(o.path)
+	if err == nil && o.disk.space != nil {
+		free, unknown := o.disk.space(o.path)
+		if errors.Is(unknown, fs.ErrNotExist) {
+			free, unknown = o.disk.space(filepath.Dir(o.path))
+		}
+		if unknown == nil && free < largest {
+			err = fmt.Errorf("%s: %w (%d bytes are free)", o.path, errFull, free)
+		}
+	}
+	return explain(err)
+}
 
 func mayUse(path string) error {
 	files, err := os.ReadDir(path)

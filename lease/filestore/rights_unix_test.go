@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,6 +65,36 @@ func TestCheckRights(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "new")); err == nil {
 		t.Error("a directory was created")
+	}
+}
+
+// A disk without space for a page is found, whether the directory exists or not.
+func TestNoSpace(t *testing.T) {
+	dir := t.TempDir()
+	s, err := New(filepath.Join(dir, "leases"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := map[string]uint64{dir: largest - 1} // by path
+	s.(*store).objects.disk.space = func(path string) (uint64, error) {
+		if bytes, ok := free[path]; ok {
+			return bytes, nil
+		}
+		return 0, fs.ErrNotExist
+	}
+	for range 2 {
+		err := s.CheckRights(t.Context())
+		if !errors.Is(err, errFull) || !strings.Contains(lease.Fix(err), "free some space") {
+			t.Errorf("%v → %q", err, lease.Fix(err))
+		}
+		free[filepath.Join(dir, "leases")], free[dir] = largest-1, largest
+	}
+	free[filepath.Join(dir, "leases")] = largest
+	if err := s.CheckRights(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if bytes, err := space(dir); runtime.GOOS == "linux" && (err != nil || bytes == 0) {
+		t.Errorf("%d bytes are free, %v", bytes, err)
 	}
 }
 

@@ -189,7 +189,11 @@ func (s *store) Secrets(ctx context.Context) (*randflake.Keyring, error) {
 		func(d *directory) (*randflake.Keyring, error) { return d.secrets(about.ID) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("%w: the file %s is gone", driver.ErrEdited, secretOf(about.ID))
+		err = &lease.Error{
+			Err: fmt.Errorf("%w: the file %s is gone", driver.ErrEdited, secretOf(about.ID)),
+			Fix: "put the file back; if it is lost, stop the processes, and give the store a new " +
+				"secret: traceflake lease secret replace",
+		}
 	case err == nil && !slices.Contains(about.Secrets, about.Fingerprint(k.Codec())):
 		err = fmt.Errorf("%w: %s has another secret", driver.ErrEdited, secretOf(about.ID))
 	}

@@ -1,15 +1,29 @@
 package fleet
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/traceflake/traceflake/internal/settings"
-	"github.com/traceflake/traceflake/randflake"
+	"github.com/traceflake/traceflake/internal/duration"
+	"github.com/traceflake/traceflake/lease"
 )
 
-// Config holds the settings, for programs that do not use the environment. The zero Config is zero
+// The names of the variables.
+const (
+	storeVar  = "TRACEFLAKE_STORE"
+	secretVar = "TRACEFLAKE_SECRET_FILE"
+	ttlVar    = "TRACEFLAKE_TTL"
+	strictVar = "TRACEFLAKE_STRICT"
+)
+
+// Config holds the settings; docs/configuration.md describes them. The zero Config is zero
 // configuration.
 type Config struct {
 	Store      string        // URL
@@ -22,22 +36,58 @@ type Config struct {
 
 // ErrConfig is returned if a setting is invalid. The text contains the variable and its value, and
 // what to do.
-var ErrConfig = settings.ErrInvalid
+var ErrConfig = errors.New("fleet: bad configuration")
 
-// Env returns the settings in the environment; [Config.Open] checks them. Empty variables count as
-// unset. Unknown variables that begin with TRACEFLAKE_ are reported to otel.Handle. Errors:
-// [ErrConfig].
-func Env() (Config, error) {
-	s, err := settings.Read()
-	return Config{Store: s.Store, SecretFile: s.SecretFile, TTL: s.TTL, Strict: s.Strict}, err
+// invalid returns an error that contains the invalid setting and wraps [ErrConfig].
+func invalid(name, value string, err error) error {
+	return fmt.Errorf("%w: %s=%s: %w", ErrConfig, name, value, err)
 }
 
-func (c Config) settings() settings.Settings {
-	return settings.Settings{Store: c.Store, SecretFile: c.SecretFile, TTL: c.TTL,
-		Strict: c.Strict}
+// Env returns the settings in the environment; [Config.Check] checks them. Spaces around values are
+// ignored, and empty variables count as unset. Unknown variables that begin with TRACEFLAKE_ are
+// reported to otel.Handle. Errors: [ErrConfig].
+func Env() (c Config, err error) {
+	for _, name := range unknown(os.Environ()) {
+		otel.Handle(lease.Advise(&lease.Error{
+			Err: fmt.Errorf("fleet: the variable %s is not known and has no effect", name),
+			Fix: "correct the name; docs/configuration.md lists those that exist",
+		}))
+	}
+	value := func(name string) string { return strings.TrimSpace(os.Getenv(name)) }
+	c.Store, c.SecretFile = value(storeVar), value(secretVar)
+	if text := value(ttlVar); text != "" {
+		if c.TTL, err = duration.Parse(text); err != nil || c.TTL == 0 {
+			return Config{}, invalid(ttlVar, strconv.Quote(text), errTTL)
+		}
+	}
+	if text := value(strictVar); text != "" {
+		if c.Strict, err = strconv.ParseBool(text); err != nil {
+			return Config{}, invalid(strictVar, strconv.Quote(text), errors.New("want 1 or 0"))
+		}
+	}
+	return c, nil
 }
 
-// LoadKeyring returns the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
-// contain the path and the line number, never the content. A file that every user of the machine
-// can read is reported to otel.Handle.
-func LoadKeyring(path string) (*randflake.Keyring, error) { return settings.LoadKeyring(path) }
+var errTTL = errors.New("want a duration from 2s to 24h, such as 10m")
+
+// Check returns an error for settings that are invalid with any store: [ErrConfig].
+func (c Config) Check() error {
+	switch {
+	case c.TTL != 0 && (c.TTL < lease.MinTTL || c.TTL > lease.MaxTTL):
+		return invalid(ttlVar, c.TTL.String(), errTTL)
+	case c.Store != "":
+		return nil
+	}
+	for _, variable := range []struct {
+		name string
+		set  bool
+	}{
+		{secretVar, c.SecretFile != ""}, {ttlVar, c.TTL != 0}, {strictVar, c.Strict},
+	} {
+		if variable.set {
+			return fmt.Errorf("%w: %s is set, but %s is not: set both for leased nodes, or neither",
+				ErrConfig, variable.name, storeVar)
+		}
+	}
+	return nil
+}

@@ -6,9 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
-	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/fleet"
 )
 
@@ -18,65 +19,65 @@ func TestBadValues(t *testing.T) {
 	own := "file:" + filepath.Join(dir, "leases")
 	opened = &fakeStore{url: "none yet"}
 	vars := func(vars ...string) map[string]string { return leased(t, store, vars...) }
-	good, short := vars()[settings.SecretFile], file(t, secret[:30])
+	good, short := vars()["TRACEFLAKE_SECRET_FILE"], file(t, secret[:30])
 	for _, c := range []struct {
 		name string
 		vars map[string]string
 		want string
 	}{
-		{"secret without store", map[string]string{settings.SecretFile: good},
+		{"secret without store", map[string]string{"TRACEFLAKE_SECRET_FILE": good},
 			"TRACEFLAKE_SECRET_FILE is set, but TRACEFLAKE_STORE is not"},
-		{"TTL without store", map[string]string{settings.TTL: "1m"},
+		{"TTL without store", map[string]string{"TRACEFLAKE_TTL": "1m"},
 			"TRACEFLAKE_TTL is set, but TRACEFLAKE_STORE is not"},
-		{"strict without store", map[string]string{settings.Strict: "1"},
+		{"strict without store", map[string]string{"TRACEFLAKE_STRICT": "1"},
 			"TRACEFLAKE_STRICT is set, but TRACEFLAKE_STORE is not"},
-		{"store without secret", map[string]string{settings.Store: store},
+		{"store without secret", map[string]string{"TRACEFLAKE_STORE": store},
 			"TRACEFLAKE_STORE=fleet-test://host: set TRACEFLAKE_SECRET_FILE to the secret file " +
 				"that `traceflake lease create` wrote"},
-		{"missing secret", vars(settings.SecretFile, filepath.Join(dir, "none")),
+		{"missing secret", vars("TRACEFLAKE_SECRET_FILE", filepath.Join(dir, "none")),
 			"TRACEFLAKE_SECRET_FILE: open " + dir},
-		{"folder for a secret", vars(settings.SecretFile, dir), "TRACEFLAKE_SECRET_FILE: read " +
+		{"folder for a secret", vars("TRACEFLAKE_SECRET_FILE", dir), "TRACEFLAKE_SECRET_FILE: read " +
 			dir},
-		{"bad secret", vars(settings.SecretFile, short), "TRACEFLAKE_SECRET_FILE: " + short +
+		{"bad secret", vars("TRACEFLAKE_SECRET_FILE", short), "TRACEFLAKE_SECRET_FILE: " + short +
 			": randflake: invalid keyring: line 1 has 30 characters"},
-		{"unknown store", vars(settings.Store, "redis://user:hunter2@host"),
+		{"unknown store", vars("TRACEFLAKE_STORE", "redis://user:hunter2@host"),
 			"TRACEFLAKE_STORE=redis://host: lease: invalid request: unknown kind of store: its " +
 				"URL must begin with one of: file:, "},
 		{"store not imported",
-			vars(settings.Store, "postgres://user:hunter2@host/db?sslmode=disable"),
+			vars("TRACEFLAKE_STORE", "postgres://user:hunter2@host/db?sslmode=disable"),
 			`TRACEFLAKE_STORE=postgres://host/db: lease: invalid request: unknown kind of store: ` +
 				`postgres: import _ "github.com/traceflake/traceflake/lease/pgstore"`},
 		{"slash in the password",
-			vars(settings.Store, "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
+			vars("TRACEFLAKE_STORE", "etcds://user:hunter2/hunter2@a:1,b:2/prefix"),
 			`TRACEFLAKE_STORE=etcds://a:1,b:2/prefix: lease: invalid request: ` +
 				`unknown kind of store: etcds: import _ ` +
 				`"github.com/traceflake/traceflake/lease/etcdstore"`},
-		{"password as a parameter", vars(settings.Store, "redis://host/db?password=x@hunter2"),
+		{"password as a parameter", vars("TRACEFLAKE_STORE", "redis://host/db?password=x@hunter2"),
 			"TRACEFLAKE_STORE=…: "},
-		{"question mark in the password", vars(settings.Store, "redis://user:hunter2?@host"),
+		{"question mark in the password", vars("TRACEFLAKE_STORE", "redis://user:hunter2?@host"),
 			"TRACEFLAKE_STORE=…: "},
-		{"not a URL", vars(settings.Store, "host=db password=hunter2"),
+		{"not a URL", vars("TRACEFLAKE_STORE", "host=db password=hunter2"),
 			"TRACEFLAKE_STORE=…: lease: invalid request: unknown kind of store"},
 		{"not a URL, although it looks like one",
-			vars(settings.Store, "host=h password=hu://hunter2"),
+			vars("TRACEFLAKE_STORE", "host=h password=hu://hunter2"),
 			"TRACEFLAKE_STORE=…: lease: invalid request: unknown kind of store"},
-		{"driver refuses", vars(settings.Store, "fleet-test://refuse"),
+		{"driver refuses", vars("TRACEFLAKE_STORE", "fleet-test://refuse"),
 			"TRACEFLAKE_STORE=fleet-test://refuse: lease: invalid request: the URL: the driver " +
 				"refuses"},
-		{"TTL too short", vars(settings.TTL, "1999ms"),
+		{"TTL too short", vars("TRACEFLAKE_TTL", "1999ms"),
 			"TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},
-		{"TTL too long", vars(settings.TTL, "24h0m1s"),
+		{"TTL too long", vars("TRACEFLAKE_TTL", "24h0m1s"),
 			"TRACEFLAKE_TTL=24h0m1s: want a duration from 2s to 24h"},
-		{"TTL without a unit", vars(settings.TTL, "10"),
+		{"TTL without a unit", vars("TRACEFLAKE_TTL", "10"),
 			`TRACEFLAKE_TTL="10": want a duration from 2s to 24h`},
-		{"TTL of zero", vars(settings.TTL, "0s"),
+		{"TTL of zero", vars("TRACEFLAKE_TTL", "0s"),
 			`TRACEFLAKE_TTL="0s": want a duration from 2s to 24h`},
-		{"undecided", vars(settings.Strict, "perhaps"),
+		{"undecided", vars("TRACEFLAKE_STRICT", "perhaps"),
 			`TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
 		{"a directory with a fleet's secret",
-			map[string]string{settings.Store: own, settings.SecretFile: good},
+			map[string]string{"TRACEFLAKE_STORE": own, "TRACEFLAKE_SECRET_FILE": good},
 			"has a secret of its own; unset this variable"},
-		{"a directory without a path", map[string]string{settings.Store: "file:"},
+		{"a directory without a path", map[string]string{"TRACEFLAKE_STORE": "file:"},
 			"the path is empty"},
 	} {
 		env(t, c.vars)
@@ -85,11 +86,11 @@ func TestBadValues(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 			continue
 		}
-		if g != nil || opened.url == c.vars[settings.Store] && opened.closed != 1 {
+		if g != nil || opened.url == c.vars["TRACEFLAKE_STORE"] && opened.closed != 1 {
 			t.Errorf("%s: got a generator: %v; the store was closed %d times", c.name, g != nil,
 				opened.closed)
 		}
-		path := c.vars[settings.SecretFile]
+		path := c.vars["TRACEFLAKE_SECRET_FILE"]
 		if text := err.Error(); path != "" && strings.Count(text, path) > 1 ||
 			strings.Contains(text, "hunter2") || strings.Contains(text, secret[:8]) {
 			t.Errorf("%s: it repeats the path, or shows a secret: %s", c.name, text)
@@ -98,6 +99,20 @@ func TestBadValues(t *testing.T) {
 	for _, made := range []string{"leases", "missing"} {
 		if _, err := os.Stat(filepath.Join(dir, made)); err == nil {
 			t.Errorf("a bad configuration created %s", made)
+		}
+	}
+}
+
+// The bounds of each value are valid, and spaces around a value are ignored.
+func TestBounds(t *testing.T) {
+	for want, values := range map[fleet.Config][2]string{
+		{Store: "file:x", TTL: 2 * time.Second, Strict: true}: {" 2s", "true\n"},
+		{Store: "file:x", TTL: lease.MaxTTL}:                  {"1d", "0"},
+	} {
+		env(t, map[string]string{"TRACEFLAKE_STORE": " file:x\n", "TRACEFLAKE_SECRET_FILE": " ",
+			"TRACEFLAKE_TTL": values[0], "TRACEFLAKE_STRICT": values[1]})
+		if got, err := fleet.Env(); got != want || errors.Join(err, got.Check()) != nil {
+			t.Errorf("%q: got %+v, %v, %v", values, got, err, got.Check())
 		}
 	}
 }
@@ -118,7 +133,7 @@ func TestUnknownVariables(t *testing.T) {
 func TestReadableSecret(t *testing.T) {
 	for mode, want := range map[os.FileMode]int{0o644: 1, 0o604: 1, 0o640: 0, 0o400: 0} {
 		vars := leased(t, "fleet-test://host")
-		path := vars[settings.SecretFile]
+		path := vars["TRACEFLAKE_SECRET_FILE"]
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

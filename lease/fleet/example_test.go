@@ -10,7 +10,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/traceid"
 )
@@ -23,8 +22,8 @@ func ExampleFromEnv() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	os.Setenv(settings.Store, "file:"+filepath.Join(dir, "leases")) // as the deployment does
-	defer os.Unsetenv(settings.Store)
+	os.Setenv("TRACEFLAKE_STORE", "file:"+filepath.Join(dir, "leases")) // as the deployment does
+	defer os.Unsetenv("TRACEFLAKE_STORE")
 
 	ids, err := fleet.FromEnv(ctx)
 	if err != nil {

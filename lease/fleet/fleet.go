@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/internal/reports"
-	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/filestore" // registers file:DIR
 	"github.com/traceflake/traceflake/lease/stores"
@@ -54,7 +54,7 @@ func FromEnv(ctx context.Context) (*IDs, error) {
 
 // Open returns a generator with these settings, as [FromEnv] does with those of the environment.
 func (c Config) Open(ctx context.Context) (*IDs, error) {
-	if err := c.settings().Check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	if c.Store == "" {
@@ -142,9 +142,9 @@ func (c Config) secrets(ids *IDs) (func(context.Context) (*randflake.Keyring, er
 	s := ids.store
 	switch {
 	case s.KeepsSecret() && c.SecretFile != "":
-		return nil, settings.Invalid(settings.SecretFile, c.SecretFile,
+		return nil, invalid(secretVar, c.SecretFile,
 			fmt.Errorf("%s=%s has a secret of its own; unset this variable, or use a store that "+
-				"several hosts can share", settings.Store, c.settings().Address()))
+				"several hosts can share", storeVar, redact.Address(c.Store)))
 	case s.KeepsSecret():
 		return func(ctx context.Context) (*randflake.Keyring, error) {
 			return stores.EnsureSecrets(ctx, s)
@@ -152,15 +152,15 @@ func (c Config) secrets(ids *IDs) (func(context.Context) (*randflake.Keyring, er
 	case c.SecretFile == "":
 		return nil, fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease "+
 			"create` wrote for this store",
-			ErrConfig, settings.Store, c.settings().Address(), settings.SecretFile)
+			ErrConfig, storeVar, redact.Address(c.Store), secretVar)
 	}
 	k, err := LoadKeyring(c.SecretFile)
 	if err != nil {
-		return nil, fmt.Errorf("fleet: %s: %w", settings.SecretFile, err)
+		return nil, fmt.Errorf("fleet: %s: %w", secretVar, err)
 	}
 	ids.keyring.Store(k)
 	return func(context.Context) (*randflake.Keyring, error) {
-		return settings.ReadKeyring(c.SecretFile)
+		return readKeyring(c.SecretFile)
 	}, nil
 }
 
@@ -196,12 +196,12 @@ func (c Config) explain(err error) error {
 	err = lease.Advise(err)
 	switch {
 	case errors.Is(err, lease.ErrInvalidRequest):
-		return settings.Invalid(settings.Store, c.settings().Address(), err)
+		return invalid(storeVar, redact.Address(c.Store), err)
 	case errors.Is(err, lease.ErrWrongSecret):
-		return settings.Invalid(settings.SecretFile, c.SecretFile,
-			fmt.Errorf("%w (%s=%s)", err, settings.Store, c.settings().Address()))
+		return invalid(secretVar, c.SecretFile,
+			fmt.Errorf("%w (%s=%s)", err, storeVar, redact.Address(c.Store)))
 	}
-	return fmt.Errorf("fleet: %s=%s: %w", settings.Store, c.settings().Address(), err)
+	return fmt.Errorf("fleet: %s=%s: %w", storeVar, redact.Address(c.Store), err)
 }
 
 // Ready returns nil if a lease is held now, and in zero configuration. Before the first lease it

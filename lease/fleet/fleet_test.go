@@ -20,7 +20,6 @@ import (
 	"github.com/traceflake/traceflake/internal/metrictest"
 	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
-	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/lease/fleet"
@@ -42,8 +41,8 @@ func file(t *testing.T, text string) string {
 // env sets the given variables and clears the others.
 func env(t *testing.T, vars map[string]string) {
 	t.Helper()
-	for _, name := range []string{settings.Store, settings.SecretFile, settings.TTL,
-		settings.Strict} {
+	for _, name := range []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLAKE_TTL",
+		"TRACEFLAKE_STRICT"} {
 		t.Setenv(name, vars[name])
 	}
 }
@@ -51,7 +50,8 @@ func env(t *testing.T, vars map[string]string) {
 // fleet returns the variables of a fleet's process, and others.
 func leased(t *testing.T, store string, others ...string) map[string]string {
 	t.Helper()
-	vars := map[string]string{settings.Store: store, settings.SecretFile: file(t, secret+"\n")}
+	vars := map[string]string{"TRACEFLAKE_STORE": store,
+		"TRACEFLAKE_SECRET_FILE": file(t, secret+"\n")}
 	for i := 0; i < len(others); i += 2 {
 		vars[others[i]] = others[i+1]
 	}
@@ -72,7 +72,7 @@ func fromEnv(t *testing.T, vars map[string]string) *fleet.IDs {
 }
 
 func TestFleet(t *testing.T) {
-	g := fromEnv(t, leased(t, "fleet-test://host", settings.TTL, "1m"))
+	g := fromEnv(t, leased(t, "fleet-test://host", "TRACEFLAKE_TTL", "1m"))
 	id, _ := g.NewIDs(t.Context()) // the first one is already leased
 	info := traceid.Inspect(g.Keyring(), id)
 	if opened.url != "fleet-test://host" || info.Secret != 0 || info.Parts.Node < 256 ||
@@ -95,7 +95,7 @@ func TestFleet(t *testing.T) {
 // secret.
 func TestOwnSecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases")
-	g := fromEnv(t, map[string]string{settings.Store: "file:" + path, settings.TTL: "90s"})
+	g := fromEnv(t, map[string]string{"TRACEFLAKE_STORE": "file:" + path, "TRACEFLAKE_TTL": "90s"})
 	own, err := filestore.New(path)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestRestoredWithACopy(t *testing.T) {
 		before[f], err = data, errors.Join(err, readErr)
 	}
 	for i := range machines {
-		machines[i] = fromEnv(t, map[string]string{settings.Store: "file:" + path})
+		machines[i] = fromEnv(t, map[string]string{"TRACEFLAKE_STORE": "file:" + path})
 		if err := machines[i].Ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestUnavailableDirectory(t *testing.T) {
 		if err := c.take(path); err != nil {
 			t.Fatal(err)
 		}
-		ids := fromEnv(t, map[string]string{settings.Store: "file:" + path})
+		ids := fromEnv(t, map[string]string{"TRACEFLAKE_STORE": "file:" + path})
 		id, _ := ids.NewIDs(t.Context())
 		edge := ids.Verifier()
 		if !id.IsValid() || ids.Fallbacks() == 0 || ids.Keyring() != nil || edge.Verify(id) {
@@ -198,8 +198,8 @@ func TestUnavailableDirectory(t *testing.T) {
 		}
 		cancel()
 	}
-	env(t, map[string]string{settings.Store: "file:" + filepath.Join(t.TempDir(), "none", "leases"),
-		settings.Strict: "1"})
+	env(t, map[string]string{"TRACEFLAKE_STRICT": "1",
+		"TRACEFLAKE_STORE": "file:" + filepath.Join(t.TempDir(), "none", "leases")})
 	ids, err := fleet.FromEnv(t.Context()) // it may be mounted later
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestReady(t *testing.T) {
 // A secret that was replaced is rolled out by its file alone: processes use their leases to the
 // end, and then the new secret, without a restart. The old one still verifies.
 func TestSecretIsReplaced(t *testing.T) {
-	vars := leased(t, "fleet-test://host", settings.TTL, "10s")
+	vars := leased(t, "fleet-test://host", "TRACEFLAKE_TTL", "10s")
 	env(t, vars)
 	reportstest.Collect(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestSecretIsReplaced(t *testing.T) {
 		if err := g.Ready(t.Context()); !errors.Is(err, lease.ErrWrongSecret) {
 			t.Errorf("before the rollout: %v", err)
 		}
-		if err := os.WriteFile(vars[settings.SecretFile], []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(vars["TRACEFLAKE_SECRET_FILE"], []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
@@ -301,7 +301,7 @@ func TestStrict(t *testing.T) {
 			if answer != "role" && strict != "1" {
 				continue
 			}
-			env(t, leased(t, "fleet-test://u:hunter2@"+answer, settings.Strict, strict))
+			env(t, leased(t, "fleet-test://u:hunter2@"+answer, "TRACEFLAKE_STRICT", strict))
 			g, err := fleet.FromEnv(t.Context())
 			if strict != "1" {
 				want = nil

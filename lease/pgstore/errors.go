@@ -31,15 +31,18 @@ var meanings = map[string]struct {
 		"connect to the primary, with target_session_attrs=read-write in the URL, or let the " +
 			"role write"},
 	"42501": {lease.ErrMisconfigured,
-		"grant SELECT and UPDATE on traceflake_store, and USAGE on its schema; " +
-			"to create the store, the role needs CREATE on the schema"},
+		"grant CONNECT on the database, SELECT and UPDATE on traceflake_store, and USAGE on " +
+			"its schema; to create the store, the role needs CREATE on the schema"},
 	"42704": {lease.ErrMisconfigured,
 		"remove the parameter of the URL that the server does not know"},
 	"22023": {lease.ErrMisconfigured, "correct the URL's parameter with an invalid value"},
-	"3D000": {lease.ErrMisconfigured, ""}, // no such database
+	"3D000": {lease.ErrMisconfigured, "create the database, or correct it in the URL"},
 	"3F000": {lease.ErrMisconfigured, "create the schema first"},
-	"28000": {lease.ErrMisconfigured, ""}, // the role, or pg_hba.conf
-	"28P01": {lease.ErrMisconfigured, ""}, // the password
+	"28000": {lease.ErrMisconfigured,
+		"correct the user in the URL, or let it log in: LOGIN, pg_hba.conf"},
+	"28P01": {lease.ErrMisconfigured, "correct user and password in the URL"},
+	"53300": {nil, "close some of the server's connections, or raise its limit or the role's"},
+	"57P03": {nil, "wait until the server has started; processes recover by themselves"},
 }
 
 // code returns the code of a server's error, or "" for other errors.
@@ -63,17 +66,38 @@ func cause(err error) (text, fix string, sentinel error) {
 	} else if e, ok := errors.AsType[*net.DNSError](err); ok {
 		text = e.Error() // pgx repeats it
 	}
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted ||
-		strings.Contains(text, "server refused TLS connection") || // which has no code
-		// pgbouncer's code has many meanings
-		strings.Contains(text, "unsupported startup parameter") {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
 		sentinel = lease.ErrMisconfigured
+	}
+	switch { // texts of pgx, and of pgbouncer, whose code has many meanings
+	case strings.Contains(text, "server refused TLS connection"):
+		return "the server refuses TLS", driver.FixTLS, lease.ErrMisconfigured
+	case strings.Contains(text, "unsupported startup parameter"):
+		return text, meanings["42704"].fix, lease.ErrMisconfigured
 	}
 	return text, fix, sentinel
 }
 
-// explain adds the meaning of an error and what to do. pgx tries each address, with and without
-// TLS, and repeats the role, the database and the host each time; explain reports each cause once.
+// attempts returns the errors with which pgx has tried each address, with and without TLS. If a
+// server has answered, that it does not speak TLS is not the cause.
+func attempts(failed error) []error {
+	all := []error{failed}
+	if connect, ok := errors.AsType[*pgconn.ConnectError](failed); ok {
+		if several, ok := connect.Unwrap().(interface{ Unwrap() []error }); ok {
+			all = several.Unwrap()
+		}
+	}
+	if slices.ContainsFunc(all, func(err error) bool { return code(err) != "" }) {
+		all = slices.DeleteFunc(slices.Clone(all), func(err error) bool {
+			_, fix, _ := cause(err)
+			return fix == driver.FixTLS
+		})
+	}
+	return all
+}
+
+// explain adds the meaning of an error and what to do. pgx repeats the role, the database and the
+// host for each address; explain reports each cause once.
 func explain(ctx context.Context, failed error) error {
 	if failed == nil {
 		return nil
@@ -81,12 +105,7 @@ func explain(ctx context.Context, failed error) error {
 	if undone(failed) {
 		return &driver.TryAgain{Err: failed}
 	}
-	causes := []error{failed}
-	if connect, ok := errors.AsType[*pgconn.ConnectError](failed); ok {
-		if attempts, ok := connect.Unwrap().(interface{ Unwrap() []error }); ok {
-			causes = attempts.Unwrap()
-		}
-	}
+	causes := attempts(failed)
 	_, advice, meaning := cause(causes[0])
 	b := brief{error: failed}
 	for _, err := range causes {

@@ -84,7 +84,7 @@ func TestErrors(t *testing.T) {
 		{"wrong parameter", with("timezone", "Mars"), acquire, lease.ErrMisconfigured, true,
 			"TimeZone"},
 		{"no TLS", with("sslmode", "require"), acquire, lease.ErrMisconfigured, true,
-			"refused TLS"},
+			"refuses TLS"},
 		{"no database", func(u *url.URL) { u.Path = "/missing" }, acquire, lease.ErrMisconfigured,
 			true, `database "missing" does not exist`},
 		{"no role", role("traceflake_missing", "hunter2"), acquire, lease.ErrMisconfigured, true,
@@ -123,7 +123,7 @@ func TestErrors(t *testing.T) {
 				with("sslmode", "require")(u)
 				u.Host += "," + closed.Addr().String()
 			},
-			acquire, nil, false, "refused TLS"},
+			acquire, nil, false, "refuses TLS"},
 		{"a dead server, and one without the role", func(u *url.URL) {
 			role("traceflake_missing", "hunter2")(u)
 			u.Host = closed.Addr().String() + "," + u.Host

@@ -45,7 +45,10 @@ func (o *objects) CheckRights(ctx context.Context) error {
 		return explain(ctx, err)
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: %w", lease.ErrMisconfigured, errors.Join(missing...))
+		return &lease.Error{
+			Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, errors.Join(missing...)),
+			Fix: "grant what is missing, or correct the URL: the schema is its search_path",
+		}
 	}
 	return nil
 }

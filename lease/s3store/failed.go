@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // The rights that the store needs. They are also the names of its operations.
@@ -70,7 +71,11 @@ func (s *objects) refused(right, name string, a answer) error {
 			getObject, putObject, s.bucket, s.prefix, listBucket)
 	}
 	if fix == "" {
-		return s.failed(right, name, fmt.Errorf("the server responds with %s", a))
+		err := fmt.Errorf("the server responds with %s", a)
+		if a.code == "" && a.status < http.StatusInternalServerError { // no error of S3
+			err = &lease.Error{Err: err, Fix: driver.FixOtherServer}
+		}
+		return s.failed(right, name, err)
 	}
 	var err error = &lease.Error{Err: fmt.Errorf("%w: %s", lease.ErrMisconfigured, a), Fix: fix}
 	if a.code == clockIsOff && time.Now().After(a.time) {

@@ -14,6 +14,7 @@ import (
 
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -56,8 +57,8 @@ func (s *objects) ask(ctx context.Context, method, path string, header http.Head
 	req.Header.Set("X-Amz-Content-Sha256", payload)
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
-		return answer{}, fmt.Errorf("no credentials (set AWS_ACCESS_KEY_ID and "+
-			"AWS_SECRET_ACCESS_KEY, or another source of AWS's SDKs): %w", err)
+		return answer{}, &lease.Error{Err: fmt.Errorf("no credentials: %w", err),
+			Fix: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another source of AWS's SDKs"}
 	}
 	// A signer keeps the key that it derives, even if the secret is replaced.
 	signer := v4.NewSigner(func(o *v4.SignerOptions) {
@@ -85,9 +86,11 @@ func (s *objects) ask(ctx context.Context, method, path string, header http.Head
 		return answer{}, fmt.Errorf("%s %s: %w", method, req.URL.Redacted(), err)
 	}
 	if a.time, err = http.ParseTime(res.Header.Get("Date")); err != nil {
-		return answer{}, fmt.Errorf("%s %s: the response has no valid Date: something between "+
-			"here and the server drops it",
-			method, req.URL.Redacted())
+		return answer{}, &lease.Error{
+			Err: fmt.Errorf("%s %s: the response, %d, has no valid Date", method,
+				req.URL.Redacted(), a.status),
+			Fix: driver.FixOtherServer + ", or something in between drops headers",
+		}
 	}
 	if a.status >= http.StatusMultipleChoices {
 		var e struct {

@@ -57,19 +57,29 @@ func Schemes() []string {
 }
 
 // Open opens the store at url, such as "file:DIR" or "postgres://…", depending on the imported
-// packages, as with database/sql. It sends no request. Errors wrap [lease.ErrInvalidRequest].
-// Neither they nor those of the store's methods contain a part of the URL's password.
+// packages, as with database/sql. It sends no request. Spaces around the URL are ignored. Errors
+// wrap [lease.ErrInvalidRequest]. Neither they nor those of the store's methods contain a part of
+// the URL's password.
 func Open(url string) (Store, error) {
+	url = strings.TrimSpace(url)
 	scheme, _, ok := strings.Cut(url, ":")
 	openers.RLock()
 	open := openers.byScheme[scheme]
 	openers.RUnlock()
 	if !ok || open == nil {
-		return nil, unknown(scheme)
+		err := &lease.Error{Err: unknown(scheme), Fix: "correct the URL of the store"}
+		if strings.HasPrefix(url, `"`) || strings.HasPrefix(url, "'") {
+			err.Fix = "remove the quotes, which a shell removes and a file of variables does not: " +
+				redact.Address(url)
+		}
+		return nil, err
 	}
 	s, err := open(url)
 	if err != nil && !errors.Is(err, lease.ErrInvalidRequest) {
 		err = fmt.Errorf("%w: the URL: %w", lease.ErrInvalidRequest, err)
+	}
+	if err != nil && lease.Fix(err) == "" {
+		err = &lease.Error{Err: err, Fix: "correct the URL of the store"}
 	}
 	secrets := redact.Of(url)
 	if s, ok := s.(interface{ Redact(redact.Secrets) }); ok {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/internal/redact"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // clickhouseVar is the variable with the address of ClickHouse, which may contain a password.
@@ -52,24 +54,33 @@ func (s *spansServer) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.schema.Cluster, "cluster", "", "cluster (default one server)")
 }
 
-func (s *spansServer) address() string { return cmp.Or(s.dsn, os.Getenv(clickhouseVar)) }
+func (s *spansServer) address() string {
+	return strings.TrimSpace(cmp.Or(s.dsn, os.Getenv(clickhouseVar)))
+}
 
-var errAddress = errors.New("clickhouse: the address is invalid: want " +
-	"clickhouse://user:password@host:9000/database or http://user:password@host:8123/database")
+// invalid returns the error for an address that is invalid.
+func (s *spansServer) invalid(err error) error {
+	text := "clickhouse: the address " + redact.Address(s.address()) + " is invalid"
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	return wrong("correct "+clickhouseVar+": want clickhouse://user:password@host:9000/database "+
+		"or http://user:password@host:8123/database, without quotes", "%s", text)
+}
 
 // with connects to the server for one call. It waits for the connection until ctx ends.
 func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) (err error) {
-	defer func() { err = redact.Of(s.address()).Error(err) }()
+	defer func() { err = redact.Of(s.address()).Error(diagnose(err)) }()
 	if s.address() == "" {
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}
 	scheme, _, _ := strings.Cut(s.address(), "://")
 	if !slices.Contains([]string{"clickhouse", "tcp", "http", "https"}, scheme) {
-		return errAddress // the text may be a password
+		return s.invalid(nil)
 	}
 	options, err := chgo.ParseDSN(s.address())
 	if err != nil {
-		return fmt.Errorf("%w; %w", errAddress, err)
+		return s.invalid(err)
 	}
 	for i, host := range options.Addr {
 		options.Addr[i] = withPort(host, options)
@@ -79,9 +90,55 @@ func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) (err e
 	if _, err := await(ctx, func(ctx context.Context) (none struct{}, err error) {
 		return none, db.PingContext(ctx)
 	}); err != nil {
-		return fmt.Errorf("clickhouse: connect: %w", err)
+		return unconnected(err)
 	}
 	return call(db)
+}
+
+// fixes maps ClickHouse's codes of errors to what an operator can do.
+var fixes = map[int32]string{
+	516:                 "correct user and password in the address",
+	notEnoughPrivileges: "grant the user the missing rights",
+	81:                  "create the database, or correct it in the address",
+	60:                  "traceflake clickhouse create; or correct the database in the address",
+	159:                 overloaded, 160: overloaded, 241: overloaded,
+}
+
+const (
+	notEnoughPrivileges = 497
+	overloaded          = "try again: the server is overloaded"
+)
+
+// code returns the code of an error of ClickHouse, or 0.
+func code(err error) int32 {
+	if e, ok := errors.AsType[*chgo.Exception](err); ok {
+		return e.Code
+	}
+	return 0
+}
+
+// diagnose adds what an operator can do to an error.
+func diagnose(err error) error {
+	if fix := fixes[code(err)]; fix != "" {
+		return wrong(fix, "%w", err)
+	}
+	return driver.Diagnose(err)
+}
+
+// unconnected returns the error for a server to which no connection is possible. Without a code of
+// the server, without TLS, and if something listens, it is another kind of server, or its other
+// port.
+func unconnected(err error) error {
+	err = fmt.Errorf("clickhouse: connect: %w", err)
+	_, dialed := errors.AsType[*net.OpError](err)
+	fix := lease.Fix(driver.Diagnose(err))
+	other := fix == "" || fix == driver.FixOtherServer || errors.Is(err, context.DeadlineExceeded)
+	if code(err) == 0 && !dialed && other {
+		return wrong("start the server, or correct the address: another kind of server may listen "+
+			"there; ports are 9000 for clickhouse://, 8123 for http://, with TLS 9440 and 8443",
+			"%w", err)
+	}
+	return err
 }
 
 // withPort adds the default port to a host that has none.

@@ -32,7 +32,7 @@ func (s *spansServer) change(cmd *cobra.Command,
 		_, err = fmt.Fprint(out, p.Script())
 		return err
 	})
-	if notEnoughPrivileges := (causes{code(497)}); notEnoughPrivileges.of(err) {
+	if code(err) == notEnoughPrivileges {
 		err = fmt.Errorf("%w\ngrant this to the user and run the same command again; it "+
 			"continues where it stopped", err)
 	}

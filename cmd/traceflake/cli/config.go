@@ -11,36 +11,35 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 // commonFlags are shared by several commands.
 type commonFlags struct {
-	secretFile string
-	store      string
-	env        func() (settings.Settings, error) // the environment, read and reported once
+	flags fleet.Config                 // what flags set
+	env   func() (fleet.Config, error) // the environment, read and reported once
 }
 
 // addStore adds the flag --store to a command, or to all commands below a group.
 func (f *commonFlags) addStore(to *pflag.FlagSet, what string) {
-	to.StringVar(&f.store, "store", "", what+": "+strings.Join(stores.Schemes(), "…, ")+
+	to.StringVar(&f.flags.Store, "store", "", what+": "+strings.Join(stores.Schemes(), "…, ")+
 		"… (default $TRACEFLAKE_STORE)")
 }
 
 // addSecret adds the flag --secret-file to a command.
 func (f *commonFlags) addSecret(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.secretFile, "secret-file", "", "secret file: one secret per line, "+
+	cmd.Flags().StringVar(&f.flags.SecretFile, "secret-file", "", "secret file: one secret per line, "+
 		"the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
 }
 
 // config returns the settings of the environment, overridden by the flags.
-func (f *commonFlags) config() (settings.Settings, error) {
+func (f *commonFlags) config() (fleet.Config, error) {
 	c, err := f.env()
-	c.SecretFile = cmp.Or(f.secretFile, c.SecretFile)
-	c.Store = cmp.Or(f.store, c.Store)
+	c.SecretFile = cmp.Or(f.flags.SecretFile, c.SecretFile)
+	c.Store = cmp.Or(f.flags.Store, c.Store)
 	return c, err
 }
 
@@ -50,7 +49,7 @@ func (f *commonFlags) keyring() (*randflake.Keyring, error) {
 	if err != nil || c.SecretFile == "" {
 		return nil, err
 	}
-	k, err := settings.LoadKeyring(c.SecretFile)
+	k, err := fleet.LoadKeyring(c.SecretFile)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
@@ -85,8 +84,8 @@ func (f *commonFlags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
 var (
 	errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
 	errNoStore  = errors.New("no store: give --store or set TRACEFLAKE_STORE")
-	errNoFile   = errors.New("the lease directory does not exist yet; the first process creates " +
-		"it, with its own secret")
+	errNoFile   = errors.New("the lease directory has no complete lease store yet; the next " +
+		"process creates or completes it, with its own secret")
 )
 
 // noStore replaces the advice of lease.ErrNoStore for a store that nobody needs to create.

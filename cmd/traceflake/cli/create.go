@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
@@ -59,14 +60,14 @@ func (c *creation) run(cmd *cobra.Command, _ []string) error {
 }
 
 // check returns an error for settings that contradict the kind of store.
-func (c *creation) check(env settings.Settings, embedded bool) error {
+func (c *creation) check(env fleet.Config, embedded bool) error {
 	switch {
 	case c.asked.BlockSize == 0, c.asked.LongestTTL == 0:
 		return errors.New("--block-size and --longest-ttl must be positive")
 	case embedded && env.SecretFile != "":
 		return fmt.Errorf(
 			"%s has a secret of its own: leave out --secret-file and TRACEFLAKE_SECRET_FILE",
-			env.Address())
+			redact.Address(env.Store))
 	case !embedded && env.SecretFile == "":
 		return errors.New("no secret file: name the file to which the new secret is written, " +
 			"with --secret-file or TRACEFLAKE_SECRET_FILE")
@@ -132,7 +133,7 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s stores.Stor
 		return fmt.Errorf("secret: the store was created, but: %w; run the same command again", err)
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s %s: ID %s, %s\n", verb, env.Address(), d.ID, summary(d))
+	fmt.Fprintf(out, "%s %s: ID %s, %s\n", verb, redact.Address(env.Store), d.ID, summary(d))
 	if !embedded {
 		fmt.Fprintf(out, "for every process: TRACEFLAKE_STORE is the URL of the store, with its "+
 			"own user and password; TRACEFLAKE_SECRET_FILE is the path of a copy of %s\n",
@@ -155,7 +156,7 @@ func (c *creation) existing(cmd *cobra.Command, d lease.Description, file string
 
 // planned returns the description of a new store, and its new secret, or nil if the store will have
 // its own.
-func (c *creation) planned(env settings.Settings) (d lease.Description, secret *secretFile,
+func (c *creation) planned(env fleet.Config) (d lease.Description, secret *secretFile,
 	err error) {
 	c.asked.Created = now()
 	d, err = stores.NewDescription(c.asked)

@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel"
 
-	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/internal/redact"
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
@@ -75,6 +76,11 @@ func (d *doctor) run() error {
 	return d.err
 }
 
+// wrong returns an error with its fix.
+func wrong(fix, format string, args ...any) error {
+	return &lease.Error{Err: fmt.Errorf(format, args...), Fix: fix}
+}
+
 // report prints the result of a check, or its error and the fix, and reports whether it had no
 // error. After an interruption it prints nothing.
 func (d *doctor) report(check, found string, err error) (ok bool) {
@@ -84,7 +90,9 @@ func (d *doctor) report(check, found string, err error) (ok bool) {
 	}
 	f := finding{Check: check, OK: err == nil, Found: found}
 	if err != nil {
-		f.Found, f.Fix = err.Error(), advise(err)
+		f.Fix = cmp.Or(lease.Fix(err), "see the error; if it lasts, change nothing and read the "+
+			"server's log")
+		f.Found = strings.TrimSuffix(err.Error(), "; "+f.Fix) // reports have it already
 		d.err = cmp.Or(d.err, errReported)
 	}
 	if err := errors.Join(show(d.cmd, *d.output, f.text, f), flush(d.cmd)); err != nil {
@@ -115,24 +123,35 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 		shortly(checkTimeout), context.DeadlineExceeded))
 }
 
+// withReports returns the error of f, and before it what f reports to the log of a service.
+func withReports(f func() error) []error {
+	defer otel.SetErrorHandler(otel.GetErrorHandler())
+	var all []error
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { all = append(all, err) }))
+	return append(all, f())
+}
+
 // environment checks the settings, and with them the secret and the store.
 func (d *doctor) environment() {
-	if unknown := settings.Unknown(os.Environ()); len(unknown) > 0 {
-		d.report("environment", "", wrong("correct the name; docs/configuration.md lists those "+
-			"that exist", "nothing reads %s", strings.Join(unknown, ", ")))
+	c := d.flags
+	errs := withReports(func() (err error) {
+		if c, err = d.config(); err == nil {
+			err = c.Check()
+		}
+		if err != nil {
+			err = wrong("correct the value", "%w", err)
+		}
+		return err
+	})
+	last := len(errs) - 1
+	for _, err := range errs[:last] {
+		d.report("environment", "", err)
 	}
-	c, err := d.config()
-	if err == nil {
-		err = c.Check()
-	}
-	found := "store " + c.Address()
+	found := "store " + redact.Address(c.Store)
 	if c.Store == "" {
 		found = "zero configuration: no store, and so no leases; IDs are ordered and not guessable"
 	}
-	if err != nil {
-		err = wrong("correct the value", "%w", err)
-	}
-	if !d.report("environment", found, err) || c.Store == "" {
+	if !d.report("environment", found, errs[last]) || c.Store == "" {
 		return
 	}
 	s, err := stores.Open(c.Store)

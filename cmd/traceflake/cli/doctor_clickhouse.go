@@ -3,8 +3,11 @@ package cli
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
+
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/traceflake/traceflake/clickhouse"
 )
@@ -32,6 +35,10 @@ func (d *doctor) spansOn(db *sql.DB) error {
 			return clickhouse.Adoption{}.Status(ctx, db)
 		})
 	if err != nil {
+		if _, refused := errors.AsType[*chgo.Exception](err); !refused { // there is no table
+			err = wrong("traceflake clickhouse create; or correct the database in the address",
+				"%w", err)
+		}
 		return err
 	}
 	for _, t := range status.Tables {
@@ -54,9 +61,13 @@ func (d *doctor) table(t clickhouse.TableStatus) {
 
 // adoption reports what is wrong with the tables, and how far an adoption is.
 func (d *doctor) adoption(s clickhouse.Status) {
+	what := "adoption"
+	if s.Phase == clickhouse.NotBegun {
+		what = "table"
+	}
 	switch {
 	case s.Problem != nil:
-		d.report("adoption", "", wrong("follow the message; `traceflake clickhouse status` shows "+
+		d.report(what, "", wrong("follow the message; `traceflake clickhouse status` shows "+
 			"the tables", "%w", s.Problem))
 	case s.Obstacle != nil: // nor has anybody asked for one
 		d.report("adoption", "not possible: "+s.Obstacle.Error(), nil)

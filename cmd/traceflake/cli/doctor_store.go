@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -17,13 +17,20 @@ import (
 // storeCheck checks a lease store, with the settings of a service.
 type storeCheck struct {
 	*doctor
-	settings settings.Settings
+	settings fleet.Config
 	stores.Store
 }
 
 // run checks whether a service would get a lease.
 func (d storeCheck) run() {
-	codec := d.secret()
+	var k *randflake.Keyring
+	switch {
+	case !d.KeepsSecret():
+		k = d.secretFile()
+	case d.settings.SecretFile != "":
+		d.report("secret", "", wrong("unset TRACEFLAKE_SECRET_FILE",
+			"the store has a secret of its own"))
+	}
 	about, err := within(d.cmd.Context(), d.Describe)
 	found := fmt.Sprintf("ID %s, created %s, %s", about.ID, about.Created.Format(time.DateOnly),
 		summary(about))
@@ -35,53 +42,58 @@ func (d storeCheck) run() {
 	if !d.report("store", found, err) || none {
 		return
 	}
+	if d.KeepsSecret() {
+		k = d.ownSecret()
+	}
 	if ttl := d.settings.TTL; ttl > about.LongestTTL {
 		d.report("TTL", "", wrong(
-			"set "+settings.TTL+" to at most that, or create another store with --longest-ttl",
-			"%s=%s, and the store grants %s at most", settings.TTL, shortly(ttl),
+			"set TRACEFLAKE_TTL to at most that, or create another store with --longest-ttl",
+			"TRACEFLAKE_TTL=%s, and the store grants %s at most", shortly(ttl),
 			shortly(about.LongestTTL)))
 	}
-	if codec != nil {
-		var err error
-		if !slices.Contains(about.Secrets, about.Fingerprint(codec)) {
-			err = fmt.Errorf("%s: %w", d.settings.SecretFile, lease.ErrWrongSecret)
-		}
-		d.report("its secret", "the secret in use is registered", err)
+	if k != nil {
+		d.registered(about, k)
 	}
 	d.check("rights", d.rights)
 	d.check("clock", d.clock)
 	d.check("leases", func(ctx context.Context) (string, error) { return d.leases(ctx, about) })
 }
 
-// secret checks the secret that a service would use. It returns nil if the service has no secret.
-func (d storeCheck) secret() (codec *randflake.Codec) {
-	file, found := d.settings.SecretFile, "the store's own"
-	var err error
-	switch {
-	case d.KeepsSecret() && file != "":
-		err = wrong("unset "+settings.SecretFile, "the store has a secret of its own")
-	case d.KeepsSecret():
-		k, err := within(d.cmd.Context(), d.Secrets)
-		if codec = k.Codec(); err != nil {
-			return nil // the store's error is reported next
-		}
-	case file == "":
-		err = wrong("set "+settings.SecretFile+" to the file that `traceflake lease create` wrote",
-			"no secret file")
-	default:
-		var k *randflake.Keyring
-		if k, err = settings.ReadKeyring(file); err != nil {
-			break
-		}
-		codec = k.Codec()
-		found = fmt.Sprintf("%s, secrets: %d; the first is in use", file, len(k.Codecs()))
-		if err = settings.CheckSecretFile(file); err != nil {
-			err = wrong("chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440",
-				"%w", err)
-		}
+// secretFile checks the secret file that a service would use.
+func (d storeCheck) secretFile() (k *randflake.Keyring) {
+	file := d.settings.SecretFile
+	if file == "" {
+		d.report("secret", "", wrong("set TRACEFLAKE_SECRET_FILE to the file that `traceflake "+
+			"lease create` wrote", "no secret file"))
+		return nil
 	}
-	d.report("secret", found, err)
-	return codec
+	err := errors.Join(withReports(func() (err error) {
+		k, err = fleet.LoadKeyring(file)
+		return err
+	})...)
+	d.report("secret", fmt.Sprintf("%s, secrets: %d; the first is in use", file, len(k.Codecs())),
+		err)
+	return k
+}
+
+// ownSecret checks the secret that the store keeps.
+func (d storeCheck) ownSecret() *randflake.Keyring {
+	k, err := within(d.cmd.Context(), d.Secrets)
+	d.report("secret", "the store's own", err)
+	return k
+}
+
+// registered checks whether the store has the secret in use, and no newer one.
+func (d storeCheck) registered(about lease.Description, k *randflake.Keyring) {
+	found := "the secret in use is registered"
+	var err error
+	switch i := slices.Index(about.Secrets, about.Fingerprint(k.Codec())); {
+	case i < 0:
+		err = fmt.Errorf("%s: %w", d.settings.SecretFile, lease.ErrWrongSecret)
+	case i < len(about.Secrets)-1:
+		found += ", and a newer one: see \"Changing it\" in docs/secrets.md"
+	}
+	d.report("its secret", found, err)
 }
 
 // rights checks whether a service may change leases, without changing one.

@@ -1,7 +1,13 @@
 package cli
 
 import (
+	"fmt"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,7 +35,7 @@ func TestSilentServers(t *testing.T) {
 		{"lease", "create", etcd},
 	} {
 		args = append(args, "--secret-file", secret)
-		code, most, want := 1, checkTimeout, "the server does not answer"
+		code, most, want := 1, checkTimeout, "start the server"
 		switch {
 		case args[0] == "lease":
 			code, most, want = 2, storeTimeout, "deadline exceeded"
@@ -54,4 +60,65 @@ func TestSilentServers(t *testing.T) {
 		command(t, "", "doctor", store, "--secret-file", secret).
 			want(t, 1, "connection refused", "")
 	}
+}
+
+// On fakes of servers, since those of the tests have neither TLS nor ClickHouse's users: one side
+// uses TLS and the other does not, a certificate is not trusted, ClickHouse refuses, another kind
+// of server listens. The errors of the real clients have the advice that fits.
+func TestDoctorOnFakes(t *testing.T) {
+	refuse := func(code int) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-ClickHouse-Exception-Code", strconv.Itoa(code))
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(w, "Code: %d. DB::Exception: refused. (NAME) (version 26.3)\n", code)
+		}))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
+	secure.EnableHTTP2 = true
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	notFound := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(notFound.Close)
+	plain, tls := refuse(0), secure.Listener.Addr().String()
+	notClickHouse := notFound.Listener.Addr().String()
+	setAWSKey(t)
+	secret := write(t, "secret", secretA)
+	var all sync.WaitGroup
+	const mixed, untrusted = "use TLS on both sides or on neither", "set the authority"
+	const other = "another kind of server listens there, or one that requires TLS"
+	const port = "another kind of server may listen there"
+	for _, c := range []struct{ address, want string }{
+		{"--store=etcds://" + plain, mixed},
+		{"--store=etcd://" + tls, other},
+		{"--store=etcd://" + plain, other},
+		{"--store=etcds://" + tls, untrusted},
+		{"--store=s3://bucket?region=r&endpoint=https://" + plain, mixed},
+		{"--store=s3://bucket?region=r&endpoint=https://" + tls, untrusted},
+		{"--store=k8s://a/b?server=https://" + plain, mixed},
+		{"--store=k8s://a/b?server=https://" + tls, untrusted},
+		{"--dsn=https://" + plain + "/otel?secure=true", mixed},
+		{"--dsn=http://" + tls + "/otel", port},
+		{"--dsn=clickhouse://" + tls + "/otel", port},
+		{"--dsn=clickhouse://" + plain + "/otel", port},
+		{"--dsn=http://" + notClickHouse + "/otel", port},
+		{"--store=postgres://" + tls + "/db?sslmode=disable", other},
+		{"--store=s3://bucket?region=r&endpoint=http://" + tls, other},
+		{"--store=s3://bucket?region=r&endpoint=http://" + notClickHouse, other},
+		{"--store=k8s://a/b?server=http://" + tls, "one that requires https"},
+		{"--dsn=https://" + tls + "/otel?secure=true", untrusted},
+		{"--dsn=clickhouse://" + tls + "/otel?secure=true", untrusted},
+		{"--dsn=http://" + refuse(516) + "/otel", "correct user and password"},
+		{"--dsn=http://" + refuse(497) + "/otel", "grant the user"},
+		{"--dsn=http://" + refuse(81) + "/otel", "create the database"},
+	} {
+		args := []string{"doctor", c.address}
+		if strings.HasPrefix(c.address, "--store") {
+			args = append(args, "--secret-file", secret)
+		}
+		all.Go(func() { command(t, "", args...).want(t, 1, c.want, "") })
+	}
+	all.Wait()
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
-	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/internal/duration"
 )
 
 // needs returns an error if a flag is given that has no effect without others.
@@ -53,27 +53,27 @@ func show(cmd *cobra.Command, output string, text func() string, record any) err
 	return err
 }
 
-// duration is the value of a flag, in the language of [settings.ParseDuration].
-type duration time.Duration
+// timeFlag is the value of a flag, in the language of [duration.Parse].
+type timeFlag time.Duration
 
-func (d *duration) Set(text string) error {
-	parsed, err := settings.ParseDuration(text)
+func (d *timeFlag) Set(text string) error {
+	parsed, err := duration.Parse(text)
 	if err == nil && parsed < 0 {
 		err = errors.New("it is negative")
 	}
-	*d = duration(parsed)
+	*d = timeFlag(parsed)
 	return err
 }
 
-func (d *duration) String() string { return shortly(time.Duration(*d)) }
+func (d *timeFlag) String() string { return shortly(time.Duration(*d)) }
 
-func (d *duration) Type() string { return "duration" }
+func (d *timeFlag) Type() string { return "duration" }
 
 // durationFlag adds a flag for a duration, such as 30d or 1h30m.
 func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.Duration,
 	what string) {
 	*p = value
-	flag := cmd.Flags().VarPF((*duration)(p), name, "", what)
+	flag := cmd.Flags().VarPF((*timeFlag)(p), name, "", what)
 	if value == 0 {
 		flag.DefValue = "" // the help explains the default
 	}

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/filestore"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
@@ -31,7 +31,7 @@ func TestReadingWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := acquired(t, s)
-	t.Setenv(settings.Store, "file:"+path)
+	t.Setenv("TRACEFLAKE_STORE", "file:"+path)
 	all := func() (all string) {
 		t.Helper()
 		files, err := filepath.Glob(path + "/*")
@@ -74,8 +74,8 @@ func TestReadingWritesNothing(t *testing.T) {
 // A lease of a process whose clock is behind is not over at its end on the operator's clock.
 func TestListMarksClocksThatAreBehind(t *testing.T) {
 	url, _ := newServer()
-	t.Setenv(settings.Store, url)
-	t.Setenv(settings.SecretFile, filepath.Join(t.TempDir(), "secret"))
+	t.Setenv("TRACEFLAKE_STORE", url)
+	t.Setenv("TRACEFLAKE_SECRET_FILE", filepath.Join(t.TempDir(), "secret"))
 	command(t, "", "lease", "create").want(t, 0, something, "")
 	s := opened(t, url)
 	d, err := s.Describe(t.Context())
@@ -106,9 +106,9 @@ func TestReplaceSecret(t *testing.T) {
 	defer func() { now = time.Now }()
 	now = func() time.Time { return time.Now().Add(-3 * time.Hour) }
 	url, server := newServer()
-	t.Setenv(settings.Store, url)
+	t.Setenv("TRACEFLAKE_STORE", url)
 	file := filepath.Join(t.TempDir(), "secret")
-	t.Setenv(settings.SecretFile, file)
+	t.Setenv("TRACEFLAKE_SECRET_FILE", file)
 	command(t, "", "lease", "create").want(t, 0, something, "")
 	first := acquired(t, opened(t, url)).Store
 	copied := content(t, file)
@@ -131,9 +131,9 @@ func TestReplaceSecret(t *testing.T) {
 			t.Errorf("the old secrets are gone: %q", content(t, file))
 		}
 		// another operator, on another machine
-		t.Setenv(settings.SecretFile, write(t, "copy", copied))
+		t.Setenv("TRACEFLAKE_SECRET_FILE", write(t, "copy", copied))
 		replace(2, "", "another operator has begun to replace its secret")
-		t.Setenv(settings.SecretFile, file)
+		t.Setenv("TRACEFLAKE_SECRET_FILE", file)
 		if files, _ := filepath.Glob(file + "*"); len(files) != 1 {
 			t.Errorf("the files are %q", files)
 		}
@@ -149,9 +149,9 @@ func TestReplaceSecret(t *testing.T) {
 func TestReplaceSecretIsKilled(t *testing.T) {
 	for writes := range 20 {
 		url, server := newServer()
-		t.Setenv(settings.Store, url)
+		t.Setenv("TRACEFLAKE_STORE", url)
 		file := filepath.Join(t.TempDir(), "secret")
-		t.Setenv(settings.SecretFile, file)
+		t.Setenv("TRACEFLAKE_SECRET_FILE", file)
 		command(t, "", "lease", "create").want(t, 0, something, "")
 		old := acquired(t, opened(t, url)).Store
 		n := 0
@@ -165,7 +165,7 @@ func TestReplaceSecretIsKilled(t *testing.T) {
 		silently(ctx, "lease", "secret", "replace", old)
 		server.Accepts = nil
 		command(t, "", "lease", "secret", "replace", old).want(t, 0, "all blocks are free", "")
-		k, err := settings.LoadKeyring(file)
+		k, err := fleet.LoadKeyring(file)
 		d, described := opened(t, url).Describe(t.Context())
 		if err = errors.Join(err, described); err != nil || len(k.Codecs()) != 2 ||
 			!slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) {
@@ -189,9 +189,9 @@ func restored(t *testing.T, server *calls.Memory, backup map[string]driver.Objec
 // same URL leads to another copy of the backup: the copies get two secrets.
 func TestReplaceSecretElsewhere(t *testing.T) {
 	url, server := newServer()
-	t.Setenv(settings.Store, url)
+	t.Setenv("TRACEFLAKE_STORE", url)
 	file := filepath.Join(t.TempDir(), "secret")
-	t.Setenv(settings.SecretFile, file)
+	t.Setenv("TRACEFLAKE_SECRET_FILE", file)
 	command(t, "", "lease", "create").want(t, 0, something, "")
 	old := acquired(t, opened(t, url)).Store
 	backup, err := server.List(t.Context())
@@ -215,7 +215,7 @@ func TestReplaceSecretElsewhere(t *testing.T) {
 	}
 	restored(t, server, backup)
 	command(t, "", "lease", "secret", "replace", old).want(t, 0, "all blocks are free", "")
-	k, err := settings.LoadKeyring(file)
+	k, err := fleet.LoadKeyring(file)
 	other, described := opened(t, url).Describe(t.Context())
 	if err = errors.Join(err, described); err != nil || other.ID == one.ID ||
 		slices.Contains(one.Secrets, one.Fingerprint(k.Codec())) {
@@ -228,9 +228,9 @@ func TestReplaceSecretElsewhere(t *testing.T) {
 // also by an operator who does not have its secret.
 func TestReplaceSecretOfAnUnfinishedReplacement(t *testing.T) {
 	url, server := newServer()
-	t.Setenv(settings.Store, url)
+	t.Setenv("TRACEFLAKE_STORE", url)
 	file := filepath.Join(t.TempDir(), "secret")
-	t.Setenv(settings.SecretFile, file)
+	t.Setenv("TRACEFLAKE_SECRET_FILE", file)
 	command(t, "", "lease", "create").want(t, 0, something, "")
 	old := acquired(t, opened(t, url)).Store
 	copied := content(t, file)
@@ -246,7 +246,7 @@ func TestReplaceSecretOfAnUnfinishedReplacement(t *testing.T) {
 	used := acquired(t, opened(t, url)).Store
 	for _, text := range []string{content(t, file), copied} {
 		restored(t, server, backup)
-		t.Setenv(settings.SecretFile, write(t, "copy", text))
+		t.Setenv("TRACEFLAKE_SECRET_FILE", write(t, "copy", text))
 		command(t, "", "lease", "secret", "replace", old).want(t, 2, "", " present ID")
 		command(t, "", "lease", "secret", "replace", used).want(t, 0, "all blocks are free", "")
 		if again := acquired(t, opened(t, url)).Store; again == used {
@@ -258,9 +258,9 @@ func TestReplaceSecretOfAnUnfinishedReplacement(t *testing.T) {
 // A store is restored to the middle of its creation, and its secret has been in use since.
 func TestReplaceSecretOfAnUnfinishedStore(t *testing.T) {
 	url, server := newServer()
-	t.Setenv(settings.Store, url)
+	t.Setenv("TRACEFLAKE_STORE", url)
 	file := filepath.Join(t.TempDir(), "secret")
-	t.Setenv(settings.SecretFile, file)
+	t.Setenv("TRACEFLAKE_SECRET_FILE", file)
 	var backup map[string]driver.Object
 	server.Accepts = func(name string, unchanged bool) bool {
 		if name == "page-0007" {
@@ -281,9 +281,9 @@ func TestReplaceSecretOfAnUnfinishedStore(t *testing.T) {
 // A line that is added to the secret file while the secret is replaced stays there.
 func TestReplaceSecretWhileTheFileIsEdited(t *testing.T) {
 	url, server := newServer()
-	t.Setenv(settings.Store, url)
+	t.Setenv("TRACEFLAKE_STORE", url)
 	file := filepath.Join(t.TempDir(), "secret")
-	t.Setenv(settings.SecretFile, file)
+	t.Setenv("TRACEFLAKE_SECRET_FILE", file)
 	command(t, "", "lease", "create").want(t, 0, something, "")
 	old := acquired(t, opened(t, url)).Store
 	edited := content(t, file) + "# another fleet's\n" + strings.Repeat("1f", 16) + "\n"
@@ -294,7 +294,7 @@ func TestReplaceSecretWhileTheFileIsEdited(t *testing.T) {
 		return unchanged
 	}
 	command(t, "", "lease", "secret", "replace", old).want(t, 0, "all blocks are free", "")
-	k, err := settings.LoadKeyring(file)
+	k, err := fleet.LoadKeyring(file)
 	d, described := opened(t, url).Describe(t.Context())
 	if err = errors.Join(err, described); err != nil || len(k.Codecs()) != 3 ||
 		!slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) ||

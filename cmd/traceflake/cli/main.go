@@ -29,9 +29,9 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
 
-	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/filestore" // file:
+	"github.com/traceflake/traceflake/lease/fleet"
 )
 
 // Main runs the command with the arguments of the process, and exits.
@@ -111,7 +111,7 @@ var errReported = errors.New("reported")
 
 // newRoot returns the command. The terminal is the output, or nil if the output is not a terminal.
 func newRoot(terminal *os.File) *cobra.Command {
-	f := commonFlags{env: sync.OnceValues(settings.Read)}
+	f := commonFlags{env: sync.OnceValues(fleet.Env)}
 	root := group(&cobra.Command{
 		Use:   "traceflake",
 		Short: "Decode, generate and verify trace IDs that sort by time",

@@ -13,14 +13,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
 // variables are the environment variables of the command and the scripts.
-var variables = []string{settings.Store, settings.SecretFile, settings.TTL, clickhouseVar,
-	"TRACEFLAKE_STROE"}
+var variables = []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLAKE_TTL",
+	clickhouseVar, "TRACEFLAKE_STROE"}
 
 // TestScripts runs the scripts in testdata. Each one is a session of an operator: files, commands,
 // and what they print. Besides testscript's own commands they use
@@ -94,7 +94,7 @@ func TestScripts(t *testing.T) {
 func idsUnder(ts *testscript.TestScript, file string, n int) (text string) {
 	files, err := filepath.Glob(file)
 	ts.Check(err)
-	keyring, err := settings.LoadKeyring(files[0])
+	keyring, err := fleet.LoadKeyring(files[0])
 	ts.Check(err)
 	now := time.Now()
 	for i := range uint32(n) {

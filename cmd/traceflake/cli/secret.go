@@ -8,8 +8,9 @@ import (
 	"slices"
 
 	"github.com/traceflake/traceflake/internal/entropy"
-	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -28,7 +29,7 @@ const unfinished = ".unfinished"
 // openSecret reads a secret, or the temporary file of an interrupted command for the store with an
 // ID. The error wraps [fs.ErrNotExist] if neither exists.
 func openSecret(path, id string) (*secretFile, error) {
-	k, err := settings.LoadKeyring(path)
+	k, err := fleet.LoadKeyring(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return openTemporary(path, id)
 	}
@@ -40,7 +41,7 @@ func openSecret(path, id string) (*secretFile, error) {
 
 func openTemporary(path, id string) (*secretFile, error) {
 	temporary := path + "." + id + unfinished
-	k, err := settings.LoadKeyring(temporary)
+	k, err := fleet.LoadKeyring(temporary)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
@@ -49,8 +50,8 @@ func openTemporary(path, id string) (*secretFile, error) {
 
 // generateSecret writes a new secret for the store with an ID, unless a concurrent command has
 // written one.
-func generateSecret(path, id string, c settings.Settings) (*secretFile, error) {
-	text := fmt.Sprintf("# lease store %s at %q\n%x\n", id, c.Address(), randomSecret())
+func generateSecret(path, id string, c fleet.Config) (*secretFile, error) {
+	text := fmt.Sprintf("# lease store %s at %q\n%x\n", id, redact.Address(c.Store), randomSecret())
 	err := writeNew(path+"."+id+unfinished, text)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("secret: %w", err)
@@ -97,7 +98,7 @@ func secretOf(path string, d lease.Description) (*secretFile, error) {
 }
 
 // newSecret generates the secret file of a new store.
-func newSecret(id string, c settings.Settings) (*secretFile, error) {
+func newSecret(id string, c fleet.Config) (*secretFile, error) {
 	if _, err := os.Lstat(c.SecretFile); err == nil {
 		return nil, fmt.Errorf(
 			"%s exists, and a new store needs a new secret: name a file that does not exist",

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
@@ -52,7 +52,7 @@ If add is interrupted, run the same command again.`,
 
 // addSecret registers a secret in a file, which it generates unless an interrupted command has.
 func addSecret(ctx context.Context, s stores.Store, d lease.Description, file string,
-	env settings.Settings) error {
+	env fleet.Config) error {
 	if s.KeepsSecret() {
 		return errors.New("a lease directory keeps one secret: to change it, run " +
 			"traceflake lease secret replace")

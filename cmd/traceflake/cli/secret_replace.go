@@ -11,8 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -58,7 +59,7 @@ it, one secret is introduced, and the other command completes it or is refused.`
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "replaced the secret of %s: its ID is %s, "+
-				"and all blocks are free\n", env.Address(), id)
+				"and all blocks are free\n", redact.Address(env.Store), id)
 			return err
 		})
 	}
@@ -68,7 +69,7 @@ it, one secret is introduced, and the other command completes it or is refused.`
 // replaceSecret gives the store with the ID old a new secret, and returns its new ID. d and state
 // are what Describe returned.
 func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, state error,
-	old string, env settings.Settings) (id string, err error) {
+	old string, env fleet.Config) (id string, err error) {
 	if s.KeepsSecret() {
 		if err := s.Replace(ctx, old, lease.NewNonce(), ""); err != nil {
 			return "", err
@@ -82,7 +83,7 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, sta
 	begun := d.Replaced == old && d.ID != old
 	r, err := openReplacement(env.SecretFile, d.ID)
 	if !begun || errors.Is(err, fs.ErrNotExist) {
-		k, err := settings.LoadKeyring(env.SecretFile)
+		k, err := fleet.LoadKeyring(env.SecretFile)
 		if err != nil {
 			return "", fmt.Errorf("secret: %w", err)
 		}
@@ -142,7 +143,7 @@ type replacement struct {
 // openReplacement reads the file of an interrupted command.
 func openReplacement(path, id string) (*replacement, error) {
 	r := &replacement{name: path + "." + id + ".replacement", id: id}
-	k, err := settings.LoadKeyring(r.name)
+	k, err := fleet.LoadKeyring(r.name)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
@@ -176,7 +177,7 @@ func (r *replacement) keep(path string) error {
 }
 
 // newReplacement writes a new secret above those of the secret file.
-func newReplacement(env settings.Settings, old string) (*replacement, error) {
+func newReplacement(env fleet.Config, old string) (*replacement, error) {
 	older, err := os.ReadFile(env.SecretFile)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)

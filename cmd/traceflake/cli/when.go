@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/internal/duration"
 )
 
 const timeHelp = `A time is RFC 3339 (2026-01-02T03:04:05Z), a date (2026-01-02, in UTC), Unix
@@ -50,7 +50,7 @@ func offsetOf(s string) (time.Duration, error) {
 	if s[0] != '+' && s[0] != '-' {
 		return 0, errors.New("no sign")
 	}
-	return settings.ParseDuration(s)
+	return duration.Parse(s)
 }
 
 // unix returns the time in a number: seconds below 10^11, milliseconds below 10^14, microseconds

@@ -215,8 +215,8 @@ func (s *Store) failed(ctx context.Context, failure *error, what string, args ..
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
-	*failure = s.secrets.Error(
-		fmt.Errorf("%s: %s: %w", s.layout.Name, fmt.Sprintf(what, args...), err))
+	*failure = s.secrets.Error(driver.Diagnose(
+		fmt.Errorf("%s: %s: %w", s.layout.Name, fmt.Sprintf(what, args...), err)))
 }
 
 // KeepsSecret implements [stores.Store].

@@ -1,4 +1,4 @@
-package settings
+package fleet
 
 import (
 	"maps"
@@ -10,7 +10,7 @@ import (
 
 // Kubernetes sets some variables for a Service.
 func TestUnknown(t *testing.T) {
-	got := Unknown([]string{
+	got := unknown([]string{
 		"TRACEFLAKE_=1", "TRACEFLAKE_SECRET=x", "TRACEFLAKE_CLICKHOUSE_DSN=x",
 		"TRACEFLAKE_SERVICE_HOST=x", "TRACEFLAKE_PORT_80_TCP_ADDR=x",
 		"TRACEFLAKE_WEB_SERVICE_PORT=x", "TRACEFLAKE_WEB_PORT=x", "TRACEFLAKESTORE=x",

@@ -1,4 +1,5 @@
-package settings
+// Package duration parses the durations of the environment and of flags.
+package duration
 
 import (
 	"fmt"
@@ -12,9 +13,9 @@ var long = regexp.MustCompile(`([0-9]*\.?[0-9]*)([dwy])`)
 
 var hours = map[string]float64{"d": 24, "w": 7 * 24, "y": 365 * 24}
 
-// ParseDuration parses a duration as [time.ParseDuration] does, also in days of 24 hours, weeks,
-// and years of 365 days: 90s, 1.5h, 1d12h, 30d.
-func ParseDuration(text string) (time.Duration, error) {
+// Parse parses a duration as [time.ParseDuration] does, also in days of 24 hours, weeks, and years
+// of 365 days: 90s, 1.5h, 1d12h, 30d.
+func Parse(text string) (time.Duration, error) {
 	short := long.ReplaceAllStringFunc(text, func(part string) string {
 		number, unit := part[:len(part)-1], part[len(part)-1:]
 		n, err := strconv.ParseFloat(number, 64)

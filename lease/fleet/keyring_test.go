@@ -1,4 +1,4 @@
-package settings
+package fleet
 
 import (
 	"os"
@@ -13,7 +13,7 @@ func TestEndlessKeyring(t *testing.T) {
 	if err := os.WriteFile(path, make([]byte, 2<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := ReadKeyring(path)
+	_, err := readKeyring(path)
 	if err == nil || !strings.Contains(err.Error(), "more than 1 MiB") {
 		t.Errorf("got %v, want an error that names the limit", err)
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package settings_test
+package fleet_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/traceflake/traceflake/internal/settings"
+	"github.com/traceflake/traceflake/lease/fleet"
 )
 
 // A FIFO is read if somebody writes it, as in a shell's <(command). Otherwise it fails.
@@ -18,7 +18,7 @@ func TestFIFO(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := settings.ReadKeyring(path)
+	_, err := fleet.LoadKeyring(path)
 	if err == nil || !strings.Contains(err.Error(), "not read within 3s") {
 		t.Errorf("without a writer: %v", err)
 	}
@@ -29,7 +29,7 @@ func TestFIFO(t *testing.T) {
 	go func() {
 		_ = os.WriteFile(other, []byte("dffd6021bb2bd5b0af676290809ec3a5\n"), 0o600)
 	}()
-	if k, err := settings.ReadKeyring(other); err != nil || k.Codec() == nil {
+	if k, err := fleet.LoadKeyring(other); err != nil || k.Codec() == nil {
 		t.Errorf("with a writer: %v", err)
 	}
 }

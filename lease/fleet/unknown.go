@@ -1,4 +1,4 @@
-package settings
+package fleet
 
 import (
 	"maps"
@@ -9,14 +9,14 @@ import (
 // known contains all variables: those of a process, of the command and of the vmclock device. Those
 // of this repository's tests begin with TRACEFLAKETEST_. docs/configuration.md lists both.
 var known = map[string]bool{
-	Store: true, SecretFile: true, TTL: true, Strict: true,
+	storeVar: true, secretVar: true, ttlVar: true, strictVar: true,
 	"TRACEFLAKE_CLICKHOUSE_DSN": true, "TRACEFLAKE_POSTGRES_DSN": true, "TRACEFLAKE_VMCLOCK": true,
 }
 
-// Unknown returns the unknown variables in an environment that begin with TRACEFLAKE_, such as
+// unknown returns the unknown variables in an environment that begin with TRACEFLAKE_, such as
 // mistyped names, each with the known name that it resembles. It does not return values, which may
 // be secrets.
-func Unknown(environ []string) (names []string) {
+func unknown(environ []string) (names []string) {
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
 		if strings.HasPrefix(name, "TRACEFLAKE_") && !known[name] && !isServiceLink(name) {

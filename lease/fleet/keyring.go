@@ -1,4 +1,4 @@
-package settings
+package fleet
 
 import (
 	"fmt"
@@ -9,41 +9,37 @@ import (
 
 	"go.opentelemetry.io/otel"
 
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// LoadKeyring returns the secrets in a file, as [ReadKeyring] does. A file that every user of the
-// machine can read is reported to [otel.Handle].
+// LoadKeyring returns the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
+// contain the path and the line number, never the content. It waits for three seconds at most: a
+// file may be a FIFO, or on a file system that does not answer. A file that every user of the
+// machine can read is reported to otel.Handle.
 func LoadKeyring(path string) (*randflake.Keyring, error) {
-	k, err := ReadKeyring(path)
+	k, err := readKeyring(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := CheckSecretFile(path); err != nil {
-		otel.Handle(fmt.Errorf("fleet: %w: run chmod o= on it; in Kubernetes, set the volume's "+
-			"defaultMode to 0440", err))
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 &&
+		runtime.GOOS != "windows" {
+		otel.Handle(lease.Advise(&lease.Error{
+			Err: fmt.Errorf("fleet: every user of this machine can read the secret in %s (mode "+
+				"%04o)", path, info.Mode().Perm()),
+			Fix: "chmod o= on it; in Kubernetes, set the volume's defaultMode to 0440",
+		}))
 	}
 	return k, nil
-}
-
-// CheckSecretFile returns an error if every user of this machine can read the file.
-func CheckSecretFile(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o004 == 0 ||
-		runtime.GOOS == "windows" {
-		return err
-	}
-	return fmt.Errorf("every user of this machine can read the secret in %s (mode %04o)", path,
-		info.Mode().Perm())
 }
 
 // readTime is how long a secret file may take to read.
 const readTime = 3 * time.Second
 
-// ReadKeyring returns the secrets in a file; see [randflake.ParseKeyring] for the format. Errors
-// contain the path and the line number, never the content. It waits for three seconds at most: a
-// file may be a FIFO, or on a file system that does not answer.
-func ReadKeyring(path string) (*randflake.Keyring, error) {
+// readKeyring is LoadKeyring without the report.
+func readKeyring(path string) (*randflake.Keyring, error) {
 	type result struct {
 		text []byte
 		err  error
@@ -56,11 +52,12 @@ func ReadKeyring(path string) (*randflake.Keyring, error) {
 	select {
 	case r := <-read:
 		if r.err != nil {
-			return nil, r.err
+			return nil, driver.Diagnose(r.err)
 		}
 		k, err := randflake.ParseKeyring(string(r.text))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, &lease.Error{Err: fmt.Errorf("%s: %w", path, err),
+				Fix: "correct that line of the file"}
 		}
 		return k, nil
 	case <-time.After(readTime):
