@@ -18,7 +18,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
-	"github.com/traceflake/traceflake/internal/settings"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/fleet"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
@@ -77,8 +76,8 @@ func (v *version) creates(server *servers.PostgresServer, schema string) {
 func (v *version) run(code int, store fleet.Config, args string) string {
 	v.t.Helper()
 	cmd := exec.CommandContext(v.t.Context(), v.program, strings.Fields(args)...)
-	cmd.Env = append(os.Environ(), settings.Store+"="+store.Store,
-		settings.SecretFile+"="+store.SecretFile)
+	cmd.Env = append(os.Environ(), "TRACEFLAKE_STORE="+store.Store,
+		"TRACEFLAKE_SECRET_FILE="+store.SecretFile)
 	return child.Output(v.t, code, cmd)
 }
 
