@@ -1,15 +1,13 @@
-// Package calls has helpers for the tests of several stores: requests, one call of each kind with
-// the number of its requests, and a check of errors. It is not a part of lease/leasetest, which is
-// public and only for authors of stores.
+// Package calls has helpers for the tests of several stores: requests, one call of each kind, and a
+// check of errors. It is not a part of lease/leasetest, which is public and only for authors of
+// stores.
 package calls
 
 import (
 	"context"
 	"errors"
-	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,60 +30,39 @@ func Renewal(g lease.Grant) lease.Request {
 }
 
 // Everything creates a store of one block and calls each method once, as an operator and then, with
-// another client, as a process. If done is not nil, it is called with the name of each call that
-// returned.
-func Everything(ctx context.Context, open func() (stores.Store, error),
-	done func(call string)) error {
+// another client, as a process. It returns the first error.
+func Everything(ctx context.Context, open func() (stores.Store, error)) error {
 	s, err := open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.Close() }()
 	now := time.Now()
-	r := Request(now)
 	var g lease.Grant
-	for _, c := range []struct {
-		name string
-		call func() error
-	}{
-		{"create", func() error {
+	for _, call := range []func() error{
+		func() error {
 			return s.Create(ctx,
 				lease.Description{ID: ID, Created: now, Nodes: 8, LongestTTL: lease.MaxTTL})
-		}},
-		{"start", func() (err error) {
+		},
+		func() (err error) {
 			if s, err = open(); err == nil {
 				_, err = s.Describe(ctx)
 			}
 			return err
-		}},
-		{"acquire", func() error { _, err := s.Acquire(ctx, r); return err }},
-		// the first answer was lost
-		{"acquire again", func() (err error) { g, err = s.Acquire(ctx, r); return err }},
-		{"acquire in vain", func() error {
-			if _, err := s.Acquire(ctx, Request(now)); !errors.Is(err, lease.ErrNoFreeNode) {
-				return errors.Join(
-					errors.New("another process was granted the only block, or an error"), err)
-			}
-			return nil
-		}},
-		{"renew", func() (err error) { g, err = s.Renew(ctx, g, Renewal(g)); return err }},
-		{"get", func() error { _, err := s.Get(ctx, g); return err }},
-		{"release", func() error { return s.Release(ctx, g, lease.NewNonce(), now) }},
-		{"list", func() error { _, err := s.List(ctx); return err }},
-		{"add secret", func() error { return s.AddSecret(ctx, ID, "0123456789abcdef") }},
-		{"replace", func() error {
-			return s.Replace(ctx, ID, strings.Repeat("e", len(ID)), "0123456789abcdef")
-		}},
-		{"close", s.Close},
+		},
+		func() (err error) { g, err = s.Acquire(ctx, Request(now)); return err },
+		func() (err error) { g, err = s.Renew(ctx, g, Renewal(g)); return err },
+		func() error { _, err := s.Get(ctx, g); return err },
+		func() error { return s.Release(ctx, g, lease.NewNonce(), now) },
+		func() error { _, err := s.List(ctx); return err },
+		func() error { return s.AddSecret(ctx, ID, "0123456789abcdef") },
+		func() error { return s.Replace(ctx, ID, lease.NewNonce(), "0123456789abcdef") },
 	} {
-		if err := c.call(); err != nil {
+		if err := call(); err != nil {
 			return err
 		}
-		if done != nil {
-			done(c.name)
-		}
 	}
-	return nil
+	return s.Close()
 }
 
 // Call is a call that has returned.
@@ -119,34 +96,6 @@ func Server(tb testing.TB, variable, form string) string {
 			"go test ./lease/…`, or set " + variable + " to " + form + ", or skip with -short")
 	}
 	return value
-}
-
-// Transport counts the requests of a client.
-type Transport struct {
-	http.RoundTripper
-	N atomic.Int64
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	t.N.Add(1)
-	return t.RoundTripper.RoundTrip(r)
-}
-
-// Costs calls each method once, as [Everything] does, and checks the number of requests, which n
-// counts, of those in want.
-func Costs(tb testing.TB, open func() (stores.Store, error), n *atomic.Int64,
-	want map[string]int64) {
-	tb.Helper()
-	err := Everything(tb.Context(), open, func(call string) {
-		got := n.Swap(0)
-		if want, ok := want[call]; ok && got != want {
-			tb.Errorf("%s: %d requests, want %d", call, got, want)
-		}
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
 }
 
 // WantError returns a check that an error wraps the sentinel, if not nil, and contains, with its

@@ -3,36 +3,28 @@ package calls
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/otel/metric/noop"
-
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // Restored restores a store, which it creates, from one backup again and again. Processes that
-// reach it before its secret is replaced generate equal IDs, which shows that the check can fail.
-// After that they generate none, although those of the forgotten leases go on, also if the
-// replacement was interrupted at each write, or two operators ran it at once.
+// reach it before its secret is replaced are granted the same seconds of the same nodes, which
+// shows that the check can fail. After a replacement they are not, under one secret, also if it was
+// interrupted at each write, or two operators ran it at once. Leases of earlier histories are not
+// renewed.
 func Restored(tb testing.TB, open func() (stores.Store, error)) {
 	tb.Helper()
-	if testing.Short() {
-		tb.Skip("takes ten seconds")
-	}
 	r := &restored{TB: tb, open: open}
-	r.secrets = append(r.secrets, r.codec("0123456789abcdef"))
 	s := r.client()
-	d := lease.Description{ID: ID, Nodes: 8, LongestTTL: lease.DefaultTTL}
-	if !s.KeepsSecret() {
-		d.Secrets = []string{d.Fingerprint(r.secrets[0])}
-	}
-	r.must(s.Create(tb.Context(), d))
+	r.must(s.Create(tb.Context(), lease.Description{ID: ID, Nodes: 8,
+		LongestTTL: lease.DefaultTTL}))
 	objects := s.(interface{ Objects() driver.Objects }).Objects()
 	backup, err := objects.List(tb.Context())
 	r.must(err)
@@ -51,31 +43,43 @@ func Restored(tb testing.TB, open func() (stores.Store, error)) {
 		}
 	}
 
-	keepers := []*lease.Keeper{r.keeper()} // which the backup does not know
+	r.acquire() // which the backup does not know
 	restore()
-	keepers = append(keepers, r.keeper())
-	if r.equal(keepers) == 0 {
-		tb.Error("a process that reached the restored store generates no equal IDs")
+	if r.acquire(); r.equal() == 0 {
+		tb.Error("a process that reached the restored store is granted nothing twice")
 	}
-	keepers = keepers[:1]
+	r.granted = r.granted[:1]
 	for _, replace := range []func(){
-		func() { r.must(r.replace(s, strings.Repeat("1", len(ID)), "the second secret")) },
+		func() { r.must(s.Replace(tb.Context(), ID, r.next(), r.next()[:16])) },
 		func() { r.atOnce() },
 		func() { r.interrupted(objects) },
 	} {
 		restore()
 		replace()
-		keepers = append(keepers, r.keeper())
+		r.acquire()
 	}
-	if n := r.equal(keepers); n > 0 {
-		tb.Errorf("%d equal IDs of four histories", n)
+	if n := r.equal(); n > 0 {
+		tb.Errorf("%d pairs of equal grants in four histories", n)
+	}
+	for _, g := range r.granted[:len(r.granted)-1] {
+		if _, err := s.Renew(tb.Context(), g.Grant, Renewal(g.Grant)); !errors.Is(err,
+			lease.ErrReplaced) {
+			tb.Errorf("renew %+v: %v, want %v", g.Grant, err, lease.ErrReplaced)
+		}
 	}
 }
 
 type restored struct {
 	testing.TB
 	open    func() (stores.Store, error)
-	secrets []*randflake.Codec // of the operators
+	drawn   int // IDs of histories and fingerprints of secrets
+	granted []granted
+}
+
+// granted is a grant under a secret.
+type granted struct {
+	lease.Grant
+	secret string
 }
 
 func (r *restored) must(err error) {
@@ -93,31 +97,52 @@ func (r *restored) client() stores.Store {
 	return s
 }
 
-func (r *restored) codec(secret string) *randflake.Codec {
-	c, err := randflake.NewCodec([]byte(secret)[:16])
-	r.must(err)
-	return c
+// next returns another ID.
+func (r *restored) next() string {
+	r.drawn++
+	return strings.Repeat(fmt.Sprint(r.drawn), len(ID))[:len(ID)]
 }
 
-// replace replaces the secret of the restored store.
-func (r *restored) replace(s stores.Store, id, secret string) error {
-	c := r.codec(secret)
-	r.secrets = append(r.secrets, c)
-	return s.Replace(r.Context(), ID, id, lease.Description{ID: id}.Fingerprint(c))
+// acquire acquires the store's only block.
+func (r *restored) acquire() {
+	r.Helper()
+	s := r.client()
+	d, err := s.Describe(r.Context())
+	r.must(err)
+	secret := fmt.Sprint(d.Secrets)
+	if s.KeepsSecret() {
+		k, err := s.Secrets(r.Context())
+		r.must(err)
+		secret = lease.Description{}.Fingerprint(k.Codec())
+	}
+	request := Request(time.Now())
+	request.Store = d.ID
+	g, err := s.Acquire(r.Context(), request)
+	r.must(err)
+	r.granted = append(r.granted, granted{g, secret})
+}
+
+// equal returns how many pairs of grants have a second of a node in common under one secret.
+func (r *restored) equal() (n int) {
+	for i, a := range r.granted {
+		for _, b := range r.granted[:i] {
+			if a.secret == b.secret && a.Node == b.Node && a.Start.Before(b.End) &&
+				b.Start.Before(a.End) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // atOnce has two operators replace the secret at once.
 func (r *restored) atOnce() {
 	r.Helper()
-	one, other := r.codec("the third secret"), r.codec("a fourth secret!")
-	r.secrets = append(r.secrets, one, other)
 	var errs [2]error
 	var all sync.WaitGroup
-	for i, c := range []*randflake.Codec{one, other} {
-		s, id := r.client(), strings.Repeat(string(rune('2'+i)), len(ID))
-		all.Go(func() {
-			errs[i] = s.Replace(r.Context(), ID, id, lease.Description{ID: id}.Fingerprint(c))
-		})
+	for i := range errs {
+		s, id := r.client(), r.next()
+		all.Go(func() { errs[i] = s.Replace(r.Context(), ID, id, id[:16]) })
 	}
 	all.Wait()
 	if joined := errors.Join(errs[:]...); joined != nil && (errs[0] != nil && errs[1] != nil ||
@@ -129,19 +154,18 @@ func (r *restored) atOnce() {
 // interrupted has an operator replace the secret, who is interrupted at each write.
 func (r *restored) interrupted(objects driver.Objects) {
 	r.Helper()
-	s := r.client()
-	id := strings.Repeat("4", len(ID))
+	s, id := r.client(), r.next()
 	for writes := 0; !s.KeepsSecret(); writes++ {
 		broken, err := stores.New(&breaking{objects, writes},
 			driver.Layout{Name: "broken", BlocksPerPage: 1})
 		r.must(err)
-		if err := r.replace(broken, id, "the fifth secret"); err == nil {
+		if err := broken.Replace(r.Context(), ID, id, id[:16]); err == nil {
 			return
 		} else if writes == 10 {
 			r.Fatal(err)
 		}
 	}
-	r.must(r.replace(s, id, "the fifth secret"))
+	r.must(s.Replace(r.Context(), ID, id, id[:16]))
 }
 
 // breaking is a connection that is lost after some writes.
@@ -156,51 +180,4 @@ func (b *breaking) Write(ctx context.Context, name string, data []byte,
 		return driver.Object{}, errors.New("the connection is lost")
 	}
 	return b.Objects.Write(ctx, name, data, version)
-}
-
-// keeper returns a Keeper that holds the store's only block, with whatever secret is the store's.
-func (r *restored) keeper() *lease.Keeper {
-	r.Helper()
-	s, next := r.client(), 0
-	secret := func(context.Context) (*randflake.Codec, error) {
-		next++
-		return r.secrets[len(r.secrets)-next%len(r.secrets)-1], nil
-	}
-	if s.KeepsSecret() {
-		secret = stores.OwnSecret(s)
-	}
-	k, err := lease.Start(r.Context(), s, secret, lease.WithErrorHandler(func(error) {}),
-		lease.WithMeterProvider(noop.NewMeterProvider()))
-	r.must(err)
-	r.Cleanup(func() { _ = k.Close(context.Background()) })
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		err := k.Ready(r.Context())
-		if err == nil {
-			return k
-		} else if time.Now().After(end) {
-			r.Fatal(err)
-		}
-	}
-}
-
-// equal returns how many equal IDs the Keepers generate in two seconds.
-func (r *restored) equal(keepers []*lease.Keeper) (n int) {
-	r.Helper()
-	made, ids := map[randflake.ID]bool{}, make([]randflake.ID, 100)
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
-		for _, k := range keepers {
-			got, _, err := k.Fill(ids)
-			if err != nil {
-				r.Fatal(err)
-			}
-			for _, id := range ids[:got] {
-				if made[id] {
-					n++
-				}
-				made[id] = true
-			}
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return n
 }

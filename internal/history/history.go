@@ -28,8 +28,8 @@ func Check(tb testing.TB, open func() driver.Objects) {
 }
 
 // Faults checks the same while fault happens, such as a server that is killed and started again.
-// Unanswered calls may have been carried out or not. Clients have answers before the fault and after
-// it.
+// Unanswered calls may have been carried out or not. Clients have answers before and after the
+// fault.
 func Faults(tb testing.TB, open func() driver.Objects, fault func() error) {
 	tb.Helper()
 	run(tb, open, fault)

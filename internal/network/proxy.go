@@ -1,17 +1,14 @@
+// Package network is a bad network for tests of stores: [Proxy] is one in front of any TCP server.
 package network
 
 import (
-	"bytes"
 	"net"
 	"sync"
 	"testing"
-	"time"
 )
 
-// Proxy is a bad network between the clients of a store and its server, for any protocol over TCP.
-// A message is what is sent at once.
+// Proxy is between the clients of a store and its server.
 type Proxy struct {
-	Bad // while it loses messages
 	// Change, if not nil, changes messages from the server to clients. Set it before they connect.
 	Change func([]byte) []byte
 
@@ -19,7 +16,6 @@ type Proxy struct {
 	listener net.Listener
 	mu       sync.Mutex
 	cut      bool
-	loses    bool
 	stalled  chan struct{} // nil unless the network is; closed when it is mended
 	held     chan struct{} // the same for answers
 	conns    []net.Conn
@@ -61,7 +57,7 @@ func (p *Proxy) Cut() {
 }
 
 // Stall delivers nothing until Mend, which it returns, like a server that hangs or a network that
-// drops packets.
+// drops packets. What clients sent meanwhile is delivered then, also if they are gone.
 func (p *Proxy) Stall() (mend func()) { return p.stop(&p.stalled) }
 
 // Hold delivers what clients send, and nothing to them until Mend, which it returns.
@@ -76,15 +72,7 @@ func (p *Proxy) stop(what *chan struct{}) (mend func()) {
 	return p.Mend
 }
 
-// Lose lets the [Bad] delay, lose and repeat messages to the server until Mend. A client's
-// connection is closed when a message or its answer is lost, and before a message is repeated.
-func (p *Proxy) Lose() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.loses = true
-}
-
-// Mend ends what Cut, Stall, Hold and Lose began.
+// Mend ends what Cut, Stall and Hold began.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,13 +82,13 @@ func (p *Proxy) Mend() {
 			*stopped = nil
 		}
 	}
-	p.cut, p.loses = false, false
+	p.cut = false
 }
 
 func (p *Proxy) connect(client net.Conn) {
-	defer func() { _ = client.Close() }()
 	server, err := net.Dial("tcp", p.server)
 	if err != nil {
+		_ = client.Close()
 		return
 	}
 	p.mu.Lock()
@@ -109,53 +97,31 @@ func (p *Proxy) connect(client net.Conn) {
 		_ = client.Close()
 	}
 	p.mu.Unlock()
-	go func() {
-		p.pass(server, &p.held, func(message []byte, _ bool) error {
-			if p.Change != nil {
-				message = p.Change(message)
-			}
-			_, err := client.Write(message)
-			return err
-		})
-		_ = client.Close()
-	}()
-	lost := p.pass(client, &p.stalled, func(message []byte, loses bool) error {
-		deliver := func(answered bool) error {
-			if !answered {
-				_ = client.Close()
-			}
-			_, err := server.Write(message)
-			return err
-		}
-		if !loses {
-			return deliver(true)
-		}
-		return p.Send(deliver, func() { _ = deliver(false) })
-	})
-	if lost { // messages may be on their way
-		time.Sleep(longest + time.Second)
-	}
-	_ = server.Close()
+	go p.pass(server, client, &p.held, p.Change)
+	p.pass(client, server, &p.stalled, nil)
 }
 
-// pass calls deliver for each message, but not while its way is stopped, until one fails or the
-// connection ends. It reports whether the network lost messages meanwhile.
-func (p *Proxy) pass(from net.Conn, way *chan struct{},
-	deliver func(message []byte, loses bool) error) (lost bool) {
+// pass delivers messages, but not while their way is stopped, until one fails or the connection
+// ends.
+func (p *Proxy) pass(from, to net.Conn, way *chan struct{}, change func([]byte) []byte) {
+	defer func() { _ = to.Close() }()
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
 		p.mu.Lock()
-		stopped, loses := []chan struct{}{p.stalled, *way}, p.loses
+		stopped := []chan struct{}{p.stalled, *way}
 		p.mu.Unlock()
-		lost = lost || loses && n > 0
 		for _, s := range stopped {
 			if s != nil {
 				<-s
 			}
 		}
-		if n > 0 && deliver(bytes.Clone(buffer[:n]), loses) != nil || err != nil {
-			return lost
+		message := buffer[:n]
+		if change != nil {
+			message = change(message)
+		}
+		if _, failed := to.Write(message); failed != nil || err != nil {
+			return
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
@@ -76,36 +78,37 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// spy is a client that counts round trips, and may change values on their way to etcd.
-type spy struct {
-	clientv3.KV
-	n      atomic.Int64
-	alters bool
+// A copy of the keys in a cluster with the same ID has another place: the place key was written at
+// another revision, or only once.
+func TestPlace(t *testing.T) {
+	header := &etcdserverpb.ResponseHeader{ClusterId: 1}
+	original := place(header, []*mvccpb.KeyValue{{CreateRevision: 2, Version: 2}})
+	for _, copied := range [][]*mvccpb.KeyValue{nil, {{CreateRevision: 2, Version: 1}},
+		{{CreateRevision: 3, Version: 2}}} {
+		if place(header, copied) == original {
+			t.Errorf("%v has the place %s, too", copied, original)
+		}
+	}
+	if place(&etcdserverpb.ResponseHeader{ClusterId: 2},
+		[]*mvccpb.KeyValue{{CreateRevision: 2, Version: 2}}) == original {
+		t.Error("two clusters have one place")
+	}
 }
 
-func (s *spy) Get(ctx context.Context, key string,
-	options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	s.n.Add(1)
-	return s.KV.Get(ctx, key, options...)
-}
+// spy is a client that changes values on their way to etcd.
+type spy struct{ clientv3.KV }
 
-func (s *spy) Txn(ctx context.Context) clientv3.Txn {
-	s.n.Add(1)
-	return txn{s.KV.Txn(ctx), s.alters}
-}
+func (s spy) Txn(ctx context.Context) clientv3.Txn { return txn{s.KV.Txn(ctx)} }
 
-type txn struct {
-	clientv3.Txn
-	alters bool
-}
+type txn struct{ clientv3.Txn }
 
 func (t txn) If(conditions ...clientv3.Cmp) clientv3.Txn {
-	return txn{t.Txn.If(conditions...), t.alters}
+	return txn{t.Txn.If(conditions...)}
 }
 
 func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 	for i, op := range ops {
-		if op.IsPut() && t.alters {
+		if op.IsPut() {
 			ops[i] = clientv3.OpPut(string(op.KeyBytes()), strings.ToUpper(string(op.ValueBytes())))
 		}
 	}
@@ -119,24 +122,16 @@ func TestRestored(t *testing.T) {
 	calls.Restored(t, func() (stores.Store, error) { return New(client, prefix) })
 }
 
-// The requests of each call; docs/scale.md has those of a fleet.
-func TestRequests(t *testing.T) {
-	kv, prefix := &spy{KV: newClient(t, address(t))}, newPrefix(t)
-	calls.Costs(t, func() (stores.Store, error) { return New(kv, prefix) }, &kv.n, map[string]int64{
-		"start": 1, "acquire": 3, "acquire again": 2, "renew": 2, "get": 1, "release": 2, "list": 2,
-	})
-}
-
 // The data in etcd after a write is compared with the data sent.
 func TestAlteredValues(t *testing.T) {
 	client, prefix := newClient(t, address(t)), newPrefix(t)
 	opened := 0
 	err := calls.Everything(t.Context(), func() (stores.Store, error) {
 		if opened++; opened > 1 { // the client of the process
-			return New(&spy{KV: client, alters: true}, prefix)
+			return New(spy{client}, prefix)
 		}
 		return New(client, prefix)
-	}, nil)
+	})
 	wantError(t, "acquire", err, nil, "acquire", "did not store what was sent")
 }
 
@@ -185,8 +180,9 @@ func TestURL(t *testing.T) {
 	prefix := newPrefix(t)
 	for _, path := range []string{prefix, prefix + "fleet"} {
 		if err := calls.Everything(t.Context(),
-			func() (stores.Store, error) { return stores.Open("etcd://" + address(t) + path) },
-			nil); err != nil {
+			func() (stores.Store, error) {
+				return stores.Open("etcd://" + address(t) + path)
+			}); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // at returns the objects of a server that answers with h.
@@ -209,34 +210,52 @@ func TestList(t *testing.T) {
 	}
 }
 
-// The contract of Objects, on a real API server.
-func TestServer(t *testing.T) {
+// storage is a place for objects of a real API server.
+type storage struct{ server, name string }
+
+func newStorage(tb testing.TB) storage {
+	tb.Helper()
 	// without credentials, as that of `kubectl proxy`
-	url := calls.Server(t, "TRACEFLAKETEST_KUBERNETES",
+	url := calls.Server(tb, "TRACEFLAKETEST_KUBERNETES",
 		"http://host:port, where the tests may write and delete Leases in the namespace default")
-	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
-		server, name := strings.TrimPrefix(url, "http://"), "test-"+strings.ToLower(rand.Text())
-		open := func(address string) *objects { // as another process has it
-			return &objects{client: newClient(nil), server: "http://" + address,
-				namespace: "default", name: name}
-		}
-		remove := func(path, query string) error {
-			var ignored struct{}
-			o := open(server)
-			r := request{verb: "delete", method: http.MethodDelete, path: o.path() + path,
-				query: query}
-			_, err := o.do(context.Background(), r, &ignored)
-			return err
-		}
-		tb.Cleanup(func() {
-			if err := remove("", "labelSelector="+fleetLabel+"%3D"+name); err != nil {
-				tb.Error(err)
-			}
-		})
-		return leasetest.Storage{
-			Server: server,
-			Open:   func(address string) (driver.Objects, error) { return open(address), nil },
-			Delete: func(page string) error { return remove("/"+name+"."+page, "") },
+	s := storage{strings.TrimPrefix(url, "http://"), "test-" + strings.ToLower(rand.Text())}
+	tb.Cleanup(func() {
+		if err := s.remove("", "labelSelector="+fleetLabel+"%3D"+s.name); err != nil {
+			tb.Error(err)
 		}
 	})
+	return s
+}
+
+// open returns a client as another process has it.
+func (s storage) open(address string) *objects {
+	return &objects{client: newClient(nil), server: "http://" + address, namespace: "default",
+		name: s.name}
+}
+
+func (s storage) remove(path, query string) error {
+	var ignored struct{}
+	o := s.open(s.server)
+	_, err := o.do(context.Background(), request{verb: "delete", method: http.MethodDelete,
+		path: o.path() + path, query: query}, &ignored)
+	return err
+}
+
+// The contract of Objects, on a real API server.
+func TestServer(t *testing.T) {
+	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
+		s := newStorage(tb)
+		return leasetest.Storage{
+			Server: s.server,
+			Open:   func(address string) (driver.Objects, error) { return s.open(address), nil },
+			Delete: func(page string) error { return s.remove("/"+s.name+"."+page, "") },
+		}
+	})
+}
+
+// A store that is restored to an old backup, again and again, grants nothing twice under one
+// secret.
+func TestRestored(t *testing.T) {
+	s := newStorage(t)
+	calls.Restored(t, func() (stores.Store, error) { return s.open(s.server).store() })
 }

@@ -148,9 +148,24 @@ func (c client) missing(name, why string) {
 	c.refused("with a version, of an object that was "+why, name, "1")
 }
 
+// histories checks concurrent calls, also while requests reach the server after their callers gave
+// up, and while responses are lost.
 func histories(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
-	history.Check(tb, func() driver.Objects { return storage.client(tb).Objects })
+	open := func() driver.Objects { return storage.client(tb).Objects }
+	history.Check(tb, open)
+	history.Faults(tb, open, func() error {
+		resume := storage.Stall()
+		time.Sleep(2 * time.Second)
+		resume()
+		if storage.Cut != nil {
+			resume = storage.Hold()
+			time.Sleep(100 * time.Millisecond)
+			storage.Cut()()
+			resume()
+		}
+		return nil
+	})
 }
 
 func written(tb testing.TB, newStorage func(testing.TB) Storage) {
@@ -192,6 +207,14 @@ func written(tb testing.TB, newStorage func(testing.TB) Storage) {
 		versions[version] = true
 	}
 	elsewhere.missing("page-0000", "written to another storage only")
+	one.write("config", "again\n", one.read("config").Version)
+	if now := one.read("config").Place; now != place {
+		tb.Errorf("a write has changed the place from %q to %q", place, now)
+	}
+	elsewhere.write("config", "config\n", "")
+	if copied := elsewhere.read("config").Place; copied == place && place != "" {
+		tb.Errorf("a copy in another storage has the same place, %q", place)
+	}
 }
 
 func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,35 +204,11 @@ func TestView(t *testing.T) {
 	}
 }
 
-// counter counts statements.
-type counter struct{ n atomic.Int64 }
-
-func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn,
-	_ pgx.TraceQueryStartData) context.Context {
-	c.n.Add(1)
-	return ctx
-}
-
-func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
 // A store that is restored to an old backup, again and again, grants nothing twice under one
 // secret.
 func TestRestored(t *testing.T) {
 	config := connect(t, database(t), nil).Config()
 	calls.Restored(t, func() (stores.Store, error) { return pgstore.New(config) })
-}
-
-// The requests of each call; docs/scale.md has those of a fleet.
-func TestRequests(t *testing.T) {
-	var statements counter
-	config := connect(t, database(t), nil).Config()
-	config.ConnConfig.Tracer = &statements
-	calls.Costs(t, func() (stores.Store, error) { return pgstore.New(config) }, &statements.n,
-		map[string]int64{
-			"start": 1, "acquire": 3, "acquire again": 2, "acquire in vain": 3, "renew": 2,
-			"get": 1, "release": 2, "list": 2,
-			"add secret": 2, "replace": 7,
-		})
 }
 
 // A server that does not answer keeps a process from ending for no longer than 2 s.

@@ -62,7 +62,7 @@ func TestURL(t *testing.T) {
 }
 
 // The URLs that requests have, by the settings. No transport can send the body of a write again, as
-// it would after some errors.
+// it would after some errors. Writes have a signed checksum, as a bucket with Object Lock demands.
 func TestRequestURL(t *testing.T) {
 	for _, c := range []struct{ bucket, region, endpoint, want string }{
 		{"bucket", "eu-west-1", "", "https://bucket.s3.eu-west-1.amazonaws.com/p/page-0000"},
@@ -78,6 +78,10 @@ func TestRequestURL(t *testing.T) {
 		cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
 			if got = r.URL.String(); r.GetBody != nil {
 				t.Errorf("%s can be sent again", r.Method)
+			}
+			if r.Method == http.MethodPut && (r.Header.Get("Content-Md5") == "" ||
+				!strings.Contains(r.Header.Get("Authorization"), "content-md5")) {
+				t.Errorf("PUT %s has no checksum that is signed", got)
 			}
 			return nil, errors.New("nothing is sent")
 		})

@@ -8,6 +8,32 @@ import (
 	"testing"
 )
 
+// A bucket of one name and prefix at another server has another place: the time of an object.
+func TestPlace(t *testing.T) {
+	places := map[string]bool{}
+	for _, since := range []string{"Sun, 22 Nov 2026 02:03:04 GMT",
+		"Sun, 22 Nov 2026 02:03:05 GMT", ""} {
+		gateway := httptest.NewServer(http.HandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, placeName) && since == "" {
+					(&stub{status: http.StatusNotFound, code: noSuchKey}).ServeHTTP(w, r)
+					return
+				}
+				w.Header().Set("Last-Modified", since)
+				w.Header().Set("ETag", `"`+md5Sum(nil)+`"`)
+			}))
+		defer gateway.Close()
+		o, err := played(gateway.URL).server(t, "").Read(t.Context(), "config")
+		if err != nil || !strings.Contains(o.Place, since) {
+			t.Errorf("%s: the place is %q, %v", since, o.Place, err)
+		}
+		places[o.Place] = true
+	}
+	if len(places) != 3 {
+		t.Errorf("the places are %v, want three", places)
+	}
+}
+
 // Data that does not match its ETag is read again, unless the ETag cannot be compared with it.
 func TestTornReads(t *testing.T) {
 	sum, old := md5Sum([]byte("data")), md5Sum([]byte("older data"))

@@ -14,7 +14,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/etcd"
@@ -30,16 +29,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Processes reach three members through a bad network. The members are all killed.
+// The three members are all killed.
 func TestProcesses(t *testing.T) {
 	cluster := etcd.ForTest(t, 3)
-	var endpoints []string
-	for _, address := range cluster.Endpoints() {
-		endpoints = append(endpoints, "http://"+address)
-	}
-	proxy := faults.HTTP(t, endpoints...)
-	processes.Run(t, "etcd://"+strings.Join(proxy.Addresses, ","), processes.Outage(cluster))
-	proxy.Check(t)
+	processes.Run(t, "etcd://"+strings.Join(cluster.Endpoints(), ","), processes.Outage(cluster))
 }
 
 // The answers that clients get while members fail follow from the acknowledged writes.
@@ -96,24 +89,6 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A backup that is restored in another cluster, while the first one still runs, is a copy.
-func TestCopied(t *testing.T) {
-	first, second := etcd.ForTest(t, 1), etcd.ForTest(t, 1)
-	url := func(c *etcd.Cluster) string { return "etcd://" + c.Endpoints()[0] + "/fleet" }
-	processes.Copied(t, url(first), func() (string, error) {
-		all, err := first.Get(t.Context(), "/", clientv3.WithPrefix())
-		if err != nil {
-			return "", err
-		}
-		for _, kv := range all.Kvs {
-			if _, err := second.Put(t.Context(), string(kv.Key), string(kv.Value)); err != nil {
-				return "", err
-			}
-		}
-		return url(second), nil
-	})
-}
-
 var wantError = calls.WantError("etcdstore: ", "secret")
 
 // With the least rights that the documentation requires, and with none.
@@ -140,7 +115,7 @@ func TestRights(t *testing.T) {
 	must(cluster.UserAdd(ctx, "root", "secret"))
 	must(cluster.UserGrantRole(ctx, "root", "root"))
 	must(cluster.AuthEnable(ctx))
-	try := func(url string) error { return calls.Everything(ctx, processes.Store(url).Open, nil) }
+	try := func(url string) error { return calls.Everything(ctx, processes.Store(url).Open) }
 	host := cluster.Endpoints()[0]
 	if err := try("etcd://user:secret@" + host + "/fleet/"); err != nil {
 		t.Errorf("with the rights it needs: %v", err)

@@ -4,7 +4,6 @@ package k8sstore_test
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,13 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/integration/faults"
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/k8sstore"
+	_ "github.com/traceflake/traceflake/lease/k8sstore"
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
@@ -27,60 +25,11 @@ func TestMain(m *testing.M) {
 	kubernetes.Main(m)
 }
 
-// Processes reach the API server through a bad network. The server is killed.
+// The API server is killed.
 func TestProcesses(t *testing.T) {
 	s := child.ForTest(t, kubernetes.Start)
-	proxy := faults.HTTP(t, s.Proxy(kubernetes.Token(kubernetes.Admin)))
-	processes.Run(t, "k8s://default/processes?server="+proxy.Endpoint(), processes.Outage(s))
-	proxy.Check(t)
-}
-
-// An export of a namespace's objects that is applied in another namespace is a copy.
-func TestCopied(t *testing.T) {
-	server := kubernetes.Shared(t)
-	proxy := server.Proxy(kubernetes.Token(kubernetes.Admin))
-	const from, to = "/apis/coordination.k8s.io/v1/namespaces/default/leases", "copied"
-	processes.Copied(t, "k8s://default/copied?server="+proxy, func() (string, error) {
-		if err := server.Apply(t.Context(), "{apiVersion: v1, kind: Namespace, metadata: {name: "+
-			to+"}}"); err != nil {
-			return "", err
-		}
-		all, err := server.Do(t.Context(), http.MethodGet, from, "", nil)
-		if err != nil {
-			return "", err
-		}
-		var exported struct {
-			Items []struct {
-				APIVersion string         `json:"apiVersion"`
-				Kind       string         `json:"kind"`
-				Metadata   map[string]any `json:"metadata"`
-			} `json:"items"`
-		}
-		if err := json.Unmarshal(all, &exported); err != nil {
-			return "", err
-		}
-		for _, item := range exported.Items {
-			if !strings.HasPrefix(fmt.Sprint(item.Metadata["name"]), "copied.") {
-				continue
-			}
-			item.APIVersion, item.Kind = "coordination.k8s.io/v1", "Lease"
-			item.Metadata["namespace"] = to
-			for _, ofServer := range []string{"uid", "resourceVersion", "creationTimestamp",
-				"managedFields"} {
-				delete(item.Metadata, ofServer)
-			}
-			body, err := json.Marshal(item)
-			if err != nil {
-				return "", err
-			}
-			if _, err := server.Do(t.Context(), http.MethodPost,
-				strings.Replace(from, "default", to, 1),
-				"application/json", body); err != nil {
-				return "", err
-			}
-		}
-		return "k8s://" + to + "/copied?server=" + proxy, nil
-	})
+	processes.Run(t, "k8s://default/processes?server="+s.Proxy(kubernetes.Token(kubernetes.Admin)),
+		processes.Outage(s))
 }
 
 var wantError = calls.WantError("k8sstore: ", "secret-of-")
@@ -92,7 +41,7 @@ func TestRights(t *testing.T) {
 	try := func(user, namespace string) error {
 		at := "k8s://" + namespace + "/" + strings.ToLower(rand.Text()) + "?server=" +
 			s.Proxy(kubernetes.Token(user))
-		return calls.Everything(t.Context(), processes.Store(at).Open, nil)
+		return calls.Everything(t.Context(), processes.Store(at).Open)
 	}
 	verbs := []string{"get", "list", "create", "update"}
 	for _, missing := range verbs {
@@ -167,26 +116,4 @@ subjects:
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Fatalf("%s may not %s in %s after 10 s", kubernetes.Limited, verbs[0], namespace)
-}
-
-// A store that is restored to an old backup, again and again, grants nothing twice under one
-// secret.
-func TestRestored(t *testing.T) {
-	name := strings.ToLower(rand.Text())
-	proxy := kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))
-	calls.Restored(t, func() (stores.Store, error) {
-		return k8sstore.New(http.DefaultClient, proxy, "default", name)
-	})
-}
-
-// The requests of each call; docs/scale.md has those of a fleet.
-func TestRequests(t *testing.T) {
-	c, name := &calls.Transport{RoundTripper: http.DefaultTransport}, strings.ToLower(rand.Text())
-	proxy := kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))
-	open := func() (stores.Store, error) {
-		return k8sstore.New(&http.Client{Transport: c}, proxy, "default", name)
-	}
-	calls.Costs(t, open, &c.N, map[string]int64{
-		"start": 1, "acquire": 3, "acquire again": 2, "renew": 2, "get": 1, "release": 2, "list": 2,
-	})
 }

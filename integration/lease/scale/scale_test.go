@@ -4,18 +4,11 @@
 package scale
 
 import (
-	"context"
-	"net/url"
 	"os"
-	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
@@ -48,18 +41,27 @@ func TestFleet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, start := range map[string]func(*testing.T) (url string, size func() int64){
-		"postgres": onPostgres, "etcd": onEtcd, "kubernetes": onKubernetes, "s3": onS3,
+	for name, start := range map[string]func(*testing.T) (url string){
+		"postgres": func(t *testing.T) string { return child.ForTest(t, servers.Postgres).DSN() },
+		"etcd": func(t *testing.T) string {
+			return "etcd://" + etcd.ForTest(t, 1).Endpoints()[0] + "/scale"
+		},
+		"kubernetes": func(t *testing.T) string {
+			return "k8s://default/scale?server=" +
+				kubernetes.Shared(t).Proxy(kubernetes.Token(kubernetes.Admin))
+		},
+		"s3": func(t *testing.T) string {
+			s3.Root.Setenv(t)
+			return "s3://" + s3.Bucket + "/scale?endpoint=" + child.ForTest(t, s3.Start).Endpoint()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at, size := start(t)
-			storage := processes.Store(at)
+			storage := processes.Store(start(t))
 			d := storage.Create(t, lease.Description{BlockSize: 4})
 			f := fleet{stores: make([]stores.Store, clients), grants: make([]lease.Grant, n)}
 			for i := range f.stores {
 				f.stores[i] = storage.Client(t)
 			}
-			before := size()
 			started := f.each(t, func(s stores.Store, i int) error {
 				d, err := s.Describe(t.Context())
 				if err != nil {
@@ -77,20 +79,16 @@ func TestFleet(t *testing.T) {
 				}
 				seen[g.Node] = true
 			}
-			between := size()
 			renewed := f.each(t, func(s stores.Store, i int) (err error) {
 				r := calls.Request(time.Now())
 				r.TTL = lease.DefaultTTL
 				f.grants[i], err = s.Renew(t.Context(), f.grants[i], r)
 				return err
 			})
-			after := size()
 			if needed := float64(n) / (lease.DefaultTTL / 2).Seconds(); renewed < needed {
 				t.Errorf("%.0f renewals a second, the fleet needs %.0f", renewed, needed)
 			}
-			t.Logf("%d processes: %.0f starts and %.0f renewals a second; %d bytes a start, %d a "+
-				"renewal",
-				n, started, renewed, (between-before)/int64(n), (after-between)/int64(n))
+			t.Logf("%d processes: %.0f starts and %.0f renewals a second", n, started, renewed)
 		})
 	}
 }
@@ -120,74 +118,4 @@ func (f *fleet) each(t *testing.T, call func(s stores.Store, i int) error) float
 		t.FailNow()
 	}
 	return float64(len(f.grants)) / time.Since(began).Seconds()
-}
-
-// onPostgres measures the bytes written to the log.
-func onPostgres(t *testing.T) (string, func() int64) {
-	server := child.ForTest(t, servers.Postgres)
-	conn := server.Connect(t)
-	return server.DSN(), func() (bytes int64) {
-		if err := conn.QueryRow(context.Background(),
-			"SELECT (pg_current_wal_lsn() - '0/0')::bigint").Scan(&bytes); err != nil {
-			t.Fatal(err)
-		}
-		return bytes
-	}
-}
-
-// onEtcd measures the database, which is not compacted.
-func onEtcd(t *testing.T) (string, func() int64) {
-	c := etcd.ForTest(t, 1)
-	return "etcd://" + c.Endpoints()[0] + "/scale", func() int64 {
-		status, err := c.Status(t.Context(), c.Endpoints()[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return status.DbSizeInUse
-	}
-}
-
-// onKubernetes measures etcd's database as the API server reports it, which takes it every 30 s.
-func onKubernetes(t *testing.T) (string, func() int64) {
-	s := kubernetes.Shared(t)
-	reported := regexp.MustCompile(`(?m)^apiserver_storage_size_bytes\{[^}]*\} (\S+)$`)
-	return "k8s://default/scale?server=" + s.Proxy(kubernetes.Token(kubernetes.Admin)),
-		func() int64 {
-			text, err := s.Do(t.Context(), "GET", "/metrics", "", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			value := reported.FindSubmatch(text)
-			if value == nil {
-				return 0
-			}
-			bytes, err := strconv.ParseFloat(string(value[1]), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return int64(bytes)
-		}
-}
-
-// onS3 measures all objects: they are replaced.
-func onS3(t *testing.T) (string, func() int64) {
-	server := child.ForTest(t, s3.Start)
-	s3.Root.Setenv(t)
-	return "s3://" + s3.Bucket + "/scale?region=" + s3.Region + "&endpoint=" +
-			url.QueryEscape(server.Endpoint()), func() (bytes int64) {
-			pages := sdk.NewListObjectsV2Paginator(server.Client(),
-				&sdk.ListObjectsV2Input{Bucket: aws.String(s3.Bucket)})
-			for pages.HasMorePages() {
-				page, err := pages.NextPage(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, o := range page.Contents {
-					if strings.HasPrefix(*o.Key, "scale/") {
-						bytes += *o.Size
-					}
-				}
-			}
-			return bytes
-		}
 }
