@@ -166,7 +166,7 @@ func (o *adoption) next() string {
 		fmt.Sprint(o.phase == Prepared))) + ";"
 	switch {
 	case len(o.scratch) > 0:
-		return "a copy is running or was interrupted: `adopt copy` continues it"
+		return "a copy is running or was interrupted: `adopt copy` takes it over"
 	case o.phase == NotBegun:
 		return "next: `adopt prepare`"
 	case o.phase == Prepared && o.other.Rows > 0:

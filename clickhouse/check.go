@@ -37,6 +37,7 @@ var checks = []struct {
 	{beginning | preparing, says("names")},
 	{beginning | preparing | exchanging, says("replicas")},
 	{looking | preparing | exchanging, says("sides")},
+	{looking | preparing | swapping | copying, says("detached")},
 	{preparing | swapping, (*adoption).policies},
 	{exchanging | copying, (*adoption).prepared},
 	{looking | swapping, (*adoption).complete},

@@ -18,23 +18,33 @@ import (
 //
 // A day is copied into a table of its own, which nobody reads, and its parts move out of the other
 // table into a second one. If both have equally many spans, the copy moves into the table that has
-// the name, and the second table is dropped. Between the moves the day is missing from both tables.
-// A MOVE PARTITION fails if the tables were exchanged meanwhile, and the names of the two scratch
-// tables end in a random text, so that two operators never use the same ones.
+// the name, and both tables are dropped. Between the moves the day is missing from both tables. A
+// MOVE PARTITION fails if the tables were exchanged meanwhile.
+//
+// The names of the two tables end in a random text, and a copy stops if it finds those of another
+// one. Only the next Copy takes over: it renames them, waits until no statement uses them, and
+// undoes the day or completes it.
 func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, err error) {
 	o, err := a.observe(ctx, db, copying)
 	if err != nil {
 		return p, err
 	}
-	if p.Steps, err = o.resumed(); err != nil {
+	all, err := read[partition](ctx, db, o.render("partitions"))
+	if err != nil {
 		return p, err
 	}
-	type partition struct {
-		ID     string
-		Rows   uint64 `json:",string"`
-		Closed uint8
+	for _, end := range o.interrupted() {
+		m := o.transfer(end)
+		steps, err := m.takeover()
+		if err != nil {
+			return p, err
+		}
+		p.Steps = append(p.Steps, steps...)
+		if m.copied.Rows > 0 && m.copy.Rows > 0 && !slices.ContainsFunc(all,
+			func(of partition) bool { return of.ID == m.partition }) {
+			all = append(all, partition{m.partition, m.copied.Rows, 1}) // which returns first
+		}
 	}
-	all, err := read[partition](ctx, db, o.render("partitions"))
 	for _, of := range all {
 		switch {
 		case !day.IsZero() && of.ID != day.Format("20060102"):
@@ -45,30 +55,40 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 				"spans stay in %s until you copy again", of.ID, of.Rows, o.other.Name))
 		}
 	}
-	return p, err
+	return p, nil
+}
+
+// partition is a day of the other table.
+type partition struct {
+	ID     string
+	Rows   uint64 `json:",string"`
+	Closed uint8  // 1 if nothing was stored lately
 }
 
 // transfer moves a partition of the other table into the one that has the name.
 type transfer struct {
 	*adoption
-	partition string
-	copy      table // like the table that has the name
-	copied    table // like the other table; it gets the spans that leave that one
+	partition, token string
+	copied           table // like the other table; it gets the spans that leave that one
+	copy             table // like the table that has the name
 }
 
 // transfer returns the transfer whose tables have names with this end: the partition and a random
 // text.
 func (o *adoption) transfer(end string) transfer {
-	partition, _, _ := strings.Cut(end, "_")
-	return transfer{o, partition, o.table(o.live.Name + copyEnd + end),
-		o.table(o.live.Name + copiedEnd + end)}
+	partition, token, _ := strings.Cut(end, "_")
+	return transfer{o, partition, token, o.table(o.live.Name + copiedEnd + end),
+		o.table(o.live.Name + copyEnd + end)}
 }
 
 // render returns the steps of a template.
 func (m transfer) render(name string, more ...string) []Step {
 	return m.adoption.steps(name, slices.Concat(more,
 		m.place("copy", m.copy.Name), m.place("copied", m.copied.Name),
-		[]string{"{partition}", quoteText(m.partition)})...)
+		[]string{"{partition}", quoteText(m.partition), "{token}", quoteText(m.token),
+			"{engine_live}", engine(m.live), "{uuid_live}", m.ownUUID(m.server, m.live.Engine),
+			"{engine_other}", engine(m.other),
+			"{uuid_other}", m.ownUUID(m.server, m.other.Engine)})...)
 }
 
 // steps returns the steps of the whole transfer.
@@ -79,29 +99,20 @@ func (m transfer) steps(rows uint64) []Step {
 			stored = append(stored, c.Name)
 		}
 	}
-	step := m.render("copy", "{rows}", fmt.Sprint(rows), "{other_plain}", m.other.Name,
-		"{stored}", list(quoteName, stored),
-		"{engine_copy}", engine(m.live), "{uuid_copy}", m.ownUUID(m.server, m.live.Engine),
-		"{engine_copied}", engine(m.other), "{uuid_copied}", m.ownUUID(m.server, m.other.Engine),
-		"{equal_before}", m.equal(m.copy.Name, m.other.Name),
-		"{equal_after}", m.equal(m.copy.Name, m.copied.Name))
-	step[0].advice = "nothing is lost: if another operator exchanged the tables or copies, too, " +
+	steps := m.render("copy", "{rows}", fmt.Sprint(rows), "{other_plain}", m.other.Name,
+		"{live_plain}", m.live.Name, "{stored}", list(quoteName, stored),
+		"{equal_before}", m.equal(m.other.Name), "{equal_after}", m.equal(m.copied.Name))
+	steps[0].advice = "nothing is lost: if another operator exchanged the tables or copies, too, " +
 		"or if spans are being deleted or updated, copy again later; if not, a row policy hides " +
 		"spans from this user, or a TTL removes them, or DELETE FROM hid them (then run ALTER " +
 		"TABLE … APPLY DELETED MASK)"
-	return append(step, m.placed(m.live)...)
+	return steps
 }
 
-// placed returns the steps that move the copy into a table. What was copied is dropped first: while
-// the copy exists and is empty, its spans are known to be in their place.
-func (m transfer) placed(home table) []Step {
-	return m.render("place", "{home}", m.quoted(home.Name), "{home_plain}", home.Name,
-		"{empty}", m.equal(m.copy.Name, ""))
-}
-
-// equal returns the query that fails if two tables do not have equally many spans of the partition.
-func (m transfer) equal(one, two string) string {
-	return m.adoption.render("equal", "{one}", quoteText(one), "{two}", quoteText(two),
+// equal returns the query that fails if a table does not have as many spans of the partition as the
+// copy.
+func (m transfer) equal(original string) string {
+	return m.adoption.render("equal", "{one}", quoteText(m.copy.Name), "{two}", quoteText(original),
 		"{partition}", quoteText(m.partition))
 }
 
@@ -112,40 +123,39 @@ var engineArguments = regexp.MustCompile(`^\w+(\([^)]*\))?`)
 // engine returns the engine of a table like another one.
 func engine(like table) string { return engineArguments.ReplaceAllString(like.Full, like.Engine) }
 
-// resumed returns the steps that complete interrupted transfers, or begin them again. Their
-// operators may still be running: a table that could get spans meanwhile is renamed and checked
-// before it is dropped.
-func (o *adoption) resumed() (steps []Step, err error) {
-	var ends []string
+// interrupted returns the ends of the names of interrupted transfers, or of running ones.
+func (o *adoption) interrupted() (ends []string) {
 	for _, t := range o.scratch {
 		ends = append(ends, scratchName.FindStringSubmatch(t.Name[len(o.live.Name):])[1])
 	}
 	slices.Sort(ends)
-	for _, end := range slices.Compact(ends) {
-		m := o.transfer(end)
-		home := o.other
-		if m.copy.SortingKey == o.live.SortingKey {
-			home = o.live // unless the tables were exchanged since
-		}
-		switch {
-		case m.copied.Rows == 0:
-			unique := o.live.Name + copiedEnd + m.partition + "_" + token()
-			again := m.render("again", "{unique}", o.quoted(unique),
-				"{empty}", m.equal(unique, ""), "{end}", quoteText(end))
-			again[0].restore = []string{"RENAME TABLE IF EXISTS " + o.quoted(unique) + " TO " +
-				o.quoted(m.copied.Name)}
-			steps = append(steps, again...)
-		case m.copy.exists() && (m.copy.Rows == 0 || m.copy.Rows == m.copied.Rows):
-			steps = append(steps, m.placed(home)...)
-		default:
-			return nil, errorf("%s holds %d spans of %s, but %s is not its copy: nothing is "+
-				"lost. Copy again; if this persists and no copy is running, compare them with the "+
-				"table: if it lacks them, move them back by ALTER TABLE … MOVE PARTITION; then "+
-				"drop both tables",
-				m.copied.Name, m.copied.Rows, m.partition, m.copy.Name)
-		}
+	return slices.Compact(ends)
+}
+
+// takeover returns the steps that end an interrupted transfer, whose operator may still be running.
+// A statement that has found a table continues although the table is renamed, but once the table is
+// detached, ClickHouse attaches it only when no statement uses it any more.
+func (m transfer) takeover() ([]Step, error) {
+	if m.copied.Rows > 0 && !m.copy.exists() {
+		return nil, errorf("%s has spans, and there is no %s, as after a crash of the server: "+
+			"copy again; if this persists, compare them with those of %s, and drop the table "+
+			"or move them back by ALTER TABLE … MOVE PARTITION", m.copied.Name, m.copy.Name,
+			m.live.Name)
 	}
-	return steps, nil
+	to := m.transfer(m.partition + "_" + token())
+	if m.copied.SortingKey == m.live.SortingKey || m.copy.SortingKey == m.other.SortingKey {
+		exchanged := *m.adoption // since the transfer began
+		exchanged.live, exchanged.other = m.other, m.live
+		m.adoption = &exchanged
+	}
+	placed, back := m.copied.Rows > 0 && m.copy.Rows == 0, ""
+	if !placed {
+		back = "ALTER TABLE " + m.quoted(to.copied.Name) + " MOVE PARTITION ID " +
+			quoteText(m.partition) + " TO TABLE " + m.quoted(m.other.Name) + ";\n"
+	}
+	return m.render("takeover", slices.Concat(m.place("to_copied", to.copied.Name),
+		m.place("to_copy", to.copy.Name),
+		[]string{"{placed}", fmt.Sprint(placed), "{return}", back})...), nil
 }
 
 // newUUID returns a random UUID.

@@ -59,15 +59,21 @@ func (p Plan) SQL() (all []string) {
 // Run runs the plan. before, which may be nil, gets each step before it is run. After an error or
 // an interruption get a new plan, which has the steps that are left.
 func (p Plan) Run(ctx context.Context, db *sql.DB, before func(Step)) error {
+	// On one connection database/sql repeats no statement whose answer is lost: it may be running.
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return serverError{"connect", err}
+	}
+	defer func() { _ = conn.Close() }()
 	for _, step := range p.Steps {
 		if before != nil {
 			before(step)
 		}
-		err := execute(ctx, db, step.SQL)
+		err := execute(ctx, conn, step.SQL)
 		if err == nil {
 			continue
 		}
-		if undo := execute(context.WithoutCancel(ctx), db, step.restore); undo != nil {
+		if undo := execute(context.WithoutCancel(ctx), conn, step.restore); undo != nil {
 			err = fmt.Errorf("%w; and what was done of it remains: %w", err, undo)
 		}
 		if step.advice != "" {
@@ -79,9 +85,9 @@ func (p Plan) Run(ctx context.Context, db *sql.DB, before func(Step)) error {
 }
 
 // execute runs statements in order. Its error begins with that of the statement that failed.
-func execute(ctx context.Context, db *sql.DB, statements []string) error {
+func execute(ctx context.Context, conn *sql.Conn, statements []string) error {
 	for _, statement := range statements {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			line, _, _ := strings.Cut(statement, "\n")
 			if strings.HasPrefix(line, "SELECT throwIf(") {
 				line = "the check before the next statement"

@@ -46,19 +46,19 @@ const (
 	droppedEnd      = "_dropped" // to be dropped
 
 	// These are followed by the partition and a random text.
-	copyEnd   = "_copy_"   // the copy of a partition
-	copiedEnd = "_copied_" // the partition that was copied
+	copyEnd   = "_traceflake_copy_"   // the copy of a partition
+	copiedEnd = "_traceflake_copied_" // the partition that was copied
 )
 
 // longestEnd is the end of the longest name.
 const longestEnd = copiedEnd + "20261014_abcdefgh"
 
-// ownComment is the comment of the views and scratch tables of an adoption, by which they are
-// recognised: others may have such names, too.
+// ownComment is the comment of the views of an adoption, by which they are recognised: others may
+// have such names, too.
 const ownComment = "of an adoption by traceflake"
 
 // scratchName matches the end of the name of a table of a copy.
-var scratchName = regexp.MustCompile("^_(?:copy|copied)_([0-9]{8}_[a-z2-7]{8})$")
+var scratchName = regexp.MustCompile("^_traceflake_(?:copy|copied)_([0-9]{8}_[a-z2-7]{8})$")
 
 // observe returns the adoption as observed on the server, and an error if a check for the operation
 // fails.
@@ -75,7 +75,7 @@ func (a Adoption) observe(ctx context.Context, db *sql.DB, op operation) (*adopt
 		live: found.table(name), other: found.table(name + otherEnd),
 		history: found.table(name + historyEnd), historyTimes: found.table(name + historyTimesEnd)}
 	for _, t := range o.tables {
-		if t.Comment == ownComment && scratchName.MatchString(strings.TrimPrefix(t.Name, name)) {
+		if end, ok := strings.CutPrefix(t.Name, name); ok && scratchName.MatchString(end) {
 			o.scratch = append(o.scratch, t)
 		}
 	}
@@ -104,11 +104,13 @@ func (s Schema) Whole(ctx context.Context, db *sql.DB) (Schema, error) {
 
 // render returns a template of an adoption, filled in; see [Schema.render].
 func (o *adoption) render(name string, more ...string) string {
-	return o.Schema.render("adopt/"+name, slices.Concat(more,
+	scratch := []string{"{scratch_names}",
+		quoteText("^" + o.live.Name + scratchName.String()[1:])}
+	return o.Schema.render("adopt/"+name, slices.Concat(more, scratch,
 		o.place("live", o.live.Name), o.place("other", o.other.Name),
 		o.place("history", o.history.Name), o.place("history_times", o.historyTimes.Name),
 		o.place("dropped", o.live.Name+droppedEnd),
 		o.place("trial_a", o.live.Name+"_trial_a"), o.place("trial_b", o.live.Name+"_trial_b"),
 		[]string{"{comment}", quoteText(ownComment), "{on_cluster_text}",
-			quoteText(o.onCluster())})...)
+			quoteText(o.onCluster()), "{scratch}", o.Schema.render("adopt/scratch", scratch...)})...)
 }

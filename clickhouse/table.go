@@ -37,9 +37,8 @@ func (s Schema) render(name string, more ...string) string {
 			"{our_key}", quoteText(sortingKey),
 			"{parts_of_shards}", s.everywhere("cluster", "system.parts"),
 			"{parts_everywhere}", s.everywhere("clusterAllReplicas", "system.parts"),
-			"{detached_everywhere}", s.everywhere("clusterAllReplicas", "system.detached_parts"),
+			"{detached_everywhere}", s.everywhere("clusterAllReplicas", "system.detached_tables"),
 			"{tables_everywhere}", s.everywhere("clusterAllReplicas", "system.tables"),
-			"{mutations_everywhere}", s.everywhere("clusterAllReplicas", "system.mutations"),
 		})...).Replace(template(name))
 }
 

@@ -49,8 +49,8 @@ func (e *engine) complete(when string, all []span) {
 }
 
 // othersTables are tables of others, with names like those of an adoption.
-var othersTables = []string{"spans_copy", "spans_copy_trace_id_ts", "spans_copied_2026",
-	"spans_copy_20261014_original", "spans_trial"}
+var othersTables = []string{"spans_copy", "spans_copied_20261014_abcdefgh", "spans_trial",
+	"spans_traceflake_copied_2026"}
 
 // TestCopy moves history into the new table, and after undo the spans stored meanwhile into the old
 // one: each span once, with its columns, without materialized views, and found by its trace ID.
@@ -133,136 +133,9 @@ func TestCopyWhileChanging(t *testing.T) {
 	}
 }
 
-// TestCopyInterrupted interrupts a copy before and after each of its statements, sometimes undoes
-// the swap, and copies again: each span is stored once.
-func TestCopyInterrupted(t *testing.T) {
-	e := newEngine(t)
-	all := e.copying()
-	for at, interrupted := 0, true; interrupted; at++ {
-		interrupted = false
-		moments := 0
-		now := func() bool {
-			moments++
-			interrupted = interrupted || moments-1 == at
-			return interrupted
-		}
-		cut := e.rewriting("", func(query string) string {
-			const fails = "SELECT throwIf(1)"
-			query = settled.Replace(query)
-			if strings.Contains(query, "formatRow") { // a look
-				return query
-			}
-			if before := now(); before {
-				return fails
-			}
-			if after := now(); after {
-				e.exec(query)
-				return fails
-			}
-			return query
-		})
-		if _, err := adopt(t.Context(), ofSpans, "copy", cut); interrupted != (err != nil) {
-			t.Fatalf("interrupted %t: %v", interrupted, err)
-		}
-		back := []string{"undo", "swap"}
-		if e.isNew() == "0" {
-			slices.Reverse(back)
-		}
-		if e.one(leftovers) != "0" { // nothing may be dropped meanwhile
-			status, err := ofSpans.Status(t.Context(), e.db)
-			if err != nil || status.Next != "a copy is running or was interrupted: `adopt copy` "+
-				"continues it" {
-				t.Fatalf("after a copy was interrupted: %v, %s", err, status.Next)
-			}
-		}
-		if at%3 == 0 {
-			e.walks(ofSpans, back[0])
-			slices.Reverse(back)
-		}
-		e.walks(ofSpans, "copy", "copy") // the first may complete a day in the other table
-		e.complete(fmt.Sprintf("interrupted at %d", at), all)
-		e.is("0", leftovers)
-		e.is("0", "SELECT count() FROM spans_other")
-		e.walks(ofSpans, back[0]) // all is in the other table again
-	}
-}
-
 // leftovers counts the tables of copies and drops.
 const leftovers = "SELECT count() FROM system.tables WHERE database = currentDatabase() AND " +
-	"match(name, '_(copy|copied)_.*[0-9]_[a-z2-7]{8}$') AND NOT endsWith(name, '_original')"
-
-// TestCopyTwoAtOnce: two operators copy the same days, and undo meanwhile; each span is stored
-// once.
-func TestCopyTwoAtOnce(t *testing.T) {
-	e := newEngine(t)
-	all, db := e.copying(), e.settled()
-	for range 12 {
-		ended := make(chan error)
-		for range 2 {
-			go func() {
-				_, err := adopt(t.Context(), ofSpans, "copy", db)
-				ended <- err
-			}()
-		}
-		_, err := adopt(t.Context(), ofSpans, "undo", db)
-		_, _ = <-ended, <-ended // both may have found the other one's work
-		for range 3 {           // what one of them stopped may need a second look
-			if _, err = adopt(t.Context(), ofSpans, "copy", db); err == nil {
-				break
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.complete("two at once", all)
-		e.is("0", leftovers)
-		e.walks(ofSpans, "swap")
-	}
-}
-
-// TestCopyBesideResume: an operator looks at another one's copy before a partition moves, and acts
-// after that: out of the old table, whose spans he must not drop, or into the new one, while he has
-// seen the tables exchanged and would also move the spans back.
-func TestCopyBesideResume(t *testing.T) {
-	for _, c := range []struct {
-		move   int
-		undone bool // when he looks and when he acts
-	}{{1, false}, {2, true}} {
-		e := newEngine(t)
-		all, db := e.copying(), e.settled()
-		var plan clickhouse.Plan
-		walks := func(operation string) {
-			if c.undone {
-				e.walks(ofSpans, operation)
-			}
-		}
-		moves, acted := 0, false
-		_, err := adopt(t.Context(), ofSpans, "copy", e.rewriting("", func(query string) string {
-			switch {
-			case strings.Contains(query, "MOVE PARTITION"):
-				if moves++; moves == c.move {
-					walks("undo")
-					var err error
-					if plan, err = ofSpans.Copy(t.Context(), db, noon); err != nil {
-						t.Error(err)
-					}
-					walks("swap")
-				}
-			case moves == c.move && !acted: // the statement after the move
-				acted = true
-				walks("undo")
-				_ = plan.Run(t.Context(), db, nil) // may fail
-				walks("swap")
-			}
-			return settled.Replace(query)
-		}))
-		if err != nil || !acted {
-			t.Errorf("the copy: %v, acted: %t", err, acted)
-		}
-		e.complete("copied", all)
-		e.is("0", leftovers)
-	}
-}
+	"match(name, '_traceflake_(copy|copied)_.*_[a-z2-7]{8}$')"
 
 // TestAdoptTwoShards adopts one shard after the other, each with its history, under a Distributed
 // table that shows all spans before and after; in between it shows the spans in the shards' tables

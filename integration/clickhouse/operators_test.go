@@ -40,7 +40,7 @@ func interleaved(t *testing.T, first []string, one, other string) {
 		}))
 		met = statements > at
 		found := e.column("SELECT SpanId FROM merge(currentDatabase(), " +
-			"'^spans(_other|_dropped|_cop.*)?$') ORDER BY SpanId")
+			"'^spans(_other|_dropped|_traceflake.*)?$') ORDER BY SpanId")
 		if !slices.Equal(found, sorted(ids(want))) {
 			t.Errorf("%s before statement %d of %s: %d spans are left of %d", other, at, one,
 				len(found), len(want))
