@@ -52,6 +52,32 @@ func TestSecretIsCompared(t *testing.T) {
 	b.mustOne()
 }
 
+// When its secret is removed, the Keeper uses its lease to the end, without a renewal. Then it reads
+// its secret again until it is registered.
+func TestSecretIsRemoved(t *testing.T) {
+	b := newHeld(t)
+	next := must(randflake.NewCodec([]byte("the next secret!")))
+	one, other := few.Fingerprint(testCodec), few.Fingerprint(next)
+	for _, secret := range []string{one, other} {
+		if err := b.memory.AddSecret(t.Context(), few.ID, secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.memory.RemoveSecret(t.Context(), few.ID, one); err != nil {
+		t.Fatal(err)
+	}
+	for end := b.Term().Grant().End; b.clock.Now().Before(end); b.pass(time.Second) {
+		b.mustOne()
+	}
+	b.pass(time.Minute)
+	b.wantError(randflake.ErrLeaseExpired)
+	b.wantReports(lease.ErrWrongSecret)
+	b.codec = next
+	b.pass(lease.MaxBackoff * 2)
+	b.mustOne()
+	b.wantReports(lease.ErrWrongSecret, lease.ErrRecovered)
+}
+
 // When the store's secret is replaced, the Keeper uses its lease to the end. Then it reads its
 // secret again until that is the store's, without a restart.
 func TestSecretIsReplaced(t *testing.T) {

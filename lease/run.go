@@ -32,16 +32,17 @@ type loop struct {
 	store  bounded
 	secret Secret
 
-	id       string               // of the store with which the secret was compared last
-	known    bool                 // the store still has that ID, as far as the Keeper knows
-	term     *term                // the grant held; nil if none
-	used     map[uint32]time.Time // by node, the end of what earlier terms used
-	noLease  error                // why none is left
-	bid      string               // the nonce of an Acquire that was not granted yet
-	life     uint64               // the machine's, as far as the Keeper knows
-	askAt    time.Duration        // not before this on the monotonic clock
-	failures int                  // Acquires in a row
-	denied   error                // the sentinel of the last permanent failure
+	id          string               // of the store with which the secret was compared last
+	known       bool                 // the store still has that ID, as far as the Keeper knows
+	fingerprint string               // of the secret
+	term        *term                // the grant held; nil if none
+	used        map[uint32]time.Time // by node, the end of what earlier terms used
+	noLease     error                // why none is left
+	bid         string               // the nonce of an Acquire that was not granted yet
+	life        uint64               // the machine's, as far as the Keeper knows
+	askAt       time.Duration        // not before this on the monotonic clock
+	failures    int                  // Acquires in a row
+	denied      error                // the sentinel of the last permanent failure
 
 	// What tests replace.
 	report    func(error) // queues a report
@@ -153,7 +154,8 @@ func (l *loop) untilNext() time.Duration {
 }
 
 func (l *loop) request(nonce string, now time.Time) Request {
-	return Request{Store: l.id, Nonce: nonce, Now: now, TTL: time.Duration(l.ttl.Load()),
+	return Request{Store: l.id, Secret: l.fingerprint, Nonce: nonce, Now: now,
+		TTL:   time.Duration(l.ttl.Load()),
 		Owner: l.cfg.owner}
 }
 
@@ -189,7 +191,7 @@ func (l *loop) acquire(ctx context.Context) {
 		longest = maxFull
 	}
 	l.askAt = l.cfg.clock.Elapsed() + l.backoff(&l.failures, longest)
-	if errors.Is(err, ErrReplaced) {
+	if errors.Is(err, ErrReplaced) || errors.Is(err, ErrWrongSecret) {
 		l.known = false
 	}
 	if err != nil {
@@ -242,7 +244,7 @@ func (l *loop) open(ctx context.Context) error {
 		l.id, l.bid = d.ID, ""
 		clear(l.used)
 	}
-	l.known = true
+	l.known, l.fingerprint = true, d.Fingerprint(codec)
 	l.codec.Store(codec)
 	return nil
 }
@@ -308,7 +310,8 @@ func (l *loop) propose(ctx context.Context, t *term,
 	if err == nil {
 		return stored, t.acknowledged(stored), nil
 	}
-	if errors.Is(err, ErrReplaced) { // nothing of this history is written any more
+	// nothing of this history, or with this secret, is written any more
+	if errors.Is(err, ErrReplaced) || errors.Is(err, ErrWrongSecret) {
 		return stored, unwritten, err
 	}
 	if !errors.Is(err, ErrLost) {

@@ -54,8 +54,9 @@ var (
 	// original may grant the same nodes.
 	ErrMoved = fixable("lease: the store was created elsewhere",
 		"give it a new secret: traceflake lease secret replace")
-	// ErrWrongSecret is reported by a [Keeper] if the secret is not registered with the store: two
-	// stores that grant the same nodes under one secret would cause duplicates.
+	// ErrWrongSecret is returned if the secret is not, or no longer, registered with the store: two
+	// stores that grant the same nodes under one secret would cause duplicates. A [Keeper] then
+	// reads its secret again.
 	ErrWrongSecret = fixable("lease: the store belongs to another secret",
 		"use the secret file with which it was created, or register a new secret: traceflake "+
 			"lease secret add")
@@ -125,7 +126,7 @@ type Store interface {
 	// it finds the grant; otherwise it gets another block, and the first one stays unused until its
 	// grant's end.
 	//
-	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrReplaced], [ErrReplacing],
+	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrReplaced], [ErrReplacing], [ErrWrongSecret],
 	// [ErrInvalidRequest], [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
@@ -136,7 +137,8 @@ type Store interface {
 	// nonce. A grant that is over may be renewed if no one else has the block. A store may set an
 	// earlier end than requested; it returns the grant as stored.
 	//
-	// Errors: [ErrLost], [ErrReplaced], [ErrClockAhead] and those of invalid requests.
+	// Errors: [ErrLost], [ErrReplaced], [ErrWrongSecret], [ErrClockAhead] and those of invalid
+	// requests.
 	Renew(ctx context.Context, g Grant, r Request) (Grant, error)
 
 	// Release gives back the seconds from unused on. It compares as Renew does, and leaves the
@@ -185,6 +187,9 @@ type Request struct {
 	// Store is the [Description.ID] with which the secret in use was compared. A Renew ignores it:
 	// the grant has it.
 	Store string
+	// Secret is the [Description.Fingerprint] of the secret in use, or "" in a store without
+	// registered secrets.
+	Secret string
 	// Nonce identifies the write: 128 random bits as 32 lower-case hex digits, fresh for each. Only
 	// an Acquire whose response was lost is repeated with the same one.
 	Nonce string

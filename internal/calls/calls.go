@@ -56,6 +56,8 @@ func Everything(ctx context.Context, open func() (stores.Store, error)) error {
 		func() error { return s.Release(ctx, g, lease.NewNonce(), now) },
 		func() error { _, err := s.List(ctx); return err },
 		func() error { return s.AddSecret(ctx, ID, "0123456789abcdef") },
+		func() error { return s.AddSecret(ctx, ID, "fedcba9876543210") },
+		func() error { return s.RemoveSecret(ctx, ID, "0123456789abcdef") },
 		func() error { return s.Replace(ctx, ID, lease.NewNonce(), "0123456789abcdef") },
 	} {
 		if err := call(); err != nil {

@@ -27,6 +27,11 @@ type Store interface {
 	// AddSecret registers another secret of the store with an ID, by its fingerprint, so that
 	// leases are used with it. Errors: [lease.ErrReplaced] if the store has another ID.
 	AddSecret(ctx context.Context, id, fingerprint string) error
+	// RemoveSecret ends the registration of a secret of the store with an ID: from then on no lease
+	// is acquired or renewed with it, and current ones are used to their ends. If it fails halfway,
+	// some are renewed until it is called again. Errors: [lease.ErrInvalidRequest] if the secret is
+	// not registered or is the only one, [lease.ErrReplaced].
+	RemoveSecret(ctx context.Context, id, fingerprint string) error
 	// List returns all blocks that have been written, in node order.
 	List(ctx context.Context) ([]lease.Grant, error)
 	// Replace begins a new history of the store with the ID old, after it was restored from a

@@ -24,6 +24,9 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 		return lease.Grant{}, err
 	}
 	c, err := s.current(ctx, r.Store)
+	if err == nil {
+		err = checkSecret(c.Removed, r)
+	}
 	if err != nil {
 		return lease.Grant{}, err
 	}

@@ -25,6 +25,8 @@ type config struct {
 	// Place is the [driver.Object.Place] of this object when the store was created or replaced. It
 	// is missing for one write of the creation: copies that are made then have the store's ID.
 	Place string `json:",omitempty"`
+	// Removed are the fingerprints of secrets that were removed last.
+	Removed []string `json:",omitempty"`
 	// Writes counts writes, so that no two states of the object are equal.
 	Writes uint64
 }
@@ -64,6 +66,15 @@ func (c *config) here(place string) error {
 		return nil
 	}
 	return fmt.Errorf("%w (at %q, and this is %q)", lease.ErrMoved, c.Place, place)
+}
+
+// is returns an error unless the store grants leases, here, and has this ID.
+func (c *config) is(id, place string) error {
+	err := errors.Join(c.ready(), c.here(place))
+	if err == nil && c.ID != id {
+		err = replaced(c.ID, id)
+	}
+	return err
 }
 
 // ready returns an error unless the store grants leases.

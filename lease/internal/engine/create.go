@@ -136,12 +136,13 @@ func (s *Store) AddSecret(ctx context.Context, id, fingerprint string) (err erro
 		return err
 	}
 	return s.updateConfig(ctx, func(c *config, place string) (bool, error) {
-		err := errors.Join(c.ready(), c.here(place))
-		if err == nil && c.ID != id {
-			err = replaced(c.ID, id)
-		}
-		if err != nil || slices.Contains(c.Secrets, fingerprint) {
+		err := c.is(id, place)
+		switch {
+		case err != nil, slices.Contains(c.Secrets, fingerprint):
 			return false, err
+		case slices.Contains(c.Removed, fingerprint):
+			return false, fmt.Errorf("%w: the secret %s was removed; add a new one",
+				lease.ErrInvalidRequest, fingerprint)
 		}
 		c.Secrets = append(c.Secrets, fingerprint)
 		return true, nil

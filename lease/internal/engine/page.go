@@ -49,6 +49,8 @@ type pageHeader struct {
 	// Writes counts the writes of the page, so that its bytes never recur: on
 	// some servers the version is a hash of them, or they are the version.
 	Writes uint64
+	// Removed are the fingerprints of secrets with which no lease is renewed.
+	Removed []string `json:",omitempty"`
 	// Recent has the nonces of the last writes.
 	Recent []string
 }

@@ -53,7 +53,7 @@ func (s *Store) beginHistory(ctx context.Context, old, id, fingerprint string) e
 		case c.ID != old:
 			return false, replaced(c.ID, old)
 		}
-		c.ID, c.Replaced, c.Secrets = id, old, []string{fingerprint}
+		c.ID, c.Replaced, c.Secrets, c.Removed = id, old, []string{fingerprint}, nil
 		c.Phase, c.Place = replacing, place
 		return true, nil
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,6 +51,58 @@ func TestAddSecretsAtOnce(t *testing.T) {
 	}
 	wantErr(t, "add a secret of another store", s.AddSecret(t.Context(), nextID, fingerprint),
 		lease.ErrReplaced)
+}
+
+// With a secret that was removed nothing is acquired or renewed, whichever writes of the removal
+// failed before it was repeated. With others all goes on.
+func TestRemoveSecret(t *testing.T) {
+	const old, next = "0123456789abcdef", "fedcba9876543210"
+	for failed, done := int64(0), false; !done; failed++ {
+		server := new(counted)
+		s := open(server, 2, few(32))
+		for _, secret := range []string{old, next} {
+			if err := s.AddSecret(t.Context(), storeID, secret); err != nil {
+				t.Fatal(err)
+			}
+		}
+		with := func(secret string) lease.Request {
+			r := request(t0)
+			r.Secret = secret
+			return r
+		}
+		forgotten, current := mustAcquire(t, s, with(old)), mustAcquire(t, s, with(next))
+		var count atomic.Int64
+		away := client(writes(server, func(_ *message, do func() answer) answer {
+			if count.Add(1) > failed {
+				return answer{err: errLost}
+			}
+			return do()
+		}), 2)
+		done = away.RemoveSecret(t.Context(), storeID, old) == nil
+		for range 2 { // the second time it changes nothing
+			if err := s.RemoveSecret(t.Context(), storeID, old); err != nil {
+				t.Fatalf("after %d writes: %v", failed, err)
+			}
+		}
+		_, err := s.Renew(t.Context(), forgotten, with(old))
+		wantErr(t, "renew", err, lease.ErrWrongSecret)
+		_, err = s.Acquire(t.Context(), with(old))
+		wantErr(t, "acquire", err, lease.ErrWrongSecret)
+		mustAcquire(t, s, with(next))
+		if g, err := s.Renew(t.Context(), current, with(next)); err != nil || g.Version != 2 {
+			t.Errorf("renew with the other secret: %+v, %v", g, err)
+		}
+		if err := s.Release(t.Context(), forgotten, lease.NewNonce(), t0); err != nil {
+			t.Errorf("release: %v", err)
+		}
+		for _, secret := range []string{next, "00000000000000ff"} { // the last, and an unknown one
+			wantErr(t, "remove "+secret, s.RemoveSecret(t.Context(), storeID, secret),
+				lease.ErrInvalidRequest)
+		}
+		wantErr(t, "add it again", s.AddSecret(t.Context(), storeID, old), lease.ErrInvalidRequest)
+		wantErr(t, "remove one of another store", s.RemoveSecret(t.Context(), nextID, next),
+			lease.ErrReplaced)
+	}
 }
 
 // A description that is invalid creates nothing.

@@ -75,7 +75,7 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant,
 	defer s.failed(ctx, &err, "renew node %d", g.Node)
 	rule := func(c *config, p *page, b lease.Grant) (lease.Grant, error) {
 		behind, err := checkClock(r.Now, p.now)
-		if err := cmp.Or(checkRequest(r), err); err != nil {
+		if err := cmp.Or(checkRequest(r), checkSecret(p.Removed, r), err); err != nil {
 			return b, err
 		}
 		b, err = renew(b, g, shorten(r, c.Description))
