@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ create is interrupted, run the same command again. If the store exists and FILE 
 its secret, create changes nothing; flags that differ from the store are refused.
 
 A lease directory (file:DIR) has its own secret, and the first process creates it: run
-create only to set another block size or a longer TTL.`,
+create only to set another block size or a shorter longest TTL.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease create --store etcd://host:2379 --secret-file secret --block-size 32`,
 		RunE: c.run,
@@ -41,8 +42,9 @@ create only to set another block size or a longer TTL.`,
 		"nodes of the store, FIRST+COUNT (default all, 0+131072)")
 	cmd.Flags().Uint32Var(&c.asked.BlockSize, "block-size", 8,
 		"nodes in a block, a power of two; a process leases one block at a time")
-	durationFlag(cmd, &c.asked.LongestTTL, "longest-ttl", lease.DefaultTTL,
-		"longest lease")
+	durationFlag(cmd, &c.asked.LongestTTL, "longest-ttl", 0,
+		"longest lease (default "+shortly(lease.DefaultTTL)+", in a lease directory "+
+			shortly(lease.MaxTTL)+")")
 	return cmd
 }
 
@@ -60,9 +62,10 @@ func (c *creation) run(cmd *cobra.Command, _ []string) error {
 }
 
 // check returns an error for settings that contradict the kind of store.
-func (c *creation) check(env fleet.Config, embedded bool) error {
+func (c *creation) check(cmd *cobra.Command, env fleet.Config, embedded bool) error {
+	noTTL := cmd.Flags().Changed("longest-ttl") && c.asked.LongestTTL == 0
 	switch {
-	case c.asked.BlockSize == 0, c.asked.LongestTTL == 0:
+	case c.asked.BlockSize == 0, noTTL:
 		return errors.New("--block-size and --longest-ttl must be positive")
 	case embedded && env.SecretFile != "":
 		return fmt.Errorf(
@@ -101,8 +104,11 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s stores.Stor
 		return err
 	}
 	embedded := s.KeepsSecret()
-	if err := c.check(env, embedded); err != nil {
+	if err := c.check(cmd, env, embedded); err != nil {
 		return err
+	}
+	if embedded { // as if a process created it
+		c.asked.LongestTTL = cmp.Or(c.asked.LongestTTL, lease.MaxTTL)
 	}
 	d, err := describe(ctx, s)
 	exists := err == nil || d.ID != "" // perhaps unfinished

@@ -28,7 +28,7 @@ var variables = []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLA
 //	traceflake ARGS… [<FILE]     it must succeed without a word on stderr
 //	code N traceflake ARGS…      it must end with this exit code
 //	refuses ARGS… TEXT           it must print nothing but an error with the text, and end with 2
-//	save NAME [LINE]             sets a variable to a line of the output
+//	save NAME [LINE]             sets a variable to the first word of a line of the output
 //	ids FILE N                   prints N trace IDs of now under the first secret of a file
 //	place STORE WHERE            moves the server of a store
 //
@@ -81,7 +81,8 @@ func TestScripts(t *testing.T) {
 			"save": func(ts *testscript.TestScript, _ bool, args []string) {
 				line, err := strconv.Atoi(slices.Concat(args, []string{"1"})[1])
 				ts.Check(err)
-				ts.Setenv(args[0], lines(ts.ReadFile("stdout"))[line-1])
+				words := strings.Fields(lines(ts.ReadFile("stdout"))[line-1])
+				ts.Setenv(args[0], words[0])
 			},
 			"place": func(_ *testscript.TestScript, _ bool, args []string) {
 				serverOf(args[0]).Place = args[1]

@@ -43,19 +43,19 @@ If add is interrupted, run the same command again.`,
 	}
 	replace := secretReplaceCommand(f)
 	return group(&cobra.Command{
-		Use:     "secret",
-		Short:   "Register a secret with a lease store, or replace it after a restore",
-		Long:    "secret manages the secrets of a lease store.",
+		Use:   "secret",
+		Short: "Change the secret of a lease store, or replace it after a restore",
+		Long: `secret manages the secrets of a lease store: add and remove change the secret of a
+store, replace gives a restored store a new one.`,
 		Example: add.Example + "\n" + replace.Example,
-	}, add, replace)
+	}, add, secretListCommand(f), secretRemoveCommand(f), replace)
 }
 
 // addSecret registers a secret in a file, which it generates unless an interrupted command has.
 func addSecret(ctx context.Context, s stores.Store, d lease.Description, file string,
 	env fleet.Config) error {
 	if s.KeepsSecret() {
-		return errors.New("a lease directory keeps one secret: to change it, run " +
-			"traceflake lease secret replace")
+		return errOneSecret
 	}
 	secret, err := openSecret(file, d.ID)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -117,6 +117,9 @@ func TestJSONIsDocumented(t *testing.T) {
 	}
 	traceparent := "traceparent: 00-" + id.String() + "-00f067aa0ba902b7-01"
 	none, _ := newServer()
+	server, _ := newServer()
+	command(t, "", "lease", "create", "--store", server, "--secret-file",
+		filepath.Join(t.TempDir(), "secret")).want(t, 0, something, "")
 	documented := map[string]bool{}
 	field := regexp.MustCompile(`"(\w+)":`)
 	for _, c := range [][]string{
@@ -124,7 +127,7 @@ func TestJSONIsDocumented(t *testing.T) {
 		{"x", "verify", "--store", dir},
 		{"", "range", "now-1h", "now"},
 		{"", "range", "--trace", "1950fb0f8880000086cdcca4ab608495"},
-		{"", "lease", "list", "--store", dir},
+		{"", "lease", "list", "--store", dir}, {"", "lease", "secret", "list", "--store", server},
 		{"", "doctor", "--store", none, "--secret-file", "/nonexistent"},
 	} {
 		args := slices.Concat(c[1:], []string{"-o", "json"})
