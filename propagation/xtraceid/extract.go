@@ -2,6 +2,7 @@ package xtraceid
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -55,8 +56,11 @@ func (p *propagator) extract(ctx context.Context, in *headers) context.Context {
 			d = decisionOf(sc)
 		}
 	}
-	if d == undecided && p.deferredSampled {
+	switch {
+	case d == undecided && p.deferredSampled:
 		d, sc = sampled, sc.WithTraceFlags(sc.TraceFlags().WithSampled(true))
+	case d == undecided && !sc.IsSampled() && p.lost.CompareAndSwap(false, true):
+		p.reports.Add(errLost)
 	}
 	ctx = withB3(ctx, sc.TraceID(), d)
 	if sc.Equal(here) {
@@ -64,6 +68,11 @@ func (p *propagator) extract(ctx context.Context, in *headers) context.Context {
 	}
 	return trace.ContextWithRemoteSpanContext(ctx, sc)
 }
+
+// errLost is reported once by each propagator.
+var errLost = errors.New("xtraceid: a request has B3 without a sampling decision, which samplers " +
+	"such as ParentBased read as \"do not sample\": its trace is not recorded, although responses " +
+	"and logs have its ID; use WithDeferredSampled, or let clients send X-B3-Sampled")
 
 // join returns a span context of the trace that x-trace-id names: with the same ID, or with a
 // 64-bit one, which an old client generates for the same trace. Of another trace it returns an

@@ -2,21 +2,27 @@ package xtraceid
 
 import (
 	"context"
+	"sync/atomic"
 
 	"go.opentelemetry.io/contrib/propagators/b3"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/traceflake/traceflake/internal/reports"
 )
 
 type propagator struct {
 	config
 	names
+	lost    atomic.Bool // errLost was reported
+	reports reports.Queue
 }
 
-// New returns a propagator for the trace ID header and B3. It is safe for concurrent use.
+// New returns a propagator for the trace ID header and B3. It is safe for concurrent use. The first
+// B3 without a sampling decision is reported to otel.Handle unless [WithDeferredSampled] is set.
 func New(opts ...Option) propagation.TextMapPropagator {
 	c := newConfig(opts)
-	return &propagator{c, newNames(c.header)}
+	return &propagator{config: c, names: newNames(c.header)}
 }
 
 // Fields returns the keys that Inject may write, the trace ID header first.
