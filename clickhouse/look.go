@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,12 +33,10 @@ type table struct {
 	SortingKey   string `json:"sorting_key"`
 	PartitionKey string `json:"partition_key"`
 	Comment      string
-	Policy       string
 	Ours         uint8 // 1 if it has the sorting key of our layout, unlike any exporter's table
 	Columns      []column
-	Rows, Bytes  uint64 `json:",string"`
+	Rows         uint64 `json:",string"`
 	Newest       string // partition
-	Expires      int64  `json:",string"` // the Unix time at which the last span expires, or 0
 }
 
 // column is a column. Its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
@@ -67,28 +64,6 @@ var engineParts = regexp.MustCompile(`(?s)^.*?(?: TTL (.*?))?(?: SETTINGS (.*))?
 func (t table) ttl() string      { return engineParts.FindStringSubmatch(t.Full)[1] }
 func (t table) settings() string { return engineParts.FindStringSubmatch(t.Full)[2] }
 
-// columnTexts matches the columns in CREATE TABLE.
-var columnTexts = regexp.MustCompile(
-	"(?s)\\((`.*?)(?:, (?:INDEX|PROJECTION|CONSTRAINT) .*)?\\) ENGINE = ")
-
-// lacking returns the definition of a column that another table does not have like this one, or "".
-func (t table) lacking(other table) string {
-	split := func(t table) []string {
-		m := columnTexts.FindStringSubmatch(t.Definition)
-		if m == nil {
-			return nil // as a full disk leaves it
-		}
-		return strings.Split(m[1], ", `")
-	}
-	there := split(other)
-	for _, column := range split(t) {
-		if !slices.Contains(there, column) {
-			return "`" + strings.TrimPrefix(column, "`")
-		}
-	}
-	return ""
-}
-
 // readable returns the names of the columns that can be read.
 func (t table) readable() (names []string) {
 	for _, c := range t.Columns {
@@ -97,21 +72,6 @@ func (t table) readable() (names []string) {
 		}
 	}
 	return names
-}
-
-// wrong returns the first of the exporter's columns that the table lacks, or has with another type,
-// and the reason, or "".
-func (t table) wrong() (name, why string) {
-	for _, c := range columns {
-		switch have := t.column(c.name).Type; have {
-		case c.typ:
-		case "":
-			return c.name, "is missing"
-		default:
-			return c.name, fmt.Sprintf("has the type %q, not %s", have, c.typ)
-		}
-	}
-	return "", ""
 }
 
 // distributed matches the beginning of a Distributed table's engine.

@@ -3,7 +3,6 @@ package clickhouse
 import (
 	"context"
 	"database/sql"
-	"time"
 )
 
 // Status is the state of an [Adoption], or of any table of spans.
@@ -15,27 +14,15 @@ type Status struct {
 	Next     string // what an operator can do next, as text and statements
 }
 
-// TableStatus is the state of a table.
+// TableStatus describes a table.
 type TableStatus struct {
-	Table         string // with its database
-	SortingKey    string
-	New           bool // is the new one of an adoption that has not ended
-	Engine        string
-	TTL           string // "" keeps spans forever
-	StoragePolicy string
-	Bytes         uint64    // of a Distributed table 0
-	Expires       time.Time // of the last span that is not in the future; zero without TTL
-	Views         []string  // that read the table
-	Counts
+	Table string // with its database
+	New   bool   // is the new one of an adoption that has not ended
+	Facts []Fact
 }
 
-// Counts are numbers of spans.
-type Counts struct {
-	Rows    uint64  `json:",string"`
-	Future  uint64  `json:",string"` // that begin in more than an hour, as of wrong clocks
-	Sampled uint64  `json:",string"` // spans of the newest partition, 100,000 at most
-	Ordered float64 // share of the sampled spans that start within an hour of their ID's time
-}
+// Fact is a property of a table, as text.
+type Fact struct{ Name, Value string }
 
 // Status returns the state of the table and, during an adoption, of the other table.
 func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) {
@@ -51,35 +38,17 @@ func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) 
 		if !t.exists() {
 			continue
 		}
-		of, err := o.statusOf(ctx, t)
+		newest := "1" // of a Distributed table
+		if t.Newest != "" {
+			newest = "_partition_id = " + quoteText(t.Newest)
+		}
+		facts, err := read[Fact](ctx, db, o.render("facts", "{table}", o.quoted(t.Name),
+			"{name}", quoteText(t.Name), "{newest}", newest))
 		if err != nil {
 			return s, err
 		}
-		s.Tables = append(s.Tables, of)
+		s.Tables = append(s.Tables, TableStatus{o.Database + "." + t.Name,
+			t.ours() && o.other.exists(), facts})
 	}
 	return s, nil
-}
-
-func (o *adoption) statusOf(ctx context.Context, t table) (s TableStatus, err error) {
-	newest := "1" // of a Distributed table
-	if t.Newest != "" {
-		newest = "_partition_id = " + quoteText(t.Newest)
-	}
-	counts, err := read[Counts](ctx, o.db,
-		o.render("counts", "{table}", o.quoted(t.Name), "{newest}", newest))
-	if err != nil {
-		return s, err
-	}
-	s = TableStatus{Table: o.Database + "." + t.Name, SortingKey: t.SortingKey,
-		New: t.ours() && o.other.exists(), Engine: t.Engine, TTL: t.ttl(),
-		StoragePolicy: t.Policy, Bytes: t.Bytes, Counts: counts[0]}
-	s.Rows = max(s.Rows, t.Rows) // a row policy may hide some
-	if t.Expires > 0 && s.TTL != "" {
-		s.Expires = time.Unix(t.Expires, 0)
-	}
-	views, err := read[table](ctx, o.db, o.render("readers", "{name}", quoteText(t.Name)))
-	for _, view := range views {
-		s.Views = append(s.Views, view.Name)
-	}
-	return s, err
 }

@@ -8,13 +8,10 @@ SELECT
     sorting_key,
     partition_key,
     comment,
-    storage_policy AS policy,
     sorting_key = {our_key} AS ours,
     columns,
     toString(p.rows) AS rows,
-    toString(p.bytes) AS bytes,
-    newest,
-    toString(expires) AS expires
+    newest
 FROM system.tables AS t
 LEFT JOIN (
     SELECT table, arrayMap(
@@ -22,10 +19,8 @@ LEFT JOIN (
         arraySort(groupArray((position, name, type, default_kind, comment)))) AS columns
     FROM system.columns WHERE database = {database} GROUP BY table
 ) AS c ON c.table = t.name
-LEFT JOIN ( -- spans in the future are neither the newest nor the last to expire
-    SELECT table, sum(rows) AS rows, sum(bytes_on_disk) AS bytes,
-        maxIf(partition_id, max_time <= now() + 3600) AS newest,
-        toUnixTimestamp(maxIf(delete_ttl_info_max, max_time <= now() + 3600)) AS expires
+LEFT JOIN ( -- spans in the future are not the newest
+    SELECT table, sum(rows) AS rows, maxIf(partition_id, max_time <= now() + 3600) AS newest
     FROM {parts_of_shards} WHERE active AND database = {database} GROUP BY table
 ) AS p ON p.table = t.name
 WHERE database = {database} AND startsWith(t.name, {spans_name})

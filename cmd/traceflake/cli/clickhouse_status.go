@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"database/sql"
 	"fmt"
 	"io"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,32 +40,12 @@ func clickhouseStatusCommand(s *spansServer) *cobra.Command {
 }
 
 func printStatus(out io.Writer, t clickhouse.TableStatus) {
-	name, spans, ordered, expires := t.Table, fmt.Sprint(t.Rows), "no spans", "never"
+	name := t.Table
 	if t.New {
 		name += ", the new table of an adoption"
 	}
-	if t.Bytes > 0 {
-		spans += fmt.Sprintf(", %.1f MiB", float64(t.Bytes)/(1<<20))
-	}
-	if t.Future > 0 {
-		spans += fmt.Sprintf("; %d of them begin in the future", t.Future)
-	}
-	if t.Sampled > 0 {
-		ordered = fmt.Sprintf("%.1f %% of %d spans of the newest partition", 100*t.Ordered,
-			t.Sampled)
-	}
-	if !t.Expires.IsZero() {
-		expires = fmt.Sprintf("in %.1f days (%s)", time.Until(t.Expires).Hours()/24,
-			rfc3339(t.Expires))
-	}
 	fmt.Fprintln(out, name)
-	line := func(label, value string) { fmt.Fprintf(out, "  %-15s %s\n", label, value) }
-	line("sorted by", cmp.Or(t.SortingKey, "nothing"))
-	line("engine", t.Engine)
-	line("TTL", cmp.Or(t.TTL, "none"))
-	line("storage policy", cmp.Or(t.StoragePolicy, "none"))
-	line("spans", spans)
-	line("ordered IDs", ordered)
-	line("last expires", expires)
-	line("read by", cmp.Or(strings.Join(t.Views, ", "), "no views"))
+	for _, fact := range t.Facts {
+		fmt.Fprintf(out, "  %-15s %s\n", fact.Name, fact.Value)
+	}
 }

@@ -4,8 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"strings"
+	"slices"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 
@@ -49,14 +48,13 @@ func (d *doctor) spansOn(db *sql.DB) error {
 }
 
 func (d *doctor) table(t clickhouse.TableStatus) {
-	kept, ordered := "kept forever", "no spans"
-	if t.TTL != "" {
-		kept = "TTL " + t.TTL
+	text := t.Table
+	for _, fact := range t.Facts {
+		if slices.Contains([]string{"engine", "TTL", "ordered IDs"}, fact.Name) {
+			text += ", " + fact.Name + " " + fact.Value
+		}
 	}
-	if t.Sampled > 0 {
-		ordered = fmt.Sprintf("%.0f %% of the newest IDs are ordered", 100*t.Ordered)
-	}
-	d.report("table", strings.Join([]string{t.Table, t.Engine, kept, ordered}, ", "), nil)
+	d.report("table", text, nil)
 }
 
 // adoption reports what is wrong with the tables, and how far an adoption is.
