@@ -112,17 +112,13 @@ var operations = map[string]operation{
 // ofSpans is the adoption of most tests.
 var ofSpans = adoption{Table: "spans"}
 
-// adopts runs an operation on the table spans, or "end": the statements that the status prints,
-// without the one that refuses a table with spans if it is "drop".
+// adopts runs an operation on the table spans, or "end": the statements that the status prints.
 func (e *engine) adopts(operation string, db *sql.DB) error {
 	if operations[operation] != nil {
 		_, err := adopt(e.t.Context(), ofSpans, operation, db)
 		return err
 	}
 	for _, statement := range e.ending() {
-		if operation == "drop" && strings.Contains(statement, "it has spans") {
-			continue
-		}
 		if _, err := db.ExecContext(e.t.Context(), statement); err != nil {
 			return err
 		}
@@ -170,96 +166,33 @@ func (e *engine) cannot(operation, want string) {
 	}
 }
 
-// adopting is an engine with a table in adoption, and the spans that are stored there.
-type adopting struct {
-	*engine
-	left []span
-	want []string // IDs
-}
-
-// after runs an operation twice, the second time without a change, stores more spans, and checks
-// that each is stored once, in one of the two tables and in what materialized views fill.
-func (e *adopting) after(operation string) {
-	e.t.Helper()
-	const lookup = "SELECT name, uuid, create_table_query FROM system.tables WHERE database = " +
-		"currentDatabase() AND startsWith(name, 'spans_trace_id_ts') ORDER BY name"
-	before := fmt.Sprint(e.exec(lookup))
-	for range 2 {
-		if err := e.adopts(operation, e.settled()); err != nil {
-			e.t.Fatalf("%s: %v", operation, err)
-		}
-		if after := fmt.Sprint(e.exec(lookup)); after != before {
-			e.t.Fatalf("%s changed %s to %s", operation, before, after)
-		}
-		if operation == "end" {
-			break
-		}
-	}
-	e.insert("spans", e.left[:100])
-	e.want, e.left = append(e.want, ids(e.left[:100])...), e.left[100:]
-	status, err := ofSpans.Status(e.t.Context(), e.db)
-	if err != nil || status.Problem != nil || status.Obstacle != nil {
-		e.t.Fatalf("after %s: %v, %+v", operation, err, status)
-	}
-	from := map[clickhouse.Phase]string{clickhouse.Prepared: "spans_all",
-		clickhouse.Swapped: "spans_all"}[status.Phase]
-	if from == "" {
-		from = "spans"
-	}
-	for table, column := range map[string]string{from: "SpanId", "rollup": "SpanId",
-		from + "_trace_id_ts": "DISTINCT TraceId", "traces": "DISTINCT TraceId"} {
-		want := sorted(e.want)
-		if column != "SpanId" {
-			want = e.column("SELECT DISTINCT TraceId FROM " + from + " ORDER BY TraceId")
-		}
-		if got := e.column("SELECT " + column + " FROM " + table + " ORDER BY 1"); !slices.Equal(
-			got, want) {
-			e.t.Fatalf("after %s: %s has %d rows, want %d, or others", operation, table, len(got),
-				len(want))
-		}
-	}
-}
-
-// TestAdopt adopts tables of several shapes, back and forth and to the end, while spans are stored:
-// each span is in one table once, the lookup table and its view stay what they are, and the new
-// table has everything that the old one had, as a table of Create.
+// TestAdopt adopts tables of several shapes to the end: the tables of a canceled adoption are what
+// they were, materialized views follow the name, and the new table has everything that the old one
+// had, as a table of Create.
 func TestAdopt(t *testing.T) {
 	for _, shape := range []string{"clickstack.sql", "exporter.sql"} {
 		t.Run(shape, func(t *testing.T) {
-			e := &adopting{engine: newEngine(t), left: world()[:2400]}
+			e := newEngine(t)
 			indexes := e.adoptable(shape)
 			const columnsOf = "SELECT name || ' ' || type || ' ' || default_kind || ' ' || " +
 				"default_expression || comment FROM system.columns WHERE database = " +
 				"currentDatabase() AND table = 'spans' ORDER BY position"
 			columns, before := e.column(columnsOf), e.snapshot()
-			for _, operation := range []string{"prepare", "end"} {
-				e.after(operation)
+			e.walks(ofSpans, "prepare", "prepare")
+			if err := e.adopts("end", e.db); err != nil || e.snapshot() != before {
+				t.Errorf("prepare and cancel turned %s into %s: %v", before, e.snapshot(), err)
 			}
-			e.exec("TRUNCATE TABLE spans")
-			if after := e.snapshot(); !strings.Contains(after, e.isNew()) ||
-				strings.Count(after, "\n") != strings.Count(before, "\n") {
-				t.Errorf("prepare and cancel turned %s into %s", before, after)
-			}
-			e.exec("TRUNCATE TABLE rollup")
-			e.exec("TRUNCATE TABLE traces")
-			e.exec("TRUNCATE TABLE spans_trace_id_ts")
-			e.want = nil
-			for _, operation := range []string{"prepare", "swap", "undo", "swap"} {
-				e.after(operation)
-			}
-			e.is("200", "SELECT count() FROM spans") // those after each swap
+			e.insert("spans", few()[:100])
+			e.walks(ofSpans, "prepare", "swap", "swap")
+			e.insert("spans", few()[100:])
+			e.followed("spans_all")
 			e.cannot("end", "it has spans")
 			e.exec("RENAME TABLE spans_dropped TO spans_other")
 			e.walks(ofSpans, "prepare")
 			e.exec("TRUNCATE TABLE spans_other") // as its TTL does
-			e.want = e.column("SELECT SpanId FROM spans")
-			e.exec("TRUNCATE TABLE rollup")
-			e.exec("INSERT INTO rollup SELECT SpanId FROM spans")
-			e.exec("TRUNCATE TABLE traces")
-			e.exec("TRUNCATE TABLE spans_trace_id_ts")
-			e.exec("INSERT INTO spans_trace_id_ts SELECT TraceId, min(Timestamp), " +
-				"max(Timestamp) FROM spans GROUP BY TraceId")
-			e.after("end")
+			if err := e.adopts("end", e.db); err != nil {
+				t.Error(err)
+			}
 			if after := e.column(columnsOf); !slices.Equal(after, columns) {
 				t.Errorf("columns %q, want %q", after, columns)
 			}
@@ -281,6 +214,19 @@ func TestAdopt(t *testing.T) {
 			e.creates(clickhouse.Schema{Table: "spans"})
 		})
 	}
+}
+
+// followed checks that few spans are in a table once, and in what materialized views fill.
+func (e *engine) followed(table string) {
+	e.t.Helper()
+	for _, name := range []string{table, "rollup"} {
+		if got := e.column("SELECT SpanId FROM " + name + " ORDER BY SpanId"); !slices.Equal(got,
+			sorted(ids(few()))) {
+			e.t.Errorf("%s has %d spans, or others", name, len(got))
+		}
+	}
+	e.is("0", "SELECT count() FROM "+table+" WHERE TraceId NOT IN traces OR TraceId NOT IN "+
+		"(SELECT TraceId FROM "+table+"_trace_id_ts)")
 }
 
 // isNew is 1 if the table spans is the new one.
@@ -324,87 +270,57 @@ func TestSwapRefused(t *testing.T) {
 // the reason that the status has.
 func TestAdoptRefused(t *testing.T) {
 	e := newEngine(t)
-	exporter := collectorTable("spans")
-	columns, _, _ := strings.Cut(exporter[0], ",\n    INDEX")
-	long := e.Database() + "_" + strings.Repeat("x", 80)
-	e.exec("CREATE DATABASE " + long)
-	defer e.exec("DROP DATABASE " + long)
-	for name, c := range map[string]struct {
-		of   adoption
-		make []string
-		want string
-	}{
-		"a typo":      {adoption{}, nil, "there is no table spans in database " + e.Database()},
-		"no database": {adoption{Database: "nothere"}, nil, "there is no database nothere"},
-		"a bad name":  {adoption{Database: "a.b"}, nil, "database \"a.b\": a name has"},
-		"Coroot's": {adoption{},
-			[]string{regexp.MustCompile("(?m)^    Scope.*\n").ReplaceAllString(exporter[0], "")},
-			"column ScopeName is missing; this is not the table of the Collector's exporter; " +
-				"Coroot"},
-		"another type": {adoption{},
-			[]string{strings.Replace(exporter[0], "Duration UInt64", "Duration Int64", 1)},
-			"column Duration has the type \"Int64\", not UInt64; alter the column first"},
-		"JSON": {adoption{}, []string{strings.NewReplacer("Map(LowCardinality(String), String)",
-			"JSON").Replace(columns) + ") ENGINE = MergeTree ORDER BY TraceId"},
-			"tables with json: true cannot be adopted"},
-		"ReplacingMergeTree": {adoption{},
-			[]string{columns + ") ENGINE = ReplacingMergeTree ORDER BY TraceState"},
-			"engine ReplacingMergeTree"},
-		"a view": {adoption{}, []string{"CREATE VIEW spans AS SELECT 1 AS x"}, "engine View"},
-		"a Distributed table": {adoption{}, []string{
-			strings.Replace(exporter[0], "spans", "rows", 1),
-			"CREATE TABLE spans AS rows ENGINE = Distributed(two, currentDatabase(), rows)"},
-			"--table rows"},
-		"a long name": {adoption{Database: long, Table: long[:80]}, []string{
-			strings.Replace(exporter[0], "spans", long+"."+long[:80], 1)},
-			"is too long for an adoption"},
-		"an own table": {adoption{}, append(exporter, "CREATE TABLE spans_other AS spans"),
-			"there is a table or view spans_other, which does not belong"},
-		"an own view": {adoption{}, append(exporter, "CREATE VIEW spans_all AS SELECT 1 AS x"),
-			"there is a table or view spans_all, which does not belong"},
-		"ended halfway": {adoption{}, append(exporter, "CREATE TABLE spans_dropped AS spans"),
-			"there is a table spans_dropped: an adoption was ended halfway"},
-		"different servers": {adoption{Cluster: "c"}, exporter,
-			"spans is the old table on a and the new one on b: run EXCHANGE TABLES there by hand"},
-		"replicas": {adoption{}, exporter,
-			"spans has 2 replicas: name their cluster with --cluster"},
-	} {
+	refused := func(name, want string, a adoption, db *sql.DB) {
 		t.Run(name, func(t *testing.T) {
 			e := &engine{e.Engine, t, e.db}
-			defer e.empty()
-			e.run(c.make, nil)
-			db := e.rewriting("", func(query string) string {
-				switch { // ON CLUSTER and replicas are not to be had
-				case name == "different servers" && strings.Contains(query, "hostName()"):
-					query = strings.NewReplacer(clusterTables, rows("database, name, sorting_key, "+
-						"host", "currentDatabase(), 'spans', 'x', 'a'",
-						"currentDatabase(), 'spans', "+
-							"'toStartOfFiveMinutes(Timestamp), TraceId, Timestamp', 'b'"),
-						"hostName()", "host").Replace(query)
-				case name == "replicas":
-					query = strings.Replace(query, "system.replicas", rows("database, table, "+
-						"total_replicas", "currentDatabase(), 'spans', 2"), 1)
-				}
-				return oneServer(query)
-			})
-			if c.of.Table == "" {
-				c.of.Table = "spans"
-			}
-			e.refuses(c.want, func() error {
-				_, err := c.of.Prepare(t.Context(), db)
+			e.refuses(want, func() error {
+				_, err := a.Prepare(t.Context(), db)
 				return err
 			})
-			status, err := c.of.Status(t.Context(), db)
+			status, err := a.Status(t.Context(), db)
 			all := fmt.Sprint(err, status.Problem, status.Obstacle)
-			if !strings.Contains(all, c.want) {
-				t.Errorf("the status says %s, want %s", all, c.want)
+			if !strings.Contains(all, want) {
+				t.Errorf("the status says %s, want %s", all, want)
 			}
 		})
 	}
+	refused("a typo", "there is no table spans in database "+e.Database(), ofSpans, e.db)
+	refused("no database", "there is no database nothere", adoption{Database: "nothere"}, e.db)
+	refused("a bad name", "database \"a.b\": a name has", adoption{Database: "a.b"}, e.db)
+	for _, section := range strings.Split(read("testdata/refused.sql"), "\n\n")[1:] {
+		heading, statements, _ := strings.Cut(section, "\n")
+		name, want, _ := strings.Cut(strings.TrimPrefix(heading, "-- "), ": ")
+		e.run(collectorTable("spans")[:1], nil)
+		e.run(strings.Split(statements, ";\n"), nil)
+		refused(name, want, ofSpans, e.db)
+		_, _ = e.Query(t.Context(), "ATTACH TABLE spans_dropped") // if it is detached
+		e.empty()
+	}
+	e.run(collectorTable("spans"), nil)
+	refused("different servers",
+		"spans is the old table on a and the new one on b: run EXCHANGE TABLES there by hand",
+		adoption{Table: "spans", Cluster: "c"}, e.rewriting("", func(query string) string {
+			if strings.Contains(query, "hostName()") {
+				query = strings.NewReplacer("clusterAllReplicas('c', system.tables)",
+					rows("database, name, sorting_key, host", "currentDatabase(), 'spans', 'x', 'a'",
+						"currentDatabase(), 'spans', "+
+							"'toStartOfFiveMinutes(Timestamp), TraceId, Timestamp', 'b'"),
+					"hostName()", "host").Replace(query)
+			}
+			return oneServer(query)
+		}))
+	refused("replicas", "spans has 2 replicas: name their cluster with --cluster", ofSpans,
+		e.rewriting("", func(query string) string {
+			return strings.Replace(query, "system.replicas", rows("database, table, "+
+				"total_replicas", "currentDatabase(), 'spans', 2"), 1)
+		}))
+	long := e.Database() + "_" + strings.Repeat("x", 80)
+	e.exec("CREATE DATABASE " + long)
+	defer e.exec("DROP DATABASE " + long)
+	e.exec(strings.Replace(collectorTable("spans")[0], "spans", long+"."+long[:80], 1))
+	refused("a long name", "is too long for an adoption", adoption{Database: long,
+		Table: long[:80]}, e.db)
 }
-
-// clusterTables are the tables of all servers of the cluster of TestAdoptRefused.
-const clusterTables = "clusterAllReplicas('c', system.tables)"
 
 // rows are a table with some columns, in place of a system table.
 func rows(columns string, values ...string) string {
@@ -415,8 +331,9 @@ func rows(columns string, values ...string) string {
 // TestNoExchange: where tables cannot be exchanged, prepare says so before it changes anything, and
 // what it prints adopts the table without.
 func TestNoExchange(t *testing.T) {
-	e := &adopting{engine: newEngine(t), left: world()[:2400]}
+	e := newEngine(t)
 	e.adoptable("exporter.sql")
+	e.insert("spans", few()[:100])
 	before := e.snapshot()
 	_, err := adopt(t.Context(), ofSpans, "prepare", e.rewriting("", func(query string) string {
 		return strings.Replace(query, "EXCHANGE TABLES `", "SELECT throwIf(1, 'renameat2') -- `", 1)
@@ -434,7 +351,8 @@ func TestNoExchange(t *testing.T) {
 		e.exec(strings.TrimSuffix(statement, ";"))
 	}
 	e.is("1", e.isNew())
-	e.after("swap")
+	e.insert("spans", few()[100:])
+	e.followed("spans_all")
 }
 
 // TestAdoptOnCluster adopts a table on a cluster of two shards, both in this engine, which cannot

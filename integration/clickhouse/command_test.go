@@ -14,7 +14,6 @@ import (
 func TestCommand(t *testing.T) {
 	path := child.Build(t, child.Traceflake)
 	e := newEngine(t)
-	db := e.Database()
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", e.DSN())
 	run := func(code int, args string) string {
 		t.Helper()
@@ -27,36 +26,13 @@ func TestCommand(t *testing.T) {
 	}
 	e.adoptable("clickstack.sql")
 	e.insert("spans", few())
-	for _, c := range []struct {
-		code       int
-		args, says string
-	}{
-		{0, "create --table fresh --ttl 720h", "-- fresh exists\nCREATE TABLE IF NOT EXISTS"},
-		{0, "create --table fresh --ttl 48h", "-- spans of fresh are kept for 48h0m0s; the TTL " +
-			"was \"toDateTime(Timestamp) + toIntervalSecond(2592000)\"\nALTER TABLE"},
-		{2, "create --table spans", "traceflake: clickhouse: table spans has another shape; it " +
-			"was not changed: adopt it or choose another name\n"},
-		{0, "adopt prepare --table spans", "-- A view of the spans of both tables, and one of " +
-			"their times, by the name that tools look for.\nCREATE OR REPLACE VIEW"},
-		{0, "status --table spans", db + ".spans\n  sorted by       ServiceName, SpanName, " +
-			"toDateTime(Timestamp)\n  engine          MergeTree\n  TTL             " + moves +
-			"\n  storage policy  tiered\n  spans           300, N\n  ordered IDs     45.7 % of " +
-			"300 spans of the newest partition\n  last expires    in N\n  read by         " +
-			db + ".rollup_mv, " + db + ".spans_all, " + db + ".spans_trace_id_ts_mv\n" + db +
-			".spans_other, the new table of an adoption\n  sorted by       " +
-			"toStartOfFiveMinutes(Timestamp), TraceId, Timestamp\n" +
-			"  engine          MergeTree\n  TTL             " + moves +
-			"\n  storage policy  tiered\n  spans           0\n  ordered IDs     no spans\n  last " +
-			"expires    never\n  read by         " + db +
-			".spans_all\nthe adoption is prepared; next: `adopt swap`. " +
-			"To cancel instead:\nDROP VIEW"},
-		{0, "adopt swap --table spans", "-- The new table gets the name, unless it has it " +
-			"already.\nSELECT throwIf("},
-		{0, "adopt undo --table spans", "-- next: `adopt swap`. To cancel instead:\n-- DROP VIEW"},
-	} {
-		if out := varies.ReplaceAllString(run(c.code, c.args), "N"); !strings.Contains(out,
-			c.says) {
-			t.Errorf("%s: %s\nlacks %s", c.args, out, c.says)
+	fill := strings.NewReplacer("{db}", e.Database(), "{ttl}", moves)
+	for _, c := range strings.Split(fill.Replace(read("testdata/command.txt")), "\n\n") {
+		args, want, _ := strings.Cut(strings.TrimPrefix(c, "$ "), "\n")
+		args, fails := strings.CutSuffix(args, " # fails")
+		out := run(map[bool]int{true: 2}[fails], args)
+		if out = varies.ReplaceAllString(out, "N"); !strings.Contains(out, want) {
+			t.Errorf("%s: %s\nlacks %s", args, out, want)
 		}
 	}
 
