@@ -1,9 +1,7 @@
 package lease_test
 
 import (
-	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,37 +116,6 @@ func TestCloseWaitsForReports(t *testing.T) {
 		synctest.Wait()
 		if _ = k.Close(t.Context()); !handled {
 			t.Error("a report was not handled")
-		}
-	})
-}
-
-// An error handler that never returns blocks neither renewals nor IDs nor Close.
-func TestHandlerBlocks(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		release, got := make(chan bool), make([]error, 0, 2)
-		store := &fakeStore{Store: memstore.New(lease.Description{}), away: errAway}
-		k := openTest(t, store, lease.WithTTL(10*time.Second),
-			lease.WithErrorHandler(func(err error) {
-				<-release
-				got = append(got, err)
-			}))
-		time.Sleep(time.Minute)
-		store.set(nil, nil)
-		time.Sleep(time.Minute)
-		if _, err := k.Next(); err != nil || len(store.asked("renew")) < 8 {
-			t.Errorf("%v after %d renewals", err, len(store.asked("renew")))
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := k.Close(ctx); err != nil {
-			t.Error(err)
-		}
-		close(release)
-		synctest.Wait()
-		if len(got) != 2 || !errors.Is(got[0], errAway) ||
-			!strings.Contains(got[0].Error(), "lease: acquire") ||
-			!errors.Is(got[1], lease.ErrRecovered) {
-			t.Errorf("reported %v", got)
 		}
 	})
 }

@@ -353,45 +353,58 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// The store answers when the context ends, or never.
+// Close ends with its context, and after four seconds, whatever call to the store hangs. IDs are
+// generated until Close, and none after it.
 func TestCloseWhileTheStoreHangs(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		for _, heeds := range []bool{true, false} {
+	for _, c := range []struct {
+		hangs  string
+		heeds  bool          // the store heeds the call's context
+		within time.Duration // of Close
+		took   time.Duration
+	}{
+		{"acquire", true, time.Minute, 0},
+		{"acquire", false, time.Second, time.Second},
+		{"renew", true, time.Second, 0},
+		{"renew", false, time.Second, time.Second},
+		{"release", true, time.Minute, 4 * time.Second},
+		{"release", false, time.Minute, 4 * time.Second},
+		{"release", false, 0, 0},
+	} {
+		inTime(t, func(t *testing.T) {
 			hang := make(chan struct{})
 			store := &fakeStore{Store: memstore.New(lease.Description{}),
-				on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+				on: func(call *call, do func() (lease.Grant, error)) (lease.Grant, error) {
 					switch {
-					case c.op != "renew":
+					case call.op != c.hangs:
 						return do()
-					case heeds:
-						<-c.ctx.Done()
+					case c.heeds:
+						<-call.ctx.Done()
 					default:
 						<-hang
 					}
 					return lease.Grant{}, errAway
 				}}
 			k := openTest(t, store, lease.WithTTL(4*time.Second),
-				lease.WithErrorHandler(func(err error) {
-					t.Errorf("Close is reported: %v", err)
-				}))
+				lease.WithErrorHandler(func(err error) { t.Errorf("reported: %v", err) }))
 			synctest.Wait()
-			time.Sleep(3 * time.Second) // during the renewal
-			if _, err := k.Next(); err != nil {
-				t.Errorf("no IDs while a renewal hangs: %v", err)
+			time.Sleep(3 * time.Second) // a renewal has begun
+			if _, err := k.Next(); (err == nil) != (c.hangs != "acquire") {
+				t.Errorf("while %s hangs: %v", c.hangs, err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), c.within)
+			defer cancel()
+			began := time.Now()
 			err := k.Close(ctx)
-			cancel()
-			if heeds && err != nil || !heeds && !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Close returns %v (the store heeds contexts: %v)", err, heeds)
+			if took := time.Since(began); took != c.took || (err == nil) != (took == 0 && c.heeds) {
+				t.Errorf("%+v: Close took %s: %v", c, took, err)
 			}
 			if _, err := k.Next(); !errors.Is(err, lease.ErrClosed) {
 				t.Errorf("got %v, want ErrClosed", err)
 			}
 			close(hang)
 			synctest.Wait()
-		}
-	})
+		})
+	}
 }
 
 // A grant that arrives during Close generates no IDs, and is given back.

@@ -223,3 +223,27 @@ func TestDriftIsNotAStep(t *testing.T) {
 		}
 	}
 }
+
+// A drop wakes the Keeper at once; refusals do not.
+func TestWoken(t *testing.T) {
+	b := newHeld(t)
+	for range 3 {
+		b.second()
+	}
+	b.wantError(randflake.ErrExhausted)
+	if len(b.Kick()) != 0 {
+		t.Error("an exhausted second wakes the Keeper")
+	}
+	b.Drop(b.Term())
+	if len(b.Kick()) != 1 {
+		t.Error("a drop does not wake the Keeper")
+	}
+}
+
+// A grant that is dropped during its renewal is not a failure of the store.
+func TestDroppedDuringRenewal(t *testing.T) {
+	b := newHeld(t)
+	b.once("renew", func() { b.Drop(b.Term()) })
+	b.pass(6 * time.Second)
+	b.wantReports(lease.ErrCloned)
+}

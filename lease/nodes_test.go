@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -199,38 +198,5 @@ func TestShorterTTL(t *testing.T) {
 	}
 	if n := len(b.store.asked("acquire")); n != 1 {
 		t.Errorf("%d grants, want one that is renewed", n)
-	}
-}
-
-// Without a deadline Close ends within four seconds, even if the store heeds no context; at once if
-// its context is over.
-func TestCloseIsBounded(t *testing.T) {
-	for _, over := range []bool{false, true} {
-		inTime(t, func(t *testing.T) {
-			hang := make(chan struct{})
-			store := &fakeStore{Store: memstore.New(lease.Description{}),
-				on: func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
-					if c.op == "release" {
-						<-hang
-					}
-					return do()
-				}}
-			k := openTest(t, store)
-			synctest.Wait()
-			ctx, cancel := context.WithCancel(context.Background())
-			most := 4 * time.Second
-			if over {
-				cancel()
-				most = 0
-			}
-			began := time.Now()
-			err := k.Close(ctx)
-			if took := time.Since(began); err == nil || took > most {
-				t.Errorf("over: %t, Close took %s: %v", over, took, err)
-			}
-			cancel()
-			close(hang)
-			synctest.Wait()
-		})
 	}
 }

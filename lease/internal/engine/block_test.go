@@ -195,7 +195,7 @@ func TestDescriptions(t *testing.T) {
 	}
 	for name, d := range map[string]lease.Description{
 		"nodes without a number": {First: 8}, "half a block": {Nodes: 4}, "an ID": {ID: "orders"},
-		"a TTL":    {LongestTTL: 1500 * time.Millisecond},
+		"a TTL": {LongestTTL: 1500 * time.Millisecond}, "two days": {LongestTTL: 2 * lease.MaxTTL},
 		"a secret": {Secrets: []string{"0123456789abcdef", "hunter2"}},
 	} {
 		if _, err := NewDescription(d); !errors.Is(err, lease.ErrInvalidRequest) {

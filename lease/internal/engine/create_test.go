@@ -2,10 +2,7 @@ package engine_test
 
 import (
 	"bytes"
-	"cmp"
-	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,104 +19,6 @@ func other() lease.Description {
 	d := describe(few(8))
 	d.ID = strings.Repeat("f", 32)
 	return d
-}
-
-// A creation that is interrupted at any request, or of which only that one fails, is finished only
-// by the same command.
-func TestInterruptedCreate(t *testing.T) {
-	for _, made := range []bool{false, true} {
-		for _, fail := range []int{1, 1000} {
-			for at := 0; interruptedCreate(t, made, at, fail); at++ {
-			}
-		}
-	}
-}
-
-// interruptedCreate reports whether a creation has so many requests that some fail, from one on.
-func interruptedCreate(t *testing.T, made bool, at, fail int) bool {
-	t.Helper()
-	server, n := new(counted), 0
-	err := client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
-		if n++; n <= at || n > at+fail {
-			return do()
-		} else if n == at+1 && made {
-			_ = do()
-		}
-		return answer{err: errLost}
-	}}), 2).Create(t.Context(), describe(few(8)))
-	if n <= at {
-		return false
-	}
-	wantErr(t, "create", err, errLost)
-	config, err := server.Read(t.Context(), "config")
-	if err != nil {
-		t.Fatal(err)
-	}
-	begun, complete := config.Version != "",
-		strings.Contains(config.Version, `"Phase":"complete"`)
-	for _, call := range calls.OnBlocks(t.Context(), client(server, 2),
-		lease.Grant{Store: storeID, Nonce: lease.NewNonce()}, t0) {
-		if !complete {
-			wantErr(t, call.Name, call.Err, lease.ErrNoStore)
-		}
-	}
-	if d, err := client(server, 2).Describe(t.Context()); (d.ID == storeID) != begun ||
-		!complete && !errors.Is(err, lease.ErrNoStore) {
-		t.Errorf("describe: %+v, %v", d, err)
-	}
-	if begun {
-		wantErr(t, "create another", client(server, 2).Create(t.Context(), other()),
-			lease.ErrExists)
-	}
-	for range 2 {
-		if err := client(server, 2).Create(t.Context(), describe(few(8))); err != nil {
-			t.Fatalf("interrupted at request %d, made %t: %v", at, made, err)
-		}
-	}
-	if s := client(server, 2); !complete {
-		for range 8 {
-			mustAcquire(t, s, request(t0))
-		}
-		_, err := s.Acquire(t.Context(), request(t0))
-		wantErr(t, "one more acquire", err, lease.ErrNoFreeNode)
-	}
-	return true
-}
-
-// Two operators create a store at once: the second one at any moment of the first one's creation,
-// and leases are granted before the first one continues.
-func TestCreateMeetsCreate(t *testing.T) {
-	for _, d := range []lease.Description{describe(few(8)), other()} {
-		for at, met := 0, true; met; at++ {
-			server, n := new(counted), 0
-			var granted lease.Grant
-			var second error
-			first := client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
-				if n++; n == at+1 {
-					s := client(server, 2)
-					if second = s.Create(t.Context(), d); second == nil {
-						r := request(t0)
-						r.Store = d.ID
-						granted = mustAcquire(t, s, r)
-					}
-				}
-				return do()
-			}}), 2).Create(t.Context(), describe(few(8)))
-			if met = n > at; met && d.ID == storeID && (first != nil || second != nil) {
-				t.Errorf("request %d: %v and %v, want both to succeed", at, first, second)
-			} else if failed := cmp.Or(first, second); met && d.ID != storeID &&
-				(first != nil && second != nil || !errors.Is(failed, lease.ErrExists)) {
-				t.Errorf("request %d: %v and %v, want one of them to succeed, and %v", at, first,
-					second, lease.ErrExists)
-			}
-			if granted.Nonce != "" {
-				if got, err := client(server, 2).Get(t.Context(), granted); err != nil ||
-					got != granted {
-					t.Errorf("request %d: the grant %+v is now %+v, %v", at, granted, got, err)
-				}
-			}
-		}
-	}
 }
 
 // A page of another store that appears during a creation is not taken over.
@@ -205,40 +104,17 @@ func TestLostObjects(t *testing.T) {
 // A change that others always precede ends with an error, even if its context has no deadline.
 func TestOthersAlwaysWriteFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := &counted{}
-		n, written := 0, regexp.MustCompile(`"Writes":\d+`)
-		s := client(oneAtATime(writes(server, func(m *message, do func() answer) answer {
-			if n++; m.version != "" {
-				o, _ := server.Read(m.ctx, m.name)
-				o.Data = engine.Sealed(
-					written.ReplaceAll(o.Data, fmt.Appendf(nil, `"Writes":%d`, 100+n)))
-				_, _ = server.Write(m.ctx, m.name, o.Data, o.Version)
-			}
+		server, n := new(counted), 0
+		other := open(server, 2, few(2))
+		g := mustAcquire(t, other, request(t0))
+		_, err := open(writes(server, func(_ *message, do func() answer) answer {
+			n++
+			g = mustRenew(t, other, g)
 			return do()
-		})), 2)
-		for _, c := range []struct {
-			object string
-			writes int
-			call   func() error
-		}{
-			// 50 pages, which are there
-			{"config", 1 + 50 + 50,
-				func() error { return s.Create(t.Context(), describe(few(2))) }},
-			{"page-0000", 50,
-				func() error { _, err := s.Acquire(t.Context(), request(t0)); return err }},
-		} {
-			n = 0
-			if err := c.call(); err == nil ||
-				!strings.Contains(err.Error(),
-					c.object+": another client wrote it first in each of 50 attempts") ||
-				n != c.writes {
-				t.Errorf("%v after %d writes, want an error after %d", err, n, c.writes)
-			}
-			if c.object == "config" { // another operator finishes it
-				if err := client(server, 2).Create(t.Context(), describe(few(2))); err != nil {
-					t.Fatal(err)
-				}
-			}
+		}), 2, few(2)).Acquire(t.Context(), request(t0))
+		const want = "page-0000: another client wrote it first in each of 50 attempts"
+		if err == nil || !strings.Contains(err.Error(), want) || n != 50 {
+			t.Errorf("%v after %d writes, want %s", err, n, want)
 		}
 	})
 }
@@ -279,6 +155,12 @@ func TestOtherAnswers(t *testing.T) {
 }
 
 func TestLayout(t *testing.T) {
+	server, unaligned := new(counted), describe(few(8))
+	unaligned.First = 4
+	wantWrites(t, "create unaligned blocks", server, 0, func() {
+		wantErr(t, "create", client(server, 2).Create(t.Context(), unaligned),
+			lease.ErrInvalidRequest)
+	})
 	for perPage, good := range map[uint32]bool{0: false, 1: true, 1 << 17: true, 1<<17 + 1: false,
 		1<<32 - 1: false} {
 		_, err := stores.New(&counted{}, driver.Layout{Name: "teststore", BlocksPerPage: perPage})

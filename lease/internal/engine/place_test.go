@@ -53,13 +53,14 @@ func TestMoved(t *testing.T) {
 // of the two is completed, unless the description was copied before its second write.
 func TestIncompleteStoreIsCopied(t *testing.T) {
 	for at, done := 0, false; !done; at++ {
-		server, n := &counted{Place: "here"}, 0
-		done = client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
-			if n++; n <= at {
+		server := &counted{Place: "here"}
+		s, _ := numbered(server, func(n int, do func() answer) answer {
+			if n <= at {
 				return do()
 			}
 			return answer{err: errLost}
-		}}), 2).Create(t.Context(), describe(few(8))) == nil
+		})
+		done = s.Create(t.Context(), describe(few(8))) == nil
 		copied := &counted{Place: "elsewhere"}
 		load(t, copied, save(t, server))
 		begun := server.Writes > 1

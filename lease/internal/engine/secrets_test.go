@@ -105,25 +105,6 @@ func TestRemoveSecret(t *testing.T) {
 	}
 }
 
-// A description that is invalid creates nothing.
-func TestCreateRefusesDescriptions(t *testing.T) {
-	for name, change := range map[string]func(*lease.Description){
-		"unaligned nodes":   func(d *lease.Description) { d.First, d.Nodes = 4, 8 },
-		"a TTL of two days": func(d *lease.Description) { d.LongestTTL = 2 * lease.MaxTTL },
-		"a secret, not a fingerprint": func(d *lease.Description) {
-			d.Secrets = []string{"correct horse battery"}
-		},
-	} {
-		server, d := new(counted), describe(few(8))
-		change(&d)
-		wantErr(t, "create with "+name, client(server, 2).Create(t.Context(), d),
-			lease.ErrInvalidRequest)
-		if server.Writes > 0 {
-			t.Errorf("create with %s wrote", name)
-		}
-	}
-}
-
 // A call whose context is over returns its error, and writes nothing.
 func TestContextsThatAreOver(t *testing.T) {
 	server := new(counted)
