@@ -129,7 +129,7 @@ func (d storeCheck) clock(ctx context.Context) (found string, err error) {
 // leases checks that blocks are free.
 func (d storeCheck) leases(ctx context.Context, about lease.Description) (string, error) {
 	blocks, err := d.List(ctx)
-	held, all := len(taken(blocks)), about.Blocks()
+	held, all := len(taken(blocks, storeTime(ctx, d.Store))), about.Blocks()
 	count := fmt.Sprintf("%d of %d blocks are taken", held, all)
 	switch {
 	case err != nil:

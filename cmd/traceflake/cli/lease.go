@@ -59,18 +59,19 @@ With -o json each block is an object on a line of its own:
 				if err != nil {
 					return err
 				}
+				at := storeTime(ctx, s)
 				fmt.Fprintf(cmd.ErrOrStderr(),
 					"traceflake: %d of %d blocks are taken; %d were ever granted\n",
-					len(taken(blocks)), d.Blocks(), len(blocks))
+					len(taken(blocks, at)), d.Blocks(), len(blocks))
 				if cmd.Flags().Changed("node") {
 					if blocks, err = withNode(cmd, node, d, blocks); err != nil {
 						return err
 					}
 				}
 				if held {
-					blocks = taken(blocks)
+					blocks = taken(blocks, at)
 				}
-				return writeBlocks(cmd.OutOrStdout(), *output, blocks)
+				return writeBlocks(cmd.OutOrStdout(), *output, blocks, at)
 			})
 	}
 	return cmd
@@ -95,10 +96,19 @@ func inStore(node uint32, d lease.Description) bool {
 	return d.First <= node && node-d.First < d.Nodes
 }
 
-// taken returns the blocks that are not free now.
-func taken(blocks []lease.Grant) []lease.Grant {
+// storeTime returns the time on the store's clock: this machine's may be wrong. If the store has
+// none or does not answer, it returns this machine's time.
+func storeTime(ctx context.Context, s stores.Store) time.Time {
+	if at, err := s.Time(ctx); err == nil && !at.IsZero() {
+		return at
+	}
+	return now()
+}
+
+// taken returns the blocks that are not free at a time.
+func taken(blocks []lease.Grant, at time.Time) []lease.Grant {
 	return slices.DeleteFunc(slices.Clone(blocks),
-		func(b lease.Grant) bool { return free(b, time.Now()) })
+		func(b lease.Grant) bool { return free(b, at) })
 }
 
 // free reports whether nobody uses the block at now, also if its holder's clock is behind.
@@ -120,9 +130,9 @@ func state(b lease.Grant, now time.Time) string {
 	return held
 }
 
-func writeBlocks(to io.Writer, output string, blocks []lease.Grant) error {
+func writeBlocks(to io.Writer, output string, blocks []lease.Grant, at time.Time) error {
 	if output == "json" {
-		return writeJSON(to, blocks)
+		return writeJSON(to, blocks, at)
 	}
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	if len(blocks) > 0 {
@@ -130,12 +140,12 @@ func writeBlocks(to io.Writer, output string, blocks []lease.Grant) error {
 	}
 	for _, b := range blocks {
 		fmt.Fprintf(w, "%d-%d\t%s\t%d\t%s\n", b.Node, b.Node+b.Nodes-1, rfc3339(b.Start), b.Version,
-			state(b, time.Now()))
+			state(b, at))
 	}
 	return w.Flush()
 }
 
-func writeJSON(w io.Writer, blocks []lease.Grant) error {
+func writeJSON(w io.Writer, blocks []lease.Grant, at time.Time) error {
 	to := json.NewEncoder(w)
 	for _, b := range blocks {
 		if err := to.Encode(struct {
@@ -149,7 +159,7 @@ func writeJSON(w io.Writer, blocks []lease.Grant) error {
 			Free    bool      `json:"free"`
 			Behind  float64   `json:"secondsBehind,omitempty"`
 		}{b.Node, b.Nodes, b.Start.UTC(), b.End.UTC(), b.Nonce, b.Owner, b.Version,
-			free(b, time.Now()), b.Behind.Seconds()}); err != nil {
+			free(b, at), b.Behind.Seconds()}); err != nil {
 			return err
 		}
 	}
