@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/lease/stores"
 )
@@ -17,7 +18,12 @@ func opener(url string) (stores.Store, error) {
 	return memstore.New(lease.Description{}), nil
 }
 
-func init() { stores.Register("stores-test", opener) }
+func init() {
+	stores.Register("stores-test", opener)
+	stores.Register("no-pages", func(string) (stores.Store, error) {
+		return stores.New(new(memstore.Objects), driver.Layout{Name: "no-pages"})
+	})
+}
 
 func TestOpen(t *testing.T) {
 	if s, err := stores.Open("stores-test:a:b"); err != nil || s == nil ||
@@ -25,7 +31,8 @@ func TestOpen(t *testing.T) {
 		t.Errorf("store %v, error %v, URL %q", s, err, opened)
 	}
 	for url, text := range map[string]string{
-		"": "one of: example://, stores-test://", "stores-test": "one of",
+		"": "one of: example://, no-pages://, stores-test://", "stores-test": "one of",
+		"no-pages:":                 "no-pages: lease: invalid request: 0 blocks on a page",
 		"other://user:hunter2@host": "import its package", "Driver-Test:x": "one of",
 		"postgres://user:hunter2@host/": "import _ " +
 			`"github.com/traceflake/traceflake/lease/pgstore"`,

@@ -105,7 +105,13 @@ func OwnSecret(s Store) lease.Secret {
 
 // New returns a store that keeps leases in objects. It sends no request. If BlocksPerPage is out of
 // range, the error wraps [lease.ErrInvalidRequest].
-func New(o driver.Objects, layout driver.Layout) (Store, error) { return engine.New(o, layout) }
+func New(o driver.Objects, layout driver.Layout) (Store, error) {
+	s, err := engine.New(o, layout)
+	if err != nil {
+		return nil, err // not a Store with a nil pointer
+	}
+	return s, nil
+}
 
 // NewDescription returns d with defaults for what it lacks: a new ID, every node, blocks of eight
 // nodes and [lease.DefaultTTL]. It truncates Created to a whole second. The error
