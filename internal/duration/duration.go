@@ -9,7 +9,7 @@ import (
 )
 
 // long matches a number of units that [time.ParseDuration] does not know.
-var long = regexp.MustCompile(`([0-9]*\.?[0-9]*)([dwy])`)
+var long = regexp.MustCompile(`[0-9.]*[dwy]`)
 
 var hours = map[string]float64{"d": 24, "w": 7 * 24, "y": 365 * 24}
 

@@ -16,7 +16,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "d", "1", "1 d", ".d", "1D", "1dd", "1d2", "300y", "day"} {
+	for _, text := range []string{"", "d", "1", "1 d", ".d", "1D", "1dd", "1d2", "1.2.5d", "300y",
+		"day"} {
 		if got, err := Parse(text); err == nil {
 			t.Errorf("%q: %v", text, got)
 		}
