@@ -9,9 +9,10 @@ import (
 	"runtime"
 )
 
+// Errors that are never returned here.
 var (
-	errReadOnly = errors.ErrUnsupported
-	errFull     = errors.ErrUnsupported
+	errReadOnly = errors.New("read-only")
+	errFull     = errors.New("full")
 )
 
 // system has no locks, and so no store.
