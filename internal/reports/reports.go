@@ -1,5 +1,5 @@
 // Package reports passes errors to a handler that may block. It is shared by idgen and lease, which
-// must not know each other, and by setup.
+// do not import each other, and by fleet.
 package reports
 
 import (

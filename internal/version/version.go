@@ -1,5 +1,5 @@
-// Package version returns the version of this library in a program. The meters of idgen, lease and
-// lookup report it, and none of these packages imports another.
+// Package version returns the version of this library in a program, for the meters of idgen and
+// lease, which do not import each other.
 package version
 
 import (
