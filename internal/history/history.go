@@ -85,7 +85,10 @@ func (h *history) add(c call, began time.Time, err error) {
 	c.began, c.ended, c.outcome = began.Sub(h.zero), time.Since(h.zero), made
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if errors.Is(err, driver.ErrChanged) {
+	_, undone := errors.AsType[*driver.TryAgain](err)
+	if undone && !c.wrote {
+		return
+	} else if undone || errors.Is(err, driver.ErrChanged) {
 		c.outcome = refused
 	} else if err != nil {
 		c.outcome, h.failed = unknown, err

@@ -56,7 +56,7 @@ func TestErrors(t *testing.T) {
 		return err
 	}
 	create := func(ctx context.Context, s stores.Store) error {
-		d := description(t)
+		d := few
 		d.ID = lease.NewNonce()
 		return s.Create(ctx, d)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/traceflake/traceflake/internal/calls"
-	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -86,7 +85,8 @@ func execute(tb testing.TB, pool *pgxpool.Pool, sql string) {
 }
 
 // few has four blocks.
-var few = lease.Description{Nodes: 1 << 17, BlockSize: 1 << 15, LongestTTL: lease.MaxTTL}
+var few = lease.Description{ID: calls.ID, Nodes: 1 << 17, BlockSize: 1 << 15,
+	LongestTTL: lease.MaxTTL}
 
 // open opens a store with the settings of a pool until the end of the test.
 func open(tb testing.TB, pool *pgxpool.Pool) stores.Store {
@@ -99,32 +99,13 @@ func open(tb testing.TB, pool *pgxpool.Pool) stores.Store {
 	return s
 }
 
-// description describes a new store of few nodes.
-func description(tb testing.TB) lease.Description {
-	tb.Helper()
-	d := few
-	d.ID = calls.ID
-	d, err := stores.NewDescription(d)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return d
-}
-
-// create creates the store that d describes, and returns d.
-func create(tb testing.TB, s stores.Store, d lease.Description) lease.Description {
-	tb.Helper()
-	if err := s.Create(context.Background(), d); err != nil {
-		tb.Fatal(err)
-	}
-	return d
-}
-
 // created is a store of few nodes with the settings of a pool, until the end of the test.
 func created(tb testing.TB, pool *pgxpool.Pool) stores.Store {
 	tb.Helper()
 	s := open(tb, pool)
-	create(tb, s, description(tb))
+	if err := s.Create(tb.Context(), few); err != nil {
+		tb.Fatal(err)
+	}
 	return s
 }
 
@@ -152,26 +133,6 @@ func TestObjects(t *testing.T) {
 			},
 		}
 	})
-}
-
-// While the program's own pool has no free connection, leases are granted and renewed.
-func TestProgramsPoolExhausted(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	pool := connect(t, database(t)+"&pool_max_conns=1", nil)
-	s := created(t, pool)
-	held, err := pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer held.Release()
-	g, err := s.Acquire(ctx, calls.Request(time.Now()))
-	if err == nil {
-		_, err = s.Renew(ctx, g, calls.Renewal(g))
-	}
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // The view shows the store's blocks.
@@ -209,26 +170,4 @@ func TestView(t *testing.T) {
 func TestRestored(t *testing.T) {
 	config := connect(t, database(t), nil).Config()
 	calls.Restored(t, func() (stores.Store, error) { return pgstore.New(config) })
-}
-
-// A server that does not answer keeps a process from ending for no longer than 2 s.
-func TestShutdownWithoutAnAnswer(t *testing.T) {
-	u, err := url.Parse(database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := network.NewProxy(t, u.Host)
-	u.Host = proxy.Address()
-	s := created(t, connect(t, u.String(), nil))
-	resume := proxy.Stall()
-	defer resume()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	go func() { _, _ = s.Acquire(ctx, calls.Request(time.Now())) }() // holds a connection
-	time.Sleep(100 * time.Millisecond)
-	began := time.Now()
-	_ = s.Close()
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %s", took)
-	}
 }

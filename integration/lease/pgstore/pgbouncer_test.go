@@ -12,70 +12,43 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
-	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-// Behind pgbouncer in transaction mode, a session has what other clients left in it. All
-// clients of one URL have one store.
-func TestSettingsOfOtherClients(t *testing.T) {
+// Through pgbouncer in transaction mode, with fewer sessions than clients, whose settings are those
+// that other clients left in them.
+func TestObjectsThroughPgbouncer(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
-	admin := server.Connect(t)
-	execute(t, admin, "CREATE SCHEMA other")
 	front := pgbouncer(t, server.DSN())
-	ctx := context.Background()
-	leave := func(sql string) {
-		t.Helper()
-		other, err := pgx.Connect(ctx, front+"&default_query_exec_mode=exec")
+	var others [3]pgx.Tx // as many as sessions, all at once
+	for i := range others {
+		other, err := pgx.Connect(t.Context(), front+"&default_query_exec_mode=exec")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = other.Close(ctx) }()
-		if _, err := other.Exec(ctx, sql); err != nil {
+		defer func() { _ = other.Close(context.Background()) }()
+		if others[i], err = other.Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, sql := range []string{"SET search_path = missing",
+			"SET client_min_messages = error", "SET bytea_output = escape",
+			"CREATE TEMP TABLE traceflake_store (what text)"} {
+			if _, err := others[i].Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tx := range others {
+		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	leftovers := []string{
-		"SET search_path = other",
-		"CREATE TEMP TABLE traceflake_store (what text)",
-		"SET search_path = public; SET client_min_messages = error",
-		"SET search_path = missing",
-	}
-	leave(leftovers[0]) // before the store is created, too
-	d := processes.Store(front).Create(t, few)
-	if n := value[int](t, admin, "SELECT count(*) FROM public.traceflake_store"); n != 2 {
-		t.Errorf("%d rows, want the configuration and a page", n)
-	}
-	granted := map[uint32]bool{}
-	for i, sql := range leftovers {
-		leave(sql)
-		schema := ""
-		if i == 0 {
-			schema = "&search_path=public" // which pgbouncer would refuse
-		}
-		s := processes.Store(front + schema).Client(t)
-		if got, err := s.Describe(ctx); err != nil || got.ID != d.ID {
-			t.Errorf("after %q: the store %q, %v; want %s", sql, got.ID, err, d.ID)
-		}
-		g, err := s.Acquire(ctx, calls.Request(time.Now()))
-		if err != nil || granted[g.Node] {
-			t.Errorf("after %q: granted %+v (%v); granted before: %v", sql, g, err, granted)
-		}
-		granted[g.Node] = true
-	}
-}
-
-// Through pgbouncer in transaction mode, with fewer sessions than clients.
-func TestObjectsThroughPgbouncer(t *testing.T) {
-	server := child.ForTest(t, servers.Postgres)
-	leasetest.Run(t, storages(pgbouncer(t, server.DSN()), server.Connect(t)))
+	leasetest.Run(t, storages(front, server.Connect(t)))
 }
 
 // pgbouncer returns the DSN of a database through pgbouncer.

@@ -20,9 +20,7 @@ import (
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
-	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/network"
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	_ "github.com/traceflake/traceflake/lease/pgstore"
@@ -36,12 +34,6 @@ func TestMain(m *testing.M) {
 	ownServer = os.Getenv("TRACEFLAKE_POSTGRES_DSN") == ""
 	os.Exit(servers.OnePostgres(m))
 }
-
-// few has four blocks.
-var few = lease.Description{ID: calls.ID, Nodes: 1 << 17, BlockSize: 1 << 15,
-	LongestTTL: lease.MaxTTL}
-
-var wantError = calls.WantError("pgstore: ")
 
 var schemas atomic.Int64
 
