@@ -10,10 +10,10 @@ import (
 	"unsafe"
 )
 
-// Few calls that generate trace IDs change what other processors read or write: any byte of the
-// generator, or the source. Only one goroutine runs here, so any change after a call is its own.
-// With more processors each has its own run and its own batch: the cost stays the same. A write
-// that changes nothing is not seen.
+// Few calls that generate trace IDs read the wall clock, or change what other processors read or
+// write: any byte of the generator, or the source. Only one goroutine runs here, so any change after
+// a call is its own. With more processors each has its own run and its own batch: the cost stays the
+// same. A write that changes nothing is not seen.
 func TestSharedWritesAreFew(t *testing.T) {
 	if raceEnabled {
 		t.Skip("it compares memory without synchronization")
@@ -23,7 +23,7 @@ func TestSharedWritesAreFew(t *testing.T) {
 	g, _ := c.both(t, WithSource(s))
 	shared := unsafe.Slice((*byte)(unsafe.Pointer(g)), unsafe.Sizeof(*g))
 	const calls = 200_000
-	writes, before, fills := 0, bytes.Clone(shared), s.fills.Load()
+	writes, before, fills, reads := 0, bytes.Clone(shared), s.fills.Load(), c.reads
 	for range calls {
 		c.pass(20 * time.Nanosecond)
 		g.NewIDs(t.Context())
@@ -31,6 +31,9 @@ func TestSharedWritesAreFew(t *testing.T) {
 			copy(before, shared)
 			writes, fills = writes+1, s.fills.Load()
 		}
+	}
+	if c.reads != reads {
+		t.Errorf("the wall clock was read %d times in %d µs", c.reads-reads, calls*20/1000)
 	}
 	if share := float64(writes) / calls; share > 0.02 || writes == 0 {
 		t.Errorf("%.2f %% of the calls write something shared, want at most 2 %%, but some",
@@ -48,14 +51,9 @@ func TestCacheLines(t *testing.T) {
 	var b batch
 	const line = 64
 	for what, end := range map[string]uintptr{
-		"the slots": unsafe.Offsetof(g.slots) + unsafe.Sizeof(g.slots),
-		"the era": unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.now) +
-			unsafe.Sizeof(g.eras.now),
-		"the page": unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.page) +
-			unsafe.Sizeof(g.eras.page),
-		"the IDs": unsafe.Offsetof(b.end) + unsafe.Sizeof(b.end),
-		"the run": unsafe.Offsetof(b.run) + unsafe.Sizeof(b.run),
-		"the ms":  unsafe.Offsetof(b.ms) + unsafe.Sizeof(b.ms),
+		"the slots":                    unsafe.Offsetof(g.slots) + unsafe.Sizeof(g.slots),
+		"the era and the page":         unsafe.Offsetof(g.eras) + unsafe.Offsetof(g.eras.machine),
+		"IDs, run and the millisecond": unsafe.Offsetof(b.from),
 	} {
 		if end > line {
 			t.Errorf("%s: up to byte %d, want at most %d", what, end, line)
@@ -64,84 +62,6 @@ func TestCacheLines(t *testing.T) {
 	if size := unsafe.Sizeof(slot{}); size%128 != 0 {
 		t.Errorf("a slot has %d bytes", size)
 	}
-}
-
-// A goroutine that stays on its processor gets increasing IDs, although it is preempted while it
-// fetches new IDs, and others use the processor in the meantime.
-func TestOrderOfAPreemptedGoroutine(t *testing.T) {
-	for name, tt := range map[string]struct {
-		late  bool // it takes its clear half after the others have used the processor
-		taken bool // the processor has another batch when it returns
-	}{
-		"another batch was here":                {},
-		"another batch is here":                 {taken: true},
-		"its clear half is the latest":          {late: true},
-		"the same, while another batch is here": {late: true, taken: true},
-	} {
-		c := newClock(noon)
-		g, _ := c.both(t)
-		last := uint64(0)
-		take := func() {
-			t.Helper()
-			for range 100 { // so that a long run is left
-				id, _ := g.NewIDs(t.Context())
-				if half(id) <= last {
-					t.Fatalf("%s: %016x after %016x", name, half(id), last)
-				}
-				last = half(id)
-			}
-		}
-		c.pass(time.Millisecond)
-		take()
-		away := g.detach(procPin())
-		take() // by others, with another batch
-		if tt.late {
-			last, _ = g.prepare(away, 2)
-		}
-		if !tt.taken {
-			g.detach(procPin())
-		}
-		g.attach(away)
-		take()
-	}
-}
-
-// No clear half repeats when the sequence starts again. The other processor keeps what it has.
-func TestRunEndsWithTheSequence(t *testing.T) {
-	c := newClock(noon)
-	g, _ := c.both(t)
-	var away *batch
-	other := func() {
-		p := procPin()
-		g.slots[p].batch, away = away, g.slots[p].batch
-		g.unpin(p)
-	}
-	seen := map[uint64]bool{}
-	take := func(n int) {
-		t.Helper()
-		for range n {
-			id, _ := g.NewIDs(t.Context())
-			if seen[half(id)] {
-				t.Fatalf("the clear half of %s is a duplicate", id)
-			}
-			seen[half(id)] = true
-		}
-	}
-	c.pass(time.Millisecond)
-	take(100)
-	other()
-	c.add(-time.Hour)
-	c.pass(trusted + 4*time.Millisecond)
-	if c.late(t, g); g.steps.Load() != 1 {
-		t.Fatal("the sequence did not start again")
-	}
-	clear(seen)
-	// the clock is where it was, to the millisecond
-	c.add(time.Hour - (trusted + 4*time.Millisecond))
-	g.eras.end(g.eras.now.Load()) // the timer has run
-	take(500)
-	other()
-	take(100)
 }
 
 // Processors added later have nothing of their own, share what is spare, and waste few IDs of a

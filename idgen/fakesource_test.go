@@ -61,21 +61,11 @@ type tagged struct {
 	n          atomic.Uint64
 	fills      atomic.Int64
 	filled     func() // called after each Fill
-	restored   func() // called before the generation changes
-	asked      func() // called before the generation is returned
 }
 
-func (s *tagged) Generation() uint64 {
-	if s.asked != nil {
-		s.asked()
-	}
-	return s.generation.Load()
-}
+func (s *tagged) Generation() uint64 { return s.generation.Load() }
 
-func (s *tagged) OnRestore() {
-	s.restored()
-	s.generation.Add(1)
-}
+func (s *tagged) OnRestore() { s.generation.Add(1) }
 
 func (s *tagged) Fill(dst []randflake.ID) (int, time.Time, error) {
 	generation, now := s.generation.Load(), s.clock()

@@ -17,25 +17,21 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// When a source refuses, IDs stay valid and ordered; the change is reported once in each
-// direction, and the calls are counted.
+// When a source refuses, trace IDs stay valid and ordered, and calls are counted. The change is
+// reported once in each direction.
 func TestSourceRefuses(t *testing.T) {
 	errs := reportstest.Collect(t)
 	clock := newClock(noon)
 	source := &switched{Source: newSource(t, clock.Now)}
-	keyring := randflake.NewKeyring(newCodec(t, fleetSecret))
 	g := New(WithClock(clock.Now), WithSource(source))
-	verifier := traceid.NewVerifier(keyring, traceid.WithClock(clock.Now))
 	c := newChecker(t, g)
-	const calls = 500
-	for round := range int64(3) {
+	const rounds, calls = 3, 500
+	for range rounds {
 		for _, source.err = range []error{nil, errRefused} {
 			clock.add(time.Second) // the ready IDs end with their second
 			for range calls {
-				id := c.trace()
-				if !traceid.Time(id).Equal(clock.time()) || source.err == nil &&
-					!verifier.Verify(id) {
-					t.Fatalf("round %d, %v: %+v", round, source.err, traceid.Inspect(keyring, id))
+				if id := c.trace(); !traceid.Time(id).Equal(clock.time()) {
+					t.Fatalf("%v: the ID's time is %v", source.err, traceid.Time(id))
 				}
 				c.span()
 				if _, err := g.NewTraceIDAt(noon); err != nil {
@@ -43,17 +39,13 @@ func TestSourceRefuses(t *testing.T) {
 				}
 			}
 		}
-		if got, want := g.Fallbacks(), 3*calls*(round+1); got != want {
-			t.Fatalf("round %d: %d fallbacks, want %d", round, got, want)
-		}
 	}
 	got := errs()
-	if len(got) != 5 { // refused three times, recovered twice
-		t.Fatalf("%d reports: %v", len(got), got)
+	if len(got) != 2*rounds-1 || g.Fallbacks() != 3*calls*rounds {
+		t.Fatalf("%d fallbacks, %d reports: %v", g.Fallbacks(), len(got), got)
 	}
 	for i, err := range got {
-		if refused := errors.Is(err, errRefused); refused != (i%2 == 0) ||
-			!strings.Contains(err.Error(), " random") {
+		if errors.Is(err, errRefused) != (i%2 == 0) || !strings.Contains(err.Error(), " random") {
 			t.Errorf("report %d: %v", i, err)
 		}
 	}
@@ -68,79 +60,60 @@ func TestClockOutOfRange(t *testing.T) {
 	start, end := time.Unix(randflake.Epoch, 0), time.UnixMilli(randflake.EndOfLife*1000-1001)
 	for at, corrected := range map[time.Time]time.Time{
 		time.Unix(0, 0): noon, epoch.Add(-1): start, last.Add(time.Millisecond): end,
-		time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC): noon,
 	} {
 		clock := newClock(noon)
-		for name, tt := range map[string]struct {
-			source    Source
-			refused   error
+		for source, want := range map[Source]struct {
+			err       error
 			fallbacks int64
 		}{
-			"the source's clock too": {newPrivate(clock.Now, entropy.Read), nil, 2 * calls},
-			"the source works":       {&tagged{clock: newClock(corrected).Now}, errClock, calls},
+			newPrivate(clock.Now, entropy.Read): {nil, 2 * calls}, // its clock is wrong, too
+			&tagged{clock: newClock(noon).Now}:  {errClock, calls},
 		} {
 			errs := reportstest.Collect(t)
 			clock.set(at)
-			g := New(WithClock(clock.Now), WithSource(tt.source))
-			highs := map[time.Time]bool{}
+			g := New(WithClock(clock.Now), WithSource(source))
+			highs := map[uint64]bool{}
 			for range calls {
 				id, low, span := idsOf(g)
-				if !id.IsValid() || low == 0 || span == 0 || spanOf(g) == 0 {
-					t.Fatalf("%s, at %v: %s, %s", name, at, id, span)
+				if highs[half(id)] = true; low == 0 || span == 0 || spanOf(g) == 0 {
+					t.Fatalf("at %v: %s, %s", at, id, span)
 				}
-				highs[traceid.Time(id)] = true
 			}
-			got, n := errs(), g.Fallbacks()
-			if len(highs) < calls-1 || n != tt.fallbacks || len(got) != 1 ||
-				tt.refused != nil && !errors.Is(got[0], tt.refused) ||
-				tt.refused == nil && !errors.Is(got[0], randflake.ErrBeforeEpoch) &&
-					!errors.Is(got[0], randflake.ErrEndOfLife) {
-				t.Errorf("%s, at %v: %d times, %d fallbacks, want %d: %v", name, at, len(highs), n,
-					tt.fallbacks, got)
+			if got := errs(); len(highs) != calls || g.Fallbacks() != want.fallbacks ||
+				len(got) != 1 || want.err != nil && !errors.Is(got[0], want.err) {
+				t.Errorf("at %v: %d clear halves, %d fallbacks, want %d: %v", at, len(highs),
+					g.Fallbacks(), want.fallbacks, got)
 			}
 			clock.set(corrected)
 			for c := newChecker(t, g); len(c.highs) < calls; {
 				if id := c.trace(); !traceid.Time(id).Equal(corrected) {
-					t.Fatalf("%s, corrected: the ID's time is %v", name, traceid.Time(id))
+					t.Fatalf("corrected: the ID's time is %v", traceid.Time(id))
 				}
 			}
-			if n := g.Fallbacks(); n != tt.fallbacks || len(errs()) != 2 {
-				t.Errorf("%s, corrected: %d fallbacks, %v", name, n, errs())
+			if n := g.Fallbacks(); n != want.fallbacks || len(errs()) != 2 {
+				t.Errorf("corrected: %d fallbacks, %v", n, errs())
 			}
 		}
 	}
 }
 
-// answers returns a source that fills with n, and returns the second and no error.
-func answers(n func(dst []randflake.ID) int, second time.Time) sourceFunc {
-	return func(dst []randflake.ID) (int, time.Time, error) { return n(dst), second, nil }
-}
-
 // A source that breaks the contract is not used; one without a second is.
 func TestOddSources(t *testing.T) {
-	for name, tt := range map[string]struct {
-		source    sourceFunc
-		fallbacks bool
-	}{
-		"no IDs and no error": {answers(func([]randflake.ID) int { return 0 }, noon), true},
-		"few":                 {answers(func([]randflake.ID) int { return 3 }, noon), true},
-		"more than requested": {answers(func(dst []randflake.ID) int { return len(dst) + 1 }, noon),
-			true},
-		"no second": {answers(func(dst []randflake.ID) int { return len(dst) }, time.Time{}),
-			false},
+	reportstest.Collect(t)
+	for n, second := range map[int]time.Time{
+		-minBatch: noon, 3 - minBatch: noon, 1: noon, 0: {}, // IDs too many or too few
 	} {
-		reportstest.Collect(t)
 		numbered := &tagged{clock: newClock(noon).Now}
-		fill := func(dst []randflake.ID) (int, time.Time, error) {
-			_, _, _ = numbered.Fill(dst)
-			return tt.source(dst)
-		}
-		g := New(WithClock(newClock(noon).Now), WithSource(sourceFunc(fill)))
-		for c := newChecker(t, g); len(c.highs) < 1000; c.span() {
+		g := New(WithClock(newClock(noon).Now), WithSource(sourceFunc(
+			func(dst []randflake.ID) (int, time.Time, error) {
+				_, _, _ = numbered.Fill(dst)
+				return len(dst) + n, second, nil
+			})))
+		for c := newChecker(t, g); len(c.highs) < 100; c.span() {
 			c.trace()
 		}
-		if (g.Fallbacks() > 0) != tt.fallbacks {
-			t.Errorf("%s: %d fallbacks", name, g.Fallbacks())
+		if (g.Fallbacks() > 0) != (n != 0) {
+			t.Errorf("%d IDs too many: %d fallbacks", n, g.Fallbacks())
 		}
 	}
 }

@@ -18,8 +18,8 @@ var ErrOutOfRange = errors.New("traceid: the time is not between 2020-01-01T00:0
 
 // New returns the trace ID of t's millisecond, a sequence number from 0 to 8388607, and a low half,
 // which must not be zero. In the very first millisecond the sequence begins at 1, because 64-bit
-// IDs have a clear half of zero. The error is [ErrOutOfRange] if no trace ID has this time. New does
-// not ensure that the ID is unique; the caller must.
+// IDs have a clear half of zero. The error is [ErrOutOfRange] if no trace ID has this time. New
+// does not ensure that the ID is unique; the caller must.
 func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) {
 	ms, ok := clamp(t)
 	switch {

@@ -98,19 +98,6 @@ func held(t *testing.T, file string) bool {
 		func(g lease.Grant) bool { return time.Until(g.End) > time.Minute })
 }
 
-// Every service links the module: only the store that fleet needs is in it.
-func TestLinkedStores(t *testing.T) {
-	const ours = "github.com/traceflake/traceflake"
-	out, err := exec.Command("go", "list", "-deps", ours+"/contrib/otelc").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stores := regexp.MustCompile(ours+"/lease/.*store\n").FindAllString(string(out), -1)
-	if want := []string{ours + "/lease/filestore\n"}; !slices.Equal(stores, want) {
-		t.Errorf("linked: %q, want %q", stores, want)
-	}
-}
-
 // A service without any traceflake code gets ordered IDs under a lease, which it gives back.
 func TestService(t *testing.T) {
 	program := build(t, func(string, string) {})

@@ -14,7 +14,7 @@ import (
 	"github.com/traceflake/traceflake/traceid"
 )
 
-const random = 10_000
+const random = 1_000
 
 // traceIDs returns the limits of the clear half, with and without a low half, and random IDs.
 func traceIDs() (ids []trace.TraceID) {
@@ -25,14 +25,9 @@ func traceIDs() (ids []trace.TraceID) {
 		ids = append(ids, id)
 	}
 	const top = 1<<64 - 1
-	highs := []uint64{0, 1<<23 - 1, 1<<23 + 1, 1<<62 - 1, 1<<63 + 1, top - 1<<23, top - 1<<23 + 1,
-		top}
-	for bit := range 64 {
-		highs = append(highs, 1<<bit, top^1<<bit)
-	}
-	for _, high := range highs {
+	for _, high := range []uint64{0, 1, 1<<23 - 1, 1 << 23, 1<<62 - 1, 1 << 63, 1<<63 - 1,
+		top - 1<<23, top} {
 		add(high, 0)
-		add(high, 1)
 		add(high, top)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -61,14 +56,10 @@ func TestTraceIDTime(t *testing.T) {
 
 	null := func(int) string { return "NULL" }
 	db.same("trace_id_time(v)", []string{
-		"", " ", "0", id[:31], id + "0", id + "\n", "\n" + id, id + " ", " " + id[1:],
-		strings.ToUpper(id), "A" + id[1:], id[:31] + "F",
-		id[:31] + "g", "g" + id[1:], "x" + id[1:], "0x" + id[2:], "-" + id[1:], "+" + id[1:],
-		id[:16], "32d1f0a9-c800-0005-a1b2-c3d4e5f60718", id + id,
-		strings.Repeat("ü", 16), strings.Repeat("３", 32), strings.Repeat("é", 32), id[:30] + "é",
-		strings.Repeat("x", 1<<20),
+		"", id[:31], id + "0", id + "\n", " " + id[1:], strings.ToUpper(id), id[:31] + "g",
+		"0x" + id[2:], "32d1f0a9-c800-0005-a1b2-c3d4e5f60718", strings.Repeat("３", 32),
 	}, null)
-	db.same("trace_id_time(decode(v, 'hex'))", []string{"", "32", id[:30], id + "32", id + id},
+	db.same("trace_id_time(decode(v, 'hex'))", []string{"", id[:30], id + "32"},
 		null)
 }
 
@@ -85,10 +76,8 @@ func times() (texts []string, values []time.Time) {
 		time.Unix(0, 0), time.Unix(946_684_800, 0), time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC),
 		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 	} {
-		for _, d := range []time.Duration{-time.Second, -time.Millisecond,
-			-time.Millisecond + time.Microsecond, -time.Microsecond, 0,
-			time.Microsecond, time.Millisecond - time.Microsecond, time.Millisecond,
-			time.Millisecond + time.Microsecond, time.Second} {
+		for _, d := range []time.Duration{-time.Millisecond, -time.Microsecond, 0,
+			time.Millisecond - time.Microsecond, time.Millisecond} {
 			add(edge.Add(d))
 		}
 	}
@@ -117,7 +106,6 @@ func TestTraceIDOfTime(t *testing.T) {
 			func(i int) string { return bound(values[i]).String() })
 	}
 	seen := make(map[string]bool)
-	var ones [128]int
 	for i, text := range db.texts("SELECT trace_id_at(v::timestamptz) FROM unnest($1::text[]) "+
 		"WITH ORDINALITY AS i (v, n) ORDER BY n", texts) {
 		inside := !values[i].Before(time.UnixMilli(layout.EpochMillis)) &&
@@ -136,17 +124,6 @@ func TestTraceIDOfTime(t *testing.T) {
 				traceid.Time(id), traceid.Inspect(nil, id).Sequence, err)
 		}
 		seen[text] = true
-		for bit := range ones {
-			ones[bit] += int(id[bit/8] >> (7 - bit%8) & 1)
-		}
-	}
-	// Each of the 87 random bits is set in half of the IDs. A deviation of six standard deviations
-	// occurs once in five million runs.
-	n := float64(len(seen))
-	for bit := 41; bit < 128; bit++ {
-		if d := float64(ones[bit]) - n/2; n < random/2 || d*d > 36*n/4 {
-			t.Errorf("bit %d is set in %d of %.0f IDs", bit, ones[bit], n)
-		}
 	}
 	// Volatile: a new ID for each row, even for a constant.
 	db.want("1000",

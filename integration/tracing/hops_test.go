@@ -1,22 +1,17 @@
 package tracing
 
 import (
-	"math"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/sampling"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/randflake"
@@ -77,8 +72,6 @@ func TestHops(t *testing.T) {
 			sampler: sdktrace.ParentBased(sdktrace.NeverSample()), trace: traceT, parent: spanS},
 		{name: "open, ParentBased drops", headers: open,
 			sampler: sdktrace.ParentBased(sdktrace.AlwaysSample()), trace: traceT, dropped: true},
-		{name: "open, another sampler samples", headers: open, sampler: sdktrace.AlwaysSample(),
-			trace: traceT, parent: spanS},
 		{name: "B3 shortened", headers: b3(traceT, "1"),
 			propagator: xtraceid.New(xtraceid.WithB3TraceID64()), trace: traceT, parent: spanS,
 			sends: map[string]string{"X-B3-TraceId": "=" + lowT, "X-Trace-Id": "=" + traceT}},
@@ -93,12 +86,8 @@ func TestHops(t *testing.T) {
 	flags := func(f string) map[string]string { return map[string]string{"Traceparent": "-" + f} }
 	cases = append(cases,
 		hop{name: "random flag, a trace begins", propagator: random, sends: flags("03")},
-		hop{name: "random flag, not sampled", propagator: random, sampler: sdktrace.NeverSample(),
-			dropped: true, sends: flags("02")},
 		hop{name: "random flag, x-trace-id", headers: alone, propagator: random, trace: traceT,
 			sends: flags("01")},
-		hop{name: "no random flag", headers: []string{"traceparent", parent + "-01"},
-			propagator: random, trace: traceT, parent: spanS, sends: flags("01")},
 		hop{name: "random flag came", headers: []string{"traceparent", parent + "-03"},
 			propagator: random, trace: traceT, parent: spanS, sends: flags("03")},
 	)
@@ -116,16 +105,12 @@ func TestHops(t *testing.T) {
 			link: true, sends: debug},
 		hop{name: "another's, debug in the other header", headers: b3(traceU, "", "b3", "d"),
 			verified: ours, sampler: never, dropped: true, sends: off},
-		hop{name: "another's, two headers", headers: b3(traceU, "1", "X-Trace-Id", traceU),
-			verified: ours, sampler: never, dropped: true, sends: off},
 		hop{name: "plausible", headers: b3(traceT, "0"), plausible: ours, trace: traceT, link: true,
 			sends: debug},
 		hop{name: "plausible, debug", headers: b3(traceT, "", "X-B3-Flags", "1"), plausible: ours,
 			sampler: never, trace: traceT, dropped: true, sends: off},
 		hop{name: "debug without an ID", headers: []string{"X-B3-Flags", "1"}, verified: ours,
 			sends: debug},
-		hop{name: "debug with malformed IDs", headers: b3("xyz", "", "X-B3-Flags", "1"),
-			verified: ours, sends: debug},
 	)
 
 	// How the edge treats each kind of client during a migration.
@@ -134,17 +119,14 @@ func TestHops(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := func(at time.Duration) string { return traceid.Max(time.Now().Add(at)).String() }
-	v7 := trace.TraceID(uuid.Must(uuid.NewV7()))
-	now, slow := client(0), client(-4*time.Minute)
+	now := client(0)
 	for _, c := range []hop{
 		{name: "old app, 64-bit B3", headers: b3(low64, "1"), trace: low, parent: spanS},
 		{name: "old app, 64-bit B3 and x-trace-id", headers: b3(low64, "1", "x-trace-id", now),
 			trace: now, parent: spanS},
 		{name: "new app", headers: []string{"x-trace-id", now}, trace: now},
-		{name: "new app, a slow request", headers: []string{"x-trace-id", slow}, trace: slow},
 		{name: "new app, an ID generated an hour ago",
 			headers: []string{"x-trace-id", client(-time.Hour)}},
-		{name: "UUID of version 7", headers: []string{"x-trace-id", v7.String()}},
 		{name: "random", headers: []string{"x-trace-id", "f" + now[1:]}},
 	} {
 		c.name, c.verified = "migrating, "+c.name, whileMigrating(keyring)
@@ -230,41 +212,5 @@ func (c hop) run(t *testing.T) {
 	if c.link && (len(links) != 2 || !slices.Equal(links, []string{c.headers[1], spanS})) ||
 		!c.link && links != nil {
 		t.Errorf("links %q", links)
-	}
-}
-
-// The threshold samplers of W3C Trace Context level 2 compare the low 56 bits of a trace ID with a
-// threshold of four hex digits: the collector's probabilistic sampler, whose code is used here, and
-// the SDK's experimental sdk/trace/x.ProbabilitySampler, which is not published as a module (its
-// code decided the same for each of 7 million IDs). They keep the requested share, as does
-// TraceIDRatioBased.
-func TestSamplersKeepTheirShare(t *testing.T) {
-	g := idgen.New()
-	const n = 200_000
-	ids := make([]sdktrace.SamplingParameters, n)
-	for i := range ids {
-		ids[i].TraceID, _ = g.NewIDs(t.Context())
-	}
-	for _, share := range []float64{0.001, 0.01, 0.1, 0.25, 0.5, 0.9} {
-		threshold, err := sampling.ProbabilityToThresholdWithPrecision(share, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ratio := sdktrace.TraceIDRatioBased(share)
-		var byThreshold, byRatio int
-		for _, p := range ids {
-			if threshold.ShouldSample(sampling.TraceIDToRandomness(pcommon.TraceID(p.TraceID))) {
-				byThreshold++
-			}
-			if ratio.ShouldSample(p).Decision == sdktrace.RecordAndSample {
-				byRatio++
-			}
-		}
-		want, off := n*share, 6*math.Sqrt(n*share*(1-share))
-		for name, kept := range map[string]int{"threshold": byThreshold, "ratio": byRatio} {
-			if math.Abs(float64(kept)-want) > off {
-				t.Errorf("%s sampler of %v: kept %d of %d", name, share, kept, n)
-			}
-		}
 	}
 }

@@ -68,29 +68,19 @@ func TestResponseHandler(t *testing.T) {
 		want    http.Header
 	}{
 		{"span", span, plain(end), http.Header{"X-Trace-Id": ids, expose: exposed}},
-		{"trace ID only", idOnly, plain(end), http.Header{"X-Trace-Id": ids, expose: exposed}},
 		{"no span", trace.SpanContext{}, timed(end), http.Header{}},
 		{"timing", random, timed(end), http.Header{"X-Trace-Id": ids, timing: {of(random)},
 			expose: {"x-trace-id", timing}}},
 		{"timing, trace ID only", idOnly, timed(end),
 			http.Header{"X-Trace-Id": ids, expose: exposed}},
-		{"CORS outside", span, set(plain(end), expose, "X-Other-Header"),
-			http.Header{"X-Trace-Id": ids, expose: {"X-Other-Header", "x-trace-id"}}},
 		{"CORS inside", span, plain(set(end, expose, "X-Other-Header")),
 			http.Header{"X-Trace-Id": ids, expose: {"X-Other-Header", "x-trace-id"}}},
 		{"CORS inside, with the header", span, plain(set(end, expose, "X-Trace-ID")),
 			http.Header{"X-Trace-Id": ids, expose: exposed}},
-		{"CORS inside, with a longer name", span, plain(set(end, expose, "X-Trace-Id-Extra")),
-			http.Header{"X-Trace-Id": ids, expose: {"X-Trace-Id-Extra", "x-trace-id"}}},
 		{"CORS inside, a list", span, plain(set(end, expose, "X-Trace-ID, X-Other-Header")),
 			http.Header{"X-Trace-Id": ids, expose: {"X-Trace-ID, X-Other-Header", "x-trace-id"}}},
 		{"an ID set inside", span, plain(set(end, "x-trace-id", traceU)),
 			http.Header{"X-Trace-Id": ids, expose: exposed}},
-		{"an ID set outside", span, set(plain(end), "x-trace-id", traceU),
-			http.Header{"X-Trace-Id": ids, expose: exposed}},
-		{"timing set outside", span, set(timed(end), timing, "database;dur=5"),
-			http.Header{"X-Trace-Id": ids, timing: {"database;dur=5", of(span)},
-				expose: {"x-trace-id", timing}}},
 		{"a list of timings set outside", span, set(timed(end), timing, "traceparent;dur=5, db"),
 			http.Header{"X-Trace-Id": ids, timing: {"traceparent;dur=5, db", of(span)},
 				expose: {"x-trace-id", timing}}},
@@ -100,10 +90,6 @@ func TestResponseHandler(t *testing.T) {
 		{"set at once", span, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			xtraceid.SetResponseHeaders(r.Context(), w.Header(), xtraceid.WithServerTiming())
 		}), http.Header{"X-Trace-Id": ids, timing: {of(span)}, expose: {"x-trace-id", timing}}},
-		{"set at once, no span", trace.SpanContext{},
-			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				xtraceid.SetResponseHeaders(r.Context(), w.Header())
-			}), http.Header{}},
 		{"two handlers", span, timed(timed(end)),
 			http.Header{"X-Trace-Id": ids, timing: {of(span)}, expose: {"x-trace-id", timing}}},
 	} {
@@ -195,7 +181,6 @@ func TestResponseBegins(t *testing.T) {
 		"file": func(w http.ResponseWriter) {
 			_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader("hel"))
 		},
-		"text":  func(w http.ResponseWriter) { _, _ = io.WriteString(w, "hel") },
 		"write": func(http.ResponseWriter) {},
 	} {
 		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
