@@ -62,6 +62,21 @@ func TestCounters(t *testing.T) {
 	}
 }
 
+// A monotonic clock that goes back is another clock, that of a synctest bubble, and is not
+// followed.
+func TestAnotherMonotonicClock(t *testing.T) {
+	c := newClock(noon)
+	k := clock{now: c.Now, elapsed: c.elapsed}
+	var here batch
+	k.read(&here)
+	if !k.follow(&here, 0) {
+		t.Error("the clock is not followed")
+	}
+	if c.mono--; k.follow(&here, 0) {
+		t.Error("a clock that has gone back is followed")
+	}
+}
+
 // The counter is read before the clock, and only with the machine's clock. Nil options change
 // nothing.
 func TestCounterIsForTheSystemClock(t *testing.T) {

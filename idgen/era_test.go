@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-
 	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/randflake"
@@ -88,6 +87,18 @@ func TestBubbles(t *testing.T) {
 	}
 	if len(errs()) != 0 {
 		t.Error(errs())
+	}
+}
+
+// A timer ends the era for which it was set, and no later era, such as that of a restore.
+func TestTimerEndsItsEra(t *testing.T) {
+	reportstest.Collect(t)
+	c := newClock(noon.Truncate(time.Second))
+	g, _ := c.both(t)
+	g.OnRestore()
+	later := g.eras.now.Load()
+	if c.pass(time.Second); g.eras.now.Load() != later {
+		t.Error("an era was ended by the timer of an earlier one")
 	}
 }
 

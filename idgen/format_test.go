@@ -103,25 +103,33 @@ func uniform(ids []trace.TraceID) bool {
 	return slices.Equal(ones[:], all) && slices.Equal(zeros[:], all)
 }
 
-// If a goroutine is stopped when it reads the clock, the progress of others is not mistaken for a
-// step of the clock.
+// If a goroutine is stopped each time that it reads the clock, the progress of others is not
+// mistaken for a step of the clock.
 func TestFormatStopped(t *testing.T) {
 	v := vectors.Read[format](t).Stopped
-	c := newClock(time.UnixMilli(v.UnixMS))
-	g := New(WithClock(c.Now), WithSource(&tagged{clock: c.time}))
-	var got []number
-	generate := func() {
-		id, _ := g.NewIDs(t.Context())
-		got = append(got, number(half(id)))
-	}
-	c.hook = func() {
-		c.hook = nil
-		c.pass(time.Duration(v.MeanwhileMS-v.UnixMS) * time.Millisecond)
+	for _, stops := range []int{1, 4} {
+		c := newClock(time.UnixMilli(v.UnixMS))
+		g := New(WithClock(c.Now), WithSource(&tagged{clock: c.time}))
+		var got []number
+		var stop func()
+		generate := func() {
+			id, _ := g.NewIDs(t.Context())
+			if got = append(got, number(half(id))); len(got) < stops {
+				c.hook = stop
+			}
+		}
+		stop = func() {
+			c.hook = nil
+			c.pass(time.Duration(v.MeanwhileMS-v.UnixMS) * time.Millisecond)
+			generate()
+		}
+		c.hook = stop
 		generate()
-	}
-	generate()
-	if !slices.Equal(got, v.Clears) || g.steps.Load() != 0 {
-		t.Errorf("%016x, %d steps; want %016x", got, g.steps.Load(), v.Clears)
+		if len(got) != stops+1 || !slices.IsSorted(got) || g.steps.Load() != 0 ||
+			stops == 1 && !slices.Equal(got, v.Clears) {
+			t.Errorf("stopped %d times: %016x, %d steps; want %016x for one", stops, got,
+				g.steps.Load(), v.Clears)
+		}
 	}
 }
 
