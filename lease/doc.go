@@ -5,7 +5,8 @@
 // holds one grant, renews it in the background and generates IDs with it, without I/O; [Start]
 // starts one. A Keeper's use of one grant, from its acquisition to its end, is a term. Stores have
 // their own packages: filestore for the processes of one host; pgstore, etcdstore, k8sstore and
-// s3store for a fleet. Package stores opens a store by URL, package driver is for authors of stores.
+// s3store for a fleet. Package stores opens a store by URL. Package driver is for authors of
+// stores.
 //
 // IDs are unique because a lease gives exclusive use of a rectangle of nodes × seconds:
 //

@@ -50,8 +50,8 @@ func TestSecretIsCompared(t *testing.T) {
 	b.mustOne()
 }
 
-// When its secret is removed, the Keeper uses its lease to the end, without a renewal. Then it reads
-// its secret again until it is registered.
+// When its secret is removed, the Keeper uses its lease to the end, without a renewal. Then it
+// reads its secret again until it is registered.
 func TestSecretIsRemoved(t *testing.T) {
 	b := newHeld(t)
 	next := must(randflake.NewCodec([]byte("the next secret!")))

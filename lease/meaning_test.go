@@ -49,14 +49,15 @@ func TestMeaning(t *testing.T) {
 
 // What the block means that the store returned for a renewal.
 func TestAcknowledged(t *testing.T) {
-	c := confirmed{grant: Grant{Lease: randflake.Lease{End: time.Unix(1_800_000_000, 0)}, Version: 3}}
+	end := time.Unix(1_800_000_000, 0)
+	c := confirmed{grant: Grant{Lease: randflake.Lease{End: end}, Version: 3}}
 	for _, tt := range []struct {
 		version uint64
 		end     time.Duration // later than in the grant
 		want    answer
 	}{{4, time.Second, written}, {4, 0, written}, {4, -time.Second, forgotten},
 		{2, time.Second, forgotten}} {
-		stored := Grant{Lease: randflake.Lease{End: c.grant.End.Add(tt.end)}, Version: tt.version}
+		stored := Grant{Lease: randflake.Lease{End: end.Add(tt.end)}, Version: tt.version}
 		if got := c.acknowledged(stored); got != tt.want {
 			t.Errorf("%+v: %d", tt, got)
 		}

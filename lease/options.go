@@ -56,8 +56,8 @@ func WithErrorHandler(handle func(error)) Option {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{ttl: DefaultTTL, owner: ownerOn(os.Hostname()), clock: systemClock{}, report: otel.Handle,
-		meters: otel.GetMeterProvider(), machine: vmclock.System().Generation}
+	c := config{ttl: DefaultTTL, owner: ownerOn(os.Hostname()), clock: systemClock{},
+		report: otel.Handle, meters: otel.GetMeterProvider(), machine: vmclock.System().Generation}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&c)

@@ -70,8 +70,8 @@ func (l link) send(serve func(*server) (driver.Object, error)) (driver.Object, e
 			return r
 		}
 		again := func() { arrive() }
-		if p.host.cut > w.now || w.chance(0.04) {
-			if w.rng.IntN(2) == 0 { // not lost: it arrives after the client has given up
+		if p.host.cut > w.now || w.chance(0.06) {
+			if w.rng.IntN(3) > 0 { // not lost: it arrives after the client has given up
 				w.after(lost.wait+w.late(), again)
 			}
 			return lost
@@ -102,7 +102,7 @@ func (l link) send(serve func(*server) (driver.Object, error)) (driver.Object, e
 
 // late returns how late a message is: sometimes more than two leases.
 func (w *world) late() time.Duration {
-	return pick(w, w.between(0, w.ttl), w.between(0, 2*w.ttl), w.between(0, 5*w.ttl))
+	return pick(w, w.between(0, 200*time.Millisecond), w.between(0, w.ttl), w.between(0, 5*w.ttl))
 }
 
 // record tells the ledger which blocks a process has written just now.

@@ -113,9 +113,9 @@ func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan)
 
 func (p *process) build() {
 	w := p.w
-	p.keeper = must(lease.NewKeeper(client{w.engine(link{p: p}), p}, p.readSecret, lease.WithTTL(w.ttl),
-		lease.WithClock(clock{w, p}), lease.WithMeterProvider(noop.NewMeterProvider()),
-		lease.WithErrorHandler(func(error) {}),
+	p.keeper = must(lease.NewKeeper(client{w.engine(link{p: p}), p}, p.readSecret,
+		lease.WithTTL(w.ttl), lease.WithClock(clock{w, p}),
+		lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
 		lease.WithMachine(func() uint64 {
 			if w.wrong("a restored machine continues") {
 				return 0

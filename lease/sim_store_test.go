@@ -76,8 +76,8 @@ func (w *world) newID() string {
 	return fmt.Sprintf("%032x", w.stores)
 }
 
-// engine returns a client of objects. Two pages have all blocks: an Acquire then reads one page at a
-// time, in the process's coroutine.
+// engine returns a client of objects. Two pages have all blocks: an Acquire then reads one page at
+// a time, in the process's coroutine.
 func (w *world) engine(o driver.Objects) stores.Store {
 	return must(stores.New(o, driver.Layout{Name: "simulated",
 		BlocksPerPage: uint32(w.nodes.Blocks())}))

@@ -195,8 +195,8 @@ type Request struct {
 	Nonce string
 	// Now is the client's wall clock.
 	Now time.Time
-	// TTL is the length of the grant from Now, from [MinTTL] to [MaxTTL]. An Acquire truncates it to
-	// whole seconds.
+	// TTL is the length of the grant from Now, from [MinTTL] to [MaxTTL]. An Acquire truncates it
+	// to whole seconds.
 	TTL time.Duration
 	// Owner tells operators who holds the block: at most 128 bytes of printable UTF-8, or empty.
 	// No rule depends on it. A Renew ignores it.

@@ -40,9 +40,9 @@ var (
 // before a request. A context may have no deadline: set a time limit for connecting.
 //
 // It sends each request once. If the server says that it did nothing (throttling), the error wraps
-// [*TryAgain], and the store repeats the request. A write whose outcome is unknown is never repeated.
-// Errors say what was being done, and contain no secret. They wrap lease.ErrMisconfigured if an
-// operator must change something.
+// [*TryAgain], and the store repeats the request. A write whose outcome is unknown is never
+// repeated. Errors say what was being done, and contain no secret. They wrap
+// lease.ErrMisconfigured if an operator must change something.
 type Objects interface {
 	// Read returns an object. The object of a name that was never written, or that was deleted, has
 	// the version "" and is no error. An error is never taken for a missing object.

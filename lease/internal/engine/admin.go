@@ -34,8 +34,9 @@ func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 // atOnce is how many requests a call sends concurrently.
 const atOnce = 32
 
-// each calls f for each page, several at once (one in the caller's goroutine), and returns the results in the order of the pages,
-// or the first error. After an error it starts no further calls.
+// each calls f for each page, several at once, and returns the results in the order of the pages,
+// or the first error. After an error it starts no further calls. For a single page it starts no
+// goroutine.
 func each[T any](ctx context.Context, numbers []int,
 	f func(ctx context.Context, number int) (T, error)) ([]T, error) {
 	if len(numbers) == 1 {
