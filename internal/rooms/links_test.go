@@ -101,3 +101,44 @@ func TestBrokenLinks(t *testing.T) {
 		t.Errorf("links to nothing: %q, want %q", got, wrong)
 	}
 }
+
+var (
+	// A test that a page names, or with * several.
+	namedTest = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*\*?`)
+	aTest     = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+)
+
+// missing returns the tests that pages of a tree name, and that do not exist.
+func missing(tree fs.FS) (names []string, err error) {
+	var all strings.Builder
+	err = walk(tree, func(name string, text []byte) error {
+		switch {
+		case strings.HasSuffix(name, "_test.go"):
+			for _, m := range aTest.FindAllSubmatch(text, -1) {
+				fmt.Fprintf(&all, " %s ", m[1])
+			}
+		case strings.HasSuffix(name, ".md"):
+			names = append(names, namedTest.FindAllString(string(text), -1)...)
+		}
+		return nil
+	})
+	return slices.DeleteFunc(names, func(name string) bool {
+		prefix, several := strings.CutSuffix(name, "*")
+		return strings.Contains(all.String(), " "+prefix+" ") ||
+			several && strings.Contains(all.String(), " "+prefix)
+	}), err
+}
+
+// A page that names a test for a claim would otherwise go on after the test was removed.
+func TestNamedTests(t *testing.T) {
+	if names, err := missing(tree(t)); err != nil || len(names) > 0 {
+		t.Errorf("pages name tests that do not exist: %q, %v", names, err)
+	}
+	planted := fstest.MapFS{
+		"a_test.go": {Data: []byte("func TestAdopt(t *testing.T) {}\nfunc FuzzLine(f *testing.F) {")},
+		"page.md":   {Data: []byte("`TestAdopt`, TestAdo*, TestAdo, FuzzLine, TestFuzz*")},
+	}
+	if names, _ := missing(planted); !slices.Equal(names, []string{"TestAdo", "TestFuzz*"}) {
+		t.Errorf("missing tests: %q", names)
+	}
+}
