@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +10,6 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
@@ -40,35 +40,15 @@ func render(t *testing.T, store, namespace string, components ...string) resmap.
 // file.
 func environment(t *testing.T, objects resmap.ResMap, file string) (env []string) {
 	t.Helper()
-	var d struct {
-		Spec struct {
-			Template struct {
-				Spec struct {
-					Containers []struct {
-						Env []struct{ Name, Value string }
-					}
-				}
-			}
-		}
+	text, err := objects.AsYaml()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, r := range objects.Resources() {
-		if r.GetKind() == "Deployment" {
-			text, err := r.AsYAML()
-			if err == nil {
-				err = yaml.Unmarshal(text, &d)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+	variable := regexp.MustCompile(`(?m)^ +- name: ([A-Z_]+)\n +value: (.+)$`)
+	for _, v := range variable.FindAllStringSubmatch(string(text), -1) {
+		env = append(env, v[1]+"="+strings.Trim(v[2], `"`))
 	}
-	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
-		if v.Name == "TRACEFLAKE_SECRET_FILE" {
-			v.Value = file
-		}
-		env = append(env, v.Name+"="+v.Value)
-	}
-	return env
+	return append(env, "TRACEFLAKE_SECRET_FILE="+file)
 }
 
 // The kustomizations of all stores and components can be built, and those of a store contain no
