@@ -58,8 +58,8 @@ var (
 	// stores that grant the same nodes under one secret would cause duplicates. A [Keeper] then
 	// reads its secret again.
 	ErrWrongSecret = fixable("lease: the store belongs to another secret",
-		"use the secret file with which it was created, or register a new secret: traceflake "+
-			"lease secret add")
+		"use the secret file that lease create, or the last lease secret replace, wrote; or "+
+			"register a new secret: traceflake lease secret add")
 	// ErrSchemaVersion is returned if a store was written by a newer version of this library, or
 	// is not a lease store at all.
 	ErrSchemaVersion = fixable("lease: the store has an unknown schema version",

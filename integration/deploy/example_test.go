@@ -78,7 +78,8 @@ func run(t *testing.T, program, commands string) (metrics string, p *child.Serve
 	source := filepath.Join(t.TempDir(), "main.go")
 	program = strings.NewReplacer("127.0.0.1:8080", at[0], "127.0.0.1:9464", at[1]).Replace(program)
 	child.Write(t, source, program)
-	cmd := exec.CommandContext(t.Context(), "bash", "-ec", commands+"\nexec "+child.Build(t, source))
+	cmd := exec.CommandContext(t.Context(), "bash", "-ec",
+		commands+"\nexec "+child.Build(t, source))
 	cmd.Dir = t.TempDir()
 	p = child.Run(t, cmd)
 	p.Address, p.Answers = at[0], p.Listens

@@ -88,8 +88,8 @@ func TestOutage(t *testing.T) {
 	if err := store.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	await("ending", 4*time.Minute, func() bool { return firing("LeaseEndsSoon") })
-	await("alerted", 4*time.Minute,
+	await("ending", 8*time.Minute, func() bool { return firing("LeaseEndsSoon") })
+	await("alerted", 8*time.Minute,
 		func() bool { return firing("NoLease", "RandomIDs", "StoreFailing") })
 	if err := store.Run(); err != nil {
 		t.Fatal(err)
