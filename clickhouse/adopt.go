@@ -42,7 +42,7 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	if err != nil || o.phase == Finished {
 		return p, err
 	}
-	if o.phase == NotBegun || o.phase == Prepared && o.other.Rows == 0 {
+	if o.phase != Swapped {
 		p.Steps = append([]Step{o.functions()}, o.steps("new", o.carried()...)...)
 	}
 	if !o.filled(o.server) {
@@ -70,26 +70,25 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 const noExchange = "this server cannot exchange tables; the way without: stop the Collector, run " +
 	"these statements, and start it again. From RENAME on they are also the way back.\n"
 
+// replaced matches the settings of the old table that the new one has with values of its own.
+var replaced = regexp.MustCompile(
+	`(index_granularity|index_granularity_bytes|default_compression_codec) = [^,]*(, |$)`)
+
 // carried returns the placeholders for what the new table inherits by name. CREATE TABLE … AS
 // carries over the rest.
 func (o *adoption) carried() []string {
-	ttl, all := "", settings
+	ttl, theirs, ours := "", replaced.ReplaceAllString(o.live.settings(), ""), settings
 	if o.live.ttl() != "" {
 		ttl = "\nTTL " + o.live.ttl()
 	}
-	for setting := range strings.SplitSeq(o.live.settings(), ", ") {
-		name, _, _ := strings.Cut(setting, " = ")
-		switch {
-		case name+" = " == dropParts:
-			all = strings.Replace(all, dropParts+"1", setting, 1)
-		case name != "index_granularity_bytes" && !strings.Contains(settings, name+" = "):
-			all += ", " + setting
-		}
+	if strings.Contains(theirs, dropParts) {
+		ours = strings.Replace(ours, dropParts+"1, ", "", 1)
 	}
 	projection := strings.Replace(o.Projection.element(), "PROJECTION",
 		",\n    ADD PROJECTION IF NOT EXISTS", 1)
 	return []string{"{uuid}", o.ownUUID(o.server, o.live.Engine), "{engine}", o.live.Engine,
-		"{bucket}", bucket, "{desc}", o.descending(), "{ttl}", ttl, "{settings}", all,
+		"{bucket}", bucket, "{desc}", o.descending(), "{ttl}", ttl,
+		"{settings}", strings.TrimSuffix(ours+", "+theirs, ", "),
 		"{live_comment}", quoteText(o.live.Comment), "{projection}", projection}
 }
 
@@ -100,7 +99,8 @@ func (o *adoption) grants(ctx context.Context) []string {
 	switch {
 	case err != nil:
 		return []string{"this user may not see grants: who may read only " + o.live.Name +
-			" needs SELECT on " + o.other.Name + " and " + o.history.Name + ", too, to see history"}
+			" needs SELECT on " + o.other.Name + " and " + o.live.Name + historyEnd +
+			", too, to see history"}
 	case len(missing) == 0:
 		return nil
 	}
@@ -124,25 +124,22 @@ func (o *adoption) access(what string) string {
 }
 
 // Swap gives the new table the name into which the Collector writes.
-func (a Adoption) Swap(ctx context.Context, db *sql.DB) (p Plan, err error) {
-	o, err := a.observe(ctx, db, swapping)
-	if err != nil || o.phase == Finished {
-		return p, err
-	}
-	return o.exchange(Swapped), nil
+func (a Adoption) Swap(ctx context.Context, db *sql.DB) (Plan, error) {
+	return a.exchange(ctx, db, swapping, Swapped)
 }
 
 // Undo gives the old table its name back, whatever was changed meanwhile.
-func (a Adoption) Undo(ctx context.Context, db *sql.DB) (p Plan, err error) {
-	o, err := a.observe(ctx, db, undoing)
-	if err != nil || o.phase == NotBegun {
-		return p, err
-	}
-	return o.exchange(Prepared), nil
+func (a Adoption) Undo(ctx context.Context, db *sql.DB) (Plan, error) {
+	return a.exchange(ctx, db, undoing, Prepared)
 }
 
 // exchange returns the plan after which the adoption is in the phase.
-func (o *adoption) exchange(to Phase) (p Plan) {
+func (a Adoption) exchange(ctx context.Context, db *sql.DB, op operation, to Phase) (
+	p Plan, err error) {
+	o, err := a.observe(ctx, db, op)
+	if err != nil {
+		return p, err
+	}
 	if o.phase != to {
 		side := map[Phase]string{Swapped: "new", Prepared: "old"}[to]
 		p.Steps = o.steps("exchange", "{side}", side, "{new}", fmt.Sprint(to == Swapped))
@@ -156,7 +153,7 @@ func (o *adoption) exchange(to Phase) (p Plan) {
 		o.render("both"),
 		"\n    AND Timestamp > now() - INTERVAL 10 MINUTE"))
 	p.Notes = append(p.Notes, o.next())
-	return p
+	return p, nil
 }
 
 // next returns what an operator can do next, and the statements that end the adoption.
@@ -165,7 +162,7 @@ func (o *adoption) next() string {
 	end := ":\n" + strings.TrimSpace(o.render("end", "{drops_new}",
 		fmt.Sprint(o.phase == Prepared))) + ";"
 	switch {
-	case len(o.scratch) > 0:
+	case len(o.interrupted) > 0:
 		return "a copy is running or was interrupted: `adopt copy` takes it over"
 	case o.phase == NotBegun:
 		return "next: `adopt prepare`"
@@ -175,7 +172,7 @@ func (o *adoption) next() string {
 	case o.phase == Prepared:
 		return "next: `adopt swap`. To cancel instead" + end
 	case o.phase == Swapped:
-		return "the older spans are in " + other + " until they expire, and " + o.history.Name +
+		return "the older spans are in " + other + " until they expire, and " + live + historyEnd +
 			" shows all; `adopt copy` moves them into " + live + ", `adopt undo` goes back. To " +
 			"finish, once " + other + " is empty" + end
 	}

@@ -33,7 +33,7 @@ func (a Adoption) Copy(ctx context.Context, db *sql.DB, day time.Time) (p Plan, 
 	if err != nil {
 		return p, err
 	}
-	for _, end := range o.interrupted() {
+	for _, end := range o.interrupted {
 		m := o.transfer(end)
 		steps, err := m.takeover()
 		if err != nil {
@@ -122,15 +122,6 @@ var engineArguments = regexp.MustCompile(`^\w+(\([^)]*\))?`)
 
 // engine returns the engine of a table like another one.
 func engine(like table) string { return engineArguments.ReplaceAllString(like.Full, like.Engine) }
-
-// interrupted returns the ends of the names of interrupted transfers, or of running ones.
-func (o *adoption) interrupted() (ends []string) {
-	for _, t := range o.scratch {
-		ends = append(ends, scratchName.FindStringSubmatch(t.Name[len(o.live.Name):])[1])
-	}
-	slices.Sort(ends)
-	return slices.Compact(ends)
-}
 
 // takeover returns the steps that end an interrupted transfer, whose operator may still be running.
 // A statement that has found a table continues although the table is renamed, but once the table is

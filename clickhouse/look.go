@@ -25,18 +25,17 @@ type server struct {
 
 // table is a table or view. If it does not exist, only its name is set.
 type table struct {
-	Name         string
-	UUID         string
-	Engine       string
-	Full         string // engine, keys, TTL and settings
-	Definition   string // CREATE TABLE; empty if the server lost it
-	SortingKey   string `json:"sorting_key"`
-	PartitionKey string `json:"partition_key"`
-	Comment      string
-	Ours         uint8 // 1 if it has the sorting key of our layout, unlike any exporter's table
-	Columns      []column
-	Rows         uint64 `json:",string"`
-	Newest       string // partition
+	Name       string
+	UUID       string
+	Engine     string
+	Full       string // engine, keys, TTL and settings
+	Definition string // CREATE TABLE; empty if the server lost it
+	SortingKey string `json:"sorting_key"`
+	Comment    string
+	Ours       uint8 // 1 if it has the sorting key of our layout, unlike any exporter's table
+	Columns    []column
+	Rows       uint64 `json:",string"`
+	Newest     string // partition
 }
 
 // column is a column. Its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".

@@ -31,11 +31,9 @@ type adoption struct {
 	db              *sql.DB
 	policiesChecked bool
 	phase           Phase
-	live            table   // that the Collector writes to
-	other           table   // alongside it: the new one before the swap, the old one after it
-	history         table   // the view of both
-	historyTimes    table   // the view of both for the lookup table
-	scratch         []table // of copies that were interrupted, or are running
+	live            table    // that the Collector writes to
+	other           table    // alongside it: the new one before the swap, the old one after it
+	interrupted     []string // the ends of the names of copies' tables; copies may also be running
 }
 
 // The ends of the names of an adoption's tables and views, after that of the table.
@@ -72,11 +70,11 @@ func (a Adoption) observe(ctx context.Context, db *sql.DB, op operation) (*adopt
 	s.Projection = a.Projection
 	name := s.named().spans
 	o := &adoption{Schema: s, server: found, db: db, policiesChecked: a.PoliciesChecked,
-		live: found.table(name), other: found.table(name + otherEnd),
-		history: found.table(name + historyEnd), historyTimes: found.table(name + historyTimesEnd)}
+		live: found.table(name), other: found.table(name + otherEnd)}
 	for _, t := range o.tables {
-		if end, ok := strings.CutPrefix(t.Name, name); ok && scratchName.MatchString(end) {
-			o.scratch = append(o.scratch, t)
+		m := scratchName.FindStringSubmatch(strings.TrimPrefix(t.Name, name))
+		if m != nil && !slices.Contains(o.interrupted, m[1]) {
+			o.interrupted = append(o.interrupted, m[1])
 		}
 	}
 	switch {
@@ -108,9 +106,11 @@ func (o *adoption) render(name string, more ...string) string {
 		quoteText("^" + o.live.Name + scratchName.String()[1:])}
 	return o.Schema.render("adopt/"+name, slices.Concat(more, scratch,
 		o.place("live", o.live.Name), o.place("other", o.other.Name),
-		o.place("history", o.history.Name), o.place("history_times", o.historyTimes.Name),
+		o.place("history", o.live.Name+historyEnd),
+		o.place("history_times", o.live.Name+historyTimesEnd),
 		o.place("dropped", o.live.Name+droppedEnd),
 		o.place("trial_a", o.live.Name+"_trial_a"), o.place("trial_b", o.live.Name+"_trial_b"),
 		[]string{"{comment}", quoteText(ownComment), "{on_cluster_text}",
-			quoteText(o.onCluster()), "{scratch}", o.Schema.render("adopt/scratch", scratch...)})...)
+			quoteText(o.onCluster()),
+			"{scratch}", o.Schema.render("adopt/scratch", scratch...)})...)
 }

@@ -6,7 +6,6 @@ SELECT
     engine_full AS full,
     create_table_query AS definition,
     sorting_key,
-    partition_key,
     comment,
     sorting_key = {our_key} AS ours,
     columns,

@@ -302,8 +302,8 @@ func TestAdoptRefused(t *testing.T) {
 		adoption{Table: "spans", Cluster: "c"}, e.rewriting("", func(query string) string {
 			if strings.Contains(query, "hostName()") {
 				query = strings.NewReplacer("clusterAllReplicas('c', system.tables)",
-					rows("database, name, sorting_key, host", "currentDatabase(), 'spans', 'x', 'a'",
-						"currentDatabase(), 'spans', "+
+					rows("database, name, sorting_key, host",
+						"currentDatabase(), 'spans', 'x', 'a'", "currentDatabase(), 'spans', "+
 							"'toStartOfFiveMinutes(Timestamp), TraceId, Timestamp', 'b'"),
 					"hostName()", "host").Replace(query)
 			}

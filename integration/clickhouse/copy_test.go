@@ -50,8 +50,8 @@ func (e *engine) complete(when string, all []span) {
 var othersTables = []string{"spans_copy", "spans_copied_20261014_abcdefgh", "spans_trial",
 	"spans_traceflake_copied_2026"}
 
-// TestCopy moves history into the new table, a day or all, and after undo the spans stored meanwhile
-// into the old one: each span once, with its columns and without materialized views.
+// TestCopy moves history into the new table, a day or all, and after undo the spans stored
+// meanwhile into the old one: each span once, with its columns and without materialized views.
 func TestCopy(t *testing.T) {
 	e := newEngine(t)
 	all := e.copying()

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// TestCopyOperators: at each statement of a copy, a second operator takes over and is stopped at one
-// of his own, and a third one copies, too; then the first one continues. The second one has looked
-// before the statement, half the time while the tables were exchanged, and in one of three times
-// they are exchanged before the third one looks. Each span is stored once, and nothing is left that
-// a further copy does not end.
+// TestCopyOperators: at each statement of a copy, a second operator takes over and is stopped at
+// one of his own, and a third one copies, too; then the first one continues. The second one has
+// looked before the statement, half the time while the tables were exchanged, and in one of three
+// times they are exchanged before the third one looks. Each span is stored once, and nothing is
+// left that a further copy does not end.
 func TestCopyOperators(t *testing.T) {
 	e := newEngine(t)
 	all := e.copying()
@@ -45,8 +45,9 @@ func TestCopyOperators(t *testing.T) {
 			}
 			_ = second.Run(t.Context(), e.stopping(at*5%11), nil)
 			status, err := ofSpans.Status(t.Context(), e.db)
-			if err != nil || (e.one(leftovers) == "0") == strings.Contains(status.Next, "a copy is "+
-				"running or was interrupted: `adopt copy` takes it over") {
+			interrupted := strings.Contains(status.Next,
+				"a copy is running or was interrupted: `adopt copy` takes it over")
+			if err != nil || interrupted != (e.one(leftovers) != "0") {
 				t.Error(err, status)
 			}
 			if at%3 == 0 {
@@ -107,7 +108,7 @@ func TestCopyLingers(t *testing.T) {
 			_, _ = adopt(t.Context(), ofSpans, "copy", e.stopping(c.after))
 			ended := make(chan error, 1)
 			moves := 0
-			_, err := adopt(t.Context(), ofSpans, "copy", e.rewriting("", func(query string) string {
+			first := e.rewriting("", func(query string) string {
 				if moved.MatchString(query) {
 					if moves++; moves == c.move {
 						e.lingers(query, ended)
@@ -117,7 +118,8 @@ func TestCopyLingers(t *testing.T) {
 					return fails
 				}
 				return settled.Replace(query)
-			}))
+			})
+			_, err := adopt(t.Context(), ofSpans, "copy", first)
 			if moves == 0 {
 				t.Fatal("nothing has moved:", err)
 			}
