@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/term"
 
@@ -46,7 +46,8 @@ each trace in it once, and skips lines without a trace ID.
 A line begins with "!" if its span failed, above the reason, and with "~" if the span is
 late: it starts more than an hour before or after the time in the trace ID.
 
-With -o json each line is OTLP JSON with up to 1000 spans of a trace.`,
+With -o json each span is an object on a line of its own, with the columns of the
+table: {"Timestamp":"2026-…","TraceId":"1950…","SpanId":"…","Events.Name":[],…}`,
 		Example: `  traceflake trace <error.log
   traceflake trace "traceparent: 00-1950fb0f8880000086cdcca4ab608495-00f067aa0ba902b7-01"
   traceflake trace 1950fb0f8880000086cdcca4ab608495 --dsn clickhouse://localhost:9000/otel`,
@@ -105,17 +106,14 @@ func (f *finder) all(cmd *cobra.Command, args []string) error {
 func (f *finder) one(ctx context.Context, id trace.TraceID) (missing, err error) {
 	found, drawn := 0, waterfall.New(id, f.details)
 	schema, asJSON := f.clickhouse.schema, *f.output == "json"
-	err = waterfall.Fetch(ctx, f.db, schema, id, func(td ptrace.Traces) error {
-		found += td.SpanCount()
-		if !asJSON {
-			drawn.Add(td)
-			return nil
+	asLines := json.NewEncoder(f.out)
+	err = waterfall.Fetch(ctx, f.db, schema, id, func(s waterfall.Span) error {
+		found++
+		if asJSON {
+			return asLines.Encode(s)
 		}
-		line, err := new(ptrace.JSONMarshaler).MarshalTraces(td)
-		if err == nil {
-			_, err = fmt.Fprintf(f.out, "%s\n", line)
-		}
-		return err
+		drawn.Add(s)
+		return nil
 	})
 	switch {
 	case err != nil:

@@ -147,7 +147,7 @@ func TestJSONIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	documented["traceflake trace"] = true // OTLP's: integration/collector
+	documented["traceflake trace"] = true // the table's columns: integration/collector
 	for _, cmd := range commands(newRoot(nil)) {
 		if cmd.Flags().Lookup("output") != nil && !documented[cmd.CommandPath()] {
 			t.Errorf("%s: its JSON is not tested", cmd.CommandPath())

@@ -1,13 +1,12 @@
 package waterfall_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mattn/go-runewidth"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/waterfall"
@@ -27,36 +26,35 @@ type span struct {
 	failed        bool
 }
 
-func traces(spans ...span) ptrace.Traces {
-	td := ptrace.NewTraces()
-	for _, s := range spans {
-		rs := td.ResourceSpans().AppendEmpty()
-		rs.Resource().Attributes().PutStr("service.name", s.service)
-		to := rs.ScopeSpans().AppendEmpty().Spans().AppendEmpty()
-		to.SetSpanID(pcommon.SpanID{s.id})
-		to.SetParentSpanID(pcommon.SpanID{s.parent})
-		to.SetName(s.name)
-		at := func(ms int) pcommon.Timestamp {
-			return pcommon.NewTimestampFromTime(began.Add(time.Duration(ms) * time.Millisecond))
-		}
-		to.SetStartTimestamp(at(s.start))
-		to.SetEndTimestamp(at(s.end))
-		if s.failed {
-			to.Status().SetCode(ptrace.StatusCodeError)
-		}
+// row is the span as ClickHouse has it.
+func (s span) row() waterfall.Span {
+	hex := func(id byte) string { return fmt.Sprintf("%016x", id) }
+	r := waterfall.Span{SpanID: hex(s.id), ParentSpanID: hex(s.parent), ServiceName: s.service,
+		SpanName: s.name, Timestamp: began.Add(time.Duration(s.start) * time.Millisecond),
+		Duration: uint64(s.end-s.start) * 1e6}
+	if s.failed {
+		r.StatusCode = "STATUS_CODE_ERROR"
 	}
-	return td
+	return r
 }
 
-func draw(t *testing.T, o waterfall.Options, spans ...span) string {
+func draw(t *testing.T, w *waterfall.Trace, o waterfall.Options, rows ...waterfall.Span) string {
 	t.Helper()
-	w := waterfall.New(id, false)
-	w.Add(traces(spans...))
+	for _, r := range rows {
+		w.Add(r)
+	}
 	var b strings.Builder
 	if err := w.Draw(&b, o); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+func rows(spans ...span) (all []waterfall.Span) {
+	for _, s := range spans {
+		all = append(all, s.row())
+	}
+	return all
 }
 
 const hour = 3600 * 1000
@@ -128,7 +126,7 @@ func TestDraw(t *testing.T) {
 			"   注文    買い物 "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := draw(t, c.o, c.spans...)
+			got := draw(t, waterfall.New(id, false), c.o, rows(c.spans...)...)
 			if !strings.Contains(got, c.want) {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
@@ -145,7 +143,8 @@ func TestWidth(t *testing.T) {
 				false})
 	}
 	for _, width := range []int{0, 60, 80, 133} {
-		_, tree, _ := strings.Cut(draw(t, waterfall.Options{Width: width}, spans...), "\n\n")
+		_, tree, _ := strings.Cut(draw(t, waterfall.New(id, false),
+			waterfall.Options{Width: width}, rows(spans...)...), "\n\n")
 		for line := range strings.Lines(tree) {
 			if got := runewidth.StringWidth(strings.TrimSuffix(line, "\n")); got != max(width,
 				waterfall.MinWidth) {
@@ -158,32 +157,25 @@ func TestWidth(t *testing.T) {
 // Why spans failed is drawn, also of those beyond the limit, and with details their attributes and
 // events. An ID of 64 bits has no time from which spans could be late.
 func TestFailures(t *testing.T) {
-	td := traces(span{1, 0, "shop", "GET /", 0, 9, false}, span{2, 1, "stock", "take", 1, 5, true},
+	all := rows(span{1, 0, "shop", "GET /", 0, 9, false}, span{2, 1, "stock", "take", 1, 5, true},
 		span{3, 1, "bank", "pay", 2, 8, true}, span{4, 1, "shop", "check", 0, 1, false})
-	stock := td.ResourceSpans().At(1).ScopeSpans().At(0).Spans().At(0)
-	stock.Status().SetMessage("out of stock")
-	bank := td.ResourceSpans().At(2).ScopeSpans().At(0).Spans().At(0)
-	bank.Attributes().PutStr("bank", "B\x1b[2J")
-	event := bank.Events().AppendEmpty()
-	event.SetName("exception")
-	event.SetTimestamp(bank.StartTimestamp() + 1_000_000)
-	event.Attributes().PutStr("exception.message", "refused")
-	w := waterfall.New(trace.TraceID{15: 1}, true)
-	w.Add(td)
-	var b strings.Builder
-	if err := w.Draw(&b, waterfall.Options{Spans: 2}); err != nil {
-		t.Fatal(err)
-	}
+	all[1].StatusMessage, all[1].StatusCode = "out of stock", "Error"
+	bank := &all[2]
+	bank.SpanAttributes = map[string]string{"bank": "B\x1b[2J"}
+	bank.EventsName = []string{"exception", "of which a view has no attributes"}
+	bank.EventsTimestamp = []time.Time{bank.Timestamp.Add(time.Millisecond), bank.Timestamp}
+	bank.EventsAttributes = []map[string]string{{"exception.message": "refused"}}
+	drawn := draw(t, waterfall.New(trace.TraceID{15: 1}, true), waterfall.Options{Spans: 2}, all...)
 	for _, want := range []string{
 		"… and 2 spans more, of which 2 failed\n!  stock ", "\n     out of stock\n!  bank ",
 		"\n     refused\n     bank = B\ufffd[2J\n     exception after 1ms\n" +
 			"       exception.message = refused\n",
 	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, &b)
+		if !strings.Contains(drawn, want) {
+			t.Errorf("no %q in\n%s", want, drawn)
 		}
 	}
-	if strings.Contains(b.String(), "ID's time") || strings.Contains(b.String(), "~") {
-		t.Errorf("64 bits have a time:\n%s", &b)
+	if strings.Contains(drawn, "ID's time") || strings.Contains(drawn, "~") {
+		t.Errorf("64 bits have a time:\n%s", drawn)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/waterfall"
 )
 
@@ -17,22 +15,15 @@ func TestFarTimes(t *testing.T) {
 	ages := []time.Time{first, time.Unix(-1, 0), time.Unix(0, 0), began, last}
 	for _, start := range ages {
 		for _, end := range ages {
-			td := traces(span{1, 0, "a", "one", 0, 0, false}, span{2, 1, "a", "two", 0, 0, false},
-				span{3, 1, "a", "three", 0, 0, false})
+			all := rows(span{id: 1, name: "one"}, span{id: 2, parent: 1, name: "two"},
+				span{id: 3, parent: 1, name: "three"})
 			for i, at := range []time.Time{start, end, began} {
-				s := td.ResourceSpans().At(i).ScopeSpans().At(0).Spans().At(0)
-				s.SetStartTimestamp(pcommon.NewTimestampFromTime(at))
-				s.SetEndTimestamp(pcommon.NewTimestampFromTime(end))
+				all[i].Timestamp, all[i].Duration = at, uint64(max(0, end.Sub(at)))
 			}
-			w := waterfall.New(id, false)
-			w.Add(td)
-			var b strings.Builder
-			if err := w.Draw(&b, waterfall.Options{}); err != nil {
-				t.Fatal(err)
-			}
-			if end.Sub(start) > time.Hour && strings.Contains(b.String(), " 0s DURATION") ||
-				strings.Contains(b.String(), " -") {
-				t.Errorf("%s to %s:\n%s", start, end, &b)
+			drawn := draw(t, waterfall.New(id, false), waterfall.Options{}, all...)
+			if end.Sub(start) > time.Hour && strings.Contains(drawn, " 0s DURATION") ||
+				strings.Contains(drawn, " -") {
+				t.Errorf("%s to %s:\n%s", start, end, drawn)
 			}
 		}
 	}

@@ -1,15 +1,15 @@
-// Package waterfall reads the spans of a trace from ClickHouse, as OTLP, and draws them as lines of
-// text: their tree, a bar for the time of each, and what failed. It is apart from cli to be tested
+// Package waterfall reads the spans of a trace from ClickHouse, and draws them as lines of text:
+// their tree, a bar for the time of each, and what failed. It is apart from cli to be tested
 // without servers or flags.
 package waterfall
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/traceid"
@@ -28,7 +28,7 @@ type Trace struct {
 
 // span holds the fields of a span that its line shows. Times are Unix nanoseconds.
 type span struct {
-	id, parent    pcommon.SpanID
+	id, parent    trace.SpanID
 	service, name string
 	start, end    int64
 	failed        bool
@@ -46,58 +46,46 @@ func New(id trace.TraceID, details bool) *Trace {
 // between returns the time from one span's time to another's: 292 years if it is longer.
 func between(from, to int64) time.Duration { return time.Unix(0, to).Sub(time.Unix(0, from)) }
 
-// Add adds the spans of td. It keeps no reference to td.
-func (t *Trace) Add(td ptrace.Traces) {
-	for _, rs := range td.ResourceSpans().All() {
-		service := "unknown_service"
-		if v, ok := rs.Resource().Attributes().Get("service.name"); ok {
-			service = v.AsString()
-		}
-		for _, ss := range rs.ScopeSpans().All() {
-			for _, s := range ss.Spans().All() {
-				t.add(service, s)
-			}
-		}
-	}
-}
-
-func (t *Trace) add(service string, from ptrace.Span) {
+// Add adds a span. It keeps no reference to it.
+func (t *Trace) Add(from Span) {
+	id, _ := trace.SpanIDFromHex(from.SpanID)
+	parent, _ := trace.SpanIDFromHex(from.ParentSpanID)
+	start := from.Timestamp.UnixNano()
 	s := span{
-		id: from.SpanID(), parent: from.ParentSpanID(),
-		service: t.once(service), name: t.once(from.Name()),
-		start:  int64(from.StartTimestamp()),
-		end:    max(int64(from.StartTimestamp()), int64(from.EndTimestamp())),
-		failed: from.Status().Code() == ptrace.StatusCodeError,
+		id: id, parent: parent,
+		service: t.once(cmp.Or(from.ServiceName, "unknown_service")), name: t.once(from.SpanName),
+		start: start, end: max(start, start+int64(from.Duration)), // which may overflow
+		// "Error", and STATUS_CODE_ERROR of older versions of the exporter
+		failed: strings.HasSuffix(strings.ToUpper(from.StatusCode), "ERROR"),
 	}
 	if s.failed {
 		s.message = t.once(messageOf(from))
 	}
 	if t.details {
-		s.details = pairs(from.Attributes(), "")
-		for _, event := range from.Events().All() {
-			after := short(between(s.start, int64(event.Timestamp())))
-			s.details = append(s.details, Printable(event.Name())+" after "+after)
-			s.details = append(s.details, pairs(event.Attributes(), "  ")...)
+		s.details = pairs(from.SpanAttributes, "")
+		events := min(len(from.EventsTimestamp), len(from.EventsName), len(from.EventsAttributes))
+		for i, at := range from.EventsTimestamp[:events] { // a view's may differ
+			after := short(between(s.start, at.UnixNano()))
+			s.details = append(s.details, Printable(from.EventsName[i])+" after "+after)
+			s.details = append(s.details, pairs(from.EventsAttributes[i], "  ")...)
 		}
 	}
 	t.spans = append(t.spans, s)
 }
 
 // messageOf returns why a span failed: its status, or the exception that it recorded.
-func messageOf(s ptrace.Span) string {
-	message := s.Status().Message()
-	for _, event := range s.Events().All() {
-		if text, ok := event.Attributes().Get("exception.message"); ok && message == "" {
-			message = text.AsString()
-		}
+func messageOf(s Span) string {
+	message := s.StatusMessage
+	for _, event := range s.EventsAttributes {
+		message = cmp.Or(message, event["exception.message"])
 	}
 	return message
 }
 
 // pairs returns a line for each attribute.
-func pairs(attributes pcommon.Map, indent string) (lines []string) {
-	for key, value := range attributes.All() {
-		lines = append(lines, indent+Printable(key+" = "+value.AsString()))
+func pairs(attributes map[string]string, indent string) (lines []string) {
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
+		lines = append(lines, indent+Printable(key+" = "+attributes[key]))
 	}
 	return lines
 }
@@ -127,14 +115,14 @@ func (t *Trace) ordered() []span {
 	slices.SortStableFunc(t.spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
 	})
-	known := make(map[pcommon.SpanID]bool, len(t.spans))
+	known := make(map[trace.SpanID]bool, len(t.spans))
 	for _, s := range t.spans {
 		known[s.id] = true
 	}
 	var roots []int
-	children := make(map[pcommon.SpanID][]int) // of equal IDs, the first span has the children
+	children := make(map[trace.SpanID][]int) // of equal IDs, the first span has the children
 	for i, s := range t.spans {
-		if s.parent.IsEmpty() || s.parent == s.id || !known[s.parent] {
+		if !s.parent.IsValid() || s.parent == s.id || !known[s.parent] {
 			roots = append(roots, i)
 		} else {
 			children[s.parent] = append(children[s.parent], i)
