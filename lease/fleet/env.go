@@ -50,7 +50,7 @@ func Env() (c Config, err error) {
 	for _, name := range unknown(os.Environ()) {
 		otel.Handle(lease.Advise(&lease.Error{
 			Err: fmt.Errorf("fleet: the variable %s is not known and has no effect", name),
-			Fix: "correct the name; docs/configuration.md lists those that exist",
+			Fix: "correct the name to one of " + strings.Join(known, ", "),
 		}))
 	}
 	value := func(name string) string { return strings.TrimSpace(os.Getenv(name)) }
