@@ -20,6 +20,7 @@ import (
 // the same URL leads to another server when an interrupted command is repeated.
 type secretFile struct {
 	path      string
+	id        string // of the store
 	temporary string // the present name of a new secret; "" otherwise
 	codec     *randflake.Codec
 }
@@ -36,7 +37,7 @@ func openSecret(path, id string) (*secretFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
-	return &secretFile{path: path, codec: k.Codec()}, nil
+	return &secretFile{path: path, id: id, codec: k.Codec()}, nil
 }
 
 func openTemporary(path, id string) (*secretFile, error) {
@@ -45,13 +46,15 @@ func openTemporary(path, id string) (*secretFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
-	return &secretFile{path: path, temporary: temporary, codec: k.Codec()}, nil
+	return &secretFile{path, id, temporary, k.Codec()}, nil
 }
 
-// generateSecret writes a new secret for the store with an ID, unless a concurrent command has
-// written one.
-func generateSecret(path, id string, c fleet.Config) (*secretFile, error) {
-	text := fmt.Sprintf("# lease store %s at %q\n%x\n", id, redact.Address(c.Store), randomSecret())
+// generateSecret writes a new secret for the store with an ID above older ones, unless a concurrent
+// command has written one.
+func generateSecret(path, id, about string, older []byte) (*secretFile, error) {
+	secret := make([]byte, 16)
+	entropy.Read(secret)
+	text := fmt.Sprintf("# lease store %s %s\n%x\n%s", id, about, secret, older)
 	err := writeNew(path+"."+id+unfinished, text)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("secret: %w", err)
@@ -59,11 +62,8 @@ func generateSecret(path, id string, c fleet.Config) (*secretFile, error) {
 	return openTemporary(path, id)
 }
 
-func randomSecret() []byte {
-	secret := make([]byte, 16)
-	entropy.Read(secret)
-	return secret
-}
+// at describes the place of a store.
+func at(c fleet.Config) string { return fmt.Sprintf("at %q", redact.Address(c.Store)) }
 
 // writeNew writes a file that must not exist, and syncs it.
 func writeNew(name, text string) error {
@@ -104,7 +104,7 @@ func newSecret(id string, c fleet.Config) (*secretFile, error) {
 			"%s exists, and a new store needs a new secret: name a file that does not exist",
 			c.SecretFile)
 	}
-	return generateSecret(c.SecretFile, id, c)
+	return generateSecret(c.SecretFile, id, at(c), nil)
 }
 
 // link is replaced by a test.

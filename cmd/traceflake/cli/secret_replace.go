@@ -81,7 +81,7 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, sta
 		return "", errNoSecret
 	}
 	begun := d.Replaced == old && d.ID != old
-	r, err := openReplacement(env.SecretFile, d.ID)
+	secret, err := openTemporary(env.SecretFile, d.ID)
 	if !begun || errors.Is(err, fs.ErrNotExist) {
 		k, err := fleet.LoadKeyring(env.SecretFile)
 		if err != nil {
@@ -97,25 +97,30 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, sta
 		case d.ID == old && !registered && !errors.Is(state, lease.ErrReplacing):
 			return "", fmt.Errorf("%s: %w", env.SecretFile, lease.ErrWrongSecret)
 		}
-		if r, err = newReplacement(env, old); err != nil {
+		older, err := os.ReadFile(env.SecretFile)
+		if err != nil {
+			return "", fmt.Errorf("secret: %w", err)
+		}
+		secret, err = generateSecret(env.SecretFile, lease.NewNonce(), "replaces "+old, older)
+		if err != nil {
 			return "", err
 		}
 	} else if err != nil {
 		return "", err
 	}
-	fingerprint := lease.Description{ID: r.id}.Fingerprint(r.codec)
-	err = s.Replace(ctx, old, r.id, fingerprint)
+	fingerprint := lease.Description{ID: secret.id}.Fingerprint(secret.codec)
+	err = s.Replace(ctx, old, secret.id, fingerprint)
 	switch {
 	case errors.Is(err, lease.ErrReplaced): // no process ever had this secret
-		return "", errors.Join(err, os.Remove(r.name))
+		return "", errors.Join(err, secret.discard())
 	case err != nil:
 		return "", fmt.Errorf("%w; run the same command again", err)
 	}
-	if err := r.keep(env.SecretFile); err != nil {
+	if err := secret.keepAbove(); err != nil {
 		return "", fmt.Errorf("secret: the store has its new secret, but: %w; run the same "+
 			"command again", err)
 	}
-	return r.id, nil
+	return secret.id, nil
 }
 
 // repeated is the end of a command whose secret is in the secret file already. The store was
@@ -132,60 +137,27 @@ func repeated(ctx context.Context, s stores.Store, d lease.Description) error {
 	return err
 }
 
-// replacement is a secret file that takes the place of another one when the store has its first
-// secret. Its name contains the store's new ID: only the store for which a secret was generated
-// ever gets it, even if the same URL leads to another copy when an interrupted command is repeated.
-type replacement struct {
-	name, id string
-	codec    *randflake.Codec
-}
-
-// openReplacement reads the file of an interrupted command.
-func openReplacement(path, id string) (*replacement, error) {
-	r := &replacement{name: path + "." + id + ".replacement", id: id}
-	k, err := fleet.LoadKeyring(r.name)
-	if err != nil {
-		return nil, fmt.Errorf("secret: %w", err)
-	}
-	r.codec = k.Codec()
-	return r, nil
-}
-
-// keep gives the replacement the name of the secret file, with the lines that the file has now: some
-// may have been added since the command began.
-func (r *replacement) keep(path string) error {
-	text, err := os.ReadFile(r.name)
+// keepAbove gives a new secret the name of the secret file, above the lines that the file has now:
+// some may have been added since the command began.
+func (s *secretFile) keepAbove() error {
+	text, err := os.ReadFile(s.temporary)
 	if err != nil {
 		return err
 	}
-	now, err := os.ReadFile(path)
+	now, err := os.ReadFile(s.path)
 	if err != nil {
 		return err
 	}
 	lines := strings.SplitAfterN(string(text), "\n", 3) // the first two are new
 	if lines[2] != string(now) {
-		edited := r.name + ".edited"
+		edited := s.temporary + ".edited"
 		_ = os.Remove(edited) // of an interrupted command
 		if err := writeNew(edited, lines[0]+lines[1]+string(now)); err != nil {
 			return err
 		}
-		if err := os.Rename(edited, r.name); err != nil {
+		if err := os.Rename(edited, s.temporary); err != nil {
 			return err
 		}
 	}
-	return os.Rename(r.name, path)
-}
-
-// newReplacement writes a new secret above those of the secret file.
-func newReplacement(env fleet.Config, old string) (*replacement, error) {
-	older, err := os.ReadFile(env.SecretFile)
-	if err != nil {
-		return nil, fmt.Errorf("secret: %w", err)
-	}
-	id := lease.NewNonce()
-	text := fmt.Sprintf("# lease store %s replaces %s\n%x\n%s", id, old, randomSecret(), older)
-	if err := writeNew(env.SecretFile+"."+id+".replacement", text); err != nil {
-		return nil, fmt.Errorf("secret: %w", err)
-	}
-	return openReplacement(env.SecretFile, id)
+	return os.Rename(s.temporary, s.path)
 }
