@@ -127,7 +127,7 @@ func (b *batch) id() uint64 {
 	return uint64(b.ids[(b.next-1)%maxBatch])
 }
 
-// set moves b to a millisecond. Another one has a sequence of its own.
+// set moves b to a millisecond. A run is of one millisecond only.
 func (b *batch) set(ms int64) {
 	if ms != b.ms {
 		b.ms, b.run = ms, run{}
@@ -155,7 +155,7 @@ func (g *Generator) prepare(b *batch, n uint32) (high uint64, err error) {
 	}
 	for range attempts {
 		if !g.eras.holds(b) || !g.clock.follow(b, readCounter()) {
-			b.enter(g.eras.current()) // first: whatever changes from here on ends this era
+			b.enter(g.eras.current()) // first: later changes end this era
 			g.clock.read(b)
 			g.eras.endWith(b.era, b.ms)
 		}
