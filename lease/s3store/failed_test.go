@@ -15,7 +15,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
@@ -104,113 +103,104 @@ type stub struct {
 	status int
 	code   string
 	header http.Header
-	after  int64 // so many requests to an empty bucket
 
 	asked atomic.Int64
 }
 
 func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n := s.asked.Add(1)
-	status, code := s.status, s.code
-	if n <= s.after {
-		if r.URL.Query().Has("list-type") {
-			_, _ = io.WriteString(w, "<ListBucketResult></ListBucketResult>")
-			return
-		}
-		status, code = http.StatusNotFound, "NoSuchKey"
-	} else {
-		for name, values := range s.header {
-			w.Header()[name] = values
-		}
+	s.asked.Add(1)
+	for name, values := range s.header {
+		w.Header()[name] = values
 	}
-	if status == 0 {
+	if s.status == 0 {
 		_, _ = io.Copy(io.Discard, r.Body) // a connection that is closed with unread bytes is reset
 		panic(http.ErrAbortHandler)
 	}
-	w.WriteHeader(status)
-	if code != "" {
+	w.WriteHeader(s.status)
+	if s.code != "" {
 		_, _ = fmt.Fprintf(w,
 			`<?xml version="1.0"?><Error><Code>%s</Code><Message>a message</Message>`+
-				`<AWSAccessKeyId>%s</AWSAccessKeyId><StringToSign>%s</StringToSign></Error>`, code,
-			root.AccessKeyID, root.SecretAccessKey)
+				`<AWSAccessKeyId>%s</AWSAccessKeyId><StringToSign>%s</StringToSign></Error>`,
+			s.code, root.AccessKeyID, root.SecretAccessKey)
 	}
-}
-
-func (s *stub) store(t *testing.T) stores.Store {
-	t.Helper()
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	return played(server.URL).open(t)
 }
 
 // Responses of a server, and the resulting errors. No request is repeated, even if its connection
-// breaks.
-func TestRefusals(t *testing.T) {
+// breaks. A write that was refused because the object has changed, or because another write of it
+// is in progress, is repeated only after a read; a creation is repeated, since a read may not show
+// the object yet.
+func TestResponses(t *testing.T) {
 	date := func(d time.Duration) http.Header {
 		return http.Header{"Date": {time.Now().Add(d).UTC().Format(http.TimeFormat)}}
 	}
-	// The creation of a store reads the configuration, lists the pages, and reads the probe's
-	// object before it writes that.
-	const reads, writes = 0, 3
+	region := func(name string) http.Header { return http.Header{"X-Amz-Bucket-Region": {name}} }
+	const read, create, replace, both = 1, 2, 4, 6
+	again := errors.New("TryAgain")
+	misconfigured, changed := lease.ErrMisconfigured, driver.ErrChanged
 	for _, c := range []struct {
-		*stub
-		want  error
-		texts []string
+		calls  int
+		status int
+		code   string
+		header http.Header
+		want   error
+		text   string
 	}{
-		{&stub{status: 403, code: "AccessDenied", after: reads}, lease.ErrMisconfigured,
-			[]string{"s3:GetObject on s3://leases/traceflake-test/", "s3:ListBucket on s3://leases",
-				"a message"}},
-		{&stub{status: 403, code: "AccessDenied", after: writes}, lease.ErrMisconfigured,
-			[]string{"s3:PutObject on s3://leases/traceflake-test/"}},
-		{&stub{status: 404}, nil, []string{"404"}},
-		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(-90 * time.Minute)},
-			lease.ErrClockAhead, []string{"set this machine's clock"}},
-		{&stub{status: 403, code: "RequestTimeTooSkewed", header: date(90 * time.Minute)},
-			lease.ErrMisconfigured, []string{"set this machine's clock"}},
-		{&stub{status: 400, code: "ExpiredToken"}, lease.ErrMisconfigured,
-			[]string{"renew the credentials"}},
-		{&stub{status: 403, code: "InvalidAccessKeyId"}, lease.ErrMisconfigured,
-			[]string{"InvalidAccessKeyId", "credentials"}},
-		{&stub{status: 404, code: "NoSuchBucket"}, lease.ErrMisconfigured,
-			[]string{"s3://leases/", "create the bucket"}},
-		{&stub{status: 301, code: "PermanentRedirect",
-			header: http.Header{"X-Amz-Bucket-Region": {"eu-west-3"}}}, lease.ErrMisconfigured,
-			[]string{"eu-west-3", "us-east-1"}},
-		{&stub{status: 307, code: "TemporaryRedirect",
-			header: http.Header{"Location": {"http://127.0.0.1:1/"}}}, nil, []string{"307"}},
-		{&stub{status: 501, code: "NotImplemented", after: writes}, lease.ErrMisconfigured,
-			[]string{"use a server that supports conditional writes"}},
-		{&stub{status: 500, code: "InternalError",
-			header: http.Header{"X-Amz-Bucket-Region": {"mars-1"}}, after: writes}, nil,
-			[]string{"500", "s3:PutObject"}},
-		{&stub{status: 503, code: "ServiceUnavailable", after: writes}, nil,
-			[]string{"503", "s3:PutObject"}},
-		{&stub{after: writes}, nil, []string{"/probe"}},
-		{&stub{status: 409, code: "InvalidBucketState", after: writes}, nil, []string{"409"}},
-		{&stub{status: 200}, nil, []string{"no ETag"}},
-		{&stub{status: 200, after: writes}, nil, []string{"no ETag"}},
-		{&stub{status: 200, header: http.Header{"Etag": {`W/"abc"`}}}, nil, []string{"weak"}},
-		{&stub{status: 200, header: http.Header{"Date": nil, "Etag": {`"abc"`}}}, nil,
-			[]string{"Date"}},
+		{read, 403, "AccessDenied", nil, misconfigured, "grant s3:GetObject and s3:PutObject on"},
+		{both, 403, "AccessDenied", nil, misconfigured, "s3:PutObject on s3://leases/"},
+		{read, 404, "", nil, nil, "404"},
+		{read, 403, clockIsOff, date(-90 * time.Minute), lease.ErrClockAhead, "machine's clock"},
+		{read, 403, clockIsOff, date(90 * time.Minute), misconfigured, "set this machine's clock"},
+		{read, 400, "ExpiredToken", nil, misconfigured, "renew the credentials"},
+		{read, 403, "InvalidAccessKeyId", nil, misconfigured, "credentials"},
+		{read, 404, "NoSuchBucket", nil, misconfigured, "create the bucket"},
+		{read, 301, "PermanentRedirect", region("eu-west-3"), misconfigured, "eu-west-3"},
+		{read, 307, "TemporaryRedirect", http.Header{"Location": {"http://127.0.0.1:1/"}}, nil,
+			"307"},
+		{both, 501, "NotImplemented", nil, misconfigured, "supports conditional writes"},
+		{both, 500, "InternalError", region("mars-1"), nil, "s3:PutObject"},
+		{both, 503, "ServiceUnavailable", nil, nil, "503"},
+		{read + both, 0, "", nil, nil, "/page-0000"},
+		{both, 409, "InvalidBucketState", nil, nil, "409"},
+		{read + both, 200, "", nil, nil, "no ETag"},
+		{read + both, 200, "", http.Header{"Etag": {`W/"abc"`}}, nil, "weak"},
+		{read + both, 200, "", http.Header{"Date": nil, "Etag": {`"abc"`}}, nil, "Date"},
+		{both, 412, "PreconditionFailed", nil, changed, ""},
+		{replace, 404, noSuchKey, nil, changed, ""},
+		{replace, 409, "ConditionalRequestConflict", nil, changed, ""},
+		{replace, 409, "OperationAborted", nil, changed, ""},
+		{create, 409, "ConditionalRequestConflict", nil, again, "for another process"},
+		{read + both, 503, "SlowDown", nil, again, "throttles requests"},
+		{read + both, 429, "", nil, again, "throttles requests"},
 	} {
-		what := fmt.Sprintf("%d %s after %d", c.status, c.code, c.after)
-		err, doing := create(t, c.store(t), 0), "s3store: create"
-		if c.after == reads {
-			c.asked.Store(0)
-			_, err = c.store(t).Describe(t.Context())
-			doing = "s3store: describe"
+		answers := &stub{status: c.status, code: c.code, header: c.header}
+		server := httptest.NewServer(answers)
+		o := played(server.URL).server(t, "")
+		for call, do := range map[int]func() (driver.Object, error){
+			read: func() (driver.Object, error) { return o.Read(t.Context(), "page-0000") },
+			create: func() (driver.Object, error) {
+				return o.Write(t.Context(), "page-0000", []byte("data"), "")
+			},
+			replace: func() (driver.Object, error) {
+				return o.Write(t.Context(), "page-0000", []byte("data"), "old")
+			},
+		} {
+			if c.calls&call == 0 {
+				continue
+			}
+			what := fmt.Sprintf("%d %s, call %d", c.status, c.code, call)
+			_, err := do()
+			wantError(t, what, err, nil, c.text)
+			_, busy := errors.AsType[*driver.TryAgain](err)
+			if c.want != nil && c.want != again && !errors.Is(err, c.want) ||
+				c.want == nil && errors.Is(err, misconfigured) ||
+				busy != (c.want == again) || errors.Is(err, changed) != (c.want == changed) {
+				t.Errorf("%s: %v, want %v", what, err, c.want)
+			}
+			if n := answers.asked.Swap(0); n != 1 {
+				t.Errorf("%s: %d requests, want one", what, n)
+			}
 		}
-		wantError(t, what, err, c.want, append(c.texts, doing)...)
-		if c.want == nil && errors.Is(err, lease.ErrMisconfigured) {
-			t.Errorf("%s: %v", what, err)
-		}
-		once := c.after + 1
-		if c.after == writes {
-			once = c.after + 8 // the probe's, at once
-		}
-		if asked := c.asked.Load(); asked != once {
-			t.Errorf("%s: %d requests, want none repeated: %d", what, asked, once)
-		}
+		server.Close()
 	}
 }
 
@@ -242,37 +232,6 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// A write that was refused because the object has changed, or because another write of it is in
-// progress, is repeated only after a read. A creation is repeated, since a read may not show the
-// object yet, and so is what the server had no time for: package pages waits before it does.
-func TestConflictsAndThrottling(t *testing.T) {
-	for _, c := range []struct {
-		*stub
-		version, busy string
-	}{
-		{&stub{status: http.StatusPreconditionFailed, code: "PreconditionFailed"}, "", ""},
-		{&stub{status: http.StatusPreconditionFailed, code: "PreconditionFailed"}, "old", ""},
-		{&stub{status: http.StatusNotFound, code: "NoSuchKey"}, "old", ""},
-		{&stub{status: http.StatusConflict, code: "ConditionalRequestConflict"}, "old", ""},
-		{&stub{status: http.StatusConflict, code: "OperationAborted"}, "old", ""},
-		{&stub{status: http.StatusConflict, code: "ConditionalRequestConflict"}, "",
-			"for another process"},
-		{&stub{status: http.StatusServiceUnavailable, code: "SlowDown"}, "old",
-			"throttles requests"},
-		{&stub{status: http.StatusTooManyRequests}, "old", "throttles requests"},
-	} {
-		server := httptest.NewServer(c.stub)
-		_, err := played(server.URL).server(t, "").Write(t.Context(), "page-0000", []byte("data"),
-			c.version)
-		_, busy := errors.AsType[*driver.TryAgain](err)
-		if busy != (c.busy != "") || errors.Is(err, driver.ErrChanged) == busy ||
-			!strings.Contains(err.Error(), c.busy) {
-			t.Errorf("%s, version %q: %v", c.code, c.version, err)
-		}
-		server.Close()
-	}
-}
-
 // Credentials that were expired are retrieved again.
 func TestExpiredCredentials(t *testing.T) {
 	server := httptest.NewServer(&stub{status: 400, code: "ExpiredToken"})
@@ -285,15 +244,15 @@ func TestExpiredCredentials(t *testing.T) {
 			return aws.Credentials{AccessKeyID: root.AccessKeyID,
 				SecretAccessKey: root.SecretAccessKey, SessionToken: "sessiontoken"}, nil
 		}))
-	acquire := func() error {
-		s, err := New(cfg, bucket, "")
+	read := func() error {
+		s, err := newServer(cfg, bucket, "")
 		if err == nil {
-			_, err = s.Acquire(t.Context(), calls.Request(time.Now()))
+			_, err = s.Read(t.Context(), "page-0000")
 		}
 		return err
 	}
 	for want := range int64(3) {
-		wantError(t, "expired", acquire(), lease.ErrMisconfigured, "expired")
+		wantError(t, "expired", read(), lease.ErrMisconfigured, "expired")
 		if n := retrieved.Load(); n != want+1 {
 			t.Errorf("retrieved %d times, want %d", n, want+1)
 		}
@@ -301,7 +260,8 @@ func TestExpiredCredentials(t *testing.T) {
 	cfg.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, errors.New("the source is unavailable")
 	})
-	wantError(t, "no credentials", acquire(), nil, "no credentials", "the source is unavailable")
+	wantError(t, "no credentials", read(), nil, "no credentials", "the source is unavailable")
 	cfg.Credentials = nil
-	wantError(t, "nil credentials", acquire(), lease.ErrInvalidRequest, "no credentials")
+	_, err := New(cfg, bucket, "")
+	wantError(t, "nil credentials", err, lease.ErrInvalidRequest, "no credentials")
 }

@@ -26,7 +26,7 @@ const (
 	region = "us-east-1"
 )
 
-var wantError = calls.WantError("s3store: ", root.SecretAccessKey, "sessiontoken", "hunter2")
+var wantError = calls.WantError("", root.SecretAccessKey, "sessiontoken", "hunter2")
 
 var root = aws.Credentials{AccessKeyID: "rootaccesskey0000000",
 	SecretAccessKey: "root+secret/of+the+tests"}
@@ -67,24 +67,6 @@ func (p place) config() aws.Config {
 
 // newPrefix returns a prefix of a storage's own.
 func newPrefix() string { return "traceflake-test/" + rand.Text() + "/" }
-
-// open opens a store, under a prefix of its own.
-func (p place) open(tb testing.TB) stores.Store {
-	tb.Helper()
-	s, err := New(p.config(), p.bucket, newPrefix())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
-// create creates a store of some nodes, or of all, as an operator does.
-func create(tb testing.TB, s stores.Store, nodes uint32) error {
-	tb.Helper()
-	return s.Create(tb.Context(),
-		lease.Description{ID: calls.ID, Nodes: nodes, LongestTTL: lease.MaxTTL})
-}
 
 // server returns a client of the bucket.
 func (p place) server(tb testing.TB, prefix string) *objects {

@@ -39,9 +39,9 @@ func (a answer) conflict() bool {
 }
 
 // ask sends a request once, for the object with a key, or for the bucket with a query. It returns
-// [*driver.TryAgain] if the server says that it did nothing, because there are too many requests, or
-// because another process is about to create the same object, which a read may not show yet. Other
-// 503 responses do not guarantee this.
+// [*driver.TryAgain] if the server says that it did nothing, because there are too many requests,
+// or because another process is about to create the same object, which a read may not show yet.
+// Other 503 responses do not guarantee this.
 func (s *objects) ask(ctx context.Context, method, path string, header http.Header,
 	body []byte) (answer, error) {
 	// Without GetBody the transport cannot send a body again that the server has already received.

@@ -2,10 +2,13 @@ package s3store
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // A bucket of one name and prefix at another server has another place: the time of an object.
@@ -31,6 +34,43 @@ func TestPlace(t *testing.T) {
 	}
 	if len(places) != 3 {
 		t.Errorf("the places are %v, want three", places)
+	}
+}
+
+// A gateway that changes what it stores is found out by the checksum in the response.
+func TestAlteredBodies(t *testing.T) {
+	for sum, same := range map[string]bool{"": true, checksum([]byte("data")): true,
+		checksum([]byte("DATA")): false} {
+		server := httptest.NewServer(&stub{status: http.StatusOK, header: http.Header{
+			"Etag": {`"abc"`}, "X-Amz-Checksum-Crc64nvme": {sum}}})
+		o, err := played(server.URL).server(t, "").Write(t.Context(), "page-0000", []byte("data"),
+			"old")
+		if err != nil || (o.Data == nil) != same {
+			t.Errorf("checksum %q: %+v, %v; the same: %t", sum, o, err, same)
+		}
+		server.Close()
+	}
+}
+
+// A probe's write stops when the server has a part of its body: servers that check the condition
+// when a write begins, as Versity's 1.6.0 does, then accept several.
+func TestPartSent(t *testing.T) {
+	arrived := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = r.Body.Read(make([]byte, 1))
+		close(arrived)
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("ETag", `"abc"`)
+	}))
+	defer server.Close()
+	stopped := false
+	ctx := driver.WithPartSent(t.Context(), func() {
+		stopped = true
+		<-arrived
+	})
+	_, err := played(server.URL).server(t, "").Write(ctx, "probe", make([]byte, 64<<10), "")
+	if err != nil || !stopped {
+		t.Errorf("%v; stopped: %t", err, stopped)
 	}
 }
 
