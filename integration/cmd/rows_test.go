@@ -78,8 +78,8 @@ func TestDoctorOnMistakes(t *testing.T) {
 		if strings.HasPrefix(c.store, "clickhouse") {
 			cmd = exec.CommandContext(t.Context(), path, "doctor", "--dsn", c.store)
 		}
-		cmd.Env = append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null",
-			"AWS_SHARED_CREDENTIALS_FILE=/dev/null")
+		cmd.Env = append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true",
+			"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
 		all.Go(func() {
 			out, _ := cmd.CombinedOutput()
 			_, wrong, _ := strings.Cut(string(out), "WRONG")

@@ -181,8 +181,8 @@ func explain(err error) error {
 			"themselves"}
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, errReadOnly):
 		return &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err),
-			Fix: "let the user of the process own the directory, and be able to write there, on a " +
-				"file system that is not read-only"}
+			Fix: "let the user of the process own the directory, and be able to write there, on " +
+				"a file system that is not read-only"}
 	}
 	return err
 }

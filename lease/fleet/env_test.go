@@ -36,8 +36,8 @@ func TestBadValues(t *testing.T) {
 				"that `traceflake lease create` wrote"},
 		{"missing secret", vars("TRACEFLAKE_SECRET_FILE", filepath.Join(dir, "none")),
 			"TRACEFLAKE_SECRET_FILE: open " + dir},
-		{"folder for a secret", vars("TRACEFLAKE_SECRET_FILE", dir), "TRACEFLAKE_SECRET_FILE: read " +
-			dir},
+		{"folder for a secret", vars("TRACEFLAKE_SECRET_FILE", dir),
+			"TRACEFLAKE_SECRET_FILE: read " + dir},
 		{"bad secret", vars("TRACEFLAKE_SECRET_FILE", short), "TRACEFLAKE_SECRET_FILE: " + short +
 			": randflake: invalid keyring: line 1 has 30 characters"},
 		{"unknown store", vars("TRACEFLAKE_STORE", "redis://user:hunter2@host"),

@@ -69,8 +69,8 @@ func Open(url string) (Store, error) {
 	if !ok || open == nil {
 		err := &lease.Error{Err: unknown(scheme), Fix: "correct the URL of the store"}
 		if strings.HasPrefix(url, `"`) || strings.HasPrefix(url, "'") {
-			err.Fix = "remove the quotes, which a shell removes and a file of variables does not: " +
-				redact.Address(url)
+			err.Fix = "remove the quotes, which a shell removes and a file of variables does " +
+				"not: " + redact.Address(url)
 		}
 		return nil, err
 	}

@@ -31,8 +31,8 @@ func (f *commonFlags) addStore(to *pflag.FlagSet, what string) {
 
 // addSecret adds the flag --secret-file to a command.
 func (f *commonFlags) addSecret(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.flags.SecretFile, "secret-file", "", "secret file: one secret per line, "+
-		"the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
+	cmd.Flags().StringVar(&f.flags.SecretFile, "secret-file", "", "secret file: one secret per "+
+		"line, the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
 }
 
 // config returns the settings of the environment, overridden by the flags.

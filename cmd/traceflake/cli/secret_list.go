@@ -52,7 +52,8 @@ store, and where the secret is in the secret file. It writes nothing.
 
 With -o json each secret is an object on a line of its own, where line is its number
 in the secret file or 0: {"fingerprint":"0b5c4e1f9d8a7b6c","line":1}`,
-		Example: `  traceflake lease secret list --store postgres://db/traceflake --secret-file secret`,
+		Example: "  traceflake lease secret list --store postgres://db/traceflake " +
+			"--secret-file secret",
 	}
 	f.addSecret(cmd)
 	output := outputFlag(cmd)
@@ -99,16 +100,17 @@ ends. A process whose secret was removed reports it, and generates random IDs un
 its secret file begins with a registered secret; it needs no restart.
 
 If remove is interrupted, run the same command again.`,
-		Example: `  traceflake lease secret remove 0b5c4e1f9d8a7b6c --store postgres://db/traceflake`,
-		Args:    cobra.ExactArgs(1),
+		Example: "  traceflake lease secret remove 0b5c4e1f9d8a7b6c " +
+			"--store postgres://db/traceflake",
+		Args: cobra.ExactArgs(1),
 	}
 	f.addSecret(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return f.withSecrets(cmd, func(ctx context.Context, s stores.Store, d lease.Description,
 			all []registration) error {
 			if slices.Contains(all, registration{args[0], 1}) {
-				return fmt.Errorf("%s is the first secret of the secret file: put a newer one above "+
-					"it in the file of every process first", args[0])
+				return fmt.Errorf("%s is the first secret of the secret file: put a newer one "+
+					"above it in the file of every process first", args[0])
 			}
 			if err := s.RemoveSecret(ctx, d.ID, args[0]); err != nil {
 				return err
