@@ -395,6 +395,10 @@ func TestAdoptOnCluster(t *testing.T) {
 			t.Fatalf("%s: %v", operation, err)
 		}
 		text += "\n" + plan.Script()
+		_, ending, _ := strings.Cut(plan.Notes[len(plan.Notes)-1], ":\n")
+		for statement := range strings.SplitSeq(strings.TrimSuffix(ending, ";"), ";\n") {
+			e.exec("EXPLAIN AST " + statement)
+		}
 	}
 	for _, want := range []string{
 		"CREATE ROW POLICY IF NOT EXISTS `tenants` ON CLUSTER `two` ON `DB`.`spans_other` FOR " +
@@ -404,7 +408,7 @@ func TestAdoptOnCluster(t *testing.T) {
 		"ENGINE = ReplicatedMergeTree", // as the old one, without a path
 		"EXCHANGE TABLES `DB`.`spans` AND `DB`.`spans_other` ON CLUSTER `two`;",
 		"run the INSERT on one server of each other shard, too",
-		"-- RENAME TABLE IF EXISTS `DB`.`spans_other` TO `DB`.`spans_dropped` ON CLUSTER `two`;",
+		"-- DETACH TABLE IF EXISTS `DB`.`spans_dropped` ON CLUSTER `two` PERMANENTLY SYNC;",
 	} {
 		if want = strings.ReplaceAll(want, "`DB`",
 			"`"+e.Database()+"`"); !strings.Contains(text, want+"\n") {

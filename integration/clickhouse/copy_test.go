@@ -60,6 +60,12 @@ func TestCopy(t *testing.T) {
 		!strings.Contains(plan.Notes[0], "was written within ten minutes") {
 		t.Errorf("copying what is still written: %+v, %v", plan, err)
 	}
+	_, err = ofSpans.Copy(t.Context(), e.rewriting("", func(query string) string {
+		return strings.Replace(query, "(SELECT engine FROM", "(SELECT 'Replicated' FROM", 1)
+	}), noon)
+	if err == nil || !strings.Contains(err.Error(), "with the engine Replicated, only in") {
+		t.Errorf("in a replicated database: %v", err)
+	}
 	e.exec("ALTER TABLE spans_other ADD COLUMN Later String")
 	if _, err := ofSpans.Copy(t.Context(), e.db, noon); err == nil || !strings.Contains(
 		err.Error(), "spans_other has the column `Later` String, and spans has not") {

@@ -176,7 +176,7 @@ func (e *engine) copiesAll() {
 		if err == nil && e.one("SELECT count() FROM spans_other")+e.one(leftovers) == "00" {
 			return
 		}
-		if _, attach, found := strings.Cut(fmt.Sprint(err), "detached: run "); found {
+		if _, attach, found := strings.Cut(fmt.Sprint(err), "not running, run "); found {
 			attach, _, _ = strings.Cut(attach, ",")
 			e.exec(attach)
 		} else if strings.Contains(fmt.Sprint(err), "being changed") {

@@ -94,7 +94,7 @@ func walk(t *testing.T, e *servers.Engine) {
 			out, code := killer.run(t, cmd)
 			// An insert that began before the exchange may have stored spans meanwhile.
 			again = code < 0 || strings.Contains(out, "do not have equally many spans")
-			if _, attach, found := strings.Cut(out, "detached: run "); found { // killed before that
+			if _, attach, found := strings.Cut(out, "not running, run "); found { // killed before that
 				attach, _, again = strings.Cut(attach, ",")
 				e.Rows(t, attach)
 			}
