@@ -11,8 +11,7 @@
 //	bench/run cpus        # NewIDs and NewSpanID on 1, 2, 4, 8, 16 CPUs, to standard output
 //
 // NewIDs and NewSpanID measure the cost of an ID at the rates of real services, Span that of a
-// root span, Rival that of other kinds of IDs. BTree counts what the order of IDs saves in a
-// primary key of PostgreSQL. The folder clickhouse has its own program.
+// root span, Rival that of other kinds of IDs. The folder clickhouse has its own program.
 package bench
 
 import "strings"

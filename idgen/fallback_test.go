@@ -142,25 +142,22 @@ func TestZeroGenerator(t *testing.T) {
 // Close waits until all reports are handled: a program that ends would lose them.
 func TestCloseWaitsForReports(t *testing.T) {
 	reportstest.Collect(t)
-	handled := false
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {
-		time.Sleep(reports.Last / 2)
-		handled = true
-	}))
-	for name, report := range map[string]func(g *Generator){
-		"of the source": func(g *Generator) { spanOf(g) },
-		"of the clock":  func(g *Generator) { g.refusals.add(errClock) },
-		"of a restore":  func(g *Generator) { g.OnRestore() },
-	} {
-		in2026(t, func(t *testing.T) {
-			g := New(WithSource(refusing))
-			report(g)
-			if err := g.Close(); err != nil || !handled {
-				t.Errorf("a report %s: handled: %v, %v", name, handled, err)
+	in2026(t, func(t *testing.T) {
+		handled := 0
+		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(error) {
+			time.Sleep(reports.Last / 2)
+			handled++
+		}))
+		g := New(WithSource(refusing))
+		for i, report := range []func(){
+			func() { spanOf(g) }, func() { g.refusals.add(errClock) }, g.OnRestore,
+		} {
+			report()
+			if err := g.Close(); err != nil || handled != i+1 {
+				t.Errorf("%d reports are handled, want %d: %v", handled, i+1, err)
 			}
-			handled = false
-		})
-	}
+		}
+	})
 }
 
 // However often an outage begins and ends, and on however many goroutines, the reports alternate

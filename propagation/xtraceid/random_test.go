@@ -20,21 +20,20 @@ func TestWithRandomFlag(t *testing.T) {
 		name string
 		ctx  context.Context
 		in   propagation.MapCarrier
-		opts []xtraceid.Option // besides WithRandomFlag
 		want trace.TraceFlags
 	}{
-		{"no headers", t.Context(), nil, nil, random},
-		{"a malformed ID", t.Context(), propagation.MapCarrier{"x-trace-id": "1"}, nil, random},
-		{"an ID alone", t.Context(), propagation.MapCarrier{"x-trace-id": traceT}, nil, 0},
-		{"B3", t.Context(), propagation.MapCarrier{"b3": traceT + "-" + spanS + "-0"}, nil, 0},
-		{"a span in the context", local(t, traceT, spanS, true), nil, nil, sampled},
-		{"a span ID in the context", inside(trace.SpanContext{}.WithSpanID(trace.SpanID{1})), nil,
+		{"no headers", t.Context(), nil, random},
+		{"a malformed ID", t.Context(), propagation.MapCarrier{"x-trace-id": "1"}, random},
+		{"an ID alone", t.Context(), propagation.MapCarrier{"x-trace-id": traceT}, 0},
+		{"B3", t.Context(), propagation.MapCarrier{"b3": traceT + "-" + spanS + "-0"}, 0},
+		{"a span in the context", local(t, traceT, spanS, true), nil, sampled},
+		{"a span ID in the context", inside(trace.SpanContext{}.WithSpanID(trace.SpanID{1})),
 			nil, 0},
-		{"a flag in the context", inside(trace.SpanContext{}.WithTraceFlags(sampled)), nil, nil,
+		{"a flag in the context", inside(trace.SpanContext{}.WithTraceFlags(sampled)), nil,
 			sampled | random},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := xtraceid.New(append(c.opts, xtraceid.WithRandomFlag())...)
+			p := xtraceid.New(xtraceid.WithRandomFlag())
 			ctx := p.Extract(c.ctx, c.in)
 			if got := trace.SpanContextFromContext(ctx).TraceFlags(); got != c.want {
 				t.Errorf("flags %s, want %s", got, c.want)
