@@ -19,7 +19,7 @@ func TestDoctor(t *testing.T) {
 		cmd := exec.Command(path, "doctor")
 		cmd.Env = []string{"TRACEFLAKE_CLICKHOUSE_DSN=" + e.DSN()}
 		out, err := cmd.CombinedOutput()
-		if wrong := strings.HasPrefix(want, "→"); (err != nil) != wrong ||
+		if ok := strings.HasPrefix(want, "ok "); (err == nil) != ok ||
 			!strings.Contains(string(out), want) {
 			t.Errorf("want %s, got %v\n%s", want, err, out)
 		}
@@ -51,7 +51,7 @@ func TestDoctor(t *testing.T) {
 	created.insert("otel_traces", few()[:1])
 	created.exec("DROP VIEW otel_traces_trace_id_ts_mv")
 	created.exec("DROP TABLE otel_traces_trace_id_ts")
-	doctor(created, "→ follow the message; `traceflake clickhouse status` shows the tables")
+	doctor(created, "WRONG  table ") // not the adoption: there is none
 	command(created, "create")
 	doctor(created, "ok     table")
 	created.exec("DROP TABLE otel_traces_trace_id_ts")

@@ -26,7 +26,7 @@ func init() {
 }
 
 func TestOpen(t *testing.T) {
-	if s, err := stores.Open("stores-test:a:b"); err != nil || s == nil ||
+	if s, err := stores.Open(" stores-test:a:b\n"); err != nil || s == nil ||
 		opened != "stores-test:a:b" {
 		t.Errorf("store %v, error %v, URL %q", s, err, opened)
 	}
@@ -42,6 +42,11 @@ func TestOpen(t *testing.T) {
 			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", url, err)
 		}
+	}
+	_, err := stores.Open("'postgres://user:hunter2@host/'")
+	if fix := lease.Fix(err); !strings.Contains(fix, "remove the quotes") ||
+		!strings.Contains(fix, "'postgres://host/'") {
+		t.Errorf("quotes: %v → %q", err, fix)
 	}
 	defer func() {
 		if recover() == nil {

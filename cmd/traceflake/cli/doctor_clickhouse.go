@@ -59,9 +59,9 @@ func (d *doctor) table(t clickhouse.TableStatus) {
 
 // adoption reports what is wrong with the tables, and how far an adoption is.
 func (d *doctor) adoption(s clickhouse.Status) {
-	what := "adoption"
-	if s.Phase == clickhouse.NotBegun {
-		what = "table"
+	what, adopting := "table", s.Phase == clickhouse.Prepared || s.Phase == clickhouse.Swapped
+	if adopting {
+		what = "adoption"
 	}
 	switch {
 	case s.Problem != nil:
@@ -69,7 +69,7 @@ func (d *doctor) adoption(s clickhouse.Status) {
 			"the tables", "%w", s.Problem))
 	case s.Obstacle != nil: // nor has anybody asked for one
 		d.report("adoption", "not possible: "+s.Obstacle.Error(), nil)
-	case s.Phase == clickhouse.Prepared, s.Phase == clickhouse.Swapped:
+	case adopting:
 		d.report("adoption", s.Phase.String()+"; `traceflake clickhouse status` shows what is next",
 			nil)
 	}
