@@ -30,23 +30,26 @@ const unfinished = ".unfinished"
 // openSecret reads a secret, or the temporary file of an interrupted command for the store with an
 // ID. The error wraps [fs.ErrNotExist] if neither exists.
 func openSecret(path, id string) (*secretFile, error) {
-	k, err := fleet.LoadKeyring(path)
+	codec, err := codecIn(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return openTemporary(path, id)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("secret: %w", err)
-	}
-	return &secretFile{path: path, id: id, codec: k.Codec()}, nil
+	return &secretFile{path: path, id: id, codec: codec}, err
 }
 
 func openTemporary(path, id string) (*secretFile, error) {
 	temporary := path + "." + id + unfinished
-	k, err := fleet.LoadKeyring(temporary)
+	codec, err := codecIn(temporary)
+	return &secretFile{path, id, temporary, codec}, err
+}
+
+// codecIn returns the codec of the first secret in a file.
+func codecIn(path string) (*randflake.Codec, error) {
+	k, err := fleet.LoadKeyring(path)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
-	return &secretFile{path, id, temporary, k.Codec()}, nil
+	return k.Codec(), nil
 }
 
 // generateSecret writes a new secret for the store with an ID above older ones, unless a concurrent
