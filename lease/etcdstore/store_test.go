@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,8 +17,6 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/network"
@@ -178,13 +175,10 @@ func TestPrefix(t *testing.T) {
 
 func TestURL(t *testing.T) {
 	prefix := newPrefix(t)
-	for _, path := range []string{prefix, prefix + "fleet"} {
-		if err := calls.Everything(t.Context(),
-			func() (stores.Store, error) {
-				return stores.Open("etcd://" + address(t) + path)
-			}); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
+	if err := calls.Everything(t.Context(), func() (stores.Store, error) {
+		return stores.Open("etcd://" + address(t) + prefix + "fleet")
+	}); err != nil {
+		t.Error(err)
 	}
 	got, err := newClient(t, address(t)).Get(t.Context(), prefix+"fleet/config")
 	if err != nil || len(got.Kvs) != 1 {
@@ -212,16 +206,8 @@ func TestURL(t *testing.T) {
 
 // The files of etcds are read for each connection: a member and its CA may get other certificates.
 func TestRotatedCertificates(t *testing.T) {
-	dir, target := t.TempDir(), address(t)
+	ca := filepath.Join(t.TempDir(), "ca")
 	var present atomic.Pointer[tls.Certificate]
-	rotate := func() {
-		certificate, text := network.NewCertificate(t)
-		if err := os.WriteFile(filepath.Join(dir, "ca"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		present.Store(&certificate)
-	}
-	rotate()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -231,79 +217,38 @@ func TestRotatedCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	accepted := make(chan net.Conn, 100)
-	go func() {
-		for client, err := listener.Accept(); err == nil; client, err = listener.Accept() {
-			accepted <- client
-			go func() {
-				server, err := net.Dial("tcp", target)
-				if err != nil {
-					return
-				}
-				go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
-				_, _ = io.Copy(client, server)
-				_ = client.Close()
-			}()
+	rotate := func() {
+		certificate, text := network.NewCertificate(t)
+		present.Store(&certificate)
+		if err := os.WriteFile(ca, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
-	}()
-	s, err := stores.Open("etcds://" + listener.Addr().String() + newPrefix(t) +
-		"?ca=" + dir + "/ca")
+	}
+	rotate()
+	s, err := stores.Open("etcds://" + listener.Addr().String() + "/?ca=" + ca)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	for range 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		_, err := s.Time(ctx)
-		// a request fails if the client has not noticed yet that its connection was closed
-		for status.Code(err) == codes.Unavailable && ctx.Err() == nil {
-			time.Sleep(10 * time.Millisecond)
-			_, err = s.Time(ctx)
-		}
-		if cancel(); err != nil {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _, _ = s.Time(ctx) }() // connects again and again
+	for range 3 {
+		conn, err := listener.Accept()
+		if err != nil {
 			t.Fatal(err)
 		}
-		rotate()
-		_ = (<-accepted).Close()
-	}
-}
-
-// An unreachable or silent server does not delay Open, and calls obey their context, also while
-// they connect with a password.
-func TestUnreachableServer(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = silent.Close() }()
-	for _, host := range []string{"127.0.0.1:1", silent.Addr().String()} {
-		for _, user := range []string{"", "user:hunter2@"} {
-			for _, want := range []error{context.DeadlineExceeded, context.Canceled} {
-				s, err := stores.Open("etcd://" + user + host)
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-				if errors.Is(want, context.Canceled) {
-					ctx, cancel = context.WithCancel(t.Context())
-					time.AfterFunc(200*time.Millisecond, cancel)
-				}
-				began := time.Now()
-				_, err = s.Describe(ctx)
-				wantError(t, user+host, err, want)
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-				if took := time.Since(began); took > 5*time.Second {
-					t.Errorf("%s: a response after %s, want it after 0.2 s", user+host, took)
-				}
-				cancel()
-			}
+		// it fails if the client does not trust the certificate
+		if err := conn.(*tls.Conn).HandshakeContext(ctx); err != nil {
+			t.Error(err)
 		}
+		rotate()
+		_ = conn.Close()
 	}
 }
 
-// A call waits for no longer than its context while another one connects with a password.
+// Calls wait for no longer than their contexts while they connect with a password, or another one
+// does, to a server that does not answer.
 func TestConnectingAtOnce(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -327,12 +272,8 @@ func TestConnectingAtOnce(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	began := time.Now()
 	_, err = s.Describe(short)
 	wantError(t, "a second call", err, context.DeadlineExceeded)
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %s, want its 0.1 s", took)
-	}
 	end()
 	wantError(t, "the first call", <-first, context.Canceled)
 	if err := s.Close(); err != nil {

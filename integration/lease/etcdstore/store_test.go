@@ -35,20 +35,19 @@ func TestProcesses(t *testing.T) {
 	processes.Run(t, "etcd://"+strings.Join(cluster.Endpoints(), ","), processes.Outage(cluster))
 }
 
-// The answers that clients get while members fail follow from the acknowledged writes.
+// The answers that clients get while the leading member fails follow from the acknowledged writes.
 func TestFaults(t *testing.T) {
 	const members = 3
 	cluster := etcd.ForTest(t, members)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	// member returns the one that leads, or the nth after it.
-	member := func(n int) (m *child.Server) {
+	leader := func() (m *child.Server) {
 		t.Helper()
 		if err := child.Ready(ctx, func(ctx context.Context) error {
 			for i, endpoint := range cluster.Endpoints() {
 				if s, err := cluster.Status(ctx, endpoint); err == nil &&
 					s.Leader == s.Header.MemberId {
-					m = cluster.Members[(i+n)%members]
+					m = cluster.Members[i]
 					return nil
 				}
 			}
@@ -58,33 +57,27 @@ func TestFaults(t *testing.T) {
 		}
 		return m
 	}
-	sleep := func() error { time.Sleep(700 * time.Millisecond); return nil }
-	for _, c := range []struct {
-		name  string
-		fault func() error
-	}{
-		{"one member down", func() error {
-			follower := member(1)
-			return errors.Join(follower.Kill(), sleep(), follower.Run())
-		}},
-		{"the leader killed", func() error {
-			leader := member(0)
-			return errors.Join(leader.Kill(), sleep(), leader.Run())
-		}},
-		{"the leader stopped, to wake up as one no more", func() error {
-			leader := member(0)
-			return errors.Join(leader.Signal(syscall.SIGSTOP), sleep(), sleep(),
-				leader.Signal(syscall.SIGCONT))
-		}},
-		{"all down and back", func() error { return processes.Outage(cluster)(func() {}) }},
+	for name, fault := range map[string]func(m *child.Server, during func()) error{
+		"killed": func(m *child.Server, during func()) error {
+			killed := m.Kill()
+			during()
+			return errors.Join(killed, m.Run())
+		},
+		"stopped, to wake up as leader no more": func(m *child.Server, during func()) error {
+			stopped := m.Signal(syscall.SIGSTOP)
+			during()
+			return errors.Join(stopped, m.Signal(syscall.SIGCONT))
+		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			if err := cluster.Wait(ctx); err != nil {
 				t.Fatal(err)
 			}
 			at := processes.Store("etcd://" + strings.Join(cluster.Endpoints(), ",") + "/" +
 				rand.Text())
-			history.Faults(t, func() driver.Objects { return at.Objects(t) }, c.fault)
+			history.Faults(t, func() driver.Objects { return at.Objects(t) }, func() error {
+				return fault(leader(), func() { time.Sleep(1400 * time.Millisecond) })
+			})
 		})
 	}
 }
