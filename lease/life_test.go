@@ -14,24 +14,31 @@ import (
 // back: the original machine may still use it. Each reservation checks the machine, not only the
 // first one in a second.
 func TestRestoredMachine(t *testing.T) {
-	for name, notice := range map[string]func(*bench){
-		"by an ID": func(b *bench) { b.wantError(lease.ErrNoLease) },
-		"by a step": func(b *bench) {
+	for name, restore := range map[string]func(*bench){
+		"noticed by an ID": func(b *bench) {
+			*b.life -= 3 // the snapshot may be an older one
+			b.wantError(lease.ErrNoLease)
+		},
+		"noticed by a step": func(b *bench) {
+			*b.life++
 			if wait := b.Step(b.t.Context()); wait > lease.LookEvery {
 				b.t.Errorf("the next step is in %s", wait)
 			}
 		},
-		"by Close": func(b *bench) { b.close() },
+		"noticed by Close": func(b *bench) {
+			*b.life++
+			b.close()
+		},
+		"reported by OnRestore": (*bench).OnRestore,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newHeld(t)
 			b.mustOne()
 			before := b.block(0)
-			*b.life -= 3 // the snapshot may be an older one
-			notice(b)
+			restore(b)
 			b.wantDrops(map[string]int64{"restored": 1})
 			b.wantBlock(before)
-			if name == "by Close" {
+			if name == "noticed by Close" {
 				return
 			}
 			b.Step(t.Context())
@@ -68,22 +75,6 @@ func TestRestoredDuringClose(t *testing.T) {
 	}
 }
 
-// After OnRestore a Keeper generates no ID with an earlier grant, does not give the grant back, and
-// acquires another.
-func TestRestored(t *testing.T) {
-	b := newHeld(t)
-	b.mustOne()
-	before := b.block(0)
-	for n := range int64(2) {
-		b.OnRestore()
-		b.wantDrops(map[string]int64{"restored": n + 1})
-		b.wantError(lease.ErrNoLease)
-		b.pass(2 * lease.Reseeding)
-		b.wantNode(uint32(n) + 1)
-	}
-	b.wantBlock(before)
-}
-
 // A grant is not used if the machine was restored, or suspended, after its Acquire began.
 func TestChangesDuringAcquire(t *testing.T) {
 	for reason, happen := range map[string]func(*bench){
@@ -102,49 +93,33 @@ func TestChangesDuringAcquire(t *testing.T) {
 	}
 }
 
-// A copy of the process gave the grant back, and its block is then acquired again: no ID is
-// generated twice.
+// A copy of the process gave the grant back, another goroutine dropped it, and its block is then
+// acquired again: no ID is generated twice.
 func TestOwnBlockWonAgain(t *testing.T) {
-	for reason, win := range map[string]func(b *bench, fill func(n int)){
-		"restored": func(b *bench, fill func(n int)) { // after another goroutine dropped the grant
-			b.takeOthers()
-			fill(1 << 17)
-			fill(1 << 17)
-			b.Drop(b.Term())
-			b.Step(t.Context())
-			if g := b.block(0); !g.Start.Equal(testStart.Add(2 * time.Second)) {
-				t.Fatalf("the block is %+v, want it granted again", g)
+	b, made := newHeld(t), map[randflake.ID]bool{}
+	second := func() {
+		ids, _ := b.second()
+		for _, id := range ids {
+			if made[id] {
+				t.Fatalf("the ID %+v is made twice", testCodec.Decode(id))
 			}
-			fill(1 << 17)
-		},
-		"store_contradiction": func(b *bench, fill func(n int)) { // after the renewal that notices
-			for range 100 {
-				fill(3)
-				b.Step(t.Context())
-				b.clock.Add(100 * time.Millisecond)
-			}
-			b.mustOne()
-		},
-	} {
-		t.Run(reason, func(t *testing.T) {
-			b, made := newHeld(t), map[randflake.ID]bool{}
-			b.clock.Add(time.Second)
-			b.mustOne()
-			b.clock.Add(time.Second)
-			b.releasedByACopy()
-			win(b, func(n int) {
-				ids := make([]randflake.ID, n)
-				n, _, _ = b.Fill(ids)
-				for _, id := range ids[:n] {
-					if made[id] {
-						t.Fatalf("the ID %+v is made twice", testCodec.Decode(id))
-					}
-					made[id] = true
-				}
-			})
-			b.wantDrops(map[string]int64{reason: 1})
-		})
+			made[id] = true
+		}
 	}
+	b.clock.Add(time.Second)
+	b.mustOne()
+	b.clock.Add(time.Second)
+	b.releasedByACopy()
+	b.takeOthers()
+	second()
+	second()
+	b.Drop(b.Term())
+	b.Step(t.Context())
+	if g := b.block(0); !g.Start.Equal(testStart.Add(2 * time.Second)) {
+		t.Fatalf("the block is %+v, want it granted again", g)
+	}
+	second()
+	b.wantDrops(map[string]int64{"restored": 1})
 }
 
 // The lease ends between two readings of the clock, and its block is free again although no process

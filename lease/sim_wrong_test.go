@@ -1,13 +1,8 @@
 package lease_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"hash/crc32"
-	"maps"
 	"slices"
 	"time"
 
@@ -137,45 +132,24 @@ func (c client) acquire(r lease.Request) (lease.Grant, error) {
 	start, end := w.wrong("grants count from the last start"),
 		w.wrong("grants include the last end")
 	if start || end {
-		ask(c.p, func() bool {
-			return s.edit(r.Nonce, func(b *lease.Grant) bool {
-				free := start && !b.Start.After(r.Now) || end && b.End.Unix()-1 <= r.Now.Unix()
-				if free && start {
-					b.End = b.Start
-				} else if free {
-					b.End = b.End.Add(-time.Second)
-					b.Start = b.End
-				}
-				return free
-			})
-		})
+		ask(c.p, func() bool { return s.shorten(r, start) })
 	}
 	return c.Store.Acquire(context.Background(), r)
 }
 
-// edit changes the first written block for which change returns true, unless a block has the nonce.
-func (s *server) edit(nonce string, change func(b *lease.Grant) bool) bool {
-	ctx := context.Background()
-	all := must(s.objects.List(ctx))
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		lines := bytes.SplitAfter(all[name].Data, []byte("\n"))
-		lines = lines[:len(lines)-2] // without the checksum
-		for i := range lines {
-			var b lease.Grant
-			if json.Unmarshal(lines[i], &b); b.Version == 0 {
-				continue // a header
-			}
-			if b.Nonce == nonce {
-				return false
-			}
-			if change(&b) {
-				lines[i] = append(must(json.Marshal(b)), '\n')
-				data := bytes.Join(lines, nil)
-				sum := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
-				data = fmt.Appendf(data, "{\"CRC32C\":\"%08x\"}\n", sum)
-				must(s.objects.Write(ctx, name, data, all[name].Version))
-				return true
-			}
+// shorten ends the first grant that a request would meet: at its start, or before its last second.
+func (s *server) shorten(r lease.Request, start bool) bool {
+	blocks, _ := s.store.List(context.Background())
+	for _, b := range blocks {
+		unused := b.End.Add(-time.Second)
+		if start {
+			unused = b.Start
+		}
+		if b.Nonce == r.Nonce {
+			return false
+		}
+		if unused.Unix() <= r.Now.Unix() && b.Start.Before(b.End) {
+			return s.store.Release(context.Background(), b, s.w.newID(), unused) == nil
 		}
 	}
 	return false

@@ -131,8 +131,11 @@ func (o operation) interrupted(t *testing.T, made bool, at, fail int) bool {
 			wantErr(t, "describe", err, o.during)
 		}
 		wantErr(t, "another operator", o.call(t, client(server, 2), thirdID), o.refused)
-		wantErr(t, "create", client(server, 2).Create(t.Context(), describe(few(8))),
-			lease.ErrExists)
+		for _, other := range operations {
+			if other.earlier != o.earlier {
+				wantErr(t, "the other call", other.call(t, client(server, 2), nextID), o.during)
+			}
+		}
 	}
 	for range 2 {
 		if err := o.call(t, client(server, 2), nextID); err != nil {
