@@ -37,7 +37,7 @@ func users(roles []role, policies string) []byte {
 // grant fails, as on a server whose only users are in users.xml.
 func tenants(t *testing.T, roles []role, tables ...string) *engine {
 	t.Helper()
-	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
+	if os.Getenv("TRACEFLAKETEST_CLICKHOUSE_DSN") != "" {
 		t.Skip("for an engine whose users are in users.xml")
 	}
 	policies := ""

@@ -56,7 +56,7 @@ func rights() (all []role) {
 // TestRights: a user with exactly the rights that the page lists can create tables, or adopt one.
 // If a right is missing, the error contains it, and once it is granted the same command succeeds.
 func TestRights(t *testing.T) {
-	if os.Getenv("TRACEFLAKE_CLICKHOUSE_DSN") != "" {
+	if os.Getenv("TRACEFLAKETEST_CLICKHOUSE_DSN") != "" {
 		t.Skip("for the embedded engine only")
 	}
 	for _, command := range commands {

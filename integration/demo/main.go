@@ -3,8 +3,9 @@
 // response and finds its trace.
 //
 // It needs no server: ClickHouse runs as a child, downloaded by `make engines`. If
-// TRACEFLAKE_CLICKHOUSE_DSN is set, the demo uses that server. TRACEFLAKE_STORE and the services'
-// other variables work as usual; without a store, nodes are leased from a temporary directory.
+// TRACEFLAKETEST_CLICKHOUSE_DSN is set, the demo uses that server. TRACEFLAKE_STORE and the
+// services' other variables work as usual; without a store, nodes are leased from a temporary
+// directory.
 package main
 
 import (

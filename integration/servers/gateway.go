@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,41 +22,25 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/proto"
 )
 
-// gateway answers ClickHouse's HTTP interface, with a connection to the engine for each statement.
+// gateway answers ClickHouse's HTTP interface.
 type gateway struct {
 	password string
 	engine   engine
 	dir      string // for files
 }
 
-// engine is a ClickHouse in this process or below it.
-type engine interface{ open() (connection, error) }
-
-// connection runs one statement at a time; it is not safe for concurrent use.
-type connection interface {
-	query(sql, format string) ([]byte, error)
-	close()
-}
-
 // serveClickHouse runs the server in the child process.
-func serveClickHouse(path, dir, address, password string) error {
-	engine, err := loadEngine(path, dir)
-	if err != nil {
-		return err
-	}
-	open, err := engine.open() // keeps the engine running between statements
-	if err != nil {
-		return err
-	}
-	defer open.close()
-	return http.ListenAndServe(address, &gateway{password, engine, dir})
-}
-
-func loadEngine(path, dir string) (engine, error) {
+func serveClickHouse(path, dir, address, password string) (err error) {
+	g := &gateway{password: password, dir: dir}
 	if program := os.Getenv(pythonVar); program != "" {
-		return startPython(program, dir)
+		g.engine, err = startPython(program, filepath.Join(dir, "data"))
+	} else {
+		g.engine, err = loadChdb(path, dir)
 	}
-	return loadChdb(path, dir)
+	if err != nil {
+		return err
+	}
+	return http.ListenAndServe(address, g)
 }
 
 // Parameters of the HTTP interface that are not settings of the query.
@@ -77,12 +62,10 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(result) // if the client is gone, nothing is left to do
 		return
 	}
-	// Like ClickHouse's own errors: clients read the code, not the status.
-	if !errorCode.MatchString(err.Error()) {
-		//nolint:staticcheck // the text is ClickHouse's
-		err = fmt.Errorf("Code: 1002. DB::Exception: the gateway: %w. (UNKNOWN_EXCEPTION)", err)
+	// Clients read the code, not the status.
+	if code := errorCode.FindStringSubmatch(err.Error()); code != nil {
+		w.Header().Set("X-ClickHouse-Exception-Code", code[1])
 	}
-	w.Header().Set("X-ClickHouse-Exception-Code", errorCode.FindStringSubmatch(err.Error())[1])
 	http.Error(w, err.Error(), http.StatusInternalServerError)
 }
 
@@ -95,10 +78,10 @@ func (g *gateway) answer(r *http.Request) ([]byte, error) {
 	}
 	in, body := r.URL.Query(), io.Reader(r.Body)
 	if in.Get("decompress") == "1" {
-		body = frames{compress.NewReader(body)}
+		body = compress.NewReader(body) // which wraps io.EOF
 	}
 	rest, err := io.ReadAll(body)
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	sql := in.Get("query")
@@ -112,7 +95,7 @@ func (g *gateway) answer(r *http.Request) ([]byte, error) {
 		}
 		defer func() { _ = os.Remove(rows) }()
 		sql = ownFormat.ReplaceAllString(sql,
-			" FROM INFILE "+quoteText(rows)+" COMPRESSION 'none' $0")
+			" FROM INFILE "+quote(rows, "'")+" COMPRESSION 'none' $0")
 	}
 	format := cmp.Or(in.Get("default_format"), "TabSeparated")
 	if m := ownFormat.FindStringSubmatch(sql); m != nil {
@@ -123,8 +106,10 @@ func (g *gateway) answer(r *http.Request) ([]byte, error) {
 		revision, _ := strconv.ParseUint(in.Get("client_protocol_version"), 10, 32)
 		result, err = recodeNative(result, revision)
 	}
-	if err == nil && in.Get("compress") == "1" {
-		result, err = compressBlocks(result)
+	if err == nil && in.Get("compress") == "1" && len(result) > 0 {
+		frame := compress.NewWriter(compress.LevelZero, compress.LZ4)
+		err = frame.Compress(result)
+		result = frame.Data
 	}
 	return result, err
 }
@@ -151,51 +136,16 @@ func (g *gateway) authenticated(r *http.Request) bool {
 // run runs a statement with the database, the role, the settings and the parameters of a request:
 // SET sets a parameter too, if its name begins with param_.
 func (g *gateway) run(sql, format string, in url.Values) ([]byte, error) {
-	conn, err := g.engine.open()
-	if err != nil {
-		return nil, err
-	}
-	defer conn.close()
-	first := []string{"USE " + quoteName(cmp.Or(in.Get("database"), "default"))}
+	all := []string{"USE " + quote(cmp.Or(in.Get("database"), "default"), "`")}
 	if role := in.Get("role"); role != "" {
-		first = append(first, "SET ROLE "+quoteName(role))
+		all = append(all, "SET ROLE "+quote(role, "`"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		if !slices.Contains(notSettings, name) {
-			first = append(first, "SET "+quoteName(name)+" = "+quoteText(in.Get(name)))
+			all = append(all, "SET "+quote(name, "`")+" = "+quote(in.Get(name), "'"))
 		}
 	}
-	for _, statement := range first {
-		if _, err := conn.query(statement, "Null"); err != nil {
-			return nil, err
-		}
-	}
-	return conn.query(sql, format)
-}
-
-// frames reads ClickHouse's compressed frames. The reader below it wraps io.EOF.
-type frames struct{ *compress.Reader }
-
-func (f frames) Read(p []byte) (int, error) {
-	n, err := f.Reader.Read(p)
-	if errors.Is(err, io.EOF) {
-		err = io.EOF
-	}
-	return n, err
-}
-
-// compressBlocks writes ClickHouse's compressed frames.
-func compressBlocks(data []byte) ([]byte, error) {
-	const frame = 1 << 20
-	var out ch.Buffer
-	w := compress.NewWriter(compress.LevelZero, compress.LZ4)
-	for chunk := range slices.Chunk(data, frame) {
-		if err := w.Compress(chunk); err != nil {
-			return nil, err
-		}
-		out.Buf = append(out.Buf, w.Data...)
-	}
-	return out.Buf, nil
+	return g.engine(format, append(all, sql)...)
 }
 
 // recodeNative turns blocks of revision 0, in which the engine writes the Native format, into
@@ -223,9 +173,6 @@ func recodeNative(native []byte, revision uint64) ([]byte, error) {
 	}
 }
 
-func quoteName(s string) string { return "`" + escape(s, '`') + "`" }
-func quoteText(s string) string { return "'" + escape(s, '\'') + "'" }
-
-func escape(s string, quote rune) string {
-	return strings.NewReplacer(`\`, `\\`, string(quote), `\`+string(quote)).Replace(s)
+func quote(s, mark string) string {
+	return mark + strings.NewReplacer(`\`, `\\`, mark, `\`+mark).Replace(s) + mark
 }

@@ -31,7 +31,7 @@ type Reads struct {
 // Query runs one statement without a FORMAT clause and holds the whole result.
 // Use clickhouse-go with DSN for typed values and parameters.
 func (e *Engine) Query(ctx context.Context, sql string) (r Result, err error) {
-	body, err := post(ctx, &e.dsn, sql)
+	body, err := post(ctx, e.dsn, sql)
 	if err != nil || len(body) == 0 {
 		return r, err
 	}
@@ -86,21 +86,18 @@ func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
 		RawQuery: in.Encode()}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), strings.NewReader(sql))
 	if err != nil {
-		return nil, fmt.Errorf("servers: %w", err)
+		return nil, err
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("servers: ClickHouse at %s: %w", dsn.Host, err)
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("servers: ClickHouse at %s: %w", dsn.Host, err)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("ClickHouse at %s: %s", dsn.Host, bytes.TrimSpace(body))
 	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("servers: ClickHouse at %s: %s", dsn.Host, bytes.TrimSpace(body))
-	}
-	return body, nil
+	return body, err
 }
 
 // Reads runs a statement as [Engine.Query] does, with ClickHouse's caches empty, and counts the

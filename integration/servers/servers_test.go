@@ -80,26 +80,23 @@ func TestInsertedBytes(t *testing.T) {
 	}
 }
 
-// The error contains the address, but no password, or says which address is needed.
+// The error contains the address, but no password.
 func TestUnreachable(t *testing.T) {
-	for dsn, want := range map[string]string{"http://u:secret@127.0.0.1:1": "127.0.0.1:1",
-		"clickhouse://127.0.0.1:9000": "HTTP interface"} {
-		t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", dsn)
-		if _, err := servers.ClickHouse(t.Context()); err == nil ||
-			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: got %v, want %s", dsn, err, want)
+	t.Setenv("TRACEFLAKETEST_CLICKHOUSE_DSN", "http://u:secret@127.0.0.1:1")
+	t.Setenv("TRACEFLAKETEST_POSTGRES_DSN", "postgres://u:secret@127.0.0.1:1/db")
+	_, err1 := servers.ClickHouse(t.Context())
+	_, err2 := servers.Postgres(t.Context())
+	for _, err := range []error{err1, err2} {
+		if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") ||
+			strings.Contains(err.Error(), "secret") {
+			t.Errorf("got %v", err)
 		}
-	}
-	t.Setenv("TRACEFLAKE_POSTGRES_DSN", "postgres://u:secret@127.0.0.1:1/db")
-	if _, err := servers.Postgres(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "secret") {
-		t.Errorf("PostgreSQL: got %v", err)
 	}
 }
 
 func TestPostgresGivenByItsDSN(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
-	t.Setenv("TRACEFLAKE_POSTGRES_DSN", server.DSN())
+	t.Setenv("TRACEFLAKETEST_POSTGRES_DSN", server.DSN())
 	other := child.ForTest(t, servers.Postgres)
 	if _, err := other.Connect(t).Exec(t.Context(), "CREATE TABLE t (a int)"); err != nil {
 		t.Fatal(err)
@@ -127,7 +124,7 @@ func (o *outcome) Fatal(...any) { o.failed = true }
 
 // A test without its engine is skipped, but never in CI.
 func TestNotInstalled(t *testing.T) {
-	t.Setenv("TRACEFLAKE_POSTGRES_DSN", "")
+	t.Setenv("TRACEFLAKETEST_POSTGRES_DSN", "")
 	t.Setenv("TRACEFLAKETEST_ENGINES", t.TempDir())
 	_, err := servers.Postgres(t.Context())
 	if !errors.Is(err, child.ErrNotInstalled) || !strings.Contains(err.Error(), "make engines") {

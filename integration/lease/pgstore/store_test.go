@@ -31,7 +31,7 @@ var ownServer bool
 
 func TestMain(m *testing.M) {
 	processes.Worker()
-	ownServer = os.Getenv("TRACEFLAKE_POSTGRES_DSN") == ""
+	ownServer = os.Getenv("TRACEFLAKETEST_POSTGRES_DSN") == ""
 	os.Exit(servers.OnePostgres(m))
 }
 

@@ -5,7 +5,6 @@
 package child
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -215,23 +213,6 @@ func (s *Server) Signal(signal syscall.Signal) error {
 		return fmt.Errorf("%s is not running", s.Name)
 	}
 	return s.cmd.Process.Signal(signal)
-}
-
-// CPU returns the CPU time that the running server has used, on Linux.
-func (s *Server) CPU() (time.Duration, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return 0, fmt.Errorf("%s is not running", s.Name)
-	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')'):]))
-	user, err1 := strconv.Atoi(fields[12])
-	system, err2 := strconv.Atoi(fields[13])
-	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2)
 }
 
 // Addresses returns n addresses on loopback, host:port, whose ports are free now. They are below

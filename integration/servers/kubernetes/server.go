@@ -9,8 +9,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -43,9 +41,9 @@ func Token(user string) string { return "secret-of-" + user }
 // it, but not to its etcd.
 type Server struct {
 	*child.Server
-	etcd      *etcd.Cluster
-	transport *http.Transport // trusts the server's certificate
-	proxies   []*httptest.Server
+	etcd    *etcd.Cluster
+	admin   string // the URL of a proxy
+	proxies []*httptest.Server
 }
 
 var shared *Server
@@ -93,9 +91,11 @@ func Start(ctx context.Context) (_ *Server, err error) {
 	if s.Dir, err = os.MkdirTemp("", "traceflake-kubernetes-"); err != nil {
 		return nil, err
 	}
-	if err := s.files(); err != nil {
+	tokens := Token(Admin) + ",admin,1,system:masters\n" + Token(Limited) + ",limited,2\n"
+	if err := os.WriteFile(s.path("tokens.csv"), []byte(tokens), 0o600); err != nil {
 		return nil, err
 	}
+	s.admin = s.Proxy(Token(Admin))
 	if s.etcd, err = etcd.Start(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -110,46 +110,18 @@ func Start(ctx context.Context) (_ *Server, err error) {
 	return s, s.Start(ctx)
 }
 
-// files writes what the server reads when it starts: the certificate is that of httptest, for
-// 127.0.0.1, whose key also signs the tokens of service accounts.
-func (s *Server) files() error {
-	local := httptest.NewTLSServer(nil)
-	defer local.Close()
-	pool := x509.NewCertPool()
-	pool.AddCert(local.Certificate())
-	s.transport = &http.Transport{
-		TLSClientConfig:     &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
-		MaxIdleConnsPerHost: 64,
-		// The server closes idle connections after 90 seconds. A write on one that it is closing
-		// would fail.
-		IdleConnTimeout: 30 * time.Second,
-	}
-	key, err := x509.MarshalPKCS8PrivateKey(local.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		return err
-	}
-	certificate := pem.EncodeToMemory(
-		&pem.Block{Type: "CERTIFICATE", Bytes: local.Certificate().Raw})
-	return errors.Join(
-		os.WriteFile(s.path("serving.crt"), certificate, 0o600),
-		os.WriteFile(s.path("serving.key"),
-			pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600),
-		os.WriteFile(s.path("tokens.csv"),
-			[]byte(Token(Admin)+",admin,1,system:masters\n"+Token(Limited)+",limited,2\n"), 0o600))
-}
-
 func (s *Server) path(name string) string { return filepath.Join(s.Dir, name) }
 
 func (s *Server) command(binary string) *exec.Cmd {
 	return exec.Command(binary,
 		"--etcd-servers=http://"+s.etcd.Endpoints()[0],
 		"--bind-address=127.0.0.1", "--secure-port="+s.Port(),
-		"--tls-cert-file="+s.path("serving.crt"), "--tls-private-key-file="+s.path("serving.key"),
+		"--cert-dir="+s.Dir, // in which it creates a certificate, whose key also signs tokens
 		"--token-auth-file="+s.path("tokens.csv"),
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+s.path("serving.key"),
-		"--service-account-signing-key-file="+s.path("serving.key"),
+		"--service-account-key-file="+s.path("apiserver.key"),
+		"--service-account-signing-key-file="+s.path("apiserver.key"),
 		"--disable-admission-plugins=ServiceAccount", // nothing makes accounts here
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=10.0.0.0/24")
@@ -175,7 +147,13 @@ func (s *Server) Proxy(token string) (url string) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", s.Address, ""
 			r.Out.Header.Set("Authorization", "Bearer "+token)
 		},
-		Transport: s.transport,
+		Transport: &http.Transport{
+			TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, // on loopback
+			MaxIdleConnsPerHost: 64,
+			// The server closes idle connections after 90 seconds. A write on one that it is
+			// closing would fail.
+			IdleConnTimeout: 30 * time.Second,
+		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 		},
@@ -188,16 +166,14 @@ func (s *Server) Proxy(token string) (url string) {
 // returns an error that begins with the status.
 func (s *Server) Do(ctx context.Context, method, path, contentType string,
 	body []byte) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, "https://"+s.Address+path,
-		bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, s.admin+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	r.Header.Set("Authorization", "Bearer "+Token(Admin))
-	answer, err := (&http.Client{Transport: s.transport}).Do(r)
+	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
-	"syscall"
 
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
@@ -60,9 +59,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: with COMMAND [ARGUMENT ...]")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, exec.CommandContext(ctx, os.Args[1], os.Args[2:]...))
-	stop()
+	// Ctrl-C ends the command, and then the servers are closed.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	err := run(exec.Command(os.Args[1], os.Args[2:]...))
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		os.Exit(max(ended.ExitCode(), 1)) // -1 if a signal ended it
 	}
@@ -73,15 +72,14 @@ func main() {
 }
 
 // run runs the command while the servers run.
-func run(ctx context.Context, command *exec.Cmd) (err error) {
+func run(command *exec.Cmd) (err error) {
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.Env = os.Environ()
 	for _, variable := range slices.Sorted(maps.Keys(all)) {
 		if os.Getenv(variable) != "" {
 			continue
 		}
-		value, server, failed := all[variable](ctx)
+		value, server, failed := all[variable](context.Background())
 		if errors.Is(failed, child.ErrNotInstalled) {
 			fmt.Fprintf(os.Stderr, "with: tests without %s are skipped: %v\n", variable, failed)
 			if os.Getenv("CI") == "" {
