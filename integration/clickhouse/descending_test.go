@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -65,32 +64,32 @@ func createDescending(t *testing.T, e *servers.Engine, s shape, r *rand.Rand) {
 	if r.IntN(2) == 0 {
 		projection = ", PROJECTION p (SELECT id, t, n ORDER BY n, t)"
 	}
-	wide := []string{"0", "10485760"}[r.IntN(2)]
+	texts, parts := 1+r.IntN(30), 1+r.IntN(3)
+	step := pick(r, 1, 30, 300) // seconds between different times
 	statements := []string{
 		"DROP TABLE IF EXISTS keyed", "DROP TABLE IF EXISTS plain",
 		fmt.Sprintf(`CREATE TABLE keyed %s, INDEX m t TYPE minmax, INDEX f s TYPE bloom_filter%s)
 			ENGINE = MergeTree%s ORDER BY %s SETTINGS index_granularity = %d,
-			min_bytes_for_wide_part = %s, allow_experimental_reverse_key = 1`,
-			columns, projection, primary, s.key, 1<<r.IntN(7), wide),
+			min_bytes_for_wide_part = %d, allow_experimental_reverse_key = 1`,
+			columns, projection, primary, s.key, 1<<r.IntN(7), pick(r, 0, 10485760)),
 		"CREATE TABLE plain " + columns + ") ENGINE = Memory",
+		fmt.Sprintf(`INSERT INTO plain SELECT number AS id,
+			toDateTime64('2026-11-28 00:00:00', 9) + intDiv(h, 7) %% %d * %d AS t,
+			intDiv(toUnixTimestamp(t), 300) AS b, toString(intDiv(h, 100000) %% %d), h %% 5
+			FROM (SELECT number, cityHash64(number, %d) AS h FROM numbers(%d))`,
+			1+(1+r.IntN(40))*60/step, step, texts, r.Uint32(), 1<<(2+r.IntN(9))),
 	}
-	e.Run(t, statements, nil)
-	rows := 1 << (2 + r.IntN(9))
-	minutes, texts, parts := 1+r.IntN(40), 1+r.IntN(30), 1+r.IntN(3)
-	step := []int{1, 30, 300}[r.IntN(3)] // seconds between different times
-	e.Run(t, []string{fmt.Sprintf(`INSERT INTO plain SELECT number AS id,
-		toDateTime64('2026-11-28 00:00:00', 9) + intDiv(h, 7) %% %d * %d AS t,
-		intDiv(toUnixTimestamp(t), 300) AS b, toString(intDiv(h, 100000) %% %d), h %% 5
-		FROM (SELECT number, cityHash64(number, %d) AS h FROM numbers(%d))`,
-		1+minutes*60/step, step, texts, r.Uint32(), rows)}, nil)
 	for part := range parts {
-		e.Run(t, []string{fmt.Sprintf(
-			"INSERT INTO keyed SELECT * FROM plain WHERE id %% %d = %d", parts, part)}, nil)
+		statements = append(statements, fmt.Sprintf(
+			"INSERT INTO keyed SELECT * FROM plain WHERE id %% %d = %d", parts, part))
 	}
 	if r.IntN(2) == 0 {
-		e.Run(t, []string{"OPTIMIZE TABLE keyed FINAL"}, nil)
+		statements = append(statements, "OPTIMIZE TABLE keyed FINAL")
 	}
+	e.Run(t, statements, nil)
 }
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // differences returns those of n random queries whose answers differ: the sums of the IDs of all
 // rows, or of the newest.
@@ -123,43 +122,29 @@ func differences(t *testing.T, e *servers.Engine, n int, r *rand.Rand) (all []st
 }
 
 // condition returns up to four random conditions, mostly on values that are in the table.
-func condition(r *rand.Rand, rows [][]string) string {
-	at := func() string {
-		if r.IntN(3) > 0 {
-			return "toDateTime64('" + rows[r.IntN(len(rows))][0] + "', 9)"
+func condition(r *rand.Rand, rows [][]string) (all string) {
+	for i := range 1 + r.IntN(4) {
+		one := pick(r, "t < > 'T'", "t BETWEEN 'T' AND 'T' + INTERVAL 100 SECOND",
+			"toStartOfFiveMinutes(t) < > toStartOfFiveMinutes('T')",
+			"b < > intDiv(toUnixTimestamp('T'), 300)", "s < > 'S'", "s IN ('S', 'S', 'S')",
+			"startsWith(s, 'S')", "t IN ('T', 'T', 'T')", "n < > 2")
+		one = strings.Replace(one, "< >", pick(r, "=", "<", "<=", ">", ">="), 1)
+		for strings.Contains(one, "'S'") {
+			one = strings.Replace(one, "'S'", "'"+pick(r, rows...)[1]+"' ", 1)
 		}
-		return fmt.Sprintf("toDateTime64('2026-11-28 00:%02d:%02d', 9)", r.IntN(45), r.IntN(60))
-	}
-	text := func() string { return "'" + rows[r.IntN(len(rows))][1] + "'" }
-	compare := func() string { return []string{"=", "<", "<=", ">", ">="}[r.IntN(5)] }
-	one := func() string {
-		switch r.IntN(9) {
-		case 0:
-			return "t " + compare() + " " + at()
-		case 1:
-			from := at()
-			return fmt.Sprintf("t BETWEEN %s AND %s + INTERVAL %d SECOND", from, from,
-				r.IntN(300))
-		case 2:
-			return "toStartOfFiveMinutes(t) " + compare() + " toStartOfFiveMinutes(" + at() + ")"
-		case 3:
-			return "b " + compare() + " intDiv(toUnixTimestamp(" + at() + "), 300)"
-		case 4:
-			return "s " + compare() + " " + text()
-		case 5:
-			return "s IN (" + text() + ", " + text() + ", " + text() + ")"
-		case 6:
-			return "startsWith(s, '" + strconv.Itoa(r.IntN(4)) + "')"
-		case 7:
-			return "t IN (" + at() + ", " + at() + ", " + at() + ")"
-		default:
-			return "n " + compare() + " " + strconv.Itoa(r.IntN(5))
+		for strings.Contains(one, "'T'") {
+			at := fmt.Sprintf("2026-11-28 00:%02d:%02d", r.IntN(45), r.IntN(60))
+			if r.IntN(3) > 0 {
+				at = pick(r, rows...)[0]
+			}
+			one = strings.Replace(one, "'T'", "toDateTime64('"+at+"', 9)", 1)
 		}
-	}
-	all := one()
-	for range r.IntN(4) {
-		all = "(" + all + []string{" AND ", " AND ", " AND ", " OR "}[r.IntN(4)] +
-			[]string{"", "", "", "NOT "}[r.IntN(4)] + one() + ")"
+		if i == 0 {
+			all = one
+			continue
+		}
+		all = "(" + all + pick(r, " AND ", " AND ", " AND ", " OR ") + pick(r, "", "", "", "NOT ") +
+			one + ")"
 	}
 	return all
 }

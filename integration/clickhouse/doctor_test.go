@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -59,33 +58,4 @@ func TestDoctor(t *testing.T) {
 	command(created, "create")
 	doctor(created, "ok     table")
 	created.is("1", "SELECT count() > 0 FROM otel_traces_trace_id_ts")
-}
-
-// TestMissingParts: status reports each part that create adds to a table, until create has run.
-func TestMissingParts(t *testing.T) {
-	e := newEngine(t)
-	e.creates(clickhouse.Schema{})
-	for _, c := range []struct{ statement, want string }{
-		{"ALTER TABLE otel_traces DROP INDEX idx_timestamp", "the index idx_timestamp"},
-		{"ALTER TABLE otel_traces DROP INDEX idx_trace_id", "the index idx_trace_id"},
-		{"ALTER TABLE otel_traces DROP COLUMN StatusMessage", "the column StatusMessage"},
-		{"DROP FUNCTION traceIDAt", "the function traceIDAt"},
-	} {
-		problem := func() string {
-			status, err := clickhouse.Adoption{}.Status(t.Context(), e.db)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return fmt.Sprint(status.Problem)
-		}
-		e.exec(c.statement)
-		if got, want := problem(), "clickhouse: otel_traces lacks "+c.want+
-			": `create` adds what is missing"; got != want {
-			t.Errorf("%s: %q, want %q", c.statement, got, want)
-		}
-		e.creates(clickhouse.Schema{})
-		if got := problem(); got != "<nil>" {
-			t.Errorf("after create: %s", got)
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"database/sql"
 	"fmt"
 	"regexp"
 	"slices"
@@ -48,113 +47,111 @@ func TestTTL(t *testing.T) {
 }
 
 // TestRepairs: create adds what an existing table lacks, and nothing else: columns of the exporter,
-// indexes, functions, and a projection that is asked for; also for the spans that it has.
+// indexes, functions, and a projection that is asked for; also for the spans that it has. Until
+// then status reports it.
 func TestRepairs(t *testing.T) {
 	e := newEngine(t)
-	s := clickhouse.Schema{Table: "spans", Projection: clickhouse.NoProjection}
+	s := clickhouse.Schema{Projection: clickhouse.NoProjection}
 	e.creates(s)
-	whole := func() string {
-		return e.one("SELECT create_table_query FROM system.tables WHERE database = " +
-			"currentDatabase() AND name = 'spans'")
-	}
-	before := whole()
-	e.insert("spans", few())
-	for _, change := range []string{"DROP INDEX idx_timestamp", "DROP INDEX idx_duration",
-		"DROP COLUMN StatusMessage"} {
-		e.exec("ALTER TABLE spans " + change)
-	}
-	e.exec("DROP FUNCTION traceIDAt")
 	s.Projection = "" // as it is
-	e.creates(s)
-	words := func(s string) []string {
-		return sorted(strings.FieldsFunc(s, func(r rune) bool {
+	whole := func() []string {
+		return sorted(strings.FieldsFunc(e.one("SELECT create_table_query FROM system.tables "+
+			"WHERE database = currentDatabase() AND name = 'otel_traces'"), func(r rune) bool {
 			return strings.ContainsRune(" ,()", r)
 		}))
 	}
-	if after := whole(); !slices.Equal(words(after), words(before)) {
-		t.Errorf("%s\nwas before\n%s", after, before)
+	before := whole()
+	e.insert("otel_traces", few())
+	const change = "ALTER TABLE otel_traces DROP "
+	for _, c := range []struct{ statement, want string }{
+		{change + "INDEX idx_timestamp", "the index idx_timestamp"},
+		{change + "INDEX idx_trace_id", "the index idx_trace_id"},
+		{change + "COLUMN StatusMessage", "the column StatusMessage"},
+		{"DROP FUNCTION traceIDAt", "the function traceIDAt"},
+	} {
+		problem := func(want string) {
+			t.Helper()
+			status, err := clickhouse.Adoption{}.Status(t.Context(), e.db)
+			if got := fmt.Sprint(status.Problem); err != nil || got != want {
+				t.Errorf("after %s: %q, want %q (%v)", c.statement, got, want, err)
+			}
+		}
+		e.exec(c.statement)
+		problem("clickhouse: otel_traces lacks " + c.want + ": `create` adds what is missing")
+		e.creates(s)
+		problem("<nil>")
+		if after := whole(); !slices.Equal(after, before) {
+			t.Errorf("%s\nwas before\n%s", after, before)
+		}
 	}
-	e.is("300", "SELECT count() FROM spans WHERE StatusMessage = ''")
+	e.is("300", "SELECT count() FROM otel_traces WHERE StatusMessage = ''")
 	e.exec("SELECT traceIDAt(now(), 1, 1)")
 	for range 2 {
 		s.Projection = clickhouse.Charts
 		e.creates(s)
 	}
-	e.exec("OPTIMIZE TABLE spans FINAL")
-	if plan := fmt.Sprint(e.exec("EXPLAIN projections = 1 SELECT count() FROM spans WHERE " +
-		"ServiceName = 'service-1'")); !strings.Contains(plan, "charts") {
+	e.exec("OPTIMIZE TABLE otel_traces FINAL")
+	if plan := fmt.Sprint(e.exec("EXPLAIN projections = 1 SELECT count() FROM otel_traces " +
+		"WHERE ServiceName = 'service-1'")); !strings.Contains(plan, "charts") {
 		t.Errorf("the projection is not used: %s", plan)
 	}
 }
 
-// TestLookupDropped: create and prepare recreate a lookup table that was dropped, with the TTL of
-// the spans and all stored traces, even if they are interrupted before any statement and repeated,
-// and spans of any time are stored before each statement.
+// TestLookupDropped: create recreates a lookup table that was dropped, with the TTL of the spans
+// and all stored traces, even if it is interrupted before any statement and repeated, and spans of
+// any time are stored before each statement.
 func TestLookupDropped(t *testing.T) {
-	schema := clickhouse.Schema{Table: "spans"}
-	for name, c := range map[string]struct {
-		table []string
-		ttl   string
-		again func(*engine, *sql.DB) error
-	}{
-		"create": {[]string{createTable(schema)}, "",
-			func(e *engine, db *sql.DB) error { return schema.Create(e.t.Context(), db) }},
-		"prepare": {collectorTable("spans")[:1], "toDateTime(End) + toIntervalDay(3650)",
-			func(e *engine, db *sql.DB) error {
-				_, err := adopt(e.t.Context(), ofSpans, "prepare", db)
-				return err
-			}},
-	} {
-		for _, dropped := range []string{"both", "the table alone"} {
-			t.Run(name+", "+dropped, func(t *testing.T) {
-				e := newEngine(t)
-				e.run(c.table, nil)
-				all := few()
-				left := all
-				store := func() {
-					e.insert("spans", left[:5])
-					left = left[5:]
-				}
-				store()
-				if dropped != "both" {
-					e.run(collectorTable("spans")[1:], nil)
-					e.exec("DROP TABLE spans_trace_id_ts")
-				}
-				for at, interrupted := 0, true; interrupted; at++ {
-					statements := 0
-					interrupted = false
-					err := c.again(e, e.rewriting("", func(query string) string {
-						if strings.Contains(query, "formatRow") ||
-							strings.HasPrefix(query, "CREATE OR REPLACE FUNCTION") {
-							return query
-						}
-						// without the table an insert fails
-						if dropped == "both" || e.one("EXISTS spans_trace_id_ts") == "1" {
-							store()
-						}
-						if statements++; statements > at {
-							interrupted = true
-							return "interrupted"
-						}
-						return settled.Replace(query)
-					}))
-					if interrupted != (err != nil) {
-						t.Fatalf("interrupted %t: %v", interrupted, err)
+	s := clickhouse.Schema{Table: "spans"}
+	for _, dropped := range []string{"both", "the table alone"} {
+		t.Run(dropped, func(t *testing.T) {
+			e := newEngine(t)
+			e.exec(createTable(clickhouse.Schema{Table: "spans", TTL: 3650 * 24 * time.Hour}))
+			all := few()
+			left := all
+			store := func() {
+				e.insert("spans", left[:5])
+				left = left[5:]
+			}
+			store()
+			if dropped != "both" {
+				e.run(collectorTable("spans")[1:], nil)
+				e.exec("DROP TABLE spans_trace_id_ts")
+			}
+			for at, interrupted := 0, true; interrupted; at++ {
+				statements := 0
+				interrupted = false
+				err := s.Create(t.Context(), e.rewriting("", func(query string) string {
+					if strings.Contains(query, "formatRow") ||
+						strings.HasPrefix(query, "CREATE OR REPLACE FUNCTION") {
+						return query
 					}
+					// without the table an insert fails
+					if dropped == "both" || e.one("EXISTS spans_trace_id_ts") == "1" {
+						store()
+					}
+					if statements++; statements > at {
+						interrupted = true
+						return "interrupted"
+					}
+					return settled.Replace(query)
+				}))
+				if interrupted != (err != nil) {
+					t.Fatalf("interrupted %t: %v", interrupted, err)
 				}
-				e.is(c.ttl, "SELECT extract(engine_full, 'TTL (.*) SETTINGS') FROM system.tables "+
-					"WHERE database = currentDatabase() AND name = 'spans_trace_id_ts'")
-				store()
-				var traces [][16]byte
-				for _, s := range all {
-					traces = append(traces, parse(s.trace))
-				}
-				if got := e.find("SpanId")(clickhouse.Traces(schema, traces)); !slices.Equal(
-					sorted(got), ids(all[:len(all)-len(left)])) {
-					t.Errorf("%d spans are found, want %d", len(got), len(all)-len(left))
-				}
-			})
-		}
+			}
+			e.is("toDateTime(End) + toIntervalSecond(315360000)", "SELECT extract(engine_full, "+
+				"'TTL (.*) SETTINGS') FROM system.tables "+
+				"WHERE database = currentDatabase() AND name = 'spans_trace_id_ts'")
+			store()
+			var traces [][16]byte
+			for _, s := range all {
+				traces = append(traces, parse(s.trace))
+			}
+			if got := e.find("SpanId")(clickhouse.Traces(s, traces)); !slices.Equal(sorted(got),
+				ids(all[:len(all)-len(left)])) {
+				t.Errorf("%d spans are found, want %d", len(got), len(all)-len(left))
+			}
+		})
 	}
 }
 
