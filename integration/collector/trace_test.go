@@ -71,15 +71,8 @@ func TestTraceCommand(t *testing.T) {
 	}
 	// The waterfall, of a log line on standard input.
 	log := "started\n" + `{"level":"error","msg":"failed","trace_id":"` + id.String() + `"}` + "\n"
-	drawn := run(0, log, "--details")
-	for _, part := range []string{
-		"trace " + id.String() + "\n  2 spans in 1 service, 1h30m", "  ! 1 span failed\n",
-		"  ~ 1 span over an hour from the ID's time\n", "\n!~ writer  work",
-		"\n     out of stock\n", "\n   writer  work",
-	} {
-		if !strings.Contains(drawn, part) {
-			t.Errorf("the waterfall lacks %q:\n%s", part, drawn)
-		}
+	if drawn := run(0, log, "--details"); !strings.Contains(drawn, "\n     out of stock\n") {
+		t.Errorf("the waterfall lacks the span's error:\n%s", drawn)
 	}
 
 	missing := "1950fb0f8880000086cdcca4ab608495"

@@ -1,5 +1,5 @@
 // Package tracing has only tests: traces through services that use OpenTelemetry's other
-// libraries, such as otelhttp and autoprop, which the root module does not require.
+// libraries, such as otelhttp, which the root module does not require.
 package tracing
 
 import (
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
-	"go.opentelemetry.io/contrib/propagators/autoprop"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -83,26 +82,6 @@ func TestEdge(t *testing.T) {
 		edge(nil, http.NotFoundHandler()).ServeHTTP(w, r)
 		if got := w.Header().Get("x-trace-id"); (got == id) != kept {
 			t.Errorf("%s: the response has %q, want the same ID: %v", id, got, kept)
-		}
-	}
-}
-
-// What OpenTelemetry's propagators read is removed at the edge.
-func TestRemoveContext(t *testing.T) {
-	for _, name := range []string{
-		"tracecontext", "baggage", "b3", "b3multi", "jaeger", "xray", "ottrace",
-	} {
-		propagator, err := autoprop.TextMapPropagator(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields := propagator.Fields()
-		h := http.Header{"X-Request-Id": {"1"}}
-		for _, field := range fields {
-			h.Set(field, "1")
-		}
-		if xtraceid.RemoveContext(h); len(fields) == 0 || len(h) != 1 {
-			t.Errorf("%s: of %q, %v stay", name, fields, h)
 		}
 	}
 }
