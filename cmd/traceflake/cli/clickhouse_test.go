@@ -1,9 +1,15 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/traceflake/traceflake/lease"
 )
 
 // An address without a port gets the default port.
@@ -20,6 +26,19 @@ func TestDefaultPort(t *testing.T) {
 		}
 		if got := withPort(o.Addr[0], o); got != want {
 			t.Errorf("%s is %s, want %s", dsn, got, want)
+		}
+	}
+}
+
+// A server that is too old or hangs is not a missing table.
+func TestUnfit(t *testing.T) {
+	for fix, err := range map[string]error{
+		"follow the message":    errors.New("clickhouse: the server is too old: upgrade it"),
+		"which does not answer": fmt.Errorf("no response within 5s: %w", context.DeadlineExceeded),
+		"create the database":   &chgo.Exception{Code: 81},
+	} {
+		if got := lease.Fix(diagnose(unfit(err))); !strings.Contains(got, fix) {
+			t.Errorf("%v: fix %q, want %q", err, got, fix)
 		}
 	}
 }

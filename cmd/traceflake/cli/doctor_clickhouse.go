@@ -34,17 +34,23 @@ func (d *doctor) spansOn(db *sql.DB) error {
 			return clickhouse.Adoption{}.Status(ctx, db)
 		})
 	if err != nil {
-		if _, refused := errors.AsType[*chgo.Exception](err); !refused { // there is no table
-			err = wrong("traceflake clickhouse create; or correct the database in the address",
-				"%w", err)
-		}
-		return err
+		return unfit(err)
 	}
 	for _, t := range status.Tables {
 		d.table(t)
 	}
 	d.adoption(status)
 	return nil
+}
+
+// unfit adds what to do to an error of a table's status. Those of package clickhouse say it, such as
+// to create a table or to upgrade the server.
+func unfit(err error) error {
+	_, refused := errors.AsType[*chgo.Exception](err)
+	if refused || errors.Is(err, context.DeadlineExceeded) {
+		return err // diagnose knows more
+	}
+	return wrong("follow the message", "%w", err)
 }
 
 func (d *doctor) table(t clickhouse.TableStatus) {
