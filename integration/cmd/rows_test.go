@@ -51,6 +51,7 @@ func TestDoctorOnMistakes(t *testing.T) {
 	path, secret := child.Build(t, child.Traceflake), filepath.Join(t.TempDir(), "secret")
 	child.Write(t, secret, "dffd6021bb2bd5b0af676290809ec3a5\n")
 	var all sync.WaitGroup
+	slots := make(chan struct{}, 3) // a check has 5 s, and some use them up
 	for _, c := range []struct{ store, found, fix string }{
 		{as(url.UserPassword(u.User.Username(), "wrong")), "SQLSTATE 28P01",
 			"correct user and password"},
@@ -80,7 +81,9 @@ func TestDoctorOnMistakes(t *testing.T) {
 		}
 		cmd.Env = append(os.Environ(), "AWS_EC2_METADATA_DISABLED=true",
 			"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
+		slots <- struct{}{}
 		all.Go(func() {
+			defer func() { <-slots }()
 			out, _ := cmd.CombinedOutput()
 			_, wrong, _ := strings.Cut(string(out), "WRONG")
 			found, fix, _ := strings.Cut(wrong, "→")

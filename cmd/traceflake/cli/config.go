@@ -56,15 +56,6 @@ func (f *commonFlags) keyring() (*randflake.Keyring, error) {
 	return k, nil
 }
 
-// ownKeyring returns the secret that a store keeps, or nil if it does not keep a secret.
-func ownKeyring(ctx context.Context, s stores.Store) (*randflake.Keyring, error) {
-	if !s.KeepsSecret() {
-		return nil, nil
-	}
-	k, err := s.Secrets(ctx)
-	return k, noStore(s, err)
-}
-
 // secrets returns the secrets of the file, or the secret that the store keeps, or an error.
 func (f *commonFlags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
 	k, err := f.keyring()
@@ -72,7 +63,9 @@ func (f *commonFlags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
 		return k, err
 	}
 	err = f.withStore(cmd, storeTimeout, func(ctx context.Context, s stores.Store) (err error) {
-		k, err = ownKeyring(ctx, s)
+		if s.KeepsSecret() {
+			k, err = s.Secrets(ctx)
+		}
 		return err
 	})
 	if errors.Is(err, errNoStore) || err == nil && k == nil {
@@ -114,23 +107,18 @@ func describe(ctx context.Context, s stores.Store) (lease.Description, error) {
 	return s.Describe(ctx)
 }
 
-// openStore opens the store of the flags or the environment. It does not create it.
-func (f *commonFlags) openStore() (stores.Store, error) {
+// withStore opens the store of the flags or the environment, which it does not create, for one
+// call, which may take up to timeout.
+func (f *commonFlags) withStore(cmd *cobra.Command, timeout time.Duration,
+	call func(context.Context, stores.Store) error) error {
 	c, err := f.config()
 	if err == nil && c.Store == "" {
 		err = errNoStore
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return stores.Open(c.Store)
-}
-
-// withStore opens the store of the flags or the environment for one call, which may take up to
-// timeout.
-func (f *commonFlags) withStore(cmd *cobra.Command, timeout time.Duration,
-	call func(context.Context, stores.Store) error) error {
-	s, err := f.openStore()
+	s, err := stores.Open(c.Store)
 	if err != nil {
 		return err
 	}
