@@ -11,9 +11,9 @@ import (
 )
 
 // Few calls that generate trace IDs read the wall clock, or change what other processors read or
-// write: any byte of the generator, or the source. Only one goroutine runs here, so any change after
-// a call is its own. With more processors each has its own run and its own batch: the cost stays the
-// same. A write that changes nothing is not seen.
+// write: any byte of the generator, or the source. Only one goroutine runs here, so any change
+// after a call is its own. With more processors each has its own run and its own batch: the cost
+// stays the same. A write that changes nothing is not seen.
 func TestSharedWritesAreFew(t *testing.T) {
 	if raceEnabled {
 		t.Skip("it compares memory without synchronization")

@@ -2,7 +2,6 @@ package idgen
 
 import (
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,40 +15,6 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
-
-// When a source refuses, trace IDs stay valid and ordered, and calls are counted. The change is
-// reported once in each direction.
-func TestSourceRefuses(t *testing.T) {
-	errs := reportstest.Collect(t)
-	clock := newClock(noon)
-	source := &switched{Source: newSource(t, clock.Now)}
-	g := New(WithClock(clock.Now), WithSource(source))
-	c := newChecker(t, g)
-	const rounds, calls = 3, 500
-	for range rounds {
-		for _, source.err = range []error{nil, errRefused} {
-			clock.add(time.Second) // the ready IDs end with their second
-			for range calls {
-				if id := c.trace(); !traceid.Time(id).Equal(clock.time()) {
-					t.Fatalf("%v: the ID's time is %v", source.err, traceid.Time(id))
-				}
-				c.span()
-				if _, err := g.NewTraceIDAt(noon); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
-	got := errs()
-	if len(got) != 2*rounds-1 || g.Fallbacks() != 3*calls*rounds {
-		t.Fatalf("%d fallbacks, %d reports: %v", g.Fallbacks(), len(got), got)
-	}
-	for i, err := range got {
-		if errors.Is(err, errRefused) != (i%2 == 0) || !strings.Contains(err.Error(), " random") {
-			t.Errorf("report %d: %v", i, err)
-		}
-	}
-}
 
 // A clock that must be wrong yields entirely random IDs, so that they do not cluster; correcting
 // the clock restores the order. Each call counts as a refusal. The change is reported once, and so

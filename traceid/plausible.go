@@ -7,8 +7,8 @@ import (
 )
 
 // Plausible reports whether id might be in this format: its clear half is not zero, unlike that of
-// a 64-bit ID, and its time lies in [now-maxAge, now+skew]. A fraction of (maxAge+skew) / 69.7 years
-// of random IDs passes.
+// a 64-bit ID, and its time lies in [now-maxAge, now+skew]. A fraction of (maxAge+skew) / 69.7
+// years of random IDs passes.
 func Plausible(id trace.TraceID, now time.Time, maxAge, skew time.Duration) bool {
 	t := Time(id)
 	return high(id) != 0 && !t.Before(now.Add(-maxAge)) && !t.After(now.Add(skew))
