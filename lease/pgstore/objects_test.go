@@ -109,7 +109,7 @@ func created(tb testing.TB, pool *pgxpool.Pool) stores.Store {
 	return s
 }
 
-var wantError = calls.WantError("pgstore: ", "hunter2")
+var wantError = calls.WantError("", "hunter2")
 
 // The contract of Objects, on a real server.
 func TestObjects(t *testing.T) {
