@@ -303,7 +303,7 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 func TestUnknownWritesAreNotRepeated(t *testing.T) {
 	server, tries := &counted{}, 0
 	g := mustAcquire(t, open(server, 64, few(64)), request(t0))
-	s := open(writes(server, func(_ *message, do func() answer) answer {
+	s := open(writes(server, func(_ *message, _ func() answer) answer {
 		tries++
 		return answer{err: errLost}
 	}), 64, few(64))
