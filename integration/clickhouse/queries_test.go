@@ -114,7 +114,7 @@ func TestQueriesFindWhatWasStored(t *testing.T) {
 				e.db = e.openAt(e.DSN() + "?readonly=1")
 			}
 			testTraces(t, e, s, spans)
-			testNewest(t, e, s, spans)
+			testNewest(t, e, s)
 			if s.Cluster != "" {
 				testUnusedShards(t, e, s)
 			}
@@ -201,23 +201,12 @@ func TestBucketPrunes(t *testing.T) {
 
 // testNewest: each trace is on exactly one page, at its first span's place, whatever its ID and
 // however long it is, on pages of few traces and of all.
-func testNewest(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
+func testNewest(t *testing.T, e *engine, s clickhouse.Schema) {
 	from, to := noon.Add(-10*time.Minute), noon.Add(50*time.Minute+time.Nanosecond)
-	first, counts := map[string]time.Time{}, map[string]int{}
-	for _, s := range spans {
-		if at, ok := first[s.trace]; !ok || s.start.Before(at) {
-			first[s.trace] = s.start
-		}
-		counts[s.trace]++
-	}
-	var want []string
-	for id, at := range first {
-		if !at.Before(from) && at.Before(to) {
-			want = append(want, fmt.Sprint(at.UnixNano(), " ", id, " ", counts[id]))
-		}
-	}
-	slices.Sort(want)
-	slices.Reverse(want)
+	want := e.column(fmt.Sprintf(`SELECT
+		(toUnixTimestamp64Nano(min(Timestamp)) AS first) || ' ' || TraceId || ' ' || count()
+		FROM %s GROUP BY TraceId HAVING first >= %d AND first < %d
+		ORDER BY first DESC, TraceId DESC`, s.Table, from.UnixNano(), to.UnixNano()))
 	for _, limit := range []int{40, 10_000} {
 		var got []string
 		var before clickhouse.Place
