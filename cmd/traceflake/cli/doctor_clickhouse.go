@@ -43,14 +43,15 @@ func (d *doctor) spansOn(db *sql.DB) error {
 	return nil
 }
 
-// unfit adds what to do to an error of a table's status. Those of package clickhouse say it, such as
-// to create a table or to upgrade the server.
+// unfit adds what to do to an error of a table's status. Those of package clickhouse say it, such
+// as to upgrade the server.
 func unfit(err error) error {
 	_, refused := errors.AsType[*chgo.Exception](err)
 	if refused || errors.Is(err, context.DeadlineExceeded) {
 		return err // diagnose knows more
 	}
-	return wrong("follow the message", "%w", err)
+	return wrong("traceflake clickhouse create, if the table is missing; otherwise follow the "+
+		"message", "%w", err)
 }
 
 func (d *doctor) table(t clickhouse.TableStatus) {
