@@ -111,7 +111,8 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s stores.Stor
 		c.asked.LongestTTL = cmp.Or(c.asked.LongestTTL, lease.MaxTTL)
 	}
 	d, err := describe(ctx, s)
-	exists := err == nil || d.ID != "" // perhaps unfinished
+	exists := err == nil || d.ID != ""
+	complete := err == nil
 	if !exists && !errors.Is(err, lease.ErrNoStore) {
 		return err
 	}
@@ -126,7 +127,7 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s stores.Stor
 	if err != nil {
 		return err
 	}
-	if !exists || !embedded {
+	if !complete || !embedded { // a server's is compared once more
 		err := s.Create(ctx, d)
 		if !exists && errors.Is(err, lease.ErrExists) { // another operator was first
 			err = errors.Join(err, secret.discard())

@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -151,4 +154,23 @@ func TestNoHardLinks(t *testing.T) {
 	if left, _ := filepath.Glob(secret + ".*"); len(left) > 0 {
 		t.Errorf("the secret has other names, too: %q", left)
 	}
+}
+
+// A lease directory whose creation was interrupted, as by a full disk, is completed by the same
+// command.
+func TestCreateCompletesADirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "leases")
+	create := []string{"lease", "create", "--store", "file:" + dir}
+	command(t, "", create...).want(t, 0, "created", "")
+	// the description as it was before the last write, with its checksum
+	line, _, _ := strings.Cut(content(t, filepath.Join(dir, "config")), "\n")
+	line = strings.Replace(line, `"complete"`, `"creating"`, 1) + "\n"
+	sum := crc32.Checksum([]byte(line), crc32.MakeTable(crc32.Castagnoli))
+	text := fmt.Sprintf("%s{\"CRC32C\":\"%08x\"}\n", line, sum)
+	if err := os.WriteFile(filepath.Join(dir, "config"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "", "doctor", "--store", "file:"+dir).want(t, 0, "creates or completes it", "")
+	command(t, "", create...).want(t, 0, "the store exists", "")
+	command(t, "", "doctor", "--store", "file:"+dir).want(t, 0, "blocks are taken", "")
 }
