@@ -71,8 +71,8 @@ func (p *propagator) extract(ctx context.Context, in *headers) context.Context {
 
 // errLost is reported once by each propagator.
 var errLost = errors.New("xtraceid: a request has B3 without a sampling decision, which samplers " +
-	"such as ParentBased read as \"do not sample\": its trace is not recorded, although responses " +
-	"have its ID; use WithDeferredSampled, or let clients send X-B3-Sampled")
+	"such as ParentBased read as \"do not sample\": its trace is not recorded, although " +
+	"responses have its ID; use WithDeferredSampled, or let clients send X-B3-Sampled")
 
 // join returns a span context of the trace that x-trace-id names: with the same ID, or with a
 // 64-bit one, which an old client generates for the same trace. Of another trace it returns an
