@@ -30,12 +30,12 @@ func TestDefaultPort(t *testing.T) {
 	}
 }
 
-// A server that is too old or hangs is not a missing table.
+// A table is to be created if it is missing, not if the server is too old or hangs.
 func TestUnfit(t *testing.T) {
 	for fix, err := range map[string]error{
-		"follow the message":    errors.New("clickhouse: the server is too old: upgrade it"),
-		"which does not answer": fmt.Errorf("no response within 5s: %w", context.DeadlineExceeded),
-		"create the database":   &chgo.Exception{Code: 81},
+		"otherwise follow the message": errors.New("clickhouse: the server is too old: upgrade it"),
+		"which does not answer":        fmt.Errorf("no response within 5s: %w", context.DeadlineExceeded),
+		"create the database":          &chgo.Exception{Code: 81},
 	} {
 		if got := lease.Fix(diagnose(unfit(err))); !strings.Contains(got, fix) {
 			t.Errorf("%v: fix %q, want %q", err, got, fix)
