@@ -19,8 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
-	"strconv"
 	"sync"
 	_ "unsafe" // for linkname
 
@@ -111,18 +109,19 @@ func acquire() trace.IDGenerator {
 	return &generator{IDs: shared.ids}
 }
 
-const strictVar = "TRACEFLAKE_STRICT"
-
 func open() *fleet.IDs {
-	ids, err := fleet.FromEnv(context.Background())
+	settings, err := fleet.Env()
 	if err == nil {
-		return ids
+		var ids *fleet.IDs
+		if ids, err = settings.Open(context.Background()); err == nil {
+			return ids
+		}
 	}
-	if strict, _ := strconv.ParseBool(os.Getenv(strictVar)); strict {
+	if settings.Strict {
 		log.Fatal("traceflake/otelc: ", err) // no caller could handle it
 	}
 	otel.Handle(fmt.Errorf("traceflake/otelc: IDs are generated without a lease: %w", err))
-	ids, _ = fleet.Config{}.Open(context.Background()) // without settings there is no error
+	ids, _ := fleet.Config{}.Open(context.Background()) // without settings there is no error
 	return ids
 }
 

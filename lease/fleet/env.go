@@ -45,7 +45,7 @@ func invalid(name, value string, err error) error {
 
 // Env returns the settings in the environment; [Config.Check] checks them. Spaces around values are
 // ignored, and empty variables count as unset. Unknown variables that begin with TRACEFLAKE_ are
-// reported to otel.Handle. Errors: [ErrConfig].
+// reported to otel.Handle. Errors: [ErrConfig]; Strict is then set all the same, if it is valid.
 func Env() (c Config, err error) {
 	for _, name := range unknown(os.Environ()) {
 		otel.Handle(lease.Advise(&lease.Error{
@@ -55,14 +55,14 @@ func Env() (c Config, err error) {
 	}
 	value := func(name string) string { return strings.TrimSpace(os.Getenv(name)) }
 	c.Store, c.SecretFile = value(storeVar), value(secretVar)
-	if text := value(ttlVar); text != "" {
-		if c.TTL, err = duration.Parse(text); err != nil || c.TTL == 0 {
-			return Config{}, invalid(ttlVar, strconv.Quote(text), errTTL)
+	if text := value(strictVar); text != "" { // first: callers may exit after another error
+		if c.Strict, err = strconv.ParseBool(text); err != nil {
+			return c, invalid(strictVar, strconv.Quote(text), errors.New("want 1 or 0"))
 		}
 	}
-	if text := value(strictVar); text != "" {
-		if c.Strict, err = strconv.ParseBool(text); err != nil {
-			return Config{}, invalid(strictVar, strconv.Quote(text), errors.New("want 1 or 0"))
+	if text := value(ttlVar); text != "" {
+		if c.TTL, err = duration.Parse(text); err != nil || c.TTL == 0 {
+			return c, invalid(ttlVar, strconv.Quote(text), errTTL)
 		}
 	}
 	return c, nil

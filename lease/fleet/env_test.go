@@ -115,6 +115,10 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%q: got %+v, %v, %v", values, got, err, got.Check())
 		}
 	}
+	env(t, map[string]string{"TRACEFLAKE_TTL": "x", "TRACEFLAKE_STRICT": " 1"})
+	if got, err := fleet.Env(); err == nil || !got.Strict {
+		t.Errorf("with an invalid TTL: %+v, %v, want a strict error", got, err)
+	}
 }
 
 // A variable that nothing reads is reported once, without its value. Kubernetes sets some for a
