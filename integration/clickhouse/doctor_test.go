@@ -13,9 +13,9 @@ import (
 // table, and its advice fixes each.
 func TestDoctor(t *testing.T) {
 	path := child.Build(t, child.Traceflake)
-	doctor := func(e *engine, want string) {
+	doctor := func(e *engine, want string, flags ...string) {
 		t.Helper()
-		cmd := exec.Command(path, "doctor")
+		cmd := exec.Command(path, append([]string{"doctor"}, flags...)...)
 		cmd.Env = []string{"TRACEFLAKE_CLICKHOUSE_DSN=" + e.DSN()}
 		out, err := cmd.CombinedOutput()
 		if ok := strings.HasPrefix(want, "ok "); (err == nil) != ok ||
@@ -43,6 +43,7 @@ func TestDoctor(t *testing.T) {
 	doctor(adopted, "ok     adoption     prepared")
 	command(adopted, "adopt swap")
 	doctor(adopted, "ok     adoption     swapped")
+	doctor(adopted, "there is no table spans", "--table=spans")
 
 	created := newEngine(t)
 	created.creates(clickhouse.Schema{})

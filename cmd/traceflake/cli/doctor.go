@@ -62,8 +62,7 @@ With -o json each check is an object on a line of its own; fix is set if ok is f
 	}
 	f.addStore(d.cmd.Flags(), "store to check")
 	f.addSecret(d.cmd)
-	d.cmd.Flags().StringVar(&d.clickhouse.dsn, "dsn", "", "ClickHouse to check (default $"+
-		clickhouseVar+")")
+	d.clickhouse.addFlags(d.cmd.Flags())
 	d.output = outputFlag(d.cmd)
 	return d.cmd
 }

@@ -31,7 +31,7 @@ func (d *doctor) spansOn(db *sql.DB) error {
 	d.report("ClickHouse", "version "+version, nil)
 	status, err := within(d.cmd.Context(),
 		func(ctx context.Context) (clickhouse.Status, error) {
-			return clickhouse.Adoption{}.Status(ctx, db)
+			return d.clickhouse.adoption().Status(ctx, db)
 		})
 	if err != nil {
 		return unfit(err)
