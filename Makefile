@@ -69,7 +69,7 @@ api-server: $(API_SERVER) ## build Kubernetes' API server, once, in about 5 minu
 
 .PHONY: kubernetes
 kubernetes: $(API_SERVER) ## run the tests that need Kubernetes' API server
-	$(WITH_SERVERS) go test -count=1 ./lease/k8sstore ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy
+	$(WITH_SERVERS) go test -count=1 ./lease/k8sstore ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy ./integration/upgrade
 
 .PHONY: bench-clickhouse
 bench-clickhouse: engines ## measure tables in ClickHouse into bench/clickhouse, in an hour; ARGS="reads:100:25" for some of them

@@ -3,6 +3,7 @@
 package deploy
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -87,6 +88,10 @@ func TestFirstDay(t *testing.T) {
 	apply(t, s, "with-postgres", "postgres")
 	apply(t, s, "with-s3", "s3")
 	manifests := apply(t, s, "first-day", "kubernetes")
+	t.Cleanup(func() { // for the next run on this server
+		_, _ = s.Do(context.Background(), "DELETE",
+			"/apis/coordination.k8s.io/v1/namespaces/first-day/leases", "", nil)
+	})
 	// The API server can be unavailable, and its clock seem wrong to a machine whose own is.
 	var down atomic.Bool
 	api := func(token string, ahead time.Duration) string {
