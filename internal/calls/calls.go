@@ -100,6 +100,15 @@ func Server(tb testing.TB, variable, form string) string {
 	return value
 }
 
+// Outage returns how long the kit keeps a server unreachable: in nightly runs a quarter of an hour,
+// since some clients give up after minutes.
+func Outage() time.Duration {
+	if os.Getenv("TRACEFLAKETEST_NIGHTLY") == "" {
+		return 0 // the kit's default
+	}
+	return 15 * time.Minute
+}
+
 // WantError returns a check that an error wraps the sentinel, if not nil, and contains, with its
 // fix, always and every text, but no secret.
 func WantError(always string, secrets ...string) func(tb testing.TB, what string, err,

@@ -22,7 +22,7 @@ import (
 // client.
 func Check(tb testing.TB, open func() driver.Objects) {
 	tb.Helper()
-	if h := run(tb, open, func() error { return nil }); h.failed != nil {
+	if h := run(tb, open, 30*time.Second, func() error { return nil }); h.failed != nil {
 		tb.Errorf("calls at once returned errors, such as: %v", h.failed)
 	}
 }
@@ -32,14 +32,13 @@ func Check(tb testing.TB, open func() driver.Objects) {
 // fault.
 func Faults(tb testing.TB, open func() driver.Objects, fault func() error) {
 	tb.Helper()
-	run(tb, open, fault)
+	run(tb, open, time.Second, fault)
 }
 
 const (
-	clients  = 6
-	early    = 10          // calls of each client before the fault
-	answers  = 60          // of each client after it
-	callTime = time.Second // of a call at most
+	clients = 6
+	early   = 10 // calls of each client before the fault
+	answers = 60 // of each client after it
 )
 
 // objects are the names of the objects.
@@ -48,7 +47,8 @@ var objects = []string{"page-0000", "page-0001"}
 // history records the calls of several clients. The data of an object lists the writes that led to
 // it: that of each answer must be the beginning of the object's last data.
 type history struct {
-	zero time.Time
+	zero    time.Time
+	timeout time.Duration // of a call
 
 	mu     sync.Mutex
 	calls  []call
@@ -97,10 +97,11 @@ func (h *history) add(c call, began time.Time, err error) {
 }
 
 // run lets clients send calls before, during and after the fault, and judges them.
-func run(tb testing.TB, open func() driver.Objects, fault func() error) *history {
+func run(tb testing.TB, open func() driver.Objects, timeout time.Duration,
+	fault func() error) *history {
 	tb.Helper()
 	const most = 20 * answers // a server that stays unavailable has none
-	h, over := &history{zero: time.Now()}, make(chan struct{})
+	h, over := &history{zero: time.Now(), timeout: timeout}, make(chan struct{})
 	var all, begun sync.WaitGroup
 	begun.Add(clients)
 	for i := range clients {
@@ -161,7 +162,7 @@ func (c client) calls(n int) (answered bool) {
 	}
 	name := objects[rand.IntN(len(objects))]
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	o, err := c.Read(ctx, name)
 	cancel()
 	c.add(call{object: name, data: string(o.Data), version: o.Version}, began, err)
@@ -181,7 +182,7 @@ func (c client) calls(n int) (answered bool) {
 
 // list lists all objects. Unless the server lists names only, this counts as a read of each.
 func (c client) list() {
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	began := time.Now()
 	listed, err := c.List(ctx)
@@ -195,7 +196,7 @@ func (c client) list() {
 // write appends to an object on condition that it is still o, and returns the new object.
 func (c client) write(name, text string, o driver.Object) (driver.Object, error) {
 	data := string(o.Data) + text
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	began := time.Now()
 	written, err := c.Write(ctx, name, []byte(data), o.Version)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 )
@@ -26,7 +28,11 @@ func (s *objects) kv(ctx context.Context) (clientv3.KV, error) {
 		return s.client, nil
 	}
 	config := s.config
+	reconnect := backoff.DefaultConfig
+	reconnect.MaxDelay = 5 * time.Second // by default two minutes: leases would end meanwhile
 	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.remember),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect,
+			MinConnectTimeout: config.DialTimeout}),
 		grpc.WithTransportCredentials(shaken{s.credentials, s}))
 	life, end := context.WithCancel(context.Background()) // of the client
 	config.Context = life

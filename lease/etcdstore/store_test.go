@@ -62,10 +62,15 @@ func TestServer(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		prefix := newPrefix(tb)
 		return leasetest.Storage{
+			Outage: calls.Outage(),
 			Server: address(tb),
 			Open: func(address string) (driver.Objects, error) {
-				return &objects{client: newClient(tb, address), prefix: prefix,
-					turn: make(chan struct{}, 1)}, nil
+				s, err := stores.Open("etcd://" + address + prefix)
+				if err != nil {
+					return nil, err
+				}
+				tb.Cleanup(func() { _ = s.Close() })
+				return s.(interface{ Objects() driver.Objects }).Objects(), nil
 			},
 			Delete: func(name string) error {
 				_, err := newClient(tb, address(tb)).Delete(tb.Context(), prefix+name)

@@ -246,6 +246,7 @@ func TestServer(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		s := newStorage(tb)
 		return leasetest.Storage{
+			Outage: calls.Outage(),
 			Server: s.server,
 			Open:   func(address string) (driver.Objects, error) { return s.open(address), nil },
 			Delete: func(page string) error { return s.remove("/"+s.name+"."+page, "") },

@@ -121,6 +121,7 @@ func TestObjects(t *testing.T) {
 			tb.Fatal(err)
 		}
 		return leasetest.Storage{
+			Outage: calls.Outage(),
 			Server: u.Host,
 			Open: func(address string) (driver.Objects, error) {
 				u.Host = address

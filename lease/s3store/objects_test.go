@@ -113,6 +113,7 @@ func TestServer(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		p, prefix := real(tb), newPrefix()
 		return leasetest.Storage{
+			Outage: calls.Outage(),
 			Server: strings.TrimPrefix(p.endpoint, "http://"),
 			Open: func(address string) (driver.Objects, error) {
 				return p.behind("http://"+address).server(tb, prefix), nil
