@@ -84,11 +84,6 @@ func isSpanID(text string) bool {
 	return err == nil
 }
 
-// is64 reports whether id is a padded 64-bit trace ID.
-func is64(id trace.TraceID) bool {
-	return binary.BigEndian.Uint64(id[:8]) == 0
-}
-
 // b3State is what a span context cannot express of B3's decision: that it is missing, or the debug
 // flag. It is a value of a context, and belongs to one trace: a trace that begins here because the
 // caller's was refused does not have it.

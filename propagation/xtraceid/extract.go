@@ -2,6 +2,7 @@ package xtraceid
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"strings"
 
@@ -82,6 +83,11 @@ func join(sc trace.SpanContext, id trace.TraceID) trace.SpanContext {
 		return sc.WithTraceID(id)
 	}
 	return trace.SpanContext{}
+}
+
+// is64 reports whether id is a padded 64-bit trace ID.
+func is64(id trace.TraceID) bool {
+	return binary.BigEndian.Uint64(id[:8]) == 0
 }
 
 // parse returns the ID in the value of the trace ID header, or the zero ID if it is missing or
