@@ -135,7 +135,7 @@ func TestNamedTests(t *testing.T) {
 		t.Errorf("pages name tests that do not exist: %q, %v", names, err)
 	}
 	planted := fstest.MapFS{
-		"a_test.go": {Data: []byte("func TestAdopt(t *testing.T) {\nfunc FuzzLine(f *testing.F) {")},
+		"a_test.go": {Data: []byte("func TestAdopt(t *testing.T) {\nfunc FuzzLine(f *F) {")},
 		"page.md":   {Data: []byte("`TestAdopt`, TestAdo*, TestAdo, FuzzLine, TestFuzz*")},
 	}
 	if names, _ := missing(planted); !slices.Equal(names, []string{"TestAdo", "TestFuzz*"}) {
