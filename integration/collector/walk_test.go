@@ -94,8 +94,8 @@ func walk(t *testing.T, e *servers.Engine) {
 			out, code := killer.run(t, cmd)
 			// An insert that began before the exchange may have stored spans meanwhile.
 			again = code < 0 || strings.Contains(out, "do not have equally many spans")
-			if _, attach, found := strings.Cut(out, "not running, run "); found { // killed before that
-				attach, _, again = strings.Cut(attach, ",")
+			if _, attach, found := strings.Cut(out, "not running, run "); found {
+				attach, _, again = strings.Cut(attach, ",") // killed before that
 				e.Rows(t, attach)
 			}
 			if code > 0 && !again {
