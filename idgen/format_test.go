@@ -147,8 +147,6 @@ func TestFormatRandom(t *testing.T) {
 	}
 }
 
-const randomBits = 56 // the low bits, by W3C Trace Context level 2
-
 // W3C Trace Context level 2 requires that the low 56 bits of traces with the random flag are
 // random. One of 168 counts is beyond six standard deviations once in three million runs.
 func TestLowBitsAreRandom(t *testing.T) {

@@ -106,21 +106,20 @@ func TestClockBehind(t *testing.T) {
 		g.Behind = off
 		return g, err
 	}
-	reported := 0
 	for i, c := range []struct {
 		behind  time.Duration
 		reports int
 	}{{2 * time.Hour, 1}, {3 * time.Hour, 1}, {0, 1}, {time.Hour, 2}} {
 		off = c.behind
 		b.pass(6 * time.Second) // the first lease, and then a renewal
-		for reported = 0; reported < len(b.reports); reported++ {
-			if text := b.reports[reported].Error(); !strings.Contains(text, "behind the store's") ||
+		for _, report := range b.reports {
+			if text := report.Error(); !strings.Contains(text, "behind the store's") ||
 				!strings.Contains(text, "set this machine's clock") {
 				t.Errorf("reported %s", text)
 			}
 		}
-		if got := collect()[behind]; got != c.behind.Seconds() || reported != c.reports {
-			t.Errorf("step %d: %v s, %d reports; want %+v", i, got, reported, c)
+		if got := collect()[behind]; got != c.behind.Seconds() || len(b.reports) != c.reports {
+			t.Errorf("step %d: %v s, %d reports; want %+v", i, got, len(b.reports), c)
 		}
 	}
 }

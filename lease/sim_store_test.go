@@ -86,8 +86,6 @@ func (w *world) engine(o driver.Objects) stores.Store {
 // Now is the store's clock.
 func (s *server) Now() time.Time { return s.w.time().Add(s.clock) }
 
-func (s *server) list() []lease.Grant { return must(s.store.List(context.Background())) }
-
 // backup returns a function that loads the present state of the store and of its grants to a
 // server.
 func (s *server) backup() (load func(*server)) {

@@ -217,7 +217,7 @@ func TestMachine(t *testing.T) {
 			},
 			"Check": func(*rapid.T) {
 				_, want := m.want(m.next, 1, m.clock.time())
-				if err := m.Generator.Check(); !errors.Is(err, want) {
+				if err := m.Check(); !errors.Is(err, want) {
 					t.Fatalf("Check: %v, want %v", err, want)
 				}
 			},

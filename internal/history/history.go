@@ -86,11 +86,12 @@ func (h *history) add(c call, began time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, undone := errors.AsType[*driver.TryAgain](err)
-	if undone && !c.wrote {
+	switch {
+	case undone && !c.wrote:
 		return
-	} else if undone || errors.Is(err, driver.ErrChanged) {
+	case undone || errors.Is(err, driver.ErrChanged):
 		c.outcome = refused
-	} else if err != nil {
+	case err != nil:
 		c.outcome, h.failed = unknown, err
 	}
 	h.calls = append(h.calls, c)

@@ -193,7 +193,8 @@ func TestResponses(t *testing.T) {
 			_, busy := errors.AsType[*driver.TryAgain](err)
 			if c.want != nil && !errors.Is(c.want, again) && !errors.Is(err, c.want) ||
 				c.want == nil && errors.Is(err, misconfigured) ||
-				busy != errors.Is(c.want, again) || errors.Is(err, changed) != errors.Is(c.want, changed) {
+				busy != errors.Is(c.want, again) ||
+				errors.Is(err, changed) != errors.Is(c.want, changed) {
 				t.Errorf("%s: %v, want %v", what, err, c.want)
 			}
 			if n := answers.asked.Swap(0); n != 1 {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,10 +77,11 @@ func TestReplaceAfterAnotherRestore(t *testing.T) {
 
 // A store that was restored to the middle of its creation is replaced like any other.
 func TestReplaceUnfinishedStore(t *testing.T) {
-	for made := 1; made < 6; made++ {
-		server, n := new(counted), 0
+	for made := int32(1); made < 6; made++ {
+		var n atomic.Int32 // pages are written concurrently
+		server := new(counted)
 		half := client(writes(server, func(_ *message, do func() answer) answer {
-			if n++; n > made {
+			if n.Add(1) > made {
 				return answer{err: errLost}
 			}
 			return do()
