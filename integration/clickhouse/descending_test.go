@@ -11,7 +11,10 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-var descendingQueries = flag.Int("descending", 6000, "random queries of TestDescendingKeys")
+var (
+	descendingQueries = flag.Int("descending", 6000, "random queries of TestDescendingKeys")
+	descendingSeed    = flag.Uint64("descending-seed", 1, "their seed")
+)
 
 // A shape is a sorting key of random tables, and the primary key if that is shorter. The columns
 // are a number, a time, its bucket of five minutes, a text and a small number.
@@ -27,15 +30,15 @@ var shapes = []shape{
 }
 
 // TestDescendingKeys compares random queries of tables that are sorted in descending order with the
-// same queries of tables without an index. Before ClickHouse 26.6 it must find wrong answers.
+// same queries of tables without an index. Before ClickHouse 26.6 it must find wrong answers. The
+// seed is fixed, since 26.3 refuses some queries ("Number of arguments for function "and"").
 func TestDescendingKeys(t *testing.T) {
 	const batch = 100
 	e := child.ForTest(t, servers.ClickHouse)
 	version := e.Rows(t,
 		"SELECT version(), toFloat64(extract(version(), '^[^.]*.[^.]*')) < 26.6")[0]
-	seed := rand.Uint64()
-	t.Logf("ClickHouse %s, seed %d", version[0], seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("ClickHouse %s", version[0])
+	r := rand.New(rand.NewPCG(*descendingSeed, 0))
 	wrong := make(map[shape][]string)
 	for i := range *descendingQueries / batch {
 		s := shapes[i%len(shapes)]

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,13 +160,14 @@ func TestReplaceSecretIsKilled(t *testing.T) {
 		t.Setenv("TRACEFLAKE_SECRET_FILE", file)
 		command(t, "", "lease", "create").want(t, 0, something, "")
 		old := acquired(t, opened(t, url)).Store
-		n := 0
+		var n atomic.Int32 // pages are written concurrently
 		ctx, cancel := context.WithCancel(t.Context())
 		server.Accepts = func(_ string, unchanged bool) bool {
-			if n++; n > writes {
+			over := int(n.Add(1)) > writes
+			if over {
 				cancel()
 			}
-			return unchanged && n <= writes
+			return unchanged && !over
 		}
 		silently(ctx, "lease", "secret", "replace", old)
 		server.Accepts = nil
@@ -239,9 +242,10 @@ func TestReplaceSecretOfAnUnfinishedReplacement(t *testing.T) {
 	old := acquired(t, opened(t, url)).Store
 	copied := content(t, file)
 	var backup map[string]driver.Object
+	var first sync.Once
 	server.Accepts = func(name string, unchanged bool) bool {
-		if name != "config" && backup == nil {
-			backup, _ = server.Objects.List(t.Context())
+		if name != "config" {
+			first.Do(func() { backup, _ = server.Objects.List(t.Context()) })
 		}
 		return unchanged
 	}
