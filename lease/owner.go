@@ -20,9 +20,6 @@ func NewNonce() string {
 	return hex.EncodeToString(nonce[:])
 }
 
-// maxOwner is the longest owner that stores accept, in bytes.
-const maxOwner = 128
-
 // started is about when this process began.
 var started = time.Now()
 
@@ -39,7 +36,7 @@ func ownerOn(host string, err error) string {
 		}
 		return r
 	}, host)
-	for len(host)+len(suffix) > maxOwner {
+	for len(host)+len(suffix) > MaxOwner {
 		_, last := utf8.DecodeLastRuneInString(host)
 		host = host[:len(host)-last]
 	}

@@ -17,6 +17,8 @@ const (
 	MinTTL = 2 * time.Second
 	// MaxTTL is the longest [Request.TTL].
 	MaxTTL = 24 * time.Hour
+	// MaxOwner is the longest [Request.Owner], in bytes.
+	MaxOwner = 128
 )
 
 // Errors with which a [Store] refuses. They are definite: nothing was written. After any other
@@ -198,8 +200,8 @@ type Request struct {
 	// TTL is the length of the grant from Now, from [MinTTL] to [MaxTTL]. An Acquire truncates it
 	// to whole seconds.
 	TTL time.Duration
-	// Owner tells operators who holds the block: at most 128 bytes of printable UTF-8, or empty.
-	// No rule depends on it. A Renew ignores it.
+	// Owner tells operators who holds the block: at most [MaxOwner] bytes of printable UTF-8, or
+	// empty. No rule depends on it. A Renew ignores it.
 	Owner string
 }
 

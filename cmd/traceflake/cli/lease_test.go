@@ -105,18 +105,36 @@ func TestListMarksClocksThatAreBehind(t *testing.T) {
 	}
 }
 
+// storeInUse creates a store that the environment names, and returns its URL, secret file, ID and
+// server. A process has a lease.
+func storeInUse(t *testing.T) (url, file, id string, server *calls.Memory) {
+	t.Helper()
+	url, server = newServer()
+	file = filepath.Join(t.TempDir(), "secret")
+	t.Setenv("TRACEFLAKE_STORE", url)
+	t.Setenv("TRACEFLAKE_SECRET_FILE", file)
+	command(t, "", "lease", "create").want(t, 0, something, "")
+	return url, file, acquired(t, opened(t, url)).Store, server
+}
+
+// wantSecrets checks that the file has n secrets, and that only the first is registered.
+func wantSecrets(t *testing.T, what, url, file string, n int) {
+	t.Helper()
+	k, err := fleet.LoadKeyring(file)
+	d, described := opened(t, url).Describe(t.Context())
+	if err = errors.Join(err, described); err != nil || len(k.Codecs()) != n ||
+		!slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) {
+		t.Errorf("%s: %v, %+v", what, err, d)
+	}
+}
+
 // A store is restored to an old backup, twice, while the operator's clock is wrong by hours: its
 // secret is replaced each time. A repeated command, and that of a second operator with a copy of
 // the file, introduce no further secret.
 func TestReplaceSecret(t *testing.T) {
 	defer func() { now = time.Now }()
 	now = func() time.Time { return time.Now().Add(-3 * time.Hour) }
-	url, server := newServer()
-	t.Setenv("TRACEFLAKE_STORE", url)
-	file := filepath.Join(t.TempDir(), "secret")
-	t.Setenv("TRACEFLAKE_SECRET_FILE", file)
-	command(t, "", "lease", "create").want(t, 0, something, "")
-	first := acquired(t, opened(t, url)).Store
+	url, file, first, server := storeInUse(t)
 	copied := content(t, file)
 	backup, err := server.List(t.Context())
 	if err != nil {
@@ -154,12 +172,7 @@ func TestReplaceSecret(t *testing.T) {
 // The command is killed at each write of the server, and before and after the file is renamed.
 func TestReplaceSecretIsKilled(t *testing.T) {
 	for writes := range 20 {
-		url, server := newServer()
-		t.Setenv("TRACEFLAKE_STORE", url)
-		file := filepath.Join(t.TempDir(), "secret")
-		t.Setenv("TRACEFLAKE_SECRET_FILE", file)
-		command(t, "", "lease", "create").want(t, 0, something, "")
-		old := acquired(t, opened(t, url)).Store
+		url, file, old, server := storeInUse(t)
 		var n atomic.Int32 // pages are written concurrently
 		ctx, cancel := context.WithCancel(t.Context())
 		server.Accepts = func(_ string, unchanged bool) bool {
@@ -172,12 +185,7 @@ func TestReplaceSecretIsKilled(t *testing.T) {
 		silently(ctx, "lease", "secret", "replace", old)
 		server.Accepts = nil
 		command(t, "", "lease", "secret", "replace", old).want(t, 0, "all blocks are free", "")
-		k, err := fleet.LoadKeyring(file)
-		d, described := opened(t, url).Describe(t.Context())
-		if err = errors.Join(err, described); err != nil || len(k.Codecs()) != 2 ||
-			!slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) {
-			t.Errorf("after %d writes: %v, %+v", writes, err, d)
-		}
+		wantSecrets(t, fmt.Sprintf("after %d writes", writes), url, file, 2)
 	}
 }
 
@@ -195,12 +203,7 @@ func restored(t *testing.T, server *calls.Memory, backup map[string]driver.Objec
 // The store has its new secret, but the command fails to rename the file, and is repeated where the
 // same URL leads to another copy of the backup: the copies get two secrets.
 func TestReplaceSecretElsewhere(t *testing.T) {
-	url, server := newServer()
-	t.Setenv("TRACEFLAKE_STORE", url)
-	file := filepath.Join(t.TempDir(), "secret")
-	t.Setenv("TRACEFLAKE_SECRET_FILE", file)
-	command(t, "", "lease", "create").want(t, 0, something, "")
-	old := acquired(t, opened(t, url)).Store
+	url, file, old, server := storeInUse(t)
 	backup, err := server.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -234,12 +237,7 @@ func TestReplaceSecretElsewhere(t *testing.T) {
 // in use: the repeated command does not begin that history again. The present ID can be replaced,
 // also by an operator who does not have its secret.
 func TestReplaceSecretOfAnUnfinishedReplacement(t *testing.T) {
-	url, server := newServer()
-	t.Setenv("TRACEFLAKE_STORE", url)
-	file := filepath.Join(t.TempDir(), "secret")
-	t.Setenv("TRACEFLAKE_SECRET_FILE", file)
-	command(t, "", "lease", "create").want(t, 0, something, "")
-	old := acquired(t, opened(t, url)).Store
+	url, file, old, server := storeInUse(t)
 	copied := content(t, file)
 	var backup map[string]driver.Object
 	var first sync.Once
@@ -288,12 +286,7 @@ func TestReplaceSecretOfAnUnfinishedStore(t *testing.T) {
 
 // A line that is added to the secret file while the secret is replaced stays there.
 func TestReplaceSecretWhileTheFileIsEdited(t *testing.T) {
-	url, server := newServer()
-	t.Setenv("TRACEFLAKE_STORE", url)
-	file := filepath.Join(t.TempDir(), "secret")
-	t.Setenv("TRACEFLAKE_SECRET_FILE", file)
-	command(t, "", "lease", "create").want(t, 0, something, "")
-	old := acquired(t, opened(t, url)).Store
+	url, file, old, server := storeInUse(t)
 	edited := content(t, file) + "# another fleet's\n" + strings.Repeat("1f", 16) + "\n"
 	server.Accepts = func(_ string, unchanged bool) bool {
 		if err := os.WriteFile(file, []byte(edited), 0o600); err != nil {
@@ -302,12 +295,9 @@ func TestReplaceSecretWhileTheFileIsEdited(t *testing.T) {
 		return unchanged
 	}
 	command(t, "", "lease", "secret", "replace", old).want(t, 0, "all blocks are free", "")
-	k, err := fleet.LoadKeyring(file)
-	d, described := opened(t, url).Describe(t.Context())
-	if err = errors.Join(err, described); err != nil || len(k.Codecs()) != 3 ||
-		!slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) ||
-		!strings.HasSuffix(content(t, file), edited) {
-		t.Errorf("%v: the file has %q", err, content(t, file))
+	wantSecrets(t, "after the edit", url, file, 3)
+	if !strings.HasSuffix(content(t, file), edited) {
+		t.Errorf("the file has %q", content(t, file))
 	}
 	if files, _ := filepath.Glob(file + "*"); len(files) != 1 {
 		t.Errorf("the files are %q", files)

@@ -17,8 +17,6 @@ const (
 	// maxClockBehind is how far it may be behind without being reported.
 	maxClockBehind = time.Minute
 	nonceLen       = 32
-	// maxOwner is the longest owner, in bytes.
-	maxOwner = 128
 )
 
 // checkRequest returns an error for an Acquire or a Renew that no store may grant. Errors:
@@ -45,10 +43,10 @@ func checkRequest(r lease.Request) error {
 
 // checkOwner returns an error for a text that a store or a terminal might not handle.
 func checkOwner(text string) error {
-	if len(text) > maxOwner || !utf8.ValidString(text) ||
+	if len(text) > lease.MaxOwner || !utf8.ValidString(text) ||
 		strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Errorf("%w: owner %q, want at most %d bytes of printable UTF-8",
-			lease.ErrInvalidRequest, text, maxOwner)
+			lease.ErrInvalidRequest, text, lease.MaxOwner)
 	}
 	return nil
 }
