@@ -127,6 +127,13 @@ func (c *creation) create(ctx context.Context, cmd *cobra.Command, s stores.Stor
 	if err != nil {
 		return err
 	}
+	if exists && !complete && !embedded && secret.temporary == "" {
+		return fmt.Errorf("the creation of the store %s was interrupted, but its secret is in %s, "+
+			"which gets this name after the creation: if the store was restored from a backup, "+
+			"processes may have used the secret since: replace it, with traceflake lease secret "+
+			"replace; if it was not, rename the file to %[2]s.%[1]s%[3]s, and run the same command "+
+			"again", d.ID, env.SecretFile, unfinished)
+	}
 	if !complete || !embedded { // a server's is compared once more
 		err := s.Create(ctx, d)
 		if !exists && errors.Is(err, lease.ErrExists) { // another operator was first

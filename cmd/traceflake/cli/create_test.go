@@ -66,6 +66,46 @@ func TestCreateInterrupted(t *testing.T) {
 	}
 }
 
+// A store that was restored to a moment within its creation is not completed, since its secret was
+// in use: its secret can be replaced.
+func TestCreateRestored(t *testing.T) {
+	for stop, done := 1, false; !done; stop++ {
+		url, s := newServer()
+		secret := filepath.Join(t.TempDir(), "secret")
+		create := []string{"lease", "create", "--store", url, "--secret-file", secret}
+		ctx, cancel := context.WithCancel(t.Context())
+		stopAfter(s, stop, cancel)
+		done = silently(ctx, create...) == 0
+		cancel()
+		s.Accepts = nil
+		backup, err := s.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		command(t, "", create...).want(t, 0, "ID ", "")
+		d, err := opened(t, url).Describe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Delete("")
+		for name, o := range backup {
+			if _, err := s.Write(t.Context(), name, o.Data, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		was, err := opened(t, url).Describe(t.Context())
+		if was.ID == "" || err == nil {
+			continue // restored to before, or after
+		}
+		command(t, "", create...).want(t, 2, "", "restored from a backup")
+		command(t, "", "lease", "secret", "replace", d.ID, "--store", url, "--secret-file",
+			secret).want(t, 0, "", "")
+		if d, err = opened(t, url).Describe(t.Context()); err != nil || d.ID == was.ID {
+			t.Fatalf("stopped at write %d: the store has the ID %s, %v", stop, d.ID, err)
+		}
+	}
+}
+
 // A creation that is interrupted at any request is repeated where the same URL leads to another
 // server, as with a forwarded port, and then completed at the first server: the stores have two
 // secrets.
@@ -100,7 +140,8 @@ func TestCreateInterruptedElsewhere(t *testing.T) {
 		} else if err != nil && d.ID != "" {
 			command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 2,
 				"", "rename it")
-			if err := os.Rename(secret+"."+d.ID+unfinished, own); err != nil {
+			suffix := "." + d.ID + unfinished
+			if err := os.Rename(secret+suffix, own+suffix); err != nil {
 				t.Fatal(err)
 			}
 		}

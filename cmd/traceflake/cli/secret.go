@@ -92,7 +92,8 @@ func secretOf(path string, d lease.Description) (*secretFile, error) {
 		advice := "give the secret file of that store, or create another one elsewhere"
 		own := path + "." + d.ID + unfinished
 		if _, err := os.Stat(own); err == nil {
-			advice = fmt.Sprintf("it is in %s: rename it, and give its new name", own)
+			advice = fmt.Sprintf("it is in %s: rename it to OTHER.%s%s, and give the name OTHER",
+				own, d.ID, unfinished)
 		}
 		return nil, fmt.Errorf("%w, with the ID %s, created at %s; its secret is not in %s: %s",
 			lease.ErrExists, d.ID, rfc3339(d.Created), path, advice)
