@@ -52,12 +52,12 @@ func codecIn(path string) (*randflake.Codec, error) {
 	return k.Codec(), nil
 }
 
-// generateSecret writes a new secret for the store with an ID above older ones, unless a concurrent
-// command has written one.
-func generateSecret(path, id, about string, older []byte) (*secretFile, error) {
+// generateSecret writes a new secret for the store with an ID, unless a concurrent command has
+// written one.
+func generateSecret(path, id, about string) (*secretFile, error) {
 	secret := make([]byte, 16)
 	entropy.Read(secret)
-	text := fmt.Sprintf("# lease store %s %s\n%x\n%s", id, about, secret, older)
+	text := fmt.Sprintf("# lease store %s %s\n%x\n", id, about, secret)
 	err := writeNew(path+"."+id+unfinished, text)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("secret: %w", err)
@@ -108,7 +108,7 @@ func newSecret(id string, c fleet.Config) (*secretFile, error) {
 			"%s exists, and a new store needs a new secret: name a file that does not exist",
 			c.SecretFile)
 	}
-	return generateSecret(c.SecretFile, id, at(c), nil)
+	return generateSecret(c.SecretFile, id, at(c))
 }
 
 // link is replaced by a test.

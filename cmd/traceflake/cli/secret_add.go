@@ -59,7 +59,7 @@ func addSecret(ctx context.Context, s stores.Store, d lease.Description, file st
 	}
 	secret, err := openSecret(file, d.ID)
 	if errors.Is(err, fs.ErrNotExist) {
-		secret, err = generateSecret(file, d.ID, at(env), nil)
+		secret, err = generateSecret(file, d.ID, at(env))
 	}
 	if err != nil {
 		return err

@@ -80,6 +80,11 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, sta
 	if env.SecretFile == "" {
 		return "", errNoSecret
 	}
+	info, err := os.Stat(env.SecretFile)
+	if err == nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file: replace writes the new secret into it",
+			env.SecretFile)
+	}
 	begun := d.Replaced == old && d.ID != old
 	secret, err := openTemporary(env.SecretFile, d.ID)
 	if !begun || errors.Is(err, fs.ErrNotExist) {
@@ -97,11 +102,7 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, sta
 		case d.ID == old && !registered && !errors.Is(state, lease.ErrReplacing):
 			return "", fmt.Errorf("%s: %w", env.SecretFile, lease.ErrWrongSecret)
 		}
-		older, err := os.ReadFile(env.SecretFile)
-		if err != nil {
-			return "", fmt.Errorf("secret: %w", err)
-		}
-		secret, err = generateSecret(env.SecretFile, lease.NewNonce(), "replaces "+old, older)
+		secret, err = generateSecret(env.SecretFile, lease.NewNonce(), "replaces "+old)
 		if err != nil {
 			return "", err
 		}
@@ -137,8 +138,8 @@ func repeated(ctx context.Context, s stores.Store, d lease.Description) error {
 	return err
 }
 
-// keepAbove gives a new secret the name of the secret file, above the lines that the file has now:
-// some may have been added since the command began.
+// keepAbove gives a new secret the name of the secret file, above the lines that the file has now.
+// If it is interrupted, it can be repeated.
 func (s *secretFile) keepAbove() error {
 	text, err := os.ReadFile(s.temporary)
 	if err != nil {
@@ -149,15 +150,13 @@ func (s *secretFile) keepAbove() error {
 		return err
 	}
 	lines := strings.SplitAfterN(string(text), "\n", 3) // the first two are new
-	if lines[2] != string(now) {
-		edited := s.temporary + ".edited"
-		_ = os.Remove(edited) // of an interrupted command
-		if err := writeNew(edited, lines[0]+lines[1]+string(now)); err != nil {
-			return err
-		}
-		if err := os.Rename(edited, s.temporary); err != nil {
-			return err
-		}
+	above := s.temporary + ".above"
+	_ = os.Remove(above) // of an interrupted command
+	if err := writeNew(above, lines[0]+lines[1]+string(now)); err != nil {
+		return err
+	}
+	if err := os.Rename(above, s.temporary); err != nil {
+		return err
 	}
 	return os.Rename(s.temporary, s.path)
 }

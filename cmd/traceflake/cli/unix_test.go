@@ -26,3 +26,15 @@ func TestLockedDirectory(t *testing.T) {
 	r.want(t, 1, "the directory is locked by other processes", "")
 	r.want(t, 1, "→ wait until the other process releases the lock", "")
 }
+
+// A FIFO can be read only once, and the new secret would take its name: it is refused before
+// anything is read or changed.
+func TestReplaceSecretInAFIFO(t *testing.T) {
+	_, file, old, _ := storeInUse(t)
+	fifo := file + ".fifo"
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "", "lease", "secret", "replace", old, "--secret-file", fifo).want(t, 2, "",
+		"is not a regular file")
+}
