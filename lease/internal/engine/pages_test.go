@@ -74,6 +74,7 @@ func TestEdited(t *testing.T) {
 		{"not JSON", "page-0000", text("<html>"), driver.ErrEdited},
 		{"newer, with other members", "page-0000", text(`{"Format":4,"Number":"a"}`),
 			lease.ErrSchemaVersion},
+		{"a newer config", "config", text(`{"Format":4}`), lease.ErrSchemaVersion},
 		{"config", "config", replace(`"BlockSize":8`, `"BlockSize":16`), driver.ErrEdited},
 		{"config without pages", "config", sealed(`"BlocksPerPage":64`, `"BlocksPerPage":0`),
 			driver.ErrEdited},
