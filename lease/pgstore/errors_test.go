@@ -22,13 +22,17 @@ func TestErrors(t *testing.T) {
 	created(t, admin)
 	for _, sql := range []string{
 		"CREATE ROLE traceflake_none LOGIN PASSWORD 'hunter2'",
+		"CREATE ROLE traceflake_closed NOLOGIN PASSWORD 'hunter2'",
+		"CREATE ROLE traceflake_full LOGIN PASSWORD 'hunter2' CONNECTION LIMIT 0",
 		"CREATE SCHEMA empty", "CREATE SCHEMA customers", "CREATE SCHEMA taken",
 		"CREATE TABLE customers.traceflake_store (what text)",
 		"CREATE TABLE taken.traceflake_leases (what text)",
 	} {
 		execute(t, admin, sql)
 	}
-	t.Cleanup(func() { execute(t, admin, "DROP ROLE traceflake_none") })
+	t.Cleanup(func() {
+		execute(t, admin, "DROP ROLE traceflake_none, traceflake_closed, traceflake_full")
+	})
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -47,12 +51,16 @@ func TestErrors(t *testing.T) {
 		want                   error
 		text                   string
 	}{
-		{"unknown parameter", "", "", "", "foo=bar", read, misconfigured,
-			`unrecognized configuration parameter "foo"`},
-		{"wrong parameter", "", "", "", "timezone=Mars", read, misconfigured, "TimeZone"},
+		{"unknown parameter", "", "", "", "foo=bar", read, misconfigured, "remove the parameter"},
+		{"wrong parameter", "", "", "", "timezone=Mars", read, misconfigured, "invalid value"},
 		{"no TLS", "", "", "", "sslmode=require", read, misconfigured, "refuses TLS"},
-		{"no database", "", "", "/missing", "", read, misconfigured, `"missing" does not exist`},
-		{"no role", "", "traceflake_missing", "", "", read, misconfigured, "traceflake_missing"},
+		{"no database", "", "", "/missing", "", read, misconfigured, "create the database"},
+		{"no role", "", "traceflake_missing", "", "", read, misconfigured,
+			"correct user and password"},
+		// The client tries TLS first, which is not the cause.
+		{"no login", "", "traceflake_closed", "", "sslmode=prefer", read, misconfigured,
+			"let it log in"},
+		{"no connection is left", "", "traceflake_full", "", "", read, nil, "raise its limit"},
 		{"no schema", "", "", "", "search_path=missing", write, misconfigured,
 			"create the schema first"},
 		{"no rights", "", "traceflake_none", "", "", read, misconfigured, "SELECT and UPDATE"},

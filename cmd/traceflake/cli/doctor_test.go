@@ -91,6 +91,7 @@ func TestDoctorOnFakes(t *testing.T) {
 	const other = "another kind of server listens there, or one that requires TLS"
 	const port = "another kind of server may listen there"
 	for _, c := range []struct{ address, want string }{
+		{"--store=etcd://no.such.invalid", "the DNS of this machine"},
 		{"--store=etcds://" + plain, mixed},
 		{"--store=etcd://" + tls, other},
 		{"--store=etcd://" + plain, other},
