@@ -84,7 +84,9 @@ func TestStrictOnEveryStore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			processes.Create(t, c.Store, keyring.Codec())
+			d := lease.Description{ID: lease.NewNonce()}
+			d.Secrets = []string{d.Fingerprint(keyring.Codec())}
+			processes.Create(t, c.Store, d)
 			foreign := c
 			foreign.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
 			refused(t, foreign, lease.ErrWrongSecret, "TRACEFLAKE_SECRET_FILE="+foreign.SecretFile,

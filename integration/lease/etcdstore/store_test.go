@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,13 +20,8 @@ import (
 	"github.com/traceflake/traceflake/internal/history"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	_ "github.com/traceflake/traceflake/lease/etcdstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
-
-func TestMain(m *testing.M) {
-	processes.Worker()
-	os.Exit(m.Run())
-}
 
 // The three members are all killed.
 func TestProcesses(t *testing.T) {
@@ -73,9 +67,8 @@ func TestFaults(t *testing.T) {
 			if err := cluster.Wait(ctx); err != nil {
 				t.Fatal(err)
 			}
-			at := processes.Store("etcd://" + strings.Join(cluster.Endpoints(), ",") + "/" +
-				rand.Text())
-			history.Faults(t, func() driver.Objects { return at.Objects(t) }, func() error {
+			at := "etcd://" + strings.Join(cluster.Endpoints(), ",") + "/" + rand.Text()
+			history.Faults(t, func() driver.Objects { return processes.Objects(t, at) }, func() error {
 				return fault(leader(), func() { time.Sleep(1400 * time.Millisecond) })
 			})
 		})
@@ -108,19 +101,16 @@ func TestRights(t *testing.T) {
 	must(cluster.UserAdd(ctx, "root", "secret"))
 	must(cluster.UserGrantRole(ctx, "root", "root"))
 	must(cluster.AuthEnable(ctx))
-	try := func(url string) error { return calls.Everything(ctx, processes.Store(url).Open) }
+	try := func(url string) error {
+		return calls.Everything(ctx, func() (stores.Store, error) { return stores.Open(url) })
+	}
 	host := cluster.Endpoints()[0]
 	if err := try("etcd://user:secret@" + host + "/fleet/"); err != nil {
 		t.Errorf("with the rights it needs: %v", err)
 	}
 	// A process can find its rights without a write.
 	rights := func(user string) error {
-		s, err := processes.Store("etcd://" + user + ":secret@" + host + "/fleet/").Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = s.Close() }()
-		return s.CheckRights(ctx)
+		return processes.Open(t, "etcd://"+user+":secret@"+host+"/fleet/").CheckRights(ctx)
 	}
 	if err := rights("user"); err != nil {
 		t.Errorf("the rights of the user: %v", err)

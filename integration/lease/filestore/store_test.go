@@ -9,13 +9,7 @@ import (
 	"testing"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
-	_ "github.com/traceflake/traceflake/lease/filestore"
 )
-
-func TestMain(m *testing.M) {
-	processes.Worker()
-	os.Exit(m.Run())
-}
 
 // Processes of one host. While the store is unreachable another process locks the directory.
 func TestProcesses(t *testing.T) {

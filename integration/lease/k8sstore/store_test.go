@@ -16,14 +16,10 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	_ "github.com/traceflake/traceflake/lease/k8sstore"
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
-func TestMain(m *testing.M) {
-	processes.Worker()
-	kubernetes.Main(m)
-}
+func TestMain(m *testing.M) { kubernetes.Main(m) }
 
 // The API server is killed.
 func TestProcesses(t *testing.T) {
@@ -41,7 +37,8 @@ func TestRights(t *testing.T) {
 	try := func(user, namespace string) error {
 		at := "k8s://" + namespace + "/" + strings.ToLower(rand.Text()) + "?server=" +
 			s.Proxy(kubernetes.Token(user))
-		return calls.Everything(t.Context(), processes.Store(at).Open)
+		return calls.Everything(t.Context(),
+			func() (stores.Store, error) { return stores.Open(at) })
 	}
 	verbs := []string{"get", "list", "create", "update"}
 	for _, missing := range verbs {
@@ -60,11 +57,8 @@ func TestRights(t *testing.T) {
 	for namespace, want := range map[string]string{"with-all": "", "without-create": "",
 		"without-update": "needs update of leases",
 		"default":        "needs get, list, update of leases"} {
-		store, err := stores.Open("k8s://" + namespace + "/rights?server=" +
+		store := processes.Open(t, "k8s://"+namespace+"/rights?server="+
 			s.Proxy(kubernetes.Token(kubernetes.Limited)))
-		if err != nil {
-			t.Fatal(err)
-		}
 		if err := store.CheckRights(t.Context()); (err != nil) != (want != "") ||
 			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("rights in %s: %v, want %q", namespace, err, want)

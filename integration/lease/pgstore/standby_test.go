@@ -32,7 +32,7 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 		return bytes.ReplaceAll(b, []byte("SWARNING\x00"), []byte("SWARNUNG\x00"))
 	}
 	dsn += "&application_name=waits"
-	o := processes.Store(dsn).Objects(t)
+	o := processes.Objects(t, dsn)
 	first, err := o.Write(ctx, "page-0000", []byte("first"), "")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 			return o.Write(ctx, "page-0000", []byte("second"), first.Version)
 		},
 		"create": func() (driver.Object, error) {
-			return processes.Store(dsn+"&search_path=another").Objects(t).Write(ctx, "page-0000",
+			return processes.Objects(t, dsn+"&search_path=another").Write(ctx, "page-0000",
 				[]byte("first"), "")
 		},
 	} {

@@ -23,14 +23,12 @@ import (
 	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
-	_ "github.com/traceflake/traceflake/lease/pgstore"
 )
 
 // ownServer is set if the tests may crash the server.
 var ownServer bool
 
 func TestMain(m *testing.M) {
-	processes.Worker()
 	ownServer = os.Getenv("TRACEFLAKETEST_POSTGRES_DSN") == ""
 	os.Exit(servers.OnePostgres(m))
 }
@@ -50,7 +48,7 @@ func storages(dsn string, admin *pgx.Conn) func(testing.TB) leasetest.Storage {
 			Server: u.Host,
 			Open: func(address string) (driver.Objects, error) {
 				u.Host = address
-				return processes.Store(u.String()).Objects(tb), nil
+				return processes.Objects(tb, u.String()), nil
 			},
 			Delete: func(name string) error {
 				_, err := admin.Exec(context.Background(),

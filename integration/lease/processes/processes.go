@@ -13,19 +13,12 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
-	"github.com/traceflake/traceflake/randflake"
 )
 
-// Store is the URL of a store.
-type Store string
-
-// Open returns a new client of the store.
-func (s Store) Open() (stores.Store, error) { return stores.Open(string(s)) }
-
-// Client returns a new client of the store until tb ends.
-func (s Store) Client(tb testing.TB) stores.Store {
+// Open returns a client of the store at a URL until tb ends.
+func Open(tb testing.TB, url string) stores.Store {
 	tb.Helper()
-	client, err := s.Open()
+	client, err := stores.Open(url)
 	if err != nil {
 		tb.Fatalf("open: %v", err)
 	}
@@ -37,46 +30,27 @@ func (s Store) Client(tb testing.TB) stores.Store {
 	return client
 }
 
-// Create creates the store that d describes, and returns its description. Fields that d leaves
-// empty are set as by [stores.NewDescription].
-func (s Store) Create(tb testing.TB, d lease.Description) lease.Description {
+// Create creates the store that d describes at a URL, with the defaults of
+// [stores.NewDescription], and returns a client of it.
+func Create(tb testing.TB, url string, d lease.Description) stores.Store {
 	tb.Helper()
-	return CreateWith(tb, s.Client(tb), d)
-}
-
-// CreateWith creates the store that d describes with a client of it.
-func CreateWith(tb testing.TB, client stores.Store, d lease.Description) lease.Description {
-	tb.Helper()
-	if d.Created.IsZero() {
-		d.Created = time.Now()
-	}
+	client := Open(tb, url)
+	d.Created = time.Now()
 	d, err := stores.NewDescription(d)
-	if err != nil {
-		tb.Fatal(err)
+	if err == nil {
+		err = client.Create(context.Background(), d)
 	}
-	if err := client.Create(context.Background(), d); err != nil {
+	if err != nil {
 		tb.Fatalf("create: %v", err)
 	}
-	return d
-}
-
-// Objects returns the objects in which a new client of the store keeps it, until tb ends, to check
-// them with package leasetest.
-func (s Store) Objects(tb testing.TB) driver.Objects {
-	tb.Helper()
-	return s.Client(tb).(interface{ Objects() driver.Objects }).Objects()
-}
-
-// Create creates the store at a URL for a secret, as `traceflake lease create` does, and returns a
-// client.
-func Create(tb testing.TB, url string, secret *randflake.Codec) stores.Store {
-	tb.Helper()
-	d := Store(url).Create(tb, lease.Description{})
-	client := Store(url).Client(tb)
-	if err := client.AddSecret(tb.Context(), d.ID, d.Fingerprint(secret)); err != nil {
-		tb.Fatal(err)
-	}
 	return client
+}
+
+// Objects returns the objects in which a new client keeps the store at a URL, to check them with
+// package leasetest.
+func Objects(tb testing.TB, url string) driver.Objects {
+	tb.Helper()
+	return Open(tb, url).(interface{ Objects() driver.Objects }).Objects()
 }
 
 // Outage returns a function that kills a server, calls during, and starts the server again with the

@@ -3,20 +3,23 @@
 package processes
 
 import (
+	"cmp"
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -34,48 +37,41 @@ const (
 // node is used by two processes. After each round all processes must generate IDs again. Run stores
 // 16 KB for each second of a node, not each ID.
 //
-// The test's program must import the package that opens the URL. outage makes the store
-// unreachable, calls during, and makes it reachable again; it is called twice per round. There are
-// as many rounds as it takes to generate TRACEFLAKETEST_SOAK_IDS IDs, or one.
+// outage makes the store unreachable, calls during, and makes it reachable again; it is called
+// twice per round. There are as many rounds as it takes to generate TRACEFLAKETEST_SOAK_IDS IDs, or
+// one.
 func Run(t *testing.T, url string, outage func(during func()) error) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	if os.Getenv(workerURL) != "" { // or workers would start workers
-		fmt.Fprintln(os.Stderr, "TestMain must begin with processes.Worker()")
-		os.Exit(1)
+	ids, err := strconv.Atoi(cmp.Or(os.Getenv("TRACEFLAKETEST_SOAK_IDS"), "0"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	var ids int64
-	if text := os.Getenv("TRACEFLAKETEST_SOAK_IDS"); text != "" {
-		var err error
-		if ids, err = strconv.ParseInt(text, 10, 64); err != nil || ids < 1 {
-			t.Fatalf("TRACEFLAKETEST_SOAK_IDS is %q, want a number of IDs", text)
-		}
-	}
-	Store(url).Create(t, lease.Description{Nodes: blocks * 8})
-	codec, err := secretOf(Store(url).Client(t))(t.Context())
+	store := Create(t, url, lease.Description{Nodes: blocks * 8})
+	codec, err := secretOf(store)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &fleet{tb: t, url: url, codec: codec, pages: map[second]*page{}}
 	defer func() {
 		for _, l := range f.all {
-			l.end(syscall.SIGKILL)
+			_ = l.Kill()
 		}
 	}()
 	began := time.Now()
 	for i := range workers {
 		f.start(i)
 	}
-	f.wait("generated no IDs at the start")
+	f.wait("at the start")
 	rounds := 1
-	for f.round(rounds, outage); f.count() < ids; f.round(rounds, outage) {
+	for f.round(rounds, outage); f.count() < int64(ids); f.round(rounds, outage) {
 		rounds++
 	}
 	for _, l := range f.lives {
-		if l.end(syscall.SIGTERM); l.err != nil {
-			t.Errorf("%s: %v: %s", l.name, l.err, l.said.Load())
+		if err := l.Terminate(); err != nil {
+			t.Errorf("%s: %v: %s", l.Name, err, l.Output())
 		}
 	}
 	made := f.count()
@@ -92,7 +88,9 @@ func (f *fleet) round(n int, outage func(during func()) error) {
 	// an orderly way, and restarted at once. In the meantime the store is briefly unreachable.
 	stopped := []int{n % workers, (n + 1) % workers}
 	for _, i := range stopped {
-		f.lives[i].signal(syscall.SIGSTOP)
+		if err := f.lives[i].Signal(syscall.SIGSTOP); err != nil {
+			f.tb.Fatal(err)
+		}
 	}
 	ended := make(chan error)
 	go func() {
@@ -103,23 +101,28 @@ func (f *fleet) round(n int, outage func(during func()) error) {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
 		// one that was not stopped
 		i := (n + len(stopped) + rand.IntN(workers-len(stopped))) % workers
-		f.lives[i].end(
-			[]syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM}[rand.IntN(3)])
+		if l := f.lives[i]; rand.IntN(3) == 0 {
+			_ = l.Terminate() // it may not have got as far as to handle the signal
+		} else if err := l.Kill(); err != nil {
+			f.tb.Fatal(err)
+		}
 		f.start(i)
 	}
 	for _, i := range stopped {
-		f.lives[i].signal(syscall.SIGCONT)
+		if err := f.lives[i].Signal(syscall.SIGCONT); err != nil {
+			f.tb.Fatal(err)
+		}
 	}
 	if err := <-ended; err != nil {
 		f.tb.Fatal(err)
 	}
-	f.wait("generated no IDs after a short outage of the store")
+	f.wait("after a short outage of the store")
 
 	// The store is unreachable for longer than a lease lasts.
 	if err := outage(func() { time.Sleep(workerTTL + workerTTL/4) }); err != nil {
 		f.tb.Fatal(err)
 	}
-	f.wait("generated no IDs after an outage longer than a lease")
+	f.wait("after an outage longer than a lease")
 }
 
 // fleet is the workers of one store.
@@ -136,23 +139,10 @@ type fleet struct {
 
 // life is one process of a worker, with the IDs that it generated.
 type life struct {
-	name  string
+	child.Server
 	fleet *fleet
-	cmd   *exec.Cmd
-	said  words
-	ended chan struct{} // closed when it has ended and all its output was read
-	err   error         // with which it ended
-
 	rest  []byte // a part of an ID
 	count atomic.Int64
-}
-
-// words holds the last line of a process's output.
-type words struct{ atomic.Value }
-
-func (w *words) Write(b []byte) (int, error) {
-	w.Store(strings.TrimSpace(string(b)))
-	return len(b), nil
 }
 
 type second struct {
@@ -180,8 +170,8 @@ func (f *fleet) mark(l *life, ids []randflake.Parts) {
 		}
 		word, bit := &p.used[id.Sequence/64], uint64(1)<<(id.Sequence%64)
 		if repeated := *word&bit != 0; (repeated || p.by != l) && !f.tb.Failed() {
-			f.tb.Errorf("%s generated %+v, whose second %s has used; the same ID: %t", l.name, id,
-				p.by.name, repeated)
+			f.tb.Errorf("%s generated %+v, whose second %s has used; the same ID: %t", l.Name, id,
+				p.by.Name, repeated)
 		}
 		*word |= bit
 	}
@@ -189,34 +179,17 @@ func (f *fleet) mark(l *life, ids []randflake.Parts) {
 
 func (f *fleet) start(i int) {
 	f.tb.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		f.tb.Fatal(err)
+	l := &life{fleet: f}
+	l.Name = fmt.Sprintf("process %d", len(f.all)+1)
+	l.Command = func() *exec.Cmd {
+		cmd := child.Self(worker, f.url)
+		cmd.Stdout = l
+		return cmd
 	}
-	l := &life{name: fmt.Sprintf("process %d", len(f.all)+1), fleet: f, cmd: exec.Command(self),
-		ended: make(chan struct{})}
-	l.cmd.Env = append(os.Environ(), workerURL+"="+f.url)
-	l.cmd.Stdout, l.cmd.Stderr = l, &l.said
-	_, err = l.cmd.StdinPipe() // closed by Wait, or when this process ends
-	if err == nil {
-		err = l.cmd.Start()
-	}
-	if err != nil {
+	if err := l.Run(); err != nil {
 		f.tb.Fatal(err)
 	}
 	f.lives[i], f.all = l, append(f.all, l)
-	go func() {
-		defer close(l.ended)
-		l.err = l.cmd.Wait()
-	}()
-}
-
-// signal sends a signal to a process, which may have ended by itself.
-func (l *life) signal(s os.Signal) { _ = l.cmd.Process.Signal(s) }
-
-func (l *life) end(s os.Signal) {
-	l.signal(s)
-	<-l.ended
 }
 
 // count returns the number of IDs generated so far.
@@ -228,23 +201,21 @@ func (f *fleet) count() (made int64) {
 }
 
 // wait waits until every process has generated another ID.
-func (f *fleet) wait(what string) {
+func (f *fleet) wait(when string) {
 	f.tb.Helper()
-	var before [workers]int64
-	for i, l := range f.lives {
-		before[i] = l.count.Load()
-	}
 	// on a busy machine, over a bad network, it takes many tries
-	deadline := time.After(90 * time.Second)
-	for i, l := range f.lives {
-		for l.count.Load() <= before[i] {
-			select {
-			case <-l.ended:
-				f.tb.Fatalf("a process ended: %v", l.said.Load())
-			case <-deadline:
-				f.tb.Fatalf("processes %s; one of them says: %v", what, l.said.Load())
-			case <-time.After(50 * time.Millisecond):
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	for _, l := range f.lives {
+		before := l.count.Load()
+		err := child.Ready(ctx, func(context.Context) error {
+			if l.count.Load() == before {
+				return errors.New("it generates no IDs " + when)
 			}
+			return nil
+		}, &l.Server)
+		if err != nil {
+			f.tb.Fatalf("%s: %v: %s", l.Name, err, l.Output())
 		}
 	}
 }

@@ -6,44 +6,35 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/lease"
+	_ "github.com/traceflake/traceflake/lease/etcdstore"
+	_ "github.com/traceflake/traceflake/lease/filestore"
+	_ "github.com/traceflake/traceflake/lease/k8sstore"
+	_ "github.com/traceflake/traceflake/lease/pgstore"
+	_ "github.com/traceflake/traceflake/lease/s3store"
 	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 const (
-	workerURL = "TRACEFLAKETEST_URL" // set in a worker: that of the store
+	worker    = "worker" // the kind of the processes that Run starts
 	workerTTL = 2 * time.Second
 )
 
-// Worker returns at once unless this process is a worker of [Run]. TestMain must begin
-// with it.
-func Worker() {
-	url := os.Getenv(workerURL)
-	if url == "" {
-		return
-	}
-	if err := work(url); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+func init() {
+	child.Main(worker, func(args []string) error { return work(args[0]) })
 }
 
 // work generates IDs as fast as its output is read, until it is asked to end or is killed.
 func work(url string) error {
 	end, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
-		stop()
-	}()
 	store, err := stores.Open(url)
 	if err != nil {
 		return err

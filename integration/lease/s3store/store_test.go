@@ -15,13 +15,8 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	_ "github.com/traceflake/traceflake/lease/s3store"
+	"github.com/traceflake/traceflake/lease/stores"
 )
-
-func TestMain(m *testing.M) {
-	processes.Worker()
-	os.Exit(m.Run())
-}
 
 // leases begins the URLs of stores.
 const leases = "s3://" + s3.Bucket + "/"
@@ -57,8 +52,9 @@ func TestRights(t *testing.T) {
 	}
 	s3.User.Setenv(t)
 	try := func() error {
-		return calls.Everything(t.Context(),
-			processes.Store(leases+"fleet?endpoint="+server.Endpoint()).Open)
+		return calls.Everything(t.Context(), func() (stores.Store, error) {
+			return stores.Open(leases + "fleet?endpoint=" + server.Endpoint())
+		})
 	}
 	for right, another := range map[string]string{
 		"s3:GetObject": "s3:GetObjectAcl", "s3:PutObject": "s3:PutObjectAcl",

@@ -98,7 +98,10 @@ func (s *Server) Run() (err error) {
 		return err
 	}
 	cmd, ended := s.Command(), make(chan struct{})
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stderr = log
+	if cmd.Stdout == nil {
+		cmd.Stdout = log
+	}
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
 		return err
 	}
