@@ -51,9 +51,9 @@ type Objects interface {
 	// Write replaces the data of an object if it still has this version, or
 	// creates it if the version is "" and there is no such object; the server compares and writes
 	// in one step. It returns the new version and, if the server answers with it, the data that was
-	// stored, or empty data if the server's checksum is of other data. The store returns an error
-	// if that is not what was sent, or if the version is the old one. After any error other than
-	// ErrChanged and lease.ErrMisconfigured it is unknown whether it was written.
+	// stored. The store returns an error if that is not what was sent, or if the version is the old
+	// one. After any error other than ErrChanged and lease.ErrMisconfigured it is unknown whether
+	// it was written.
 	Write(ctx context.Context, name string, data []byte, version string) (Object, error)
 
 	// List returns every object by name, however many there are: no page of a longer answer may be
@@ -70,7 +70,7 @@ type Object struct {
 	// hash of it, since data never recurs. It is "" if the object does not exist.
 	Version string
 	// Time is the server's time when it responded, or somewhat earlier, in whole seconds, or zero
-	// if the server has no clock. Only Read sets it.
+	// if the server has no clock. Only that of a Read counts.
 	Time time.Time
 	// Place identifies where the objects are, or is "" if the server cannot tell: a copy of them
 	// elsewhere has another place. Only a Read of the object "config" needs to have it; one of

@@ -18,29 +18,22 @@ const (
 	listBucket = "s3:ListBucket"
 )
 
-// Codes of error responses.
-const (
-	noSuchKey  = "NoSuchKey"
-	clockIsOff = "RequestTimeTooSkewed"
-)
-
-// failed adds the operation to err.
-func (s *objects) failed(right, name string, err error) error {
-	where := "s3://" + s.bucket
-	if right != listBucket {
-		where += "/" + s.prefix + name
+// failed adds the operation to an error that is not nil.
+func (s *objects) failed(err *error, right, key string) {
+	if *err != nil {
+		*err = fmt.Errorf("%s on s3://%s/%s: %w", right, s.bucket, key, *err)
 	}
-	return fmt.Errorf("%s on %s: %w", right, where, err)
 }
 
 const wrongKeys = "the credentials are not those of the server, or a proxy between here and the " +
 	"server changes requests"
 
+const wrongClock = "RequestTimeTooSkewed"
+
 // fixes maps the code of a response to what an operator can do.
 var fixes = map[string]string{
-	clockIsOff:                  "set this machine's clock",
+	wrongClock:                  "set this machine's clock",
 	"ExpiredToken":              "renew the credentials, which are expired",
-	"TokenRefreshRequired":      "renew the credentials, which are expired",
 	"InvalidToken":              wrongKeys,
 	"InvalidAccessKeyId":        wrongKeys,
 	"SignatureDoesNotMatch":     wrongKeys,
@@ -50,10 +43,10 @@ var fixes = map[string]string{
 
 // refused returns the error for an unexpected response. If an operator can fix the cause, the error
 // says how; then the server did nothing.
-func (s *objects) refused(right, name string, a answer) error {
-	fix := fixes[a.code]
+func (s *objects) refused(a answer) error {
+	fix := fixes[a.Code]
 	switch {
-	case a.status == http.StatusNotImplemented && right == putObject:
+	case a.status == http.StatusNotImplemented:
 		fix = "use a server that supports conditional writes: one that honours If-Match " +
 			"and If-None-Match in PutObject"
 	case a.status >= http.StatusInternalServerError:
@@ -62,24 +55,22 @@ func (s *objects) refused(right, name string, a answer) error {
 		if c, ok := s.credentials.(*aws.CredentialsCache); ok {
 			c.Invalidate() // the next call may find fresh credentials
 		}
-	case a.region != "" && a.region != s.region:
-		fix = fmt.Sprintf("set the region: the bucket is in %s, not %s", a.region,
-			s.region)
+	case a.Region != "" && a.Region != s.region:
+		fix = fmt.Sprintf("set the region: the bucket is in %s, not %s", a.Region, s.region)
 	case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden:
 		fix = fmt.Sprintf("grant %s and %s on s3://%s/%s*, and %s on s3://%[3]s, "+
 			"without which the store may not learn that an object is missing",
 			getObject, putObject, s.bucket, s.prefix, listBucket)
+	case a.Code == "": // no error of S3
+		return &lease.Error{Err: fmt.Errorf("the server responds with %s", a),
+			Fix: driver.FixOtherServer}
 	}
 	if fix == "" {
-		err := fmt.Errorf("the server responds with %s", a)
-		if a.code == "" && a.status < http.StatusInternalServerError { // no error of S3
-			err = &lease.Error{Err: err, Fix: driver.FixOtherServer}
-		}
-		return s.failed(right, name, err)
+		return fmt.Errorf("the server responds with %s", a)
 	}
 	var err error = &lease.Error{Err: fmt.Errorf("%w: %s", lease.ErrMisconfigured, a), Fix: fix}
-	if a.code == clockIsOff && time.Now().After(a.time) {
+	if a.Code == wrongClock && time.Now().After(a.time) {
 		err = fmt.Errorf("%w: %w", lease.ErrClockAhead, err)
 	}
-	return s.failed(right, name, err)
+	return err
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -87,9 +86,8 @@ func New(cfg aws.Config, bucket, prefix string) (stores.Store, error) {
 }
 
 var (
-	goodBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	goodPlace  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]+:([A-Za-z0-9_-][A-Za-z0-9._-]*/)+$`)
 	goodRegion = regexp.MustCompile(`^[a-z0-9-]+$`)
-	goodPrefix = regexp.MustCompile(`^([A-Za-z0-9_-][A-Za-z0-9._-]*/)+$`)
 )
 
 func newServer(cfg aws.Config, bucket, prefix string) (*objects, error) {
@@ -103,21 +101,18 @@ func newServer(cfg aws.Config, bucket, prefix string) (*objects, error) {
 	if strings.HasPrefix(cfg.Region, "cn-") {
 		endpoint += ".cn"
 	}
-	base, err := url.Parse(strings.TrimRight(cmp.Or(aws.ToString(cfg.BaseEndpoint), endpoint), "/"))
+	base, err := driver.ParseServer(cmp.Or(aws.ToString(cfg.BaseEndpoint), endpoint))
 	switch {
-	case !goodBucket.MatchString(bucket):
-		return nil, fmt.Errorf("%q is not the name of a bucket", bucket)
-	case !goodPrefix.MatchString(prefix):
-		return nil, fmt.Errorf("the prefix %q: want letters, digits and -_. between single slashes",
-			prefix)
+	case !goodPlace.MatchString(bucket + ":" + prefix):
+		return nil, fmt.Errorf("the bucket %q, the prefix %q: want the name of a bucket, and "+
+			"letters, digits and -_. between single slashes", bucket, prefix)
 	case cfg.Credentials == nil:
 		return nil, fmt.Errorf("no credentials")
 	case !goodRegion.MatchString(cfg.Region):
 		return nil, fmt.Errorf("%q is not a region: set the parameter region, or AWS_REGION",
 			cfg.Region)
-	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" ||
-		base.User != nil || base.RawQuery != "" || base.Fragment != "":
-		return nil, fmt.Errorf("the endpoint: want https://host:port") // it may contain a password
+	case err != nil:
+		return nil, err
 	}
 	if own || strings.Contains(bucket, ".") { // a certificate is for one label
 		base.Path += "/" + bucket
@@ -139,27 +134,22 @@ func newServer(cfg aws.Config, bucket, prefix string) (*objects, error) {
 }
 
 // httpClient returns c, or a client with the settings of the SDK's client, that follows no
-// redirect: a signature is for one host, and a PUT would become a GET.
+// redirect.
 func httpClient(c aws.HTTPClient) aws.HTTPClient {
-	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if c == nil {
 		c = awshttp.NewBuildableClient()
 	}
+	if sdk, ok := c.(*awshttp.BuildableClient); ok {
+		t := sdk.GetTransport()
+		// HTTP/1.1: every retry would use the same HTTP/2 connection again, even if its packets
+		// are dropped.
+		t.Protocols = new(http.Protocols)
+		t.Protocols.SetHTTP1(true)
+		t.MaxIdleConnsPerHost = max(t.MaxIdleConnsPerHost, 64) // the store uses 32 at once
+		c = &http.Client{Transport: t, Timeout: sdk.GetTimeout()}
+	}
 	if c, ok := c.(*http.Client); ok {
-		own := *c
-		own.CheckRedirect = noRedirect
-		return &own
+		return driver.WithoutRedirects(c)
 	}
-	sdk, ok := c.(*awshttp.BuildableClient)
-	if !ok {
-		return c // ask sees whether it followed a redirect
-	}
-	t := sdk.GetTransport()
-	// HTTP/1.1: every retry would use the same HTTP/2 connection again, even if its packets are
-	// dropped.
-	t.ForceAttemptHTTP2 = false
-	t.Protocols = new(http.Protocols)
-	t.Protocols.SetHTTP1(true)
-	t.MaxIdleConnsPerHost = max(t.MaxIdleConnsPerHost, 64) // the store uses 32 at once
-	return &http.Client{Transport: t, Timeout: sdk.GetTimeout(), CheckRedirect: noRedirect}
+	return c // ask sees whether it followed a redirect
 }
