@@ -26,16 +26,14 @@ func inPod(dir string) (*objects, error) {
 			"KUBERNETES_SERVICE_PORT are not set; run `kubectl proxy` and add " +
 			"?server=http://127.0.0.1:8001 to the URL")
 	}
-	token := func() (string, error) { return read(dir, "token") }
-	_, noToken := token()
-	roots := func() (*x509.CertPool, error) { return readRoots(dir) }
-	_, noCA := roots()
+	_, noToken := read(dir, "token")
+	_, noCA := readRoots(dir)
 	namespace, noNamespace := read(dir, "namespace")
 	if err := errors.Join(noToken, noCA, noNamespace); err != nil {
 		return nil, err
 	}
-	return &objects{client: newClient(roots), server: "https://" + net.JoinHostPort(host, port),
-		token: token, namespace: namespace}, nil
+	return &objects{client: newClient(dir), server: "https://" + net.JoinHostPort(host, port),
+		account: dir, namespace: namespace}, nil
 }
 
 // read returns the content of a file of the service account.
@@ -62,9 +60,10 @@ func readRoots(dir string) (*x509.CertPool, error) {
 	return roots, err
 }
 
-// newClient returns a client of HTTP/1.1, which calls roots, if it is not nil, for each connection.
-// A process that only renews its lease needs one connection, which is closed between two renewals.
-func newClient(roots func() (*x509.CertPool, error)) *http.Client {
+// newClient returns a client of HTTP/1.1, which reads the CA's certificates in dir, if it is not "",
+// for each connection. A process that only renews its lease needs one connection, which is closed
+// between two renewals.
+func newClient(dir string) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
@@ -72,29 +71,19 @@ func newClient(roots func() (*x509.CertPool, error)) *http.Client {
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: 32, // which a search uses
 		IdleConnTimeout:     90 * time.Second,
-		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
 	}
-	if roots != nil {
-		transport.TLSClientConfig.RootCAs, _ = roots() // through a proxy
+	if dir != "" {
+		roots, _ := readRoots(dir)
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots} // through a proxy
 		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn,
 			error) {
-			known, err := roots()
+			roots, err := readRoots(dir)
 			if err != nil {
 				return nil, err
 			}
-			config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: known}
-			return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, network,
-				address)
+			secure := &tls.Dialer{NetDialer: dialer, Config: &tls.Config{RootCAs: roots}}
+			return secure.DialContext(ctx, network, address)
 		}
 	}
-	return withoutRedirects(&http.Client{Transport: transport})
-}
-
-// withoutRedirects returns a client that returns a redirect as the response: API servers send none.
-func withoutRedirects(client *http.Client) *http.Client {
-	own := *client
-	own.CheckRedirect = func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}
-	return &own
+	return &http.Client{Transport: transport}
 }

@@ -22,8 +22,8 @@ const (
 // objects is a [driver.Objects] on the Leases of one store.
 type objects struct {
 	client    *http.Client
-	server    string                 // the URL of the API server, without a slash at the end
-	token     func() (string, error) // nil if the client authenticates
+	server    string // the URL of the API server, without a slash at the end
+	account   string // the directory with a token, or "" if the client authenticates
 	namespace string
 	name      string // of the store
 }
@@ -43,7 +43,6 @@ type object struct {
 
 type metadata struct {
 	Name            string `json:"name"`
-	Namespace       string `json:"namespace,omitempty"`
 	UID             string `json:"uid,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// DeletionTimestamp is set while finalizers keep a deleted object.
@@ -67,24 +66,12 @@ func (o *objects) nameOf(page string) string { return o.name + "." + page }
 
 // Read implements [driver.Objects].
 func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
-	r := request{verb: "get", method: http.MethodGet, path: o.path() + "/" + o.nameOf(name)}
-	var found object
-	at, err := o.do(ctx, r, &found)
-	if s, ok := errors.AsType[*status](err); ok && s.missing() {
-		return driver.Object{Time: at}, nil
+	found, err := o.page(ctx, name,
+		request{verb: "get", method: http.MethodGet, path: o.path() + "/" + o.nameOf(name)})
+	if missing(err, "leases") {
+		err = nil
 	}
-	if err == nil {
-		err = o.check(found, name)
-	}
-	if err != nil {
-		return driver.Object{}, o.failed(r, err)
-	}
-	place := ""
-	if name == "config" { // each object has its own UID
-		place = "Lease " + found.Metadata.UID
-	}
-	return driver.Object{Data: []byte(found.Metadata.Annotations[pageAnnotation]),
-		Version: found.Metadata.version(), Time: at, Place: place}, nil
+	return found, err
 }
 
 // Write implements [driver.Objects].
@@ -92,7 +79,6 @@ func (o *objects) Write(ctx context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
 	next := object{APIVersion: apiVersion, Kind: "Lease", Metadata: metadata{
 		Name:        o.nameOf(name),
-		Namespace:   o.namespace,
 		Labels:      map[string]string{fleetLabel: o.name},
 		Annotations: map[string]string{pageAnnotation: string(data)},
 	}}
@@ -105,19 +91,40 @@ func (o *objects) Write(ctx context.Context, name string, data []byte,
 	if r.body, err = json.Marshal(next); err != nil {
 		return driver.Object{}, err
 	}
-	var written object
-	_, err = o.do(ctx, r, &written)
-	if s, ok := errors.AsType[*status](err); ok && (s.Code == http.StatusConflict || s.missing()) {
-		return driver.Object{}, driver.ErrChanged
+	written, err := o.page(ctx, name, r)
+	if s, ok := errors.AsType[*status](err); ok && s.Code == http.StatusConflict ||
+		missing(err, "leases") {
+		err = driver.ErrChanged
 	}
+	return written, err
+}
+
+// page sends a request whose response is a page. After an error the object has only a time.
+func (o *objects) page(ctx context.Context, name string, r request) (driver.Object, error) {
+	var l object
+	at, err := o.do(ctx, r, &l)
 	if err == nil {
-		err = o.check(written, name)
+		err = o.check(l, name)
 	}
 	if err != nil {
-		return driver.Object{}, o.failed(r, err)
+		return driver.Object{Time: at}, o.failed(r, err)
 	}
-	return driver.Object{Data: []byte(written.Metadata.Annotations[pageAnnotation]),
-		Version: written.Metadata.version()}, nil
+	found := driver.Object{Data: []byte(l.Metadata.Annotations[pageAnnotation]),
+		Version: l.Metadata.version(), Time: at}
+	if name == "config" { // each object has its own UID
+		found.Place = "Lease " + l.Metadata.UID
+	}
+	return found, nil
+}
+
+// CheckRights sends a write that is never carried out, since no object has this UID; see
+// [driver.Objects]. API servers check the client's rights first.
+func (o *objects) CheckRights(ctx context.Context) error {
+	_, err := o.Write(ctx, "config", nil, "none/1")
+	if errors.Is(err, driver.ErrChanged) {
+		return nil
+	}
+	return err
 }
 
 // check returns an error unless the response is a Lease and a page of this store.

@@ -26,7 +26,7 @@ func at(t *testing.T, h http.HandlerFunc) *objects {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	return &objects{client: withoutRedirects(&http.Client{Transport: unrepeatable{t}}),
+	return &objects{client: driver.WithoutRedirects(&http.Client{Transport: unrepeatable{t}}),
 		server: server.URL, namespace: "shop", name: "orders"}
 }
 
@@ -114,16 +114,15 @@ func TestResponses(t *testing.T) {
 			_, _ = io.WriteString(w, strings.ReplaceAll(c.body, "VERB", asked))
 		})
 		// its data is compared with what was sent
-		ctx, page := t.Context(), driver.Object{Data: []byte("data"), Version: "u/7"}
-		read := page
-		read.Time = time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC)
+		ctx, page := t.Context(), driver.Object{Data: []byte("data"), Version: "u/7",
+			Time: time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC)}
 		for _, try := range []struct {
 			verb   string
 			want   error
 			object driver.Object
 			call   func() (driver.Object, error)
 		}{
-			{"get", c.read, read,
+			{"get", c.read, page,
 				func() (driver.Object, error) { return o.Read(ctx, "page-0001") }},
 			{"create", c.write, page, func() (driver.Object, error) {
 				return o.Write(ctx, "page-0001", []byte("data"), "")
@@ -229,7 +228,7 @@ func newStorage(tb testing.TB) storage {
 
 // open returns a client as another process has it.
 func (s storage) open(address string) *objects {
-	return &objects{client: newClient(nil), server: "http://" + address, namespace: "default",
+	return &objects{client: newClient(""), server: "http://" + address, namespace: "default",
 		name: s.name}
 }
 

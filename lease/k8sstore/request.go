@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -32,10 +31,10 @@ type status struct {
 
 func (s *status) Error() string { return fmt.Sprintf("status %d: %.300s", s.Code, s.Message) }
 
-// missing reports whether the object is missing, rather than its namespace.
-func (s *status) missing() bool {
-	return s.Code == http.StatusNotFound &&
-		s.Details.Kind == "leases"
+// missing reports whether err is that an object of a kind is missing.
+func missing(err error, kind string) bool {
+	s, ok := errors.AsType[*status](err)
+	return ok && s.Code == http.StatusNotFound && s.Details.Kind == kind
 }
 
 // errOther is returned if a response is not from a Kubernetes API server.
@@ -60,8 +59,8 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 	}
 	q.Header.Set("Accept", "application/json")
 	q.Header.Set("User-Agent", "traceflake")
-	if o.token != nil {
-		token, err := o.token()
+	if o.account != "" {
+		token, err := read(o.account, "token")
 		if err != nil {
 			return at, err
 		}
@@ -86,38 +85,34 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 	case code/100 == 2 && json.Unmarshal(data, v) == nil:
 		return at, nil
 	case code/100 != 2 && json.Unmarshal(data, s) == nil && s.Kind == "Status":
-		s.Code = code
-		return at, s
 	// of a proxy, or of a server that starts
 	case code >= 500 || code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return at, &status{Code: code, Message: fmt.Sprintf("%.300q", bytes.TrimSpace(data))}
+		s.Message = fmt.Sprintf("%.300q", bytes.TrimSpace(data))
 	default:
 		return at, fmt.Errorf("%w: %s responds with status %d %.300q", errOther, q.URL.Host, code,
 			data)
 	}
+	s.Code = response.StatusCode
+	return at, s
 }
 
 // failed adds the request to err and, if an operator can fix the cause, how.
 func (o *objects) failed(r request, err error) error {
-	what := fmt.Sprintf("%s leases.coordination.k8s.io in namespace %q", r.verb, o.namespace)
 	fix := ""
-	if s, ok := errors.AsType[*status](err); ok {
-		switch {
-		case s.Code == http.StatusUnauthorized:
-			fix = "correct the credentials, which the server does not accept"
-		case s.Code == http.StatusForbidden &&
-			strings.Contains(s.Message, "cannot "+r.verb+" resource"):
-			fix = "give the client's Role get, list, create and update"
-		case s.Code == http.StatusForbidden:
-			fix = "see why the server refuses the request"
-		case s.Code == http.StatusNotFound && s.Details.Kind == "namespaces":
-			fix = fmt.Sprintf("create the namespace %q", o.namespace)
-		}
-	} else if errors.Is(err, errOther) && r.body == nil { // otherwise it may have written something
+	s, _ := errors.AsType[*status](err)
+	switch {
+	case missing(err, "namespaces"):
+		fix = fmt.Sprintf("create the namespace %q", o.namespace)
+	case s != nil && s.Code == http.StatusUnauthorized:
+		fix = "correct the credentials, which the server does not accept"
+	case s != nil && s.Code == http.StatusForbidden:
+		fix = "give the client's Role get, list, create and update, or see why else the server " +
+			"refuses the request"
+	case errors.Is(err, errOther) && r.body == nil: // otherwise it may have written something
 		fix = "check the URL: another server answers there, or one that requires https"
 	}
 	if fix != "" {
 		err = &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err), Fix: fix}
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s leases.coordination.k8s.io in namespace %q: %w", r.verb, o.namespace, err)
 }

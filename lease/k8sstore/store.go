@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 
@@ -37,14 +36,18 @@ func openURL(text string) (stores.Store, error) {
 	}
 	server, name := u.Query().Get("server"), strings.Trim(u.Path, "/")
 	if server != "" {
-		return New(newClient(nil), server, cmp.Or(u.Host, "default"), name)
+		return New(newClient(""), server, cmp.Or(u.Host, "default"), name)
 	}
 	o, err := inPod(accountDir)
 	if err != nil {
-		return nil, fmt.Errorf("k8sstore: %w: %w", lease.ErrInvalidRequest, err)
+		return nil, invalid(err)
 	}
 	o.namespace, o.name = cmp.Or(u.Host, o.namespace), name
 	return o.store()
+}
+
+func invalid(err error) error {
+	return fmt.Errorf("k8sstore: %w: %w", lease.ErrInvalidRequest, err)
 }
 
 // New returns a store in a namespace of the API server at a URL, with a client that authenticates
@@ -53,31 +56,26 @@ func openURL(text string) (stores.Store, error) {
 // and hyphens; "" is traceflake. New sends no request. Errors of invalid arguments wrap
 // [lease.ErrInvalidRequest].
 func New(client *http.Client, server, namespace, name string) (stores.Store, error) {
-	u, err := url.Parse(server)
-	switch {
-	case client == nil:
-		return nil, fmt.Errorf("k8sstore: %w: no client", lease.ErrInvalidRequest)
-	case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http":
-		return nil, fmt.Errorf("k8sstore: %w: the server is not a URL, want https://host:port",
-			lease.ErrInvalidRequest)
+	u, err := driver.ParseServer(server)
+	if err == nil && client == nil {
+		err = errors.New("no client")
 	}
-	return (&objects{client: withoutRedirects(client), server: strings.TrimRight(server, "/"),
-		namespace: namespace, name: name}).store()
+	if err != nil {
+		return nil, invalid(err)
+	}
+	return (&objects{client: client, server: u.String(), namespace: namespace, name: name}).store()
 }
 
-// label is the form of the names of namespaces and stores.
-var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+// good is the form of a namespace and a store's name, each with a slash.
+var good = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/){2}$`)
 
 func (o *objects) store() (stores.Store, error) {
 	o.name = cmp.Or(o.name, defaultName)
-	for _, part := range []struct{ what, name string }{
-		{"namespace", o.namespace}, {"name", o.name},
-	} {
-		if !label.MatchString(part.name) {
-			return nil, fmt.Errorf("k8sstore: %w: the %s is %q, want at most 63 letters a to z, "+
-				"digits and hyphens", lease.ErrInvalidRequest, part.what, part.name)
-		}
+	if !good.MatchString(o.namespace + "/" + o.name + "/") {
+		return nil, invalid(fmt.Errorf("the namespace %q, the name %q: want at most 63 letters a to "+
+			"z, digits and hyphens", o.namespace, o.name))
 	}
+	o.client = driver.WithoutRedirects(o.client)
 	// API servers have several kinds of storage below them.
 	return stores.New(o, driver.Layout{Name: "k8sstore", BlocksPerPage: blocksPerPage, Probe: true})
 }
