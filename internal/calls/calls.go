@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
@@ -131,4 +132,26 @@ func WantError(always string, secrets ...string) func(tb testing.TB, what string
 			}
 		}
 	}
+}
+
+// Open returns a client of the store at a URL until tb ends.
+func Open(tb testing.TB, url string) stores.Store {
+	tb.Helper()
+	s, err := stores.Open(url)
+	if err != nil {
+		tb.Fatalf("open: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// Objects returns the objects in which a new client keeps the store at a URL, to check them with
+// package leasetest.
+func Objects(tb testing.TB, url string) driver.Objects {
+	tb.Helper()
+	return Open(tb, url).(interface{ Objects() driver.Objects }).Objects()
 }

@@ -19,14 +19,15 @@ import (
 // Codes of the server's errors, from appendix A of its manual.
 const noTable = "42P01"
 
-// meanings maps the server's codes to errors of a store and to what operators can do.
-var meanings = map[string]struct {
-	sentinel error
+// meaning is what an error means to a store, and what an operator can do.
+type meaning struct {
+	sentinel error // nil if the error is temporary
 	fix      string
-}{
-	"42703": {lease.ErrSchemaVersion,
-		"correct the address: the table traceflake_store is another program's"},
-	"42809": {lease.ErrExists, ""}, // a table has the view's name
+}
+
+// meanings maps the server's codes.
+var meanings = map[string]meaning{
+	"42703": {lease.ErrSchemaVersion, ""}, // the table traceflake_store is another program's
 	"25006": {nil,
 		"connect to the primary, with target_session_attrs=read-write in the URL, or let the " +
 			"role write"},
@@ -53,29 +54,38 @@ func code(err error) string {
 	return ""
 }
 
-// cause returns a short text for an error of the server or of a connection, what an operator can
-// do, and its sentinel.
-func cause(err error) (text, fix string, sentinel error) {
-	text = err.Error()
+// undone reports whether the server did nothing because of another client: a serialization failure
+// or a deadlock.
+func undone(err error) bool { return slices.Contains([]string{"40001", "40P01"}, code(err)) }
+
+// refusesTLS reports whether the server of an attempt does not speak TLS. pgx has no type for it.
+func refusesTLS(err error) bool {
+	return strings.HasSuffix(err.Error(), "server refused TLS connection")
+}
+
+// cause returns the meaning of a failed statement or attempt to connect, and the server's or the
+// network's error in it, without what pgx repeats for each address.
+func cause(err error) (about meaning, _ error) {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		meaning := meanings[e.Code]
-		text = e.Message + " (SQLSTATE " + e.Code + ")"
-		sentinel, fix = meaning.sentinel, meaning.fix
-	} else if e, ok := errors.AsType[*net.OpError](err); ok {
-		text = e.Error()
-	} else if e, ok := errors.AsType[*net.DNSError](err); ok {
-		text = e.Error() // pgx repeats it
+		if strings.Contains(e.Message, "unsupported startup parameter") { // pgbouncer: 08P01
+			return meanings["42704"], e
+		}
+		return meanings[e.Code], e
 	}
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
-		sentinel = lease.ErrMisconfigured
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return meaning{sentinel: lease.ErrMisconfigured}, e
 	}
-	switch { // texts of pgx, and of pgbouncer, whose code has many meanings
-	case strings.Contains(text, "server refused TLS connection"):
-		return "the server refuses TLS", driver.FixTLS, lease.ErrMisconfigured
-	case strings.Contains(text, "unsupported startup parameter"):
-		return text, meanings["42704"].fix, lease.ErrMisconfigured
+	if refusesTLS(err) {
+		return meaning{lease.ErrMisconfigured, driver.FixTLS},
+			errors.New("the server refuses TLS")
 	}
-	return text, fix, sentinel
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return about, e
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return about, e
+	}
+	return about, err
 }
 
 // attempts returns the errors with which pgx has tried each address, with and without TLS. If a
@@ -87,17 +97,13 @@ func attempts(failed error) []error {
 			all = several.Unwrap()
 		}
 	}
-	if slices.ContainsFunc(all, func(err error) bool { return code(err) != "" }) {
-		all = slices.DeleteFunc(slices.Clone(all), func(err error) bool {
-			_, fix, _ := cause(err)
-			return fix == driver.FixTLS
-		})
+	if code(failed) != "" {
+		all = slices.DeleteFunc(slices.Clone(all), refusesTLS)
 	}
 	return all
 }
 
-// explain adds the meaning of an error and what to do. pgx repeats the role, the database and the
-// host for each address; explain reports each cause once.
+// explain adds the meaning of an error and what to do, and reports each cause once.
 func explain(ctx context.Context, failed error) error {
 	if failed == nil {
 		return nil
@@ -105,36 +111,25 @@ func explain(ctx context.Context, failed error) error {
 	if undone(failed) {
 		return &driver.TryAgain{Err: failed}
 	}
-	causes := attempts(failed)
-	_, advice, meaning := cause(causes[0])
-	b := brief{error: failed}
-	for _, err := range causes {
-		text, fix, sentinel := cause(err)
-		advice = cmp.Or(advice, fix)
-		if !errors.Is(sentinel, meaning) {
-			meaning = nil // another address may serve later
+	all := attempts(failed)
+	about, err := cause(all[0])
+	for _, attempt := range all[1:] {
+		meaning, other := cause(attempt)
+		if !strings.Contains(err.Error(), other.Error()) {
+			err = fmt.Errorf("%w; %w", err, other)
 		}
-		if !slices.Contains(b.texts, text) {
-			b.texts = append(b.texts, text)
+		about.fix = cmp.Or(about.fix, meaning.fix)
+		if !errors.Is(meaning.sentinel, about.sentinel) {
+			about.sentinel = nil // another address may serve later
 		}
 	}
-	err := error(b)
-	for _, sentinel := range []error{meaning, ctx.Err()} {
+	for _, sentinel := range []error{about.sentinel, ctx.Err()} {
 		if sentinel != nil && !errors.Is(err, sentinel) {
 			err = fmt.Errorf("%w: %w", sentinel, err)
 		}
 	}
-	if advice != "" {
-		err = &lease.Error{Err: err, Fix: advice}
+	if about.fix != "" {
+		err = &lease.Error{Err: err, Fix: about.fix}
 	}
 	return err
 }
-
-// brief is an error with a shorter text.
-type brief struct {
-	error
-	texts []string
-}
-
-func (b brief) Error() string { return strings.Join(b.texts, "; ") }
-func (b brief) Unwrap() error { return b.error }

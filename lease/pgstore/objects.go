@@ -3,9 +3,9 @@ package pgstore
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/traceflake/traceflake/lease/driver"
@@ -54,7 +54,8 @@ func (o *objects) Write(ctx context.Context, name string, data []byte,
 	}
 	rows, err := o.query(ctx, sql, args...)
 	if code(err) == noTable && version == "" {
-		if err = o.create(ctx); err == nil {
+		_, err = o.query(ctx, createSQL, pgx.QueryExecModeSimpleProtocol) // several statements
+		if err == nil {
 			rows, err = o.query(ctx, sql, args...)
 		}
 	}
@@ -66,15 +67,8 @@ func (o *objects) Write(ctx context.Context, name string, data []byte,
 	case len(rows) > 0:
 		return rows[0].object()
 	}
-	if now, err := o.Read(ctx, name); err == nil && now.Version == version { // and had it then
-		return driver.Object{}, errNotWritten
-	}
 	return driver.Object{}, driver.ErrChanged
 }
-
-// errNotWritten is returned if a row that could be written is not.
-var errNotWritten = errors.New(
-	"the row was not written; does a rule, trigger or policy of the table interfere?")
 
 // List implements [driver.Objects]. It runs one statement, which returns the data, too.
 func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
@@ -89,6 +83,13 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 		}
 	}
 	return all, nil
+}
+
+// CheckRights writes nothing; see [driver.Objects]. A read locks the row, which needs the right to
+// write, and a server that is not read-only.
+func (o *objects) CheckRights(ctx context.Context) error {
+	_, err := o.Read(ctx, "config")
+	return err
 }
 
 // Close closes the connections. Those to a server that does not respond are closed within 15 s.

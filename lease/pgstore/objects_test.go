@@ -22,45 +22,39 @@ import (
 // server returns the URL of a PostgreSQL in which the tests may create databases and roles.
 func server(tb testing.TB) string {
 	tb.Helper()
-	return calls.Server(tb, "TRACEFLAKETEST_POSTGRES", "postgres://user:password@host/database, "+
-		"where the tests may create databases and roles")
+	return calls.Server(tb, "TRACEFLAKETEST_POSTGRES", "postgres://user:password@host/database?"+
+		"sslmode=…, where the tests may create databases and roles")
 }
 
-// database returns the URL of a new database, which is dropped when the test ends.
-func database(tb testing.TB) string {
+// newName returns a name that needs no quotes.
+func newName() string { return "traceflake_" + strings.ToLower(rand.Text()) }
+
+// newDatabase returns a database that is dropped when the test ends.
+func newDatabase(tb testing.TB) (dsn string, admin *pgxpool.Pool) {
 	tb.Helper()
 	u, err := url.Parse(server(tb))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	admin, name := u.String(), "traceflake_"+strings.ToLower(rand.Text())
-	run := func(sql string) {
-		conn, err := pgx.Connect(context.Background(), admin)
-		if err == nil {
-			_, err = conn.Exec(context.Background(), sql)
-			_ = conn.Close(context.Background())
-		}
-		if err != nil {
-			tb.Fatalf("%s: %v", sql, err)
-		}
-	}
-	run("CREATE DATABASE " + name)
-	tb.Cleanup(func() { run("DROP DATABASE " + name + " WITH (FORCE)") })
+	other, name := connect(tb, u.String()), newName()
+	execute(tb, other, "CREATE DATABASE "+name)
+	tb.Cleanup(func() { execute(tb, other, "DROP DATABASE "+name+" WITH (FORCE)") })
 	u.Path = "/" + name
-	return u.String()
+	return u.String(), connect(tb, u.String())
 }
 
-// connect returns a pool for a database, with the settings of parameters.
-func connect(tb testing.TB, dsn string, parameters map[string]string) *pgxpool.Pool {
+// newRole returns a role with the password hunter2 that is dropped when the test ends.
+func newRole(tb testing.TB, admin *pgxpool.Pool) (name string) {
 	tb.Helper()
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for name, v := range parameters {
-		config.ConnConfig.RuntimeParams[name] = v
-	}
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	name = newName()
+	execute(tb, admin, "CREATE ROLE "+name+" LOGIN PASSWORD 'hunter2'")
+	tb.Cleanup(func() { execute(tb, admin, "DROP OWNED BY "+name+" CASCADE; DROP ROLE "+name) })
+	return name
+}
+
+func connect(tb testing.TB, dsn string) *pgxpool.Pool {
+	tb.Helper()
+	pool, err := pgxpool.New(context.Background(), dsn)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -84,29 +78,13 @@ func execute(tb testing.TB, pool *pgxpool.Pool, sql string) {
 	}
 }
 
-// few has four blocks.
-var few = lease.Description{ID: calls.ID, Nodes: 1 << 17, BlockSize: 1 << 15,
-	LongestTTL: lease.MaxTTL}
-
-// open opens a store with the settings of a pool until the end of the test.
-func open(tb testing.TB, pool *pgxpool.Pool) stores.Store {
+func write(tb testing.TB, o driver.Objects, name, data, version string) driver.Object {
 	tb.Helper()
-	s, err := pgstore.New(pool.Config())
+	written, err := o.Write(context.Background(), name, []byte(data), version)
 	if err != nil {
-		tb.Fatal(err)
+		tb.Fatalf("write %s: %v", name, err)
 	}
-	tb.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
-// created is a store of few nodes with the settings of a pool, until the end of the test.
-func created(tb testing.TB, pool *pgxpool.Pool) stores.Store {
-	tb.Helper()
-	s := open(tb, pool)
-	if err := s.Create(tb.Context(), few); err != nil {
-		tb.Fatal(err)
-	}
-	return s
+	return written
 }
 
 var wantError = calls.WantError("", "hunter2")
@@ -114,8 +92,7 @@ var wantError = calls.WantError("", "hunter2")
 // The contract of Objects, on a real server.
 func TestObjects(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
-		dsn := database(tb)
-		admin := connect(tb, dsn, nil)
+		dsn, admin := newDatabase(tb)
 		u, err := url.Parse(dsn)
 		if err != nil {
 			tb.Fatal(err)
@@ -125,7 +102,7 @@ func TestObjects(t *testing.T) {
 			Server: u.Host,
 			Open: func(address string) (driver.Objects, error) {
 				u.Host = address
-				return pgstore.Objects(tb, u.String()), nil
+				return calls.Objects(tb, u.String()), nil
 			},
 			Delete: func(name string) error {
 				_, err := admin.Exec(context.Background(),
@@ -136,17 +113,25 @@ func TestObjects(t *testing.T) {
 	})
 }
 
-// The view shows the store's blocks.
+// The view shows the store's blocks, whose ends are later if the holder's clock is behind.
 func TestView(t *testing.T) {
-	pool := connect(t, database(t), nil)
-	s := created(t, pool)
-	r := calls.Request(time.Now())
+	_, admin := newDatabase(t)
+	s, err := pgstore.New(admin.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if err := s.Create(t.Context(), lease.Description{ID: calls.ID, Nodes: 8,
+		LongestTTL: lease.MaxTTL}); err != nil {
+		t.Fatal(err)
+	}
+	r := calls.Request(time.Now().Add(-time.Hour))
 	r.Owner = `pod "é" \n {"Node":1}`
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := pool.Query(t.Context(),
+	rows, err := admin.Query(t.Context(),
 		`SELECT node, granted_from, granted_until, nonce, owner, version
 		FROM traceflake_leases WHERE granted_until > now()`)
 	if err != nil {
@@ -160,8 +145,8 @@ func TestView(t *testing.T) {
 	}
 	got, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[block])
 	got.GrantedFrom, got.GrantedUntil = got.GrantedFrom.UTC(), got.GrantedUntil.UTC()
-	if want := (block{g.Node, g.Start, g.End, g.Nonce, r.Owner, g.Version}); err != nil ||
-		got != want {
+	if want := (block{g.Node, g.Start, g.End.Add(g.Behind), g.Nonce, r.Owner,
+		g.Version}); err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 }
@@ -169,6 +154,6 @@ func TestView(t *testing.T) {
 // A store that is restored to an old backup, again and again, grants nothing twice under one
 // secret.
 func TestRestored(t *testing.T) {
-	config := connect(t, database(t), nil).Config()
-	calls.Restored(t, func() (stores.Store, error) { return pgstore.New(config) })
+	dsn, _ := newDatabase(t)
+	calls.Restored(t, func() (stores.Store, error) { return stores.Open(dsn) })
 }

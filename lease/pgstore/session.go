@@ -3,7 +3,6 @@ package pgstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -27,57 +26,32 @@ func prepare(config *pgx.ConnConfig) {
 	}
 }
 
-// session calls f with a connection.
+// query runs a statement in a transaction of its own.
 //
 // A warning is an error: if the wait for a synchronous standby is cancelled, the server commits
 // with a warning, and a failover may lose that commit.
 //
 // After an error the connection is closed, so that the next call connects again: to the primary, if
 // this server no longer is, with the settings and rights that the role has then.
-func session[T any](ctx context.Context, o *objects,
-	f func(*pgx.Conn) (T, error)) (none T, err error) {
+func (o *objects) query(ctx context.Context, sql string, args ...any) ([]row, error) {
 	pooled, err := o.pool.Acquire(ctx)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	defer pooled.Release()
 	heard := pooled.Conn().PgConn().CustomData()
 	delete(heard, warning)
-	result, err := f(pooled.Conn())
+	answer, _ := pooled.Conn().Query(ctx, o.sql(sql), args...) // CollectRows returns its error
+	rows, err := pgx.CollectRows(answer, pgx.RowToStructByName[row])
 	if text, warned := heard[warning]; err == nil && warned {
 		err = fmt.Errorf("the server warned, and it is unknown whether the commit is durable: %s",
 			text)
 	}
 	if err != nil { // what was read may not have been committed
-		if !undone(err) {
-			_ = pooled.Conn().Close(ctx)
-		}
-		return none, err
+		_ = pooled.Conn().Close(ctx)
+		return nil, err
 	}
-	return result, nil
-}
-
-// query runs one statement in a transaction of its own.
-func (o *objects) query(ctx context.Context, sql string, args ...any) ([]row, error) {
-	return session(ctx, o, func(c *pgx.Conn) ([]row, error) {
-		rows, err := c.Query(ctx, o.sql(sql), args...)
-		if err != nil {
-			return nil, err
-		}
-		return pgx.CollectRows(rows, pgx.RowToStructByName[row])
-	})
-}
-
-// create creates the table and the view, unless they exist.
-func (o *objects) create(ctx context.Context) error {
-	_, err := session(ctx, o, func(c *pgx.Conn) (none struct{}, err error) {
-		return none, pgx.BeginTxFunc(ctx, c, pgx.TxOptions{BeginQuery: beginSQL},
-			func(tx pgx.Tx) error {
-				_, err := tx.Exec(ctx, o.sql(createSQL))
-				return err
-			})
-	})
-	return err
+	return rows, nil
 }
 
 // sql returns statement with the full names of the table and the view. No statement relies on the
@@ -85,7 +59,3 @@ func (o *objects) create(ctx context.Context) error {
 func (o *objects) sql(statement string) string {
 	return strings.ReplaceAll(statement, "{schema}", pgx.Identifier{o.schema}.Sanitize())
 }
-
-// undone reports whether the server did nothing because of another client: a serialization failure
-// or a deadlock.
-func undone(err error) bool { return slices.Contains([]string{"40001", "40P01"}, code(err)) }

@@ -41,22 +41,23 @@ const replaceSQL = `UPDATE {schema}.traceflake_store SET data = $3::bytea
 const insertSQL = `INSERT INTO {schema}.traceflake_store (name, data)
 	VALUES ($1, $2::bytea) ON CONFLICT DO NOTHING RETURNING ` + objectSQL
 
-// beginSQL begins the transaction of an operator who creates the table, one at a time.
-const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ` + durableSQL +
-	`, pg_advisory_xact_lock(8390876135275523179)`
-
-// createSQL creates the table, and the view with a row for each block, for people.
-const createSQL = `CREATE TABLE IF NOT EXISTS {schema}.traceflake_store (
+// createSQL creates the table, one operator at a time, and the view with a row for each block, for
+// people.
+const createSQL = `BEGIN ISOLATION LEVEL READ COMMITTED;
+SELECT ` + durableSQL + `, pg_advisory_xact_lock(8390876135275523179);
+CREATE TABLE IF NOT EXISTS {schema}.traceflake_store (
 	name text PRIMARY KEY,
 	data bytea NOT NULL
 );
 CREATE OR REPLACE VIEW {schema}.traceflake_leases AS
 SELECT (block->>'Node')::integer AS node,
 	nullif(block->>'Start', '0001-01-01T00:00:00Z')::timestamptz AS granted_from,
-	(block->>'End')::timestamptz AS granted_until,
+	(block->>'End')::timestamptz + interval '1 second' *
+		(coalesce(block->>'Behind', '0')::bigint / 1000000000) AS granted_until,
 	nullif(block->>'Nonce', '') AS nonce, nullif(block->>'Owner', '') AS owner,
 	(block->>'Version')::bigint AS version
 FROM {schema}.traceflake_store,
 	LATERAL unnest(string_to_array(convert_from(data, 'UTF8'), chr(10))) AS line,
 	LATERAL (SELECT CASE WHEN line LIKE '{"Node":%' THEN line::jsonb END AS block) AS parsed
-WHERE name LIKE 'page-%' AND block IS NOT NULL`
+WHERE name LIKE 'page-%' AND block IS NOT NULL;
+COMMIT`

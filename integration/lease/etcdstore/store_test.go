@@ -68,7 +68,7 @@ func TestFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			at := "etcd://" + strings.Join(cluster.Endpoints(), ",") + "/" + rand.Text()
-			history.Faults(t, func() driver.Objects { return processes.Objects(t, at) }, func() error {
+			history.Faults(t, func() driver.Objects { return calls.Objects(t, at) }, func() error {
 				return fault(leader(), func() { time.Sleep(1400 * time.Millisecond) })
 			})
 		})
@@ -110,7 +110,7 @@ func TestRights(t *testing.T) {
 	}
 	// A process can find its rights without a write.
 	rights := func(user string) error {
-		return processes.Open(t, "etcd://"+user+":secret@"+host+"/fleet/").CheckRights(ctx)
+		return calls.Open(t, "etcd://"+user+":secret@"+host+"/fleet/").CheckRights(ctx)
 	}
 	if err := rights("user"); err != nil {
 		t.Errorf("the rights of the user: %v", err)

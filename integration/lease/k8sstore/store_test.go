@@ -57,7 +57,7 @@ func TestRights(t *testing.T) {
 	// A process can find its rights without a write.
 	for namespace, want := range map[string]error{"with-all": nil, "without-create": nil,
 		"without-update": lease.ErrMisconfigured} {
-		store := processes.Open(t, "k8s://"+namespace+"/rights?server="+
+		store := calls.Open(t, "k8s://"+namespace+"/rights?server="+
 			s.Proxy(kubernetes.Token(kubernetes.Limited)))
 		if err := store.CheckRights(t.Context()); !errors.Is(err, want) {
 			t.Errorf("rights in %s: %v, want %v", namespace, err, want)

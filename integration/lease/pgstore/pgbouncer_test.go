@@ -13,42 +13,28 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-// Through pgbouncer in transaction mode, with fewer sessions than clients, whose settings are those
-// that other clients left in them.
+// Through pgbouncer in transaction mode, with fewer sessions than clients. The settings of sessions
+// change how things look or work: they are the database's, or what other clients left behind.
 func TestObjectsThroughPgbouncer(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
-	front := pgbouncer(t, server.DSN())
-	var others [3]pgx.Tx // as many as sessions, all at once
-	for i := range others {
-		other, err := pgx.Connect(t.Context(), front+"&default_query_exec_mode=exec")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = other.Close(context.Background()) }()
-		if others[i], err = other.Begin(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for _, sql := range []string{"SET search_path = missing",
-			"SET client_min_messages = error", "SET bytea_output = escape",
-			"CREATE TEMP TABLE traceflake_store (what text)"} {
-			if _, err := others[i].Exec(t.Context(), sql); err != nil {
-				t.Fatal(err)
-			}
-		}
+	front, admin := pgbouncer(t, server.DSN()), server.Connect(t)
+	for setting, value := range map[string]string{
+		"search_path":                   "missing",
+		"default_transaction_isolation": "serializable",
+		"datestyle":                     "German",
+		"timezone":                      "'Asia/Kathmandu'",
+		"bytea_output":                  "escape",
+		"synchronous_commit":            "off",
+		"client_min_messages":           "error",
+	} {
+		set(t, admin, setting, value)
 	}
-	for _, tx := range others {
-		if err := tx.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	leasetest.Run(t, storages(front, server.Connect(t)))
+	leasetest.Run(t, storages(front, admin))
 }
 
 // pgbouncer returns the DSN of a database through pgbouncer.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -21,9 +21,7 @@ import (
 func TestCancelledWaitForTheStandby(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
 	ctx, admin := t.Context(), server.Connect(t)
-	execute(t, admin,
-		"ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+" SET "+
-			"client_min_messages = error")
+	set(t, admin, "client_min_messages", "error")
 	execute(t, admin, "CREATE SCHEMA another")
 	var warnings atomic.Int64
 	relay, dsn := relayed(t, server.DSN())
@@ -32,7 +30,7 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 		return bytes.ReplaceAll(b, []byte("SWARNING\x00"), []byte("SWARNUNG\x00"))
 	}
 	dsn += "&application_name=waits"
-	o := processes.Objects(t, dsn)
+	o := calls.Objects(t, dsn)
 	first, err := o.Write(ctx, "page-0000", []byte("first"), "")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +55,7 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 			return o.Write(ctx, "page-0000", []byte("second"), first.Version)
 		},
 		"create": func() (driver.Object, error) {
-			return processes.Objects(t, dsn+"&search_path=another").Write(ctx, "page-0000",
+			return calls.Objects(t, dsn+"&search_path=another").Write(ctx, "page-0000",
 				[]byte("first"), "")
 		},
 	} {

@@ -20,6 +20,7 @@ import (
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
@@ -48,7 +49,7 @@ func storages(dsn string, admin *pgx.Conn) func(testing.TB) leasetest.Storage {
 			Server: u.Host,
 			Open: func(address string) (driver.Objects, error) {
 				u.Host = address
-				return processes.Objects(tb, u.String()), nil
+				return calls.Objects(tb, u.String()), nil
 			},
 			Delete: func(name string) error {
 				_, err := admin.Exec(context.Background(),
@@ -59,20 +60,18 @@ func storages(dsn string, admin *pgx.Conn) func(testing.TB) leasetest.Storage {
 	}
 }
 
-func value[T any](tb testing.TB, conn *pgx.Conn, sql string) T {
-	tb.Helper()
-	var v T
-	if err := conn.QueryRow(context.Background(), sql).Scan(&v); err != nil {
-		tb.Fatalf("%s: %v", sql, err)
-	}
-	return v
-}
-
 func execute(tb testing.TB, conn *pgx.Conn, sql string) {
 	tb.Helper()
 	if _, err := conn.Exec(context.Background(), sql); err != nil {
 		tb.Errorf("%s: %v", sql, err)
 	}
+}
+
+// set changes a setting of new sessions in the database.
+func set(tb testing.TB, admin *pgx.Conn, setting, value string) {
+	tb.Helper()
+	execute(tb, admin, "ALTER DATABASE "+pgx.Identifier{admin.Config().Database}.Sanitize()+
+		" SET "+setting+" = "+value)
 }
 
 // relayed returns the DSN of a server through a proxy.
@@ -87,28 +86,12 @@ func relayed(tb testing.TB, dsn string) (*network.Proxy, string) {
 	return c, u.String()
 }
 
-// Settings of a database or role that change how things look or work.
-func TestObjectsUnderOtherSettings(t *testing.T) {
-	server := child.ForTest(t, servers.Postgres)
-	settings := url.Values{
-		"default_transaction_isolation": {"serializable"},
-		"datestyle":                     {"German"},
-		"timezone":                      {"Asia/Kathmandu"},
-		"bytea_output":                  {"escape"},
-		"synchronous_commit":            {"off"},
-		"client_min_messages":           {"error"},
-	}
-	leasetest.Run(t, storages(server.DSN()+"&"+settings.Encode(), server.Connect(t)))
-}
-
 // The network is cut, and the server crashes: it forgets each commit that did not wait for the
 // disk, as is the default in this database.
 func TestProcesses(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
 	admin := server.Connect(t)
-	execute(t, admin,
-		"ALTER DATABASE "+value[string](t, admin, "SELECT quote_ident(current_database())")+
-			" SET synchronous_commit = off")
+	set(t, admin, "synchronous_commit", "off")
 	proxy, dsn := relayed(t, server.DSN())
 	processes.Run(t, dsn, func(during func()) error {
 		proxy.Cut()
