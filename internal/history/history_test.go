@@ -10,10 +10,10 @@ import (
 // The judge detects violations, and those only.
 func TestJudge(t *testing.T) {
 	write := func(data string, began, ended time.Duration, o outcome) call {
-		return call{wrote: true, data: data, version: data, began: began, ended: ended, outcome: o}
+		return call{wrote: true, data: data, began: began, ended: ended, outcome: o}
 	}
 	read := func(data string, began time.Duration) call {
-		return call{data: data, version: data, began: began, ended: began + 1, outcome: made}
+		return call{data: data, began: began, ended: began + 1, outcome: made}
 	}
 	const forgotten, older = "was acknowledged, and is not among", "is older than"
 	a, ab := write("a", 0, 1, made), write("ab", 2, 3, made)
@@ -39,10 +39,6 @@ func TestJudge(t *testing.T) {
 		"nothing after a write":     {[]call{a, read("", 2)}, "a", older},
 		"a refused write is stored": {[]call{a, write("ab", 2, 3, refused)}, "ab", "but stored"},
 		"a dirty read":              {[]call{a, lost, read("ab", 4)}, "a", "a read returned"},
-		"a version of two writes": {[]call{a, {data: "ab", version: "a", outcome: made}}, "ab",
-			"the same version"},
-		"two versions of one write": {[]call{a, {data: "a", version: "x", outcome: made}}, "a",
-			"has the versions"},
 	} {
 		if err := fmt.Sprint(judge(c.calls, c.last)); !strings.Contains(err, c.want) ||
 			(c.want == "") != (err == "<nil>") {

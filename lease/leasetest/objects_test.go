@@ -463,7 +463,7 @@ func TestRunCatchesWrongServers(t *testing.T) {
 		"undoes and refuses a write in twenty":  "calls of page-0000: ",
 		"conflicts are other errors":            "got error conflict, want ErrChanged",
 		"an error for one of two at once":       "writes at once: got error the database is locked",
-		"other versions of its own writes":      "has the versions",
+		"other versions of its own writes":      "as a Read returns it",
 		"no version of its own writes":          "returned the version \"\"",
 		"the version before":                    "want the new version",
 		"responds with other data":              "and 2 bytes; want",
