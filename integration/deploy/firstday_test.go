@@ -3,7 +3,6 @@
 package deploy
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -25,8 +24,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
 )
-
-func TestMain(m *testing.M) { kubernetes.Main(m) }
 
 // end ends a program as the kubelet does.
 func end(t *testing.T, p *child.Server) {
@@ -84,14 +81,10 @@ func token(t *testing.T, s *kubernetes.Server, namespace string) string {
 // every mistake. docs/first-day.txt is its record for people; TRACEFLAKETEST_UPDATE=1 writes it
 // again.
 func TestFirstDay(t *testing.T) {
-	s := kubernetes.Shared(t)
+	s := child.ForTest(t, kubernetes.Start)
 	apply(t, s, "with-postgres", "postgres")
 	apply(t, s, "with-s3", "s3")
 	manifests := apply(t, s, "first-day", "kubernetes")
-	t.Cleanup(func() { // for the next run on this server
-		_, _ = s.Do(context.Background(), "DELETE",
-			"/apis/coordination.k8s.io/v1/namespaces/first-day/leases", "", nil)
-	})
 	// The API server can be unavailable, and its clock seem wrong to a machine whose own is.
 	var down atomic.Bool
 	api := func(token string, ahead time.Duration) string {

@@ -16,8 +16,6 @@ import (
 	_ "github.com/traceflake/traceflake/lease/s3store"
 )
 
-func TestMain(m *testing.M) { kubernetes.Main(m) }
-
 // backend is a running server with stores of one kind.
 type backend struct {
 	address string                             // host:port
@@ -56,7 +54,7 @@ var backends = map[string]func(t *testing.T) backend{
 		return backend{address: strings.TrimPrefix(cluster.Endpoints()[0], "http://"), url: at}
 	},
 	"Kubernetes": func(t *testing.T) backend {
-		server := kubernetes.Shared(t)
+		server := child.ForTest(t, kubernetes.Start)
 		proxy := server.Proxy(kubernetes.Token(kubernetes.Admin))
 		at := func(address, store string) string {
 			return "k8s://default/" + store + "?server=http://" + address

@@ -31,17 +31,9 @@ func connect(t *testing.T, dsn string) clickhouse.Conn {
 func TestClickHouseGo(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
 	conn, limited := connect(t, e.DSN()), connect(t, e.DSN()+"?limit=1")
-	for sql, code := range map[string]int32{
-		"SELECT * FROM nope":                          60,
-		"SELECT 1 SETTINGS nope = 1":                  115,
-		"SELECT {x:UInt8}":                            456,
-		"SELECT throwIf(number = 3) FROM numbers(10)": 395, // fails while it runs
-	} {
-		var exception *clickhouse.Exception
-		if err := conn.Exec(t.Context(), sql); !errors.As(err, &exception) ||
-			exception.Code != code {
-			t.Errorf("%s: %v, want exception %d", sql, err, code)
-		}
+	err := conn.Exec(t.Context(), "SELECT throwIf(number = 3) FROM numbers(10)")
+	if late, ok := errors.AsType[*clickhouse.Exception](err); !ok || late.Code != 395 {
+		t.Errorf("a statement that fails while it runs: %v, want exception 395", err)
 	}
 	for sql, want := range map[string]int{
 		"SELECT map(toLowCardinality('x'), 'y') AS x WHERE 0":             0,
@@ -80,20 +72,6 @@ func TestInsertedBytes(t *testing.T) {
 	}
 }
 
-// The error contains the address, but no password.
-func TestUnreachable(t *testing.T) {
-	t.Setenv("TRACEFLAKETEST_CLICKHOUSE_DSN", "http://u:secret@127.0.0.1:1")
-	t.Setenv("TRACEFLAKETEST_POSTGRES_DSN", "postgres://u:secret@127.0.0.1:1/db")
-	_, err1 := servers.ClickHouse(t.Context())
-	_, err2 := servers.Postgres(t.Context())
-	for _, err := range []error{err1, err2} {
-		if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") ||
-			strings.Contains(err.Error(), "secret") {
-			t.Errorf("got %v", err)
-		}
-	}
-}
-
 func TestPostgresGivenByItsDSN(t *testing.T) {
 	server := child.ForTest(t, servers.Postgres)
 	t.Setenv("TRACEFLAKETEST_POSTGRES_DSN", server.DSN())
@@ -118,9 +96,10 @@ type outcome struct {
 	skipped, failed bool
 }
 
-func (o *outcome) Helper()      {}
-func (o *outcome) Skip(...any)  { o.skipped = true }
-func (o *outcome) Fatal(...any) { o.failed = true }
+func (o *outcome) Helper()        {}
+func (o *outcome) Cleanup(func()) {}
+func (o *outcome) Skip(...any)    { o.skipped = true }
+func (o *outcome) Fatal(...any)   { o.failed = true }
 
 // A test without its engine is skipped, but never in CI.
 func TestNotInstalled(t *testing.T) {
@@ -142,7 +121,7 @@ func TestNotInstalled(t *testing.T) {
 	} {
 		t.Setenv("CI", c.ci)
 		var got outcome
-		child.Started(&got,
+		child.ForTest(&got,
 			func(context.Context) (*servers.PostgresServer, error) { return nil, c.err })
 		if got != c.want {
 			t.Errorf("CI=%q, error %v: %+v, want %+v", c.ci, c.err, got, c.want)

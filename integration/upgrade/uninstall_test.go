@@ -22,8 +22,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/s3"
 )
 
-func TestMain(m *testing.M) { kubernetes.Main(m) }
-
 // blocks returns the blocks of code of docs/upgrade.md in a language.
 func blocks(t *testing.T, language string) []string {
 	t.Helper()
@@ -124,7 +122,7 @@ func TestUninstallFromS3(t *testing.T) {
 }
 
 func TestUninstallFromKubernetes(t *testing.T) {
-	server := kubernetes.Shared(t)
+	server := child.ForTest(t, kubernetes.Start)
 	if err := server.Apply(t.Context(),
 		"{apiVersion: v1, kind: Namespace, metadata: {name: traceflake}}"); err != nil {
 		t.Fatal(err)

@@ -20,8 +20,6 @@ import (
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
-func TestMain(m *testing.M) { kubernetes.Main(m) }
-
 // The API server is killed.
 func TestProcesses(t *testing.T) {
 	s := child.ForTest(t, kubernetes.Start)
@@ -34,7 +32,7 @@ var wantError = calls.WantError("k8sstore: ", "secret-of-")
 // The four verbs are enough, and each is needed: the error contains a missing verb, user or
 // namespace.
 func TestRights(t *testing.T) {
-	s := kubernetes.Shared(t)
+	s := child.ForTest(t, kubernetes.Start)
 	try := func(user, namespace string) error {
 		at := "k8s://" + namespace + "/" + strings.ToLower(rand.Text()) + "?server=" +
 			s.Proxy(kubernetes.Token(user))

@@ -17,21 +17,9 @@ import (
 // ErrNotInstalled is returned if a server is not installed and no address of another one is set.
 var ErrNotInstalled = errors.New("not installed")
 
-// ForTest starts a server for a test as [Started] does, and closes it when the test ends.
+// ForTest starts a server for a test, and closes it when the test ends. A test whose server is not
+// installed is skipped, or fails if CI is set.
 func ForTest[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
-	tb.Helper()
-	s := Started(tb, start)
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return s
-}
-
-// Started starts a server for a test. A test whose server is not installed is skipped, or fails if
-// CI is set.
-func Started[S io.Closer](tb testing.TB, start func(context.Context) (S, error)) S {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -41,6 +29,11 @@ func Started[S io.Closer](tb testing.TB, start func(context.Context) (S, error))
 	} else if err != nil {
 		tb.Fatal(err)
 	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
 	return s
 }
 

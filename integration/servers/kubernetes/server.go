@@ -1,8 +1,6 @@
 // Package kubernetes runs a real API server of Kubernetes for tests: the kube-apiserver of
 // apiserver/go.mod, on an etcd of its own. It has no controllers, so nothing else changes an
 // object, and no nodes. `make kubernetes` builds it once, into .cache, and runs the tests.
-//
-// The TestMain of a package that starts one ends with [Main].
 package kubernetes
 
 import (
@@ -19,7 +17,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"testing"
 	"time"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
@@ -44,29 +41,6 @@ type Server struct {
 	etcd    *etcd.Cluster
 	admin   string // the URL of a proxy
 	proxies []*httptest.Server
-}
-
-var shared *Server
-
-// Shared returns a server that tests use in turn. [Main] ends it.
-func Shared(tb testing.TB) *Server {
-	tb.Helper()
-	if shared == nil {
-		shared = child.Started(tb, Start)
-	}
-	return shared
-}
-
-// Main runs the tests of a package and ends the process.
-func Main(m *testing.M) {
-	code := m.Run()
-	if shared != nil {
-		if err := shared.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
 }
 
 // Start starts a server, and returns when it answers. If it was not built, the error wraps
