@@ -9,14 +9,10 @@ import (
 	"runtime"
 )
 
-// Errors that are never returned here.
-var (
-	errReadOnly = errors.New("read-only")
-	errFull     = errors.New("full")
-)
+var errReadOnly = errors.New("read-only") // never returned
 
 // system has no locks, and so no store.
-var system = disk{lockable: func(*os.Root) (*os.File, error) {
+var system = disk{lock: func(*os.Root) (*os.File, error) {
 	return nil, fmt.Errorf("filestore: directories cannot be locked on %s: %w", runtime.GOOS,
 		errors.ErrUnsupported)
 }}

@@ -8,22 +8,23 @@ import (
 	"syscall"
 )
 
-// Errors of a file system that is mounted read-only, or full.
-const (
-	errReadOnly = syscall.EROFS
-	errFull     = syscall.ENOSPC
-)
+// errReadOnly is the error of a file system that is mounted read-only.
+const errReadOnly = syscall.EROFS
 
 // system locks the directory itself, which nobody can delete while it has files.
 var system = disk{
-	lockable: func(root *os.Root) (*os.File, error) { return root.Open(".") },
-	lock: func(f *os.File) error {
-		for {
-			err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-			if !errors.Is(err, syscall.EINTR) {
-				return err
-			}
+	lock: func(root *os.Root) (*os.File, error) {
+		f, err := root.Open(".")
+		if err != nil {
+			return nil, err
 		}
+		for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return f, nil
 	},
 	syncNames: func(root *os.Root, _ ...string) error {
 		d, err := root.Open(".")
@@ -33,5 +34,4 @@ var system = disk{
 		return errors.Join(d.Sync(), d.Close())
 	},
 	place: place,
-	space: space,
 }

@@ -9,25 +9,26 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const (
-	errReadOnly = windows.ERROR_WRITE_PROTECT
-	errFull     = windows.ERROR_DISK_FULL
-)
+const errReadOnly = windows.ERROR_WRITE_PROTECT
 
 // system locks a file, since directories cannot be locked; nobody can delete it while it is open.
 // It syncs the renamed files, since directories cannot be synced; this was not tested with a power
 // failure.
 var system = disk{
-	lockable: func(root *os.Root) (*os.File, error) {
-		return root.OpenFile("lock.file", os.O_RDWR|os.O_CREATE, fileMode)
-	},
-	lock: func(f *os.File) error {
+	lock: func(root *os.Root) (*os.File, error) {
+		f, err := root.OpenFile("lock.file", os.O_RDWR|os.O_CREATE, fileMode)
+		if err != nil {
+			return nil, err
+		}
 		for { // a handle may be one that does not wait
 			err := windows.LockFileEx(windows.Handle(f.Fd()),
 				windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
 				0, 1, 0, new(windows.Overlapped))
-			if !errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-				return err
+			switch {
+			case err == nil:
+				return f, nil
+			case !errors.Is(err, windows.ERROR_LOCK_VIOLATION):
+				return nil, errors.Join(err, f.Close())
 			}
 			time.Sleep(time.Millisecond + rand.N(9*time.Millisecond))
 		}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/await"
 	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -24,16 +25,15 @@ import (
 var ErrCopied = errors.New("the machine was restored from a snapshot, and may not be the only " +
 	"one with this directory")
 
-// errLocked is returned if other processes held the directory's lock for the timeout.
+// errLocked is returned if other processes held the directory's lock until the context was over.
 var errLocked error = &lease.Error{
 	Err: errors.New("the directory is locked by other processes, or its disk does not answer"),
 	Fix: "wait until the other process releases the lock; if it lasts, find the process with lsof",
 }
 
 const (
-	lockTimeout = 5 * time.Second
-	fileMode    = 0o600
-	dirMode     = 0o700
+	fileMode = 0o600
+	dirMode  = 0o700
 
 	// The names of objects have no dot, those of other files have one.
 	unfinished = ".new"
@@ -43,11 +43,9 @@ const (
 // recurs.
 type objects struct {
 	path    string
-	timeout time.Duration
 	machine func() uint64 // restores
 	life    uint64        // the machine's, when the store was opened
 	copied  atomic.Bool   // OnRestore was called
-	closed  atomic.Bool
 	turn    chan struct{} // one call at a time in this process
 	disk    disk
 }
@@ -117,74 +115,44 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	return all, err
 }
 
-// Close is for what does not go through the engine: Create, which makes a secret first, and Codec.
-func (o *objects) Close() error {
-	o.closed.Store(true)
-	return nil
-}
-
-// locked calls do with the directory that a function opens, locked. It waits for the lock until the
-// timeout. It returns when ctx is over, even if the disk does not answer: then do continues, and
-// later calls of this process wait for it.
+// locked calls do with the directory that a function opens, locked. It returns when ctx is over,
+// even if the disk does not answer: then do continues, and later calls of this process wait for it.
 func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error),
 	do func(*directory) (T, error)) (none T, err error) {
 	switch {
 	case ctx.Err() != nil:
 		return none, ctx.Err()
-	case o.closed.Load():
-		return none, lease.ErrClosed
 	case o.copied.Load(), o.machine() != o.life:
 		return none, ErrCopied
 	}
-	waits, giveUp := context.WithTimeout(ctx, o.timeout)
-	defer giveUp()
-	type answer struct {
-		T   T
-		err error
-	}
-	answered, begun := make(chan answer, 1), make(chan struct{})
-	select {
-	case o.turn <- struct{}{}:
-		go func() {
-			defer func() { <-o.turn }()
-			d, err := o.lock(waits, open)
-			if close(begun); err != nil {
-				answered <- answer{err: err}
-				return
-			}
-			result, err := do(d)
-			answered <- answer{result, errors.Join(err, d.close())}
-		}()
-	case <-waits.Done():
-	}
-	select {
-	case <-begun:
-	case <-waits.Done():
-		if err := ctx.Err(); err != nil {
-			return none, fmt.Errorf("%w: %w", err, errLocked)
+	result, err := await.Call(ctx, 0, func(ctx context.Context) (none T, err error) {
+		select {
+		case o.turn <- struct{}{}:
+		case <-ctx.Done():
+			return none, context.Cause(ctx)
 		}
-		return none, fmt.Errorf("%w for %s", errLocked, o.timeout)
+		defer func() { <-o.turn }()
+		d, err := o.lock(ctx, open)
+		if err != nil {
+			return none, err
+		}
+		result, err := do(d)
+		return result, errors.Join(err, d.close())
+	})
+	if over := context.Cause(ctx); over != nil && errors.Is(err, over) {
+		return none, fmt.Errorf("%w: %w", ctx.Err(), errLocked)
 	}
-	select {
-	case a := <-answered:
-		return a.T, explain(a.err)
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
+	return result, explain(err)
 }
 
 // explain adds to an error what an operator can do.
 func explain(err error) error {
-	switch {
-	case errors.Is(err, errFull):
-		return &lease.Error{Err: err, Fix: "free some space on the disk; processes recover by " +
-			"themselves"}
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, errReadOnly):
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errReadOnly) {
 		return &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err),
 			Fix: "let the user of the process own the directory, and be able to write there, on " +
 				"a file system that is not read-only"}
 	}
-	return err
+	return driver.Diagnose(err)
 }
 
 // object returns an object, without a version if it does not exist.

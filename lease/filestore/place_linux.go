@@ -1,7 +1,6 @@
 package filestore
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -32,9 +31,7 @@ var remote = map[uint32]string{
 // statfs returns the type and the ID of a file's file system. A test replaces it.
 var statfs = func(f *os.File) (kind uint32, id [2]int32, err error) {
 	var s unix.Statfs_t
-	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Fstatfs(int(f.Fd()), &s)
-	}
+	err = unix.Fstatfs(int(f.Fd()), &s)
 	return uint32(s.Type), s.Fsid.Val, err
 }
 

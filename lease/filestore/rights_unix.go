@@ -1,8 +1,9 @@
-//go:build unix
+//go:build unix && !solaris && !aix
 
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,35 +21,17 @@ const largest = 1 << 20
 // directory does not exist, whether the disk has space for a page, and whether the directory
 // belongs to a store.
 func (o *objects) CheckRights(context.Context) error {
-	err := mayUse(o.path)
-	if err == nil && o.disk.space != nil {
-		free, unknown := o.disk.space(o.path)
-		if errors.Is(unknown, fs.ErrNotExist) {
-			free, unknown = o.disk.space(filepath.Dir(o.path))
-		}
-		if unknown == nil && free < largest {
-			err = fmt.Errorf("%s: %w (%d bytes are free)", o.path, errFull, free)
-		}
-	}
-	return explain(err)
-}
-
-func mayUse(path string) error {
+	path := o.path
 	files, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		above := filepath.Dir(path)
-		err = unix.Access(above, unix.W_OK|unix.X_OK)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("the directory %s does not exist; create it, on a local disk that "+
-				"all processes of the host see: %w", above, err)
-		}
-		return err
+		path = filepath.Dir(path)
+		_, err = os.Stat(path)
 	}
 	if err == nil {
-		err = foreign(files)
+		err = cmp.Or(foreign(files), unix.Access(path, unix.W_OK|unix.X_OK))
 	}
-	if err != nil {
-		return err
+	if free, unknown := space(path); err == nil && unknown == nil && free < largest {
+		err = fmt.Errorf("%s: the disk is full: %d bytes are free", path, free)
 	}
-	return unix.Access(path, unix.W_OK|unix.X_OK)
+	return explain(err)
 }

@@ -29,7 +29,7 @@ func TestCheckRights(t *testing.T) {
 	for path, want := range map[string]string{
 		"new":           "",
 		"mounted":       "", // a file system of its own
-		"missing/store": "create it, on a local disk",
+		"missing/store": "no such file or directory",
 		"file":          syscall.ENOTDIR.Error(),
 		"foreign":       "other files, such as passwd",
 		"locked/store":  fs.ErrPermission.Error(),

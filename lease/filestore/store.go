@@ -1,11 +1,13 @@
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -39,8 +41,8 @@ func New(path string) (stores.Store, error) {
 		return nil, fmt.Errorf("filestore: %w: the path is empty or contains a zero byte",
 			lease.ErrInvalidRequest)
 	}
-	o := &objects{path: path, timeout: lockTimeout, machine: restores, life: restores(),
-		turn: make(chan struct{}, 1), disk: system}
+	o := &objects{path: path, machine: restores, life: restores(), turn: make(chan struct{}, 1),
+		disk: system}
 	s, err := stores.New(o, driver.Layout{Name: "filestore: " + path, BlocksPerPage: blocksPerPage})
 	if err != nil {
 		return nil, err
@@ -54,30 +56,22 @@ func secretOf(id string) string { return id + ".secret" }
 
 // Create implements [stores.Store]. It creates the directory with a new secret, but not its parent.
 func (s *store) Create(ctx context.Context, d lease.Description) error {
-	d, err := stores.NewDescription(d)
-	if err != nil {
-		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
+	_, err := s.Describe(ctx)
+	if err != nil && !errors.Is(err, lease.ErrNoStore) {
+		return err // without a secret, such as that the store is closed
 	}
-	secrets, err := locked(ctx, s.objects, s.objects.create,
-		func(dir *directory) (*randflake.Keyring, error) {
+	if d, err = stores.NewDescription(d); err != nil {
+		return err
+	}
+	return s.introduce(ctx, d.ID, s.objects.create,
+		func(dir *directory) (older string, err error) {
 			files, err := fs.ReadDir(dir.root.FS(), ".")
-			if err == nil {
-				err = foreign(files)
-			}
-			if err != nil {
-				return nil, err
-			}
-			return dir.draw(d.ID, "")
+			return "", cmp.Or(err, foreign(files))
+		},
+		func(fingerprint string) error {
+			d.Secrets = []string{fingerprint}
+			return s.Store.Create(ctx, d)
 		})
-	if err != nil {
-		return fmt.Errorf("filestore: %s: create: %w", s.objects.path, err)
-	}
-	d.Secrets = []string{d.Fingerprint(secrets.Codec())}
-	err = s.Store.Create(ctx, d)
-	if errors.Is(err, lease.ErrExists) {
-		err = errors.Join(err, s.remove(ctx, d.ID))
-	}
-	return err
 }
 
 // Replace implements [stores.Store]. It generates the new ID and secret itself. A replacement that
@@ -90,23 +84,42 @@ func (s *store) Replace(ctx context.Context, old, _, _ string) error {
 		return err
 	}
 	id := lease.NewNonce()
-	secrets, err := locked(ctx, s.objects, s.objects.open,
-		func(d *directory) (*randflake.Keyring, error) {
+	return s.introduce(ctx, id, s.objects.open,
+		func(d *directory) (string, error) {
 			if _, err := d.root.Stat(secretOf(old)); err == nil && interrupted {
 				old = now.ID
 			}
 			older, err := d.root.ReadFile(secretOf(old))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
 			}
-			return d.draw(id, string(older))
-		})
+			return string(older), err
+		},
+		func(fingerprint string) error { return s.Store.Replace(ctx, old, id, fingerprint) })
+}
+
+// introduce draws the secret of the store with an ID, above the older ones, and calls use with its
+// fingerprint. If the store refuses the ID, because another call was first or it is another store,
+// the secret is removed.
+func (s *store) introduce(ctx context.Context, id string, open func() (*os.Root, error),
+	older func(*directory) (string, error), use func(fingerprint string) error) error {
+	k, err := locked(ctx, s.objects, open, func(d *directory) (*randflake.Keyring, error) {
+		text, err := older(d)
+		if err != nil {
+			return nil, err
+		}
+		return d.draw(id, text)
+	})
 	if err != nil {
-		return fmt.Errorf("filestore: %s: replace the secret: %w", s.objects.path, err)
+		return fmt.Errorf("filestore: %s: draw a secret: %w", s.objects.path, err)
 	}
-	err = s.Store.Replace(ctx, old, id, lease.Description{ID: id}.Fingerprint(secrets.Codec()))
-	if errors.Is(err, lease.ErrReplaced) { // by another call, or it is another store
-		err = errors.Join(err, s.remove(ctx, id))
+	err = use(lease.Description{ID: id}.Fingerprint(k.Codec()))
+	if errors.Is(err, lease.ErrExists) || errors.Is(err, lease.ErrReplaced) {
+		_, failed := locked(ctx, s.objects, s.objects.open,
+			func(d *directory) (none struct{}, err error) {
+				return none, d.root.Remove(secretOf(id))
+			})
+		err = errors.Join(err, failed)
 	}
 	return err
 }
@@ -126,15 +139,6 @@ func (d *directory) draw(id, older string) (*randflake.Keyring, error) {
 		return nil, err
 	}
 	return d.secrets(id)
-}
-
-// remove removes the secret of a store that was not created.
-func (s *store) remove(ctx context.Context, id string) error {
-	_, err := locked(ctx, s.objects, s.objects.open,
-		func(dir *directory) (none struct{}, err error) {
-			return none, dir.root.Remove(secretOf(id))
-		})
-	return err
 }
 
 // foreign returns an error if a directory without a configuration cannot take a store: it has other

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 
+	"github.com/traceflake/traceflake/internal/await"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
@@ -40,30 +42,22 @@ const readTime = 3 * time.Second
 
 // readKeyring is LoadKeyring without the report.
 func readKeyring(path string) (*randflake.Keyring, error) {
-	type result struct {
-		text []byte
-		err  error
+	ctx, cancel := context.WithTimeoutCause(context.Background(), readTime, fmt.Errorf(
+		"%s was not read within %s: it must be a file on a file system that answers, not a FIFO "+
+			"without a writer", path, readTime))
+	defer cancel()
+	text, err := await.Call(ctx, 0, func(context.Context) ([]byte, error) {
+		return readSecrets(path)
+	})
+	if err != nil {
+		return nil, driver.Diagnose(err)
 	}
-	read := make(chan result, 1) // a read that hangs cannot be ended, so it is left behind
-	go func() {
-		text, err := readSecrets(path)
-		read <- result{text, err}
-	}()
-	select {
-	case r := <-read:
-		if r.err != nil {
-			return nil, driver.Diagnose(r.err)
-		}
-		k, err := randflake.ParseKeyring(string(r.text))
-		if err != nil {
-			return nil, &lease.Error{Err: fmt.Errorf("%s: %w", path, err),
-				Fix: "correct that line of the file"}
-		}
-		return k, nil
-	case <-time.After(readTime):
-		return nil, fmt.Errorf("%s was not read within %s: it must be a file on a file system "+
-			"that answers, not a FIFO without a writer", path, readTime)
+	k, err := randflake.ParseKeyring(string(text))
+	if err != nil {
+		return nil, &lease.Error{Err: fmt.Errorf("%s: %w", path, err),
+			Fix: "correct that line of the file"}
 	}
+	return k, nil
 }
 
 func readSecrets(path string) ([]byte, error) {

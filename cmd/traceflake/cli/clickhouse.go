@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/internal/await"
 	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -87,7 +88,7 @@ func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) (err e
 	}
 	db := chgo.OpenDB(options)
 	defer func() { _ = db.Close() }()
-	if _, err := await(ctx, func(ctx context.Context) (none struct{}, err error) {
+	if _, err := await.Call(ctx, grace, func(ctx context.Context) (none struct{}, err error) {
 		return none, db.PingContext(ctx)
 	}); err != nil {
 		return unconnected(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
 
+	"github.com/traceflake/traceflake/internal/await"
 	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/stores"
@@ -106,6 +107,9 @@ func (d *doctor) check(name string, check func(context.Context) (found string, e
 	d.report(name, found, err)
 }
 
+// grace is how long a client that is interrupted has to say so itself.
+const grace = 200 * time.Millisecond
+
 // checkTimeout limits each check.
 const checkTimeout = 5 * time.Second
 
@@ -113,7 +117,7 @@ const checkTimeout = 5 * time.Second
 func within[T any](ctx context.Context, check func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	return await(ctx, check)
+	return await.Call(ctx, grace, check)
 }
 
 // limited returns a context with the time limit of a check.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
+	"github.com/traceflake/traceflake/internal/await"
 )
 
 func inspectCommand(f *commonFlags) *cobra.Command {
@@ -51,9 +52,8 @@ a record:
 				return err
 			}
 			if file != "" {
-				in, err := await(cmd.Context(), func(context.Context) (*os.File, error) {
-					return os.Open(file)
-				})
+				in, err := await.Call(cmd.Context(), grace,
+					func(context.Context) (*os.File, error) { return os.Open(file) })
 				if err != nil {
 					return err
 				}

@@ -29,6 +29,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
 
+	"github.com/traceflake/traceflake/internal/await"
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/filestore" // file:
 	"github.com/traceflake/traceflake/lease/fleet"
@@ -56,7 +57,8 @@ func (f interruptible) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	buffer := make([]byte, min(len(p), 1<<16)) // the caller may reuse p when ctx ends
-	n, err := await(f.ctx, func(context.Context) (int, error) { return f.File.Read(buffer) })
+	n, err := await.Call(f.ctx, grace,
+		func(context.Context) (int, error) { return f.File.Read(buffer) })
 	return copy(p, buffer[:n]), err
 }
 
