@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -30,7 +29,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 	if err != nil {
 		return lease.Grant{}, err
 	}
-	r = shorten(r, c.Description)
+	r.TTL = min(r.TTL, c.LongestTTL)
 	order := c.tryOrder(r.Nonce)
 	for number := order[0]; ; {
 		g, err := s.acquire(ctx, c, number, r)
@@ -46,25 +45,19 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (_ lease.Grant, er
 // acquire grants a block of one page. Errors: [lease.ErrNoFreeNode] if the page has none.
 func (s *Store) acquire(ctx context.Context, c *config, number int,
 	r lease.Request) (g lease.Grant, err error) {
-	err = s.changePage(ctx, c, number, r.Nonce, func(p *page, unsure error) (_ bool, err error) {
-		b, ok := p.offer(r)
-		switch {
-		case b.Nonce == r.Nonce:
+	err = s.changePage(ctx, c, number, r.Nonce, func(p *page) (write bool, err error) {
+		b := p.offer(r.Nonce)
+		if b.Nonce == r.Nonce {
 			g = b
 			return false, nil
-		case unsure != nil: // and another client has the block now
-			return false, unsure
-		case !ok:
-			return false, lease.ErrNoFreeNode
 		}
 		behind, err := checkClock(r.Now, p.now)
 		if err != nil {
 			return false, err
 		}
-		if g, err = acquire(b, r); err == nil {
-			g.Behind = behind
-			p.put(g)
-		}
+		g, err = acquire(b, r)
+		g.Behind = behind
+		p.put(g)
 		return true, err
 	})
 	return g, err
@@ -73,30 +66,27 @@ func (s *Store) acquire(ctx context.Context, c *config, number int,
 // tryOrder returns the numbers of the pages in an order that depends on
 // the nonce alone, so that clients spread over the pages.
 func (c *config) tryOrder(nonce string) []int {
-	half := func(text string) uint64 {
-		n, _ := strconv.ParseUint(text, 16, 64) // checked by checkRequest
-		return n
-	}
 	order := c.numbers()
-	rand.New(rand.NewPCG(half(nonce[:16]), half(nonce[16:]))).Shuffle(len(order), func(i, j int) {
+	seed := [nonceLen]byte([]byte(nonce)) // its length was checked
+	rand.New(rand.NewChaCha8(seed)).Shuffle(len(order), func(i, j int) {
 		order[i], order[j] = order[j], order[i]
 	})
 	return order
 }
 
-// offer returns the block of the page that has the request's nonce, or
-// otherwise the one that has been free longest.
-func (p *page) offer(r lease.Request) (best lease.Grant, ok bool) {
+// offer returns the block of the page that has the nonce, or otherwise the one whose grant ends
+// first.
+func (p *page) offer(nonce string) (best lease.Grant) {
 	for i := range uint32(p.nodes.Blocks()) {
 		b := p.get(p.nodes.First + i*p.nodes.BlockSize)
-		if b.Nonce == r.Nonce {
-			return b, true
+		if b.Nonce == nonce {
+			return b
 		}
-		if b.Free(r.Now) && (!ok || b.End.Before(best.End)) {
-			best, ok = b, true
+		if i == 0 || b.End.Before(best.End) {
+			best = b
 		}
 	}
-	return best, ok
+	return best
 }
 
 // search returns the number of the first page in the order that offers a block. It writes nothing.
@@ -109,7 +99,7 @@ func (s *Store) search(ctx context.Context, c *config, r lease.Request, order []
 			return 0, err
 		}
 		for _, p := range found {
-			if _, ok := p.offer(r); ok {
+			if b := p.offer(r.Nonce); b.Nonce == r.Nonce || b.Free(r.Now) {
 				return p.Number, nil
 			}
 		}
@@ -122,10 +112,13 @@ func (s *Store) search(ctx context.Context, c *config, r lease.Request, order []
 // was listed.
 func (s *Store) readAll(ctx context.Context, c *config, numbers []int,
 	listed map[string]driver.Object) ([]*page, error) {
-	return each(ctx, numbers, func(ctx context.Context, number int) (*page, error) {
+	pages := make([]*page, len(numbers))
+	return pages, each(ctx, numbers, func(ctx context.Context, i, number int) (err error) {
 		if o := listed[pageName(number)]; o.Data != nil {
-			return parse(c, number, o)
+			pages[i], err = parse(c, number, o)
+		} else {
+			pages[i], err = s.read(ctx, c, number)
 		}
-		return s.read(ctx, c, number)
+		return err
 	})
 }

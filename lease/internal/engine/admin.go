@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -34,34 +35,31 @@ func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 // atOnce is how many requests a call sends concurrently.
 const atOnce = 32
 
-// each calls f for each page, several at once, and returns the results in the order of the pages,
-// or the first error. After an error it starts no further calls. For a single page it starts no
-// goroutine.
-func each[T any](ctx context.Context, numbers []int,
-	f func(ctx context.Context, number int) (T, error)) ([]T, error) {
-	if len(numbers) == 1 {
-		result, err := f(ctx, numbers[0])
-		return []T{result}, err
-	}
+// each calls f for each page and its index, several at once, and returns the first error. After an
+// error it starts no further calls. For a single page it starts no goroutine.
+func each(ctx context.Context, numbers []int,
+	f func(ctx context.Context, i, number int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var all sync.WaitGroup
-	results, slots := make([]T, len(numbers)), make(chan struct{}, atOnce)
-	for i, number := range numbers {
-		slots <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		all.Go(func() {
-			defer func() { <-slots }()
-			result, err := f(ctx, number)
-			if results[i] = result; err != nil {
+	var begun atomic.Int64
+	work := func() {
+		for ctx.Err() == nil {
+			i := int(begun.Add(1)) - 1
+			if i >= len(numbers) {
+				return
+			}
+			if err := f(ctx, i, numbers[i]); err != nil {
 				cancel(err)
 			}
-		})
+		}
 	}
-	all.Wait()
-	return results, context.Cause(ctx)
+	var others sync.WaitGroup
+	for range min(len(numbers), atOnce) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+	return context.Cause(ctx)
 }
 
 // Time implements [stores.Store]. It sends one request.

@@ -48,7 +48,7 @@ func release(b, g lease.Grant, nonce string, unused time.Time) (lease.Grant, err
 	if err := allow(b, g, nonce); err != nil {
 		return b, err
 	}
-	unused = roundUp(unused)
+	unused = second(unused.Add(time.Second - 1)) // rounded up
 	if unused.Before(b.Start) {
 		unused = b.Start
 	}
@@ -65,12 +65,11 @@ func release(b, g lease.Grant, nonce string, unused time.Time) (lease.Grant, err
 func allow(b, g lease.Grant, nonce string) error {
 	switch {
 	case b.Node != g.Node || b.Nodes != g.Nodes:
-		return fmt.Errorf("%w: nodes %d+%d are not the block %d+%d",
-			lease.ErrInvalidRequest, g.Node, g.Nodes, b.Node, b.Nodes)
+		return invalid("nodes %d+%d are not the block %d+%d", g.Node, g.Nodes, b.Node, b.Nodes)
 	case g.Nonce == "":
-		return fmt.Errorf("%w: the grant has no nonce", lease.ErrInvalidRequest)
+		return invalid("the grant has no nonce")
 	case nonce == g.Nonce:
-		return fmt.Errorf("%w: the nonce is the grant's, want a fresh one", lease.ErrInvalidRequest)
+		return invalid("the nonce is the grant's, want a fresh one")
 	}
 	if err := checkHex("nonce", nonce, nonceLen); err != nil {
 		return err
@@ -84,9 +83,6 @@ func allow(b, g lease.Grant, nonce string) error {
 	}
 	return nil
 }
-
-// roundUp rounds t up to a whole second.
-func roundUp(t time.Time) time.Time { return second(t.Add(time.Second - 1)) }
 
 // second truncates t to a whole second.
 func second(t time.Time) time.Time { return time.Unix(t.Unix(), 0).UTC() }

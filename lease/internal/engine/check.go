@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -12,27 +13,21 @@ import (
 )
 
 const (
-	// maxClockAhead is how far a client's clock may be ahead of the store's.
-	maxClockAhead = time.Minute
-	// maxClockBehind is how far it may be behind without being reported.
-	maxClockBehind = time.Minute
-	nonceLen       = 32
+	// clockBound is how far a client's clock may be ahead of the store's, and how far it may be
+	// behind without being reported.
+	clockBound = time.Minute
+	nonceLen   = 32
 )
 
 // checkRequest returns an error for an Acquire or a Renew that no store may grant. Errors:
 // [lease.ErrInvalidRequest], [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 func checkRequest(r lease.Request) error {
-	if err := checkHex("nonce", r.Nonce, nonceLen); err != nil {
+	if err := cmp.Or(checkHex("nonce", r.Nonce, nonceLen), checkOwner(r.Owner)); err != nil {
 		return err
-	}
-	if err := checkOwner(r.Owner); err != nil {
-		return err
-	}
-	if r.TTL < lease.MinTTL || r.TTL > lease.MaxTTL {
-		return fmt.Errorf("%w: TTL %s, want %s to %s",
-			lease.ErrInvalidRequest, r.TTL, lease.MinTTL, lease.MaxTTL)
 	}
 	switch {
+	case r.TTL < lease.MinTTL || r.TTL > lease.MaxTTL:
+		return invalid("TTL %s, want %s to %s", r.TTL, lease.MinTTL, lease.MaxTTL)
 	case r.Now.Unix() < randflake.Epoch:
 		return fmt.Errorf("lease: the client's clock: %w", randflake.ErrBeforeEpoch)
 	case r.Now.Unix() >= randflake.EndOfLife:
@@ -45,8 +40,7 @@ func checkRequest(r lease.Request) error {
 func checkOwner(text string) error {
 	if len(text) > lease.MaxOwner || !utf8.ValidString(text) ||
 		strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return fmt.Errorf("%w: owner %q, want at most %d bytes of printable UTF-8",
-			lease.ErrInvalidRequest, text, lease.MaxOwner)
+		return invalid("owner %q, want at most %d bytes of printable UTF-8", text, lease.MaxOwner)
 	}
 	return nil
 }
@@ -58,10 +52,15 @@ func checkClock(client, store time.Time) (behind time.Duration, err error) {
 	switch behind = store.Sub(client); {
 	case store.IsZero():
 		return 0, nil
-	case -behind > maxClockAhead+time.Second: // the last second may be nearly over
+	case -behind > clockBound+time.Second: // the last second may be nearly over
 		return 0, fmt.Errorf("%w by %s", lease.ErrClockAhead, (-behind).Round(time.Second))
-	case behind > maxClockBehind:
+	case behind > clockBound:
 		return behind.Round(time.Second), nil
 	}
 	return 0, nil
+}
+
+// invalid returns the error for an invalid argument.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", lease.ErrInvalidRequest, fmt.Errorf(format, args...))
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -54,12 +55,12 @@ func TestCloseEndsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		returned, asked := false, 0
 		answers := make(chan error)
-		s := client(closer{wire{new(counted), func(m *message, _ func() answer) answer {
+		s := client(closer{wire{new(counted), func(ctx context.Context, _ string, _ func() error) error {
 			asked++
-			<-m.ctx.Done()
+			<-ctx.Done()
 			time.Sleep(time.Millisecond)
 			returned = true
-			return answer{err: m.ctx.Err()}
+			return ctx.Err()
 		}}, answers}, 2)
 		go func() {
 			answers <- nil

@@ -1,12 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -70,12 +68,11 @@ func (c *config) here(place string) error {
 
 // is returns an error unless the store grants leases, here, and has this ID.
 func (c *config) is(id, place string) error {
-	err := errors.Join(c.ready(), c.here(place))
-	if err == nil && c.ID != id {
-		err = replaced(c.ID, id)
-	}
-	return err
+	return cmp.Or(c.grants(place), same(c.ID, id))
 }
+
+// grants returns an error unless the store grants leases, here.
+func (c *config) grants(place string) error { return errors.Join(c.ready(), c.here(place)) }
 
 // ready returns an error unless the store grants leases.
 func (c *config) ready() error {
@@ -94,20 +91,21 @@ func parseConfig(o driver.Object) (*config, error) {
 	if o.Version == "" {
 		return c, lease.ErrNoStore
 	}
-	if _, err := unseal(configName, o.Data, c); err != nil {
-		return &config{}, err
+	_, err := unseal(configName, o.Data, c)
+	if err == nil {
+		err = cmp.Or(checkPages(c.BlocksPerPage), checkDescription(c.Description))
+		if err != nil {
+			err = edited("%s: %w", configName, err)
+		}
 	}
-	if err := checkDescription(c.Description); err != nil || c.BlocksPerPage < 1 ||
-		c.BlocksPerPage > allNodes {
-		return &config{},
-			fmt.Errorf("%w: %s: %d blocks on a page, %w", driver.ErrEdited, configName,
-				c.BlocksPerPage, err)
+	if err != nil {
+		return &config{}, err
 	}
 	return c, nil
 }
 
 // readConfig returns the store's description. If the store grants nothing, it returns an error as
-// well. It keeps the description of a store that does for [Store.about].
+// well. It keeps the description of a store that does for [Store.aboutBlock].
 func (s *Store) readConfig(ctx context.Context) (*config, error) {
 	o, err := s.objects.Read(ctx, configName)
 	if err != nil {
@@ -115,35 +113,26 @@ func (s *Store) readConfig(ctx context.Context) (*config, error) {
 	}
 	c, err := parseConfig(o)
 	if err == nil {
-		err = errors.Join(c.ready(), c.here(o.Place))
+		err = c.grants(o.Place)
 	}
 	if err == nil {
-		kept := *c // the caller may change its own
-		s.known.Store(&kept)
+		s.known.Store(c)
 	}
 	return c, err
-}
-
-// about returns the description of the store with an ID: the nodes of an ID, and their pages, never
-// change.
-func (s *Store) about(ctx context.Context, id string) (*config, error) {
-	if c := s.known.Load(); c != nil && c.ID == id {
-		return c, nil
-	}
-	return s.current(ctx, id)
 }
 
 // current returns the description as it is now, if the store has the ID.
 func (s *Store) current(ctx context.Context, id string) (*config, error) {
 	c, err := s.readConfig(ctx)
-	if err == nil && c.ID != id {
-		err = replaced(c.ID, id)
-	}
-	return c, err
+	return c, cmp.Or(err, same(c.ID, id))
 }
 
-func replaced(by, id string) error {
-	return fmt.Errorf("%w: %s instead of %q", lease.ErrReplaced, by, id)
+// same returns an error if a store has another ID.
+func same(now, id string) error {
+	if now == id {
+		return nil
+	}
+	return fmt.Errorf("%w: %s instead of %q", lease.ErrReplaced, now, id)
 }
 
 // Describe implements [lease.Store]. It sends one request.
@@ -151,17 +140,6 @@ func (s *Store) Describe(ctx context.Context) (_ lease.Description, err error) {
 	defer s.failed(ctx, &err, "describe")
 	c, err := s.readConfig(ctx)
 	return c.Description, err
-}
-
-// stray returns the name of a page that exists, or "".
-func (s *Store) stray(ctx context.Context) (string, error) {
-	listed, err := s.objects.List(ctx)
-	names := slices.Sorted(maps.Keys(listed))
-	if i, _ := slices.BinarySearch(names, pagePrefix); i < len(names) &&
-		strings.HasPrefix(names[i], pagePrefix) {
-		return names[i], err
-	}
-	return "", err
 }
 
 // bytes returns the stored form of the object's next state.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -21,24 +23,27 @@ func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
 	if err := s.begin(ctx, d); err != nil {
 		return err
 	}
+	if err := s.place(ctx, d.ID); err != nil {
+		return err
+	}
 	return s.finish(ctx, d.ID, creating, s.createPage)
 }
 
 // begin creates the object that describes the store, unless an earlier call has.
 func (s *Store) begin(ctx context.Context, d lease.Description) error {
-	stray, err := s.stray(ctx) // first: no page is written before the description
+	listed, err := s.objects.List(ctx) // first: no page is written before the description
 	if err != nil {
 		return err
 	}
 	o, err := s.objects.Read(ctx, configName)
-	switch {
-	case err != nil:
+	if err != nil || o.Version != "" {
 		return err
-	case o.Version != "":
-		return nil
-	case stray != "":
-		return fmt.Errorf("%w: %w: its pages are here, such as %s, but the object %q is gone",
-			lease.ErrExists, driver.ErrEdited, stray, configName)
+	}
+	for _, name := range slices.Sorted(maps.Keys(listed)) {
+		if strings.HasPrefix(name, pagePrefix) {
+			return fmt.Errorf("%w: %w: its pages are here, such as %s, but the object %q is gone",
+				lease.ErrExists, driver.ErrEdited, name, configName)
+		}
 	}
 	if s.layout.Probe {
 		if err := probe(ctx, s.objects); err != nil {
@@ -57,52 +62,53 @@ func (s *Store) begin(ctx context.Context, d lease.Description) error {
 	return err
 }
 
-// finish records the place of a store that is in a phase, writes every page, and marks the store as
-// complete.
-func (s *Store) finish(ctx context.Context, id string, during phase,
-	write func(ctx context.Context, c *config, number int) error) error {
-	var placed bool // by the last step: another one follows
-	step := func(c *config, place string) (bool, error) {
-		here := c.here(place)
-		placed = false
+// place adds the place to the description of a store whose creation has begun, before any page is
+// written: so nobody completes a copy.
+func (s *Store) place(ctx context.Context, id string) error {
+	err := s.updateConfig(ctx, func(c *config, place string) (bool, error) {
 		switch {
-		case c.ID != id && during == creating:
+		case c.ID != id:
 			return false, fmt.Errorf("%w, with the ID %s, created at %s", lease.ErrExists, c.ID,
 				text(c.Created))
-		case c.ID != id:
-			return false, replaced(c.ID, id)
-		case c.Phase == complete:
-			return false, errors.Join(here, s.whole(ctx, c))
-		case c.Phase != during:
-			return false, c.ready()
-		case here != nil:
-			return false, &lease.Error{Err: here,
-				Fix: "delete this incomplete copy, and create a store"}
-		case c.Place == "" && place != "": // first: nobody completes a copy
-			c.Place, placed = place, true
-			return true, nil
+		case c.Phase != creating || c.Place != "":
+			return false, nil
 		}
-		c.Phase = complete
-		return true, s.writePages(ctx, c, write)
-	}
-	err := s.updateConfig(ctx, step)
-	for placed && err == nil {
-		err = s.updateConfig(ctx, step)
-	}
-	if during == creating && errors.Is(err, lease.ErrNoStore) {
+		c.Place = place
+		return place != "", nil
+	})
+	if errors.Is(err, lease.ErrNoStore) {
 		err = fmt.Errorf("%w: the server acknowledged the object %q, which is not there",
 			lease.ErrMisconfigured, configName)
 	}
 	return err
 }
 
+// finish writes every page of a store that is in a phase, and marks the store as complete.
+func (s *Store) finish(ctx context.Context, id string, during phase,
+	write func(ctx context.Context, c *config, number int) error) error {
+	return s.updateConfig(ctx, func(c *config, place string) (bool, error) {
+		here, other := c.here(place), same(c.ID, id)
+		switch {
+		case other != nil:
+			return false, other
+		case c.Phase == complete:
+			return false, here
+		case c.Phase != during:
+			return false, c.ready()
+		case here != nil:
+			return false, &lease.Error{Err: here,
+				Fix: "delete this incomplete copy, and create a store"}
+		}
+		c.Phase = complete
+		return true, s.writePages(ctx, c, write)
+	})
+}
+
 func (s *Store) writePages(ctx context.Context, c *config,
 	write func(ctx context.Context, c *config, number int) error) error {
-	_, err := each(ctx, c.numbers(),
-		func(ctx context.Context, number int) (none struct{}, _ error) {
-			return none, write(ctx, c, number)
-		})
-	return err
+	return each(ctx, c.numbers(), func(ctx context.Context, _, number int) error {
+		return write(ctx, c, number)
+	})
 }
 
 // createPage creates a page, unless an earlier try or another operator has.
@@ -114,17 +120,6 @@ func (s *Store) createPage(ctx context.Context, c *config, number int) error {
 	_, err = s.objects.Write(ctx, pageName(number), data, "")
 	if errors.Is(err, driver.ErrChanged) {
 		_, err = s.read(ctx, c, number)
-	}
-	return err
-}
-
-// whole returns an error if pages of the store are missing.
-func (s *Store) whole(ctx context.Context, c *config) error {
-	listed, err := s.objects.List(ctx)
-	for _, number := range c.numbers() {
-		if _, ok := listed[pageName(number)]; err == nil && !ok {
-			_, err = parse(c, number, driver.Object{}) // which says so
-		}
 	}
 	return err
 }
@@ -141,8 +136,7 @@ func (s *Store) AddSecret(ctx context.Context, id, fingerprint string) (err erro
 		case err != nil, slices.Contains(c.Secrets, fingerprint):
 			return false, err
 		case slices.Contains(c.Removed, fingerprint):
-			return false, fmt.Errorf("%w: the secret %s was removed; add a new one",
-				lease.ErrInvalidRequest, fingerprint)
+			return false, invalid("the secret %s was removed; add a new one", fingerprint)
 		}
 		c.Secrets = append(c.Secrets, fingerprint)
 		return true, nil

@@ -2,7 +2,7 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
+	"math/bits"
 	"strings"
 	"time"
 
@@ -33,35 +33,30 @@ func NewDescription(d lease.Description) (lease.Description, error) {
 // checkDescription returns an error if no store can be created with d. The error wraps
 // [lease.ErrInvalidRequest].
 func checkDescription(d lease.Description) error {
-	if err := checkHex("ID", d.ID, idLen); err != nil {
-		return err
-	}
-	for _, s := range d.Secrets {
-		if err := checkFingerprint(s); err != nil {
-			return err
-		}
-	}
 	if d.LongestTTL < lease.MinTTL || d.LongestTTL > lease.MaxTTL ||
 		d.LongestTTL%time.Second != 0 {
-		return fmt.Errorf("%w: longest TTL %s, want whole seconds from %s to %s",
-			lease.ErrInvalidRequest, d.LongestTTL, lease.MinTTL, lease.MaxTTL)
+		return invalid("longest TTL %s, want whole seconds from %s to %s", d.LongestTTL,
+			lease.MinTTL, lease.MaxTTL)
 	}
-	return checkNodes(d)
+	err := cmp.Or(checkHex("ID", d.ID, idLen), checkNodes(d))
+	for _, s := range d.Secrets {
+		err = cmp.Or(err, checkFingerprint(s))
+	}
+	return err
 }
 
 // checkNodes returns an error unless the block size is a power of two, and First and Nodes are
 // multiples of it.
 func checkNodes(d lease.Description) error {
 	switch {
-	case d.BlockSize == 0 || d.BlockSize&(d.BlockSize-1) != 0 || d.BlockSize > allNodes:
-		return fmt.Errorf("%w: block size %d, want a power of two from 1 to %d",
-			lease.ErrInvalidRequest, d.BlockSize, allNodes)
+	case bits.OnesCount32(d.BlockSize) != 1 || d.BlockSize > allNodes:
+		return invalid("block size %d, want a power of two from 1 to %d", d.BlockSize, allNodes)
 	case d.Nodes == 0 || d.First >= allNodes || d.Nodes > allNodes-d.First:
-		return fmt.Errorf("%w: nodes %d+%d, want at least one, all of them below %d",
-			lease.ErrInvalidRequest, d.First, d.Nodes, allNodes)
+		return invalid("nodes %d+%d, want at least one, all of them below %d", d.First,
+			d.Nodes, allNodes)
 	case d.First%d.BlockSize != 0 || d.Nodes%d.BlockSize != 0:
-		return fmt.Errorf("%w: nodes %d+%d, want multiples of the block size, %d",
-			lease.ErrInvalidRequest, d.First, d.Nodes, d.BlockSize)
+		return invalid("nodes %d+%d, want multiples of the block size, %d", d.First, d.Nodes,
+			d.BlockSize)
 	}
 	return nil
 }
@@ -69,8 +64,16 @@ func checkNodes(d lease.Description) error {
 // checkBlock returns an error unless one of the blocks that d describes starts at node.
 func checkBlock(d lease.Description, node uint32) error {
 	if node < d.First || node-d.First >= d.Nodes || (node-d.First)%d.BlockSize != 0 {
-		return fmt.Errorf("%w: no block of %d nodes from %d to %d starts at node %d",
-			lease.ErrInvalidRequest, d.BlockSize, d.First, d.First+d.Nodes-1, node)
+		return invalid("no block of %d nodes from %d to %d starts at node %d", d.BlockSize,
+			d.First, d.First+d.Nodes-1, node)
+	}
+	return nil
+}
+
+// checkPages returns an error unless a page may have this number of blocks.
+func checkPages(blocks uint32) error {
+	if blocks < 1 || blocks > allNodes {
+		return invalid("%d blocks on a page, want 1 to %d", blocks, allNodes)
 	}
 	return nil
 }
@@ -82,14 +85,8 @@ func checkFingerprint(s string) error {
 
 func checkHex(what, text string, digits int) error {
 	if len(text) != digits || strings.Trim(text, "0123456789abcdef") != "" {
-		return fmt.Errorf("%w: %s %q, want %d lower-case hex digits", lease.ErrInvalidRequest, what,
+		return invalid("%s %q, want %d lower-case hex digits", what,
 			text, digits)
 	}
 	return nil
-}
-
-// shorten returns r with a TTL of at most the store's longest.
-func shorten(r lease.Request, d lease.Description) lease.Request {
-	r.TTL = min(r.TTL, d.LongestTTL)
-	return r
 }

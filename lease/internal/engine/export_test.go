@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"encoding/json"
 
 	"github.com/traceflake/traceflake/lease"
 )
@@ -10,10 +9,7 @@ import (
 // ErrAltered is returned if a server did not store what was sent.
 var ErrAltered = errAltered
 
-const (
-	MaxClockAhead  = maxClockAhead
-	MaxClockBehind = maxClockBehind
-)
+const ClockBound = clockBound
 
 // TryOrder returns the order in which an Acquire with a nonce tries the pages.
 func TryOrder(s lease.Store, nonce string) []int { return s.(*Store).known.Load().tryOrder(nonce) }
@@ -21,9 +17,5 @@ func TryOrder(s lease.Store, nonce string) []int { return s.(*Store).known.Load(
 // Sealed returns an object that was edited, with the right checksum.
 func Sealed(data []byte) []byte {
 	lines := data[:1+bytes.LastIndexByte(bytes.TrimRight(data, "\n"), '\n')]
-	last, err := json.Marshal(sumOf(lines))
-	if err != nil {
-		panic(err)
-	}
-	return append(append(bytes.Clone(lines), last...), '\n')
+	return append(bytes.Clone(lines), sumOf(lines)...)
 }

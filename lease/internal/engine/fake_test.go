@@ -3,7 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,81 +21,64 @@ var errLost = errors.New("the answer was lost")
 // counted is a server in memory that counts requests.
 type counted = calls.Memory
 
-// message is a request of a client.
-type message struct {
+// wire is between a client and its server. It calls on with each request, such as "write page-0000",
+// and a function that sends it, any number of times.
+type wire struct {
+	*counted
+	on func(ctx context.Context, request string, send func() error) error
+}
+
+func (w wire) Read(ctx context.Context, name string) (o driver.Object, err error) {
+	err = w.on(ctx, "read "+name, func() (err error) {
+		o, err = w.counted.Read(ctx, name)
+		return err
+	})
+	return o, err
+}
+
+func (w wire) Write(ctx context.Context, name string, data []byte,
+	version string) (o driver.Object, err error) {
+	err = w.on(ctx, "write "+name, func() (err error) {
+		o, err = w.counted.Write(ctx, name, data, version)
+		return err
+	})
+	return o, err
+}
+
+func (w wire) List(ctx context.Context) (all map[string]driver.Object, err error) {
+	err = w.on(ctx, "list", func() (err error) {
+		all, err = w.counted.List(ctx)
+		return err
+	})
+	return all, err
+}
+
+// writes returns a wire that calls on with each write only, and the name of its object.
+func writes(server *counted, on func(name string, send func() error) error) wire {
+	return wire{server, func(_ context.Context, request string, send func() error) error {
+		if name, ok := strings.CutPrefix(request, "write "); ok {
+			return on(name, send)
+		}
+		return send()
+	}}
+}
+
+// write is a request to write an object.
+type write struct {
 	ctx           context.Context
-	op            string // read, write or list
 	name, version string
 	data          []byte
 }
 
-type answer struct {
-	object driver.Object
-	listed map[string]driver.Object
-	err    error
+// flawed is a server that handles writes in another way.
+type flawed struct {
+	*counted
+	handle func(w write) (driver.Object, error)
 }
 
-// wire is between a client and its server. It calls on with each request and a function that sends
-// it, any number of times.
-type wire struct {
-	server *counted
-	on     func(m *message, do func() answer) answer
-}
-
-func (w wire) Read(ctx context.Context, name string) (driver.Object, error) {
-	m := &message{ctx: ctx, op: "read", name: name}
-	a := w.on(m, func() (a answer) {
-		a.object, a.err = w.server.Read(m.ctx, name)
-		return a
-	})
-	return a.object, a.err
-}
-
-func (w wire) Write(ctx context.Context, name string, data []byte,
+func (f flawed) Write(ctx context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
-	m := &message{ctx: ctx, op: "write", name: name, version: version, data: data}
-	a := w.on(m, func() (a answer) {
-		a.object, a.err = w.server.Write(m.ctx, name, m.data, m.version)
-		return a
-	})
-	return a.object, a.err
-}
-
-func (w wire) List(ctx context.Context) (map[string]driver.Object, error) {
-	m := &message{ctx: ctx, op: "list"}
-	a := w.on(m, func() (a answer) {
-		a.listed, a.err = w.server.List(m.ctx)
-		return a
-	})
-	return a.listed, a.err
-}
-
-// writes returns a wire that calls on with each write only.
-func writes(server *counted, on func(m *message, do func() answer) answer) wire {
-	return wire{server, func(m *message, do func() answer) answer {
-		if m.op != "write" {
-			return do()
-		}
-		return on(m, do)
-	}}
-}
-
-// oneAtATime returns a wire that carries one request at a time.
-func oneAtATime(w wire) wire {
-	var mu sync.Mutex
-	return wire{w.server, func(m *message, do func() answer) answer {
-		mu.Lock()
-		defer mu.Unlock()
-		return w.on(m, do)
-	}}
-}
-
-// bare returns the list of a server that lists versions only.
-func bare(all map[string]driver.Object) map[string]driver.Object {
-	for name, o := range all {
-		all[name] = driver.Object{Version: o.Version}
-	}
-	return all
+	return f.handle(write{ctx, name, version, data})
 }
 
 // few is blocks of 8 nodes.
@@ -117,7 +100,7 @@ func describe(nodes lease.Description) lease.Description {
 func open(s driver.Objects, perPage uint32, nodes lease.Description) stores.Store {
 	bare := s
 	if w, ok := s.(wire); ok {
-		bare = w.server
+		bare = w.counted
 	}
 	if err := client(bare, perPage).Create(context.Background(), describe(nodes)); err != nil {
 		panic(err)

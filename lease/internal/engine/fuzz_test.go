@@ -37,7 +37,7 @@ func FuzzObjects(f *testing.F) {
 				}
 			}
 			if p, err := parse(known, 0, o); err == nil {
-				_, _ = p.offer(lease.Request{Nonce: fresh, Now: testStart})
+				_ = p.offer(fresh)
 				if data, err = p.bytes(fresh); err != nil {
 					t.Fatal(err)
 				}

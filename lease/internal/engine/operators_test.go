@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/traceflake/traceflake/internal/calls"
@@ -41,12 +43,26 @@ func (o operation) before(t *testing.T) (*counted, stores.Store, lease.Grant) {
 }
 
 // numbered returns a client that sends one request at a time, with on, and their number so far.
-func numbered(server *counted, on func(n int, do func() answer) answer) (stores.Store, *int) {
+func numbered(server *counted, on func(n int, send func() error) error) (stores.Store, *int) {
+	var mu sync.Mutex
 	n := new(int)
-	return client(oneAtATime(wire{server, func(_ *message, do func() answer) answer {
+	return client(wire{server, func(_ context.Context, _ string, send func() error) error {
+		mu.Lock()
+		defer mu.Unlock()
 		*n++
-		return on(*n, do)
-	}}), 2), n
+		return on(*n, send)
+	}}, 2), n
+}
+
+// killed returns a client that is killed after some requests.
+func killed(server *counted, requests int) stores.Store {
+	s, _ := numbered(server, func(n int, send func() error) error {
+		if n > requests {
+			return errLost
+		}
+		return send()
+	})
+	return s
 }
 
 // fill acquires every block of a store.
@@ -106,13 +122,13 @@ func TestInterrupted(t *testing.T) {
 // interrupted reports whether the call has so many requests that some fail, from number at on.
 func (o operation) interrupted(t *testing.T, made bool, at, fail int) bool {
 	server, known, g := o.before(t)
-	s, n := numbered(server, func(n int, do func() answer) answer {
+	s, n := numbered(server, func(n int, send func() error) error {
 		if n < at || n >= at+fail {
-			return do()
+			return send()
 		} else if n == at && made {
-			_ = do()
+			_ = send()
 		}
-		return answer{err: errLost}
+		return errLost
 	})
 	err := o.call(t, s, nextID)
 	if *n < at {
@@ -155,13 +171,13 @@ func TestOperatorsMeet(t *testing.T) {
 				server, _, old := o.before(t)
 				var granted []lease.Grant
 				var second error
-				s, n := numbered(server, func(n int, do func() answer) answer {
+				s, n := numbered(server, func(n int, send func() error) error {
 					if n == at {
 						if second = o.call(t, client(server, 2), id); second == nil {
 							granted = fill(t, server, id)
 						}
 					}
-					return do()
+					return send()
 				})
 				first := o.call(t, s, nextID)
 				met = *n >= at

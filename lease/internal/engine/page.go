@@ -55,8 +55,14 @@ type pageHeader struct {
 	Recent []string
 }
 
-// maxRecent bounds the writes by other clients between a refused write and the next read.
-const maxRecent = 16
+// latest adds to the latest nonces or removed secrets that a store remembers: between a refused
+// write and the next read others write less often, and a process that may still have a lease with
+// an older secret has run without a renewal since.
+func latest(all []string, next string) []string {
+	const most = 16
+	all = append(all, next)
+	return all[max(0, len(all)-most):]
+}
 
 const pagePrefix = "page-"
 
@@ -67,7 +73,7 @@ func parse(c *config, number int, o driver.Object) (*page, error) {
 	p := &page{now: o.Time, nodes: c.blocks(number)}
 	name := pageName(number)
 	if o.Version == "" {
-		return nil, fmt.Errorf("%w: %s is gone", driver.ErrEdited, name)
+		return nil, edited("%s is gone", name)
 	}
 	lines, err := unseal(name, o.Data, &p.pageHeader)
 	if err != nil {
@@ -76,7 +82,7 @@ func parse(c *config, number int, o driver.Object) (*page, error) {
 	p.Blocks = make([]lease.Grant, len(lines))
 	for i, line := range lines {
 		if err := json.Unmarshal(line, &p.Blocks[i]); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", driver.ErrEdited, name, err)
+			return nil, edited("%s: %w", name, err)
 		}
 		p.Blocks[i].Store = p.Store
 	}
@@ -91,12 +97,11 @@ func newPage(c *config, number int) *page {
 
 // check returns an error for a page that this package would not have written, or of another store.
 func (p *page) check(c *config, number int) error {
-	if p.Store != c.ID {
-		return fmt.Errorf("%s: %w", pageName(number), replaced(p.Store, c.ID))
+	if err := same(p.Store, c.ID); err != nil {
+		return fmt.Errorf("%s: %w", pageName(number), err)
 	}
 	if p.Number != number {
-		return fmt.Errorf("%w: %s is a copy of %s", driver.ErrEdited, pageName(number),
-			pageName(p.Number))
+		return edited("%s is a copy of %s", pageName(number), pageName(p.Number))
 	}
 	for i, b := range p.Blocks {
 		switch {
@@ -104,8 +109,8 @@ func (p *page) check(c *config, number int) error {
 			p.Blocks[i-1].Node >= b.Node, b.Version == 0,
 			b.End.IsZero(), b.End.Unix() > randflake.EndOfLife, b.Start.After(b.End),
 			b.Start.Nanosecond() > 0, b.End.Nanosecond() > 0:
-			return fmt.Errorf("%w: %s: line %d is not a block that was written: %+v",
-				driver.ErrEdited, pageName(number), i+2, b)
+			return edited("%s: line %d is not a block that was written: %+v",
+				pageName(number), i+2, b)
 		}
 	}
 	return nil
@@ -143,20 +148,15 @@ func (p *page) find(node uint32) (i int, found bool) {
 // bytes returns the stored form of the page's next state.
 func (p *page) bytes(nonce string) ([]byte, error) {
 	p.Writes++
-	p.Recent = append(p.Recent, nonce)
-	p.Recent = p.Recent[max(0, len(p.Recent)-maxRecent):]
+	p.Recent = latest(p.Recent, nonce)
 	return seal(p.pageHeader, p.Blocks...)
-}
-
-// sum is the last line of an object: the checksum of all other lines.
-type sum struct {
-	CRC32C string
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func sumOf(lines []byte) sum {
-	return sum{fmt.Sprintf("%08x", crc32.Checksum(lines, castagnoli))}
+// sumOf returns the last line of an object: the checksum of all other lines.
+func sumOf(lines []byte) []byte {
+	return fmt.Appendf(nil, "{\"CRC32C\":\"%08x\"}\n", crc32.Checksum(lines, castagnoli))
 }
 
 // seal returns an object's data: a line of JSON for the header, one for each
@@ -169,8 +169,7 @@ func seal(header any, blocks ...lease.Grant) ([]byte, error) {
 	for _, b := range blocks {
 		err = errors.Join(err, encoder.Encode(b))
 	}
-	err = errors.Join(err, encoder.Encode(sumOf(lines.Bytes())))
-	return lines.Bytes(), err // a year past 9999, which no block has
+	return append(lines.Bytes(), sumOf(lines.Bytes())...), err // a year past 9999, which no block has
 }
 
 // unseal reads the header of an object and returns the lines of its blocks.
@@ -183,16 +182,18 @@ func unseal(name string, data []byte, first any) (lines [][]byte, err error) {
 			lease.ErrSchemaVersion, name, h.Format, format)
 	}
 	if last == 0 {
-		return nil, fmt.Errorf("%w: %s has one line only", driver.ErrEdited, name)
+		return nil, edited("%s has one line only", name)
 	}
-	var s sum
-	want := sumOf(bytes.Join(lines[:last], nil))
-	if err := json.Unmarshal(lines[last], &s); err != nil || s != want {
-		return nil, fmt.Errorf("%w: %s does not end with the checksum %s", driver.ErrEdited, name,
-			want.CRC32C)
+	if want := sumOf(bytes.Join(lines[:last], nil)); !bytes.Equal(lines[last], want) {
+		return nil, edited("%s does not end with the line %q", name, want)
 	}
 	if err := json.Unmarshal(lines[0], first); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", driver.ErrEdited, name, err)
+		return nil, edited("%s: %w", name, err)
 	}
 	return lines[1:last], nil
+}
+
+// edited returns the error for an object that this package would not have written.
+func edited(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", driver.ErrEdited, fmt.Errorf(format, args...))
 }

@@ -52,15 +52,9 @@ func TestMoved(t *testing.T) {
 // A creation is interrupted at any request, and what it wrote is copied to another place. Only one
 // of the two is completed, unless the description was copied before its second write.
 func TestIncompleteStoreIsCopied(t *testing.T) {
-	for at, done := 0, false; !done; at++ {
+	for requests, done := 0, false; !done; requests++ {
 		server := &counted{Place: "here"}
-		s, _ := numbered(server, func(n int, do func() answer) answer {
-			if n <= at {
-				return do()
-			}
-			return answer{err: errLost}
-		})
-		done = s.Create(t.Context(), describe(few(8))) == nil
+		done = killed(server, requests).Create(t.Context(), describe(few(8))) == nil
 		copied := &counted{Place: "elsewhere"}
 		load(t, copied, save(t, server))
 		begun := server.Writes > 1

@@ -29,12 +29,13 @@ const (
 	meetingPause = 50 * time.Millisecond
 )
 
-// meeting returns a context whose writes wait for each other in [driver.PartSent].
-func meeting(ctx context.Context, writers int64) context.Context {
+// meeting returns a context with which the writes of a round wait for each other in
+// [driver.PartSent].
+func meeting(ctx context.Context) context.Context {
 	var here atomic.Int64
 	all := make(chan struct{})
 	return driver.WithPartSent(ctx, func() {
-		if here.Add(1) == writers {
+		if here.Add(1) == probeWriters {
 			close(all)
 		}
 		select {
@@ -56,42 +57,27 @@ func probe(ctx context.Context, server driver.Objects) error {
 	old := ""
 	for rounds, tries := 0, 1; err == nil && rounds < probeRounds; tries++ {
 		old = before.Version
-		tried := fmt.Sprintf(
-			"%d writes at once, each on condition that the object has the version %.64q",
-			probeWriters, old)
-		if old == "" {
-			tried = fmt.Sprintf("%d writes at once, each on condition that there is no such object",
-				probeWriters)
-		}
 		acknowledged, failed := writeAtOnce(ctx, server, old)
 		if failed != nil {
 			return failed
 		}
 		before, err = server.Read(ctx, probeName)
-		switch unchanged := err == nil && before.Version == old; {
-		case acknowledged > 1:
-			return unfit("of %s, it acknowledged %d; exactly one may be", tried, acknowledged)
-		case acknowledged == 1 && unchanged:
-			return unfit("of %s, it acknowledged one, and then the object still has this version",
-				tried)
-		case acknowledged == 1:
+		unchanged := err == nil && before.Version == old
+		if acknowledged == 1 && !unchanged {
 			rounds++
-		case unchanged && tries >= 2*probeRounds:
-			return unfit("it refused all of %s, which it has", tried)
+		} else if acknowledged > 0 || unchanged && tries >= 2*probeRounds {
+			return unfit("of %d writes at once, each on condition of the version %.64q, it "+
+				"acknowledged %d, and the object has the version %.64q", probeWriters, old,
+				acknowledged, before.Version)
 		}
 	}
 	for _, condition := range []string{"", old} {
 		if err != nil {
 			return err
 		}
-		_, err = server.Write(ctx, probeName, probeData(), condition)
-		switch {
-		case err == nil && condition == "":
-			return unfit("it replaced an object on condition that there is no such object")
-		case err == nil:
-			return unfit("it replaced an object on condition that it has the old version %.64q",
-				condition)
-		case errors.Is(err, driver.ErrChanged):
+		if _, err = server.Write(ctx, probeName, probeData(), condition); err == nil {
+			return unfit("it replaced an object on condition of the old version %.64q", condition)
+		} else if errors.Is(err, driver.ErrChanged) {
 			err = nil
 		}
 	}
@@ -104,7 +90,7 @@ func writeAtOnce(ctx context.Context, server driver.Objects,
 	version string) (acknowledged int, err error) {
 	var errs [probeWriters]error
 	var all sync.WaitGroup
-	ctx = meeting(ctx, probeWriters)
+	ctx = meeting(ctx)
 	for i := range errs {
 		all.Go(func() { _, errs[i] = server.Write(ctx, probeName, probeData(), version) })
 	}

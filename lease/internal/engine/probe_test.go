@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,36 +27,25 @@ func probed(ctx context.Context, s driver.Objects) error {
 // On a server with wrong conditional writes only the probe's objects are written, however often a
 // store is created.
 func TestProbeRefuses(t *testing.T) {
-	accepts := func(f func(unchanged bool) bool) func(*counted) driver.Objects {
-		return func(s *counted) driver.Objects {
-			s.Accepts = func(_ string, unchanged bool) bool { return f(unchanged) }
-			return s
-		}
-	}
 	for name, c := range map[string]struct {
-		flawed func(*counted) driver.Objects
+		server func(*counted) driver.Objects
 		want   string
 	}{
-		"checks first and writes later": {accepts(
-			func(unchanged bool) bool { time.Sleep(2 * time.Millisecond); return unchanged }),
-			"8 writes at once, each on condition that"},
-		"checks before the data is there": {early,
-			"it acknowledged 8; exactly one may be"},
-		"ignores conditions": {accepts(func(bool) bool { return true }),
-			"it acknowledged 8; exactly one may be"},
-		"ignores conditions of writes that are alone": {alone,
-			"it replaced an object on condition that"},
-		"takes none": {accepts(func(bool) bool { return false }),
-			"it refused all of 8 writes at once"},
-		"accepts two":                  {two, "it acknowledged 2; exactly one may be"},
-		"acknowledges what it forgets": {once, "acknowledged one, and then the object still has"},
+		"ignores conditions": {accepts(func(int, bool) bool { return true }), "acknowledged 8,"},
+		"ignores conditions of writes that are alone": {accepts(func(n int, unchanged bool) bool {
+			return unchanged || n > 5*8
+		}), "it replaced an object on condition"},
+		"takes none": {accepts(func(int, bool) bool { return false }), "acknowledged 0,"},
+		"accepts two": {accepts(func(n int, unchanged bool) bool {
+			return unchanged || n%8 == 2
+		}), "acknowledged 2,"},
+		"acknowledges what it forgets":    {forgets, "acknowledged 1,"},
+		"checks before the data is there": {early, "acknowledged 8,"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
 			server := new(counted)
 			for range 2 {
-				err := probed(ctx, c.flawed(server))
+				err := probed(t.Context(), c.server(server))
 				wantErr(t, "create", err, lease.ErrMisconfigured)
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("got error %v, want it to say %q", err, c.want)
@@ -68,55 +59,45 @@ func TestProbeRefuses(t *testing.T) {
 	}
 }
 
-// early is a server that checks conditions when the first data arrives, and is
-// too quick to be caught by writes that are not held up.
-func early(s *counted) driver.Objects {
-	s.Accepts = func(string, bool) bool { return true }
-	return writes(s, func(m *message, do func() answer) answer {
-		if o, _ := s.Read(m.ctx, m.name); o.Version != m.version {
-			return answer{err: driver.ErrChanged}
-		}
-		driver.PartSent(m.ctx)
-		return do()
-	})
-}
-
-// alone is a server that honours conditions only while another write is in
-// progress.
-func alone(s *counted) driver.Objects {
-	s.Accepts = func(string, bool) bool { return true }
-	seen := map[string]int{} // by condition
-	return oneAtATime(writes(s, func(m *message, do func() answer) answer {
-		o, _ := s.Read(m.ctx, m.name)
-		if seen[m.version]++; seen[m.version] <= 8 && o.Version != m.version {
-			return answer{err: driver.ErrChanged}
-		}
-		return do()
-	}))
-}
-
-// two is a server that accepts two of eight writes.
-func two(s *counted) driver.Objects {
-	n := 0
-	s.Accepts = func(_ string, unchanged bool) bool {
-		n++
-		return unchanged || n%8 == 2
+// accepts returns a server that handles one write at a time, and stores the nth one if f says so.
+func accepts(f func(n int, unchanged bool) bool) func(*counted) driver.Objects {
+	return func(s *counted) driver.Objects {
+		var mu sync.Mutex
+		n := 0
+		return flawed{s, func(w write) (driver.Object, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			o, err := s.Read(w.ctx, w.name)
+			if n++; err != nil || !f(n, o.Version == w.version) {
+				return o, cmp.Or(err, driver.ErrChanged)
+			}
+			return s.Write(w.ctx, w.name, w.data, o.Version)
+		}}
 	}
-	return oneAtATime(writes(s, func(_ *message, do func() answer) answer { return do() }))
 }
 
-// once is a server that acknowledges the first of several writes, and stores none.
-func once(s *counted) driver.Objects {
-	seen := map[string]int{}
-	return oneAtATime(writes(s, func(m *message, do func() answer) answer {
-		switch seen[m.version]++; {
-		case m.version == "":
-			return do()
-		case seen[m.version]%8 != 1:
-			return answer{err: driver.ErrChanged}
+// forgets is a server that acknowledges the first of several writes, and stores none.
+func forgets(s *counted) driver.Objects {
+	var n atomic.Int64
+	return flawed{s, func(write) (driver.Object, error) {
+		if n.Add(1)%8 != 1 {
+			return driver.Object{}, driver.ErrChanged
 		}
-		return answer{object: driver.Object{Version: "another"}}
-	}))
+		return driver.Object{Version: "another"}, nil
+	}}
+}
+
+// early is a server that checks conditions when the first data arrives, and is too quick to be
+// caught by writes that are not held up.
+func early(s *counted) driver.Objects {
+	always := accepts(func(int, bool) bool { return true })(s)
+	return flawed{s, func(w write) (driver.Object, error) {
+		if o, err := s.Read(w.ctx, w.name); err != nil || o.Version != w.version {
+			return o, cmp.Or(err, driver.ErrChanged)
+		}
+		driver.PartSent(w.ctx)
+		return always.Write(w.ctx, w.name, w.data, w.version)
+	}}
 }
 
 // Probes by many operators at once do not mislead each other.
@@ -137,8 +118,8 @@ func TestProbeAtOnce(t *testing.T) {
 func TestProbeIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	wantErr(t, "create", probed(ctx, writes(&counted{}, func(m *message, _ func() answer) answer {
-		<-m.ctx.Done()
-		return answer{err: m.ctx.Err()}
-	})), context.DeadlineExceeded)
+	wantErr(t, "create", probed(ctx, flawed{new(counted), func(w write) (driver.Object, error) {
+		<-w.ctx.Done()
+		return driver.Object{}, w.ctx.Err()
+	}}), context.DeadlineExceeded)
 }

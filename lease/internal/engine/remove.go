@@ -6,12 +6,7 @@ import (
 	"slices"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/driver"
 )
-
-// maxRemoved bounds the removed secrets that a store remembers: a process that may still have a
-// lease with an older one has run without a renewal since.
-const maxRemoved = 16
 
 // RemoveSecret implements [stores.Store]. First the description changes: from then on no block is
 // acquired with the secret. Then each page changes, since a renewal does not read the description.
@@ -26,34 +21,26 @@ func (s *Store) RemoveSecret(ctx context.Context, id, fingerprint string) (err e
 		case err != nil, slices.Contains(c.Removed, fingerprint): // by an earlier call
 			return false, err
 		case i < 0:
-			return false, fmt.Errorf("%w: the secret %q is not registered, want one of %q",
-				lease.ErrInvalidRequest, fingerprint, c.Secrets)
+			return false, invalid("the secret %q is not registered, want one of %q", fingerprint, c.Secrets)
 		case len(c.Secrets) == 1:
-			return false, fmt.Errorf("%w: the store has no other secret: add one first",
-				lease.ErrInvalidRequest)
+			return false, invalid("the store has no other secret: add one first")
 		}
 		c.Secrets = slices.Delete(c.Secrets, i, i+1)
-		c.Removed = removed(c.Removed, fingerprint)
+		c.Removed = latest(c.Removed, fingerprint)
 		return true, nil
 	})
 	if err != nil {
 		return err
 	}
 	return s.writePages(ctx, about, func(ctx context.Context, c *config, number int) error {
-		return s.update(ctx, pageName(number), func(o driver.Object, _ bool) ([]byte, error) {
-			p, err := parse(c, number, o)
-			if err != nil || slices.Contains(p.Removed, fingerprint) {
-				return nil, err
+		return s.changePage(ctx, c, number, lease.NewNonce(), func(p *page) (bool, error) {
+			if slices.Contains(p.Removed, fingerprint) {
+				return false, nil
 			}
-			p.Removed = removed(p.Removed, fingerprint)
-			return p.bytes("")
+			p.Removed = latest(p.Removed, fingerprint)
+			return true, nil
 		})
 	})
-}
-
-func removed(all []string, fingerprint string) []string {
-	all = append(all, fingerprint)
-	return all[max(0, len(all)-maxRemoved):]
 }
 
 // checkSecret returns an error for a request with a secret that was removed.

@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/traceflake/traceflake/lease"
@@ -25,13 +25,12 @@ import (
 // Replace implements [stores.Store].
 func (s *Store) Replace(ctx context.Context, old, id, fingerprint string) (err error) {
 	defer s.failed(ctx, &err, "replace the secret")
-	for _, err := range []error{checkHex("ID", old, idLen), checkHex("ID", id, idLen),
-		checkFingerprint(fingerprint)} {
-		if err != nil {
-			return err
-		}
+	err = cmp.Or(checkHex("ID", old, idLen), checkHex("ID", id, idLen),
+		checkFingerprint(fingerprint))
+	if err == nil {
+		err = s.beginHistory(ctx, old, id, fingerprint)
 	}
-	if err := s.beginHistory(ctx, old, id, fingerprint); err != nil {
+	if err != nil {
 		return err
 	}
 	return s.finish(ctx, id, replacing, s.replacePage)
@@ -43,15 +42,15 @@ func (s *Store) beginHistory(ctx context.Context, old, id, fingerprint string) e
 		switch {
 		case c.ID == id:
 			return false, c.here(place)
-		case c.Replaced == old && c.ID != old:
+		case c.Replaced == old:
 			return false, &lease.Error{
-				Err: fmt.Errorf("%w: another operator has begun to replace its secret, or has "+
-					"done so: it has the ID %s", lease.ErrReplaced, c.ID),
+				Err: fmt.Errorf("another operator has begun to replace its secret, or has done "+
+					"so: %w", same(c.ID, old)),
 				Fix: "complete that command where it was run, and use its secret file; only if " +
 					"the file is lost, or the store was restored again, replace the present ID",
 			}
 		case c.ID != old:
-			return false, replaced(c.ID, old)
+			return false, same(c.ID, old)
 		}
 		c.ID, c.Replaced, c.Secrets, c.Removed = id, old, []string{fingerprint}, nil
 		c.Phase, c.Place = replacing, place
@@ -73,8 +72,9 @@ func (s *Store) replacePage(ctx context.Context, c *config, number int) error {
 		if err != nil {
 			return nil, err
 		}
-		if later, err := parseConfig(now); err != nil || later.ID != c.ID {
-			return nil, errors.Join(err, replaced(later.ID, c.ID))
+		later, err := parseConfig(now)
+		if err := cmp.Or(err, same(later.ID, c.ID)); err != nil {
+			return nil, err
 		}
 		return newPage(c, number).bytes("")
 	})

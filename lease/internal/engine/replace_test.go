@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,7 +55,7 @@ func TestReplaceAfterAnotherRestore(t *testing.T) {
 		mustAcquire(t, open(server, 2, few(8)), request(t0))
 		backup := save(t, server)
 		var granted []lease.Grant
-		s, n := numbered(server, func(n int, do func() answer) answer {
+		s, n := numbered(server, func(n int, send func() error) error {
 			if n == at {
 				load(t, server, backup)
 				if err := client(server, 2).Replace(t.Context(), storeID, thirdID,
@@ -65,7 +64,7 @@ func TestReplaceAfterAnotherRestore(t *testing.T) {
 				}
 				granted = fill(t, server, thirdID)
 			}
-			return do()
+			return send()
 		})
 		err := s.Replace(t.Context(), storeID, nextID, fingerprint)
 		if met = *n >= at; met {
@@ -77,19 +76,12 @@ func TestReplaceAfterAnotherRestore(t *testing.T) {
 
 // A store that was restored to the middle of its creation is replaced like any other.
 func TestReplaceUnfinishedStore(t *testing.T) {
-	for made := int32(1); made < 6; made++ {
-		var n atomic.Int32 // pages are written concurrently
+	for requests := 3; requests < 10; requests++ {
 		server := new(counted)
-		half := client(writes(server, func(_ *message, do func() answer) answer {
-			if n.Add(1) > made {
-				return answer{err: errLost}
-			}
-			return do()
-		}), 2)
-		wantErr(t, "create", half.Create(t.Context(), describe(few(8))), errLost)
+		_ = killed(server, requests).Create(t.Context(), describe(few(8)))
 		if err := client(server, 2).Replace(t.Context(), storeID, nextID,
 			fingerprint); err != nil {
-			t.Fatalf("after %d writes: %v", made, err)
+			t.Fatalf("after %d requests: %v", requests, err)
 		}
 		wantHistory(t, server, nextID, block(0))
 	}
@@ -98,16 +90,11 @@ func TestReplaceUnfinishedStore(t *testing.T) {
 // A secret that was lost while it was being introduced is replaced by its ID, like any other. A
 // store with another ID is left alone.
 func TestReplaceAgain(t *testing.T) {
-	server, lost := new(counted), true
+	server := new(counted)
 	s := open(server, 2, few(8))
 	g := mustAcquire(t, s, request(t0))
-	half := client(writes(server, func(m *message, do func() answer) answer {
-		if m.name != "config" && lost {
-			return answer{err: errLost}
-		}
-		return do()
-	}), 2)
-	wantErr(t, "replace", half.Replace(t.Context(), storeID, nextID, fingerprint), errLost)
+	wantErr(t, "replace", killed(server, 3).Replace(t.Context(), storeID, nextID, fingerprint),
+		errLost)
 	wantErr(t, "another ID", s.Replace(t.Context(), thirdID, storeID, fingerprint),
 		lease.ErrReplaced)
 	wantErr(t, "no ID", s.Replace(t.Context(), "", thirdID, fingerprint), lease.ErrInvalidRequest)

@@ -2,11 +2,9 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,35 +13,25 @@ import (
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
-// atOnce calls f for 0 to n-1, each call in its own goroutine, and returns the errors.
-func atOnce(n int, f func(i int) error) []error {
-	var all sync.WaitGroup
-	ready, errs := make(chan struct{}), make([]error, n)
-	for i := range n {
-		all.Go(func() {
-			<-ready
-			errs[i] = f(i)
-		})
-	}
-	close(ready)
-	all.Wait()
-	return errs
-}
-
 // Secrets that operators add at once, each twice, are all there, once.
 func TestAddSecretsAtOnce(t *testing.T) {
 	const n = 6
 	server := new(counted)
 	s := open(server, 2, few(8))
-	errs := atOnce(2*n, func(i int) error {
-		return client(server, 2).AddSecret(context.Background(), storeID,
-			fmt.Sprintf("%016x", i%n))
-	})
+	var all sync.WaitGroup
+	for i := range 2 * n {
+		all.Go(func() {
+			if err := client(server, 2).AddSecret(context.Background(), storeID,
+				fmt.Sprintf("%016x", i%n)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 	d, err := s.Describe(t.Context())
 	slices.Sort(d.Secrets)
-	if err := errors.Join(append(errs, err)...); err != nil || len(d.Secrets) != n ||
-		d.Secrets[n-1] != fmt.Sprintf("%016x", n-1) {
-		t.Errorf("%d secrets were added, each twice: %v; now there are %q", n, err, d.Secrets)
+	if err != nil || len(d.Secrets) != n || d.Secrets[n-1] != fmt.Sprintf("%016x", n-1) {
+		t.Errorf("%d secrets were added, each twice; now there are %q, %v", n, d.Secrets, err)
 	}
 	for _, bad := range []string{"", "0123456789abcde", "0123456789ABCDEF", "my secret"} {
 		wantErr(t, "add the secret "+bad, s.AddSecret(t.Context(), storeID, bad),
@@ -57,7 +45,7 @@ func TestAddSecretsAtOnce(t *testing.T) {
 // failed before it was repeated. With others all goes on.
 func TestRemoveSecret(t *testing.T) {
 	const old, next = "0123456789abcdef", "fedcba9876543210"
-	for failed, done := int64(0), false; !done; failed++ {
+	for requests, done := 0, false; !done; requests++ {
 		server := new(counted)
 		s := open(server, 2, few(32))
 		for _, secret := range []string{old, next} {
@@ -71,17 +59,10 @@ func TestRemoveSecret(t *testing.T) {
 			return r
 		}
 		forgotten, current := mustAcquire(t, s, with(old)), mustAcquire(t, s, with(next))
-		var count atomic.Int64
-		away := client(writes(server, func(_ *message, do func() answer) answer {
-			if count.Add(1) > failed {
-				return answer{err: errLost}
-			}
-			return do()
-		}), 2)
-		done = away.RemoveSecret(t.Context(), storeID, old) == nil
+		done = killed(server, requests).RemoveSecret(t.Context(), storeID, old) == nil
 		for range 2 { // the second time it changes nothing
 			if err := s.RemoveSecret(t.Context(), storeID, old); err != nil {
-				t.Fatalf("after %d writes: %v", failed, err)
+				t.Fatalf("after %d requests: %v", requests, err)
 			}
 		}
 		_, err := s.Renew(t.Context(), forgotten, with(old))
@@ -115,10 +96,7 @@ func TestContextsThatAreOver(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
 	for _, ctx := range []context.Context{done, late} {
-		away := client(wire{server, func(*message, func() answer) answer {
-			return answer{err: errLost}
-		}}, 2)
-		for _, s := range []stores.Store{s, away} {
+		for _, s := range []stores.Store{s, killed(server, 0)} {
 			for _, call := range calls.OnBlocks(ctx, s, g, t0) {
 				wantErr(t, call.Name, call.Err, ctx.Err())
 			}

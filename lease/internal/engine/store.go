@@ -24,8 +24,7 @@ type Store struct {
 	layout  driver.Layout
 	secrets redact.Secrets // of the URL
 	// known is the description as this client read it last.
-	known atomic.Pointer[config]
-
+	known    atomic.Pointer[config]
 	closing  sync.Once
 	closeErr error
 }
@@ -35,9 +34,8 @@ var _ lease.Store = (*Store)(nil)
 // New returns a store that keeps leases in objects. It sends no request. If BlocksPerPage is out of
 // range, the error wraps [lease.ErrInvalidRequest].
 func New(o driver.Objects, layout driver.Layout) (*Store, error) {
-	if layout.BlocksPerPage < 1 || layout.BlocksPerPage > allNodes {
-		return nil, fmt.Errorf("%s: %w: %d blocks on a page, want 1 to %d",
-			layout.Name, lease.ErrInvalidRequest, layout.BlocksPerPage, allNodes)
+	if err := checkPages(layout.BlocksPerPage); err != nil {
+		return nil, fmt.Errorf("%s: %w", layout.Name, err)
 	}
 	life, end := context.WithCancel(context.Background())
 	return &Store{objects: &requests{Objects: o, life: life, end: end}, layout: layout}, nil
@@ -78,7 +76,8 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant,
 		if err := cmp.Or(checkRequest(r), checkSecret(p.Removed, r), err); err != nil {
 			return b, err
 		}
-		b, err = renew(b, g, shorten(r, c.Description))
+		r.TTL = min(r.TTL, c.LongestTTL)
+		b, err = renew(b, g, r)
 		b.Behind = behind
 		return b, err
 	}
@@ -117,26 +116,22 @@ func (s *Store) change(ctx context.Context, g lease.Grant, nonce string,
 	if err != nil {
 		return b, err
 	}
-	apply := func(p *page, unsure error) (_ bool, err error) {
-		if unsure != nil {
-			return false, unsure
-		}
-		if b, err = rule(c, p, p.get(g.Node)); err == nil {
-			p.put(b)
-		}
+	apply := func(p *page) (_ bool, err error) {
+		b, err = rule(c, p, p.get(g.Node))
+		p.put(b)
 		return true, err
 	}
 	err = s.changePage(ctx, c, c.page(g.Node), nonce, apply)
 	return b, err
 }
 
-// aboutBlock returns the description of the store if g is one of its blocks.
-func (s *Store) aboutBlock(ctx context.Context, g lease.Grant) (*config, error) {
-	c, err := s.about(ctx, g.Store)
-	if err == nil {
-		err = checkBlock(c.Description, g.Node)
+// aboutBlock returns the description of the store if g is one of its blocks, as it was read last:
+// the nodes of an ID, and their pages, never change.
+func (s *Store) aboutBlock(ctx context.Context, g lease.Grant) (c *config, err error) {
+	if c = s.known.Load(); c == nil || c.ID != g.Store {
+		c, err = s.current(ctx, g.Store)
 	}
-	return c, err
+	return c, cmp.Or(err, checkBlock(c.Description, g.Node))
 }
 
 // updateTries is how often a change is tried while others write the same object: a context may have
@@ -173,22 +168,22 @@ func (s *Store) update(ctx context.Context, name string,
 }
 
 // changePage changes a page, under a nonce. change changes what was read, and reports whether it is
-// to be written. Its unsure is errRepeated if a write was refused and the page then has the nonce:
-// either something between here and the server repeated the write, and the first one was stored; or
-// a copy of this process wrote with the same nonce. At most one of two copies may succeed, and this
-// process cannot know which it is.
+// to be written. If a write was refused and the page then has the nonce, only a change that is not
+// to be written succeeds: either something between here and the server repeated the write, and the
+// first one was stored; or a copy of this process wrote with the same nonce. At most one of two
+// copies may succeed, and this process cannot know which it is.
 func (s *Store) changePage(ctx context.Context, c *config, number int, nonce string,
-	change func(p *page, unsure error) (bool, error)) error {
+	change func(p *page) (write bool, err error)) error {
 	return s.update(ctx, pageName(number), func(o driver.Object, again bool) ([]byte, error) {
 		p, err := parse(c, number, o)
 		if err != nil {
 			return nil, err
 		}
-		var unsure error
-		if again && (p.has(nonce) || slices.Contains(p.Recent, nonce)) {
-			unsure = errRepeated
-		}
-		if write, err := change(p, unsure); err != nil || !write {
+		repeated := again && (p.has(nonce) || slices.Contains(p.Recent, nonce))
+		switch write, err := change(p); {
+		case repeated && (write || err != nil):
+			return nil, errRepeated
+		case err != nil || !write:
 			return nil, err
 		}
 		return p.bytes(nonce)
