@@ -1,4 +1,4 @@
-// Package setup tests package setup with each store on a real server.
+// Package fleet tests package lease/fleet with each store on a real server.
 package fleet_test
 
 import (
@@ -94,8 +94,6 @@ func TestStrictOnEveryStore(t *testing.T) {
 			if err := opens(t, c).Ready(canceled()); err != nil {
 				t.Error(err)
 			}
-			shutsDown(t, b, c)
-
 			nobody, err := child.Addresses(1)
 			if err != nil {
 				t.Fatal(err)

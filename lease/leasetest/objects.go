@@ -517,6 +517,12 @@ func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
 			return err
 		},
 		"List": func(ctx context.Context) error { _, err := c.List(ctx); return err },
+		"the first Read": func(ctx context.Context) error {
+			connecting := storage.client(tb)
+			defer connecting.close("while the server does not answer")
+			_, err := connecting.Read(ctx, "page-0000")
+			return err
+		},
 	} {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
