@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -17,140 +18,111 @@ var fresh = strings.Repeat("f", nonceLen)
 func at(d time.Duration) time.Time { return testStart.Add(d) }
 
 // held is a block granted for [testStart, testStart+10s), at version 3.
-func heldBlock() (b, g lease.Grant) {
-	b = lease.Grant{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: testStart,
-		End: at(10 * time.Second)}, Nonce: strings.Repeat("a", nonceLen), Version: 3,
-		Owner: "web-1"}
-	return b, b
-}
-
-func TestBlockAcquire(t *testing.T) {
-	other := strings.Repeat("b", nonceLen)
-	b, _ := heldBlock()
-	for _, tt := range []struct {
-		now  time.Duration
-		free bool
-	}{
-		{-time.Hour, false}, {0, false}, {9999 * time.Millisecond, false},
-		{10 * time.Second, true}, {10500 * time.Millisecond, true}, {time.Hour, true},
-	} {
-		got, err := acquire(b,
-			lease.Request{Nonce: other, Now: at(tt.now), TTL: 3500 * time.Millisecond,
-				Owner: "web-2"})
-		if !tt.free {
-			if !errors.Is(err, lease.ErrNoFreeNode) || got != b {
-				t.Errorf("at %s: %+v, %v; want it refused", tt.now, got, err)
-			}
-			continue
-		}
-		start := at(tt.now.Truncate(time.Second))
-		want := lease.Grant{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: start,
-			End: start.Add(3 * time.Second)}, Nonce: other, Version: 4, Owner: "web-2"}
-		if err != nil || got != want {
-			t.Errorf("at %s: %+v, %v; want %+v", tt.now, got, err, want)
-		}
-	}
-	last := time.Unix(randflake.EndOfLife-2, 0)
-	if got, err := acquire(lease.Grant{Lease: randflake.Lease{Nodes: 8}},
-		lease.Request{Nonce: other, Now: last, TTL: time.Hour}); err != nil ||
-		got.End.Unix() != randflake.EndOfLife {
-		t.Errorf("at the end of life: %+v, %v", got, err)
-	}
-}
+var held = lease.Grant{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: testStart,
+	End: at(10 * time.Second)}, Nonce: strings.Repeat("a", nonceLen), Version: 3, Owner: "web-1"}
 
 // Every write changes version and nonce, even if the end stays the same: or two clients that hold
 // one grant would both be told yes.
-func TestBlockEnds(t *testing.T) {
+func TestBlocks(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
-	b, g := heldBlock()
-	for name, tt := range map[string]struct {
-		rule         func(time.Time) (lease.Grant, error)
-		nonce, owner string                          // afterwards
-		ends         map[time.Duration]time.Duration // by the time that the rule is given
+	renewTo := func(end time.Time) (lease.Grant, error) {
+		return renew(held, held, lease.Request{Nonce: fresh, Now: end.Add(-time.Hour),
+			TTL: time.Hour})
+	}
+	giveBack := func(unused time.Time) (lease.Grant, error) {
+		return release(held, held, fresh, unused)
+	}
+	grant := func(now time.Time) (lease.Grant, error) {
+		return acquire(held, lease.Request{Nonce: fresh, Now: now, TTL: 3500 * ms, Owner: "web-2"})
+	}
+	for _, c := range []struct {
+		rule       func(time.Time) (lease.Grant, error)
+		given      time.Duration
+		start, end time.Duration
+		owner      string
 	}{
-		"renew": {
-			func(end time.Time) (lease.Grant, error) { return renew(b, g, renewal(fresh, end)) },
-			fresh, b.Owner,
-			map[time.Duration]time.Duration{20 * s: 20 * s, 20999 * ms: 20 * s, 10 * s: 10 * s,
-				10900 * ms: 10 * s, -time.Hour: 10 * s},
-		},
-		"release": {
-			func(unused time.Time) (lease.Grant, error) { return release(b, g, fresh, unused) },
-			fresh, "",
-			map[time.Duration]time.Duration{-time.Hour: 0, 0: 0, 4 * s: 4 * s, 4001 * ms: 5 * s,
-				10 * s: 10 * s, time.Hour: 10 * s},
-		},
+		{grant, 10 * s, 10 * s, 13 * s, "web-2"}, {grant, 10500 * ms, 10 * s, 13 * s, "web-2"},
+		{renewTo, 20999 * ms, 0, 20 * s, "web-1"}, {renewTo, 10900 * ms, 0, 10 * s, "web-1"},
+		{renewTo, -time.Hour, 0, 10 * s, "web-1"},
+		{giveBack, -time.Hour, 0, 0, ""}, {giveBack, 4 * s, 0, 4 * s, ""},
+		{giveBack, 4001 * ms, 0, 5 * s, ""}, {giveBack, time.Hour, 0, 10 * s, ""},
 	} {
-		for given, end := range tt.ends {
-			want := b
-			want.End, want.Nonce, want.Owner, want.Version = at(end), tt.nonce, tt.owner, 4
-			if got, err := tt.rule(at(given)); err != nil || got != want {
-				t.Errorf("%s, given %s: %+v, %v; want %+v", name, given, got, err, want)
-			}
+		want := lease.Grant{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: at(c.start),
+			End: at(c.end)}, Nonce: fresh, Version: 4, Owner: c.owner}
+		if got, err := c.rule(at(c.given)); err != nil || got != want {
+			t.Errorf("given %s: %+v, %v; want %+v", c.given, got, err, want)
+		}
+	}
+	if got, err := grant(at(9999 * ms)); !errors.Is(err, lease.ErrNoFreeNode) || got != held {
+		t.Errorf("before its end the block is granted as %+v, %v", got, err)
+	}
+	for _, rule := range []func(time.Time) (lease.Grant, error){grant, renewTo} {
+		if got, err := rule(time.Unix(randflake.EndOfLife-1, 0)); err != nil ||
+			got.End.Unix() > randflake.EndOfLife {
+			t.Errorf("at the end of life: %+v, %v", got, err)
 		}
 	}
 }
 
 // Renew and Release refuse a grant that is not the block's, and a nonce that is not fresh.
 func TestBlockRefuses(t *testing.T) {
-	b, held := heldBlock()
-	other := strings.Repeat("b", nonceLen)
-	for name, tt := range map[string]struct {
-		nonce       string // the grant's
-		version     uint64
-		node, nodes uint32
-		next        string
-		want        error
-	}{
-		"another nonce":     {other, 3, 8, 8, fresh, lease.ErrLost},
-		"older version":     {held.Nonce, 2, 8, 8, fresh, lease.ErrLost},
-		"newer version":     {held.Nonce, 4, 8, 8, fresh, lease.ErrLost},
-		"no nonce":          {"", 3, 8, 8, fresh, lease.ErrInvalidRequest},
-		"node":              {held.Nonce, 3, 16, 8, fresh, lease.ErrInvalidRequest},
-		"nodes":             {held.Nonce, 3, 8, 16, fresh, lease.ErrInvalidRequest},
-		"no new nonce":      {held.Nonce, 3, 8, 8, "", lease.ErrInvalidRequest},
-		"the grant's nonce": {held.Nonce, 3, 8, 8, held.Nonce, lease.ErrInvalidRequest},
-		"a short nonce":     {held.Nonce, 3, 8, 8, fresh[1:], lease.ErrInvalidRequest},
+	refused := func(what string, g lease.Grant, nonce string, want error) {
+		t.Helper()
+		renewed, renew := renew(held, g, lease.Request{Nonce: nonce, Now: at(0), TTL: time.Hour})
+		released, release := release(held, g, nonce, at(0))
+		if !errors.Is(renew, want) || !errors.Is(release, want) || renewed != held ||
+			released != held {
+			t.Errorf("%s: Renew returns %v and Release %v, want %v", what, renew, release, want)
+		}
+	}
+	for name, change := range map[string]func(g *lease.Grant){
+		"another nonce": func(g *lease.Grant) { g.Nonce = strings.Repeat("b", nonceLen) },
+		"older version": func(g *lease.Grant) { g.Version-- },
+		"newer version": func(g *lease.Grant) { g.Version++ },
 	} {
 		g := held
-		g.Nonce, g.Version, g.Node, g.Nodes = tt.nonce, tt.version, tt.node, tt.nodes
-		if got, err := renew(b, g, renewal(tt.next, at(time.Hour))); !errors.Is(err, tt.want) ||
-			got != b {
-			t.Errorf("%s: Renew gives %+v, %v; want %v", name, got, err, tt.want)
-		}
-		if got, err := release(b, g, tt.next, at(0)); !errors.Is(err, tt.want) || got != b {
-			t.Errorf("%s: Release gives %+v, %v; want %v", name, got, err, tt.want)
-		}
+		change(&g)
+		refused(name, g, fresh, lease.ErrLost)
+	}
+	for name, change := range map[string]func(g *lease.Grant){
+		"no nonce": func(g *lease.Grant) { g.Nonce = "" },
+		"node":     func(g *lease.Grant) { g.Node = 16 },
+		"nodes":    func(g *lease.Grant) { g.Nodes = 16 },
+	} {
+		g := held
+		change(&g)
+		refused(name, g, fresh, lease.ErrInvalidRequest)
+	}
+	for _, nonce := range []string{"", held.Nonce, fresh[1:]} {
+		refused("the nonce "+nonce, held, nonce, lease.ErrInvalidRequest)
 	}
 }
 
 func TestCheckRequest(t *testing.T) {
-	const ttl = lease.DefaultTTL
-	now := testStart
-	for name, tt := range map[string]struct {
-		nonce, owner string
-		now          time.Time
-		ttl          time.Duration
-		want         error
+	good := lease.Request{Nonce: fresh, Owner: strings.Repeat("ä", 64), Now: testStart,
+		TTL: lease.MinTTL}
+	if err := checkRequest(good); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []struct {
+		lease.Request
+		want error
 	}{
-		"good":             {fresh, "", now, ttl, nil},
-		"short nonce":      {fresh[1:], "", now, ttl, lease.ErrInvalidRequest},
-		"upper-case nonce": {"A" + fresh[1:], "", now, ttl, lease.ErrInvalidRequest},
-		"no hex digit":     {fresh[1:] + "g", "", now, ttl, lease.ErrInvalidRequest},
-		"none in between":  {fresh[:8] + "-" + fresh[9:], "", now, ttl, lease.ErrInvalidRequest},
-		"long owner":       {fresh, strings.Repeat("a", 129), now, ttl, lease.ErrInvalidRequest},
-		"longest owner":    {fresh, strings.Repeat("ä", 64), now, ttl, nil},
-		"control owner":    {fresh, "a\x1b[2J", now, ttl, lease.ErrInvalidRequest},
-		"owner not UTF-8":  {fresh, "\xff", now, ttl, lease.ErrInvalidRequest},
-		"no TTL":           {fresh, "", now, 0, lease.ErrInvalidRequest},
-		"two days":         {fresh, "", now, 48 * time.Hour, lease.ErrInvalidRequest},
-		"1970":             {fresh, "", time.Unix(0, 0), ttl, randflake.ErrBeforeEpoch},
-		"2060": {fresh, "", time.Unix(randflake.EndOfLife, 0), ttl,
-			randflake.ErrEndOfLife},
+		{lease.Request{Nonce: fresh[1:]}, lease.ErrInvalidRequest},
+		{lease.Request{Nonce: "A" + fresh[1:]}, lease.ErrInvalidRequest},
+		{lease.Request{Nonce: fresh[:8] + "-" + fresh[9:]}, lease.ErrInvalidRequest},
+		{lease.Request{Owner: strings.Repeat("a", 129)}, lease.ErrInvalidRequest},
+		{lease.Request{Owner: "a\x1b[2J"}, lease.ErrInvalidRequest},
+		{lease.Request{Owner: "\xff"}, lease.ErrInvalidRequest},
+		{lease.Request{TTL: lease.MinTTL - 1}, lease.ErrInvalidRequest},
+		{lease.Request{TTL: lease.MaxTTL + 1}, lease.ErrInvalidRequest},
+		{lease.Request{Now: time.Unix(randflake.Epoch-1, 0)}, randflake.ErrBeforeEpoch},
+		{lease.Request{Now: time.Unix(randflake.EndOfLife, 0)}, randflake.ErrEndOfLife},
 	} {
-		r := lease.Request{Nonce: tt.nonce, Owner: tt.owner, Now: tt.now, TTL: tt.ttl}
-		if err := checkRequest(r); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		r := lease.Request{Nonce: cmp.Or(bad.Nonce, fresh), Owner: bad.Owner,
+			Now: cmp.Or(bad.Now, testStart), TTL: cmp.Or(bad.TTL, lease.MaxTTL)}
+		if err := checkRequest(r); !errors.Is(err, bad.want) {
+			t.Errorf("%+v: %v, want %v", r, err, bad.want)
 		}
 	}
 }
@@ -175,11 +147,6 @@ func TestNodes(t *testing.T) {
 			t.Errorf("a block at node %d: %v", node, err)
 		}
 	}
-}
-
-// renewal returns the request that moves a grant's end to end.
-func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
 }
 
 func TestDescriptions(t *testing.T) {

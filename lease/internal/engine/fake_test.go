@@ -123,11 +123,6 @@ func client(s driver.Objects, perPage uint32) stores.Store {
 
 var request = calls.Request
 
-// renewal returns the request that moves a grant's end to end.
-func renewal(nonce string, end time.Time) lease.Request {
-	return lease.Request{Nonce: nonce, Now: end.Add(-lease.MaxTTL), TTL: lease.MaxTTL}
-}
-
 func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), r)
@@ -137,10 +132,9 @@ func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
 	return g
 }
 
-// mustRenew moves the end of a grant an hour from t0.
 func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 	t.Helper()
-	g, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
+	g, err := s.Renew(t.Context(), g, calls.Renewal(g))
 	if err != nil {
 		t.Fatal(err)
 	}

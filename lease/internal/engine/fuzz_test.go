@@ -14,9 +14,8 @@ func FuzzObjects(f *testing.F) {
 		f.Fatal(err)
 	}
 	known := &config{Format: format, Description: d, BlocksPerPage: 64, Phase: complete}
-	b, _ := heldBlock()
 	p := &page{pageHeader: pageHeader{Format: format, Store: fresh}, nodes: known.blocks(0)}
-	p.put(b)
+	p.put(held)
 	for _, object := range []interface{ bytes() ([]byte, error) }{known, pageBytes{p}} {
 		data, err := object.bytes()
 		if err != nil {

@@ -187,7 +187,7 @@ func TestOperatorsMeet(t *testing.T) {
 					t.Errorf("request %d: %v and %v", at, first, second)
 				}
 				wantGrants(t, server, granted...)
-				_, err := client(server, 2).Renew(t.Context(), old, renewal(lease.NewNonce(), t0))
+				_, err := client(server, 2).Renew(t.Context(), old, request(t0))
 				wantErr(t, "renew", err, lease.ErrReplaced)
 			}
 		}

@@ -231,11 +231,11 @@ func TestRepeatedWrite(t *testing.T) {
 	}), 1, few(1))
 	var g lease.Grant
 	wantWrites(t, "acquire", server, 2, func() { g = mustAcquire(t, twice, request(t0)) })
-	next := lease.NewNonce()
-	_, err := twice.Renew(t.Context(), g, renewal(next, t0.Add(time.Hour)))
+	r := request(t0)
+	_, err := twice.Renew(t.Context(), g, r)
 	wantUnknown(t, "renew", err)
 	got, err := good.Get(t.Context(), g)
-	if err != nil || got.Nonce != next || got.Version != 2 {
+	if err != nil || got.Nonce != r.Nonce || got.Version != 2 {
 		t.Errorf("get: %+v, %v", got, err)
 	}
 	then = func() { mustAcquire(t, good, request(t0)) }
@@ -266,7 +266,7 @@ func TestRepeatedWriteAmongMany(t *testing.T) {
 		}
 		return send()
 	}), 64, few(64))
-	_, err := bad.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
+	_, err := bad.Renew(t.Context(), g, request(t0))
 	wantUnknown(t, "renew", err)
 }
 
@@ -295,48 +295,42 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 	}
 }
 
-// The server sends whole seconds: the last one may be nearly over.
+// A client whose clock is ahead is refused, and a grant tells how far it is behind. The server sends
+// whole seconds: the last one may be nearly over.
 func TestClock(t *testing.T) {
 	now := func() time.Time { return t0.Add(900 * time.Millisecond) }
 	server := &counted{Objects: memstore.Objects{Clock: now}}
 	s := open(server, 64, few(64))
-	g := mustAcquire(t, s, request(t0.Add(engine.ClockBound+900*time.Millisecond)))
-	_, err := s.Acquire(t.Context(), request(t0.Add(engine.ClockBound+1001*time.Millisecond)))
-	wantErr(t, "acquire", err, lease.ErrClockAhead)
-	latest := t0.Add(lease.MaxTTL + engine.ClockBound + time.Second)
-	if g, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), latest)); err != nil {
-		t.Error(err)
-	}
-	_, err = s.Renew(t.Context(), g, renewal(lease.NewNonce(), latest.Add(time.Millisecond)))
-	wantErr(t, "renew", err, lease.ErrClockAhead)
-
-	// A client whose clock is behind is granted a lease, and the block tells by how much.
-	wantBehind := func(g lease.Grant, want time.Duration) {
+	held := mustAcquire(t, s, request(t0))
+	check := func(ahead, behind time.Duration, want error) {
 		t.Helper()
-		if got, err := s.Get(t.Context(), g); err != nil || got.Behind != want || got != g {
-			t.Errorf("got %+v, %v; want %+v, behind by %s", got, err, g, want)
+		r := request(t0.Add(ahead))
+		g, err := s.Acquire(t.Context(), r)
+		if wantErr(t, "acquire", err, want); want == nil && g.Behind != behind {
+			t.Errorf("%s ahead: acquired %+v, want it behind by %s", ahead, g, behind)
+		}
+		r.Nonce = lease.NewNonce()
+		g, err = s.Renew(t.Context(), held, r)
+		if wantErr(t, "renew", err, want); want == nil {
+			if held = g; g.Behind != behind {
+				t.Errorf("%s ahead: renewed %+v, want it behind by %s", ahead, g, behind)
+			}
 		}
 	}
-	wantBehind(mustAcquire(t, s, request(t0.Add(-engine.ClockBound))), 0)
-	g = mustAcquire(t, s, request(t0.Add(-2*time.Hour)))
-	wantBehind(g, 2*time.Hour)
-	for _, behind := range []time.Duration{time.Hour, 0, time.Hour} {
-		if g, err = s.Renew(t.Context(), g,
-			renewal(lease.NewNonce(), t0.Add(lease.MaxTTL-behind))); err != nil {
-			t.Fatal(err)
-		}
-		wantBehind(g, behind)
-	}
-	if err := s.Release(t.Context(), g, lease.NewNonce(), t0); err != nil {
+	check(engine.ClockBound+900*time.Millisecond, 0, nil)
+	check(engine.ClockBound+1001*time.Millisecond, 0, lease.ErrClockAhead)
+	check(-engine.ClockBound, 0, nil)
+	check(-2*time.Hour, 2*time.Hour, nil)
+	if err := s.Release(t.Context(), held, lease.NewNonce(), t0); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := s.Get(t.Context(), g); err != nil || b.Behind != 0 {
+	if b, err := s.Get(t.Context(), held); err != nil || b.Behind != 0 {
 		t.Errorf("released: %+v, %v", b, err)
 	}
-
+	held = mustAcquire(t, s, request(t0))
 	server.Clock = nil
-	mustAcquire(t, s, request(t0.Add(9*time.Hour)))
-	wantBehind(mustAcquire(t, s, request(t0.Add(-9*time.Hour))), 0)
+	check(9*time.Hour, 0, nil)
+	check(-9*time.Hour, 0, nil)
 }
 
 // rights is a client that can tell whether it has them.
@@ -363,29 +357,20 @@ func TestBusyServer(t *testing.T) {
 			{1, time.Minute, 10 * time.Second, 0, 0, context.DeadlineExceeded},
 		} {
 			requests := 0
-			s := open(writes(&counted{}, func(_ string, send func() error) error {
+			s := client(rights{check: func() error {
 				if requests++; requests <= c.busy {
 					return fmt.Errorf("busy: %w", &driver.TryAgain{Err: errLost, After: c.after})
 				}
-				return send()
-			}), 1, few(1))
+				return nil
+			}}, 1)
 			ctx, cancel := context.WithTimeout(t.Context(), c.timeout)
 			began := time.Now()
-			_, err := s.Acquire(ctx, request(t0))
+			err := s.CheckRights(ctx)
 			if took := time.Since(began); !errors.Is(err, c.want) || took < c.least ||
 				took > c.most {
 				t.Errorf("%+v: %v after %s and %d requests", c, err, took, requests)
 			}
 			cancel()
-		}
-		throttled := 0
-		if err := client(rights{check: func() error {
-			if throttled++; throttled < 3 {
-				return &driver.TryAgain{Err: errLost}
-			}
-			return nil
-		}}, 1).CheckRights(t.Context()); err != nil || throttled != 3 {
-			t.Errorf("CheckRights: %v after %d requests", err, throttled)
 		}
 		// It ends with its context.
 		ctx, cancel := context.WithCancel(t.Context())

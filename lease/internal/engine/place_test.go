@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
@@ -45,7 +44,7 @@ func TestMoved(t *testing.T) {
 	if err := client(server, 2).Create(t.Context(), other()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.Renew(t.Context(), g, renewal(lease.NewNonce(), t0.Add(time.Hour)))
+	_, err := s.Renew(t.Context(), g, request(t0))
 	wantErr(t, "renew in another store", err, lease.ErrReplaced)
 }
 
