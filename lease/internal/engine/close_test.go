@@ -48,13 +48,14 @@ func TestCloseEndsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		returned, asked := false, 0
 		answers := make(chan error)
-		s := client(closer{wire{new(counted), func(ctx context.Context, _ string, _ func() error) error {
+		hangs := func(ctx context.Context, _ string, _ func() error) error {
 			asked++
 			<-ctx.Done()
 			time.Sleep(time.Millisecond)
 			returned = true
 			return ctx.Err()
-		}}, answers}, 2)
+		}
+		s := client(closer{wire{new(counted), hangs}, answers}, 2)
 		go func() {
 			answers <- nil
 			if !returned {

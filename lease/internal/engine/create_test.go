@@ -59,7 +59,8 @@ func TestLostObjects(t *testing.T) {
 				wantErr(t, call.Name, call.Err, lease.ErrNoStore)
 			}
 			wantErr(t, "create", client(server, 2).Create(t.Context(), other()), lease.ErrExists)
-			wantErr(t, "add secret", old.AddSecret(t.Context(), storeID, fingerprint), lease.ErrNoStore)
+			wantErr(t, "add secret", old.AddSecret(t.Context(), storeID, fingerprint),
+				lease.ErrNoStore)
 			wantErr(t, "replace", old.Replace(t.Context(), storeID, nextID, fingerprint),
 				lease.ErrNoStore)
 		})

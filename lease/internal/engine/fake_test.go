@@ -21,7 +21,7 @@ var errLost = errors.New("the answer was lost")
 // counted is a server in memory that counts requests.
 type counted = calls.Memory
 
-// wire is between a client and its server. It calls on with each request, such as "write page-0000",
+// wire is between a client and its server. It calls on with each request, such as "write config",
 // and a function that sends it, any number of times.
 type wire struct {
 	*counted

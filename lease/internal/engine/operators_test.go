@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,19 +69,22 @@ func killed(server *counted, requests int) stores.Store {
 // fill acquires every block of a store.
 func fill(t *testing.T, server *counted, id string) (granted []lease.Grant) {
 	t.Helper()
-	for range 8 {
-		r := request(t0)
-		r.Store = id
+	r := request(t0)
+	for r.Store = id; len(granted) < 8; r.Nonce = lease.NewNonce() {
 		granted = append(granted, mustAcquire(t, client(server, 2), r))
 	}
+	_, err := client(server, 2).Acquire(t.Context(), r)
+	wantErr(t, "acquire one more block", err, lease.ErrNoFreeNode)
+	wantGrants(t, server, granted)
 	return granted
 }
 
-func wantGrants(t *testing.T, server *counted, granted ...lease.Grant) {
+func wantGrants(t *testing.T, server *counted, granted []lease.Grant) {
 	t.Helper()
+	blocks, err := client(server, 2).List(t.Context())
 	for _, g := range granted {
-		if got, err := client(server, 2).Get(t.Context(), g); err != nil || got != g {
-			t.Errorf("the grant %+v is now %+v, %v", g, got, err)
+		if err != nil || !slices.Contains(blocks, g) {
+			t.Errorf("the grant %+v is not among %+v, %v", g, blocks, err)
 		}
 	}
 }
@@ -107,7 +111,8 @@ func wantHistory(t *testing.T, server *counted, id string, g lease.Grant) {
 
 // A call that is interrupted at any request, or of which only that one fails, is completed by the
 // same call. Once the description is written, nobody else can complete it, and no process acquires
-// a block before that, neither a new one nor one that knows the store.
+// a block before that, neither a new one nor one that knows the store. A store that was restored to
+// that moment, or whose new secret was lost, is replaced like any other.
 func TestInterrupted(t *testing.T) {
 	for _, o := range operations {
 		for _, made := range []bool{false, true} {
@@ -152,6 +157,13 @@ func (o operation) interrupted(t *testing.T, made bool, at, fail int) bool {
 				wantErr(t, "the other call", other.call(t, client(server, 2), nextID), o.during)
 			}
 		}
+		restored := new(counted)
+		load(t, restored, save(t, server))
+		if err := client(restored, 2).Replace(t.Context(), nextID, thirdID,
+			fingerprint); err != nil {
+			t.Fatalf("interrupted at request %d, made %t, then restored: %v", at, made, err)
+		}
+		wantHistory(t, restored, thirdID, g)
 	}
 	for range 2 {
 		if err := o.call(t, client(server, 2), nextID); err != nil {
@@ -186,7 +198,7 @@ func TestOperatorsMeet(t *testing.T) {
 						!errors.Is(failed, o.refused))) {
 					t.Errorf("request %d: %v and %v", at, first, second)
 				}
-				wantGrants(t, server, granted...)
+				wantGrants(t, server, granted)
 				_, err := client(server, 2).Renew(t.Context(), old, request(t0))
 				wantErr(t, "renew", err, lease.ErrReplaced)
 			}

@@ -169,7 +169,8 @@ func seal(header any, blocks ...lease.Grant) ([]byte, error) {
 	for _, b := range blocks {
 		err = errors.Join(err, encoder.Encode(b))
 	}
-	return append(lines.Bytes(), sumOf(lines.Bytes())...), err // a year past 9999, which no block has
+	lines.Write(sumOf(lines.Bytes()))
+	return lines.Bytes(), err // a year past 9999, which no block has
 }
 
 // unseal reads the header of an object and returns the lines of its blocks.

@@ -169,7 +169,10 @@ func TestRequests(t *testing.T) {
 	s = client(server, 64)
 	count("describe", 1, 0, 0, describe)
 	count("the first acquire", 2, 1, 0, acquire)
-	count("the same again", 2, 0, 0, acquire)
+	first := g
+	if count("the same again", 2, 0, 0, acquire); g != first {
+		t.Errorf("the same again: %+v, want %+v", g, first)
+	}
 	r.Nonce = sameHome(s, r.Nonce)
 	count("acquire", 2, 1, 0, acquire)
 	count("renew", 1, 1, 0, func() error { g = mustRenew(t, s, g); return nil })
@@ -180,6 +183,33 @@ func TestRequests(t *testing.T) {
 	count("list", 1, 0, 1, list)
 	s = client(versions{server}, 64)
 	count("list by versions", 257, 0, 1, list)
+	for requests := range 2 {
+		_, err := killed(server, requests).List(t.Context())
+		wantErr(t, "list", err, errLost)
+	}
+}
+
+// A store refuses invalid requests, and shortens those that are too long for it.
+func TestTTL(t *testing.T) {
+	s := client(new(counted), 64)
+	err := s.Create(t.Context(), lease.Description{ID: storeID, LongestTTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request(t0)
+	r.TTL = lease.MaxTTL
+	g := mustAcquire(t, s, r)
+	r.Nonce, r.Now = lease.NewNonce(), t0.Add(time.Second)
+	renewed, err := s.Renew(t.Context(), g, r)
+	if err != nil || !g.End.Equal(t0.Add(time.Minute)) ||
+		!renewed.End.Equal(t0.Add(time.Minute+time.Second)) {
+		t.Errorf("granted %+v, renewed %+v, %v, want a minute each", g, renewed, err)
+	}
+	r.Nonce, r.TTL = lease.NewNonce(), 0
+	_, err = s.Acquire(t.Context(), r)
+	wantErr(t, "acquire", err, lease.ErrInvalidRequest)
+	_, err = s.Renew(t.Context(), renewed, r)
+	wantErr(t, "renew", err, lease.ErrInvalidRequest)
 }
 
 // versions is a server that lists versions only.
@@ -295,8 +325,8 @@ func TestUnknownWritesAreNotRepeated(t *testing.T) {
 	}
 }
 
-// A client whose clock is ahead is refused, and a grant tells how far it is behind. The server sends
-// whole seconds: the last one may be nearly over.
+// A client whose clock is ahead is refused, and a grant tells how far it is behind. The server
+// sends whole seconds: the last one may be nearly over.
 func TestClock(t *testing.T) {
 	now := func() time.Time { return t0.Add(900 * time.Millisecond) }
 	server := &counted{Objects: memstore.Objects{Clock: now}}

@@ -21,7 +21,8 @@ func (s *Store) RemoveSecret(ctx context.Context, id, fingerprint string) (err e
 		case err != nil, slices.Contains(c.Removed, fingerprint): // by an earlier call
 			return false, err
 		case i < 0:
-			return false, invalid("the secret %q is not registered, want one of %q", fingerprint, c.Secrets)
+			return false, invalid("the secret %q is not registered, want one of %q", fingerprint,
+				c.Secrets)
 		case len(c.Secrets) == 1:
 			return false, invalid("the store has no other secret: add one first")
 		}

@@ -70,36 +70,25 @@ func TestReplaceAfterAnotherRestore(t *testing.T) {
 		if met = *n >= at; met {
 			wantErr(t, "the first replacement", err, lease.ErrReplaced)
 		}
-		wantGrants(t, server, granted...)
+		wantGrants(t, server, granted)
 	}
 }
 
-// A store that was restored to the middle of its creation is replaced like any other.
-func TestReplaceUnfinishedStore(t *testing.T) {
-	for requests := 3; requests < 10; requests++ {
-		server := new(counted)
-		_ = killed(server, requests).Create(t.Context(), describe(few(8)))
-		if err := client(server, 2).Replace(t.Context(), storeID, nextID,
-			fingerprint); err != nil {
-			t.Fatalf("after %d requests: %v", requests, err)
-		}
-		wantHistory(t, server, nextID, block(0))
-	}
-}
-
-// A secret that was lost while it was being introduced is replaced by its ID, like any other. A
-// store with another ID is left alone.
-func TestReplaceAgain(t *testing.T) {
+// A store with another ID is left alone.
+func TestReplaceAnotherStore(t *testing.T) {
 	server := new(counted)
 	s := open(server, 2, few(8))
-	g := mustAcquire(t, s, request(t0))
-	wantErr(t, "replace", killed(server, 3).Replace(t.Context(), storeID, nextID, fingerprint),
-		errLost)
-	wantErr(t, "another ID", s.Replace(t.Context(), thirdID, storeID, fingerprint),
-		lease.ErrReplaced)
-	wantErr(t, "no ID", s.Replace(t.Context(), "", thirdID, fingerprint), lease.ErrInvalidRequest)
-	if err := s.Replace(t.Context(), nextID, thirdID, fingerprint); err != nil {
-		t.Fatal(err)
-	}
-	wantHistory(t, server, thirdID, g)
+	wantWrites(t, "replace", server, 0, func() {
+		for _, c := range []struct {
+			old, id, fingerprint string
+			want                 error
+		}{
+			{thirdID, nextID, fingerprint, lease.ErrReplaced},
+			{"", nextID, fingerprint, lease.ErrInvalidRequest},
+			{storeID, "", fingerprint, lease.ErrInvalidRequest},
+			{storeID, nextID, "", lease.ErrInvalidRequest},
+		} {
+			wantErr(t, "replace", s.Replace(t.Context(), c.old, c.id, c.fingerprint), c.want)
+		}
+	})
 }
