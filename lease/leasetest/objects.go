@@ -16,7 +16,6 @@ import (
 	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // Storage is a place for objects: a prefix of keys, a namespace, a folder.
@@ -68,17 +67,14 @@ var checks = []struct {
 }{
 	{"what is written is read", written},
 	{"conditions", conditions},
-	{"conditions of writes at once", atOnce},
-	{"creations at once", creationsAtOnce},
+	{"writes at once", atOnce},
 	{"cut connections", cutConnections},
 	{"outage", outage},
-	{"the same data twice", sameData},
 	{"histories", histories},
 	{"List", list},
-	{"contexts that are over, and a server that does not answer", contexts},
+	{"a server that does not answer", contexts},
 	{"clock", clock},
 	{"Close", closes},
-	{"bad URLs", badURLs},
 }
 
 // client calls a server, and fails the test on errors that must not occur.
@@ -120,19 +116,22 @@ func (c client) write(name, data, version string) {
 	}
 }
 
-// refused checks that the server refuses a write.
+// refused checks that the server refuses a write, also one of the data that it has: copies of a
+// process write the same data, and only one of them may continue.
 func (c client) refused(why, name, version string) {
 	c.tb.Helper()
 	before := c.read(name)
-	_, err := c.Write(context.Background(), name, []byte("refused\n"), version)
-	switch after := c.read(name); {
-	case err == nil:
-		c.tb.Fatalf("Write succeeded %s: writes are not conditional, and two processes would be "+
-			"granted the same nodes", why)
-	case !errors.Is(err, driver.ErrChanged):
-		c.tb.Errorf("Write %s: got error %v, want ErrChanged", why, err)
-	case after.Version != before.Version:
-		c.tb.Errorf("Write %s returned ErrChanged, and wrote nevertheless", why)
+	for _, data := range []string{"refused\n", string(before.Data)} {
+		_, err := c.Write(context.Background(), name, []byte(data), version)
+		switch after := c.read(name); {
+		case err == nil:
+			c.tb.Errorf("Write of %q succeeded %s: writes are not conditional, and two processes "+
+				"would be granted the same nodes", data, why)
+		case !errors.Is(err, driver.ErrChanged):
+			c.tb.Errorf("Write %s: got error %v, want ErrChanged", why, err)
+		case after.Version != before.Version:
+			c.tb.Errorf("Write %s returned ErrChanged, and wrote nevertheless", why)
+		}
 	}
 }
 
@@ -172,8 +171,7 @@ func written(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
 	one, two, elsewhere := storage.client(tb), storage.client(tb), newStorage(tb).client(tb)
 	one.write("config", "config\n", "")
-	place, versions := one.read("config").Place, map[string]bool{}
-	version := ""
+	place, version := one.read("config").Place, ""
 	for i := range 5 {
 		// As large as a page of 64 blocks, with what text formats may change.
 		data := fmt.Sprintf("{\"writes\":%d}\n", i) +
@@ -187,24 +185,13 @@ func written(tb testing.TB, newStorage func(testing.TB) Storage) {
 					[]string{"the client that wrote", "another client", "a new client"}[i],
 					len(o.Data), len(data))
 			}
-			for i := range o.Data {
-				o.Data[i] = 0 // it belongs to the caller
-			}
+			clear(o.Data) // it belongs to the caller
 			if o.Place != "" && o.Place != place {
 				tb.Errorf("Read has the place %q, and that of the object \"config\" is %q; want "+
 					"the same or none", o.Place, place)
 			}
-			if version = o.Version; !o.Time.IsZero() &&
-				(time.Since(o.Time).Abs() > time.Minute || o.Time.Nanosecond() > 0) {
-				tb.Errorf("Read has the time %s at %s; want whole seconds of the server's clock, "+
-					"or none", o.Time, time.Now())
-			}
+			version = o.Version
 		}
-		if version == "" || versions[version] {
-			tb.Fatalf("after write %d the version is %.20q, which it was before: it must change "+
-				"with every write", i+1, version)
-		}
-		versions[version] = true
 	}
 	elsewhere.missing("page-0000", "written to another storage only")
 	one.write("config", "again\n", one.read("config").Version)
@@ -221,13 +208,10 @@ func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
 	one, two := storage.client(tb), storage.client(tb)
 	one.missing("page-0000", "never written")
-	one.write("page-0001", "another\n", "")
-	one.write("page-0001", "yet another\n", one.read("page-0001").Version)
 	one.write("page-0000", "first\n", "")
 	two.refused("on condition that there is no such object, twice,", "page-0000", "")
 	first := two.read("page-0000").Version
 	one.refused("with a version that it never had", "page-0000", "x"+first)
-	one.refused("with the version of another object", "page-0000", two.read("page-0001").Version)
 	two.write("page-0000", "second\n", first)
 	one.refused("with the version before", "page-0000", first)
 	second := two.read("page-0000").Version
@@ -240,22 +224,6 @@ func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {
 	one.refused("with a version from before it was deleted", "page-0000", first)
 }
 
-// sameData checks that of two clients that write the same data on one condition, one gets the error
-// that the object has changed: copies of a process do so, and only one of them may continue.
-func sameData(tb testing.TB, newStorage func(testing.TB) Storage) {
-	storage := newStorage(tb)
-	one, two := storage.client(tb), storage.client(tb)
-	for _, data := range []string{"first\n", "second\n"} {
-		version := one.read("page-0000").Version
-		one.write("page-0000", data, version)
-		_, err := two.Write(context.Background(), "page-0000", []byte(data), version)
-		if !errors.Is(err, driver.ErrChanged) {
-			tb.Fatalf("a second Write of the same data, with the version before: got error %v, "+
-				"want ErrChanged: two copies of a process would both be told yes", err)
-		}
-	}
-}
-
 // clock checks the server's clock, unless the server has none.
 func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
@@ -266,6 +234,10 @@ func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
 	if began.IsZero() {
 		return
 	}
+	if time.Since(began).Abs() > time.Minute || began.Nanosecond() > 0 {
+		tb.Errorf("Read has the time %s at %s; want whole seconds of the server's clock, or none",
+			began, time.Now())
+	}
 	const wait = 2 * time.Second
 	time.Sleep(wait)
 	if moved := c.read("page-0000").Time.Sub(began); moved < wait-time.Second ||
@@ -274,18 +246,15 @@ func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
 			"response", wait, moved)
 	}
 	// A request that is delivered late has the time of its delivery.
-	sent := time.Now()
-	resume := storage.Stall()
-	time.AfterFunc(wait, resume)
-	if o := c.read("page-0000"); o.Time.Before(sent.Add(wait-2*time.Second)) ||
-		o.Time.Sub(began) < 2*wait-time.Second {
+	time.AfterFunc(wait, storage.Stall())
+	if o := c.read("page-0000"); o.Time.Sub(began) < 2*wait-time.Second {
 		tb.Errorf("a Read that reached the server after %s has the time %s, which is the "+
 			"client's: want the server's", wait, o.Time)
 	}
 	// A response that is delivered late has the time when it was sent. A server may take a while,
 	// too.
 	const late = 3 * time.Second
-	sent = c.read("page-0000").Time
+	sent := c.read("page-0000").Time
 	time.AfterFunc(late, storage.Hold())
 	if moved := c.read("page-0000").Time.Sub(sent); moved >= late {
 		tb.Errorf("a Read whose response took %s to the client has a time that is %s later than "+
@@ -293,67 +262,35 @@ func clock(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 }
 
-// badURLs checks every store that the program registers: a bad URL is an invalid request, so that
-// commands and services can distinguish it from an unavailable store.
-func badURLs(tb testing.TB, _ func(testing.TB) Storage) {
-	for _, scheme := range stores.Schemes() {
-		name, _, _ := strings.Cut(scheme, ":")
-		const secret = "hunter2"
-		url := name + "://user:" + secret + "@host/\x00?no-such-setting=1"
-		s, err := stores.Open(url)
-		if err == nil {
-			_ = s.Close()
-		}
-		if !errors.Is(err, lease.ErrInvalidRequest) || strings.Contains(err.Error(), secret) {
-			tb.Errorf("open %s with a zero byte and a setting that does not exist: got error %v, "+
-				"want %v, without the password",
-				name, err, lease.ErrInvalidRequest)
-		}
-	}
-}
-
+// atOnce begins with empty storages: the first write may have to create a place for objects.
 func atOnce(tb testing.TB, newStorage func(testing.TB) Storage) {
-	clients := newStorage(tb).clients(tb)
-	for range 10 {
-		clients.race("page-0000")
-	}
-}
-
-// creationsAtOnce begins with empty storages: the first write may have to create a place for
-// objects.
-func creationsAtOnce(tb testing.TB, newStorage func(testing.TB) Storage) {
 	for range 3 {
-		clients := newStorage(tb).clients(tb)
+		storage := newStorage(tb)
+		var clients [8]client
+		for i := range clients {
+			clients[i] = storage.client(tb)
+		}
 		for i := range 10 {
-			clients.race(fmt.Sprintf("page-%04d", i))
+			name := fmt.Sprintf("page-%04d", i)
+			race(tb, clients[:], name) // to create it
+			race(tb, clients[:], name)
 		}
 	}
-}
-
-type clients [8]client
-
-func (s Storage) clients(tb testing.TB) (all clients) {
-	tb.Helper()
-	for i := range all {
-		all[i] = s.client(tb)
-	}
-	return all
 }
 
 // race writes an object with all clients at once on one condition: one succeeds.
-func (c clients) race(name string) {
-	tb := c[0].tb
+func race(tb testing.TB, clients []client, name string) {
 	tb.Helper()
-	version := c[0].read(name).Version
-	var errs [len(c)]error
+	version := clients[0].read(name).Version
+	errs := make([]error, len(clients))
 	var all sync.WaitGroup
 	start := make(chan struct{})
 	round := rand.Text() // data never recurs, since some stores compare it
 	text := func(i int) string { return fmt.Sprintf("by %d in %s\n", i, round) }
-	for i, one := range c {
+	for i, c := range clients {
 		all.Go(func() {
 			<-start
-			_, errs[i] = one.Write(context.Background(), name, []byte(text(i)), version)
+			_, errs[i] = c.Write(context.Background(), name, []byte(text(i)), version)
 		})
 	}
 	close(start)
@@ -363,12 +300,12 @@ func (c clients) race(name string) {
 		if err == nil {
 			acknowledged = append(acknowledged, text(i))
 		} else if !errors.Is(err, driver.ErrChanged) {
-			tb.Errorf("one of %d writes at once: got error %v, want ErrChanged", len(c), err)
+			tb.Errorf("one of %d writes at once: got error %v, want ErrChanged", len(errs), err)
 		}
 	}
-	if o := c[1].read(name); len(acknowledged) != 1 || string(o.Data) != acknowledged[0] {
+	if o := clients[1].read(name); len(acknowledged) != 1 || string(o.Data) != acknowledged[0] {
 		tb.Fatalf("of %d writes at once on one condition, %q succeeded, and the object is "+
-			"%q; want one: writes are not conditional", len(c), acknowledged, o.Data)
+			"%q; want one: writes are not conditional", len(errs), acknowledged, o.Data)
 	}
 }
 
@@ -429,13 +366,13 @@ func outage(tb testing.TB, newStorage func(testing.TB) Storage) {
 	pause := max(storage.Outage, time.Second) / tries
 	for range tries {
 		ctx, cancel := context.WithTimeout(context.Background(), pause)
-		_, read := during.Read(ctx, "page-0000")
-		_, list := before.List(ctx)
-		_, write := before.Write(ctx, "page-0000", []byte("second\n"), "none")
-		for call, err := range map[string]error{"Read": read, "List": list, "Write": write} {
-			if err == nil || errors.Is(err, driver.ErrChanged) || lease.Permanent(err) {
-				tb.Fatalf("%s while the server is unreachable: got error %v, want one that is "+
-					"neither ErrChanged nor permanent", call, err)
+		for _, c := range []client{during, before} {
+			for name, call := range c.calls() {
+				if err := call(ctx); err == nil || errors.Is(err, driver.ErrChanged) ||
+					lease.Permanent(err) {
+					tb.Fatalf("%s while the server is unreachable: got error %v, want one that "+
+						"is neither ErrChanged nor permanent", name, err)
+				}
 			}
 		}
 		<-ctx.Done()
@@ -443,9 +380,7 @@ func outage(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 	mend()
 	for _, c := range []client{before, during} {
-		if string(c.recovered("page-0000").Data) != "first\n" {
-			tb.Error("a Write with another version was stored")
-		}
+		c.recovered("page-0000")
 	}
 }
 
@@ -471,9 +406,6 @@ func (c client) recovered(name string) (o driver.Object) {
 func list(tb testing.TB, newStorage func(testing.TB) Storage) {
 	const n, workers = 1200, 16
 	c := newStorage(tb).client(tb)
-	if listed, err := c.List(context.Background()); err != nil || len(listed) > 0 {
-		tb.Errorf("List of nothing returned %d objects, %v", len(listed), err)
-	}
 	name := func(i int) string { return fmt.Sprintf("page-%04d", i) }
 	var all sync.WaitGroup
 	for worker := range workers {
@@ -505,39 +437,36 @@ func list(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 }
 
-func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
-	storage := newStorage(tb)
-	c := storage.client(tb)
-	c.write("page-0000", "first\n", "")
-	const wait, patience = 200 * time.Millisecond, 5 * time.Second
-	for name, call := range map[string]func(context.Context) error{
+// calls are one of each kind. The Write has a version that the object does not have.
+func (c client) calls() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
 		"Read": func(ctx context.Context) error { _, err := c.Read(ctx, "page-0000"); return err },
 		"Write": func(ctx context.Context) error {
 			_, err := c.Write(ctx, "page-0000", []byte("late\n"), "none")
 			return err
 		},
 		"List": func(ctx context.Context) error { _, err := c.List(ctx); return err },
-		"the first Read": func(ctx context.Context) error {
-			connecting := storage.client(tb)
-			defer connecting.close("while the server does not answer")
-			_, err := connecting.Read(ctx, "page-0000")
-			return err
-		},
-	} {
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		if err := call(over); !errors.Is(err, context.Canceled) {
-			tb.Errorf("%s with a context that is over: got error %v, want %v", name, err,
-				context.Canceled)
-		}
-		for _, cancelled := range []bool{false, true} {
-			ctx, cancel := context.WithTimeout(context.Background(), wait)
-			if cancelled {
-				ctx, cancel = context.WithCancel(context.Background())
-				time.AfterFunc(wait, cancel)
-			}
-			resume := storage.Stall()
-			done := make(chan error, 1)
+	}
+}
+
+// contexts ends contexts by their deadlines, and earlier, while the server does not answer.
+func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
+	storage := newStorage(tb)
+	c := storage.client(tb)
+	c.write("page-0000", "first\n", "")
+	const wait, patience = 200 * time.Millisecond, 5 * time.Second
+	calls := c.calls()
+	calls["the first Read"] = func(ctx context.Context) error {
+		connecting := storage.client(tb)
+		defer connecting.close("while the server does not answer")
+		_, err := connecting.Read(ctx, "page-0000")
+		return err
+	}
+	for name, call := range calls {
+		for _, deadline := range []time.Duration{wait, time.Minute} {
+			ctx, cancel := context.WithTimeout(context.Background(), deadline)
+			time.AfterFunc(2*wait, cancel)
+			resume, done := storage.Stall(), make(chan error, 1)
 			go func() { done <- call(ctx) }()
 			select {
 			case err := <-done:
@@ -545,17 +474,13 @@ func contexts(tb testing.TB, newStorage func(testing.TB) Storage) {
 					tb.Errorf("%s that the server does not answer: got error %v, want %v: an "+
 						"error must wrap the context's", name, err, ctx.Err())
 				}
-			case <-time.After(wait + patience):
+			case <-time.After(2*wait + patience):
 				resume()
-				tb.Fatalf("%s that the server does not answer had not returned %s after its "+
+				tb.Errorf("%s that the server does not answer had not returned %s after its "+
 					"context was over: it must obey its context in flight, too; then it "+
 					"returned %v", name, patience, <-done)
 			}
-			cancel()
 		}
-	}
-	if string(c.read("page-0000").Data) != "first\n" {
-		tb.Error("a late Write with another version was stored")
 	}
 }
 
