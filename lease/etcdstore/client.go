@@ -4,48 +4,67 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 )
 
-// kv returns the client. Creating a client with a password contacts the server. A call that does
-// so, or waits while another one does, ends with its own context.
+// configure returns the configuration of the store's own client, without its endpoints.
+func (s *objects) configure(c credentials.TransportCredentials) clientv3.Config {
+	const dialTimeout = 5 * time.Second
+	reconnect := backoff.DefaultConfig
+	reconnect.MaxDelay = 5 * time.Second // by default two minutes: leases would end meanwhile
+	return clientv3.Config{
+		DialTimeout: dialTimeout,
+		// detects a member that vanished without closing the connection
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 5 * time.Second,
+		Logger:               zap.NewNop(), // errors are returned
+		DialOptions: []grpc.DialOption{
+			grpc.WithChainUnaryInterceptor(s.remember),
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect,
+				MinConnectTimeout: dialTimeout}),
+			grpc.WithTransportCredentials(c),
+		},
+	}
+}
+
+// kv returns the client. The first call creates the store's own, since the server may be down
+// before; with a password this contacts the server. A call that does so, or waits while another one
+// does, ends with its own context.
 func (s *objects) kv(ctx context.Context) (clientv3.KV, error) {
+	if s.given != nil {
+		return s.given, nil
+	}
+	var client *clientv3.Client
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case client = <-s.own:
+		defer func() { s.own <- client }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if s.client != nil {
-		return s.client, nil
+	if client != nil {
+		return client, nil
 	}
 	config := s.config
-	reconnect := backoff.DefaultConfig
-	reconnect.MaxDelay = 5 * time.Second // by default two minutes: leases would end meanwhile
-	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.remember),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect,
-			MinConnectTimeout: config.DialTimeout}),
-		grpc.WithTransportCredentials(shaken{s.credentials, s}))
 	life, end := context.WithCancel(context.Background()) // of the client
 	config.Context = life
 	connected := context.AfterFunc(ctx, end)
-	client, err := clientv3.New(config)
+	created, err := clientv3.New(config)
 	if err != nil {
 		end()
 		return nil, cmp.Or(ctx.Err(), err)
 	}
 	if !connected() { // the call was canceled
-		return nil, errors.Join(ctx.Err(), client.Close())
+		return nil, errors.Join(ctx.Err(), created.Close())
 	}
-	s.client, s.close = client, client.Close
+	client = created
 	return client, nil
 }
 
@@ -64,31 +83,15 @@ func (s *objects) remember(ctx context.Context, method string, request, response
 	return err
 }
 
-// shaken are credentials that remember the last handshake: gRPC returns errors of connections as
-// texts only.
-type shaken struct {
-	credentials.TransportCredentials
-	s *objects
-}
-
-// ClientHandshake implements [credentials.TransportCredentials].
-func (c shaken) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn,
-	credentials.AuthInfo, error) {
-	secured, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, conn)
-	c.s.handshake.Store(&err)
-	return secured, info, err
-}
-
-// Clone implements [credentials.TransportCredentials].
-func (c shaken) Clone() credentials.TransportCredentials { return c }
-
 // Close ends the client, if it is the store's own.
 func (s *objects) Close() error {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	end := s.close
-	if s.close = nil; end == nil {
+	if s.given != nil {
 		return nil
 	}
-	return end()
+	client := <-s.own
+	s.own <- nil
+	if client == nil {
+		return nil
+	}
+	return client.Close()
 }

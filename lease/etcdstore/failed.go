@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
@@ -21,17 +20,14 @@ func (s *objects) failed(err error) error {
 		fix = "let the user read and write every key of " + s.prefix
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
 		fix = "set the user and the password: " + urlForm
-	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("%w (no response from %s)", err, strings.Join(s.config.Endpoints, ", "))
-		why := s.cause.Load()
-		if why == nil || *why == "" {
-			return err
-		}
-		return &lease.Error{Err: fmt.Errorf("%w: %s", err, *why), Fix: s.unconnected()}
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return &lease.Error{Err: err,
 			Fix: "compact and defragment etcd, whose quota is used up, and disarm the alarm"}
 	default:
+		why := s.cause.Load()
+		if errors.Is(err, context.DeadlineExceeded) && why != nil && *why != "" {
+			err = &lease.Error{Err: fmt.Errorf("%w: %s", err, *why), Fix: s.unconnected()}
+		}
 		return err
 	}
 	return &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err), Fix: fix}

@@ -9,7 +9,6 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/traceflake/traceflake/lease/driver"
 )
@@ -18,34 +17,40 @@ import (
 // which never recurs; etcd's revisions may, after a restore.
 type objects struct {
 	prefix string
-	// of a URL's client, which the first call creates: the server may be down
-	config clientv3.Config
+	given  clientv3.KV // nil if the store has its own client
 
-	credentials credentials.TransportCredentials
-	cause       atomic.Pointer[string] // of the last request that did not reach a member
-	handshake   atomic.Pointer[error]  // of the last connection since a request reached a member
-
-	turn   chan struct{} // has an element while a call uses the fields below
-	client clientv3.KV
-	close  func() error // nil if the caller of New closes the client, or there is none yet
+	config    clientv3.Config        // of the own client
+	own       chan *clientv3.Client  // has it as its element, except while a call uses it
+	cause     atomic.Pointer[string] // of the last request that did not reach a member
+	handshake atomic.Pointer[error]  // of the last connection since a request reached a member
 }
 
 // placeKey is a key that only the creation of a store writes, twice.
 const placeKey = "place"
 
+// commit runs a transaction, which changes nothing if a condition is not met.
+func (s *objects) commit(ctx context.Context, writes []clientv3.Op,
+	conditions ...clientv3.Cmp) (*clientv3.TxnResponse, error) {
+	kv, err := s.kv(ctx)
+	var answer *clientv3.TxnResponse
+	if err == nil {
+		answer, err = kv.Txn(ctx).If(conditions...).Then(writes...).Commit()
+	}
+	return answer, s.failed(err)
+}
+
+// values returns what the get of a transaction found.
+func values(r *etcdserverpb.ResponseOp) []*mvccpb.KeyValue { return r.GetResponseRange().GetKvs() }
+
 // Read implements [driver.Objects].
 func (s *objects) Read(ctx context.Context, name string) (driver.Object, error) {
-	kv, err := s.kv(ctx)
+	got, err := s.commit(ctx,
+		[]clientv3.Op{clientv3.OpGet(s.prefix + name), clientv3.OpGet(s.prefix + placeKey)})
 	if err != nil {
-		return driver.Object{}, s.failed(err)
+		return driver.Object{}, err
 	}
-	got, err := kv.Txn(ctx).
-		Then(clientv3.OpGet(s.prefix+name), clientv3.OpGet(s.prefix+placeKey)).Commit()
-	if err != nil {
-		return driver.Object{}, s.failed(err)
-	}
-	o := object(got.Responses[0].GetResponseRange().GetKvs())
-	o.Place = place(got.Header, got.Responses[1].GetResponseRange().GetKvs())
+	o := object(values(got.Responses[0]))
+	o.Place = place(got.Header, values(got.Responses[1]))
 	return o, nil
 }
 
@@ -63,56 +68,60 @@ func place(header *etcdserverpb.ResponseHeader, kvs []*mvccpb.KeyValue) string {
 
 // List implements [driver.Objects]. It returns the data, too, in one consistent snapshot.
 func (s *objects) List(ctx context.Context) (map[string]driver.Object, error) {
-	kv, err := s.kv(ctx)
+	got, err := s.commit(ctx, []clientv3.Op{clientv3.OpGet(s.prefix, clientv3.WithPrefix())})
 	if err != nil {
-		return nil, s.failed(err)
+		return nil, err
 	}
-	got, err := kv.Get(ctx, s.prefix, clientv3.WithPrefix())
-	if err != nil {
-		return nil, s.failed(err)
-	}
-	all := make(map[string]driver.Object, len(got.Kvs))
-	for i, kv := range got.Kvs {
+	kvs := values(got.Responses[0])
+	all := make(map[string]driver.Object, len(kvs))
+	for i, kv := range kvs {
 		if name := strings.TrimPrefix(string(kv.Key), s.prefix); name != placeKey {
-			all[name] = object(got.Kvs[i:])
+			all[name] = object(kvs[i:])
 		}
 	}
 	return all, nil
 }
 
-// Write implements [driver.Objects].
+// Write implements [driver.Objects]. The store compares what it returns with what was sent.
 func (s *objects) Write(ctx context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
-	kv, err := s.kv(ctx)
-	if err != nil {
-		return driver.Object{}, s.failed(err)
-	}
 	key := s.prefix + name
 	unchanged := clientv3.Compare(clientv3.Value(key), "=", version)
 	writes := []clientv3.Op{clientv3.OpPut(key, string(data)), clientv3.OpGet(key)}
 	if version == "" {
-		unchanged = clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+		unchanged = missing(key)
 		if name == "config" {
-			mark := clientv3.OpPut(s.prefix+placeKey, "Neither write nor delete this key.")
-			missing := clientv3.Compare(clientv3.CreateRevision(s.prefix+placeKey), "=", 0)
-			if _, err := kv.Txn(ctx).If(missing).Then(mark).Commit(); err != nil {
-				return driver.Object{}, s.failed(err)
+			place := s.prefix + placeKey
+			mark := []clientv3.Op{clientv3.OpPut(place, "Neither write nor delete this key.")}
+			if _, err := s.commit(ctx, mark, missing(place)); err != nil {
+				return driver.Object{}, err
 			}
-			writes = append([]clientv3.Op{mark}, writes...)
+			writes = append(mark, writes...)
 		}
 	}
-	answer, err := kv.Txn(ctx).If(unchanged).Then(writes...).Else(clientv3.OpGet(key)).Commit()
+	answer, err := s.commit(ctx, writes, unchanged)
 	if err != nil {
-		return driver.Object{}, s.failed(err)
-	}
-	var now driver.Object // the store compares it with what was sent
-	for _, r := range answer.Responses {
-		now = object(r.GetResponseRange().GetKvs()) // the last one is of the OpGet
+		return driver.Object{}, err
 	}
 	if !answer.Succeeded {
-		return now, driver.ErrChanged
+		return driver.Object{}, driver.ErrChanged
 	}
-	return now, nil
+	return object(values(answer.Responses[len(writes)-1])), nil
+}
+
+// missing is the condition that there is no such key.
+func missing(key string) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+}
+
+// CheckRights writes nothing; see [driver.Objects]. etcd checks the user's rights and its quota for
+// a whole transaction, even for a branch that is not executed. This one never is, since no key has
+// a negative revision.
+func (s *objects) CheckRights(ctx context.Context) error {
+	key := s.prefix + "config"
+	_, err := s.commit(ctx, []clientv3.Op{clientv3.OpPut(key, "")},
+		clientv3.Compare(clientv3.CreateRevision(key), "=", -1))
+	return err
 }
 
 // object returns the object of the first key, or the zero Object if kvs is empty.

@@ -3,12 +3,12 @@ package etcdstore
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/traceflake/traceflake/lease"
@@ -39,15 +39,10 @@ const (
 // prefix may begin with another. New does not connect. Errors of invalid arguments wrap
 // [lease.ErrInvalidRequest].
 func New(client clientv3.KV, prefix string) (stores.Store, error) {
-	c, ok := client.(*clientv3.Client)
-	if client == nil || ok && c == nil {
+	if client == nil || client == (*clientv3.Client)(nil) {
 		return nil, fmt.Errorf("etcdstore: %w: no client", lease.ErrInvalidRequest)
 	}
-	s := &objects{client: client, config: clientv3.Config{Endpoints: []string{"etcd"}}}
-	if ok {
-		s.config.Endpoints = c.Endpoints()
-	}
-	return s.store(prefix)
+	return (&objects{given: client}).store(prefix)
 }
 
 // openURL opens the store at an etcd:// or etcds:// URL. Query parameters of etcds name files in
@@ -61,28 +56,27 @@ func openURL(text string) (stores.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &objects{credentials: insecure.NewCredentials(), config: clientv3.Config{
-		DialTimeout: 5 * time.Second,
-		// detects a member that vanished without closing the connection
-		DialKeepAliveTime:    10 * time.Second,
-		DialKeepAliveTimeout: 5 * time.Second,
-		Logger:               zap.NewNop(), // errors are returned
-	}}
-	if parameters != nil {
-		query := u.Query()
-		files, err := newFiles(transport.TLSInfo{TrustedCAFile: query.Get("ca"),
-			CertFile: query.Get("cert"), KeyFile: query.Get("key")})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+	tls := transport.TLSInfo{TrustedCAFile: u.Query().Get("ca"), CertFile: u.Query().Get("cert"),
+		KeyFile: u.Query().Get("key")}
+	read := func() (credentials.TransportCredentials, error) {
+		if parameters == nil {
+			return insecure.NewCredentials(), nil
 		}
-		s.credentials = files
+		return fromFiles(tls)
 	}
+	present, err := read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	s := &objects{own: make(chan *clientv3.Client, 1)}
+	s.own <- nil
+	s.config = s.configure(secured{present, read, &s.handshake})
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" {
 			return nil, fmt.Errorf("%s: want %s", name, urlForm)
 		}
-		if !strings.Contains(host[strings.LastIndex(host, "]")+1:], ":") {
-			host += ":2379" // after an IPv6 address in brackets, too
+		if (&url.URL{Host: host}).Port() == "" {
+			host += ":2379"
 		}
 		s.config.Endpoints = append(s.config.Endpoints, scheme+host)
 	}
@@ -94,7 +88,6 @@ func openURL(text string) (stores.Store, error) {
 }
 
 func (s *objects) store(prefix string) (stores.Store, error) {
-	s.turn = make(chan struct{}, 1)
 	// or it might be a prefix of another
 	s.prefix = strings.TrimSuffix(cmp.Or(prefix, defaultPrefix), "/") + "/"
 	return stores.New(s, driver.Layout{Name: name, BlocksPerPage: blocksPerPage})

@@ -34,66 +34,61 @@ func address(tb testing.TB) string {
 	return calls.Server(tb, "TRACEFLAKETEST_ETCD", "host:port")
 }
 
-func newClient(tb testing.TB, address string) *clientv3.Client {
+// newPrefix returns a client, and a prefix whose keys are deleted when the test ends.
+func newPrefix(tb testing.TB) (c *clientv3.Client, prefix string) {
 	tb.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
+	c, err := clientv3.New(
+		clientv3.Config{Endpoints: []string{address(tb)}, Logger: zap.NewNop()})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-// newPrefix returns a prefix whose keys are deleted when the test ends.
-func newPrefix(tb testing.TB) string {
-	tb.Helper()
-	prefix := "/traceflake-test/" + rand.Text() + "/"
-	c := newClient(tb, address(tb))
+	prefix = "/traceflake-test/" + rand.Text() + "/"
 	tb.Cleanup(func() {
-		if _, err := c.Delete(context.Background(), prefix, clientv3.WithPrefix()); err != nil {
+		_, err := c.Delete(context.Background(), prefix, clientv3.WithPrefix())
+		if err := errors.Join(err, c.Close()); err != nil {
 			tb.Error(err)
 		}
 	})
-	return prefix
+	return c, prefix
 }
 
 // The contract of Objects, on a real etcd.
 func TestServer(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
-		prefix := newPrefix(tb)
+		client, prefix := newPrefix(tb)
 		return leasetest.Storage{
 			Outage: calls.Outage(),
 			Server: address(tb),
 			Open: func(address string) (driver.Objects, error) {
-				s, err := stores.Open("etcd://" + address + prefix)
-				if err != nil {
-					return nil, err
-				}
-				tb.Cleanup(func() { _ = s.Close() })
-				return s.(interface{ Objects() driver.Objects }).Objects(), nil
+				return calls.Objects(tb, "etcd://"+address+prefix), nil
 			},
 			Delete: func(name string) error {
-				_, err := newClient(tb, address(tb)).Delete(tb.Context(), prefix+name)
+				_, err := client.Delete(tb.Context(), prefix+name)
 				return err
 			},
 		}
 	})
 }
 
-// A copy of the keys in a cluster with the same ID has another place: the place key was written at
-// another revision, or only once.
+// A copy of the keys has another place, also in a cluster with the same ID: the place key was
+// written at another revision, or only once.
 func TestPlace(t *testing.T) {
-	header := &etcdserverpb.ResponseHeader{ClusterId: 1}
-	original := place(header, []*mvccpb.KeyValue{{CreateRevision: 2, Version: 2}})
-	for _, copied := range [][]*mvccpb.KeyValue{nil, {{CreateRevision: 2, Version: 1}},
-		{{CreateRevision: 3, Version: 2}}} {
-		if place(header, copied) == original {
-			t.Errorf("%v has the place %s, too", copied, original)
+	places := map[string]bool{}
+	for _, c := range []struct {
+		cluster uint64
+		key     []*mvccpb.KeyValue
+	}{
+		{1, []*mvccpb.KeyValue{{CreateRevision: 2, Version: 2}}},
+		{2, []*mvccpb.KeyValue{{CreateRevision: 2, Version: 2}}},
+		{1, []*mvccpb.KeyValue{{CreateRevision: 3, Version: 2}}},
+		{1, []*mvccpb.KeyValue{{CreateRevision: 2, Version: 1}}},
+		{1, nil},
+	} {
+		at := place(&etcdserverpb.ResponseHeader{ClusterId: c.cluster}, c.key)
+		if places[at] {
+			t.Errorf("%+v has the place of another, %s", c, at)
 		}
-	}
-	if place(&etcdserverpb.ResponseHeader{ClusterId: 2},
-		[]*mvccpb.KeyValue{{CreateRevision: 2, Version: 2}}) == original {
-		t.Error("two clusters have one place")
+		places[at] = true
 	}
 }
 
@@ -120,84 +115,36 @@ func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 // A store that is restored to an old backup, again and again, grants nothing twice under one
 // secret.
 func TestRestored(t *testing.T) {
-	client, prefix := newClient(t, address(t)), newPrefix(t)
+	client, prefix := newPrefix(t)
 	calls.Restored(t, func() (stores.Store, error) { return New(client, prefix) })
 }
 
-// The data in etcd after a write is compared with the data sent.
+// Write returns the data in etcd, which the store compares with the data sent.
 func TestAlteredValues(t *testing.T) {
-	client, prefix := newClient(t, address(t)), newPrefix(t)
-	opened := 0
-	err := calls.Everything(t.Context(), func() (stores.Store, error) {
-		if opened++; opened > 1 { // the client of the process
-			return New(spy{client}, prefix)
-		}
-		return New(client, prefix)
-	})
-	wantError(t, "acquire", err, nil, "acquire", "did not store what was sent")
+	client, prefix := newPrefix(t)
+	o, err := (&objects{given: spy{client}, prefix: prefix}).Write(t.Context(), "config",
+		[]byte("sent"), "")
+	if err != nil || string(o.Data) != "SENT" {
+		t.Errorf("got %q, %v; want what was stored", o.Data, err)
+	}
 }
 
-// nowhere is a client that sends nothing and keeps the first key that was asked for.
-type nowhere struct {
-	clientv3.KV
-	key string
-}
-
-func (n *nowhere) Txn(context.Context) clientv3.Txn { return unsent{to: n} }
-
-type unsent struct {
-	clientv3.Txn
-	to *nowhere
-}
-
-func (u unsent) Then(ops ...clientv3.Op) clientv3.Txn {
-	u.to.key = string(ops[0].KeyBytes())
-	return u
-}
-
-func (unsent) Commit() (*clientv3.TxnResponse, error) {
-	return nil, errors.New("nothing is sent")
-}
-
-func TestPrefix(t *testing.T) {
-	for prefix, want := range map[string]string{"": "/traceflake/leases/config",
-		"/fleet/": "/fleet/config", "/a/b": "/a/b/config"} {
-		kv := &nowhere{}
-		s, err := New(kv, prefix)
+func TestNew(t *testing.T) {
+	for prefix, want := range map[string]string{"": "/traceflake/leases/", "/fleet/": "/fleet/",
+		"/a/b": "/a/b/"} {
+		s, err := New(spy{}, prefix)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Describe(t.Context())
-		if wantError(t, want, err, nil, "nothing is sent"); kv.key != want {
-			t.Errorf("the key is %s, want %s", kv.key, want)
+		o := s.(interface{ Objects() driver.Objects }).Objects()
+		if got := o.(*objects).prefix; got != want {
+			t.Errorf("the prefix of %q is %s, want %s", prefix, got, want)
 		}
 	}
 	for _, none := range []clientv3.KV{nil, (*clientv3.Client)(nil)} {
 		_, err := New(none, "")
 		wantError(t, "no client", err, lease.ErrInvalidRequest)
 	}
-}
-
-func TestURL(t *testing.T) {
-	prefix := newPrefix(t)
-	if err := calls.Everything(t.Context(), func() (stores.Store, error) {
-		return stores.Open("etcd://" + address(t) + prefix + "fleet")
-	}); err != nil {
-		t.Error(err)
-	}
-	got, err := newClient(t, address(t)).Get(t.Context(), prefix+"fleet/config")
-	if err != nil || len(got.Kvs) != 1 {
-		t.Errorf("the prefix of the URL is not used: %v, %v", got, err)
-	}
-	s, err := stores.Open("etcd://" + address(t) + prefix)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(s.Close(), s.Close()); err != nil {
-		t.Errorf("close: %v", err)
-	}
-	_, err = s.Get(t.Context(), lease.Grant{})
-	wantError(t, "after close", err, lease.ErrClosed)
 	for _, url := range []string{
 		"etcd:", "etcd:host:2379", "etcd:///prefix", "etcd://user:hunter2@a:port",
 		"etcd://a:1,,b:2",
@@ -230,14 +177,10 @@ func TestRotatedCertificates(t *testing.T) {
 		}
 	}
 	rotate()
-	s, err := stores.Open("etcds://" + listener.Addr().String() + "/?ca=" + ca)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
+	o := calls.Objects(t, "etcds://"+listener.Addr().String()+"/?ca="+ca)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { _, _ = s.Time(ctx) }() // connects again and again
+	go func() { _, _ = o.Read(ctx, "config") }() // connects again and again
 	for range 3 {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -260,10 +203,7 @@ func TestConnectingAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	s, err := stores.Open("etcd://user:hunter2@" + silent.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := calls.Open(t, "etcd://user:hunter2@"+silent.Addr().String())
 	long, end := context.WithCancel(t.Context())
 	first := make(chan error)
 	go func() {
@@ -281,7 +221,4 @@ func TestConnectingAtOnce(t *testing.T) {
 	wantError(t, "a second call", err, context.DeadlineExceeded)
 	end()
 	wantError(t, "the first call", <-first, context.Canceled)
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
 }
