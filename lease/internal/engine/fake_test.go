@@ -10,7 +10,6 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/internal/engine"
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
@@ -139,15 +138,6 @@ func mustRenew(t *testing.T, s lease.Store, g lease.Grant) lease.Grant {
 		t.Fatal(err)
 	}
 	return g
-}
-
-// sameHome returns a fresh nonce that tries the same page first.
-func sameHome(s stores.Store, nonce string) string {
-	for {
-		if other := lease.NewNonce(); engine.TryOrder(s, other)[0] == engine.TryOrder(s, nonce)[0] {
-			return other
-		}
-	}
 }
 
 func wantErr(t *testing.T, what string, err, want error) {
