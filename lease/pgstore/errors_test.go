@@ -2,8 +2,6 @@ package pgstore_test
 
 import (
 	"fmt"
-	"net"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -23,19 +21,11 @@ func TestErrors(t *testing.T) {
 	execute(t, admin, "GRANT SELECT ON traceflake_store TO "+reader)
 	execute(t, admin, "ALTER ROLE "+outsider+" NOLOGIN")
 	execute(t, admin, "ALTER ROLE "+full+" CONNECTION LIMIT 0")
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = closed.Close()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, dead, _ := net.SplitHostPort(closed.Addr().String())
-	// parameters for two addresses
-	hosts := "host=127.0.0.1," + u.Hostname() + "&port="
-	twice, half := hosts+u.Port()+","+u.Port(), hosts+dead+","+u.Port()
+	config := admin.Config().ConnConfig
+	// parameters for two addresses: both of the server, or one where none is
+	hosts := "host=" + config.Host + "," + config.Host + "&port="
+	twice := fmt.Sprint(hosts, config.Port, ",", config.Port)
+	half := fmt.Sprint(hosts, "1,", config.Port)
 	const read, write = false, true
 	for _, c := range []struct {
 		parameters string // in addition to those of the database, or instead
@@ -57,7 +47,7 @@ func TestErrors(t *testing.T) {
 		{"search_path=missing", write, lease.ErrMisconfigured, "create the schema first"},
 		{"search_path=customers", read, lease.ErrSchemaVersion, "column"},
 		{"default_transaction_read_only=on", read, nil, "connect to the primary"},
-		{hosts + dead, read, nil, "connection refused"},
+		{"port=1", read, nil, "connection refused"},
 		{"host=no..host,no..host", read, nil, "lookup"},
 		{half + "&sslmode=require", read, nil, "refuses TLS"},
 		{half + "&user=missing", read, nil, `user "missing"`},

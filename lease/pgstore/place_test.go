@@ -1,7 +1,6 @@
 package pgstore_test
 
 import (
-	"net/url"
 	"testing"
 
 	"github.com/traceflake/traceflake/internal/calls"
@@ -38,20 +37,15 @@ func TestSchemas(t *testing.T) {
 
 // A copy of a database on the same server has another place.
 func TestCopiedDatabase(t *testing.T) {
-	dsn, _ := newDatabase(t)
+	dsn, admin := newDatabase(t)
 	written := write(t, calls.Objects(t, dsn), "config", "1", "")
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	original, admin := u.Path[1:], connect(t, server(t))
-	// Connections of the store that are idle hinder the copy.
-	execute(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+
+	original, other := admin.Config().ConnConfig.Database, connect(t, server(t))
+	// Connections that are idle hinder the copy.
+	execute(t, other, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+
 		original+"'")
-	execute(t, admin, "CREATE DATABASE "+original+"_copy TEMPLATE "+original)
-	t.Cleanup(func() { execute(t, admin, "DROP DATABASE "+original+"_copy WITH (FORCE)") })
-	u.Path += "_copy"
-	copied, err := calls.Objects(t, u.String()).Read(t.Context(), "config")
+	execute(t, other, "CREATE DATABASE "+original+"_copy TEMPLATE "+original)
+	t.Cleanup(func() { execute(t, other, "DROP DATABASE "+original+"_copy WITH (FORCE)") })
+	copied, err := calls.Objects(t, dsn+"&dbname="+original+"_copy").Read(t.Context(), "config")
 	if err != nil || copied.Place == written.Place || copied.Place == "" {
 		t.Errorf("the copy has the place %q, %v; the original %q", copied.Place, err,
 			written.Place)

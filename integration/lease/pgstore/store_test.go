@@ -117,11 +117,7 @@ func crash(dsn string) error {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	var pid int
-	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
-		return err
-	}
-	return syscall.Kill(pid, syscall.SIGKILL)
+	return syscall.Kill(int(conn.PgConn().PID()), syscall.SIGKILL)
 }
 
 // ping connects to a server.
