@@ -65,15 +65,13 @@ func restores() uint64 {
 // Read implements [driver.Objects]. It syncs the directory, since a process may have ended between
 // renaming a file and syncing.
 func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
-	began := time.Now().Truncate(time.Second)
 	found, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
-		at := time.Now().Truncate(time.Second)
 		found, err := d.object(name)
-		found.Time, found.Place = at, d.place
+		found.Time, found.Place = time.Now().Truncate(time.Second), d.place
 		return found, errors.Join(err, d.disk.syncNames(d.root, name))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return driver.Object{Time: began}, nil
+		return driver.Object{}, nil
 	}
 	return found, err
 }

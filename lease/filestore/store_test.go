@@ -95,32 +95,20 @@ func TestFirstUse(t *testing.T) {
 	}
 }
 
-// Nothing but the creation of a store creates the directory.
+// Nothing but the creation of a store creates the directory, and a store that was closed neither
+// creates nor reads anything.
 func TestMissing(t *testing.T) {
 	path := newPath(t)
 	s := unopened(t, path)
 	_, read := s.objects.Read(t.Context(), "config")
 	_, list := s.objects.List(t.Context())
 	_, write := s.objects.Write(t.Context(), "config", []byte("1"), "")
-	if err := errors.Join(read, list); err != nil || !errors.Is(write, driver.ErrChanged) {
-		t.Errorf("read and list: %v; write: %v, want %v", err, write, driver.ErrChanged)
+	err := errors.Join(read, list, s.Close())
+	if err != nil || !errors.Is(write, driver.ErrChanged) {
+		t.Errorf("read, list and close: %v; write: %v, want %v", err, write, driver.ErrChanged)
 	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the directory was created: %v", err)
-	}
-}
-
-// A store that was closed creates nothing any more, and reads no secret.
-func TestClosed(t *testing.T) {
-	path := newPath(t)
-	s := unopened(t, path)
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	create := s.Create(t.Context(), lease.Description{})
-	_, ensured := ensure(t, s)
 	_, secrets := s.Secrets(t.Context())
-	for _, err := range []error{create, ensured, secrets} {
+	for _, err := range []error{s.Create(t.Context(), lease.Description{}), secrets} {
 		if !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("got %v, want %v", err, lease.ErrClosed)
 		}
@@ -228,6 +216,28 @@ func TestInterruptions(t *testing.T) {
 					known)
 			}
 		}
+	}
+}
+
+// A replacement that is interrupted more than once is completed by the same call.
+func TestInterruptedAgain(t *testing.T) {
+	s := open(t, newPath(t))
+	d, err := s.Describe(t.Context())
+	for range 2 {
+		syncs := 0
+		s.objects.disk.syncNames = func(root *os.Root, names ...string) error {
+			if syncs++; syncs > 5 { // when the description has another ID
+				return errors.New("killed")
+			}
+			return system.syncNames(root, names...)
+		}
+		if s.Replace(t.Context(), d.ID, "", "") == nil {
+			t.Error("it was not interrupted")
+		}
+	}
+	s.objects.disk = system
+	if err := errors.Join(err, s.Replace(t.Context(), d.ID, "", "")); err != nil {
+		t.Error(err)
 	}
 }
 

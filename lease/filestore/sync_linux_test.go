@@ -35,33 +35,24 @@ func TestAnswersAreSynced(t *testing.T) {
 		}
 		return system.syncNames(root, names...)
 	}
-	for _, step := range []struct {
-		name  string
-		write func() error
-	}{
-		{"create", func() error { _, err := ensure(t, s); return err }},
-		{"write", func() error {
-			_, err := s.objects.Write(t.Context(), "note", []byte("1"), "")
-			return err
-		}},
-		{"replace", func() error {
-			d, err := s.Describe(t.Context())
-			return errors.Join(err, s.Replace(t.Context(), d.ID, "", ""))
-		}},
-	} {
-		if err := step.write(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		files, err := os.ReadDir(path)
-		if err != nil {
-			t.Fatal(err)
+	answered := func(step string, err error) {
+		t.Helper()
+		files, unread := os.ReadDir(path)
+		if err = errors.Join(err, unread); err != nil {
+			t.Fatalf("%s: %v", step, err)
 		}
 		for _, f := range files {
 			if content(t, filepath.Join(path, f.Name())) != durable[f.Name()] {
-				t.Errorf("%s: answered before the name of %s was synced", step.name, f.Name())
+				t.Errorf("%s: answered before the name of %s was synced", step, f.Name())
 			}
 		}
 	}
+	_, err := ensure(t, s)
+	answered("create", err)
+	_, err = s.objects.Write(t.Context(), "note", []byte("1"), "")
+	answered("write", err)
+	d, err := s.Describe(t.Context())
+	answered("replace", errors.Join(err, s.Replace(t.Context(), d.ID, "", "")))
 }
 
 // content returns what a file has, or "" if there is none.
