@@ -17,7 +17,7 @@ import (
 	"github.com/traceflake/traceflake/lease/fleet"
 )
 
-// fleet returns strict settings for a store.
+// leased returns strict settings for a store.
 func leased(t testing.TB, store string) fleet.Config {
 	t.Helper()
 	reportstest.Collect(t)

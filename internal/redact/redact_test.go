@@ -74,6 +74,23 @@ func partOf(password, text string) string {
 	return ""
 }
 
+// Parts of a password are not shown where another part of the address is expected.
+func TestAddress(t *testing.T) {
+	for text, want := range map[string]string{
+		"etcds://user:hunter2/hunter2@a:1,b:2/prefix": "etcds://a:1,b:2/prefix",
+		" postgres://user:hunter2@host/db?sslmode=x":  "postgres://host/db",
+		"redis://host/db?password=x@hunter2":          "…",
+		"redis://user:hunter2?@host":                  "…",
+		"host=db password=hunter2":                    "…",
+		"host=h password=hu://hunter2":                "…",
+		"file:/var/lib/leases":                        "file:/var/lib/leases",
+	} {
+		if got := redact.Address(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	secrets := redact.Of("postgres://app:hunter2@secret#x@host/db")
 	for text, want := range map[string]string{

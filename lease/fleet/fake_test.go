@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -16,7 +15,7 @@ import (
 type fakeStore struct {
 	stores.Store
 	url    string
-	hangs  atomic.Bool
+	hangs  bool
 	closed int
 }
 
@@ -70,7 +69,7 @@ func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, 
 
 func (s *fakeStore) Release(ctx context.Context, g lease.Grant, next string,
 	unused time.Time) error {
-	if s.hangs.Load() {
+	if s.hangs {
 		<-ctx.Done()
 	}
 	if ctx.Err() != nil {

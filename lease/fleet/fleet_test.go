@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +72,15 @@ func fromEnv(t *testing.T, vars map[string]string) *fleet.IDs {
 	return ids
 }
 
+// inBubble runs f with a clock of its own, which shows a time at which leases are granted.
+func inBubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)))
+		f(t)
+	})
+}
+
 func TestFleet(t *testing.T) {
 	g := fromEnv(t, leased(t, "fleet-test://host", "TRACEFLAKE_TTL", "1m"))
 	id, _ := g.NewIDs(t.Context()) // the first one is already leased
@@ -91,120 +101,52 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// One host without a secret file: the first process creates the directory, which has its own
-// secret.
-func TestOwnSecret(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases")
-	g := fromEnv(t, map[string]string{"TRACEFLAKE_STORE": "file:" + path, "TRACEFLAKE_TTL": "90s"})
-	own, err := filestore.New(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secrets, err := own.Secrets(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, _ := g.NewIDs(t.Context())
-	if !traceid.Inspect(secrets, id).Agree ||
-		!traceid.Inspect(g.Keyring(), id).Agree {
-		t.Error("the ID, or the keyring, is not of the directory's secret")
-	}
-	if d, err := own.Describe(t.Context()); err != nil || d.LongestTTL != lease.MaxTTL {
-		t.Errorf("the store is described as %+v, %v", d, err)
-	}
-}
-
-// A lease directory is copied with its machine. Once they are told of the restore, copies
-// make no IDs with leases of their directories, which grant the same nodes under one secret.
-func TestRestoredWithACopy(t *testing.T) {
+// Once it is told of a restore, a process uses no lease of its directory, which may have been copied
+// with its machine.
+func TestRestoredWithADirectory(t *testing.T) {
 	reportstest.Collect(t)
-	path := filepath.Join(t.TempDir(), "leases")
-	// Few blocks, so that the copies take the same one at once.
-	d := lease.Description{BlockSize: 32768}
-	if s, err := filestore.New(path); err != nil || s.Create(t.Context(), d) != nil {
-		t.Fatal(err)
-	}
-	var machines [2]*fleet.IDs
-	before := map[string][]byte{}
-	files, err := filepath.Glob(filepath.Join(path, "*"))
-	for _, f := range files {
-		data, readErr := os.ReadFile(f)
-		before[f], err = data, errors.Join(err, readErr)
-	}
-	for i := range machines {
-		machines[i] = fromEnv(t, map[string]string{"TRACEFLAKE_STORE": "file:" + path})
-		if err := machines[i].Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for f, data := range before { // as if the other machine had not been there
-			err = errors.Join(err, os.WriteFile(f, data, 0o600))
-		}
+	config := fleet.Config{Store: "file:" + filepath.Join(t.TempDir(), "leases")}
+	inBubble(t, func(t *testing.T) {
+		ids, err := config.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	for _, ids := range machines {
+		defer func() { _ = ids.Shutdown(t.Context()) }()
+		before := ids.Ready(t.Context())
 		ids.OnRestore()
-	}
-	seen := map[[8]byte]bool{}
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(
-		time.Millisecond) {
-		for i, ids := range machines {
-			id, _ := ids.NewIDs(t.Context())
-			low := [8]byte(id[8:])
-			if seen[low] {
-				t.Fatalf("machine %d: the low half %x occurs twice", i, low)
-			}
-			seen[low] = true
+		ids.NewIDs(t.Context())
+		time.Sleep(time.Minute)
+		after := ids.Ready(t.Context())
+		if before != nil || !errors.Is(after, filestore.ErrCopied) || ids.Fallbacks() == 0 {
+			t.Errorf("ready: %v, then %v, want %v; %d fallbacks", before, after,
+				filestore.ErrCopied, ids.Fallbacks())
 		}
-	}
-	if err := machines[0].Ready(t.Context()); !errors.Is(err, filestore.ErrCopied) {
-		t.Errorf("ready: %v, want %v", err, filestore.ErrCopied)
-	}
+	})
 }
 
-// A directory that cannot be used now does not prevent a start: it is an unavailable store, and is
-// used when it is back.
+// A directory that cannot be used now does not prevent a start, not even a strict one: it is an
+// unavailable store, and is used when it is back. From then on the verifier knows its secret.
 func TestUnavailableDirectory(t *testing.T) {
 	reportstest.Collect(t)
-	for what, c := range map[string]struct{ take, giveBack func(path string) error }{
-		"not mounted": {func(string) error { return nil },
-			func(path string) error { return os.Mkdir(filepath.Dir(path), 0o700) }},
-		"a file": {func(path string) error { return os.WriteFile(filepath.Dir(path), nil, 0o600) },
-			func(path string) error {
-				return errors.Join(os.Remove(filepath.Dir(path)),
-					os.Mkdir(filepath.Dir(path), 0o700))
-			}},
-	} {
-		path := filepath.Join(t.TempDir(), "disk", "leases")
-		if err := c.take(path); err != nil {
-			t.Fatal(err)
-		}
-		ids := fromEnv(t, map[string]string{"TRACEFLAKE_STORE": "file:" + path})
-		id, _ := ids.NewIDs(t.Context())
-		edge := ids.Verifier()
-		if !id.IsValid() || ids.Fallbacks() == 0 || ids.Keyring() != nil || edge.Verify(id) {
-			t.Errorf("%s: the ID %s, %d fallbacks", what, id, ids.Fallbacks())
-		}
-		if err := c.giveBack(path); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		if err := ids.Ready(ctx); err != nil || ids.Keyring() == nil {
-			t.Errorf("%s: when it is back: %v", what, err)
-		}
-		if id, _ := ids.NewIDs(ctx); !edge.Verify(id) {
-			t.Errorf("%s: when it is back, the verifier refuses %s", what, id)
-		}
-		cancel()
+	disk := filepath.Join(t.TempDir(), "not mounted")
+	ids := fromEnv(t, map[string]string{"TRACEFLAKE_STRICT": "1",
+		"TRACEFLAKE_STORE": "file:" + filepath.Join(disk, "leases")})
+	id, _ := ids.NewIDs(t.Context())
+	edge := ids.Verifier()
+	if !id.IsValid() || ids.Fallbacks() == 0 || ids.Keyring() != nil || edge.Verify(id) {
+		t.Errorf("the ID %s, %d fallbacks", id, ids.Fallbacks())
 	}
-	env(t, map[string]string{"TRACEFLAKE_STRICT": "1",
-		"TRACEFLAKE_STORE": "file:" + filepath.Join(t.TempDir(), "none", "leases")})
-	ids, err := fleet.FromEnv(t.Context()) // it may be mounted later
-	if err != nil {
+	if err := os.Mkdir(disk, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_ = ids.Shutdown(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := ids.Ready(ctx); err != nil {
+		t.Errorf("when it is back: %v", err)
+	}
+	if id, _ := ids.NewIDs(ctx); !edge.Verify(id) {
+		t.Errorf("when it is back, the verifier refuses %s", id)
+	}
 }
 
 func TestReady(t *testing.T) {
@@ -230,9 +172,7 @@ func TestReady(t *testing.T) {
 		defer cancel()
 		code, text := probe()
 		if err := g.Ready(ctx); text != want || (err == nil) != (code == http.StatusOK) ||
-			err != nil &&
-				(!errors.Is(err, errAway) || !errors.Is(err, context.DeadlineExceeded) ||
-					code != http.StatusServiceUnavailable) {
+			err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v, %d %s", store, err, code, text)
 		}
 		// the secret of zero configuration is not available
@@ -254,8 +194,7 @@ func TestSecretIsReplaced(t *testing.T) {
 	vars := leased(t, "fleet-test://host", "TRACEFLAKE_TTL", "10s")
 	env(t, vars)
 	reportstest.Collect(t)
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)))
+	inBubble(t, func(t *testing.T) {
 		g, err := fleet.FromEnv(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -290,64 +229,45 @@ func TestSecretIsReplaced(t *testing.T) {
 	})
 }
 
-func TestStrict(t *testing.T) {
-	reportstest.Collect(t)
-	for answer, want := range map[string]error{
-		"role": lease.ErrMisconfigured, "newer": lease.ErrSchemaVersion, "absent": lease.ErrNoStore,
-		"slow": lease.ErrMisconfigured,
-		"host": nil, "away": nil, "full": nil, "replaced": nil,
-	} {
-		for _, strict := range []string{"1", "0", ""} {
-			if answer != "role" && strict != "1" {
-				continue
-			}
-			env(t, leased(t, "fleet-test://u:hunter2@"+answer, "TRACEFLAKE_STRICT", strict))
-			g, err := fleet.FromEnv(t.Context())
-			if strict != "1" {
-				want = nil
-			}
-			if !errors.Is(err, want) || err != nil &&
-				(!strings.Contains(err.Error(), "TRACEFLAKE_") ||
-					strings.Contains(err.Error(), "hunter2")) {
-				t.Errorf("%s, strict %q: %v, want %v", answer, strict, err, want)
-			}
-			if err == nil {
-				err = g.Shutdown(t.Context())
-			}
-			if want == nil && err != nil || opened.closed != 1 {
-				t.Errorf("%s, strict %q: %v; the store was closed %d times", answer, strict, err,
-					opened.closed)
-			}
-		}
-	}
-}
-
 // A start waits for a second for the store. A strict one waits for the store's first answer, and
-// ends with it if retrying cannot help.
-func TestStartWaits(t *testing.T) {
+// fails with it if retrying cannot help.
+func TestStrict(t *testing.T) {
 	reportstest.Collect(t)
 	for _, c := range []struct {
 		answer string
 		strict bool
-		want   time.Duration
+		want   error
+		takes  time.Duration
 	}{
-		{"role", true, 0},
-		{"slow", true, slowAnswer},
-		{"away", true, time.Second},
-		{"dead", true, 6 * time.Second},
-		{"dead", false, time.Second},
+		{"role", false, nil, 0},
+		{"role", true, lease.ErrMisconfigured, 0},
+		{"newer", true, lease.ErrSchemaVersion, 0},
+		{"absent", true, lease.ErrNoStore, 0},
+		{"slow", true, lease.ErrMisconfigured, slowAnswer},
+		{"host", true, nil, 0},
+		{"away", true, nil, time.Second},
+		{"full", true, nil, time.Second},
+		{"replaced", true, nil, time.Second},
+		{"dead", true, nil, 6 * time.Second},
+		{"dead", false, nil, time.Second},
 	} {
-		config := fleet.Config{Store: "fleet-test:" + c.answer, SecretFile: file(t, secret),
-			Strict: c.strict}
-		synctest.Test(t, func(t *testing.T) {
+		config := fleet.Config{Store: "fleet-test://u:hunter2@" + c.answer,
+			SecretFile: file(t, secret), Strict: c.strict}
+		inBubble(t, func(t *testing.T) {
 			start := time.Now()
 			ids, err := config.Open(t.Context())
-			if took := time.Since(start); took != c.want || (err == nil) != (ids != nil) {
-				t.Errorf("%s, strict %v: it took %s, want %s: %v", c.answer, c.strict, took, c.want,
-					err)
+			took := time.Since(start)
+			if !errors.Is(err, c.want) || took != c.takes || errors.Is(err, fleet.ErrConfig) ||
+				err != nil &&
+					(!strings.Contains(err.Error(), "TRACEFLAKE_STORE") ||
+						strings.Contains(err.Error(), "hunter2")) {
+				t.Errorf("%+v: %v after %s", c, err, took)
 			}
 			if err == nil {
-				_ = ids.Shutdown(t.Context())
+				err = ids.Shutdown(t.Context())
+			}
+			if c.want == nil && c.answer != "dead" && err != nil || opened.closed != 1 {
+				t.Errorf("%+v: %v; the store was closed %d times", c, err, opened.closed)
 			}
 		})
 	}
@@ -355,25 +275,35 @@ func TestStartWaits(t *testing.T) {
 
 // A context that is over, like that of signal.NotifyContext at a program's end, or that ends soon,
 // does not prevent the lease from being given back. A store that hangs keeps such a process for two
-// seconds, not forever.
+// seconds, and others for as long as the Keeper's Close.
 func TestShutdownAfterTheContextIsOver(t *testing.T) {
 	reportstest.Collect(t)
+	config := fleet.Config{Store: "fleet-test:host", SecretFile: file(t, secret)}
 	for _, hangs := range []bool{false, true} {
-		for _, ends := range []time.Duration{0, time.Second} { // from the call
-			ids := fromEnv(t, leased(t, "fleet-test:host"))
-			opened.hangs.Store(hangs)
-			start := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), ends)
-			defer cancel()
-			err := ids.Shutdown(ctx)
-			took := time.Since(start)
-			blocks, listErr := opened.List(t.Context())
-			if hangs && (!errors.Is(err, context.DeadlineExceeded) || took < 2*time.Second ||
-				took > 10*time.Second) ||
-				!hangs && (err != nil || listErr != nil || blocks[0].Owner != "") {
-				t.Errorf("hangs: %v, the context ends after %s: %v after %s; %v, %+v", hangs, ends,
-					err, took, listErr, blocks)
-			}
+		for ends, most := range map[time.Duration]time.Duration{ // from the call
+			0: 2 * time.Second, time.Second: 2 * time.Second, time.Hour: 4 * time.Second,
+		} {
+			inBubble(t, func(t *testing.T) {
+				ids, err := config.Open(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				opened.hangs = hangs
+				ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(ends, time.Hour))
+				defer cancel()
+				if ends == 0 {
+					cancel()
+				}
+				start := time.Now()
+				err = ids.Shutdown(ctx)
+				took := time.Since(start)
+				blocks, listErr := opened.List(t.Context())
+				if hangs && (!errors.Is(err, context.DeadlineExceeded) || took != most) ||
+					!hangs && (err != nil || listErr != nil || blocks[0].Owner != "") {
+					t.Errorf("hangs: %v, the context ends after %s: %v after %s; %v, %+v", hangs,
+						ends, err, took, listErr, blocks)
+				}
+			})
 		}
 	}
 }

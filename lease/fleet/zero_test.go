@@ -36,12 +36,12 @@ func TestZeroValues(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	argument := map[reflect.Type]func() any{
-		reflect.TypeFor[context.Context](): func() any { return ctx },
-		reflect.TypeFor[*sql.DB]():         func() any { return sql.OpenDB(noServer{}) },
-		reflect.TypeFor[[]byte]():          func() any { return make([]byte, sparx64.BlockSize) },
-		reflect.TypeFor[[]uint64]():        func() any { return make([]uint64, 1) },
-		reflect.TypeFor[[]randflake.ID]():  func() any { return make([]randflake.ID, 3) },
+	arguments := map[reflect.Type]reflect.Value{
+		reflect.TypeFor[context.Context](): reflect.ValueOf(ctx),
+	}
+	for _, v := range []any{sql.OpenDB(noServer{}), make([]byte, sparx64.BlockSize),
+		make([]uint64, 1), make([]randflake.ID, 3)} {
+		arguments[reflect.TypeOf(v)] = reflect.ValueOf(v)
 	}
 	for _, v := range values {
 		typ := reflect.TypeOf(v)
@@ -57,9 +57,9 @@ func TestZeroValues(t *testing.T) {
 				in--
 			}
 			for j := 1; j < in; j++ {
-				arg := reflect.Zero(method.Type.In(j))
-				if f := argument[method.Type.In(j)]; f != nil {
-					arg = reflect.ValueOf(f())
+				arg, ok := arguments[method.Type.In(j)]
+				if !ok {
+					arg = reflect.Zero(method.Type.In(j))
 				}
 				args = append(args, arg)
 			}
