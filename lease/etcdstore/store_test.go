@@ -195,6 +195,16 @@ func TestRotatedCertificates(t *testing.T) {
 	}
 }
 
+// All calls share a client.
+func TestOneClient(t *testing.T) {
+	o := calls.Objects(t, "etcd://127.0.0.1:1").(*objects)
+	one, err := o.kv(t.Context())
+	two, failed := o.kv(t.Context())
+	if one != two || errors.Join(err, failed) != nil {
+		t.Errorf("two calls have the clients %v and %v; %v, %v", one, two, err, failed)
+	}
+}
+
 // Calls wait for no longer than their contexts while they connect with a password, or another one
 // does, to a server that does not answer.
 func TestConnectingAtOnce(t *testing.T) {
