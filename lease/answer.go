@@ -27,14 +27,6 @@ var ErrCloned = errors.New("lease: this machine was cloned")
 // So after a call without a response the Keeper reads the block and acts on its content; if it
 // cannot read the block, it uses its grant to the end.
 
-// confirmed is the state of a block that the store acknowledged to the Keeper, and what the
-// Keeper proposed since then. All proposals compare that state, so at most one of them is ever
-// written, however late.
-type confirmed struct {
-	grant   Grant
-	pending []string // the nonces of renewals that may be written
-}
-
 // answer is the meaning of a stored block to the client that renews it.
 type answer int
 
@@ -48,30 +40,24 @@ const (
 	lost
 )
 
-// acknowledged returns what the block means that the store returned for a renewal.
-func (c confirmed) acknowledged(stored Grant) answer {
-	if stored.Version < c.grant.Version || stored.End.Before(c.grant.End) {
-		return forgotten
-	}
-	return written
-}
-
-// meaning returns what the stored block means that was read after a renewal without a "yes". The
-// grant continues only if the block has a nonce that the Keeper proposed for this very grant. The
-// start is compared as well as the nonce and version: a late Acquire may have granted the block
-// again under a nonce that it once proposed.
-func (c confirmed) meaning(stored Grant) answer {
-	mine := c.grant
+// meaning returns what a stored block means that the store returned for a renewal, or that was read
+// after a renewal that it did not acknowledge. The latter continues the grant only if the block has
+// a nonce that the Keeper proposed for this very grant. The start is compared as well as the nonce
+// and version: a late Acquire may have granted the block again under a nonce that it once proposed.
+func (t *term) meaning(stored Grant, acknowledged bool) answer {
+	mine := t.grant
 	sameStart := stored.Start.Equal(mine.Start)
 	next := stored.Version == mine.Version+1
 	switch {
 	case stored.Version < mine.Version || stored.End.Before(mine.End):
 		return forgotten
+	case acknowledged:
+		return written
 	case stored.Nonce == mine.Nonce && stored.Version == mine.Version && sameStart:
 		return unwritten
 	case stored.Nonce == mine.Nonce:
 		return lost
-	case slices.Contains(c.pending, stored.Nonce) && sameStart && next:
+	case slices.Contains(t.pending, stored.Nonce) && sameStart && next:
 		return late
 	case sameStart:
 		return copied

@@ -111,6 +111,8 @@ func TestAnswers(t *testing.T) {
 			if n := len(b.proposed()); n != 2 {
 				t.Fatalf("%d renewals were tried, want 2", n)
 			}
+			b.answer(nil, away)
+			b.Step(t.Context())
 			end, drops := mine.End, map[string]int64{}
 			switch tt.want {
 			case extends:

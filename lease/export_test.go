@@ -24,38 +24,45 @@ func (t *term) Proven() bool                    { return t.proven }
 func (t *term) Generator() *randflake.Generator { return t.gen }
 func (t *term) Slew(d time.Duration)            { t.offset.Add(int64(d)) }
 
-// NewKeeper returns a Keeper without its goroutine.
-var NewKeeper = newKeeper
+// Loop is a Keeper whose goroutine does not run: tests take its steps.
+type Loop = loop
 
-func (k *Keeper) Step(ctx context.Context) time.Duration { return k.loop.step(ctx) }
-func (k *Keeper) Seal()                                  { k.seal() }
-func (k *Keeper) GiveBack(ctx context.Context) error     { return k.loop.giveBack(ctx) }
-func (k *Keeper) Kick() chan struct{}                    { return k.kick }
-func (k *Keeper) Term() *Term                            { return k.loop.term }
-func (k *Keeper) Published() *Term                       { return k.state.Load().term }
-func (k *Keeper) SetJitter(f func() float64)             { k.loop.jitter = f }
-func (k *Keeper) SetNonces(f func() string)              { k.loop.nonce = f }
+// NewLoop returns a Keeper without its goroutine.
+var NewLoop = newLoop
+
+func (l *loop) Step(ctx context.Context) time.Duration { return l.step(ctx) }
+func (l *loop) GiveBack(ctx context.Context) error     { return l.giveBack(ctx) }
+func (l *loop) Term() *Term                            { return l.term }
+func (l *loop) SetJitter(f func() float64)             { l.jitter = f }
+func (l *loop) SetNonces(f func() string)              { l.nonce = f }
+func (k *Keeper) Seal()                                { k.seal() }
+func (k *Keeper) Kick() chan struct{}                  { return k.kick }
+func (k *Keeper) Published() *Term                     { return k.state.Load().term }
 
 // ReportAtOnce lets the Keeper call its error handler itself.
-func (k *Keeper) ReportAtOnce() { k.loop.report = k.cfg.report }
+func (l *loop) ReportAtOnce() { l.report = l.cfg.report }
 
 // ErrRecovered is reported after a failure.
 var ErrRecovered = errRecovered
 
 // SetReseeding sets how long nothing is drawn after a restore.
-func (k *Keeper) SetReseeding(d time.Duration) { k.loop.reseeding = d }
+func (l *loop) SetReseeding(d time.Duration) { l.reseeding = d }
 
 // WithMachine sets the function that reports restores.
 func WithMachine(f func() uint64) Option { return func(c *config) { c.machine = f } }
 
 // ForgetTries lets the next Acquire count as the first with its nonce.
-func (k *Keeper) ForgetTries() { k.loop.bid = "" }
+func (l *loop) ForgetTries() { l.bid = "" }
 
-// Clock provides a Keeper's time.
-type Clock = clock
-
-// WithClock sets the clock.
-func WithClock(c Clock) Option { return func(cfg *config) { cfg.clock = c } }
+// WithClock sets the clock, which returns the wall clock and the time on a monotonic one.
+func WithClock(now func() (time.Time, time.Duration)) Option {
+	return func(c *config) {
+		c.clock = func() (r reading) {
+			r.wall, r.elapsed = now()
+			return r
+		}
+	}
+}
 
 // Drop drops a term as another goroutine would.
 func (k *Keeper) Drop(t *Term) { k.drop(t, restored, ErrCloned) }

@@ -37,13 +37,19 @@ const clockOrigin = -time.Hour
 func newFakeClock() *fakeClock { return &fakeClock{wall: testStart, elapsed: clockOrigin} }
 
 func (c *fakeClock) Now() time.Time {
+	wall, _ := c.read()
+	return wall
+}
+
+// read returns both clocks.
+func (c *fakeClock) read() (wall time.Time, elapsed time.Duration) {
 	if hook := c.hook; hook != nil {
 		c.hook = nil
 		hook()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.wall
+	return c.wall, c.elapsed
 }
 
 func (c *fakeClock) Elapsed() time.Duration { return c.elapsed }
@@ -56,6 +62,8 @@ func (c *fakeClock) Step(d time.Duration) {
 
 func (c *fakeClock) Add(d time.Duration) {
 	c.Step(d + time.Duration(c.drift*float64(d)))
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.elapsed += d
 }
 
@@ -159,7 +167,7 @@ func (s *fakeStore) Get(ctx context.Context, g lease.Grant) (lease.Grant, error)
 
 // bench is a Keeper without a goroutine: the test takes its steps.
 type bench struct {
-	*lease.Keeper
+	*lease.Loop
 	t       *testing.T
 	clock   *fakeClock
 	memory  stores.Store
@@ -183,17 +191,17 @@ func newBench(t *testing.T, opts ...lease.Option) *bench {
 	b := &bench{t: t, clock: newFakeClock(), memory: memory, store: &fakeStore{Store: memory},
 		life: new(uint64(7)), codec: testCodec}
 	opts = append([]lease.Option{
-		lease.WithClock(b.clock), lease.WithTTL(10 * time.Second),
+		lease.WithClock(b.clock.read), lease.WithTTL(10 * time.Second),
 		lease.WithMeterProvider(noop.NewMeterProvider()),
 		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
 		lease.WithMachine(func() uint64 { return *b.life }),
 	}, opts...)
 	// which change nothing
 	opts = append(opts, nil, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))
-	k := must(lease.NewKeeper(b.store, b.secret, opts...))
+	k := must(lease.NewLoop(b.store, b.secret, opts...))
 	k.SetJitter(func() float64 { return 0.5 })
 	k.ReportAtOnce()
-	b.Keeper = k
+	b.Loop = k
 	return b
 }
 

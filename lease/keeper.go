@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,24 +44,26 @@ type Keeper struct {
 	codec   atomic.Pointer[randflake.Codec] // nil until the secret was read
 	counts  *counts
 	metrics metric.Registration // of the lease held
+	reports reports.Queue
 
 	ttl        atomic.Int64  // in ns: that of the configuration, or the store's longest
 	behind     atomic.Int64  // the last [Grant.Behind], in ns
 	restores   atomic.Uint64 // reported by OnRestore
 	state      atomic.Pointer[state]
-	kick       chan struct{} // wakes the goroutine
+	failure    atomic.Pointer[error]
 	generation atomic.Uint64
+	kick       chan struct{} // wakes the goroutine
 
-	ready    chan struct{} // closed with the first grant
-	refused  chan struct{} // closed with the first error that is Permanent
-	failure  atomic.Pointer[error]
-	reports  reports.Queue
-	stop     context.CancelFunc
-	stopped  chan struct{} // closed when the goroutine has ended
+	// settled is closed with the first grant, the first error that is Permanent, and by Close. It
+	// is nil in a zero Keeper.
+	settled chan struct{}
+	settle  func() // closes it
+
+	stop     context.CancelFunc   // ends the goroutine
+	release  chan context.Context // Close's, for giving the lease back
+	released chan error           // what came of it
 	closing  sync.Once
 	closeErr error
-
-	loop *loop // nil in a zero Keeper
 }
 
 // state is that with which IDs are generated. It is replaced, never changed.
@@ -84,17 +87,17 @@ func FixedSecret(c *randflake.Codec) Secret {
 // the configuration is invalid. Calls of the store get ctx's values; cancelling ctx does not end
 // the Keeper, [Keeper.Close] does.
 func Start(ctx context.Context, s Store, secret Secret, opts ...Option) (*Keeper, error) {
-	k, err := newKeeper(s, secret, opts...)
+	l, err := newLoop(s, secret, opts...)
 	if err != nil {
 		return nil, err
 	}
-	ctx, k.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go k.loop.run(ctx)
-	return k, nil
+	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go l.run(ctx)
+	return l.Keeper, nil
 }
 
-// newKeeper returns a Keeper without its goroutine.
-func newKeeper(s Store, secret Secret, opts ...Option) (*Keeper, error) {
+// newLoop returns a Keeper whose goroutine does not run.
+func newLoop(s Store, secret Secret, opts ...Option) (*loop, error) {
 	if s == nil || secret == nil {
 		return nil, errors.New("lease: no store, or no secret")
 	}
@@ -103,17 +106,16 @@ func newKeeper(s Store, secret Secret, opts ...Option) (*Keeper, error) {
 		return nil, err
 	}
 	k := &Keeper{
-		cfg:     cfg,
-		counts:  newCounts(),
-		kick:    make(chan struct{}, 1),
-		ready:   make(chan struct{}),
-		refused: make(chan struct{}),
-		reports: reports.Queue{Handle: cfg.report},
-		stop:    func() {},
-		stopped: make(chan struct{}),
+		cfg:      cfg,
+		counts:   newCounts(),
+		reports:  reports.Queue{Handle: cfg.report},
+		kick:     make(chan struct{}, 1),
+		settled:  make(chan struct{}),
+		release:  make(chan context.Context, 1),
+		released: make(chan error, 1),
 	}
+	k.settle = sync.OnceFunc(func() { close(k.settled) })
 	k.ttl.Store(int64(cfg.ttl))
-	k.loop = newLoop(k, s, secret)
 	k.cfg.machine = func() uint64 {
 		// a step of either changes the sum
 		return cfg.machine() + k.restores.Load()*0x9e3779b97f4a7c15
@@ -122,7 +124,18 @@ func newKeeper(s Store, secret Secret, opts ...Option) (*Keeper, error) {
 	if k.metrics, err = k.register(cfg.meters); err != nil {
 		return nil, fmt.Errorf("lease: metrics: %w", err)
 	}
-	return k, nil
+	return &loop{
+		Keeper:    k,
+		store:     s,
+		secret:    secret,
+		used:      make(map[uint32]time.Time),
+		life:      k.cfg.machine(),
+		askAt:     k.cfg.clock().elapsed, // which may count from any moment
+		report:    k.reports.Add,
+		jitter:    rand.Float64,
+		nonce:     NewNonce,
+		reseeding: reseeding,
+	}, nil
 }
 
 // Ready returns nil if a lease is held now, even if its IDs of this second are used up. Before
@@ -131,16 +144,14 @@ func newKeeper(s Store, secret Secret, opts ...Option) (*Keeper, error) {
 // the one that Next would return. All errors wrap the store's last error too, if any. Ready takes
 // no ID.
 func (k *Keeper) Ready(ctx context.Context) error {
-	if k.loop == nil {
+	if k.settled == nil {
 		return ErrNoLease
 	}
 	select {
-	case <-k.ready:
+	case <-k.settled:
 	default:
 		select {
-		case <-k.ready:
-		case <-k.refused:
-		case <-k.stopped:
+		case <-k.settled:
 		case <-ctx.Done():
 			return because(fmt.Errorf("lease: no grant yet: %w", ctx.Err()), k.Failure())
 		}
@@ -150,17 +161,16 @@ func (k *Keeper) Ready(ctx context.Context) error {
 	if h.term == nil {
 		return because(h.err, failure)
 	}
-	switch refusal := h.term.gen.Check(); {
-	case refusal == nil, errors.Is(refusal, randflake.ErrExhausted):
+	refusal := h.term.gen.Check()
+	if refusal == nil || errors.Is(refusal, randflake.ErrExhausted) {
 		return nil
-	default:
-		return because(k.refusal(h, refusal), failure)
 	}
+	return because(k.refusal(h, refusal), failure)
 }
 
 // because adds the store's last error, if any, to err.
 func because(err, failure error) error {
-	if failure != nil && !errors.Is(err, ErrClosed) {
+	if failure != nil {
 		return fmt.Errorf("%w; the store says: %w", err, failure)
 	}
 	return err
@@ -169,15 +179,12 @@ func because(err, failure error) error {
 // closeTime is how long Close waits at most.
 const closeTime = 4 * time.Second
 
-// nothing is the state of a zero Keeper.
-var nothing = &state{err: ErrNoLease}
-
-// current returns the current state.
+// current returns the current state, also of a zero Keeper.
 func (k *Keeper) current() *state {
 	if h := k.state.Load(); h != nil {
 		return h
 	}
-	return nothing
+	return &state{err: ErrNoLease}
 }
 
 // Codec returns the codec of new IDs. It is nil as long as the secret was not compared with the
@@ -228,7 +235,7 @@ func (k *Keeper) refusal(h *state, err error) error {
 	case errors.Is(err, randflake.ErrSealed): // which is not for users
 		return h.err
 	case errors.Is(err, randflake.ErrClockBehind):
-		k.drop(h.term, clockBehind, fmt.Errorf("lease: node %d: %w", h.term.node, err))
+		k.drop(h.term, clockBehind, fmt.Errorf("lease: node %d: %w", h.term.lease.Node, err))
 	}
 	return err
 }
@@ -253,21 +260,18 @@ func (k *Keeper) OnRestore() {
 // answer within four seconds, or the response to the last renewal was lost, an error is returned
 // and the block stays unused until the lease's end. Further calls return the same result.
 func (k *Keeper) Close(ctx context.Context) error {
-	if k.loop == nil {
+	if k.settled == nil {
 		return nil
 	}
 	k.closing.Do(func() {
 		ctx, cancel := context.WithTimeout(ctx, closeTime)
 		defer cancel()
 		k.seal()
+		k.settle()
+		k.release <- ctx
 		k.stop()
-		given := make(chan error, 1)
-		go func() {
-			<-k.stopped
-			given <- k.loop.giveBack(ctx)
-		}()
 		select {
-		case k.closeErr = <-given:
+		case k.closeErr = <-k.released:
 		case <-ctx.Done():
 			k.closeErr = fmt.Errorf("lease: close: the store did not answer: %w", ctx.Err())
 		}
@@ -293,13 +297,9 @@ func (k *Keeper) drop(t *term, why reason, err error) {
 	if _, first := t.finish(err); first {
 		k.counts.add(series{reason: why})
 		k.generation.Add(1)
-		k.wake()
-	}
-}
-
-func (k *Keeper) wake() {
-	select {
-	case k.kick <- struct{}{}:
-	default:
+		select {
+		case k.kick <- struct{}{}:
+		default: // it will wake already
+		}
 	}
 }

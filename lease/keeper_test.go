@@ -46,7 +46,7 @@ func TestConfiguration(t *testing.T) {
 // By default a grant lasts 10 minutes, and the owner is this process.
 func TestDefaults(t *testing.T) {
 	clock, memory := newFakeClock(), memstore.New(few)
-	k := must(lease.NewKeeper(memory, lease.FixedSecret(testCodec), lease.WithClock(clock)))
+	k := must(lease.NewLoop(memory, lease.FixedSecret(testCodec), lease.WithClock(clock.read)))
 	k.Step(t.Context())
 	b := must(memory.Get(t.Context(), lease.Grant{Store: few.ID}))
 	if !b.End.Equal(testStart.Add(lease.DefaultTTL)) ||

@@ -127,7 +127,7 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		n, left := int64(0), time.Duration(0)
 		if t := k.state.Load().term; t != nil {
-			n, left = 1, max(t.end().Sub(k.cfg.clock.Now()), 0)
+			n, left = 1, max(t.end().Sub(k.cfg.clock().wall), 0)
 		}
 		o.ObserveInt64(blocks, n)
 		o.ObserveFloat64(remaining, left.Seconds())
@@ -137,11 +137,11 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 		counts.mu.Lock()
 		defer counts.mu.Unlock()
 		for s, n := range counts.of {
+			counter := requests
 			if s.reason != "" {
-				o.ObserveInt64(drops, n, s.attributes())
-			} else {
-				o.ObserveInt64(requests, n, s.attributes())
+				counter = drops
 			}
+			o.ObserveInt64(counter, n, s.attributes())
 		}
 		return nil
 	}, requests, drops, remaining, ttl, behind, blocks)

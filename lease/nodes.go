@@ -43,19 +43,18 @@ func (k *Keeper) Nodes(ctx context.Context) (*Nodes, error) {
 	if !t.shared.Swap(true) {
 		t.endEarly()
 	}
-	return &Nodes{First: t.node, Count: t.lease.Nodes, From: t.lease.Start, t: t}, nil
+	return &Nodes{First: t.lease.Node, Count: t.lease.Nodes, From: t.lease.Start, t: t}, nil
 }
 
 // endEarly ends the term a margin before the lease's end. A timer calls it again until then: the
 // Keeper's goroutine may be waiting for the store.
 func (t *term) endEarly() {
 	margin := min(t.k.cfg.ttl/10, time.Second)
-	if left := t.end().Add(-margin).Sub(t.k.cfg.clock.Now()); left > 0 {
+	if left := t.end().Add(-margin).Sub(t.k.cfg.clock().wall); left > 0 {
 		time.AfterFunc(left, t.endEarly)
 		return
 	}
 	t.finish(nil)
-	t.k.wake()
 }
 
 // Context returns a context that ends a tenth of the TTL, and at most a second, before the lease
@@ -71,8 +70,6 @@ func (n *Nodes) Until() time.Time { return n.t.end() }
 // Hold reports whether an ID that contains this time may be used. Call it after the ID was
 // generated: the process may have been stopped in between.
 func (n *Nodes) Hold(at time.Time) bool {
-	if _, ok := n.t.look(); !ok || n.t.ctx.Err() != nil {
-		return false
-	}
-	return !at.Before(n.From) && at.Before(n.Until())
+	n.t.look(n.t.k.cfg.clock())
+	return n.t.ctx.Err() == nil && !at.Before(n.From) && at.Before(n.Until())
 }

@@ -17,7 +17,7 @@ type Option func(*config)
 type config struct {
 	ttl    time.Duration
 	owner  string // shows operators who holds a block
-	clock  clock
+	clock  func() reading
 	meters metric.MeterProvider
 	report func(error)
 	// changes when this machine is restored from a snapshot
@@ -56,7 +56,8 @@ func WithErrorHandler(handle func(error)) Option {
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{ttl: DefaultTTL, owner: ownerOn(os.Hostname()), clock: systemClock{},
+	host, _ := os.Hostname() // "" if that fails
+	c := config{ttl: DefaultTTL, owner: ownerOn(host), clock: systemClock,
 		report: otel.Handle, meters: otel.GetMeterProvider(), machine: vmclock.System().Generation}
 	for _, opt := range opts {
 		if opt != nil {
@@ -69,17 +70,19 @@ func newConfig(opts []Option) (config, error) {
 	return c, nil
 }
 
-// clock provides a Keeper's time: Now is the wall clock, Elapsed the time since some moment on a
-// clock that is never stepped.
-type clock interface {
-	Now() time.Time
-	Elapsed() time.Duration
+// reading is both clocks at one moment: the wall clock, and the time since some moment on a clock
+// that is never stepped.
+type reading struct {
+	wall    time.Time
+	elapsed time.Duration
 }
 
-type systemClock struct{}
+func (r reading) offset() int64 { return r.wall.UnixNano() - int64(r.elapsed) }
 
-func (systemClock) Now() time.Time { return time.Now() }
+// started is about when this process began.
+var started = time.Now()
 
-var processStart = time.Now()
-
-func (systemClock) Elapsed() time.Duration { return time.Since(processStart) }
+func systemClock() reading {
+	now := time.Now()
+	return reading{wall: now, elapsed: now.Sub(started)}
+}

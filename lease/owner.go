@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -20,25 +21,16 @@ func NewNonce() string {
 	return hex.EncodeToString(nonce[:])
 }
 
-// started is about when this process began.
-var started = time.Now()
-
 // ownerOn describes this process to operators: the host, which in Kubernetes is the pod, the
-// process ID and the start time. It takes what os.Hostname returned.
-func ownerOn(host string, err error) string {
-	if err != nil || host == "" {
-		host = "unknown"
-	}
+// process ID and the start time.
+func ownerOn(host string) string {
 	suffix := fmt.Sprintf("/%d/%s", os.Getpid(), started.UTC().Format(time.RFC3339))
 	host = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
-	}, host)
-	for len(host)+len(suffix) > MaxOwner {
-		_, last := utf8.DecodeLastRuneInString(host)
-		host = host[:len(host)-last]
-	}
-	return host + suffix
+	}, cmp.Or(host, "unknown"))
+	host = host[:min(len(host), MaxOwner-len(suffix))]
+	return strings.ToValidUTF8(host, "") + suffix
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/reports"
@@ -12,6 +12,9 @@ import (
 )
 
 const (
+	// callTimeout bounds one call to the store, and the reading of the secret.
+	callTimeout = 5 * time.Second
+
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 10 * time.Second
 	// maxFull is the longest backoff while no block is free: finding that out may mean reading
@@ -25,19 +28,16 @@ const (
 	lookEvery = time.Minute
 )
 
-// loop is the Keeper's goroutine with its state. Only that goroutine uses it, and Close after it
-// has ended.
+// loop is a Keeper's goroutine with its state. Only that goroutine uses it.
 type loop struct {
 	*Keeper
-	store  bounded
+	store  Store
 	secret Secret
 
 	id          string               // of the store with which the secret was compared last
-	known       bool                 // the store still has that ID, as far as the Keeper knows
-	fingerprint string               // of the secret
+	fingerprint string               // of the secret; "" if it must be compared
 	term        *term                // the grant held; nil if none
 	used        map[uint32]time.Time // by node, the end of what earlier terms used
-	noLease     error                // why none is left
 	bid         string               // the nonce of an Acquire that was not granted yet
 	life        uint64               // the machine's, as far as the Keeper knows
 	askAt       time.Duration        // not before this on the monotonic clock
@@ -51,30 +51,13 @@ type loop struct {
 	reseeding time.Duration
 }
 
-func newLoop(k *Keeper, s Store, secret Secret) *loop {
-	return &loop{
-		Keeper:    k,
-		store:     bounded{s, k.counts},
-		secret:    secret,
-		used:      make(map[uint32]time.Time),
-		noLease:   ErrNoLease,
-		life:      k.cfg.machine(),
-		askAt:     k.cfg.clock.Elapsed(), // Elapsed may count from any moment
-		report:    k.reports.Add,
-		jitter:    rand.Float64,
-		nonce:     NewNonce,
-		reseeding: reseeding,
-	}
-}
-
 // run is the Keeper's goroutine.
 func (l *loop) run(ctx context.Context) {
-	defer close(l.stopped)
 	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			l.released <- l.giveBack(<-l.release)
 			return
 		case <-timer.C:
 		case <-l.kick:
@@ -85,72 +68,59 @@ func (l *loop) run(ctx context.Context) {
 
 // step does what is due and returns how long to wait for the next time.
 func (l *loop) step(ctx context.Context) time.Duration {
-	l.sweep()
-	if l.term == nil && l.cfg.clock.Elapsed() >= l.askAt {
+	now := l.sweep()
+	switch t := l.term; {
+	case t == nil && now.elapsed >= l.askAt:
 		l.acquire(ctx)
-		l.sweep() // time has passed
+	case t != nil && now.elapsed >= t.renewAt && ctx.Err() == nil:
+		l.renew(ctx, t, now.wall)
 	}
-	if t := l.term; t != nil && t.over.Load() == nil && ctx.Err() == nil &&
-		l.cfg.clock.Elapsed() >= t.renewAt {
-		// With a stepped clock nothing is renewed.
-		if now, ok := t.look(); ok && now.wall.Before(t.grant.End) {
-			l.renew(ctx, t, now.wall)
+	now = l.cfg.clock()
+	next := l.askAt
+	if t := l.term; t != nil {
+		next = min(t.renewAt, now.elapsed+t.grant.End.Sub(now.wall))
+	}
+	return max(min(next-now.elapsed, lookEvery), 0)
+}
+
+// sweep ends a term at its lease's end, and removes one that has ended; if it was dropped, it
+// reports why. It returns a reading of the clocks at which a term that remains could be used.
+func (l *loop) sweep() reading {
+	now, t := l.cfg.clock(), l.term
+	if t == nil {
+		return now
+	}
+	t.look(now)
+	t.offset.Store(now.offset())
+	if !now.wall.Before(t.grant.End) {
+		t.finish(nil)
+	}
+	if dropped := t.over.Load(); dropped != nil {
+		h := &state{err: randflake.ErrLeaseExpired}
+		if *dropped != nil {
+			h.err = ErrNoLease
+			l.report(*dropped)
 		}
-		l.sweep()
+		l.term, l.used[t.grant.Node] = nil, t.gen.Seal()
+		l.publish(h)
 	}
-	return l.untilNext()
+	return now
 }
 
-// sweep removes a term that has ended, also because its lease is over.
-func (l *loop) sweep() {
-	if l.term != nil && l.ended(l.term) {
-		l.term = nil
-		l.publish()
-	}
-}
-
-// publish lets Next and Fill use the term if it is proven, unless the Keeper is closed.
-func (l *loop) publish() {
-	h := &state{err: l.noLease}
-	if t := l.term; t != nil && t.proven && t.over.Load() == nil {
-		h = &state{term: t, err: ErrNoLease}
-	}
+// publish lets Next and Fill use a state, unless the Keeper is closed.
+func (l *loop) publish(h *state) {
 	if now := l.state.Load(); errors.Is(now.err, ErrClosed) || !l.state.CompareAndSwap(now, h) {
 		h.seal() // only Close replaces what is held as well
 	}
 }
 
-// ended reports whether a term has ended, ends it at its lease's end, and reports why it was
-// dropped.
-func (l *loop) ended(t *term) bool {
-	if t.over.Load() == nil {
-		if at, ok := t.look(); ok && !at.wall.Before(t.grant.End) {
-			t.finish(nil)
-		}
+// call returns the context of one call to the store, and a function that ends and counts it.
+func (l *loop) call(ctx context.Context, operation string) (context.Context, func(error)) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	return ctx, func(err error) {
+		cancel()
+		l.counts.add(series{operation: operation, outcome: outcome(err)})
 	}
-	over := t.over.Load()
-	if over == nil {
-		return false
-	}
-	l.noLease = randflake.ErrLeaseExpired
-	if over.dropped != nil {
-		l.noLease = ErrNoLease
-		l.report(over.dropped)
-	}
-	l.used[t.node] = t.gen.Seal()
-	return true
-}
-
-// untilNext returns the time until something is due.
-func (l *loop) untilNext() time.Duration {
-	now := read(l.cfg.clock)
-	next := now.elapsed + lookEvery
-	if t := l.term; t == nil {
-		next = min(next, l.askAt)
-	} else {
-		next = min(next, t.renewAt, now.elapsed+t.grant.End.Sub(now.wall))
-	}
-	return max(next-now.elapsed, 0)
 }
 
 func (l *loop) request(nonce string, now time.Time) Request {
@@ -170,12 +140,12 @@ func (l *loop) request(nonce string, now time.Time) Request {
 func (l *loop) acquire(ctx context.Context) {
 	if life := l.cfg.machine(); life != l.life {
 		l.life, l.bid = life, ""
-		l.askAt = l.cfg.clock.Elapsed() + l.reseeding
+		l.askAt = l.cfg.clock().elapsed + l.reseeding
 		return
 	}
-	if !l.known {
+	if l.fingerprint == "" {
 		if err := l.open(ctx); err != nil {
-			l.askAt = l.cfg.clock.Elapsed() + l.backoff(&l.failures, maxBackoff)
+			l.askAt = l.later(&l.failures, maxBackoff)
 			l.failed(ctx, "open the store", err)
 			return
 		}
@@ -184,15 +154,17 @@ func (l *loop) acquire(ctx context.Context) {
 	if !repeated {
 		l.bid = l.nonce()
 	}
-	before := read(l.cfg.clock)
-	g, err := l.store.Acquire(ctx, l.request(l.bid, before.wall))
+	before := l.cfg.clock()
+	bounded, done := l.call(ctx, "acquire")
+	g, err := l.store.Acquire(bounded, l.request(l.bid, before.wall))
+	done(err)
 	longest := maxBackoff
 	if errors.Is(err, ErrNoFreeNode) {
 		longest = maxFull
 	}
-	l.askAt = l.cfg.clock.Elapsed() + l.backoff(&l.failures, longest)
+	l.askAt = l.later(&l.failures, longest)
 	if errors.Is(err, ErrReplaced) || errors.Is(err, ErrWrongSecret) {
-		l.known = false
+		l.fingerprint = ""
 	}
 	if err != nil {
 		l.failed(ctx, "acquire", err)
@@ -212,7 +184,7 @@ func (l *loop) acquire(ctx context.Context) {
 	}
 	l.term = t
 	if repeated {
-		t.renewAt = l.cfg.clock.Elapsed()
+		t.renewAt = l.cfg.clock().elapsed
 		return
 	}
 	l.prove(t)
@@ -224,13 +196,16 @@ func (l *loop) open(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	codec, err := l.secret(limited)
-	if err == nil {
-		_, err = codec.Encode(randflake.Parts{Time: time.Unix(randflake.Epoch, 0)})
-	}
 	if err != nil {
 		return fmt.Errorf("secret: %w", err)
 	}
-	d, err := l.store.Describe(ctx, codec)
+	bounded, done := l.call(ctx, "describe")
+	d, err := l.store.Describe(bounded)
+	fingerprint := d.Fingerprint(codec)
+	if err == nil && len(d.Secrets) > 0 && !slices.Contains(d.Secrets, fingerprint) {
+		err = ErrWrongSecret // that of another store, which may grant the same nodes
+	}
+	done(err)
 	if err != nil {
 		return err
 	}
@@ -242,9 +217,8 @@ func (l *loop) open(ctx context.Context) error {
 	}
 	if d.ID != l.id { // nothing of another history matters, which has another secret
 		l.id, l.bid = d.ID, ""
-		clear(l.used)
 	}
-	l.known, l.fingerprint = true, d.Fingerprint(codec)
+	l.fingerprint = fingerprint
 	l.codec.Store(codec)
 	return nil
 }
@@ -254,30 +228,20 @@ func (l *loop) open(ctx context.Context) error {
 func (l *loop) prove(t *term) {
 	behind := t.grant.Behind
 	if was := l.behind.Swap(int64(behind)); was == 0 && behind > 0 {
-		l.report(Advise(&Error{fmt.Errorf("lease: the clock is %s behind the store's: the IDs of "+
-			"this process are too old, and its lease is over for others", behind),
-			"set this machine's clock"}))
+		l.report(fmt.Errorf("lease: the clock is %s behind the store's: the IDs of this process "+
+			"are too old, and its lease is over for others; set this machine's clock", behind))
 	}
-	now := read(l.cfg.clock)
+	now := l.cfg.clock()
 	half := float64(t.grant.End.Sub(now.wall)) / 2
 	t.failures, t.renewAt = 0, now.elapsed+time.Duration(half*(0.9+0.2*l.jitter()))
 	if !t.proven {
 		t.proven, l.failures, l.askAt = true, 0, now.elapsed
+		l.publish(&state{term: t, err: ErrNoLease})
 	}
-	l.publish()
-	closeOnce(l.ready)
+	l.settle()
 	if l.failure.Swap(nil) != nil { // not before the term can be used: Ready gives the reason
 		l.denied = nil
 		l.report(errRecovered)
-	}
-}
-
-// closeOnce closes a channel that only the Keeper's goroutine closes.
-func closeOnce(c chan struct{}) {
-	select {
-	case <-c:
-	default:
-		close(c)
 	}
 }
 
@@ -286,13 +250,13 @@ func (l *loop) renew(ctx context.Context, t *term, now time.Time) {
 	stored, said, err := l.propose(ctx, t, now)
 	switch said {
 	case written:
-		t.extend(stored)
+		t.confirm(stored)
 		l.prove(t)
 	case late: // renew again soon: a copy may have written this nonce as well
-		t.extend(stored)
-		t.renewAt = l.cfg.clock.Elapsed() + l.backoff(&t.failures, time.Second)
+		t.confirm(stored)
+		t.renewAt = l.later(&t.failures, time.Second)
 	case unwritten:
-		t.renewAt = l.cfg.clock.Elapsed() + l.backoff(&t.failures, maxBackoff)
+		t.renewAt = l.later(&t.failures, maxBackoff)
 		l.failed(ctx, "renew", err)
 	default:
 		why, err := said.explain(t.grant)
@@ -306,22 +270,22 @@ func (l *loop) renew(ctx context.Context, t *term, now time.Time) {
 func (l *loop) propose(ctx context.Context, t *term,
 	now time.Time) (stored Grant, said answer, err error) {
 	nonce := l.nonce()
-	stored, err = l.store.Renew(ctx, t.grant, l.request(nonce, now))
+	bounded, done := l.call(ctx, "renew")
+	stored, err = l.store.Renew(bounded, t.grant, l.request(nonce, now))
+	done(err)
 	if err == nil {
-		return stored, t.acknowledged(stored), nil
+		return stored, t.meaning(stored, true), nil
 	}
-	// nothing of this history, or with this secret, is written any more
-	if errors.Is(err, ErrReplaced) || errors.Is(err, ErrWrongSecret) {
-		return stored, unwritten, err
-	}
-	if !errors.Is(err, ErrLost) {
+	if !errors.Is(err, ErrLost) && !errors.Is(err, ErrWrongSecret) {
 		t.pending = append(t.pending, nonce)
 	}
-	stored, unread := l.store.Get(ctx, t.grant)
+	bounded, done = l.call(ctx, "get")
+	stored, unread := l.store.Get(bounded, t.grant)
+	done(unread)
 	if unread != nil {
 		return stored, unwritten, err // as far as is known
 	}
-	return stored, t.meaning(stored), err
+	return stored, t.meaning(stored, false), err
 }
 
 // giveBack seals the generator and returns the unused seconds.
@@ -337,15 +301,18 @@ func (l *loop) giveBack(ctx context.Context) error {
 		// told its nodes.
 		return nil
 	}
-	return l.store.Release(ctx, t.grant, l.nonce(), unused)
+	ctx, done := l.call(ctx, "release")
+	err := l.store.Release(ctx, t.grant, l.nonce(), unused)
+	done(err)
+	return err
 }
 
-// backoff doubles with every failure in a row, up to a bound; jitter spreads the clients of a
-// store that comes back.
-func (l *loop) backoff(failures *int, longest time.Duration) time.Duration {
+// later returns when to try again, on the monotonic clock. The wait doubles with every failure in a
+// row, up to a bound; jitter spreads the clients of a store that comes back.
+func (l *loop) later(failures *int, longest time.Duration) time.Duration {
 	d := min(minBackoff<<min(*failures, 11), longest, time.Duration(l.ttl.Load()/8))
 	*failures++
-	return time.Duration(float64(d) * (0.5 + l.jitter()))
+	return l.cfg.clock().elapsed + time.Duration(float64(d)*(0.5+l.jitter()))
 }
 
 // errRecovered is reported after a failure.
@@ -363,6 +330,6 @@ func (l *loop) failed(ctx context.Context, what string, err error) {
 	}
 	if cause != nil {
 		l.denied = cause
-		closeOnce(l.refused)
+		l.settle()
 	}
 }

@@ -25,7 +25,7 @@ type process struct {
 	with   *randflake.Codec // in a secret file of its own; nil: in the server's
 	secret *randflake.Codec // read last
 	plan   plan
-	keeper *lease.Keeper
+	keeper *lease.Loop
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  []*task // the first is the Keeper's goroutine
@@ -113,8 +113,8 @@ func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan)
 
 func (p *process) build() {
 	w := p.w
-	p.keeper = must(lease.NewKeeper(client{w.engine(link{p: p}), p}, p.readSecret,
-		lease.WithTTL(w.ttl), lease.WithClock(clock{w, p}),
+	p.keeper = must(lease.NewLoop(client{w.engine(link{p: p}), p}, p.readSecret,
+		lease.WithTTL(w.ttl), lease.WithClock(clock{w, p}.now),
 		lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
 		lease.WithMachine(func() uint64 {
 			if w.wrong("a restored machine continues") {

@@ -241,16 +241,10 @@ type clock struct {
 	p *process
 }
 
-var _ lease.Clock = clock{}
-
-func (c clock) Now() time.Time {
-	t := ask(c.p, func() time.Time { return c.w.time().Add(c.p.host.ahead(c.w.now)) })
+// now reads both of them at once.
+func (c clock) now() (wall time.Time, elapsed time.Duration) {
+	wall = ask(c.p, func() time.Time { return c.w.time().Add(c.p.host.ahead(c.w.now)) })
+	elapsed = ask(c.p, func() time.Duration { return c.w.now - c.p.host.asleep })
 	c.p.pause()
-	return t
-}
-
-func (c clock) Elapsed() time.Duration {
-	d := ask(c.p, func() time.Duration { return c.w.now - c.p.host.asleep })
-	c.p.pause()
-	return d
+	return wall, elapsed
 }

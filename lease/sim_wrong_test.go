@@ -76,7 +76,8 @@ func (p *process) generate(dst []randflake.ID) (n int, second time.Time, err err
 		return n, second, err
 	case w.wrong("no hold when the clock steps back"):
 		n, second, err = p.keeper.Fill(dst)
-		if now := (clock{w, p}).Now().Truncate(time.Second); n > 0 && now.Before(second) {
+		now, _ := clock{w, p}.now()
+		if now = now.Truncate(time.Second); n > 0 && now.Before(second) {
 			p.relabel(dst[:n], now)
 			second = now
 		}
