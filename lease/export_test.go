@@ -22,7 +22,6 @@ func (t *term) Grant() Grant                    { return t.grant }
 func (t *term) Over() bool                      { return t.over.Load() != nil }
 func (t *term) Proven() bool                    { return t.proven }
 func (t *term) Generator() *randflake.Generator { return t.gen }
-func (t *term) Slew(d time.Duration)            { t.offset.Add(int64(d)) }
 
 // Loop is a Keeper whose goroutine does not run: tests take its steps.
 type Loop = loop

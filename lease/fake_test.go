@@ -18,151 +18,114 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-var errAway = errors.New("the store is unreachable")
-
 // fakeClock is moved by hand: both clocks by Add, only the wall clock by Step.
 type fakeClock struct {
 	mu      sync.Mutex // a timer of Nodes may read the clock, even after the test
 	wall    time.Time
 	elapsed time.Duration
-	drift   float64 // of the wall clock against the monotonic one, per second
-	hook    func()  // called at the next reading
 }
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-// clockOrigin is the first reading of the monotonic clock, which may count from any moment.
-const clockOrigin = -time.Hour
-
-func newFakeClock() *fakeClock { return &fakeClock{wall: testStart, elapsed: clockOrigin} }
-
-func (c *fakeClock) Now() time.Time {
-	wall, _ := c.read()
-	return wall
-}
-
-// read returns both clocks.
 func (c *fakeClock) read() (wall time.Time, elapsed time.Duration) {
-	if hook := c.hook; hook != nil {
-		c.hook = nil
-		hook()
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.wall, c.elapsed
 }
 
-func (c *fakeClock) Elapsed() time.Duration { return c.elapsed }
-
-func (c *fakeClock) Step(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wall = c.wall.Add(d)
+func (c *fakeClock) Now() time.Time {
+	now, _ := c.read()
+	return now
 }
 
-func (c *fakeClock) Add(d time.Duration) {
-	c.Step(d + time.Duration(c.drift*float64(d)))
+func (c *fakeClock) Step(d time.Duration) { c.move(d, 0) }
+func (c *fakeClock) Add(d time.Duration)  { c.move(d, d) }
+
+func (c *fakeClock) move(wall, elapsed time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.elapsed += d
-}
-
-// call is a call of a store.
-type call struct {
-	ctx     context.Context
-	op      string // describe, acquire, renew, get or release
-	grant   lease.Grant
-	request lease.Request // of a release only its nonce
-	unused  time.Time
+	c.wall, c.elapsed = c.wall.Add(wall), c.elapsed+elapsed
 }
 
 // fakeStore is a store behind a connection that can break.
 type fakeStore struct {
 	lease.Store
-	// on, if not nil, is called in place of do, which calls the store.
-	on func(c *call, do func() (lease.Grant, error)) (lease.Grant, error)
-
-	mu    sync.Mutex
-	away  error // returned without calling the store, but by Describe
-	lose  error // returned after a call that may have written
-	calls []call
+	on    func(*call) // answers a call; if it is nil, the store does
+	calls []*call
 }
 
-func (s *fakeStore) set(away, lose error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.away, s.lose = away, lose
+// call is a call of a store, and its result.
+type call struct {
+	ctx   context.Context
+	op    string      // describe, acquire, renew, get or release
+	nonce string      // of what it writes
+	grant lease.Grant // that it is about, and then its result
+	err   error
+	send  func() // lets the store answer
 }
 
-// asked returns the calls of one kind, those without a response included.
-func (s *fakeStore) asked(op string) (calls []call) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+var errAway = errors.New("the store is unreachable")
+
+// fails returns the connection to a store that does not answer.
+func fails(err error) func(*call) { return func(c *call) { c.err = err } }
+
+// loses is a connection that loses the responses to writes.
+func loses(c *call) {
+	if c.send(); c.nonce != "" {
+		c.err = errAway
+	}
+}
+
+// asked returns the calls of one kind.
+func (s *fakeStore) asked(op string) (asked []*call) {
 	for _, c := range s.calls {
 		if c.op == op {
-			calls = append(calls, c)
+			asked = append(asked, c)
 		}
 	}
-	return calls
+	return asked
 }
 
-func (s *fakeStore) call(c call, do func(c call) (lease.Grant, error)) (lease.Grant, error) {
-	s.mu.Lock()
+func (s *fakeStore) call(c *call, send func() (lease.Grant, error)) (lease.Grant, error) {
 	s.calls = append(s.calls, c)
-	s.mu.Unlock()
-	send := func() (lease.Grant, error) {
-		s.mu.Lock()
-		away, lose := s.away, s.lose
-		s.mu.Unlock()
-		if away != nil && c.op != "describe" {
-			return lease.Grant{}, away
-		}
-		g, err := do(c)
-		if lose != nil && c.op != "get" && c.op != "describe" {
-			return lease.Grant{}, lose
-		}
-		return g, err
-	}
+	c.send = func() { c.grant, c.err = send() }
 	if s.on == nil {
-		return send()
+		c.send()
+	} else {
+		s.on(c)
 	}
-	return s.on(&c, send)
+	return c.grant, c.err
 }
 
 func (s *fakeStore) Describe(ctx context.Context) (d lease.Description, err error) {
-	_, err = s.call(call{ctx: ctx, op: "describe"}, func(call) (lease.Grant, error) {
+	_, err = s.call(&call{ctx: ctx, op: "describe"}, func() (none lease.Grant, err error) {
 		d, err = s.Store.Describe(ctx)
-		return lease.Grant{}, err
+		return none, err
 	})
 	return d, err
 }
 
 func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	return s.call(call{ctx: ctx, op: "acquire", request: r}, func(c call) (lease.Grant, error) {
-		return s.Store.Acquire(ctx, c.request)
-	})
+	return s.call(&call{ctx: ctx, op: "acquire", nonce: r.Nonce},
+		func() (lease.Grant, error) { return s.Store.Acquire(ctx, r) })
 }
 
 func (s *fakeStore) Renew(ctx context.Context, g lease.Grant,
 	r lease.Request) (lease.Grant, error) {
-	return s.call(call{ctx: ctx, op: "renew", grant: g, request: r},
-		func(c call) (lease.Grant, error) {
-			return s.Store.Renew(ctx, g, c.request)
-		})
+	return s.call(&call{ctx: ctx, op: "renew", nonce: r.Nonce, grant: g},
+		func() (lease.Grant, error) { return s.Store.Renew(ctx, g, r) })
 }
 
 func (s *fakeStore) Release(ctx context.Context, g lease.Grant, nonce string,
 	unused time.Time) error {
-	_, err := s.call(call{ctx, "release", g, lease.Request{Nonce: nonce}, unused},
-		func(call) (lease.Grant, error) {
-			return lease.Grant{}, s.Store.Release(ctx, g, nonce, unused)
-		})
+	_, err := s.call(&call{ctx: ctx, op: "release", nonce: nonce},
+		func() (lease.Grant, error) { return g, s.Store.Release(ctx, g, nonce, unused) })
 	return err
 }
 
 func (s *fakeStore) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	return s.call(call{ctx: ctx, op: "get", grant: g},
-		func(call) (lease.Grant, error) { return s.Store.Get(ctx, g) })
+	return s.call(&call{ctx: ctx, op: "get", grant: g},
+		func() (lease.Grant, error) { return s.Store.Get(ctx, g) })
 }
 
 // bench is a Keeper without a goroutine: the test takes its steps.
@@ -172,12 +135,10 @@ type bench struct {
 	clock   *fakeClock
 	memory  stores.Store
 	store   *fakeStore // the connection to it
-	life    *uint64    // changes when the machine is restored from a snapshot
+	life    uint64     // changes when the machine is restored from a snapshot
 	reports []error
-	codec   *randflake.Codec // of the secret file
+	codec   *randflake.Codec // of the secret file; nil: it cannot be read
 }
-
-func (b *bench) secret(context.Context) (*randflake.Codec, error) { return b.codec, nil }
 
 var testCodec = must(randflake.NewCodec([]byte("0123456789abcdef")))
 
@@ -187,21 +148,27 @@ var few = lease.Description{ID: calls.ID, Nodes: 4, BlockSize: 1}
 // newBench returns a Keeper with leases of 10 s, which holds none yet.
 func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
-	memory := memstore.New(few)
-	b := &bench{t: t, clock: newFakeClock(), memory: memory, store: &fakeStore{Store: memory},
-		life: new(uint64(7)), codec: testCodec}
+	b := &bench{t: t, life: 7, codec: testCodec, memory: memstore.New(few),
+		// the monotonic clock may count from any moment
+		clock: &fakeClock{wall: testStart, elapsed: -time.Hour}}
+	b.store = &fakeStore{Store: b.memory}
 	opts = append([]lease.Option{
 		lease.WithClock(b.clock.read), lease.WithTTL(10 * time.Second),
 		lease.WithMeterProvider(noop.NewMeterProvider()),
 		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
-		lease.WithMachine(func() uint64 { return *b.life }),
+		lease.WithMachine(func() uint64 { return b.life }),
 	}, opts...)
 	// which change nothing
 	opts = append(opts, nil, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))
-	k := must(lease.NewLoop(b.store, b.secret, opts...))
-	k.SetJitter(func() float64 { return 0.5 })
-	k.ReportAtOnce()
-	b.Loop = k
+	secret := func(context.Context) (*randflake.Codec, error) {
+		if b.codec == nil {
+			return nil, errAway
+		}
+		return b.codec, nil
+	}
+	b.Loop = must(lease.NewLoop(b.store, secret, opts...))
+	b.SetJitter(func() float64 { return 0.5 })
+	b.ReportAtOnce()
 	return b
 }
 
@@ -213,47 +180,22 @@ func newHeld(t *testing.T, opts ...lease.Option) *bench {
 	return b
 }
 
-// takeOthers has others acquire every other block for a day.
-func (b *bench) takeOthers() {
-	b.t.Helper()
-	for range few.Blocks() - 1 {
-		r := calls.Request(b.clock.Now())
-		r.TTL = lease.MaxTTL
-		if _, err := b.memory.Acquire(b.t.Context(), r); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-}
-
-// releasedByACopy releases the grant as Close does in a copy of the process that used nothing of
-// this second.
-func (b *bench) releasedByACopy() {
-	b.t.Helper()
-	if err := b.memory.Release(b.t.Context(), b.Term().Grant(), lease.NewNonce(),
-		b.clock.Now()); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
 // during calls f at the beginning of each call of one kind.
 func (b *bench) during(op string, f func()) {
-	b.store.on = func(c *call, do func() (lease.Grant, error)) (lease.Grant, error) {
+	b.store.on = func(c *call) {
 		if c.op == op {
 			f()
 		}
-		return do()
+		c.send()
 	}
 }
-
-// once calls f at the beginning of the first call of one kind.
-func (b *bench) once(op string, f func()) { b.during(op, sync.OnceFunc(f)) }
 
 // pass lets d pass and takes the steps that are due.
 func (b *bench) pass(d time.Duration) {
 	b.t.Helper()
-	for end := b.clock.Elapsed() + d; ; {
+	for end := b.clock.elapsed + d; ; {
 		wait := b.Step(b.t.Context())
-		left := end - b.clock.Elapsed()
+		left := end - b.clock.elapsed
 		if wait >= left {
 			b.clock.Add(left)
 			b.Step(b.t.Context())
@@ -278,36 +220,21 @@ func (b *bench) close() {
 	}
 }
 
-// one generates an ID.
-func (b *bench) one() (randflake.Parts, error) {
-	b.t.Helper()
-	var ids [1]randflake.ID
-	n, second, err := b.Fill(ids[:])
-	if err != nil {
-		return randflake.Parts{}, err
-	}
-	parts := b.Codec().Decode(ids[0])
-	if n != 1 || !parts.Time.Equal(second) {
-		b.t.Fatalf("Fill returns %d IDs of second %s, the first is of second %s", n, second,
-			parts.Time)
-	}
-	return parts, nil
-}
-
+// mustOne generates an ID.
 func (b *bench) mustOne() randflake.Parts {
 	b.t.Helper()
-	p, err := b.one()
+	id, err := b.Next()
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return p
+	return b.Codec().Decode(id)
 }
 
 // second generates as many IDs as a block of one node has in a second.
-func (b *bench) second() (ids []randflake.ID, at time.Time) {
-	ids = make([]randflake.ID, 1<<17)
-	n, at, _ := b.Fill(ids)
-	return ids[:n], at
+func (b *bench) second() []randflake.ID {
+	ids := make([]randflake.ID, 1<<17)
+	n, _, _ := b.Fill(ids)
+	return ids[:n]
 }
 
 func (b *bench) wantNode(want uint32) {
@@ -319,19 +246,19 @@ func (b *bench) wantNode(want uint32) {
 
 func (b *bench) wantError(want error) {
 	b.t.Helper()
-	if p, err := b.one(); !errors.Is(err, want) {
-		b.t.Fatalf("got %+v, %v; want %v", p, err, want)
+	if id, err := b.Next(); !errors.Is(err, want) {
+		b.t.Fatalf("got %+v, %v; want %v", testCodec.Decode(id), err, want)
 	}
 }
 
-// wantDrops checks how many grants were dropped, by reason.
-func (b *bench) wantDrops(want map[string]int64) {
+// wantDrops checks why grants were dropped, each for a reason of its own.
+func (b *bench) wantDrops(reasons ...string) {
 	b.t.Helper()
-	total := uint64(0)
-	for _, n := range want {
-		total += uint64(n)
+	want := map[string]int64{}
+	for _, reason := range reasons {
+		want[reason] = 1
 	}
-	if got := b.Drops(); !maps.Equal(got, want) || b.Generation() != total {
+	if got := b.Drops(); !maps.Equal(got, want) || b.Generation() != uint64(len(want)) {
 		b.t.Errorf("dropped %v, generation %d; want %v", got, b.Generation(), want)
 	}
 }
