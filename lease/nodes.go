@@ -49,7 +49,7 @@ func (k *Keeper) Nodes(ctx context.Context) (*Nodes, error) {
 // endEarly ends the term a margin before the lease's end. A timer calls it again until then: the
 // Keeper's goroutine may be waiting for the store.
 func (t *term) endEarly() {
-	margin := min(t.k.cfg.ttl/10, time.Second)
+	margin := min(time.Duration(t.k.ttl.Load()/10), time.Second)
 	if left := t.end().Add(-margin).Sub(t.k.cfg.clock().wall); left > 0 {
 		time.AfterFunc(left, t.endEarly)
 		return

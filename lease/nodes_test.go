@@ -74,7 +74,7 @@ func TestNodesEndEarly(t *testing.T) {
 		"hangs":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 	} {
 		inTime(t, func(t *testing.T) {
-			d := lease.Description{LongestTTL: 12 * time.Second}
+			d := lease.Description{LongestTTL: 4 * time.Second}
 			store := &fakeStore{Store: memstore.New(d)}
 			store.on = func(c *call) {
 				if len(store.asked("renew")) > 3 {
@@ -91,14 +91,14 @@ func TestNodesEndEarly(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-n.Context().Done()
-			if left := time.Until(n.Until()); left != time.Second ||
+			if left := time.Until(n.Until()); left != 400*time.Millisecond ||
 				!errors.Is(context.Cause(n.Context()), randflake.ErrLeaseExpired) ||
-				time.Since(testStart) < 24*time.Second {
+				time.Since(testStart) < 8*time.Second {
 				t.Errorf("a store that %s: the context ended %s before the lease, after %s: %v",
 					name, left, time.Since(testStart), context.Cause(n.Context()))
 			}
 			_ = k.Close(t.Context())
-			if text := errors.Join(reports...).Error(); strings.Count(text, "at most 12s") != 1 {
+			if text := errors.Join(reports...).Error(); strings.Count(text, "at most 4s") != 1 {
 				t.Errorf("reported %s", text)
 			}
 		})
