@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"time"
 
@@ -77,6 +78,9 @@ func (s *objects) remember(ctx context.Context, method string, request, response
 	err := invoke(ctx, method, request, response, conn, options...)
 	// "" if it reached one
 	_, why, apart := strings.Cut(status.Convert(err).Message(), "connection error: desc = ")
+	if strings.Contains(why, net.ErrClosed.Error()) { // by gRPC, since the member did not answer
+		why, apart = "", false
+	}
 	if s.cause.Store(&why); !apart {
 		s.handshake.Store(nil)
 	}
