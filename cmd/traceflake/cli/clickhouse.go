@@ -59,29 +59,21 @@ func (s *spansServer) address() string {
 	return strings.TrimSpace(cmp.Or(s.dsn, os.Getenv(clickhouseVar)))
 }
 
-// invalid returns the error for an address that is invalid.
-func (s *spansServer) invalid(err error) error {
-	text := "clickhouse: the address " + redact.Address(s.address()) + " is invalid"
-	if err != nil {
-		text += ": " + err.Error()
-	}
-	return wrong("correct "+clickhouseVar+": want clickhouse://user:password@host:9000/database "+
-		"or http://user:password@host:8123/database, without quotes", "%s", text)
-}
-
 // with connects to the server for one call. It waits for the connection until ctx ends.
 func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) (err error) {
 	defer func() { err = redact.Of(s.address()).Error(diagnose(err)) }()
 	if s.address() == "" {
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}
-	scheme, _, _ := strings.Cut(s.address(), "://")
-	if !slices.Contains([]string{"clickhouse", "tcp", "http", "https"}, scheme) {
-		return s.invalid(nil)
-	}
 	options, err := chgo.ParseDSN(s.address())
+	scheme, _, _ := strings.Cut(s.address(), "://")
+	if err == nil && !slices.Contains([]string{"clickhouse", "tcp", "http", "https"}, scheme) {
+		err = errors.New("its scheme is unknown")
+	}
 	if err != nil {
-		return s.invalid(err)
+		return wrong("correct "+clickhouseVar+": want clickhouse://user:password@host:9000/"+
+			"database or http://user:password@host:8123/database, without quotes",
+			"clickhouse: the address %s is invalid: %w", redact.Address(s.address()), err)
 	}
 	for i, host := range options.Addr {
 		options.Addr[i] = withPort(host, options)
@@ -98,17 +90,15 @@ func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) (err e
 
 // fixes maps ClickHouse's codes of errors to what an operator can do.
 var fixes = map[int32]string{
-	516:                 "correct user and password in the address",
-	notEnoughPrivileges: "grant the user the missing rights",
-	81:                  "create the database, or correct it in the address",
-	60:                  "traceflake clickhouse create; or correct the database in the address",
-	159:                 overloaded, 160: overloaded, 241: overloaded,
+	516: "correct user and password in the address",
+	497: "grant the user the missing rights, and run the same command again: it continues where " +
+		"it stopped",
+	81:  "create the database, or correct it in the address",
+	60:  "traceflake clickhouse create; or correct the database in the address",
+	159: overloaded, 160: overloaded, 241: overloaded,
 }
 
-const (
-	notEnoughPrivileges = 497
-	overloaded          = "try again: the server is overloaded"
-)
+const overloaded = "try again: the server is overloaded"
 
 // code returns the code of an error of ClickHouse, or 0.
 func code(err error) int32 {

@@ -15,7 +15,7 @@ import (
 func (s *spansServer) change(cmd *cobra.Command,
 	plan func(context.Context, *sql.DB) (clickhouse.Plan, error)) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	err := s.with(ctx, func(db *sql.DB) error {
+	return s.with(ctx, func(db *sql.DB) error {
 		p, err := plan(ctx, db)
 		if err != nil {
 			return err
@@ -32,9 +32,4 @@ func (s *spansServer) change(cmd *cobra.Command,
 		_, err = fmt.Fprint(out, p.Script())
 		return err
 	})
-	if code(err) == notEnoughPrivileges {
-		err = fmt.Errorf("%w\ngrant this to the user and run the same command again; it "+
-			"continues where it stopped", err)
-	}
-	return err
 }

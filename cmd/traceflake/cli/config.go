@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/lease/stores"
@@ -62,7 +63,7 @@ func (f *commonFlags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
 	if k != nil || err != nil {
 		return k, err
 	}
-	err = f.withStore(cmd, storeTimeout, func(ctx context.Context, s stores.Store) (err error) {
+	err = f.withStore(cmd, func(ctx context.Context, s openStore) (err error) {
 		if s.KeepsSecret() {
 			k, err = s.Secrets(ctx)
 		}
@@ -89,28 +90,37 @@ func noStore(s stores.Store, err error) error {
 	return err
 }
 
-// storeTimeout limits calls that do not write every page of a store.
-const storeTimeout = 10 * time.Second
+// storeTimeout limits a command, which may write every page of a store.
+const storeTimeout = 2 * time.Minute
 
-// pagesTimeout limits calls that write every page.
-const pagesTimeout = 2 * time.Minute
+// describeTimeout limits the first call of most commands.
+const describeTimeout = 10 * time.Second
 
 // now is this machine's clock.
 var now = time.Now
 
 func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// describe returns the description of a store, or an error if the store does not answer soon.
-func describe(ctx context.Context, s stores.Store) (lease.Description, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+// openStore is a store that a command has opened, with its settings.
+type openStore struct {
+	stores.Store
+	settings fleet.Config
+}
+
+// String returns the address of the store without its password.
+func (s openStore) String() string { return redact.Address(s.settings.Store) }
+
+// describe returns the description of the store, or an error if it does not answer soon.
+func (s openStore) describe(ctx context.Context) (lease.Description, error) {
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	return s.Describe(ctx)
 }
 
 // withStore opens the store of the flags or the environment, which it does not create, for one
-// call, which may take up to timeout.
-func (f *commonFlags) withStore(cmd *cobra.Command, timeout time.Duration,
-	call func(context.Context, stores.Store) error) error {
+// call.
+func (f *commonFlags) withStore(cmd *cobra.Command,
+	call func(context.Context, openStore) error) error {
 	c, err := f.config()
 	if err == nil && c.Store == "" {
 		err = errNoStore
@@ -123,19 +133,7 @@ func (f *commonFlags) withStore(cmd *cobra.Command, timeout time.Duration,
 		return err
 	}
 	defer func() { _ = s.Close() }()
-	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
 	defer cancel()
-	return noStore(s, call(ctx, s))
-}
-
-// withDescription is withStore for calls that need the store's description.
-func (f *commonFlags) withDescription(cmd *cobra.Command, timeout time.Duration,
-	call func(context.Context, stores.Store, lease.Description) error) error {
-	return f.withStore(cmd, timeout, func(ctx context.Context, s stores.Store) error {
-		d, err := describe(ctx, s)
-		if err != nil {
-			return err
-		}
-		return call(ctx, s, d)
-	})
+	return noStore(s, call(ctx, openStore{s, c}))
 }

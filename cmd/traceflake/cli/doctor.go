@@ -95,7 +95,8 @@ func (d *doctor) report(check, found string, err error) (ok bool) {
 		f.Found = strings.TrimSuffix(err.Error(), "; "+f.Fix) // reports have it already
 		d.err = cmp.Or(d.err, errReported)
 	}
-	if err := errors.Join(show(d.cmd, *d.output, f.text, f), flush(d.cmd)); err != nil {
+	err = errors.Join(show(d.cmd.OutOrStdout(), *d.output, f.text, f), flush(d.cmd))
+	if err != nil {
 		d.err = err
 	}
 	return f.OK
@@ -106,9 +107,6 @@ func (d *doctor) check(name string, check func(context.Context) (found string, e
 	found, err := within(d.cmd.Context(), check)
 	d.report(name, found, err)
 }
-
-// grace is how long a client that is interrupted has to say so itself.
-const grace = 200 * time.Millisecond
 
 // checkTimeout limits each check.
 const checkTimeout = 5 * time.Second

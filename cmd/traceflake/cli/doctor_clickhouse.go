@@ -9,38 +9,38 @@ import (
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/traceflake/traceflake/clickhouse"
+	"github.com/traceflake/traceflake/internal/await"
 )
 
 // spans checks the tables of spans.
 func (d *doctor) spans() {
 	ctx, cancel := limited(d.cmd.Context())
 	defer cancel()
-	if err := d.clickhouse.with(ctx, d.spansOn); err != nil {
-		d.report("ClickHouse", "", err)
-	}
-}
-
-func (d *doctor) spansOn(db *sql.DB) error {
-	version, err := within(d.cmd.Context(), func(ctx context.Context) (version string, err error) {
-		err = db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
-		return version, err
-	})
-	if err != nil {
-		return err
-	}
-	d.report("ClickHouse", "version "+version, nil)
-	status, err := within(d.cmd.Context(),
-		func(ctx context.Context) (clickhouse.Status, error) {
+	err := d.clickhouse.with(ctx, func(db *sql.DB) error {
+		version, err := await.Call(ctx, grace,
+			func(ctx context.Context) (version string, err error) {
+				err = db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
+				return version, err
+			})
+		if err != nil {
+			return err
+		}
+		d.report("ClickHouse", "version "+version, nil)
+		status, err := await.Call(ctx, grace, func(ctx context.Context) (clickhouse.Status, error) {
 			return d.clickhouse.adoption().Status(ctx, db)
 		})
+		if err != nil {
+			return unfit(err)
+		}
+		for _, t := range status.Tables {
+			d.table(t)
+		}
+		d.adoption(status)
+		return nil
+	})
 	if err != nil {
-		return unfit(err)
+		d.report("ClickHouse", "", err)
 	}
-	for _, t := range status.Tables {
-		d.table(t)
-	}
-	d.adoption(status)
-	return nil
 }
 
 // unfit adds what to do to an error of a table's status. Those of package clickhouse say it, such

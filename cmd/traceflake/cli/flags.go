@@ -15,14 +15,6 @@ import (
 	"github.com/traceflake/traceflake/internal/duration"
 )
 
-// needs returns an error if a flag is given that has no effect without others.
-func needs(cmd *cobra.Command, flag, others string, met bool) error {
-	if met || !cmd.Flags().Changed(flag) {
-		return nil
-	}
-	return fmt.Errorf("--%s needs %s", flag, others)
-}
-
 // outputFlag adds the flag -o to a command, and returns a pointer to its value: text, json or
 // another form.
 func outputFlag(cmd *cobra.Command, others ...string) *string {
@@ -45,11 +37,11 @@ func outputFlag(cmd *cobra.Command, others ...string) *string {
 }
 
 // show writes a record as text, or as a line of JSON.
-func show(cmd *cobra.Command, output string, text func() string, record any) error {
+func show(to io.Writer, output string, text func() string, record any) error {
 	if output == "json" {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(record)
+		return json.NewEncoder(to).Encode(record)
 	}
-	_, err := io.WriteString(cmd.OutOrStdout(), text())
+	_, err := io.WriteString(to, text())
 	return err
 }
 

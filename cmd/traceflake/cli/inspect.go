@@ -1,30 +1,26 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
-	"github.com/traceflake/traceflake/internal/await"
 )
 
 func inspectCommand(f *commonFlags) *cobra.Command {
 	var output *string
-	var file string
 	cmd := &cobra.Command{
 		Use:   "inspect [ID…]",
 		Short: "Decode trace and span IDs",
 		Long: `inspect decodes trace and span IDs. It finds them in headers, in log lines of any
 form and in addresses: first those with a name such as trace_id, otherwise any of 128
 bits. They may be in hex, in decimal, as a UUID or ULID, or in base 32. Without
-arguments, and for "-", it reads standard input line by line, or with -f a file. The
-low half is decoded with a secret of the file or the store.
+arguments, and for "-", it reads standard input line by line. The low half is decoded
+with a secret of the file or the store.
 
 Each kind that an ID may be of is shown, if its time is plausible, the likeliest first:
 ours, UUID v7, ULID, Datadog, X-Ray, and for decimal numbers Snowflakes.
@@ -43,22 +39,13 @@ a record:
 		Example: `  traceflake inspect 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --store file:/var/lib/traceflake/leases 1950fb0f8880000086cdcca4ab608495
   traceflake inspect --secret-file secret -o json <ids
-  traceflake inspect -f error.log
+  traceflake inspect <error.log
   traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			keyring, err := f.secrets(cmd)
 			if err != nil && !errors.Is(err, errNoSecret) {
 				return err
-			}
-			if file != "" {
-				in, err := await.Call(cmd.Context(), grace,
-					func(context.Context) (*os.File, error) { return os.Open(file) })
-				if err != nil {
-					return err
-				}
-				defer func() { _ = in.Close() }()
-				cmd.SetIn(interruptible{in, cmd.Context()})
 			}
 			in := inspection{cmd: cmd, output: *output, identifier: identify.Identifier{
 				Keyring: keyring, Now: time.Now()}}
@@ -67,7 +54,6 @@ a record:
 	}
 	f.addStore(cmd.Flags(), "store that has its own secret")
 	f.addSecret(cmd)
-	cmd.Flags().StringVarP(&file, "file", "f", "", "file to read instead of standard input")
 	output = outputFlag(cmd)
 	return cmd
 }
@@ -82,14 +68,11 @@ type inspection struct {
 
 // all inspects arguments or standard input.
 func (in *inspection) all(args []string) error {
-	return eachID(in.cmd, args, func(number int, text string, problem error) (_, err error) {
-		if problem != nil {
-			return problem, nil
-		}
+	return eachID(in.cmd, args, func(number int, text string) (problem, err error) {
 		found, problem := in.identifier.Line(text)
 		for _, id := range found {
 			err = errors.Join(err,
-				show(in.cmd, in.output, func() string { return in.row(id) }, struct {
+				show(in.cmd.OutOrStdout(), in.output, func() string { return in.row(id) }, struct {
 					Line int `json:"line,omitempty"`
 					identify.Found
 				}{number, id}))

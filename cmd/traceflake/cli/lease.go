@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -53,47 +51,34 @@ With -o json each block is an object on a line of its own:
 	cmd.Flags().BoolVar(&held, "held", false, "only blocks that are taken now")
 	cmd.Flags().Uint32Var(&node, "node", 0, "only the block that this node belongs to")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return f.withDescription(cmd, storeTimeout,
-			func(ctx context.Context, s stores.Store, d lease.Description) error {
-				blocks, err := s.List(ctx)
-				if err != nil {
-					return err
+		return f.withStore(cmd, func(ctx context.Context, s openStore) error {
+			d, err := s.describe(ctx)
+			if err != nil {
+				return err
+			}
+			blocks, err := s.List(ctx)
+			if err != nil {
+				return err
+			}
+			at := storeTime(ctx, s)
+			fmt.Fprintf(cmd.ErrOrStderr(),
+				"traceflake: %d of %d blocks are taken; %d were ever granted\n",
+				len(taken(blocks, at)), d.Blocks(), len(blocks))
+			if cmd.Flags().Changed("node") {
+				blocks = slices.DeleteFunc(blocks,
+					func(b lease.Grant) bool { return node < b.Node || node-b.Node >= b.Nodes })
+				if len(blocks) == 0 {
+					fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
+					return errReported
 				}
-				at := storeTime(ctx, s)
-				fmt.Fprintf(cmd.ErrOrStderr(),
-					"traceflake: %d of %d blocks are taken; %d were ever granted\n",
-					len(taken(blocks, at)), d.Blocks(), len(blocks))
-				if cmd.Flags().Changed("node") {
-					if blocks, err = withNode(cmd, node, d, blocks); err != nil {
-						return err
-					}
-				}
-				if held {
-					blocks = taken(blocks, at)
-				}
-				return writeBlocks(cmd.OutOrStdout(), *output, blocks, at)
-			})
+			}
+			if held {
+				blocks = taken(blocks, at)
+			}
+			return writeBlocks(cmd, *output, blocks, at)
+		})
 	}
 	return cmd
-}
-
-// withNode returns the block that a node belongs to, among the granted blocks of a store.
-func withNode(cmd *cobra.Command, node uint32, d lease.Description, blocks []lease.Grant) (
-	[]lease.Grant, error) {
-	if !inStore(node, d) {
-		return nil, fmt.Errorf("--node: %d is not in the store: %s", node, summary(d))
-	}
-	blocks = slices.DeleteFunc(blocks,
-		func(b lease.Grant) bool { return node < b.Node || node-b.Node >= b.Nodes })
-	if len(blocks) == 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: node %d was never granted\n", node)
-		return nil, errReported
-	}
-	return blocks, nil
-}
-
-func inStore(node uint32, d lease.Description) bool {
-	return d.First <= node && node-d.First < d.Nodes
 }
 
 // storeTime returns the time on the store's clock: this machine's may be wrong. If the store has
@@ -130,25 +115,17 @@ func state(b lease.Grant, now time.Time) string {
 	return held
 }
 
-func writeBlocks(to io.Writer, output string, blocks []lease.Grant, at time.Time) error {
-	if output == "json" {
-		return writeJSON(to, blocks, at)
-	}
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	if len(blocks) > 0 {
+// writeBlocks writes a line for each block.
+func writeBlocks(cmd *cobra.Command, output string, blocks []lease.Grant, at time.Time) error {
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	if output == "text" && len(blocks) > 0 {
 		fmt.Fprintln(w, "NODES\tSTART\tVERSION\tSTATE")
 	}
 	for _, b := range blocks {
-		fmt.Fprintf(w, "%d-%d\t%s\t%d\t%s\n", b.Node, b.Node+b.Nodes-1, rfc3339(b.Start), b.Version,
-			state(b, at))
-	}
-	return w.Flush()
-}
-
-func writeJSON(w io.Writer, blocks []lease.Grant, at time.Time) error {
-	to := json.NewEncoder(w)
-	for _, b := range blocks {
-		if err := to.Encode(struct {
+		if err := show(w, output, func() string {
+			return fmt.Sprintf("%d-%d\t%s\t%d\t%s\n", b.Node, b.Node+b.Nodes-1, rfc3339(b.Start),
+				b.Version, state(b, at))
+		}, struct {
 			Node    uint32    `json:"node"`
 			Nodes   uint32    `json:"nodes"`
 			Start   time.Time `json:"start,omitzero"`
@@ -163,5 +140,5 @@ func writeJSON(w io.Writer, blocks []lease.Grant, at time.Time) error {
 			return err
 		}
 	}
-	return nil
+	return w.Flush()
 }

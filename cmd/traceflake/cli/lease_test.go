@@ -69,7 +69,7 @@ func TestReadingWritesNothing(t *testing.T) {
 	if err := s.Release(t.Context(), g, nonce, g.End.Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	command(t, "", "lease", "list", "--held").want(t, 0, "without an owner, free from ",
+	command(t, "", "lease", "list", "--held").want(t, 0, "held by nobody until ",
 		"1 of 16384 blocks are taken")
 }
 

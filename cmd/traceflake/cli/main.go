@@ -25,6 +25,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
@@ -45,6 +46,9 @@ func Main() {
 	stop()
 	os.Exit(code)
 }
+
+// grace is how long the wait for a call goes on after an interruption, for its own error.
+const grace = 200 * time.Millisecond
 
 // interruptible is a file whose Read returns when ctx ends, even if no input arrives.
 type interruptible struct {
@@ -81,8 +85,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	switch {
 	case err == nil:
 		return 0
-	case interrupted != nil && errors.Is(err, errReported):
-		err = interrupted
 	case interrupted != nil && !errors.Is(err, interrupted):
 		err = fmt.Errorf("%w: %w", interrupted, err)
 	case errors.Is(err, errReported):
@@ -109,7 +111,7 @@ func flush(cmd *cobra.Command) error {
 }
 
 // errReported sets the exit code to 1: some input was wrong, and that has been reported.
-var errReported = errors.New("reported")
+var errReported = errors.New("problems were reported")
 
 // newRoot returns the command. The terminal is the output, or nil if the output is not a terminal.
 func newRoot(terminal *os.File) *cobra.Command {

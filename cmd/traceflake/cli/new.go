@@ -37,16 +37,11 @@ decoded.
   traceflake new --at - --deterministic --secret-file secret <times-and-keys >ids
   traceflake new --deterministic --secret-file secret --at 2026-05-06T07:08:09Z --key run/17
   traceflake new --span`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(cmd); err != nil {
-				return err
-			}
-			return o.run(cmd)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f.addStore(cmd.Flags(), "store that has its own secret, for --deterministic")
 	f.addSecret(cmd)
-	cmd.Flags().IntVarP(&o.number, "number", "n", 1, "how many IDs")
+	cmd.Flags().UintVarP(&o.number, "number", "n", 1, "how many IDs, for each time")
 	cmd.Flags().StringVar(&o.at, "at", "now", "generate IDs for records of this time")
 	cmd.Flags().BoolVar(&o.deterministic, "deterministic", false,
 		"derive the IDs from times and keys")
@@ -59,7 +54,7 @@ decoded.
 // newOptions are the flags of new.
 type newOptions struct {
 	*commonFlags
-	number        int
+	number        uint
 	at            string
 	key           string
 	span          bool
@@ -72,22 +67,14 @@ func (o *newOptions) lines() bool { return o.at == "-" }
 // check returns an error for flags that contradict each other.
 func (o *newOptions) check(cmd *cobra.Command) error {
 	timed := cmd.Flags().Changed("at")
-	if err := needs(cmd, "key", "--deterministic and --at with a time",
-		o.deterministic && timed && !o.lines()); err != nil {
-		return err
-	}
 	switch {
-	case o.number < 1:
-		return fmt.Errorf("-n: %d is less than 1", o.number)
-	case o.lines() && cmd.Flags().Changed("number"):
-		return errors.New("-n: with --at - there is one ID for each line of standard input")
-	case !o.deterministic && timed && o.span:
+	case o.key != "" && (!o.deterministic || !timed || o.lines()):
+		return errors.New("--key needs --deterministic and --at with a time")
+	case o.span && timed && !o.deterministic:
 		return errors.New("--at is for trace IDs; a span ID always has the current time")
 	case o.deterministic && !timed:
 		return errors.New("--deterministic needs a time: add --at TIME and --key, " +
 			"or --at - to read times and keys from standard input")
-	case o.deterministic && o.number > 1:
-		return errors.New("-n: --deterministic has one ID for each time and key")
 	}
 	return nil
 }
@@ -96,34 +83,40 @@ func (o *newOptions) check(cmd *cobra.Command) error {
 type generate func(t time.Time, key string) (fmt.Stringer, error)
 
 func (o *newOptions) run(cmd *cobra.Command) error {
+	if err := o.check(cmd); err != nil {
+		return err
+	}
 	id, err := o.generator(cmd)
 	if err != nil {
 		return err
 	}
-	write := func(t time.Time, key string) error {
-		made, err := id(t, key)
-		if err == nil {
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), made)
-		}
-		return cmp.Or(err, context.Cause(cmd.Context()))
-	}
-	if o.lines() {
-		return eachTime(cmd, write)
-	}
-	t, _, err := parseTime(o.at, time.Now())
-	if err != nil {
-		return fmt.Errorf("--at: %w", err)
-	}
-	for range o.number {
-		if err := write(t, o.key); err != nil {
+	write := func(text, key string) error {
+		t, _, err := parseTime(text, time.Now())
+		if err != nil {
 			return err
 		}
+		for range o.number {
+			made, err := id(t, key)
+			if err == nil {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), made)
+			}
+			if err = cmp.Or(err, context.Cause(cmd.Context())); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return nil
+	if !o.lines() {
+		return write(o.at, o.key)
+	}
+	return eachLine(cmd, func(number int, text string) error {
+		text, key, _ := strings.Cut(text, "\t")
+		if err := write(text, key); err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+		return nil
+	})
 }
-
-var errNoKey = errors.New("--deterministic needs a key for each time, so that records of one " +
-	"millisecond differ: --key, or with --at - a tab and the key after the time")
 
 // generator returns the function that generates the IDs.
 func (o *newOptions) generator(cmd *cobra.Command) (generate, error) {
@@ -133,15 +126,10 @@ func (o *newOptions) generator(cmd *cobra.Command) (generate, error) {
 			return nil, err
 		}
 		return func(t time.Time, key string) (fmt.Stringer, error) {
-			var id fmt.Stringer
-			id, err := traceid.Derive(keyring.Codec(), t, key)
 			if o.span {
-				id, err = traceid.DeriveSpan(keyring.Codec(), t, key)
+				return traceid.DeriveSpan(keyring.Codec(), t, key)
 			}
-			if errors.Is(err, traceid.ErrNoKey) {
-				err = errNoKey
-			}
-			return id, err
+			return traceid.Derive(keyring.Codec(), t, key)
 		}, nil
 	}
 	ids, timed := idgen.New(), cmd.Flags().Changed("at")
@@ -155,19 +143,4 @@ func (o *newOptions) generator(cmd *cobra.Command) (generate, error) {
 		}
 		return traceID, nil
 	}, nil
-}
-
-// eachTime calls write for each line of standard input: a time and, after a tab, the record's key.
-func eachTime(cmd *cobra.Command, write func(t time.Time, key string) error) error {
-	return eachLine(cmd, func(number int, text string, problem error) error {
-		text, key, _ := strings.Cut(text, "\t")
-		t, _, err := parseTime(text, time.Now())
-		if err = cmp.Or(problem, err); err == nil {
-			err = write(t, key)
-		}
-		if err != nil {
-			err = fmt.Errorf("line %d: %w", number, err)
-		}
-		return err
-	})
 }

@@ -42,15 +42,15 @@ With -o json it prints {"min":"1950…","max":"1950…"}, or with --trace
   traceflake range 2026-03-14 2026-03-15 -o sql --column trace_id
   traceflake range --trace 1950fb0f8880000086cdcca4ab608495 -o tempo`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if traceID != "" {
+			switch {
+			case traceID != "":
 				return cobra.NoArgs(cmd, args)
+			case cmd.Flags().Changed("slack"):
+				return errors.New("--slack needs --trace ID")
 			}
 			return cobra.ExactArgs(2)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := needs(cmd, "slack", "--trace ID", traceID != ""); err != nil {
-				return err
-			}
 			var forms map[string]string
 			if traceID != "" {
 				forms, err = ofTrace(traceID, slack, column)
@@ -105,9 +105,6 @@ func ofPeriod(from, to, column string) (map[string]string, error) {
 // ofTrace returns the earliest time at which a trace can have spans, in each form of the output.
 func ofTrace(digits string, slack time.Duration, column string) (map[string]string, error) {
 	ids, err := identify.TraceIDsIn(digits)
-	if err == nil && len(ids) > 1 {
-		err = errors.New("give one ID")
-	}
 	if err != nil {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}

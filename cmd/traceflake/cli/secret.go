@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
+	"strings"
 
 	"github.com/traceflake/traceflake/internal/entropy"
-	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/randflake"
@@ -54,19 +53,16 @@ func codecIn(path string) (*randflake.Codec, error) {
 
 // generateSecret writes a new secret for the store with an ID, unless a concurrent command has
 // written one.
-func generateSecret(path, id, about string) (*secretFile, error) {
+func generateSecret(path, id string, s openStore) (*secretFile, error) {
 	secret := make([]byte, 16)
 	entropy.Read(secret)
-	text := fmt.Sprintf("# lease store %s %s\n%x\n", id, about, secret)
+	text := fmt.Sprintf("# lease store %s at %q\n%x\n", id, s, secret)
 	err := writeNew(path+"."+id+unfinished, text)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("secret: %w", err)
 	}
 	return openTemporary(path, id)
 }
-
-// at describes the place of a store.
-func at(c fleet.Config) string { return fmt.Sprintf("at %q", redact.Address(c.Store)) }
 
 // writeNew writes a file that must not exist, and syncs it.
 func writeNew(name, text string) error {
@@ -79,36 +75,6 @@ func writeNew(name, text string) error {
 		err = errors.Join(err, os.Remove(name))
 	}
 	return err
-}
-
-// secretOf opens the secret file of a store that exists.
-func secretOf(path string, d lease.Description) (*secretFile, error) {
-	secret, err := openSecret(path, d.ID)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !missing {
-		return nil, err
-	}
-	if missing || !slices.Contains(d.Secrets, d.Fingerprint(secret.codec)) {
-		advice := "give the secret file of that store, or create another one elsewhere"
-		own := path + "." + d.ID + unfinished
-		if _, err := os.Stat(own); err == nil {
-			advice = fmt.Sprintf("it is in %s: rename it to OTHER.%s%s, and give the name OTHER",
-				own, d.ID, unfinished)
-		}
-		return nil, fmt.Errorf("%w, with the ID %s, created at %s; its secret is not in %s: %s",
-			lease.ErrExists, d.ID, rfc3339(d.Created), path, advice)
-	}
-	return secret, nil
-}
-
-// newSecret generates the secret file of a new store.
-func newSecret(id string, c fleet.Config) (*secretFile, error) {
-	if _, err := os.Lstat(c.SecretFile); err == nil {
-		return nil, fmt.Errorf(
-			"%s exists, and a new store needs a new secret: name a file that does not exist",
-			c.SecretFile)
-	}
-	return generateSecret(c.SecretFile, id, at(c))
 }
 
 // link is replaced by a test.
@@ -130,10 +96,23 @@ func (s *secretFile) keep() error {
 	return err
 }
 
-// discard removes a new secret that no store has.
-func (s *secretFile) discard() error {
-	if s == nil || s.temporary == "" {
-		return nil
+// keepAbove gives a new secret the name of the secret file, above the lines that the file has now.
+func (s *secretFile) keepAbove() error {
+	text, err := os.ReadFile(s.temporary)
+	if err != nil {
+		return err
 	}
-	return os.Remove(s.temporary)
+	older, err := os.ReadFile(s.path)
+	if err != nil {
+		return err
+	}
+	lines := strings.SplitAfterN(string(text), "\n", 3) // the first two are new
+	whole := s.temporary + "." + lease.NewNonce()
+	if err := writeNew(whole, lines[0]+lines[1]+string(older)); err != nil {
+		return err
+	}
+	if err := os.Rename(whole, s.temporary); err != nil {
+		return err
+	}
+	return os.Rename(s.temporary, s.path)
 }

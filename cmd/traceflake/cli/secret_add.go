@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/fleet"
-	"github.com/traceflake/traceflake/lease/stores"
 )
 
 func leaseSecretCommand(f *commonFlags) *cobra.Command {
@@ -26,17 +24,29 @@ If add is interrupted, run the same command again.`,
 		Example: `  traceflake lease secret add next --store postgres://db/traceflake`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			env, err := f.config()
-			if err != nil {
-				return err
-			}
-			return f.withDescription(cmd, storeTimeout,
-				func(ctx context.Context, s stores.Store, d lease.Description) error {
-					if err := addSecret(ctx, s, d, args[0], env); err != nil {
+			return f.onServer(cmd,
+				func(ctx context.Context, s openStore, d lease.Description) error {
+					file := args[0]
+					secret, err := openSecret(file, d.ID)
+					if errors.Is(err, fs.ErrNotExist) { // an interrupted command has not written it
+						secret, err = generateSecret(file, d.ID, s)
+					}
+					if err != nil {
 						return err
 					}
+					fingerprint := d.Fingerprint(secret.codec)
+					if secret.temporary == "" && !slices.Contains(d.Secrets, fingerprint) {
+						return fmt.Errorf("%s exists, and its secret may belong to another store: "+
+							"name a file that does not exist", file)
+					}
+					if err := s.AddSecret(ctx, d.ID, fingerprint); err != nil {
+						return err
+					}
+					if err := secret.keep(); err != nil {
+						return fmt.Errorf("secret: %w; run the same command again", err)
+					}
 					_, err = fmt.Fprintf(cmd.OutOrStdout(),
-						"registered the secret in %s with the store %s\n", args[0], d.ID)
+						"registered the secret in %s with the store %s\n", file, d.ID)
 					return err
 				})
 		},
@@ -49,31 +59,4 @@ If add is interrupted, run the same command again.`,
 store, replace gives a restored store a new one.`,
 		Example: add.Example + "\n" + replace.Example,
 	}, add, secretListCommand(f), secretRemoveCommand(f), replace)
-}
-
-// addSecret registers a secret in a file, which it generates unless an interrupted command has.
-func addSecret(ctx context.Context, s stores.Store, d lease.Description, file string,
-	env fleet.Config) error {
-	if s.KeepsSecret() {
-		return errOneSecret
-	}
-	secret, err := openSecret(file, d.ID)
-	if errors.Is(err, fs.ErrNotExist) {
-		secret, err = generateSecret(file, d.ID, at(env))
-	}
-	if err != nil {
-		return err
-	}
-	fingerprint := d.Fingerprint(secret.codec)
-	if secret.temporary == "" && !slices.Contains(d.Secrets, fingerprint) {
-		return fmt.Errorf("%s exists, and its secret may belong to another store: name a file "+
-			"that does not exist", file)
-	}
-	if err := s.AddSecret(ctx, d.ID, fingerprint); err != nil {
-		return err
-	}
-	if err := secret.keep(); err != nil {
-		return fmt.Errorf("secret: %w; run the same command again", err)
-	}
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -32,15 +31,11 @@ func (r registration) text() string {
 	return fmt.Sprintf("%s  %s\n", r.Fingerprint, where)
 }
 
-// registrations returns the secrets of a store, the oldest first.
-func registrations(d lease.Description, k *randflake.Keyring) (all []registration) {
-	for _, fingerprint := range d.Secrets {
-		line := 1 + slices.IndexFunc(k.Codecs(), func(c *randflake.Codec) bool {
-			return d.Fingerprint(c) == fingerprint
-		})
-		all = append(all, registration{fingerprint, line})
-	}
-	return all
+// lineOf returns the number of a secret in the secret file, from 1, or 0 if it is not there.
+func lineOf(fingerprint string, d lease.Description, k *randflake.Keyring) int {
+	return 1 + slices.IndexFunc(k.Codecs(), func(c *randflake.Codec) bool {
+		return d.Fingerprint(c) == fingerprint
+	})
 }
 
 func secretListCommand(f *commonFlags) *cobra.Command {
@@ -58,10 +53,14 @@ in the secret file or 0: {"fingerprint":"0b5c4e1f9d8a7b6c","line":1}`,
 	f.addSecret(cmd)
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return f.withSecrets(cmd, func(_ context.Context, _ stores.Store, d lease.Description,
-			all []registration) error {
-			for _, r := range all {
-				if err := show(cmd, *output, r.text, r); err != nil {
+		k, err := f.keyring()
+		if err != nil {
+			return err
+		}
+		return f.onServer(cmd, func(_ context.Context, _ openStore, d lease.Description) error {
+			for _, fingerprint := range d.Secrets {
+				r := registration{fingerprint, lineOf(fingerprint, d, k)}
+				if err := show(cmd.OutOrStdout(), *output, r.text, r); err != nil {
 					return err
 				}
 			}
@@ -71,20 +70,20 @@ in the secret file or 0: {"fingerprint":"0b5c4e1f9d8a7b6c","line":1}`,
 	return cmd
 }
 
-// withSecrets is withDescription for calls that need the registered secrets of a server's store.
-func (f *commonFlags) withSecrets(cmd *cobra.Command, call func(context.Context, stores.Store,
-	lease.Description, []registration) error) error {
-	k, err := f.keyring()
-	if err != nil {
-		return err
-	}
-	return f.withDescription(cmd, pagesTimeout,
-		func(ctx context.Context, s stores.Store, d lease.Description) error {
-			if s.KeepsSecret() {
-				return errOneSecret
-			}
-			return call(ctx, s, d, registrations(d, k))
-		})
+// onServer is withStore for calls that need the description of a server's store, whose secrets are
+// in files.
+func (f *commonFlags) onServer(cmd *cobra.Command,
+	call func(context.Context, openStore, lease.Description) error) error {
+	return f.withStore(cmd, func(ctx context.Context, s openStore) error {
+		d, err := s.describe(ctx)
+		switch {
+		case err != nil:
+			return err
+		case s.KeepsSecret():
+			return errOneSecret
+		}
+		return call(ctx, s, d)
+	})
 }
 
 var errOneSecret = errors.New("a lease directory keeps one secret: to change it, run traceflake " +
@@ -106,9 +105,12 @@ If remove is interrupted, run the same command again.`,
 	}
 	f.addSecret(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return f.withSecrets(cmd, func(ctx context.Context, s stores.Store, d lease.Description,
-			all []registration) error {
-			if slices.Contains(all, registration{args[0], 1}) {
+		k, err := f.keyring()
+		if err != nil {
+			return err
+		}
+		return f.onServer(cmd, func(ctx context.Context, s openStore, d lease.Description) error {
+			if lineOf(args[0], d, k) == 1 {
 				return fmt.Errorf("%s is the first secret of the secret file: put a newer one "+
 					"above it in the file of every process first", args[0])
 			}

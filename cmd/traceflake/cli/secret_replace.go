@@ -7,15 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/fleet"
-	"github.com/traceflake/traceflake/lease/stores"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 func secretReplaceCommand(f *commonFlags) *cobra.Command {
@@ -41,12 +37,8 @@ it, one secret is introduced, and the other command completes it or is refused.`
 	}
 	f.addSecret(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		env, err := f.config()
-		if err != nil {
-			return err
-		}
-		return f.withStore(cmd, pagesTimeout, func(ctx context.Context, s stores.Store) error {
-			d, err := describe(ctx, s)
+		return f.withStore(cmd, func(ctx context.Context, s openStore) error {
+			d, err := s.describe(ctx)
 			switch {
 			case d.ID == "":
 				return err
@@ -54,12 +46,12 @@ it, one secret is introduced, and the other command completes it or is refused.`
 				return fmt.Errorf("the store has the ID %s: if it was restored, moved or copied, "+
 					"and no process can reach it, run the same command with this ID", d.ID)
 			}
-			id, err := replaceSecret(ctx, s, d, err, args[0], env)
+			id, err := replaceSecret(ctx, s, d, err, args[0])
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "replaced the secret of %s: its ID is %s, "+
-				"and all blocks are free\n", redact.Address(env.Store), id)
+				"and all blocks are free\n", s, id)
 			return err
 		})
 	}
@@ -68,42 +60,41 @@ it, one secret is introduced, and the other command completes it or is refused.`
 
 // replaceSecret gives the store with the ID old a new secret, and returns its new ID. d and state
 // are what Describe returned.
-func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, state error,
-	old string, env fleet.Config) (id string, err error) {
+func replaceSecret(ctx context.Context, s openStore, d lease.Description, state error,
+	old string) (id string, err error) {
 	if s.KeepsSecret() {
 		if err := s.Replace(ctx, old, lease.NewNonce(), ""); err != nil {
 			return "", err
 		}
-		d, err = describe(ctx, s)
+		d, err = s.describe(ctx)
 		return d.ID, err
 	}
-	if env.SecretFile == "" {
+	file := s.settings.SecretFile
+	if file == "" {
 		return "", errNoSecret
 	}
-	info, err := os.Stat(env.SecretFile)
-	if err == nil && !info.Mode().IsRegular() {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is not a regular file: replace writes the new secret into it",
-			env.SecretFile)
+			file)
 	}
 	begun := d.Replaced == old && d.ID != old
-	secret, err := openTemporary(env.SecretFile, d.ID)
+	secret, err := openTemporary(file, d.ID)
 	if !begun || errors.Is(err, fs.ErrNotExist) {
-		k, err := fleet.LoadKeyring(env.SecretFile)
+		k, err := fleet.LoadKeyring(file)
 		if err != nil {
 			return "", fmt.Errorf("secret: %w", err)
 		}
-		registered := slices.ContainsFunc(k.Codecs(), func(c *randflake.Codec) bool {
-			return slices.Contains(d.Secrets, d.Fingerprint(c))
+		registered := slices.ContainsFunc(d.Secrets, func(fingerprint string) bool {
+			return lineOf(fingerprint, d, k) > 0
 		})
 		switch {
 		case begun && registered:
 			return d.ID, repeated(ctx, s, d)
 		// Nobody uses the secret of a store that is being replaced, and it may be lost.
 		case d.ID == old && !registered && !errors.Is(state, lease.ErrReplacing):
-			return "", fmt.Errorf("%s: %w", env.SecretFile, lease.ErrWrongSecret)
+			return "", fmt.Errorf("%s: %w", file, lease.ErrWrongSecret)
 		}
-		secret, err = generateSecret(env.SecretFile, lease.NewNonce(), "replaces "+old)
-		if err != nil {
+		if secret, err = generateSecret(file, lease.NewNonce(), s); err != nil {
 			return "", err
 		}
 	} else if err != nil {
@@ -113,7 +104,7 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, sta
 	err = s.Replace(ctx, old, secret.id, fingerprint)
 	switch {
 	case errors.Is(err, lease.ErrReplaced): // no process ever had this secret
-		return "", errors.Join(err, secret.discard())
+		return "", errors.Join(err, os.Remove(secret.temporary))
 	case err != nil:
 		return "", fmt.Errorf("%w; run the same command again", err)
 	}
@@ -127,36 +118,11 @@ func replaceSecret(ctx context.Context, s stores.Store, d lease.Description, sta
 // repeated is the end of a command whose secret is in the secret file already. The store was
 // complete before the file was renamed. If it is not complete now, it was set back, and processes
 // may have used the secret: its history must not begin again.
-func repeated(ctx context.Context, s stores.Store, d lease.Description) error {
-	_, err := describe(ctx, s)
+func repeated(ctx context.Context, s openStore, d lease.Description) error {
+	_, err := s.describe(ctx)
 	if errors.Is(err, lease.ErrReplacing) {
-		return &lease.Error{
-			Err: fmt.Errorf("%w: its secret was in use, so the store was restored since", err),
-			Fix: "replace its present ID, " + d.ID,
-		}
+		return wrong("replace its present ID, "+d.ID,
+			"%w: its secret was in use, so the store was restored since", err)
 	}
 	return err
-}
-
-// keepAbove gives a new secret the name of the secret file, above the lines that the file has now.
-// If it is interrupted, it can be repeated.
-func (s *secretFile) keepAbove() error {
-	text, err := os.ReadFile(s.temporary)
-	if err != nil {
-		return err
-	}
-	now, err := os.ReadFile(s.path)
-	if err != nil {
-		return err
-	}
-	lines := strings.SplitAfterN(string(text), "\n", 3) // the first two are new
-	above := s.temporary + ".above"
-	_ = os.Remove(above) // of an interrupted command
-	if err := writeNew(above, lines[0]+lines[1]+string(now)); err != nil {
-		return err
-	}
-	if err := os.Rename(above, s.temporary); err != nil {
-		return err
-	}
-	return os.Rename(s.temporary, s.path)
 }

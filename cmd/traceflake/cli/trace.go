@@ -75,10 +75,7 @@ table: {"Timestamp":"2026-…","TraceId":"1950…","SpanId":"…","Events.Name":
 
 // all prints the traces of all IDs, each once: a log has the ID of a trace in many lines.
 func (f *finder) all(cmd *cobra.Command, args []string) error {
-	err := eachID(cmd, args, func(number int, text string, problem error) (_, err error) {
-		if problem != nil {
-			return problem, nil
-		}
+	err := eachID(cmd, args, func(number int, text string) (_, err error) {
 		ids, problem := identify.TraceIDsIn(text)
 		if number > 0 { // of a log, whose other lines are no problem
 			problem = nil

@@ -34,20 +34,17 @@ With -o json each ID is an object on a line of its own. The second line has no t
   traceflake verify --secret-file secret -o json --max-age 30d <ids`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if c.maxAge == 0 {
-				return errors.New("--max-age must be positive")
-			}
 			keyring, err := f.secrets(cmd)
 			if err != nil {
 				return err
 			}
 			c.verifier = traceid.NewVerifier(keyring, traceid.WithMaxAge(c.maxAge),
 				traceid.WithSkew(c.skew))
-			return eachID(cmd, args, func(number int, text string, problem error) (_, err error) {
-				verdicts, problem := c.verify(text, problem)
+			return eachID(cmd, args, func(number int, text string) (_, err error) {
+				verdicts, problem := c.verify(text)
 				for _, v := range verdicts {
 					v.Line = number
-					err = errors.Join(err, show(cmd, *output, v.text, v))
+					err = errors.Join(err, show(cmd.OutOrStdout(), *output, v.text, v))
 				}
 				return problem, err
 			})
@@ -87,11 +84,10 @@ func (v verdict) text() string {
 	return v.ID + "\tnot verified\t" + v.Reason + "\n"
 }
 
-// verify verifies the trace IDs in a line, unless there is a problem with it. If an ID is not
-// verified it returns an error: the problem to report, or errReported.
-func (c checker) verify(line string, problem error) (verdicts []verdict, err error) {
+// verify verifies the trace IDs in a line. If an ID is not verified it returns an error: the
+// problem to report, or errReported.
+func (c checker) verify(line string) (verdicts []verdict, err error) {
 	ids, err := identify.TraceIDsIn(line)
-	err = cmp.Or(problem, err)
 	if len(ids) == 0 {
 		return []verdict{{ID: line, Error: err.Error()}}, err
 	}
@@ -111,8 +107,6 @@ func (c checker) reason(id trace.TraceID) string {
 	t := traceid.Time(id)
 	at := t.UTC().Format(time.RFC3339)
 	switch age := time.Since(t); {
-	case [8]byte(id[:8]) == [8]byte{}:
-		return "halves: an ID of 64 bits has one half, and no time"
 	case age > c.maxAge:
 		return fmt.Sprintf("age: its time is %s, more than %s ago (--max-age)", at,
 			shortly(c.maxAge))

@@ -30,15 +30,11 @@ func versionCommand() *cobra.Command {
 	}
 }
 
+// version returns the version of the module, which contains the commit of an unreleased build.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return info.Main.Version + ", commit " + s.Value
-		}
 	}
 	return info.Main.Version
 }
