@@ -17,30 +17,37 @@ import (
 	"github.com/traceflake/traceflake/lease/fleet"
 )
 
-// registered checks that a store has the secret in a file that only its owner can read.
-func registered(t *testing.T, url, path string) {
+// registered checks that a file has n secrets, that only its owner can read it, and that a store
+// has the first one alone.
+func registered(t *testing.T, what any, url, path string, n int) {
 	t.Helper()
 	d, err := opened(t, url).Describe(t.Context())
 	k, keyErr := fleet.LoadKeyring(path)
 	info, statErr := os.Stat(path)
 	if err := errors.Join(err, keyErr, statErr); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: %v", what, err)
 	}
-	if !slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) ||
+	if !slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) || len(k.Codecs()) != n ||
 		info.Mode().Perm() != 0o600 {
-		t.Errorf("the store has %q, not the secret in the file, of mode %s", d.Secrets, info.Mode())
+		t.Errorf("%v: the store has %q, and the file of mode %s %d others", what, d.Secrets,
+			info.Mode(), len(k.Codecs()))
 	}
 }
 
-// stopAfter cancels the command after a number of writes. Pages are written concurrently.
-func stopAfter(s *calls.Memory, stop int, cancel func()) {
+// interrupted runs a command that is interrupted at a write, and returns its exit code. Pages are
+// written concurrently.
+func interrupted(t *testing.T, s *calls.Memory, write int, args ...string) int {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	var writes atomic.Int64
 	s.Accepts = func(_ string, unchanged bool) bool {
-		if unchanged && writes.Add(1) == int64(stop) {
+		if unchanged && writes.Add(1) == int64(write) {
 			cancel()
 		}
 		return unchanged
 	}
+	defer func() { s.Accepts = nil }()
+	return silently(ctx, args...)
 }
 
 // A creation that is interrupted at any request is completed by the same command, with the same
@@ -49,20 +56,15 @@ func TestCreateInterrupted(t *testing.T) {
 	for stop, done := 1, false; !done; stop++ {
 		url, s := newServer()
 		secret := filepath.Join(t.TempDir(), "secret")
-		ctx, cancel := context.WithCancel(t.Context())
-		stopAfter(s, stop, cancel)
 		args := []string{"lease", "create", "--store", url, "--secret-file", secret}
-		done = silently(ctx, args...) == 0
-		cancel()
-		s.Accepts = nil
-		if !done {
+		if done = interrupted(t, s, stop, args...) == 0; !done {
 			if _, err := os.Stat(secret); err == nil {
 				t.Fatalf("stopped at write %d: the secret has its name before the store has it",
 					stop)
 			}
 			command(t, "", args...).want(t, 0, "ID ", "")
 		}
-		registered(t, url, secret)
+		registered(t, stop, url, secret, 1)
 	}
 }
 
@@ -71,37 +73,25 @@ func TestCreateInterrupted(t *testing.T) {
 func TestCreateRestored(t *testing.T) {
 	for stop, done := 1, false; !done; stop++ {
 		url, s := newServer()
-		secret := filepath.Join(t.TempDir(), "secret")
-		create := []string{"lease", "create", "--store", url, "--secret-file", secret}
-		ctx, cancel := context.WithCancel(t.Context())
-		stopAfter(s, stop, cancel)
-		done = silently(ctx, create...) == 0
-		cancel()
-		s.Accepts = nil
+		flags := []string{"--store", url, "--secret-file", filepath.Join(t.TempDir(), "secret")}
+		create := append([]string{"lease", "create"}, flags...)
+		done = interrupted(t, s, stop, create...) == 0
 		backup, err := s.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		command(t, "", create...).want(t, 0, "ID ", "")
-		d, err := opened(t, url).Describe(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Delete("")
-		for name, o := range backup {
-			if _, err := s.Write(t.Context(), name, o.Data, ""); err != nil {
-				t.Fatal(err)
-			}
-		}
+		used := acquired(t, url, 0)
+		restored(t, s, backup)
 		was, err := opened(t, url).Describe(t.Context())
 		if was.ID == "" || err == nil {
 			continue // restored to before, or after
 		}
 		command(t, "", create...).want(t, 2, "", "restored from a backup")
-		command(t, "", "lease", "secret", "replace", d.ID, "--store", url, "--secret-file",
-			secret).want(t, 0, "", "")
-		if d, err = opened(t, url).Describe(t.Context()); err != nil || d.ID == was.ID {
-			t.Fatalf("stopped at write %d: the store has the ID %s, %v", stop, d.ID, err)
+		command(t, "", append([]string{"lease", "secret", "replace", used}, flags...)...).want(t, 0,
+			"all blocks are free", "")
+		if again := acquired(t, url, 0); again == used {
+			t.Fatalf("stopped at write %d: the history %s began twice", stop, used)
 		}
 	}
 }
@@ -110,26 +100,17 @@ func TestCreateRestored(t *testing.T) {
 // server, as with a forwarded port, and then completed at the first server: the stores have two
 // secrets.
 func TestCreateInterruptedElsewhere(t *testing.T) {
-	for stop, done := 1, false; !done; stop++ {
+	for stop := 1; ; stop++ {
 		url, s := newServer()
 		dir := t.TempDir()
 		secret, own := filepath.Join(dir, "secret"), filepath.Join(dir, "own")
-		create := func(ctx context.Context, file string) int {
-			return silently(ctx, "lease", "create", "--store", url, "--secret-file", file)
+		args := []string{"lease", "create", "--store", url, "--secret-file", secret}
+		if interrupted(t, s, stop, args...) == 0 {
+			break
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		stopAfter(s, stop, cancel)
-		done = create(ctx, secret) == 0
-		cancel()
-		s.Accepts = nil
 		servers.Delete(url)
-		if done {
-			continue
-		}
-		if create(t.Context(), secret) != 0 {
-			t.Fatalf("stopped at write %d: it fails on another server", stop)
-		}
-		registered(t, url, secret)
+		command(t, "", args...).want(t, 0, "created", "")
+		registered(t, stop, url, secret, 1)
 		other, err := opened(t, url).Describe(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -138,17 +119,15 @@ func TestCreateInterruptedElsewhere(t *testing.T) {
 		if d, err := opened(t, url).Describe(t.Context()); d.ID == other.ID {
 			t.Fatalf("stopped at write %d: two stores have the ID %s", stop, d.ID)
 		} else if err != nil && d.ID != "" {
-			command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 2,
-				"", "rename it")
+			command(t, "", args...).want(t, 2, "", "rename it")
 			suffix := "." + d.ID + unfinished
 			if err := os.Rename(secret+suffix, own+suffix); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if create(t.Context(), own) != 0 {
-			t.Fatalf("stopped at write %d: the first store cannot be completed", stop)
-		}
-		registered(t, url, own)
+		args[len(args)-1] = own
+		command(t, "", args...).want(t, 0, "ID ", "")
+		registered(t, stop, url, own, 1)
 		one, err1 := fleet.LoadKeyring(own)
 		two, err2 := fleet.LoadKeyring(secret)
 		if err := errors.Join(err1, err2); err != nil || one.Codec().Derive("") ==
@@ -191,7 +170,7 @@ func TestNoHardLinks(t *testing.T) {
 		command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, want,
 			"")
 	}
-	registered(t, url, secret)
+	registered(t, "without links", url, secret, 1)
 	if left, _ := filepath.Glob(secret + ".*"); len(left) > 0 {
 		t.Errorf("the secret has other names, too: %q", left)
 	}

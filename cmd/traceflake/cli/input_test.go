@@ -26,7 +26,7 @@ func TestInspectMany(t *testing.T) {
 
 // A line may have the 1000 spans that trace prints in one. The ID of their trace is shown once.
 func TestLongLine(t *testing.T) {
-	span := `{"traceId":"` + random + `","name":"` + strings.Repeat("x", 4000) + `"}`
+	span := `{"traceId":"` + random + `","name":"` + strings.Repeat("x", 400) + `"}`
 	spans := `{"spans":[` + span + strings.Repeat(","+span, 999) + "]}\n\x00\xff\n" + random
 	r := command(t, spans, "inspect")
 	r.want(t, 1, something, `line 2: not an ID: "\x00\xff"`)
@@ -43,11 +43,11 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("this system has no /dev/full")
 	}
 	defer full.Close()
-	for _, args := range [][]string{{"new"}, {"new", "-n", "100000"}, {"range", "now", "now"},
-		{"version"}, {"inspect", random}, {"postgres"}} {
+	for _, args := range []string{"new", "new -n 100000", "range now now", "version",
+		"inspect " + random, "postgres"} {
 		var errOut bytes.Buffer
-		if code := run(t.Context(), args, strings.NewReader(""), full, &errOut); code != 2 ||
-			!strings.Contains(errOut.String(), "no space left") {
+		code := run(t.Context(), strings.Fields(args), strings.NewReader(""), full, &errOut)
+		if code != 2 || !strings.Contains(errOut.String(), "no space left") {
 			t.Errorf("%q: code %d, %q", args, code, errOut.String())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -31,9 +32,21 @@ var variables = []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLA
 //	save NAME [LINE]             sets a variable to the first word of a line of the output
 //	ids FILE N                   prints N trace IDs of now under the first secret of a file
 //	place STORE WHERE            moves the server of a store
+//	backup STORE                 saves the objects of a server, to which restore sets it back
+//	acquire STORE [OFFSET]       prints the store's ID, after a process has acquired a lease
+//	clock OFFSET                 moves the clock of the operator's machine
+//	exec sh SCRIPT               runs a script that may call the program traceflake
 //
 // A store test:NAME is on a server of the script's own. Commands run in this process.
 func TestScripts(t *testing.T) {
+	defer func() { now = time.Now }()
+	var backup map[string]driver.Object
+	docs, err := filepath.Abs("../../../docs")
+	self, selfErr := os.Executable()
+	bin := t.TempDir()
+	if err = errors.Join(err, selfErr, os.Symlink(self, bin+"/traceflake")); err != nil {
+		t.Fatal(err)
+	}
 	scripted := func(ts *testscript.TestScript, args []string) result {
 		defer enter(ts)()
 		stdin := ""
@@ -49,10 +62,14 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
 			servers.Clear()
+			now = time.Now
 			files, err := filepath.Glob(e.WorkDir + "/*")
 			for _, file := range files {
 				err = errors.Join(err, os.Chmod(file, 0o700)) // some are secrets
 			}
+			e.Setenv("DOCS", docs)
+			e.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+			e.Setenv(asCommand, "yes")
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -76,13 +93,32 @@ func TestScripts(t *testing.T) {
 			"ids": func(ts *testscript.TestScript, _ bool, args []string) {
 				n, err := strconv.Atoi(args[1])
 				ts.Check(err)
-				fmt.Fprint(ts.Stdout(), idsUnder(ts, ts.MkAbs(args[0]), n))
+				check := func(err error) { ts.Check(err) }
+				fmt.Fprint(ts.Stdout(), idsUnder(check, ts.MkAbs(args[0]), n))
 			},
 			"save": func(ts *testscript.TestScript, _ bool, args []string) {
 				line, err := strconv.Atoi(slices.Concat(args, []string{"1"})[1])
 				ts.Check(err)
 				words := strings.Fields(lines(ts.ReadFile("stdout"))[line-1])
 				ts.Setenv(args[0], words[0])
+			},
+			"acquire": func(ts *testscript.TestScript, _ bool, args []string) {
+				defer enter(ts)()
+				ahead, _ := time.ParseDuration(slices.Concat(args, []string{"0s"})[1])
+				fmt.Fprintln(ts.Stdout(), acquired(t, args[0], ahead))
+			},
+			"clock": func(ts *testscript.TestScript, _ bool, args []string) {
+				ahead, err := time.ParseDuration(args[0])
+				ts.Check(err)
+				now = func() time.Time { return time.Now().Add(ahead) }
+			},
+			"backup": func(ts *testscript.TestScript, _ bool, args []string) {
+				var err error
+				backup, err = serverOf(args[0]).List(t.Context())
+				ts.Check(err)
+			},
+			"restore": func(_ *testscript.TestScript, _ bool, args []string) {
+				restored(t, serverOf(args[0]), backup)
 			},
 			"place": func(_ *testscript.TestScript, _ bool, args []string) {
 				serverOf(args[0]).Place = args[1]
@@ -92,17 +128,17 @@ func TestScripts(t *testing.T) {
 }
 
 // idsUnder returns trace IDs of now, one per line, from nodes 40 to 47.
-func idsUnder(ts *testscript.TestScript, file string, n int) (text string) {
+func idsUnder(check func(error), file string, n int) (text string) {
 	files, err := filepath.Glob(file)
-	ts.Check(err)
+	check(err)
 	keyring, err := fleet.LoadKeyring(files[0])
-	ts.Check(err)
+	check(err)
 	now := time.Now()
 	for i := range uint32(n) {
 		low, err := keyring.Codec().Encode(randflake.Parts{Time: now, Node: 40 + i%8, Sequence: i})
-		ts.Check(err)
+		check(err)
 		id, err := traceid.New(now, 0, low)
-		ts.Check(err)
+		check(err)
 		text += id.String() + "\n"
 	}
 	return text
