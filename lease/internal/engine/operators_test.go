@@ -171,6 +171,8 @@ func (o operation) interrupted(t *testing.T, made bool, at, fail int) bool {
 		}
 	}
 	wantHistory(t, server, nextID, g)
+	_, err = known.Renew(t.Context(), g, calls.Renewal(g))
+	wantErr(t, "renew by a process that knows the earlier history", err, lease.ErrReplaced)
 	return true
 }
 
