@@ -313,7 +313,7 @@ func TestLocked(t *testing.T) {
 		done <- err
 	}()
 	<-opened
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := s.List(ctx); !errors.Is(err, errLocked) ||
 		!errors.Is(err, context.DeadlineExceeded) {
