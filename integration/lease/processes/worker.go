@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/lease"
+	// the stores that workers open by a URL
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	_ "github.com/traceflake/traceflake/lease/filestore"
 	_ "github.com/traceflake/traceflake/lease/k8sstore"
