@@ -14,23 +14,20 @@ import (
 
 // failed adds what an operator can do to err.
 func (s *objects) failed(err error) error {
-	var fix string
+	why := s.cause.Load()
 	switch {
-	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		fix = "let the user read and write every key of " + s.prefix
-	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
-		fix = "set the user and the password: " + urlForm
+	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrAuthFailed),
+		errors.Is(err, rpctypes.ErrUserEmpty):
+		return &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err),
+			Fix: "set the user and the password: " + urlForm + "; let the user read and write " +
+				"every key of " + s.prefix}
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return &lease.Error{Err: err,
 			Fix: "compact and defragment etcd, whose quota is used up, and disarm the alarm"}
-	default:
-		why := s.cause.Load()
-		if errors.Is(err, context.DeadlineExceeded) && why != nil && *why != "" {
-			err = &lease.Error{Err: fmt.Errorf("%w: %s", err, *why), Fix: s.unconnected()}
-		}
-		return err
+	case errors.Is(err, context.DeadlineExceeded) && why != nil && *why != "":
+		return &lease.Error{Err: fmt.Errorf("%w: %s", err, *why), Fix: s.unconnected()}
 	}
-	return &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err), Fix: fix}
+	return err
 }
 
 // unconnected returns what an operator can do if no member is reached.
