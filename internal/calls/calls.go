@@ -110,6 +110,30 @@ func Outage() time.Duration {
 	return 15 * time.Minute
 }
 
+// Meaning returns what a store makes of an error of its objects: it repeats the request ("again"),
+// reads the object ("changed"), or reports an operator's task ("clock", "schema", "misconfigured");
+// after any other error ("unknown") a write may have been stored.
+func Meaning(err error) string {
+	for _, m := range []struct {
+		about error
+		name  string
+	}{
+		{driver.ErrChanged, "changed"}, {lease.ErrClockAhead, "clock"},
+		{lease.ErrSchemaVersion, "schema"}, {lease.ErrMisconfigured, "misconfigured"},
+	} {
+		if errors.Is(err, m.about) {
+			return m.name
+		}
+	}
+	if _, busy := errors.AsType[*driver.TryAgain](err); busy {
+		return "again"
+	}
+	if err != nil {
+		return "unknown"
+	}
+	return ""
+}
+
 // WantError returns a check that an error wraps the sentinel, if not nil, and contains, with its
 // fix, always and every text, but no secret.
 func WantError(always string, secrets ...string) func(tb testing.TB, what string, err,

@@ -20,17 +20,6 @@ import (
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
-// bucket, region and root are those of servers that a test plays itself.
-const (
-	bucket = "leases"
-	region = "us-east-1"
-)
-
-var wantError = calls.WantError("", root.SecretAccessKey, "sessiontoken", "hunter2")
-
-var root = aws.Credentials{AccessKeyID: "rootaccesskey0000000",
-	SecretAccessKey: "root+secret/of+the+tests"}
-
 // place is a bucket of a server, and who may use it.
 type place struct {
 	endpoint, bucket string
@@ -50,19 +39,10 @@ func real(tb testing.TB) place {
 	return p
 }
 
-// played returns a bucket of a server that a test plays.
-func played(endpoint string) place { return place{endpoint, bucket, root} }
-
-// behind returns the bucket as a proxy shows it.
-func (p place) behind(proxy string) place {
-	p.endpoint = proxy
-	return p
-}
-
 func (p place) config() aws.Config {
 	provider := aws.CredentialsProviderFunc(
 		func(context.Context) (aws.Credentials, error) { return p.keys, nil })
-	return aws.Config{Region: region, Credentials: provider, BaseEndpoint: aws.String(p.endpoint)}
+	return aws.Config{Region: "us-east-1", Credentials: provider, BaseEndpoint: &p.endpoint}
 }
 
 // newPrefix returns a prefix of a storage's own.
@@ -116,7 +96,7 @@ func TestServer(t *testing.T) {
 			Outage: calls.Outage(),
 			Server: strings.TrimPrefix(p.endpoint, "http://"),
 			Open: func(address string) (driver.Objects, error) {
-				return p.behind("http://"+address).server(tb, prefix), nil
+				return place{"http://" + address, p.bucket, p.keys}.server(tb, prefix), nil
 			},
 			Delete: func(name string) error {
 				_, err := p.server(tb, "").ask(context.Background(), http.MethodDelete, prefix+name,

@@ -93,15 +93,15 @@ var (
 func newServer(cfg aws.Config, bucket, prefix string) (*objects, error) {
 	// or it might be a prefix of another
 	prefix = strings.TrimSuffix(cmp.Or(prefix, defaultPrefix), "/") + "/"
-	own := cfg.BaseEndpoint != nil // an endpoint of its own
-	if cfg.Region == "" && own {
+	own := aws.ToString(cfg.BaseEndpoint) // an endpoint of its own
+	if cfg.Region == "" && own != "" {
 		cfg.Region = "us-east-1" // which servers other than Amazon's expect, or ignore
 	}
 	endpoint := fmt.Sprintf("https://s3.%s.amazonaws.com", cfg.Region)
 	if strings.HasPrefix(cfg.Region, "cn-") {
 		endpoint += ".cn"
 	}
-	base, err := driver.ParseServer(cmp.Or(aws.ToString(cfg.BaseEndpoint), endpoint))
+	base, err := driver.ParseServer(cmp.Or(own, endpoint))
 	switch {
 	case !goodPlace.MatchString(bucket + ":" + prefix):
 		return nil, fmt.Errorf("the bucket %q, the prefix %q: want the name of a bucket, and "+
@@ -114,7 +114,7 @@ func newServer(cfg aws.Config, bucket, prefix string) (*objects, error) {
 	case err != nil:
 		return nil, err
 	}
-	if own || strings.Contains(bucket, ".") { // a certificate is for one label
+	if own != "" || strings.Contains(bucket, ".") { // a certificate is for one label
 		base.Path += "/" + bucket
 	} else {
 		base.Host = bucket + "." + base.Host

@@ -1,0 +1,272 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/stores"
+)
+
+var keys = aws.Credentials{AccessKeyID: "rootaccesskey0000000",
+	SecretAccessKey: "root+secret/of+the+tests"}
+
+var wantError = calls.WantError("", keys.SecretAccessKey, "hunter2")
+
+// played returns the objects of a server whose responses are those of h.
+func played(t *testing.T, h http.HandlerFunc) *objects {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return place{server.URL, "leases", keys}.server(t, "")
+}
+
+// respond responds as a server of S3 does, whose errors contain secrets.
+func respond(w http.ResponseWriter, status int, code string) {
+	w.WriteHeader(status)
+	if code == "" {
+		return
+	}
+	_, _ = fmt.Fprintf(w, `<?xml version="1.0"?><Error><Code>%s</Code><Message>a message</Message>`+
+		`<AWSAccessKeyId>%s</AWSAccessKeyId><StringToSign>%s</StringToSign></Error>`,
+		code, keys.AccessKeyID, keys.SecretAccessKey)
+}
+
+func TestURL(t *testing.T) {
+	for _, url := range []string{
+		"s3:///prefix?region=eu-west-1",
+		"s3://key:hunter2@bucket?region=eu-west-1",
+		"s3://Bucket?region=eu-west-1",
+		"s3://bucket?region=evil.example/",
+		"s3://bucket?endpoint=http://key:hunter2@host:9000",
+		"s3://bucket/a//b?region=eu-west-1",
+		"s3://bucket/../b?region=eu-west-1",
+	} {
+		_, err := stores.Open(url)
+		wantError(t, url, err, lease.ErrInvalidRequest)
+	}
+	_, err := New(aws.Config{Region: "eu-west-1"}, "bucket", "")
+	wantError(t, "no credentials", err, lease.ErrInvalidRequest)
+}
+
+// The URLs that requests have, by the settings, or "" if these are refused. No transport can send
+// the body of a write again, as it would after some errors. Writes have a signed checksum, as a
+// bucket with Object Lock demands.
+func TestRequestURL(t *testing.T) {
+	for _, c := range []struct{ bucket, region, endpoint, want string }{
+		{"bucket", "eu-west-1", "", "https://bucket.s3.eu-west-1.amazonaws.com/p/page-0000"},
+		{"my.bucket", "eu-west-1", "", "https://s3.eu-west-1.amazonaws.com/my.bucket/p/page-0000"},
+		{"bucket", "cn-north-1", "", "https://bucket.s3.cn-north-1.amazonaws.com.cn/p/page-0000"},
+		{"bucket", "", "http://host:9000/s3/", "http://host:9000/s3/bucket/p/page-0000"},
+		{"bucket", "", "", ""},
+	} {
+		got := ""
+		cfg := place{c.endpoint, c.bucket, keys}.config()
+		cfg.Region = c.region
+		cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
+			got = r.URL.String()
+			if r.GetBody != nil || r.Header.Get("Content-Md5") == "" ||
+				!strings.Contains(r.Header.Get("Authorization"), "content-md5") {
+				t.Errorf("PUT %s can be sent again, or has no checksum that is signed", got)
+			}
+			return nil, errors.New("nothing is sent")
+		})
+		s, err := newServer(cfg, c.bucket, "p")
+		if err == nil {
+			_, err = s.Write(t.Context(), "page-0000", []byte("data"), "")
+		}
+		if err == nil || got != c.want {
+			t.Errorf("%+v: %s, %v", c, got, err)
+		}
+	}
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+func (f doer) Do(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Responses of a server, and what the store makes of them. No request is repeated, even if its
+// connection breaks. A write that was refused because the object has changed, or because another
+// write of it is in progress, is repeated only after a read; a creation is repeated, since a read
+// may not show the object yet.
+func TestResponses(t *testing.T) {
+	date := func(d time.Duration) http.Header {
+		return http.Header{"Date": {time.Now().Add(d).UTC().Format(http.TimeFormat)}}
+	}
+	region := func(name string) http.Header { return http.Header{"X-Amz-Bucket-Region": {name}} }
+	for _, c := range []struct {
+		calls  string
+		status int // or 0 for a broken connection
+		code   string
+		header http.Header
+		want   string // of [calls.Meaning]
+		text   string
+	}{
+		{"read", 403, "AccessDenied", nil, "misconfigured", "grant s3:GetObject and s3:PutObject"},
+		{"read", 404, "", nil, "unknown", "another kind of server"},
+		{"read", 404, "NoSuchBucket", nil, "misconfigured", "create the bucket"},
+		{"read", 403, wrongClock, date(-90 * time.Minute), "clock", "machine's clock"},
+		{"read", 403, wrongClock, date(90 * time.Minute), "misconfigured", "machine's clock"},
+		{"read", 301, "PermanentRedirect", region("eu-west-3"), "misconfigured", "eu-west-3"},
+		{"create", 501, "NotImplemented", nil, "misconfigured", "conditional writes"},
+		{"create", 500, "ExpiredToken", region("mars-1"), "unknown", "s3:PutObject"},
+		{"read create", 0, "", nil, "unknown", "/page-0000"},
+		{"create", 409, "InvalidBucketState", nil, "unknown", "409"},
+		{"read replace", 200, "", nil, "unknown", "ETag"},
+		{"read", 200, "", http.Header{"Etag": {`W/"abc"`}}, "unknown", "ETag"},
+		{"replace", 409, "ConditionalRequestConflict", nil, "changed", ""},
+		{"create", 409, "ConditionalRequestConflict", nil, "again", ""},
+		{"read", 503, "SlowDown", nil, "again", ""},
+		{"replace", 429, "", nil, "again", ""},
+	} {
+		var asked atomic.Int64
+		o := played(t, func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			maps.Copy(w.Header(), c.header)
+			_, _ = io.Copy(io.Discard, r.Body)
+			if c.status == 0 {
+				panic(http.ErrAbortHandler)
+			}
+			respond(w, c.status, c.code)
+		})
+		for call := range strings.FieldsSeq(c.calls) {
+			var err error
+			switch call {
+			case "read":
+				_, err = o.Read(t.Context(), "page-0000")
+			case "create":
+				_, err = o.Write(t.Context(), "page-0000", []byte("data"), "")
+			case "replace":
+				_, err = o.Write(t.Context(), "page-0000", []byte("data"), "old")
+			}
+			what := fmt.Sprintf("%d %s, %s", c.status, c.code, call)
+			wantError(t, what, err, nil, c.text)
+			if got, n := calls.Meaning(err), asked.Swap(0); got != c.want || n != 1 {
+				t.Errorf("%s: %s after %d requests: %v; want %s after one", what, got, n, err,
+					c.want)
+			}
+		}
+	}
+}
+
+// A PUT that is redirected, even to itself, and is then answered as if it had succeeded, was not
+// stored. Clients of the SDK and of net/http do not follow.
+func TestRedirect(t *testing.T) {
+	portal := played(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"abc"`)
+		if r.Method == http.MethodPut {
+			http.Redirect(w, r, r.URL.Path, http.StatusFound)
+		}
+	})
+	_, err := portal.Write(t.Context(), "page-0000", []byte("data"), "old")
+	wantError(t, "the SDK's client", err, nil, "302")
+	portal.client = httpClient(doer(http.DefaultClient.Do))
+	_, err = portal.Write(t.Context(), "page-0000", []byte("data"), "old")
+	wantError(t, "another client", err, nil, "followed a redirect")
+}
+
+// Credentials that were expired are retrieved again, also those in a cache of the caller.
+func TestExpiredCredentials(t *testing.T) {
+	retrieved, p := 0, place{"http://host", "leases", keys}
+	cfg := p.config()
+	cfg.Credentials = aws.NewCredentialsCache(aws.CredentialsProviderFunc(
+		func(context.Context) (aws.Credentials, error) { retrieved++; return keys, nil }))
+	cfg.HTTPClient = doer(func(*http.Request) (*http.Response, error) {
+		w := httptest.NewRecorder()
+		respond(w, http.StatusBadRequest, "ExpiredToken")
+		return w.Result(), nil
+	})
+	s, err := newServer(cfg, p.bucket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want := range 2 {
+		_, err = s.Read(t.Context(), "page-0000")
+		wantError(t, "expired", err, lease.ErrMisconfigured, "expired")
+		if retrieved != want+1 {
+			t.Errorf("retrieved %d times, want %d", retrieved, want+1)
+		}
+	}
+}
+
+// A bucket of one name and prefix at another server has another place: the time of an object.
+func TestPlace(t *testing.T) {
+	const one, two = "Sun, 22 Nov 2026 02:03:04 GMT", "Sun, 22 Nov 2026 02:03:05 GMT"
+	for since, want := range map[string]string{one: one, two: two, "": "is gone"} {
+		o, err := played(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, placeName) && since == "" {
+				respond(w, 404, "NoSuchKey")
+				return
+			}
+			w.Header().Set("Last-Modified", since)
+			w.Header().Set("ETag", `"abc"`)
+		}).Read(t.Context(), "config")
+		if err != nil || !strings.Contains(o.Place, want) {
+			t.Errorf("the place is %q, %v, want %s", o.Place, err, want)
+		}
+	}
+}
+
+// A probe's write stops when the server has a part of its body: servers that check the condition
+// when a write begins, as Versity's 1.6.0 does, then accept several.
+func TestPartSent(t *testing.T) {
+	arrived, stopped := make(chan struct{}), false
+	ctx := driver.WithPartSent(t.Context(), func() {
+		stopped = true
+		<-arrived
+	})
+	_, err := played(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = r.Body.Read(make([]byte, 1))
+		close(arrived)
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("ETag", `"abc"`)
+	}).Write(ctx, "probe", make([]byte, 64<<10), "")
+	if err != nil || !stopped {
+		t.Errorf("%v; stopped: %t", err, stopped)
+	}
+}
+
+// Data that does not match its ETag is read again, unless the ETag cannot be compared with it.
+func TestTornReads(t *testing.T) {
+	sum, old := md5Sum([]byte("data")), md5Sum([]byte("older data"))
+	for _, c := range []struct {
+		encryption string
+		etags      []string // of the responses
+	}{
+		{"", []string{sum + "-2"}}, // of several parts
+		{"aws:kms", []string{old}},
+		{"", []string{old, old}}, // another checksum
+		{"", []string{old, sum}},
+	} {
+		asked := 0
+		o, err := played(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("ETag", c.etags[asked])
+			asked++
+			w.Header().Set("X-Amz-Server-Side-Encryption", c.encryption)
+			_, _ = w.Write([]byte("data"))
+		}).Read(t.Context(), "page-0000")
+		if want := c.etags[len(c.etags)-1]; err != nil || asked != len(c.etags) ||
+			o.Version != want || string(o.Data) != "data" {
+			t.Errorf("%v: read %q of %q, %v, in %d requests", c, o.Data, o.Version, err, asked)
+		}
+	}
+	asked := 0
+	_, err := played(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("ETag", md5Sum([]byte{byte(asked)}))
+	}).Read(t.Context(), "page-0000")
+	wantError(t, "always torn", err, nil, fmt.Sprintf("each of %d responses", asked))
+}
