@@ -22,6 +22,8 @@ func ParseServer(text string) (*url.URL, error) {
 // response: following it would turn a write into a read, or send credentials to another server.
 func WithoutRedirects(c *http.Client) *http.Client {
 	own := *c
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	own.CheckRedirect = func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}
 	return &own
 }

@@ -60,7 +60,7 @@ func readRoots(dir string) (*x509.CertPool, error) {
 	return roots, err
 }
 
-// newClient returns a client of HTTP/1.1, which reads the CA's certificates in dir, if it is not "",
+// newClient returns a client of HTTP/1.1. If dir is not "", it reads the CA's certificates there
 // for each connection. A process that only renews its lease needs one connection, which is closed
 // between two renewals.
 func newClient(dir string) *http.Client {

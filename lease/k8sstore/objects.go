@@ -55,11 +55,6 @@ type metadata struct {
 // one.
 func (m metadata) version() string { return m.UID + "/" + m.ResourceVersion }
 
-// path returns the path of the collection.
-func (o *objects) path() string {
-	return "/apis/" + apiVersion + "/namespaces/" + o.namespace + "/leases"
-}
-
 // nameOf returns the name of a page's object. A store's name has no dot, so no object's name can
 // belong to two stores.
 func (o *objects) nameOf(page string) string { return o.name + "." + page }
@@ -67,7 +62,7 @@ func (o *objects) nameOf(page string) string { return o.name + "." + page }
 // Read implements [driver.Objects].
 func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
 	found, err := o.page(ctx, name,
-		request{verb: "get", method: http.MethodGet, path: o.path() + "/" + o.nameOf(name)})
+		request{verb: "get", method: http.MethodGet, path: "/" + o.nameOf(name)})
 	if missing(err, "leases") {
 		err = nil
 	}
@@ -82,9 +77,9 @@ func (o *objects) Write(ctx context.Context, name string, data []byte,
 		Labels:      map[string]string{fleetLabel: o.name},
 		Annotations: map[string]string{pageAnnotation: string(data)},
 	}}
-	r := request{verb: "create", method: http.MethodPost, path: o.path()}
+	r := request{verb: "create", method: http.MethodPost}
 	if version != "" {
-		r = request{verb: "update", method: http.MethodPut, path: o.path() + "/" + o.nameOf(name)}
+		r = request{verb: "update", method: http.MethodPut, path: "/" + o.nameOf(name)}
 		next.Metadata.UID, next.Metadata.ResourceVersion, _ = strings.Cut(version, "/")
 	}
 	var err error
@@ -150,8 +145,8 @@ func (o *objects) check(l object, page string) error {
 // List implements [driver.Objects]. It returns the data, too, in one consistent response: a store
 // has at most 1024 pages.
 func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
-	r := request{verb: "list", method: http.MethodGet, path: o.path(), query: "labelSelector=" +
-		fleetLabel + "%3D" + o.name}
+	r := request{verb: "list", method: http.MethodGet,
+		query: "labelSelector=" + fleetLabel + "%3D" + o.name}
 	var list struct {
 		Kind  string
 		Items []object

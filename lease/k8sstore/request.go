@@ -15,7 +15,8 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// request has a body if it is a write.
+// request is for the collection of Leases, or below it for one of them. It has a body if it is a
+// write.
 type request struct {
 	verb, method, path, query string
 	body                      []byte
@@ -46,7 +47,8 @@ const maxResponse = 64 << 20
 // do sends a request once and decodes the response into v. It returns the server's time, or the
 // zero Time if the response lacks it.
 func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err error) {
-	q, err := http.NewRequestWithContext(ctx, r.method, o.server+r.path, nil)
+	q, err := http.NewRequestWithContext(ctx, r.method, o.server+"/apis/"+apiVersion+
+		"/namespaces/"+o.namespace+"/leases"+r.path, nil)
 	if err != nil {
 		return at, err
 	}

@@ -72,8 +72,8 @@ var good = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/){2}$`)
 func (o *objects) store() (stores.Store, error) {
 	o.name = cmp.Or(o.name, defaultName)
 	if !good.MatchString(o.namespace + "/" + o.name + "/") {
-		return nil, invalid(fmt.Errorf("the namespace %q, the name %q: want at most 63 letters a to "+
-			"z, digits and hyphens", o.namespace, o.name))
+		return nil, invalid(fmt.Errorf("the namespace %q, the name %q: want at most 63 letters "+
+			"a to z, digits and hyphens", o.namespace, o.name))
 	}
 	o.client = driver.WithoutRedirects(o.client)
 	// API servers have several kinds of storage below them.
