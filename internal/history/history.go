@@ -16,8 +16,8 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Check checks the concurrent calls of several clients while fault happens, such as a server that is
-// killed and started again: no acknowledged write is lost, and no read is older than what was
+// Check checks the concurrent calls of several clients while fault happens, such as a server that
+// is killed and started again: no acknowledged write is lost, and no read is older than what was
 // acknowledged before it. Calls that are not answered within a second may have been carried out or
 // not. Clients have answers before and after the fault. open returns a new client.
 func Check(tb testing.TB, open func() driver.Objects, fault func() error) {
@@ -67,9 +67,9 @@ func Check(tb testing.TB, open func() driver.Objects, fault func() error) {
 
 const (
 	clients = 6
-	early   = 10 // calls of each client before the fault
-	answers = 60 // of each client after it
-	timeout = time.Second
+	early   = 10          // calls of each client before the fault
+	answers = 60          // of each client after it
+	timeout = time.Second // of a call
 )
 
 // objects are the names of the objects.
@@ -190,8 +190,8 @@ func (c client) write(name, text string, o driver.Object) (driver.Object, error)
 }
 
 // judge returns a mistake in the calls of an object with its last data: that data must begin with
-// what was read or acknowledged, and with no refused write, and no answer may be older than one that
-// was known before its call began.
+// what was read or acknowledged, and with no refused write, and no answer may be older than one
+// that was known before its call began.
 func judge(calls []call, last string) error {
 	for _, c := range calls {
 		stored := strings.HasPrefix(last, c.data)
