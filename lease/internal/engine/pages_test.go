@@ -80,6 +80,7 @@ func TestEdited(t *testing.T) {
 		"no pages": {"config", `"BlocksPerPage":64`, `"BlocksPerPage":0`,
 			driver.ErrEdited},
 		"3 nodes":         {"config", `"BlockSize":8`, `"BlockSize":3`, driver.ErrEdited},
+		"no page number":  {"page-0000", `"Number":0`, `"Number":"a"`, driver.ErrEdited},
 		"another page":    {"page-0000", `"Number":0`, `"Number":3`, driver.ErrEdited},
 		"another store's": {"page-0000", storeID, nextID, lease.ErrReplaced},
 		"another block":   {"page-0000", `"Node":0`, `"Node":512`, driver.ErrEdited},
@@ -88,6 +89,7 @@ func TestEdited(t *testing.T) {
 		"no version":      {"page-0000", `"Version":1`, `"Version":0`, driver.ErrEdited},
 		"no end":          {"page-0000", end, "0001-01-01T00:00:00Z", driver.ErrEdited},
 		"an early end":    {"page-0000", end, "2026-01-01T00:00:00Z", driver.ErrEdited},
+		"a late end":      {"page-0000", end, "2100-01-01T00:00:00Z", driver.ErrEdited},
 		"half a second":   {"page-0000", end, "2026-05-04T03:03:01.5Z", driver.ErrEdited},
 		"a block twice": {"page-0000", `"Owner":""}`, `"Owner":""}` + "\n" +
 			`{"Node":0,"Nodes":8,"End":"2026-05-04T03:03:01Z","Version":1}`, driver.ErrEdited},
@@ -170,7 +172,11 @@ func TestTTL(t *testing.T) {
 		!renewed.End.Equal(t0.Add(time.Minute+time.Second)) {
 		t.Errorf("granted %+v, renewed %+v, %v, want a minute each", g, renewed, err)
 	}
-	r.Nonce, r.TTL = lease.NewNonce(), 0
+	r.Nonce = lease.NewNonce()
+	_, err = s.Renew(t.Context(), g, r)
+	wantErr(t, "renew again", err, lease.ErrLost)
+	wantErr(t, "release", s.Release(t.Context(), g, r.Nonce, t0), lease.ErrLost)
+	r.TTL = 0
 	_, err = s.Acquire(t.Context(), r)
 	wantErr(t, "acquire", err, lease.ErrInvalidRequest)
 	_, err = s.Renew(t.Context(), renewed, r)
