@@ -9,26 +9,24 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// ledger checks every ID that is made: it can be decoded, it lies in a rectangle
-// that was granted to its maker, and it was not made before under the same secret. There are two
-// exceptions:
+// ledger checks every ID that is made: it can be decoded, it lies in a rectangle that was granted
+// to its maker, and it was not made before. There are two exceptions:
 //
-//   - Copies of a process share a grant until one of them has a write that the
-//     store acknowledged and whose nonce was drawn after the copy was made: that
-//     one is proven for the grant. Two proven copies never share an ID, nor do
-//     two that both know of each other: a copy stops at the first answer that
-//     the store gives after the other's write.
-//   - If a copy returns a grant, the other copies may share IDs with the next
-//     holder, until they get an answer from the store.
+//   - Copies of a process share a grant until one of them is proven for it: the store acknowledged
+//     a write whose nonce was drawn after the copy was made, or an Acquire that was repeated after
+//     it. Two proven copies never share an ID, nor do two that both know of each other: a copy
+//     stops at the first answer that the store gives after the other's write.
+//   - If a copy returns a grant, the other copies may share IDs with the next holder, until they
+//     get an answer from the store.
 //
 // If the machine reports its restore, copies share nothing.
 type ledger struct {
 	w       *world
 	made    int
-	fills   int
+	granted map[uint32]*granted // the last grant of each block, by its first node
 	byNonce map[string]*granted // the grant for which a nonce was written
 	drawn   map[string][]*life  // the lives that drew a nonce
-	pages   map[page][]*maker
+	pages   map[int64][]*maker  // the IDs of each second
 }
 
 // granted is a grant as a store wrote it.
@@ -45,12 +43,12 @@ type life struct {
 	process *process
 	parent  *life // the life before the copy was made, common to both copies
 	proven  map[*granted]bool
-	stopped map[*granted]time.Duration
+	stopped map[*granted]bool // it knows that it lost the grant
 }
 
 func newLife(p *process, parent *life) *life {
 	l := &life{process: p, parent: parent, proven: map[*granted]bool{},
-		stopped: map[*granted]time.Duration{}}
+		stopped: map[*granted]bool{}}
 	if parent != nil {
 		maps.Copy(l.stopped, parent.stopped)
 	}
@@ -77,12 +75,7 @@ func (l *life) family() *life {
 // perNode is the number of IDs of a node in a second.
 const perNode = 1 << 17
 
-// page is the IDs of a second under a secret. An ID's place in it is its node and sequence.
-type page struct {
-	secret *randflake.Codec
-	second int64
-}
-
+// place is an ID's place among those of its second: its node and sequence.
 func place(p randflake.Parts) uint64 {
 	return uint64(p.Node)*perNode + uint64(p.Sequence)
 }
@@ -90,7 +83,7 @@ func place(p randflake.Parts) uint64 {
 // span is the places from first to before end.
 type span struct{ first, end uint64 }
 
-// maker is a life that generated IDs of a page with a grant, and those IDs.
+// maker is a life that generated IDs of a second with a grant, and those IDs.
 type maker struct {
 	life  *life
 	g     *granted
@@ -103,16 +96,16 @@ func (m *maker) overlaps(s span) bool {
 }
 
 func newLedger(w *world) *ledger {
-	return &ledger{w: w, byNonce: map[string]*granted{}, drawn: map[string][]*life{},
-		pages: map[page][]*maker{}}
+	return &ledger{w: w, granted: map[uint32]*granted{}, byNonce: map[string]*granted{},
+		drawn: map[string][]*life{}, pages: map[int64][]*maker{}}
 }
 
 // wrote records what a process has written just now. An Acquire has its nonce, a Release no owner.
-func (l *ledger) wrote(s *server, b lease.Grant, p *process) {
-	now := s.granted[b.Node]
+func (l *ledger) wrote(b lease.Grant, p *process) {
+	now := l.granted[b.Node]
 	if now == nil || slices.Contains(p.asked, b.Nonce) {
 		now = &granted{node: b.Node, nodes: b.Nodes, start: b.Start.Unix()}
-		s.granted[b.Node] = now
+		l.granted[b.Node] = now
 	}
 	if b.Owner == "" {
 		now.freed, now.freedBy = b.End.Unix(), p.life
@@ -123,67 +116,62 @@ func (l *ledger) wrote(s *server, b lease.Grant, p *process) {
 	l.byNonce[b.Nonce] = now
 }
 
-// acknowledged records that the store answered p's own write with nonce.
-func (l *ledger) acknowledged(p *process, g *granted, nonce string) {
-	if g != nil && slices.Contains(l.drawn[nonce], p.life) {
+// acknowledged records that the store answered p's own write with nonce. If it was a repeated
+// Acquire, repeatedBy sent it.
+func (l *ledger) acknowledged(p *process, nonce string, repeatedBy *life) {
+	if g := l.byNonce[nonce]; repeatedBy == p.life || slices.Contains(l.drawn[nonce], p.life) {
 		p.life.proven[g] = true
 	}
 }
 
-// hears records that p has seen another process's write in the store.
-func (l *ledger) hears(p *process, g *granted) {
-	if _, known := p.life.stopped[g]; g != nil && !known {
-		p.life.stopped[g] = l.w.now
+// read records that p, who has a grant, has read another nonce in the store: if neither p nor its
+// original drew it, p must stop.
+func (l *ledger) read(p *process, g *granted, nonce string) {
+	if by := l.drawn[nonce]; len(by) > 0 && !slices.ContainsFunc(by, p.life.descends) {
+		p.life.stopped[g] = true
 	}
 }
 
-// foreign reports whether a nonce was drawn by neither p nor its original.
-func (l *ledger) foreign(p *process, nonce string) bool {
-	return len(l.drawn[nonce]) > 0 && !slices.ContainsFunc(l.drawn[nonce], p.life.descends)
-}
-
-// add checks the IDs of one Fill, which have successive places in one second. Of many it decodes
-// some, which takes most of the time: package randflake tests each.
+// add checks the IDs of one Fill, which have successive places in one second. It decodes the first
+// and the last: package randflake tests each.
 func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 	l.made += len(ids)
-	l.fills++
-	first := place(p.secret.Decode(ids[0]))
-	for i := len(ids) - 1; i >= 0; i -= 1 + len(ids)/256 {
-		if parts := p.secret.Decode(ids[i]); place(parts) != first+uint64(i) ||
-			!parts.Time.Equal(second) {
-			l.w.fail("undecodable", "process %d: ID %d of second %d and place %d decodes to %+v",
-				p.id, i, second.Unix(), first+uint64(i), parts)
-			return
-		}
+	first, last := testCodec.Decode(ids[0]), testCodec.Decode(ids[len(ids)-1])
+	s, at := span{place(first), place(last) + 1}, second.Unix()
+	if s.end-s.first != uint64(len(ids)) || !first.Time.Equal(second) || !last.Time.Equal(second) {
+		l.w.fail("undecodable", "process %d: %d IDs of second %d decode to %+v and %+v", p.id,
+			len(ids), at, first, last)
+		return
 	}
-	at, s := page{p.secret, second.Unix()}, span{first, first + uint64(len(ids))}
-	node := first / perNode
-	g := p.covering(s, at.second)
+	g := p.covering(s, at)
 	if g == nil {
 		l.w.fail("outside", "process %d made an ID of node %d, second %d, which it was not granted",
-			p.id, node, at.second)
+			p.id, first.Node, at)
 		return
 	}
-	if heard, ok := p.life.stopped[g]; ok {
-		l.w.fail("deaf", "process %d made an ID of node %d, second %d, although it knew at %s "+
-			"that it had lost the grant",
-			p.id, node, at.second, heard)
+	if p.life.stopped[g] {
+		l.w.fail("deaf", "process %d made an ID of node %d, second %d, although it knew that it "+
+			"had lost the grant", p.id, first.Node, at)
 		return
 	}
-	mine, others := l.open(at, p.life, g)
-	if mine.overlaps(s) {
-		l.w.fail("duplicate", "process %d made an ID of node %d, second %d again", p.id, node,
-			at.second)
-		return
+	var mine *maker
+	for _, m := range l.pages[at] {
+		if m.life == p.life && m.g == g {
+			mine = m
+		}
 	}
-	for _, other := range others {
-		if !other.overlaps(s) {
+	if mine == nil {
+		mine = &maker{life: p.life, g: g}
+		l.pages[at] = append(l.pages[at], mine)
+	}
+	for _, m := range l.pages[at] {
+		if !m.overlaps(s) {
 			continue
 		}
-		if why := l.wrong(mine, other, at.second); why != "" {
+		if why := l.wrong(mine, m, at); why != "" {
 			l.w.fail("duplicate",
 				"process %d: node %d, second %d: process %d made that ID before: %s",
-				p.id, node, at.second, other.life.process.id, why)
+				p.id, first.Node, at, m.life.process.id, why)
 			return
 		}
 	}
@@ -192,22 +180,6 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 	} else {
 		mine.spans = append(mine.spans, s)
 	}
-}
-
-// open returns the IDs of a page that a life has generated, and those of all other lives.
-func (l *ledger) open(at page, by *life, g *granted) (mine *maker, others []*maker) {
-	for _, m := range l.pages[at] {
-		if m.life == by && m.g == g {
-			mine = m
-		} else {
-			others = append(others, m)
-		}
-	}
-	if mine == nil {
-		mine = &maker{life: by, g: g}
-		l.pages[at] = append(l.pages[at], mine)
-	}
-	return mine, others
 }
 
 // wrong returns why two lives must not have generated the same ID, or "" if they may.

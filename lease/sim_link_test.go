@@ -3,13 +3,36 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
-// link connects the engine of a process to its server. Requests and responses are delayed, lost,
+// create creates the store.
+func (w *world) create(nodes lease.Description) {
+	nodes.ID, nodes.LongestTTL = few.ID, (w.ttl + time.Second - 1).Truncate(time.Second)
+	nodes.Secrets = []string{nodes.Fingerprint(testCodec)}
+	w.about, w.objects = nodes, &memstore.Objects{Clock: w.time}
+	w.store = w.engine(w.objects)
+	if err := w.store.Create(context.Background(), nodes); err != nil {
+		panic(err)
+	}
+}
+
+// engine returns a client of objects. Two pages have all blocks: an Acquire then reads one page at
+// a time, in the process's coroutine.
+func (w *world) engine(o driver.Objects) stores.Store {
+	return must(stores.New(o, driver.Layout{Name: "simulated",
+		BlocksPerPage: uint32(w.about.Blocks())}))
+}
+
+func (w *world) blocks() []lease.Grant { return must(w.store.List(context.Background())) }
+
+// link connects the engine of a process to the server. Requests and responses are delayed, lost,
 // delivered after the client gave up, or delivered twice.
 type link struct {
 	driver.Objects // no process lists objects
@@ -21,23 +44,31 @@ var errNoAnswer = errors.New("no answer")
 const simTimeout = 2 * time.Second
 
 func (l link) Read(_ context.Context, name string) (driver.Object, error) {
-	return l.send(func(s *server) (driver.Object, error) {
-		return s.objects.Read(context.Background(), name)
+	return l.send(func() (driver.Object, error) {
+		return l.p.w.objects.Read(context.Background(), name)
 	})
 }
 
 func (l link) Write(_ context.Context, name string, data []byte,
 	version string) (driver.Object, error) {
-	return l.send(func(s *server) (driver.Object, error) {
-		if s.w.wrong("writes without a condition") {
-			o, _ := s.objects.Read(context.Background(), name)
-			version = o.Version
+	return l.send(func() (driver.Object, error) {
+		w, ctx := l.p.w, context.Background()
+		old := must(w.objects.Read(ctx, name))
+		if w.wrong("writes without a condition") {
+			version = old.Version
 		}
-		o, err := s.objects.Write(context.Background(), name, data, version)
-		if err == nil {
-			s.record(l.p)
+		o, err := w.objects.Write(ctx, name, data, version)
+		if err != nil {
+			return o, err
 		}
-		return o, err
+		w.record(l.p)
+		if w.wrong("a store that forgets acknowledged writes") && w.chance(0.1) {
+			must(w.objects.Write(ctx, name, old.Data, o.Version))
+			for _, b := range w.blocks() {
+				w.ledger.granted[b.Node].nonce = b.Nonce
+			}
+		}
+		return o, nil
 	})
 }
 
@@ -50,7 +81,7 @@ type reply struct {
 }
 
 // send sends a request; serve runs on the server.
-func (l link) send(serve func(*server) (driver.Object, error)) (driver.Object, error) {
+func (l link) send(serve func() (driver.Object, error)) (driver.Object, error) {
 	p, w := l.p, l.p.w
 	p.sleep(ask(p, func() time.Duration {
 		if p.armed {
@@ -62,14 +93,7 @@ func (l link) send(serve func(*server) (driver.Object, error)) (driver.Object, e
 	r := ask(p, func() reply {
 		lost := reply{err: errNoAnswer, sent: w.now,
 			wait: w.between(10*time.Millisecond, simTimeout)}
-		arrive := func() (r reply) {
-			if p.server.closed {
-				return lost
-			}
-			r.object, r.err = serve(p.server)
-			return r
-		}
-		again := func() { arrive() }
+		again := func() { _, _ = serve() }
 		if p.host.cut > w.now || w.chance(0.06) {
 			if w.rng.IntN(3) > 0 { // not lost: it arrives after the client has given up
 				w.after(lost.wait+w.late(), again)
@@ -79,11 +103,11 @@ func (l link) send(serve func(*server) (driver.Object, error)) (driver.Object, e
 		if w.chance(0.03) { // arrives twice
 			w.after(w.late(), again)
 		}
-		r := arrive()
+		o, err := serve()
 		if p.host.cut > w.now || w.chance(0.04) { // the response is lost
 			return lost
 		}
-		r.sent, r.wait = w.now, w.between(0, 10*time.Millisecond)
+		r := reply{o, err, w.now, w.between(0, 10*time.Millisecond)}
 		if w.chance(0.03) {
 			r.wait = w.between(0, simTimeout)
 		}
@@ -106,11 +130,11 @@ func (w *world) late() time.Duration {
 }
 
 // record tells the ledger which blocks a process has written just now.
-func (s *server) record(p *process) {
-	for _, b := range must(s.store.List(context.Background())) {
-		if g := s.granted[b.Node]; g == nil || g.nonce != b.Nonce {
-			s.w.ledger.wrote(s, b, p)
-			s.w.logf("process %d wrote node %d: %s to %s, version %d, owner %q", p.id, b.Node,
+func (w *world) record(p *process) {
+	for _, b := range w.blocks() {
+		if g := w.ledger.granted[b.Node]; g == nil || g.nonce != b.Nonce {
+			w.ledger.wrote(b, p)
+			w.logf("process %d wrote node %d: %s to %s, version %d, owner %q", p.id, b.Node,
 				text(b.Start), text(b.End), b.Version, b.Owner)
 		}
 	}
@@ -124,21 +148,19 @@ type client struct {
 }
 
 func (c client) Describe(context.Context) (lease.Description, error) {
-	d, err := c.Store.Describe(context.Background())
-	if c.p.w.wrong("secrets are not compared") {
-		d.Secrets = nil
-	}
-	return d, err
+	return c.Store.Describe(context.Background())
 }
 
 func (c client) Acquire(_ context.Context, r lease.Request) (lease.Grant, error) {
 	p, w := c.p, c.p.w
-	p.asked = append(p.asked, r.Nonce)
-	g, err := c.acquire(r)
+	repeatedBy := p.life
+	if !slices.Contains(p.asked, r.Nonce) {
+		p.asked, repeatedBy = append(p.asked, r.Nonce), nil
+	}
+	g, err := c.Store.Acquire(context.Background(), r)
 	if err == nil {
-		of := w.ledger.byNonce[g.Nonce]
-		p.grants = append(p.grants, of)
-		w.ledger.acknowledged(p, of, r.Nonce)
+		p.grants = append(p.grants, w.ledger.byNonce[g.Nonce])
+		w.ledger.acknowledged(p, r.Nonce, repeatedBy)
 	} else if w.wrong("a repeated Acquire is used at once") {
 		p.again = r.Nonce
 		p.keeper.ForgetTries()
@@ -150,24 +172,25 @@ func (c client) Acquire(_ context.Context, r lease.Request) (lease.Grant, error)
 }
 
 func (c client) Renew(_ context.Context, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	p, w := c.p, c.p.w
-	p.about, p.proposed = g, append(p.proposed, r.Nonce)
-	renewed, err := c.renew(g, r)
+	w := c.p.w
+	renewed, err := c.Store.Renew(context.Background(), g, r)
 	switch {
 	case err == nil:
-		w.ledger.acknowledged(p, w.ledger.byNonce[renewed.Nonce], r.Nonce)
-	case w.misreads() && errors.Is(err, lease.ErrLost):
-		err = errNoAnswer // a refusal tells nothing about this renewal
+		w.ledger.acknowledged(c.p, r.Nonce, nil)
 	case w.wrong("assuming the requested end") && errors.Is(err, errNoAnswer):
-		err, renewed = nil, g
+		renewed, err = g, nil
 		renewed.End, renewed.Version, renewed.Nonce = r.Now.Add(r.TTL).Truncate(time.Second),
 			g.Version+1, r.Nonce
+	case w.wrong("adopting anybody's renewal") && errors.Is(err, lease.ErrLost):
+		stored, unread := c.Get(context.Background(), g)
+		if unread == nil && stored.Start.Equal(g.Start) {
+			return stored, nil
+		}
 	}
 	return renewed, err
 }
 
 func (c client) Release(_ context.Context, g lease.Grant, nonce string, unused time.Time) error {
-	c.p.about = g
 	if c.p.w.wrong("used seconds are returned") {
 		unused = unused.Add(-time.Second)
 	}
@@ -175,15 +198,12 @@ func (c client) Release(_ context.Context, g lease.Grant, nonce string, unused t
 }
 
 func (c client) Get(_ context.Context, g lease.Grant) (lease.Grant, error) {
-	p, l := c.p, c.p.w.ledger
+	l := c.p.w.ledger
 	stored, err := c.Store.Get(context.Background(), g)
-	if err != nil {
-		return stored, err
+	if err == nil {
+		l.read(c.p, l.byNonce[g.Nonce], stored.Nonce)
 	}
-	if l.foreign(p, stored.Nonce) {
-		l.hears(p, l.byNonce[p.about.Nonce])
-	}
-	return p.reads(stored), nil
+	return stored, err
 }
 
 func text(t time.Time) string { return t.UTC().Format("15:04:05") }

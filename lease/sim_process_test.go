@@ -1,7 +1,6 @@
 package lease_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -14,17 +13,13 @@ import (
 )
 
 // process is one life of a program, or several once it is copied. A copy is built like the
-// original: it starts with the same plan, gets the same answers from the world, and takes the same
-// steps in the same order. So a process asks the world for all its input, and the answers are
-// kept.
+// original: it gets the same answers from the world, and takes the same steps in the same order. So
+// a process asks the world for all its input, and the answers are kept.
 type process struct {
 	w      *world
 	id     int
 	host   *host
-	server *server
-	with   *randflake.Codec // in a secret file of its own; nil: in the server's
-	secret *randflake.Codec // read last
-	plan   plan
+	mixed  bool // its nonces depend on more than the kernel
 	keeper *lease.Loop
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -38,11 +33,9 @@ type process struct {
 	steps   []step
 	parted  time.Duration // when it was last copied
 
-	asked     []string    // the nonces of its Acquires
-	again     string      // the next nonce, in a wrong variant
-	proposed  []string    // the nonces of its renewals
-	about     lease.Grant // of its last Renew or Release
-	dead      bool        // killed, or ended
+	asked     []string // the nonces of its Acquires
+	again     string   // the next nonce, in a wrong variant
+	dead      bool     // killed, or ended
 	closing   bool
 	returning bool          // its lease is being given back
 	armed     bool          // will be copied during its next call to the store
@@ -52,13 +45,6 @@ type process struct {
 
 // runs reports whether the process is neither dead nor about to end.
 func (p *process) runs() bool { return !p.dead && !p.closing }
-
-// plan is the part of a process's behaviour that is decided at its start.
-type plan struct {
-	workers int
-	mixed   bool   // its nonces depend on more than the kernel
-	again   string // its first nonce, in a wrong variant
-}
 
 // step is a task that runs until its next sleep, or an action on the process.
 type step struct {
@@ -84,16 +70,10 @@ func (p *process) do(f func(*process)) {
 	f(p)
 }
 
-func (w *world) start(h *host) *process { return w.startWith(h, nil, "") }
-
-// startWith starts a process with a secret, the server's if it is nil, and a first nonce if it is
-// not empty.
-func (w *world) startWith(h *host, with *randflake.Codec, again string) *process {
+func (w *world) start(h *host) *process {
+	p := w.newProcess(h)
 	// A Keeper made before the kernel learns of a restore cannot know of it.
-	restored := h.kernel.reseeds > w.now && !w.wrong("nonces of the kernel alone")
-	p := w.newProcess(h, h.server, with, plan{
-		workers: 1 + w.rng.IntN(3), mixed: w.mixed || restored, again: again,
-	})
+	p.mixed = (!w.vmclock || h.reseeds > w.now) && !w.wrong("nonces of the kernel alone")
 	p.build()
 	for _, t := range p.tasks {
 		w.wakeAt(t, w.now)
@@ -102,9 +82,8 @@ func (w *world) startWith(h *host, with *randflake.Codec, again string) *process
 	return p
 }
 
-func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan) *process {
-	p := &process{w: w, id: len(w.processes), host: h, server: s, with: with, plan: made,
-		again: made.again}
+func (w *world) newProcess(h *host) *process {
+	p := &process{w: w, id: len(w.processes), host: h}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.life = newLife(p, nil)
 	w.processes = append(w.processes, p)
@@ -113,7 +92,7 @@ func (w *world) newProcess(h *host, s *server, with *randflake.Codec, made plan)
 
 func (p *process) build() {
 	w := p.w
-	p.keeper = must(lease.NewLoop(client{w.engine(link{p: p}), p}, p.readSecret,
+	p.keeper = must(lease.NewLoop(client{w.engine(link{p: p}), p}, lease.FixedSecret(testCodec),
 		lease.WithTTL(w.ttl), lease.WithClock(clock{w, p}.now),
 		lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
 		lease.WithMachine(func() uint64 {
@@ -129,15 +108,9 @@ func (p *process) build() {
 		p.keeper.SetReseeding(0)
 	}
 	p.tasks = append(p.tasks, w.spawn(p, p.keep))
-	for range p.plan.workers {
+	for range ask(p, func() int { return 1 + w.rng.IntN(3) }) {
 		p.tasks = append(p.tasks, w.spawn(p, p.work))
 	}
-}
-
-// readSecret reads the secret file.
-func (p *process) readSecret(context.Context) (*randflake.Codec, error) {
-	p.secret = ask(p, func() *randflake.Codec { return cmp.Or(p.with, p.server.file) })
-	return p.secret, nil
 }
 
 func (p *process) nonce() string {
@@ -147,7 +120,8 @@ func (p *process) nonce() string {
 	}
 	return ask(p, func() string {
 		nonce := p.draw()
-		p.w.ledger.drawn[nonce] = append(p.w.ledger.drawn[nonce], p.life)
+		drawn := p.w.ledger.drawn
+		drawn[nonce] = append(drawn[nonce], p.life)
 		return nonce
 	})
 }
@@ -194,7 +168,7 @@ func (p *process) work() {
 }
 
 func (p *process) fill(dst []randflake.ID) (int, error) {
-	n, second, err := p.generate(dst)
+	n, second, err := p.keeper.Fill(dst)
 	if p.copying {
 		return n, err
 	}
@@ -211,7 +185,7 @@ func (p *process) fill(dst []randflake.ID) (int, error) {
 // exhaust lets the process generate more IDs than it may borrow.
 func (p *process) exhaust() {
 	p.w.logf("process %d makes a burst of IDs", p.id)
-	p.do(func(p *process) { p.burst = 450_000 * int(p.w.nodes.BlockSize) })
+	p.do(func(p *process) { p.burst = 450_000 * int(p.w.about.BlockSize) })
 }
 
 // makeBurst generates IDs as fast as it can until none are left.
@@ -275,8 +249,8 @@ func (p *process) close() {
 // copy copies the process to another host, with its state and pending calls.
 func (p *process) copy(h *host) *process {
 	w := p.w
-	q := w.newProcess(h, p.server, p.with, p.plan)
-	q.copying, q.answers = true, slices.Clone(p.answers)
+	q := w.newProcess(h)
+	q.mixed, q.copying, q.answers = p.mixed, true, slices.Clone(p.answers)
 	q.build()
 	running := w.current
 	for _, s := range p.steps {

@@ -9,12 +9,15 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // The simulator runs the production Keeper, Generator and engine under one seed, over objects in
 // memory and a bad network. Processes are coroutines that run one at a time; they stop at every
 // reading of a clock, every request to the server and every sleep, where they may be killed or
-// copied. Time is virtual. A seed determines the history.
+// copied. Time is virtual. A seed determines the history. Operators are not simulated: the store
+// is created once, and keeps its secret.
 
 var simStart = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
@@ -33,22 +36,17 @@ type world struct {
 	calm    bool    // no more faults
 	pauses  float64 // how likely each pause is
 
-	ttl              time.Duration
-	nodes            lease.Description
-	vmclock          bool // machines report restores
-	mixed            bool // nonces depend on more than the kernel
-	operators        int  // how often stores are restored, replaced and changed, up to 2
-	twoStores        bool
-	bursts           bool                // many bursts
-	losses           bool                // stores are lost often, and created again
-	often            int                 // a fault that occurs often
-	histories        map[string]operator // in a wrong variant
-	kernels, lives   uint64
-	secrets, stores  uint64    // how many there were
-	servers          []*server // whose stores are lost, copied and changed
-	hosts            []*host
-	processes        []*process
-	processesAtFirst int
+	ttl       time.Duration
+	vmclock   bool // machines report restores
+	bursts    bool // many bursts of IDs
+	images    bool // many golden images
+	hosts     []*host
+	processes []*process
+	most      int // how many may run
+
+	about   lease.Description // of the store
+	objects *memstore.Objects
+	store   stores.Store // reaches the objects at once
 }
 
 func (w *world) fail(kind, format string, args ...any) {
@@ -180,59 +178,38 @@ type event struct {
 	f     func()
 }
 
-// host is a machine with its clocks and its connection to the store.
+// host is a machine with its clocks, its random numbers and its connection to the store.
 type host struct {
 	id     int
-	server *server
-	skew   time.Duration // wall clock minus true time, when it was last set
-	slew   float64       // by how much the wall clock is too fast
-	since  time.Duration // when it was last set
+	skew   time.Duration // wall clock minus true time
 	asleep time.Duration // how long the monotonic clock stood still
 	frozen time.Duration // suspended until this time
 	cut    time.Duration // cut off from the store until this time
 	life   uint64        // changes when the machine is restored from a snapshot
-	kernel kernel
+	// The kernels of copies, and of the original, return the same numbers until they learn of the
+	// restore, which takes less than the time that a Keeper waits for.
+	kernel  rand.PCG
+	reseeds time.Duration // when it learns of a restore, 0: it was not restored, or knows
 }
-
-// set sets the wall clock.
-func (h *host) set(now, skew time.Duration, slew float64) {
-	h.skew, h.slew, h.since = skew, slew, now
-}
-
-// ahead returns how far the wall clock is ahead.
-func (h *host) ahead(now time.Duration) time.Duration {
-	return h.skew + time.Duration(h.slew*float64(now-h.since))
-}
-
-// kernel is a host's source of random numbers. The kernels of copies, and of the original, return
-// the same numbers until they learn of the restore, which takes less than the time that a Keeper
-// waits for.
-type kernel struct {
-	seed, drawn uint64
-	reseeds     time.Duration // when it learns of a restore, 0: it was not restored, or knows
-}
-
-const firstLife = 1 << 32
 
 const slowestReseed = lease.Reseeding * 4 / 5
-
-func (w *world) newKernel() kernel { w.kernels++; return kernel{seed: w.kernels} }
 
 // draw draws a nonce: one that differs between copies, as package entropy sees to, or only the
 // kernel's numbers, which must suffice for Keepers that know of their machine's restore.
 func (p *process) draw() string {
-	w, k := p.w, &p.host.kernel
-	if p.plan.mixed || k.reseeds != 0 && w.now >= k.reseeds {
-		fresh := w.newKernel()
-		if p.plan.mixed {
-			k = &fresh
-		} else {
-			*k = fresh
-		}
+	w, h := p.w, p.host
+	if h.reseeds != 0 && w.now >= h.reseeds {
+		h.kernel.Seed(w.rng.Uint64(), w.rng.Uint64())
+		h.reseeds = 0
 	}
-	k.drawn++
-	return fmt.Sprintf("%016x%016x", k.seed, k.drawn)
+	if p.mixed {
+		return hex(w.rng)
+	}
+	return hex(&h.kernel)
 }
+
+// hex returns 32 random digits.
+func hex(from rand.Source) string { return fmt.Sprintf("%016x%016x", from.Uint64(), from.Uint64()) }
 
 // clock is a process's view of its host's clocks. A process may be stopped right after reading a
 // clock, before it uses the time.
@@ -243,8 +220,15 @@ type clock struct {
 
 // now reads both of them at once.
 func (c clock) now() (wall time.Time, elapsed time.Duration) {
-	wall = ask(c.p, func() time.Time { return c.w.time().Add(c.p.host.ahead(c.w.now)) })
+	wall = ask(c.p, func() time.Time { return c.w.time().Add(c.p.host.skew) })
 	elapsed = ask(c.p, func() time.Duration { return c.w.now - c.p.host.asleep })
 	c.p.pause()
 	return wall, elapsed
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
