@@ -101,8 +101,8 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// Once it is told of a restore, a process uses no lease of its directory, which may have been copied
-// with its machine.
+// Once it is told of a restore, a process uses no lease of its directory, which may have been
+// copied with its machine.
 func TestRestoredWithADirectory(t *testing.T) {
 	reportstest.Collect(t)
 	config := fleet.Config{Store: "file:" + filepath.Join(t.TempDir(), "leases")}
