@@ -12,7 +12,7 @@ type variant struct {
 func (w *world) wrong(name string) bool { return w.variant.name == name }
 
 // wrongVariants must all be caught. A rule that one package keeps has its wrong variants there: see
-// the tests of the engine, of confirmed.meaning and of randflake's generator.
+// the tests of the engine, of term.meaning and of randflake's generator.
 var wrongVariants = []variant{
 	{name: "inclusive end"},
 	{name: "a store that forgets acknowledged writes"},
