@@ -297,9 +297,14 @@ func (k *Keeper) drop(t *term, why reason, err error) {
 	if _, first := t.finish(err); first {
 		k.counts.add(series{reason: why})
 		k.generation.Add(1)
-		select {
-		case k.kick <- struct{}{}:
-		default: // it will wake already
-		}
+		k.wake()
+	}
+}
+
+// wake lets the goroutine take a step at once.
+func (k *Keeper) wake() {
+	select {
+	case k.kick <- struct{}{}:
+	default: // it will do so already
 	}
 }

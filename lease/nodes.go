@@ -55,6 +55,7 @@ func (t *term) endEarly() {
 		return
 	}
 	t.finish(nil)
+	t.k.wake()
 }
 
 // Context returns a context that ends a tenth of the TTL, and at most a second, before the lease

@@ -105,6 +105,31 @@ func TestNodesEndEarly(t *testing.T) {
 	}
 }
 
+// Nodes that ended while a renewal was in flight stay ended, even if it succeeds. Others are leased
+// at once.
+func TestNodesEndInARenewal(t *testing.T) {
+	inTime(t, func(t *testing.T) {
+		store := &fakeStore{Store: memstore.New(few)}
+		store.on = func(c *call) {
+			if left := time.Until(c.grant.End); c.op == "renew" && left > 5*time.Second {
+				c.err = errAway
+				return
+			} else if c.op == "renew" {
+				time.Sleep(left - 500*time.Millisecond)
+			}
+			c.send()
+		}
+		k := openTest(t, store, lease.WithTTL(20*time.Second))
+		n := must(k.Nodes(t.Context()))
+		<-n.Context().Done()
+		time.Sleep(time.Second)
+		if next, err := k.Nodes(t.Context()); err != nil || next.First == n.First {
+			t.Errorf("%+v, %v, want other nodes than %+v", next, err, n)
+		}
+		_ = k.Close(t.Context())
+	})
+}
+
 // Processes on one store that are copied and stopped, and whose clocks are stepped, never use a
 // number at once if they respect Hold.
 func TestNodesOfClones(t *testing.T) {
