@@ -73,7 +73,7 @@ func (c *creation) run(ctx context.Context, s openStore) error {
 	switch {
 	case d.ID != "":
 		verb = "the store exists:"
-		secret, err = c.existing(d, complete, file)
+		secret, err = c.existing(d, errors.Is(err, lease.ErrNoStore), file)
 	case errors.Is(err, lease.ErrNoStore):
 		d, secret, err = c.planned(s)
 	}
@@ -106,7 +106,7 @@ func (c *creation) differs(d lease.Description) bool {
 }
 
 // existing returns the secret of a store that exists, unless the command asks for another store.
-func (c *creation) existing(d lease.Description, complete bool, file string) (
+func (c *creation) existing(d lease.Description, interrupted bool, file string) (
 	*secretFile, error) {
 	if c.differs(d) {
 		return nil, fmt.Errorf("%w, with %s, which cannot change: leave out the flags, or create "+
@@ -130,7 +130,7 @@ func (c *creation) existing(d lease.Description, complete bool, file string) (
 		return nil, fmt.Errorf("%w, with the ID %s, created at %s; its secret is not in %s: %s",
 			lease.ErrExists, d.ID, rfc3339(d.Created), file, advice)
 	}
-	if !complete && secret.temporary == "" {
+	if interrupted && secret.temporary == "" {
 		return nil, fmt.Errorf("the creation of the store %s was interrupted, but its secret is "+
 			"in %s, which gets this name after the creation: if the store was restored from a "+
 			"backup, processes may have used the secret since: replace it, with traceflake lease "+
