@@ -64,7 +64,10 @@ func (f *commonFlags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
 		return k, err
 	}
 	err = f.withStore(cmd, func(ctx context.Context, s openStore) (err error) {
-		if s.KeepsSecret() {
+		if !s.KeepsSecret() {
+			return nil
+		}
+		if _, err = s.describe(ctx); err == nil {
 			k, err = s.Secrets(ctx)
 		}
 		return err
@@ -93,7 +96,7 @@ func noStore(s stores.Store, err error) error {
 // storeTimeout limits a command, which may write every page of a store.
 const storeTimeout = 2 * time.Minute
 
-// describeTimeout limits the first call of most commands.
+// describeTimeout limits the first call of a command.
 const describeTimeout = 10 * time.Second
 
 // now is this machine's clock.

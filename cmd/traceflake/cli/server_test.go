@@ -16,13 +16,27 @@ import (
 )
 
 // servers are servers in memory, of type *calls.Memory, by the URLs test:NAME of the stores on
-// them.
+// them. The store test:hung does not answer.
 var servers sync.Map
 
 func init() {
 	stores.Register("test", func(url string) (stores.Store, error) {
+		if url == "test:hung" {
+			return hung{}, nil
+		}
 		return stores.New(serverOf(url), driver.Layout{Name: "test", BlocksPerPage: 1024})
 	})
+}
+
+// hung is a store that keeps its own secret, on a disk that does not answer.
+type hung struct{ stores.Store }
+
+func (hung) KeepsSecret() bool { return true }
+func (hung) Close() error      { return nil }
+
+func (hung) Describe(ctx context.Context) (lease.Description, error) {
+	<-ctx.Done()
+	return lease.Description{}, ctx.Err()
 }
 
 // serverOf returns the server of a store, or a new server without a store.
