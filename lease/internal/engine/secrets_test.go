@@ -69,7 +69,11 @@ func TestRemoveSecret(t *testing.T) {
 		}
 		remove()
 		wantWrites(t, "remove it again", server, 0, remove)
-		_, err := s.Renew(t.Context(), forgotten, with(old))
+		d, err := s.Describe(t.Context())
+		if err != nil || !slices.Equal(d.Secrets, []string{next}) {
+			t.Errorf("the secrets that are left: %q, %v; want %q", d.Secrets, err, next)
+		}
+		_, err = s.Renew(t.Context(), forgotten, with(old))
 		wantErr(t, "renew", err, lease.ErrWrongSecret)
 		_, err = s.Acquire(t.Context(), with(old))
 		wantErr(t, "acquire", err, lease.ErrWrongSecret)
