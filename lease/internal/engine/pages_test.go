@@ -87,10 +87,12 @@ func TestEdited(t *testing.T) {
 		"another size":    {"page-0000", `"Nodes":8`, `"Nodes":16`, driver.ErrEdited},
 		"no number":       {"page-0000", `"Nodes":8`, `"Nodes":"a"`, driver.ErrEdited},
 		"no version":      {"page-0000", `"Version":1`, `"Version":0`, driver.ErrEdited},
-		"no end":          {"page-0000", end, "0001-01-01T00:00:00Z", driver.ErrEdited},
-		"an early end":    {"page-0000", end, "2026-01-01T00:00:00Z", driver.ErrEdited},
-		"a late end":      {"page-0000", end, "2100-01-01T00:00:00Z", driver.ErrEdited},
-		"half a second":   {"page-0000", end, "2026-05-04T03:03:01.5Z", driver.ErrEdited},
+		"no times": {"page-0000", `"Start":"2026-05-04T03:02:01Z","End":"` + end + `",`, "",
+			driver.ErrEdited},
+		"a broken start": {"page-0000", "03:02:01Z", "03:02:01.5Z", driver.ErrEdited},
+		"an early end":   {"page-0000", end, "2026-01-01T00:00:00Z", driver.ErrEdited},
+		"a late end":     {"page-0000", end, "2100-01-01T00:00:00Z", driver.ErrEdited},
+		"a broken end":   {"page-0000", end, "2026-05-04T03:03:01.5Z", driver.ErrEdited},
 		"a block twice": {"page-0000", `"Owner":""}`, `"Owner":""}` + "\n" +
 			`{"Node":0,"Nodes":8,"End":"2026-05-04T03:03:01Z","Version":1}`, driver.ErrEdited},
 	} {
