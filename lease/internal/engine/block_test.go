@@ -41,7 +41,7 @@ func TestBlocks(t *testing.T) {
 		start, end time.Duration
 		owner      string
 	}{
-		{grant, 10 * s, 10 * s, 13 * s, "web-2"}, {grant, 10500 * ms, 10 * s, 13 * s, "web-2"},
+		{grant, 10 * s, 10 * s, 13 * s, "web-2"}, {grant, 12500 * ms, 12 * s, 15 * s, "web-2"},
 		{renewTo, 20999 * ms, 0, 20 * s, "web-1"}, {renewTo, 10900 * ms, 0, 10 * s, "web-1"},
 		{renewTo, -time.Hour, 0, 10 * s, "web-1"},
 		{giveBack, -time.Hour, 0, 0, ""}, {giveBack, 4 * s, 0, 4 * s, ""},

@@ -197,26 +197,30 @@ func (s versions) List(ctx context.Context) (map[string]driver.Object, error) {
 }
 
 // A process that starts while a fleet holds 61 % of the blocks needs little more than three
-// requests. Even the last processes of a fleet that holds 98 % find a block soon.
+// requests. Even the last processes of a fleet that holds 98 % find a block soon, and a repeated
+// request finds it again.
 func TestRequestsOfAFleet(t *testing.T) {
 	server := new(counted)
 	s := open(server, 16, lease.Description{Nodes: 1 << 17, BlockSize: 64})
 	n, nonces := 0, rand.New(rand.NewPCG(1, 1))
+	r, last := request(t0), lease.Grant{}
 	for _, c := range []struct {
 		to            int
 		reads, writes float64 // at most
 	}{{1250, 2.15, 1.1}, {1875, 3.5, 1.5}, {2000, 9, 2.5}} {
 		from, reads, writes := n, server.Reads, server.Writes
 		for ; n < c.to; n++ {
-			r := request(t0)
 			r.Nonce = fmt.Sprintf("%016x%016x", nonces.Uint64(), nonces.Uint64())
-			mustAcquire(t, s, r)
+			last = mustAcquire(t, s, r)
 		}
 		each := func(requests int) float64 { return float64(requests) / float64(n-from) }
 		if r, w := each(server.Reads-reads), each(server.Writes-writes); r > c.reads ||
 			w > c.writes {
 			t.Errorf("up to %d: %.2f reads and %.2f writes each", n, r, w)
 		}
+	}
+	if again := mustAcquire(t, s, r); again != last {
+		t.Errorf("repeated, the last request is granted %+v instead of %+v", again, last)
 	}
 }
 
