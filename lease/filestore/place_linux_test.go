@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -52,6 +53,21 @@ func TestFileSystems(t *testing.T) {
 	refused(t, "NFS", path, lease.ErrMisconfigured)
 	if files, err := os.ReadDir(path); err != nil || len(files) > 0 {
 		t.Errorf("NFS: the directory has %v, %v", files, err)
+	}
+}
+
+// The place has the time of birth, if the file system keeps it: inodes are used again.
+func TestBirth(t *testing.T) {
+	root, err := unopened(t, newPath(t)).objects.create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	at, err := place(root)
+	var s unix.Statx_t
+	err = errors.Join(err, unix.Statx(unix.AT_FDCWD, root.Name(), 0, unix.STATX_BTIME, &s))
+	if err != nil || s.Mask&unix.STATX_BTIME != 0 && !strings.Contains(at, " since ") {
+		t.Errorf("the place is %q, %v", at, err)
 	}
 }
 

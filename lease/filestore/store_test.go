@@ -90,8 +90,14 @@ func TestFirstUse(t *testing.T) {
 	if fingerprint(t, open(t, newPath(t))) == secrets[0] {
 		t.Error("two directories have one secret")
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != dirMode {
-		t.Errorf("mode %v, %v; want 0700", info.Mode(), err)
+	files, err := filepath.Glob(filepath.Join(path, "*.secret"))
+	if err != nil || len(files) != 1 { // those that lost remove theirs
+		t.Fatalf("the files of secrets are %q, %v", files, err)
+	}
+	for name, want := range map[string]os.FileMode{path: 0o700, files[0]: 0o600} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, %v; want %v", name, info.Mode(), err, want)
+		}
 	}
 }
 
@@ -219,9 +225,11 @@ func TestInterruptions(t *testing.T) {
 	}
 }
 
-// A replacement that is interrupted more than once is completed by the same call.
+// A replacement that is interrupted more than once is completed by the same call. The first secret
+// still verifies.
 func TestInterruptedAgain(t *testing.T) {
 	s := open(t, newPath(t))
+	before := fingerprint(t, s)
 	d, err := s.Describe(t.Context())
 	for range 2 {
 		syncs := 0
@@ -236,8 +244,14 @@ func TestInterruptedAgain(t *testing.T) {
 		}
 	}
 	s.objects.disk = system
-	if err := errors.Join(err, s.Replace(t.Context(), d.ID, "", "")); err != nil {
-		t.Error(err)
+	replaced := s.Replace(t.Context(), d.ID, "", "")
+	k, failed := s.Secrets(t.Context())
+	if err := errors.Join(err, replaced, failed); err != nil {
+		t.Fatal(err)
+	}
+	all := k.Codecs()
+	if oldest := (lease.Description{}).Fingerprint(all[len(all)-1]); oldest != before {
+		t.Errorf("the first secret is lost: %d are left", len(all))
 	}
 }
 
@@ -284,6 +298,18 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// A store whose secret is lost can get another one.
+func TestLostSecret(t *testing.T) {
+	path := newPath(t)
+	s := open(t, path)
+	edit(t, path, "*.secret", nil)
+	d, err := s.Describe(t.Context())
+	if err := errors.Join(err, s.Replace(t.Context(), d.ID, "", "")); err != nil {
+		t.Fatal(err)
+	}
+	fingerprint(t, s)
+}
+
 // hold locks a directory, as another process does, until the function that it returns is called.
 func hold(t *testing.T, path string) (release func()) {
 	t.Helper()
@@ -302,6 +328,10 @@ func TestLocked(t *testing.T) {
 	path, other := newPath(t), newPath(t)
 	s := open(t, path)
 	open(t, other)
+	// a killed process left a longer one
+	if err := os.WriteFile(filepath.Join(other, "note.new"), []byte("22"), fileMode); err != nil {
+		t.Fatal(err)
+	}
 	release := hold(t, path)
 	opened, done := make(chan struct{}, 10), make(chan error)
 	s.objects.disk.lock = func(root *os.Root) (*os.File, error) {

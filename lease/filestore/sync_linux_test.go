@@ -21,9 +21,6 @@ import (
 // The data is synced before the file gets its name, and the name after that.
 func TestAnswersAreSynced(t *testing.T) {
 	path := newPath(t)
-	if err := os.Mkdir(path, dirMode); err != nil {
-		t.Fatal(err)
-	}
 	s := unopened(t, path)
 	durable := map[string]string{} // what files had when their names were synced
 	s.objects.disk.syncNames = func(root *os.Root, names ...string) error {
@@ -49,6 +46,9 @@ func TestAnswersAreSynced(t *testing.T) {
 	}
 	_, err := ensure(t, s)
 	answered("create", err)
+	if _, synced := durable[filepath.Base(path)]; !synced {
+		t.Error("create: answered before the name of the directory was synced")
+	}
 	_, err = s.objects.Write(t.Context(), "note", []byte("1"), "")
 	answered("write", err)
 	d, err := s.Describe(t.Context())
