@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -36,6 +37,29 @@ func TestReplaceSecretIsKilled(t *testing.T) {
 	}
 }
 
+// A new secret gets its name when it is registered: the command that was interrupted before that is
+// repeated.
+func TestAddSecretIsKilled(t *testing.T) {
+	url, file, _, server := storeInUse(t)
+	next := filepath.Join(filepath.Dir(file), "next")
+	ctx, cancel := context.WithCancel(t.Context())
+	server.Accepts = func(string, bool) bool {
+		cancel()
+		return false
+	}
+	if silently(ctx, "lease", "secret", "add", next) == 0 {
+		t.Error("it was not interrupted")
+	}
+	server.Accepts = nil
+	command(t, "", "lease", "secret", "add", next).want(t, 0, "registered", "")
+	d, err := opened(t, url).Describe(t.Context())
+	k, failed := fleet.LoadKeyring(next)
+	if err := errors.Join(err, failed); err != nil || len(d.Secrets) != 2 ||
+		d.Secrets[1] != d.Fingerprint(k.Codec()) {
+		t.Errorf("the store has the secrets %q, %v", d.Secrets, err)
+	}
+}
+
 // restored makes the objects of a server those of a backup.
 func restored(t *testing.T, server *calls.Memory, backup map[string]driver.Object) {
 	t.Helper()
@@ -47,8 +71,9 @@ func restored(t *testing.T, server *calls.Memory, backup map[string]driver.Objec
 	}
 }
 
-// The store has its new secret, but the command fails to rename the file, and is repeated where the
-// same URL leads to another copy of the backup: the copies get two secrets.
+// The store has its new secret, but the secret file is missing for a moment, and the command is
+// repeated where the same URL leads to another copy of the backup: the copies get two secrets, and
+// the file keeps the old one.
 func TestReplaceSecretElsewhere(t *testing.T) {
 	url, file, old, server := storeInUse(t)
 	backup, err := server.List(t.Context())
@@ -58,12 +83,11 @@ func TestReplaceSecretElsewhere(t *testing.T) {
 	text := content(t, file)
 	server.Accepts = func(_ string, unchanged bool) bool {
 		_ = os.Remove(file)
-		_ = os.Mkdir(file, 0o700) // so that nothing can be renamed to it
 		return unchanged
 	}
 	command(t, "", "lease", "secret", "replace", old).want(t, 2, "", "run the same command again")
 	server.Accepts = nil
-	if err := errors.Join(os.Remove(file), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	one, err := opened(t, url).Describe(t.Context())
@@ -72,6 +96,7 @@ func TestReplaceSecretElsewhere(t *testing.T) {
 	}
 	restored(t, server, backup)
 	command(t, "", "lease", "secret", "replace", old).want(t, 0, "all blocks are free", "")
+	registered(t, "the other copy", url, file, 2)
 	k, err := fleet.LoadKeyring(file)
 	other, described := opened(t, url).Describe(t.Context())
 	if err = errors.Join(err, described); err != nil || other.ID == one.ID ||
