@@ -17,6 +17,9 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/network"
@@ -140,6 +143,9 @@ func TestNew(t *testing.T) {
 		if got := o.(*objects).prefix; got != want {
 			t.Errorf("the prefix of %q is %s, want %s", prefix, got, want)
 		}
+		if err := s.Close(); err != nil { // not of the client
+			t.Error(err)
+		}
 	}
 	for _, none := range []clientv3.KV{nil, (*clientv3.Client)(nil)} {
 		_, err := New(none, "")
@@ -202,6 +208,29 @@ func TestOneClient(t *testing.T) {
 	two, failed := o.kv(t.Context())
 	if one != two || errors.Join(err, failed) != nil {
 		t.Errorf("two calls have the clients %v and %v; %v, %v", one, two, err, failed)
+	}
+}
+
+// If the time is over, an error says what was wrong with the connections, and what to do. That gRPC
+// closed one, since the member did not answer, says nothing about the member.
+func TestUnconnected(t *testing.T) {
+	for text, want := range map[string]string{
+		"refused":                           driver.FixNothingThere, // no handshake
+		"error reading server preface: EOF": driver.FixOtherServer,
+		"error reading server preface: use of closed network connection": "",
+	} {
+		s := new(objects)
+		if strings.HasPrefix(text, "error reading") {
+			s.handshake.Store(new(error))
+		}
+		_ = s.remember(t.Context(), "", nil, nil, nil, func(context.Context, string, any, any,
+			*grpc.ClientConn, ...grpc.CallOption) error {
+			return status.Error(codes.Unavailable, "connection error: desc = "+text)
+		})
+		err := s.failed(context.DeadlineExceeded)
+		if lease.Fix(err) != want || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v has the fix %q, want %q", text, err, lease.Fix(err), want)
+		}
 	}
 }
 
