@@ -22,10 +22,11 @@ func TestErrors(t *testing.T) {
 	execute(t, admin, "ALTER ROLE "+outsider+" NOLOGIN")
 	execute(t, admin, "ALTER ROLE "+full+" CONNECTION LIMIT 0")
 	config := admin.Config().ConnConfig
-	// parameters for two addresses: both of the server, or one where none is
+	// parameters for two addresses: both of the server, or the second or the first one alone
 	hosts := "host=" + config.Host + "," + config.Host + "&port="
 	twice := fmt.Sprint(hosts, config.Port, ",", config.Port)
 	half := fmt.Sprint(hosts, "1,", config.Port)
+	first := fmt.Sprint(hosts, config.Port, ",1")
 	const read, write = false, true
 	for _, c := range []struct {
 		parameters string // in addition to those of the database, or instead
@@ -49,7 +50,7 @@ func TestErrors(t *testing.T) {
 		{"default_transaction_read_only=on", read, nil, "connect to the primary"},
 		{"port=1", read, nil, "connection refused"},
 		{"host=no..host,no..host", read, nil, "lookup"},
-		{half + "&sslmode=require", read, nil, "refuses TLS"},
+		{first + "&sslmode=require", read, nil, "refuses TLS"},
 		{half + "&user=missing", read, nil, `user "missing"`},
 	} {
 		o := calls.Objects(t, dsn+"&"+c.parameters)
