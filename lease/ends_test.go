@@ -12,6 +12,16 @@ import (
 
 // Tests of a Keeper whose secret is not the store's.
 
+// A Codec without a secret acquires nothing, since no generator would use the lease.
+func TestCodecWithoutSecret(t *testing.T) {
+	b := newBench(t)
+	b.codec = &randflake.Codec{}
+	b.pass(time.Minute)
+	if n := len(b.store.asked("acquire")); n > 0 || b.Failure() == nil {
+		t.Errorf("acquired %d times, and failed with %v", n, b.Failure())
+	}
+}
+
 // When its secret is removed or the store's secret is replaced, the Keeper uses its lease to the
 // end, without a renewal. Then it reads its secret again until that is the store's, without a
 // restart.

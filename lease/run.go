@@ -196,6 +196,9 @@ func (l *loop) open(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	codec, err := l.secret(limited)
+	if err == nil { // a zero Codec has none
+		_, err = codec.Encode(randflake.Parts{Time: time.Unix(randflake.Epoch, 0)})
+	}
 	if err != nil {
 		return fmt.Errorf("secret: %w", err)
 	}
