@@ -24,9 +24,16 @@ type ledger struct {
 	w       *world
 	made    int
 	granted map[uint32]*granted // the last grant of each block, by its first node
-	byNonce map[string]*granted // the grant for which a nonce was written
+	written map[write]*granted  // the grant that a write acquired or renewed
 	drawn   map[string][]*life  // the lives that drew a nonce
 	pages   map[int64][]*maker  // the IDs of each second
+}
+
+// write identifies a write of a block. Copies that acquire under one nonce may get two blocks: one
+// that was granted before, and one on an earlier page that has become free.
+type write struct {
+	node  uint32
+	nonce string
 }
 
 // granted is a grant as a store wrote it.
@@ -96,7 +103,7 @@ func (m *maker) overlaps(s span) bool {
 }
 
 func newLedger(w *world) *ledger {
-	return &ledger{w: w, granted: map[uint32]*granted{}, byNonce: map[string]*granted{},
+	return &ledger{w: w, granted: map[uint32]*granted{}, written: map[write]*granted{},
 		drawn: map[string][]*life{}, pages: map[int64][]*maker{}}
 }
 
@@ -113,16 +120,19 @@ func (l *ledger) wrote(b lease.Grant, p *process) {
 		now.end = max(now.end, b.End.Unix())
 	}
 	now.nonce = b.Nonce
-	l.byNonce[b.Nonce] = now
+	l.written[write{b.Node, b.Nonce}] = now
 }
 
-// acknowledged records that the store answered p's own write with nonce. If it was a repeated
-// Acquire, repeatedBy sent it.
-func (l *ledger) acknowledged(p *process, nonce string, repeatedBy *life) {
-	if g := l.byNonce[nonce]; repeatedBy == p.life || slices.Contains(l.drawn[nonce], p.life) {
-		p.life.proven[g] = true
+// acknowledged records that the store answered p's own write with b. If it was a repeated Acquire,
+// repeatedBy sent it.
+func (l *ledger) acknowledged(p *process, b lease.Grant, repeatedBy *life) {
+	if repeatedBy == p.life || slices.Contains(l.drawn[b.Nonce], p.life) {
+		p.life.proven[l.grant(b)] = true
 	}
 }
+
+// grant returns the grant of a block that a process has.
+func (l *ledger) grant(b lease.Grant) *granted { return l.written[write{b.Node, b.Nonce}] }
 
 // read records that p, who has a grant, has read another nonce in the store: if neither p nor its
 // original drew it, p must stop.

@@ -159,8 +159,8 @@ func (c client) Acquire(_ context.Context, r lease.Request) (lease.Grant, error)
 	}
 	g, err := c.Store.Acquire(context.Background(), r)
 	if err == nil {
-		p.grants = append(p.grants, w.ledger.byNonce[g.Nonce])
-		w.ledger.acknowledged(p, r.Nonce, repeatedBy)
+		p.grants = append(p.grants, w.ledger.grant(g))
+		w.ledger.acknowledged(p, g, repeatedBy)
 	} else if w.wrong("a repeated Acquire is used at once") {
 		p.again = r.Nonce
 		p.keeper.ForgetTries()
@@ -176,7 +176,7 @@ func (c client) Renew(_ context.Context, g lease.Grant, r lease.Request) (lease.
 	renewed, err := c.Store.Renew(context.Background(), g, r)
 	switch {
 	case err == nil:
-		w.ledger.acknowledged(c.p, r.Nonce, nil)
+		w.ledger.acknowledged(c.p, renewed, nil)
 	case w.wrong("assuming the requested end") && errors.Is(err, errNoAnswer):
 		renewed, err = g, nil
 		renewed.End, renewed.Version, renewed.Nonce = r.Now.Add(r.TTL).Truncate(time.Second),
@@ -201,7 +201,7 @@ func (c client) Get(_ context.Context, g lease.Grant) (lease.Grant, error) {
 	l := c.p.w.ledger
 	stored, err := c.Store.Get(context.Background(), g)
 	if err == nil {
-		l.read(c.p, l.byNonce[g.Nonce], stored.Nonce)
+		l.read(c.p, l.grant(g), stored.Nonce)
 	}
 	return stored, err
 }
