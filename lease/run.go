@@ -220,6 +220,7 @@ func (l *loop) open(ctx context.Context) error {
 	}
 	if d.ID != l.id { // nothing of another history matters, which has another secret
 		l.id, l.bid = d.ID, ""
+		clear(l.used)
 	}
 	l.fingerprint = fingerprint
 	l.codec.Store(codec)
