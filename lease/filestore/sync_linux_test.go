@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/lease"
 )
 
 // Every write is on the disk when it is answered: a machine that loses its power forgets no grant.
@@ -92,6 +94,9 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("%v\n%s", err, out)
 		}
 		return
+	}
+	if fix := lease.Fix(explain(syscall.ENOSPC)); !strings.Contains(fix, "free some space") {
+		t.Errorf("the fix is %q", fix)
 	}
 	path, other := newPath(t), newPath(t)
 	s := open(t, path)
