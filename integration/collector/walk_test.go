@@ -85,7 +85,8 @@ func walk(t *testing.T, e *servers.Engine) {
 
 	killer := killer{seen: map[string]bool{}}
 	t.Setenv("TRACEFLAKE_CLICKHOUSE_DSN", killer.proxy(t, e.DSN()))
-	for _, operation := range []string{"prepare", "swap", "undo", "copy", "swap", "copy"} {
+	adopt := func(operation string) {
+		t.Helper()
 		for again := true; again; {
 			cmd := exec.Command(path, "clickhouse", "adopt", operation)
 			if operation == "prepare" {
@@ -108,16 +109,23 @@ func walk(t *testing.T, e *servers.Engine) {
 			store()
 		}
 	}
+	for _, operation := range []string{"prepare", "swap", "undo", "copy", "swap", "copy"} {
+		adopt(operation)
+	}
 	end()
 	writer.Wait()
+	adopt("swap") // repeated, as docs/clickhouse.md says for inserts that take longer than a second
 	n := int(stored.Load())
-	once := func(table string) {
+	// A materialized view may miss the insert that runs during an exchange. There are three.
+	once := func(table string, missed ...int) {
 		t.Helper()
 		rows := e.Rows(t, "SELECT toString(count()), toString(uniqExact(SpanId)) FROM "+table)
-		if want := fmt.Sprint(n); rows[0][0] != want || rows[0][1] != want {
-			t.Errorf("%s has %s spans of %d, %s of them different", table, rows[0][0], n,
-				rows[0][1])
+		for _, missing := range append(missed, 0) {
+			if want := fmt.Sprint(n - missing); rows[0][0] == want && rows[0][1] == want {
+				return
+			}
 		}
+		t.Errorf("%s has %s spans of %d, %s of them different", table, rows[0][0], n, rows[0][1])
 	}
 	once("otel_traces_all")
 	out, _ := killer.run(t, exec.Command(path, "clickhouse", "status"))
@@ -127,7 +135,7 @@ func walk(t *testing.T, e *servers.Engine) {
 	}
 	restart()
 	once("otel_traces")
-	once("rollup")
+	once("rollup", 20, 40, 60)
 	for _, row := range e.Rows(t, "SELECT toString(uniqExact(TraceId)) FROM "+
 		"otel_traces_trace_id_ts") {
 		if row[0] != fmt.Sprint(n/2) {
