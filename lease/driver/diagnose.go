@@ -38,7 +38,6 @@ var fixes = []struct {
 		[]error{syscall.EISDIR, syscall.ENOTDIR}},
 	{"give the services' user the right to read and write there", []error{fs.ErrPermission}},
 	{"correct the path, or create the missing file or directory", []error{fs.ErrNotExist}},
-	{"free some space on the disk; processes recover by themselves", []error{syscall.ENOSPC}},
 	{FixTLS, []error{http.ErrSchemeMismatch}},
 	{FixOtherServer, []error{io.EOF, io.ErrUnexpectedEOF}},
 	{"start the server, which does not answer, or correct the address, or check firewalls in " +

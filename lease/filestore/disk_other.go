@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-var errReadOnly = errors.New("read-only") // never returned
+var errReadOnly, errFull = errors.New("read-only"), errors.New("full") // never returned
 
 // system has no locks, and so no store.
 var system = disk{lock: func(*os.Root) (*os.File, error) {

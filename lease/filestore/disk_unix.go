@@ -8,8 +8,11 @@ import (
 	"syscall"
 )
 
-// errReadOnly is the error of a file system that is mounted read-only.
-const errReadOnly = syscall.EROFS
+// Errors of file systems that are mounted read-only, and of full ones.
+const (
+	errReadOnly = syscall.EROFS
+	errFull     = syscall.ENOSPC
+)
 
 // system locks the directory itself, which nobody can delete while it has files.
 var system = disk{

@@ -9,7 +9,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const errReadOnly = windows.ERROR_WRITE_PROTECT
+const (
+	errReadOnly = windows.ERROR_WRITE_PROTECT
+	errFull     = windows.ERROR_DISK_FULL
+)
 
 // system locks a file, since directories cannot be locked; nobody can delete it while it is open.
 // It syncs the renamed files, since directories cannot be synced; this was not tested with a power

@@ -145,10 +145,14 @@ func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error
 
 // explain adds to an error what an operator can do.
 func explain(err error) error {
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errReadOnly) {
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, errReadOnly):
 		return &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err),
 			Fix: "let the user of the process own the directory, and be able to write there, on " +
 				"a file system that is not read-only"}
+	case errors.Is(err, errFull):
+		return &lease.Error{Err: err,
+			Fix: "free some space on the disk; processes recover by themselves"}
 	}
 	return driver.Diagnose(err)
 }

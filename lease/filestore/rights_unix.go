@@ -31,7 +31,7 @@ func (o *objects) CheckRights(context.Context) error {
 		err = cmp.Or(foreign(files), unix.Access(path, unix.W_OK|unix.X_OK))
 	}
 	if free, unknown := space(path); err == nil && unknown == nil && free < largest {
-		err = fmt.Errorf("%s: %w: %d bytes are free", path, unix.ENOSPC, free)
+		err = fmt.Errorf("%s: %w: %d bytes are free", path, errFull, free)
 	}
 	return explain(err)
 }

@@ -95,7 +95,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		return
 	}
-	if fix := lease.Fix(explain(syscall.ENOSPC)); !strings.Contains(fix, "free some space") {
+	if fix := lease.Fix(explain(errFull)); !strings.Contains(fix, "free some space") {
 		t.Errorf("the fix is %q", fix)
 	}
 	path, other := newPath(t), newPath(t)
