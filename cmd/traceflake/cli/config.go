@@ -67,9 +67,9 @@ func (f *commonFlags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
 		if !s.KeepsSecret() {
 			return nil
 		}
-		if _, err = s.describe(ctx); err == nil {
-			k, err = s.Secrets(ctx)
-		}
+		ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+		defer cancel()
+		k, err = s.Secrets(ctx)
 		return err
 	})
 	if errors.Is(err, errNoStore) || err == nil && k == nil {

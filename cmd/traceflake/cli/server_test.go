@@ -13,6 +13,7 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/lease/stores"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // servers are servers in memory, of type *calls.Memory, by the URLs test:NAME of the stores on
@@ -34,9 +35,9 @@ type hung struct{ stores.Store }
 func (hung) KeepsSecret() bool { return true }
 func (hung) Close() error      { return nil }
 
-func (hung) Describe(ctx context.Context) (lease.Description, error) {
+func (hung) Secrets(ctx context.Context) (*randflake.Keyring, error) {
 	<-ctx.Done()
-	return lease.Description{}, ctx.Err()
+	return nil, ctx.Err()
 }
 
 // serverOf returns the server of a store, or a new server without a store.
