@@ -57,5 +57,5 @@ dffd6021bb2bd5b0af676290809ec3a5
 	// Output:
 	// 2 <nil>
 	// randflake.Keyring(hidden)
-	// randflake: invalid keyring: line 1 has 16 characters, want 32 hex digits
+	// randflake: invalid keyring: line 1 has a secret of 16 characters, want 32 hex digits
 }

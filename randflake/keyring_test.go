@@ -3,8 +3,10 @@ package randflake
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -41,18 +43,65 @@ func TestKeyring(t *testing.T) {
 	}
 }
 
+// Secrets may be on one line, as in an environment variable.
+func TestSecretsOnOneLine(t *testing.T) {
+	k, err := ParseKeyring("# two\n" + secretA + " \t" + secretB)
+	if err != nil || len(k.Codecs()) != 2 {
+		t.Errorf("%d secrets, want 2; %v", len(k.Codecs()), err)
+	}
+}
+
+// A secret is valid from the first time of its life until the last one is over. A keyring with
+// another secret leaves the first one as it is.
+func TestLives(t *testing.T) {
+	from := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	until := from.Add(time.Hour)
+	a, err := NewCodec(unhex(t, secretA))
+	b, err2 := NewCodec(unhex(t, secretB))
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	one := NewKeyring(a)
+	k := one.With(b, from, until)
+	_ = one.With(a, from, until)
+	numbers := func(at time.Time) (all []int) {
+		for i, c := range k.At(at) {
+			if c != k.Codecs()[i] {
+				t.Errorf("the secret %d is another one", i)
+			}
+			all = append(all, i)
+		}
+		return all
+	}
+	const ms = time.Millisecond
+	for at, want := range map[time.Time][]int{
+		from.Add(-ms): {0}, from: {0, 1}, until.Add(-ms): {0, 1}, until: {0},
+	} {
+		if got := numbers(at); !slices.Equal(got, want) {
+			t.Errorf("at %s: %v, want %v", at, got, want)
+		}
+	}
+	for range (*Keyring)(nil).At(from) {
+		t.Error("a nil keyring has a secret")
+	}
+	for range k.At(from) {
+		break
+	}
+}
+
 func TestParseKeyringRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "no secret",
 		"# one\n\n":                        "no secret",
-		secretA + "\n" + secretB[:31]:      "line 2 has 31 characters",
-		secretA + secretB:                  "line 1 has 64 characters",
+		secretA + "\n" + secretB[:31]:      "line 2 has a secret of 31 characters",
+		secretA + secretB:                  "line 1 has a secret of 64 characters",
 		"\n" + secretA[:31] + "x":          "line 2 has a character that is not a hex digit",
-		secretA + " # old":                 "line 1 has 38 characters",
-		strings.Repeat("0", 32):            "line 1 is all zeros",
-		many(2) + strings.ToUpper(many(1)): "line 3 repeats line 1",
+		secretA + " # old":                 "line 1 has a secret of 1 characters",
+		strings.Repeat("0", 32):            "line 1 has a secret of zeros",
+		many(2) + strings.ToUpper(many(1)): "line 3 repeats a secret of line 1",
+		secretA + " " + secretA:            "line 1 repeats a secret of line 1",
 		many(64):                           "",
-		many(65):                           "line 65 is one secret too many",
+		many(65):                           "line 65 has one secret too many",
 	} {
 		_, err := ParseKeyring(text)
 		if want == "" && err == nil {

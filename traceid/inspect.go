@@ -22,11 +22,12 @@ type Info struct {
 	Secret int
 }
 
-// Inspect decodes both halves of a trace ID under each secret of k, and returns the result of the
-// first under which they agree. If they agree under none, Parts are decoded with the first secret.
+// Inspect decodes both halves of a trace ID under each secret of k that is valid at its time, and
+// returns the result of the first under which they agree. If they agree under none, Parts are
+// decoded with the first secret.
 // If k is nil, only the clear half is decoded.
 func Inspect(k *randflake.Keyring, id trace.TraceID) Info {
-	parts, secret := decode(k.Codecs(), id)
+	parts, secret := decode(k, id)
 	return Info{
 		Time: Time(id), Sequence: uint32(high(id) & layout.MaxSequence),
 		Parts: parts, Agree: secret >= 0, Secret: secret,
@@ -38,15 +39,16 @@ func Inspect(k *randflake.Keyring, id trace.TraceID) Info {
 // smaller steps back of the clock.
 const tolerance = layout.Borrow
 
-// decode decodes the low half with the first codec under which the halves agree, and returns its
-// number. If they agree under none, it uses the first codec and returns -1.
-func decode(codecs []*randflake.Codec, id trace.TraceID) (first randflake.Parts, secret int) {
-	for i, c := range codecs {
+// decode decodes the low half with the first of the secrets valid at the clear half's time under
+// which the halves agree, and returns its number. If they agree under none, it uses the first one
+// that is valid, and returns -1.
+func decode(k *randflake.Keyring, id trace.TraceID) (first randflake.Parts, secret int) {
+	for i, c := range k.At(Time(id)) {
 		parts := c.Decode(Low(id))
 		if d := Time(id).Sub(parts.Time); d >= -tolerance && d < tolerance+time.Second {
 			return parts, i
 		}
-		if i == 0 {
+		if first.Time.IsZero() {
 			first = parts
 		}
 	}

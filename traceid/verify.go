@@ -27,6 +27,7 @@ type Verifier struct {
 	maxAge, skew time.Duration
 	plausible    time.Duration    // the second rule's age; negative without that rule
 	now          func() time.Time // nil in the zero Verifier
+	unknown      func(trace.TraceID)
 }
 
 // VerifierOption configures a [Verifier].
@@ -64,6 +65,13 @@ func WithClock(now func() time.Time) VerifierOption {
 	}
 }
 
+// WithUnknown sets a function that Verify calls for IDs of a plausible time that are under none of
+// the secrets: to read new secrets, for later IDs. It must return at once, and be safe for
+// concurrent use.
+func WithUnknown(f func(trace.TraceID)) VerifierOption {
+	return func(v *Verifier) { v.unknown = f }
+}
+
 // NewVerifier returns a verifier of IDs generated under any of k's secrets. If k is nil, it
 // refuses everything except what [WithPlausible] accepts.
 func NewVerifier(k *randflake.Keyring, opts ...VerifierOption) *Verifier {
@@ -97,6 +105,9 @@ func (v *Verifier) Verify(id trace.TraceID) bool {
 	if !Plausible(id, now, v.maxAge, v.skew) {
 		return false
 	}
-	_, secret := decode(v.keyring().Codecs(), id)
+	_, secret := decode(v.keyring(), id)
+	if secret < 0 && v.unknown != nil {
+		v.unknown(id)
+	}
 	return secret >= 0
 }

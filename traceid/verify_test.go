@@ -1,6 +1,7 @@
 package traceid_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,5 +125,33 @@ func TestVerifierWithoutSecrets(t *testing.T) {
 	if !traceid.NewVerifier(nil, traceid.WithPlausible(time.Minute)).Verify(id) ||
 		!traceid.NewVerifier(newKeyring(t, fleetSecret), nil, traceid.WithClock(nil)).Verify(id) {
 		t.Error("the second rule needs a secret, or the ID does not pass with the secret either")
+	}
+}
+
+// A secret counts for IDs of its life only, whose clear half says when they were generated. An ID
+// that may be under a secret that is not known yet is reported, and verified once it is.
+func TestVerifierOfHistories(t *testing.T) {
+	all := newKeyring(t, fleetSecret, lastSecret).Codecs()
+	last := randflake.NewKeyring(all[1])
+	early := assemble(t, last, noon.Add(-time.Minute), noon.Add(-time.Minute))
+	late := assemble(t, last, noon, noon)
+	keyring := randflake.NewKeyring(all[0])
+	var unknown []trace.TraceID
+	v := traceid.NewVerifierFunc(func() *randflake.Keyring { return keyring },
+		traceid.WithClock(fixed(noon)),
+		traceid.WithUnknown(func(id trace.TraceID) { unknown = append(unknown, id) }))
+	if v.Verify(late) || v.Verify(trace.TraceID{7: 1, 8: 1}) || !slices.Equal(unknown,
+		[]trace.TraceID{late}) {
+		t.Errorf("unknown are %v, want %v", unknown, late)
+	}
+	keyring = keyring.With(all[1], noon, noon.Add(time.Hour))
+	if !v.Verify(late) || v.Verify(early) || len(unknown) != 2 {
+		t.Errorf("unknown are %v, want also %v", unknown, early)
+	}
+	if info := traceid.Inspect(keyring, early); info.Agree || info.Parts.Time.IsZero() {
+		t.Errorf("of another time: %+v", info)
+	}
+	if n := testing.AllocsPerRun(100, func() { v.Verify(late) }); n != 0 {
+		t.Errorf("Verify allocates %v times", n)
 	}
 }
