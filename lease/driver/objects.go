@@ -30,7 +30,9 @@ var (
 // never forgotten, and every call sees all writes acknowledged before it began, by any client.
 // Reads from a replica or a cache do not meet this. It is safe for concurrent use.
 //
-// Two methods are optional. If it has Close() error, the store's Close cancels the contexts of all
+// Three methods are optional. If it has Prepare(context.Context) error, a creation of a store calls
+// it first, also several at once: it creates what the other methods need, such as a table, and what
+// shows the place. From then on every Read has a place. If it has Close() error, the store's Close cancels the contexts of all
 // calls, waits until they have returned, and then calls it once. If it can tell without writing
 // whether a process may read and replace objects, it has CheckRights(context.Context) error, which
 // returns nil, [ErrRightsUnknown] or lease.ErrMisconfigured.

@@ -89,6 +89,11 @@ func (s Storage) client(tb testing.TB) client {
 	if err != nil {
 		tb.Fatalf("open: %v", err)
 	}
+	if p, ok := server.(interface{ Prepare(context.Context) error }); ok {
+		if err := p.Prepare(context.Background()); err != nil {
+			tb.Fatalf("Prepare: %v", err)
+		}
+	}
 	return client{server, tb}
 }
 

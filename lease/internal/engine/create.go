@@ -20,6 +20,9 @@ func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
 	if d, err = NewDescription(d); err != nil {
 		return err
 	}
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
 	if err := s.begin(ctx, d); err != nil {
 		return err
 	}
@@ -27,6 +30,17 @@ func (s *Store) Create(ctx context.Context, d lease.Description) (err error) {
 		return err
 	}
 	return s.finish(ctx, d.ID, creating, s.createPage)
+}
+
+// prepare lets the backend create what it needs, if it needs anything.
+func (s *Store) prepare(ctx context.Context) error {
+	_, err := send(ctx, s.objects, func(ctx context.Context) (none struct{}, err error) {
+		if o, ok := s.objects.Objects.(interface{ Prepare(context.Context) error }); ok {
+			err = o.Prepare(ctx)
+		}
+		return none, err
+	})
+	return err
 }
 
 // begin creates the object that describes the store, unless an earlier call has.
