@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"time"
 
@@ -21,7 +20,7 @@ const (
 	MaxOwner = 128
 )
 
-// Errors with which a [Store] refuses. They are definite: nothing was written. After any other
+// Errors with which a [Store] refuses. They are definite: the caller got nothing. After any other
 // error of a call that writes, including a context's, it is unknown whether it was written.
 // [Permanent] reports whether retrying can help.
 var (
@@ -31,8 +30,8 @@ var (
 	// ErrClockAhead is returned by Acquire and Renew if the client's clock is more than a minute
 	// ahead of the store's clock.
 	ErrClockAhead = fixable("lease: the clock is ahead of the store's", "set this machine's clock")
-	// ErrLost is returned by Renew and Release if the block's nonce or version is no longer the
-	// grant's. Get returns the current state.
+	// ErrLost is returned by Renew if the block's nonce or version is no longer the grant's. Get
+	// returns the current state.
 	ErrLost = errors.New("lease: the grant is lost")
 	// ErrInvalidRequest is returned if an argument is invalid: a nonce that is not 32 hex digits,
 	// a TTL out of range, a node that is not the first of a block.
@@ -41,32 +40,36 @@ var (
 	ErrNoStore = fixable("lease: no lease store exists here",
 		"if it was never created, or that was interrupted: traceflake lease create; if it was "+
 			"lost, see \"Changing the store\" in docs/leases.md")
-	// ErrReplacing is returned by Describe, Acquire and List while an operator replaces the store's
-	// secret, or after that was interrupted.
-	ErrReplacing = fixable("lease: the store's secret is being replaced",
-		"if that was interrupted, repeat traceflake lease secret replace")
-	// ErrExists is returned when a store is created where another one exists.
-	ErrExists = errors.New("lease: another lease store exists here")
-	// ErrReplaced is returned if the store has another ID than the request: its secret was
-	// replaced, or another store has taken its place. Current leases are used to their ends. A
-	// [Keeper] then reads its secret again.
-	ErrReplaced = errors.New("lease: the store has another ID: its secret was replaced, or " +
-		"another store has taken its place")
-	// ErrMoved is returned if the store was created elsewhere: it was moved, or it is a copy whose
-	// original may grant the same nodes.
-	ErrMoved = fixable("lease: the store was created elsewhere",
-		"give it a new secret: traceflake lease secret replace")
-	// ErrWrongSecret is returned if the secret is not, or no longer, registered with the store: two
-	// stores that grant the same nodes under one secret would cause duplicates. A [Keeper] then
-	// reads its secret again.
-	ErrWrongSecret = fixable("lease: the store belongs to another secret",
-		"use the secret file that lease create, or the last lease secret replace, wrote; or "+
-			"register a new secret: traceflake lease secret add")
-	// ErrSchemaVersion is returned if a store was written by a newer version of this library, or
-	// is not a lease store at all.
+	// ErrExists is returned when a store is created where one exists.
+	ErrExists = errors.New("lease: a lease store exists here")
+	// ErrHistory is returned if the store has another history than the request. The caller
+	// describes the store and leases in that history; its current lease is used to its end.
+	ErrHistory = errors.New("lease: the store has another history")
+	// ErrBeginning is returned while somebody begins a history, or after that was interrupted.
+	// Begin waits for it, or begins another one.
+	ErrBeginning = errors.New("lease: a history of the store is being begun")
+	// ErrMoved is returned if the store's history was begun elsewhere: the store was restored or
+	// moved, a standby was promoted, or it is a copy whose original may grant the same nodes. Begin
+	// begins a history here. A store without a secret has no remedy but an operator's, so the error
+	// is then an [ErrMisconfigured], too.
+	ErrMoved = errors.New("lease: the store's history was begun elsewhere")
+	// ErrContradicted is returned if the store shows what it cannot have after what it shows
+	// elsewhere: under a complete description, a page of another history, or none. So it was set
+	// back, in part. Begin begins a history, with the reason [Contradicted].
+	ErrContradicted = errors.New("lease: the store contradicts itself: it was set back in part")
+	// ErrWrongSecret is returned if none of this process's secrets is that of the store's history.
+	ErrWrongSecret = fixable("lease: the store's history has another secret",
+		"add the line of that secret to this process's secret file; if the secret is lost: "+
+			"traceflake lease rekey")
+	// ErrKeyless is returned if IDs are requested from a store that was created without a secret,
+	// which is for [Nodes], or nodes from one with a secret, which is for IDs.
+	ErrKeyless = errors.New("lease: the store is of the other kind")
+	// ErrSchemaVersion is returned if a store was written by another version of this library, or is
+	// not a lease store at all.
 	ErrSchemaVersion = fixable("lease: the store has an unknown schema version",
 		"if another program keeps its data there, leave it alone and correct the address; if a "+
-			"newer traceflake wrote it, install that version")
+			"newer traceflake wrote it, install that version; if an older one did, create another "+
+			"store")
 	// ErrMisconfigured is returned if the store refuses this client until an operator changes the
 	// store or the client's settings: a database, a role or a right is missing.
 	ErrMisconfigured = errors.New("lease: the store refuses this client")
@@ -77,7 +80,7 @@ func Permanent(err error) bool { return permanent(err) != nil }
 
 // permanent returns the sentinel that makes an error permanent, or nil.
 func permanent(err error) error {
-	for _, e := range []error{ErrInvalidRequest, ErrNoStore, ErrMoved, ErrWrongSecret,
+	for _, e := range []error{ErrInvalidRequest, ErrNoStore, ErrWrongSecret, ErrKeyless,
 		ErrSchemaVersion, ErrMisconfigured} {
 		if errors.Is(err, e) {
 			return e
@@ -86,36 +89,37 @@ func permanent(err error) error {
 	return nil
 }
 
-// Store grants blocks of nodes. It must be linearizable and durable: an acknowledged write is
-// never forgotten, and every call sees all writes that were acknowledged before it began. It is
-// safe for concurrent use, by many processes on many machines. Package driver has its rules as
-// code.
+// Store grants blocks of nodes. Within a history it is linearizable and durable: an acknowledged
+// write is never forgotten, and every call sees all writes that were acknowledged before it began.
+// It is safe for concurrent use, by many processes on many machines.
 //
 // An operator creates a store once. Its nodes are divided into blocks of equal size.
 // For each it keeps the last [Grant]: each call below changes one block in one atomic step, and
 // every change raises the block's version by one. Times are whole seconds, ends are exclusive.
-// Seconds granted in one block never overlap (I1), even if the clocks of clients or the store are
-// wrong.
+// Seconds granted in one block of a history never overlap (I1), even if the clocks of clients or
+// the store are wrong.
 //
-// Every Acquire, Renew and Release has a fresh nonce, drawn immediately before the call, and stores
-// it in the block. So a client that got no response can read the block and see who wrote it last.
+// Every Acquire and Renew has a fresh nonce, drawn immediately before the call, and stores it in
+// the block. So a client that got no response can read the block and see who wrote it last.
 //
 // A store that has a clock refuses, with [ErrClockAhead], an Acquire and a Renew whose r.Now is
 // more than a minute later than its own time. So no grant ends later than the longest TTL in use
 // plus a minute from the store's time.
 //
-// Each history of a store has an ID, [Description.ID], and a secret. A store that was restored from
-// a backup or moved gets a new ID, a new secret, and blocks that were never granted. Every call
-// that reads or changes a block compares the ID with its own in the same atomic step, and returns
-// [ErrReplaced] if it differs: so whatever was forgotten, IDs of two histories collide only as
-// random numbers would.
+// A store that forgets, since it was restored from a backup, moved, copied or failed over, begins
+// another [History], in which no block was ever granted. IDs of two histories collide only as
+// random numbers would, because each has its own key; see [HistoryCodec]. A history belongs to the
+// place where it was begun. Every call compares history and place: where the server can, in the
+// atomic step that writes, and in every store after it, so a grant is returned only if the
+// description, read after the write, shows that its history is complete, and here. Otherwise the
+// call returns [ErrHistory], [ErrBeginning] or [ErrMoved], even if it has written a block.
 //
 // A store returns a sentinel of this package if one applies, wrapped with what it was doing. If
 // ctx is cancelled, the error wraps ctx.Err().
 type Store interface {
-	// Describe returns what was recorded when the store was created, or its secret replaced. It
-	// writes nothing. If that was interrupted, it returns the description together with
-	// [ErrNoStore] or [ErrReplacing]; if there is nothing, the ID is "".
+	// Describe returns the description of the store. It writes nothing, and usually sends one
+	// request. If the store grants nothing, it returns the description together with [ErrNoStore],
+	// [ErrBeginning] or [ErrMoved]; if there is nothing, the ID is "".
 	Describe(ctx context.Context) (Description, error)
 
 	// Acquire grants one free block for r.TTL from r.Now, truncated to a whole second. A block is
@@ -123,75 +127,52 @@ type Store interface {
 	// the end of the block's last one. The store chooses the block. It grants at most r.TTL, and
 	// at most [Description.LongestTTL].
 	//
-	// If some block has this nonce, its grant may be returned as stored, even if it was extended or
-	// is over, and nothing is written. So a client repeats a request that got no response: usually
-	// it finds the grant; otherwise it gets another block, and the first one stays unused until its
-	// grant's end.
+	// If some block has this nonce, its grant may be returned as stored, even if it is over, and
+	// nothing is written. So a client repeats a request that got no response: usually it finds the
+	// grant; otherwise it gets another block, and the first one stays unused until its grant's end.
 	//
-	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrReplaced], [ErrReplacing], [ErrWrongSecret],
-	// [ErrInvalidRequest], [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
+	// Errors: [ErrNoFreeNode], [ErrClockAhead], [ErrHistory], [ErrBeginning], [ErrMoved],
+	// [ErrContradicted], [ErrInvalidRequest], [randflake.ErrBeforeEpoch],
+	// [randflake.ErrEndOfLife].
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Renew moves the end of g to r.Now plus r.TTL, truncated to a whole second. It compares the
-	// store's ID, nonce and version with g's. It never shortens a grant, but it always writes, even
-	// if the end stays the same: the block gets r.Nonce and the next version; the owner stays. It
-	// is not idempotent: a repeated call with the same r.Nonce is refused like any call with an old
-	// nonce. A grant that is over may be renewed if no one else has the block. A store may set an
-	// earlier end than requested; it returns the grant as stored.
+	// history, nonce and version with g's. It never shortens a grant, but it always writes, even
+	// if the end stays the same: the block gets r.Nonce and the next version; owner and Acquired
+	// stay. It is not idempotent: a repeated call with the same r.Nonce is refused like any call
+	// with an old nonce. A grant that is over may be renewed if no one else has the block. A store
+	// may set an earlier end than requested; it returns the grant as stored.
 	//
-	// Errors: [ErrLost], [ErrReplaced], [ErrWrongSecret], [ErrClockAhead] and those of invalid
-	// requests.
+	// Errors: [ErrLost], and those of Acquire except ErrNoFreeNode.
 	Renew(ctx context.Context, g Grant, r Request) (Grant, error)
-
-	// Release gives back the seconds from unused on. It compares as Renew does, and leaves the
-	// block with the given nonce, which no client holds: a copy of this client can see that the
-	// grant was released. The generator must have been sealed: the seconds before unused are never
-	// granted again.
-	//
-	// Errors: [ErrLost] (even if it was released already), [ErrReplaced], [ErrInvalidRequest].
-	Release(ctx context.Context, g Grant, nonce string, unused time.Time) error
 
 	// Get returns the block of g as stored. It writes nothing.
 	//
-	// Errors: [ErrReplaced], [ErrInvalidRequest] if no block starts at g's node.
+	// Errors: [ErrHistory], [ErrBeginning], [ErrMoved], [ErrContradicted], [ErrInvalidRequest] if
+	// no block starts at g's node.
 	Get(ctx context.Context, g Grant) (Grant, error)
-}
 
-// Description holds what a store records when it is created.
-type Description struct {
-	// ID identifies a history of the store: 128 random bits as 32 lower-case hex digits.
-	ID string
-	// Replaced is the ID that the store had before its secret was replaced, or "".
-	Replaced string `json:",omitempty"`
-	// Created is the time of creation, by the clock of the operator's machine.
-	Created time.Time
-	// The store grants nodes [First, First+Nodes), in blocks of BlockSize.
-	First, Nodes, BlockSize uint32
-	// LongestTTL is the longest TTL that is granted.
-	LongestTTL time.Duration
-	// Secrets are the fingerprints of the secrets with which leases are used; see Fingerprint.
-	Secrets []string
+	// Begin begins a history of the store, from any state of it, and returns the description. No
+	// block is granted in it. If the store has another history than r.Leaves, complete and here,
+	// Begin writes nothing and returns that description. If somebody else is beginning one, it
+	// waits for as long as that advances, and otherwise begins its own.
+	//
+	// Each call draws the ID of a history at most a few times, as a hash of random bits and the
+	// place, and none of them twice: after an error nobody completes what Begin has written, and
+	// a further call begins another history. It may take minutes: limit ctx accordingly. After a
+	// restore of the machine, wait until its kernel has learned of it before the call, and discard
+	// the result if the machine is restored during the call.
+	//
+	// Errors: [ErrWrongSecret], [ErrNoStore], [ErrInvalidRequest], [ErrMisconfigured] for a store
+	// without a secret, unless r.Reason is [Rekey], and for a server whose place is unknown.
+	Begin(ctx context.Context, r BeginRequest) (Description, error)
 }
-
-// Fingerprint returns the text by which the store recognizes a secret: 16 hex digits that reveal
-// nothing about the secret and differ between stores.
-func (d Description) Fingerprint(c *randflake.Codec) string {
-	key := c.Derive("lease store " + d.ID)
-	return hex.EncodeToString(key[:8])
-}
-
-// Blocks returns the number of blocks.
-func (d Description) Blocks() int { return int(d.Nodes / max(d.BlockSize, 1)) }
 
 // Request asks for the time from Now to Now plus TTL: for a block, or for more time of a block
 // that is held.
 type Request struct {
-	// Store is the [Description.ID] with which the secret in use was compared. A Renew ignores it:
-	// the grant has it.
+	// Store is the ID of the history in which to lease. A Renew ignores it: the grant has it.
 	Store string
-	// Secret is the [Description.Fingerprint] of the secret in use, or "" in a store without
-	// registered secrets.
-	Secret string
 	// Nonce identifies the write: 128 random bits as 32 lower-case hex digits, fresh for each. Only
 	// an Acquire whose response was lost is repeated with the same one.
 	Nonce string
@@ -208,18 +189,20 @@ type Request struct {
 // Grant is the state of a block of nodes in a store: the last lease that it granted. Times are
 // whole seconds.
 type Grant struct {
-	// Store is the [Description.ID] of the history to which the block belongs.
+	// Store is the ID of the history to which the block belongs.
 	Store string `json:"-"`
 	// Start is the zero Time before the first grant. End is the first second that was never
-	// granted: it only grows, except that a Release moves it back.
+	// granted: it only grows.
 	randflake.Lease
-	// Nonce is the nonce of the last write. The client that acquired or renewed the block knows it;
-	// after a release no client does. It is "" if the block was never granted.
+	// Acquired is the nonce of the Acquire that granted the block: it identifies the grant, and
+	// stays when the grant is renewed. It is "" if the block was never granted.
+	Acquired string
+	// Nonce is the nonce of the last write. The client that acquired or renewed the block knows it.
+	// It is "" if the block was never granted.
 	Nonce string
 	// Version increases with every write; a block that was never written has version 0.
 	Version uint64
-	// Owner tells operators who has the block; see [Request.Owner]. It is "" if the block was
-	// released.
+	// Owner tells operators who has the block; see [Request.Owner].
 	Owner string
 	// Behind is how far the holder's clock was behind the store's at the last write, in whole
 	// seconds, if that was more than a minute: by the store's clock, the lease ends later by as

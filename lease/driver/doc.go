@@ -11,14 +11,14 @@
 //  2. Return stores.New of it from a function New of your package, and from the function that you
 //     pass to stores.Register; [ParseURL] helps.
 //  3. Choose [Layout.BlocksPerPage]: few processes should write the same page, a page must not
-//     exceed the server's largest object (a block takes up to 450 bytes), and all pages are read
-//     when blocks run out. If the server has several implementations, or may be behind a proxy, set
-//     [Layout.Probe].
+//     exceed the server's largest object (a block takes up to 500 bytes), and all pages are read
+//     when blocks run out.
 //  4. Return a lease.Error where the cause of a failure is known: its Fix tells operators what to
 //     do.
 //  5. Run leasetest.Run against a real server, too, and processes with leases while you stop it.
-//  6. Document what makes the server forget acknowledged writes: a failover, a restored backup, a
-//     cache, a disk that is not synced.
+//  6. Document what makes the server forget acknowledged writes, such as a failover, a restored
+//     backup, a cache or a disk that is not synced, and in which of these cases [Object.Place]
+//     changes.
 //
 // A store that registers its scheme can also be used from the command line: package
 // cmd/traceflake/cli is the command, for a main function that imports the store.

@@ -16,8 +16,8 @@ var (
 	// ErrEdited is returned if an object is not what the engine wrote. Nothing was written.
 	ErrEdited error = &lease.Error{
 		Err: errors.New("the object was edited or damaged"),
-		Fix: "restore the store from a backup while no process can reach it, and give it a new " +
-			"secret: traceflake lease secret replace; or create another store",
+		Fix: "begin a new history of the store, which replaces all pages: traceflake lease " +
+			"rekey; if the object \"config\" is damaged, create another store",
 	}
 	// ErrRightsUnknown is returned by CheckRights if only a write would show whether the client may
 	// write.
@@ -34,8 +34,9 @@ var (
 // it first, also several at once: it creates what the other methods need, such as a table, and what
 // shows the place. From then on every Read has a place. If it has Close() error, the store's Close cancels the contexts of all
 // calls, waits until they have returned, and then calls it once. If it can tell without writing
-// whether a process may read and replace objects, it has CheckRights(context.Context) error, which
-// returns nil, [ErrRightsUnknown] or lease.ErrMisconfigured.
+// whether a process may lease, and begin a history, it has CheckRights(context.Context) error:
+// whether it may read and replace all objects, "config" too, and draw a place. CheckRights returns
+// nil, [ErrRightsUnknown] or lease.ErrMisconfigured.
 //
 // Each method obeys its context, also while a request is in flight: it returns soon after the
 // context is over, with an error that wraps the context's. By default many clients check it only
@@ -54,9 +55,16 @@ type Objects interface {
 	// creates it if the version is "" and there is no such object; the server compares and writes
 	// in one step. It returns the new version and, if the server answers with it, the data that was
 	// stored. The store returns an error if that is not what was sent, or if the version is the old
-	// one. After any error other than ErrChanged and lease.ErrMisconfigured it is unknown whether
-	// it was written.
-	Write(ctx context.Context, name string, data []byte, version string) (Object, error)
+	// one. After any error other than ErrChanged, lease.ErrMoved and lease.ErrMisconfigured it is
+	// unknown whether it was written.
+	//
+	// A server that knows its place when it writes compares it in the same step, and the error
+	// wraps lease.ErrMoved if it is not the given one, or is unknown. Others ignore place.
+	//
+	// A write of the object "config" with the place "" compares no place. The server then has a
+	// place when Write returns: it draws one unless it has one. The engine writes like that when a
+	// store is created, and when a Read of "config" has returned no place.
+	Write(ctx context.Context, name string, data []byte, version, place string) (Object, error)
 
 	// List returns every object by name, however many there are: no page of a longer answer may be
 	// left out. The list contains each write that was acknowledged before the call, and may contain
@@ -74,9 +82,12 @@ type Object struct {
 	// Time is the server's time when it responded, or somewhat earlier, in whole seconds, or zero
 	// if the server has no clock. Only that of a Read counts.
 	Time time.Time
-	// Place identifies where the objects are, or is "" if the server cannot tell: a copy of them
-	// elsewhere has another place. Only a Read of the object "config" needs to have it; one of
-	// another object has the same or none.
+	// Place identifies where the objects are. A place is what a copy lacks: it is drawn by the
+	// server, or by the backend where the server cannot copy it. It changes with every start of
+	// what could have been set back meanwhile, a standby that is promoted, a restored disk, and
+	// stays over a restart that loses nothing. A place that is unknown is "": it equals nothing,
+	// also no other "". A Read of "config" has the place; one of another object has the same or
+	// none. If the client may not find out the place, Read returns an error instead.
 	Place string
 }
 
@@ -87,6 +98,6 @@ type Layout struct {
 	// BlocksPerPage is the number of blocks on a page of a new store, from 1 to 131072.
 	BlocksPerPage uint32
 	// Probe is set if creating a store must test the server's conditional writes, because the
-	// server has several implementations or may be behind a proxy.
+	// server has many implementations, some of which ignore conditions.
 	Probe bool
 }
