@@ -30,13 +30,16 @@ var (
 // never forgotten, and every call sees all writes acknowledged before it began, by any client.
 // Reads from a replica or a cache do not meet this. It is safe for concurrent use.
 //
-// Three methods are optional. If it has Prepare(context.Context) error, a creation of a store calls
-// it first, also several at once: it creates what the other methods need, such as a table, and what
-// shows the place. From then on every Read has a place. If it has Close() error, the store's Close cancels the contexts of all
-// calls, waits until they have returned, and then calls it once. If it can tell without writing
-// whether a process may lease, and begin a history, it has CheckRights(context.Context) error:
-// whether it may read and replace all objects, "config" too, and draw a place. CheckRights returns
-// nil, [ErrRightsUnknown] or lease.ErrMisconfigured.
+// Three methods are optional:
+//
+//   - Prepare(context.Context) error creates what the other methods need, such as a table, and
+//     draws a place unless there is one. The creation of a store calls it first, and the begin of
+//     a history if a Read of "config" has no place. Several clients may call it at once.
+//   - CheckRights(context.Context) error returns nil if a process may lease and begin a history:
+//     read and replace every object, "config" too, and Prepare. It writes nothing. It returns
+//     [ErrRightsUnknown] if it cannot tell, and lease.ErrMisconfigured.
+//   - Close() error. The store's Close cancels the contexts of all calls, waits until they have
+//     returned, and then calls it once.
 //
 // Each method obeys its context, also while a request is in flight: it returns soon after the
 // context is over, with an error that wraps the context's. By default many clients check it only
@@ -59,11 +62,8 @@ type Objects interface {
 	// unknown whether it was written.
 	//
 	// A server that knows its place when it writes compares it in the same step, and the error
-	// wraps lease.ErrMoved if it is not the given one, or is unknown. Others ignore place.
-	//
-	// A write of the object "config" with the place "" compares no place. The server then has a
-	// place when Write returns: it draws one unless it has one. The engine writes like that when a
-	// store is created, and when a Read of "config" has returned no place.
+	// wraps lease.ErrMoved if it is not the given one, or is unknown. Others ignore place. It is
+	// never "".
 	Write(ctx context.Context, name string, data []byte, version, place string) (Object, error)
 
 	// List returns every object by name, however many there are: no page of a longer answer may be
