@@ -3,9 +3,9 @@
  * delays and duplicates messages. README.md explains the model; ./check runs it.
  *
  * A life is one generator with its Keeper: a process that asks for a block,
- * makes IDs with it, renews it and returns it. It may stop after any step,
- * which is a crash. The last CLONES lives are clones: each begins as a copy of
- * another life, made at any point.
+ * makes IDs with it and renews it. It may stop after any step, which is a
+ * crash, or its end. The last CLONES lives are clones: each begins as a copy
+ * of another life, made at any point.
  *
  * Times are whole seconds from 0 to T. No clock is modelled: wherever a time
  * is needed, any time may be chosen.
@@ -31,15 +31,13 @@
 #define W_MAX (T - 1)
 #endif
 
-/* Nonces. EMPTY is the "" that a block has before its first grant. No life keeps
- * the nonce of a Release, so one value stands for all. */
+/* Nonces. EMPTY is the "" that a block has before its first grant. */
 #define PER_LIFE	(1 + RENEWS)
 #define NONCE(p, k)	(1 + (p) * PER_LIFE + (k))	/* k = 0: of Acquire, 1...: of Renew */
 #define LIFE(n)		(((n) - 1) / PER_LIFE)
 #define INDEX(n)	(((n) - 1) % PER_LIFE)
 #define NONCES		(1 + LIVES * PER_LIFE)
 #define EMPTY		0
-#define TOMBSTONE	NONCES
 #define BIT(n)		(1 << (n))
 
 /* Versions are counted back from the store's present one: every write makes
@@ -65,8 +63,7 @@ Block store;
 #define ASKING	 1	/* asks for a block */
 #define UNPROVEN 2	/* won a grant by a repeated nonce: makes no IDs yet */
 #define HOLDING	 3	/* makes IDs */
-#define GIVING	 4	/* sealed, returns its block */
-#define OVER	 5	/* sealed */
+#define OVER	 4	/* sealed */
 
 /* The state of a life. */
 typedef Life {
@@ -93,7 +90,6 @@ typedef Message {
 	unsigned version : 2	/* 0: no message */
 }
 Message renewal[NONCES];	/* by nonce */
-Message release[LIVES];
 unsigned asked : LIVES;		/* the lives whose Acquire was sent */
 
 /* The ledger watches one second of one block, chosen at the start: a property
@@ -107,7 +103,6 @@ unsigned cloned : LIVES;	/* is a clone, or has one */
 unsigned resent : LIVES;	/* sent Acquire again after the clone */
 unsigned fresh : LIVES;		/* has a confirmed write begun after the clone */
 unsigned passed : LIVES;	/* a clone wrote: the store's next response must stop this life */
-unsigned gave : LIVES;		/* a clone returned W */
 unsigned told : 14;		/* nonces for which one clone was told yes and the other was not */
 typedef Kinship {
 	unsigned family : 2;	/* a life and its clones have one family */
@@ -248,11 +243,6 @@ inline adopt(p) {
 }
 
 /* The cases of a Get. */
-#ifdef below_unseen_bug
-#define BELOW(p)	false
-#else
-#define BELOW(p)	(store.until < life[p].end)
-#endif
 #define SAME_HOLDER(p)	(store.holder == life[p].holder)
 #define SAME_START(p)	(store.start == life[p].start)
 #define SAME_GRANT(p)	(life[p].version == PRESENT && SAME_START(p))
@@ -282,57 +272,14 @@ inline look(p) {
 	printf("life %d: sees holder %d, [%d,%d)\n", p, store.holder, store.start, store.until);
 	life[p].waiting = 0;
 	if
-	:: BELOW(p) -> seal(p)
-	:: else ->
-		if
-		:: SAME_HOLDER(p) && SAME_GRANT(p) -> skip /* not written yet */
-		:: SAME_HOLDER(p) && !SAME_GRANT(p) -> REGRANTED(p)
-		:: PROPOSED(p) && REFUSED(p) -> SENT_BY_ANOTHER(p)
-		:: PROPOSED(p) && !REFUSED(p) && ONE_MORE(p) -> adopt(p)
-		:: else -> ANOTHERS(p)
-		fi
+	:: SAME_HOLDER(p) && SAME_GRANT(p) -> skip /* not written yet */
+	:: SAME_HOLDER(p) && !SAME_GRANT(p) -> REGRANTED(p)
+	:: PROPOSED(p) && REFUSED(p) -> SENT_BY_ANOTHER(p)
+	:: PROPOSED(p) && !REFUSED(p) && ONE_MORE(p) -> adopt(p)
+	:: else -> ANOTHERS(p)
 	fi;
 	/* After a clone's swap, the first response must stop this life. */
 	assert(!IN(passed, p))
-}
-
-/* Life p is sealed and returns its unused seconds. */
-inline give(p) {
-	printf("life %d: seals and releases holder %d\n", p, life[p].holder);
-	d_step {
-		release[p].holder = life[p].holder;
-		release[p].version = life[p].version;
-		life[p].phase = GIVING;
-		DROP(passed, p);
-		life[p].start = 0;
-		life[p].end = 0
-	}
-	forget(p);
-	if
-	:: !MATCHES(release[p]) -> dead(release[p])
-	:: else
-	fi
-}
-
-inline giveShown(p) {
-	d_step {
-		release[p].holder = store.holder;
-		release[p].version = PRESENT;
-		life[p].pending = 0
-	}
-}
-
-/* Release was denied; Get returns the store's state. */
-inline giveAgain(p) {
-	printf("life %d: Release is denied, it sees holder %d\n", p, store.holder);
-	if
-	:: life[p].pending & BIT(store.holder) -> giveShown(p)
-	:: else ->
-#ifdef shown_released_bug
-		giveShown(p);
-#endif
-		seal(p)
-	fi
 }
 
 /* ---- The store: the rule of granting. ---- */
@@ -366,9 +313,8 @@ inline write(nonce) {
 		i = 0;
 		do
 		:: i < LIVES ->
-			AGE(release[i]);
 			if
-			:: life[i].phase >= UNPROVEN && life[i].phase <= GIVING ->
+			:: RENEWABLE(i) ->
 				if
 				:: life[i].version -> life[i].version--
 				:: else
@@ -483,47 +429,6 @@ inline storeRenew(m) {
 	fi
 }
 
-#ifdef given_back_bug
-#define USED_GIVEN_BACK	true
-#else
-#define USED_GIVEN_BACK	false
-#endif
-
-/* Release of life p arrives. */
-inline storeRelease(p) {
-	if
-	:: MATCHES(release[p]) ->
-		e = store.start;
-		if
-		:: life[p].past && !USED_GIVEN_BACK ->
-			if
-			:: W + 1 < store.until -> e = W + 1
-			:: else -> e = store.until
-			fi
-		:: else
-		fi;
-		any(store.until, e, store.until);
-		pass(p);
-		d_step {
-			i = 0;
-			do
-			:: i < LIVES ->
-				if
-				:: store.until <= W && KIN(p, i) && (IN(passed, i) || IN(used, i) && !IN(usedFresh, i)) ->
-					ADD(gave, i)
-				:: else
-				fi;
-				i++
-			:: else -> break
-			od;
-			i = 0
-		}
-		write(TOMBSTONE);
-		printf("store: after the Release of life %d the block is granted until %d\n", p, store.until)
-	:: else
-	fi
-}
-
 /* ---- The invariant. ---- */
 
 #ifdef inclusive_end_bug
@@ -544,10 +449,8 @@ inline use(p) {
 				/* Clones share no second once each has a confirmed
 				 * write that began after the clone. */
 				assert(!(IN(fresh, p) && IN(usedFresh, i)))
-			:: IN(used, i) && i != p && !KIN(p, i) ->
-				/* Strangers share no second, except one that a clone
-				 * returned while the other was not fresh. */
-				assert(IN(gave, p) && !IN(fresh, p) || IN(gave, i) && !IN(usedFresh, i))
+			/* Strangers share no second. */
+			:: IN(used, i) && i != p && !KIN(p, i) -> assert(false)
 			:: else
 			fi;
 			i++
@@ -588,27 +491,17 @@ inline clone(p) {
 	:: p > LIVES - CLONES -> q = p - 1
 	fi;
 	if
-	:: ASKING <= life[q].phase && life[q].phase <= GIVING ->
+	:: ASKING <= life[q].phase && life[q].phase <= HOLDING ->
 		printf("life %d: is a clone of life %d\n", p, q);
 		copy(p, q);
 		d_step {
 			life[p].past = life[q].past;
-			if
-			:: life[p].phase == GIVING ->
-				release[p].holder = release[q].holder;
-				release[p].version = release[q].version
-			:: else
-			fi;
 			kin[p].family = kin[q].family;
 			kin[q].mark = life[q].drawn;
 			ADD(cloned, p);
 			ADD(cloned, q);
 			if
 			:: IN(passed, q) -> ADD(passed, p)
-			:: else
-			fi;
-			if
-			:: IN(gave, q) -> ADD(gave, p)
 			:: else
 			fi;
 			DROP(fresh, q);
@@ -677,8 +570,6 @@ inline keeper() {
 		fi
 	:: RENEWABLE(p) && me.unsure -> look(p)
 	:: me.phase == HOLDING && WITHIN(W, p) -> use(p)
-	:: RENEWABLE(p) -> give(p)
-	:: me.phase == GIVING && !MATCHES(release[p]) -> giveAgain(p)
 #if CLONES
 	:: me.phase == UNBORN && p >= LIVES - CLONES -> clone(p)
 #endif
@@ -717,7 +608,6 @@ inline network() {
 #if RENEWS > 2
 	:: IN_FLIGHT(NONCE(p, 3)) -> storeRenew(NONCE(p, 3))
 #endif
-	:: release[p].version -> storeRelease(p)
 	:: else
 	fi
 }

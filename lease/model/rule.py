@@ -4,17 +4,18 @@
 The rule is a set of steps between states of one block: what the store does
 (internal/engine/block.go), what a Keeper makes of a response (answer.go), and what goes wrong
 around them: messages that are lost, late or repeated, clocks that show any time, processes that
-end or are copied, and a store that is set back to anything. An invariant must hold at the start
-and, whenever it holds before a step, after it. Each step is checked from every state that
-satisfies the invariant, so the number of processes, renewals, copies, messages and times has no
-bound.
+end or are copied, and a store that is set back to anything, at another place or unnoticed. An
+invariant must hold at the start and, whenever it holds before a step, after it. Each step is
+checked from every state that satisfies the invariant, so the number of processes, renewals,
+copies, histories, messages and times has no bound.
 
     rule.py             the rule must be inductive, and each step possible
     rule.py VARIANT     a wrong rule, see VARIANTS: the invariant must fail
     rule.py -list       the names of the variants
 
 A *life* is a generator with its Keeper. A copy of a process is another life. A *grant* is known
-by the version with which the store wrote it.
+by the version with which the store wrote it. A history is *tainted* if the store was set back
+to it and its place did not change.
 """
 
 import sys
@@ -29,13 +30,19 @@ VARIANTS = {
     "end_assumed": "without a response, the requested end is assumed",
     "any_holder": "a renewal by any life is adopted",
     "start_ignored": "the nonce of its own Acquire is trusted, although the start is another",
-    "unchecked": "Renew and Release compare no version",
-    "given_back": "used seconds are given back",
+    "shortened": "a renewal may be confirmed with an earlier end than before",
+    "unchecked": "Renew compares no version",
     "acquire_unchecked": "Acquire does not compare the history",
     "renew_unchecked": "Renew does not compare the history",
-    "release_unchecked": "Release does not compare the history",
+    "key_replaced": "a grant is used under the key of another history than its own",
     "numbered": "histories are numbered by a counter in the store, which a backup sets back",
-    "door_open": "a store is set back to a backup without a new history",
+    "door_open": "a begin keeps the history's ID",
+    "acquire_elsewhere": "Acquire does not compare the place",
+    "found_elsewhere": "a repeated Acquire takes what another place shows",
+    "renew_elsewhere": "Renew does not compare the place",
+    "read_elsewhere": "Get does not compare the place",
+    "begin_again": "a begin is completed under an ID that was begun before",
+    "taint_forgotten": "a set-back that nobody notices is no exception",
     "drawn_early": "the nonce of a renewal is drawn before a copy is made, and used after it",
 }
 
@@ -48,18 +55,20 @@ if wrong and wrong not in VARIANTS:
 Life, Nonce, History = DeclareSort("Life"), DeclareSort("Nonce"), DeclareSort("History")
 I, B = IntSort(), BoolSort()
 NEW, ASKING, HOLDING, OVER = range(4)  # the phases of a life
-NOTHING, ACQUIRE, RENEW, RELEASE = range(4)  # what wrote the block last
+NOTHING, ACQUIRE, RENEW = range(3)  # what wrote the block last
 
 FIELDS = {
     # the block
     "history": (History,),  # in the page's header
+    "here": (B,),  # the place is the one at which the history was begun
+    "tainted": (History, B),  # the store was set back to it at its place
     "begun": (History, B),  # the histories that were ever begun
     "S": (I,), "E": (I,),  # start and end of the last grant
     "V": (I,), "G": (I,),  # its version, and the version of the last grant
     "wrote": (I,), "nonce": (Nonce,),  # what wrote it last, with which nonce
     # lives
     "phase": (Life, I),
-    "secret": (Life, History),  # whose secret it has: it encrypts IDs under this one
+    "key": (Life, History),  # it encrypts IDs under the key of this history
     "bid": (Life, Nonce),  # of its Acquire; a copy has the same
     "grant": (Life, I),  # the version with which it was granted
     "start": (Life, I), "end": (Life, I), "ver": (Life, I),  # what it knows of the block
@@ -68,13 +77,11 @@ FIELDS = {
     # A life is alone if it had a grant before it was ever copied, or has a confirmed write with a
     # nonce that it drew after it was last copied.
     "alone": (Life, B),
-    "robbed": (Life, B),  # a copy gave the grant back
     # messages, which may be delivered at any time and any number of times
     "asked": (Nonce, B), "forWhom": (Nonce, History),  # Acquire
     "sent": (Nonce, B), "author": (Nonce, Life), "seen": (Nonce, I), "under": (Nonce, History),
     "ofGrant": (Nonce, I),  # Renew: for which grant, and the version that it compares
     "own": (Nonce, B),  # its author was not copied since
-    "gives": (Life, B), "givesSeen": (Life, I), "unused": (Life, I),  # Release
 }
 
 
@@ -100,7 +107,7 @@ def granted(s, x):
 
 def now(s, x):
     """The life x has a grant of the store's present history."""
-    return And(granted(s, x), s.secret(x) == s.history)
+    return And(s.here, granted(s, x), s.key(x) == s.history, Not(s.tainted(s.history)))
 
 
 def limit(s, x):
@@ -109,72 +116,66 @@ def limit(s, x):
 
 
 def invariant(s):
-    last = And(now(s, h), s.grant(h) == s.G)  # h has the last grant, if it has not lost it
+    last = And(now(s, h), s.grant(h) == s.G)  # h has the last grant
     former = And(now(s, h), s.grant(h) < s.G)
-    both = And(granted(s, h), granted(s, g), s.secret(h) == s.secret(g), h != g)
+    both = And(granted(s, h), granted(s, g), s.key(h) == s.key(g), h != g,
+               Not(s.tainted(s.key(h))))
     return {
-        # The goals. Two lives under one secret with different grants share no second, unless a
-        # copy gave the grant away.
+        # The goals. Two lives under the key of one history, which is not tainted, share no second
+        # if their grants differ.
         "grants are disjoint": ForAll([h, g], Implies(
-            And(both, s.grant(h) < s.grant(g), Not(s.robbed(h))), limit(s, h) <= s.start(g))),
-        # Of the copies of a life at most one is alone, so at most one goes on, ...
+            And(both, s.grant(h) < s.grant(g)), limit(s, h) <= s.start(g))),
+        # Of the copies of a life at most one is alone, so at most one goes on.
         "one copy is alone": ForAll([h, g], Implies(
             And(both, s.grant(h) == s.grant(g)), Not(And(s.alone(h), s.alone(g))))),
-        # ... and no copy gives away what that one uses.
-        "none robs it": ForAll([h], Implies(And(granted(s, h), s.alone(h)), Not(s.robbed(h)))),
 
         "block": And(s.S <= s.E, 0 <= s.G, s.G <= s.V, s.begun(s.history)),
+        "tainted": ForAll([past], Implies(s.tainted(past), s.begun(past))),
         "life": ForAll([h], And(
             NEW <= s.phase(h), s.phase(h) <= OVER,
             Implies(s.phase(h) != NEW, And(
-                s.begun(s.secret(h)), s.asked(s.bid(h)), s.forWhom(s.bid(h)) == s.secret(h))),
+                s.begun(s.key(h)), s.asked(s.bid(h)), s.forWhom(s.bid(h)) == s.key(h))),
             Implies(granted(s, h), s.start(h) <= s.used(h) + 1),
             Implies(s.phase(h) == HOLDING, And(s.used(h) < s.end(h), s.start(h) < s.end(h))),
             Implies(now(s, h), And(
                 1 <= s.grant(h), s.grant(h) <= s.G, s.grant(h) <= s.ver(h), s.ver(h) <= s.V)))),
         "last": ForAll([h], Implies(last, And(
-            s.start(h) == s.S, Or(s.robbed(h), limit(s, h) <= s.E)))),
+            s.start(h) == s.S, limit(s, h) <= s.E))),
         "former": ForAll([h], Implies(former, And(
-            s.ver(h) < s.G, Or(s.robbed(h), limit(s, h) <= s.S)))),
+            s.ver(h) < s.G, limit(s, h) <= s.S))),
         # A grant goes to the lives with one bid: a life and the copies that it had before.
         "bid": ForAll([h, g], Implies(
             And(both, s.grant(h) == s.grant(g)), s.bid(h) == s.bid(g))),
         "asked": ForAll([n], Implies(s.asked(n), s.begun(s.forWhom(n)))),
         "renewals": ForAll([n], Implies(s.sent(n), And(
             s.begun(s.under(n)),
-            Implies(s.under(n) == s.history, And(
+            Implies(And(s.here, s.under(n) == s.history, Not(s.tainted(s.history))), And(
                 1 <= s.ofGrant(n), s.ofGrant(n) <= s.G, s.ofGrant(n) <= s.seen(n),
                 s.seen(n) <= s.V, Implies(s.ofGrant(n) < s.G, s.seen(n) < s.G)))))),
-        "releases": ForAll([h], Implies(s.gives(h), And(
-            s.phase(h) == OVER, s.used(h) + 1 <= s.unused(h),
-            Implies(s.secret(h) == s.history, And(
-                s.grant(h) <= s.givesSeen(h), s.givesSeen(h) == s.ver(h)))))),
         "pending": ForAll([h, n], Implies(s.pending(h, n), And(
-            s.phase(h) == HOLDING, s.sent(n), s.under(n) == s.secret(h), s.seen(n) == s.ver(h),
+            s.phase(h) == HOLDING, s.sent(n), s.under(n) == s.key(h), s.seen(n) == s.ver(h),
             s.ofGrant(n) == s.grant(h), Implies(s.own(n), s.author(n) == h)))),
         "one's own": ForAll([h, n], And(
             Implies(And(s.asked(n), s.own(n), s.bid(h) == n, s.phase(h) != NEW), s.author(n) == h),
             Implies(And(now(s, h), s.ver(h) == s.V, s.wrote == RENEW, s.own(s.nonce)),
                     s.author(s.nonce) == h),
-            Implies(And(s.alone(h), s.pending(h, n)), s.own(n)))),
+            Implies(And(s.alone(h), s.pending(h, n), Not(s.tainted(s.key(h)))), s.own(n)))),
         "alone by what": ForAll([h], Implies(And(now(s, h), s.alone(h)), And(
             Implies(s.ver(h) == s.grant(h), s.own(s.bid(h))),
             Implies(And(s.ver(h) == s.V, s.wrote == RENEW), s.own(s.nonce))))),
         # A life that is alone knows a version that no copy knows or learns.
         "alone": ForAll([h, g], Implies(
-            And(both, s.secret(h) == s.history, s.grant(h) == s.grant(g), s.alone(h)),
+            And(both, s.here, s.key(h) == s.history, s.grant(h) == s.grant(g), s.alone(h)),
             s.ver(g) < s.ver(h))),
-        "robbed": ForAll([h], Implies(And(now(s, h), s.robbed(h)), And(
-            s.ver(h) < s.V, Or(s.wrote != RENEW, s.ver(h) + 1 < s.V)))),
         # What wrote the block last.
         "wrote": And(
-            NOTHING <= s.wrote, s.wrote <= RELEASE,
+            NOTHING <= s.wrote, s.wrote <= RENEW,
             Implies(s.wrote == ACQUIRE, And(s.G == s.V, s.V >= 1, s.asked(s.nonce),
                                             s.forWhom(s.nonce) == s.history)),
             Implies(s.wrote != ACQUIRE, Or(s.G < s.V, s.V == 0)),
             Implies(s.wrote == RENEW, And(
                 s.sent(s.nonce), s.under(s.nonce) == s.history, s.seen(s.nonce) + 1 == s.V,
-                s.ofGrant(s.nonce) == s.G))),
+                Or(Not(s.here), s.tainted(s.history), s.ofGrant(s.nonce) == s.G)))),
         "bidder": ForAll([h], Implies(And(last, s.wrote == ACQUIRE), s.bid(h) == s.nonce)),
     }
 
@@ -212,16 +213,16 @@ def step(*conditions, changes=""):
 
 
 def take(who):
-    """The lives for which who holds take the grant that is in the block after the step."""
+    """The lives for which who holds take the grant that is in the block after the step: they
+    asked in the history that they know, and have its key."""
     return And(
         for_lives("phase", who, lambda x: HOLDING), for_lives("grant", who, lambda x: b.G),
         for_lives("start", who, lambda x: b.S), for_lives("end", who, lambda x: b.E),
         for_lives("ver", who, lambda x: b.V), for_lives("used", who, lambda x: b.S - 1),
-        for_lives("alone", who, lambda x: a.own(a.bid(x))),
-        for_lives("robbed", who, lambda x: BoolVal(False)))
+        for_lives("alone", who, lambda x: a.own(a.bid(x))))
 
 
-TAKEN = " phase grant start end ver used alone robbed"
+TAKEN = " phase grant start end ver used alone"
 
 
 def confirm(who):
@@ -245,42 +246,55 @@ def same_version(seen):
     return BoolVal(True) if wrong == "unchecked" else seen == a.V
 
 
+def same_place(unless):
+    return BoolVal(True) if wrong == unless else a.here
+
+
+def no_earlier(life, end):
+    return BoolVal(True) if wrong == "shortened" else a.end(life) <= end
+
+
 STEPS = {
-    # A process starts, with the secret of the store's history or of one before.
+    # A process asks in the store's history, or in one before.
     "ask": step(
-        a.phase(k) == NEW, only("phase", k, ASKING), a.begun(past), only("secret", k, past),
+        a.phase(k) == NEW, only("phase", k, ASKING), a.begun(past), only("key", k, past),
         Not(a.asked(n)), Not(a.sent(n)), only("bid", k, n), only("asked", n, True),
         only("forWhom", n, past), only("author", n, k), only("own", n, True),
         only("alone", k, False),
-        changes="phase secret bid asked forWhom author own alone"),
+        changes="phase key bid asked forWhom author own alone"),
     "acquire": step(
-        a.asked(n), same_history(a.forWhom(n), "acquire_unchecked"),
+        same_place("acquire_elsewhere"), a.asked(n),
+        same_history(a.forWhom(n), "acquire_unchecked"),
         (a.S if wrong == "last_start" else a.E) <= at, at < until,
         b.S == at, b.E == until, b.V == a.V + 1, b.G == b.V, b.wrote == ACQUIRE, b.nonce == n,
         ForAll([h], Implies(hears(h), And(a.phase(h) == ASKING, a.bid(h) == n))), take(hears),
         changes="S E V G wrote nonce" + TAKEN),
     "acquire again": step(  # the block has its nonce, so nothing is written
-        a.phase(k) == ASKING, a.wrote == ACQUIRE, a.nonce == a.bid(k), a.S < a.E, take(is_k),
+        same_place("found_elsewhere"), a.phase(k) == ASKING, a.wrote == ACQUIRE,
+        a.nonce == a.bid(k), a.S < a.E, take(is_k),
         changes=TAKEN),
     "propose": step(
         a.phase(k) == HOLDING,
         And(a.sent(n), a.bid(a.author(n)) == a.bid(k), a.seen(n) == a.ver(k),
-            a.under(n) == a.secret(k), a.ofGrant(n) == a.grant(k)) if wrong == "drawn_early"
+            a.under(n) == a.key(k), a.ofGrant(n) == a.grant(k)) if wrong == "drawn_early"
         else And(Not(a.asked(n)), Not(a.sent(n))),
         only("sent", n, True), only("author", n, k), only("own", n, True),
-        only("seen", n, a.ver(k)), only("under", n, a.secret(k)), only("ofGrant", n, a.grant(k)),
+        only("seen", n, a.ver(k)), only("under", n, a.key(k)), only("ofGrant", n, a.grant(k)),
         ForAll([h, m], b.pending(h, m) == Or(a.pending(h, m), And(h == k, m == n))),
         changes="sent author own seen under ofGrant pending"),
     "renew": step(
-        a.sent(n), same_history(a.under(n), "renew_unchecked"), same_version(a.seen(n)),
+        same_place("renew_elsewhere"), a.sent(n), same_history(a.under(n), "renew_unchecked"),
+        same_version(a.seen(n)),
         b.E >= a.E, b.V == a.V + 1, b.wrote == RENEW, b.nonce == n,
-        ForAll([h], Implies(hears(h), And(a.phase(h) == HOLDING, a.pending(h, n)))),
+        ForAll([h], Implies(hears(h), And(
+            a.phase(h) == HOLDING, a.pending(h, n), no_earlier(h, b.E)))),
         confirm(hears), changes="E V wrote nonce" + CONFIRMED),
     "renewal refused": step(
         ForAll([h, m], b.pending(h, m) == And(a.pending(h, m), Not(And(h == k, m == n)))),
         changes="pending"),
     "read": step(  # after a renewal without a response: the block has a nonce that it proposed
-        a.phase(k) == HOLDING, a.wrote == RENEW, a.pending(k, a.nonce), confirm(is_k),
+        same_place("read_elsewhere"), a.phase(k) == HOLDING, a.wrote == RENEW,
+        a.pending(k, a.nonce), no_earlier(k, a.E), confirm(is_k),
         changes=CONFIRMED),
     "use": step(
         a.phase(k) == HOLDING, a.used(k) <= at, a.start(k) <= at,
@@ -289,34 +303,48 @@ STEPS = {
     "end": step(
         a.phase(k) == HOLDING, only("phase", k, OVER), no_proposals(is_k),
         changes="phase pending"),
-    "give back": step(
-        a.phase(k) == HOLDING, only("phase", k, OVER), no_proposals(is_k), only("gives", k, True),
-        only("givesSeen", k, a.ver(k)), at >= a.start(k),
-        BoolVal(True) if wrong == "given_back" else at > a.used(k), only("unused", k, at),
-        changes="phase pending gives givesSeen unused"),
-    "release": step(
-        a.gives(k), same_history(a.secret(k), "release_unchecked"), same_version(a.givesSeen(k)),
-        b.E == If(a.unused(k) < a.S, a.S, If(a.unused(k) < a.E, a.unused(k), a.E)),
-        b.V == a.V + 1, b.wrote == RELEASE,
-        for_lives("robbed", lambda x: And(x != k, now(a, x), a.grant(x) == a.grant(k)),
-                  lambda x: BoolVal(True)),
-        changes="E V wrote nonce robbed"),
     "copy": step(
         a.phase(copy) == NEW, Or(a.phase(k) == ASKING, a.phase(k) == HOLDING),
         *(only(field, copy, getattr(a, field)(k)) for field in
-          "phase secret bid grant start end ver used robbed".split()),
+          "phase key bid grant start end ver used".split()),
         for_lives("alone", lambda x: Or(x == copy, x == k), lambda x: BoolVal(False)),
         ForAll([h, m], b.pending(h, m) == If(h == copy, a.pending(k, m), a.pending(h, m))),
         ForAll([m], b.own(m) == And(a.own(m), a.author(m) != k)),
-        changes="phase secret bid grant start end ver used robbed alone pending own"),
-    # The store is set back to anything, and gets a new secret, before anything else reaches it.
-    "new history": step(
+        changes="phase key bid grant start end ver used alone pending own"),
+    # A failover that lost writes, a copy, a backup restored elsewhere: another place. It shows a
+    # state of some history: what wrote the block last was a request in that history, or is unknown.
+    "moved": step(
+        a.begun(b.history), Not(b.here), b.S <= b.E, 0 <= b.G, b.G <= b.V,
+        Or(b.wrote == NOTHING, b.wrote == ACQUIRE, b.wrote == RENEW),
+        Implies(b.wrote == NOTHING, Or(b.G < b.V, b.V == 0)),
+        Implies(b.wrote == ACQUIRE, And(b.G == b.V, b.V >= 1, a.asked(b.nonce),
+                                        a.forWhom(b.nonce) == b.history)),
+        Implies(b.wrote == RENEW, And(b.G < b.V, a.sent(b.nonce), a.under(b.nonce) == b.history,
+                                      a.seen(b.nonce) + 1 == b.V)),
+        changes="here history S E V G wrote nonce"),
+    # A backup restored in place: the block shows any state of any history.
+    "set back": step(
+        a.begun(b.history), Or(b.tainted(b.history), wrong == "taint_forgotten"),
+        ForAll([past], b.tainted(past) == Or(
+            a.tainted(past), And(past == b.history, wrong != "taint_forgotten"))),
+        b.S <= b.E, 0 <= b.G, Or(b.G < b.V, And(b.G == 0, b.V == 0)), b.wrote == NOTHING,
+        changes="history tainted S E V G wrote nonce"),
+    # Anybody begins a history, at any time, from any state.
+    "begin": step(
         {"numbered": b.history != a.history,
          "door_open": b.history == a.history}.get(wrong, Not(a.begun(b.history))),
         ForAll([past], b.begun(past) == Or(a.begun(past), past == b.history)),
-        b.S <= b.E, 0 <= b.G, Or(b.G < b.V, And(b.G == 0, b.V == 0)), b.wrote == NOTHING,
-        changes="history begun S E V G wrote nonce"),
+        b.S <= b.E, 0 <= b.G, Or(b.G < b.V, And(b.G == 0, b.V == 0)), b.wrote == NOTHING, b.here,
+        changes="here history begun S E V G wrote nonce"),
 }
+if wrong == "begin_again":
+    STEPS["begin again"] = step(  # completed by another process, or a second time
+        a.begun(b.history), b.history != a.history, b.S == 0, b.E == 0, b.G == 0, b.V == 0,
+        b.wrote == NOTHING, changes="history S E V G wrote nonce")
+if wrong == "key_replaced":
+    STEPS["replace key"] = step(
+        a.phase(k) == HOLDING, a.begun(past), only("key", k, past), no_proposals(is_k),
+        changes="key pending")
 if wrong == "end_assumed":
     STEPS["assume"] = step(
         a.phase(k) == HOLDING, at >= a.end(k), only("end", k, at), changes="end")
@@ -329,9 +357,9 @@ if wrong == "start_ignored":
         only("ver", k, a.V), no_proposals(is_k), changes="end ver pending")
 
 START = And(
-    a.V == 0, a.G == 0, a.S == 0, a.E == 0, a.wrote == NOTHING,
-    ForAll([past], a.begun(past) == (past == a.history)),
-    ForAll([h], And(a.phase(h) == NEW, Not(a.gives(h)))),
+    a.here, a.V == 0, a.G == 0, a.S == 0, a.E == 0, a.wrote == NOTHING,
+    ForAll([past], And(a.begun(past) == (past == a.history), Not(a.tainted(past)))),
+    ForAll([h], a.phase(h) == NEW),
     ForAll([n], And(Not(a.asked(n)), Not(a.sent(n)))),
     ForAll([h, n], Not(a.pending(h, n))))
 
@@ -355,7 +383,7 @@ if not wrong:
     # Otherwise a proof could hold because its steps are impossible.
     for name, change in STEPS.items():
         if check(And(*before.values()), change, a.V > 3, g != k, a.phase(g) == HOLDING,
-                 a.secret(g) == a.history, a.used(g) > a.start(g)) != sat:
+                 a.key(g) == a.history, a.used(g) > a.start(g)) != sat:
             broken.append((name, "is impossible"))
 print(f"{wrong or 'the rule':20} {count} checks in {time.time() - began:.0f} s:",
       "; ".join(f"{name} breaks {part}" for name, part in broken) if broken else "inductive")
