@@ -95,8 +95,8 @@ func (d Description) Blocks() int { return int(d.Nodes / max(d.BlockSize, 1)) }
 
 // BeginRequest asks for a new history of a store.
 type BeginRequest struct {
-	// Leaves is the ID of the history that the caller saw, and that must not go on. If it is "",
-	// any complete history that was begun here will do.
+	// Leaves is the ID of the history that the caller saw, and that must not go on. With "", any
+	// complete history that was begun here will do.
 	Leaves string
 	// Reason is [Moved], [Contradicted] or [Rekey].
 	Reason string

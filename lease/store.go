@@ -154,17 +154,18 @@ type Store interface {
 
 	// Begin begins a history of the store, from any state of it, and returns the description. No
 	// block is granted in it. If the store has another history than r.Leaves, complete and here,
-	// Begin writes nothing and returns that description. If somebody else is beginning one, it
-	// waits for as long as that advances, and otherwise begins its own.
+	// Begin writes nothing and returns that description with [ErrHistory]. If somebody else is
+	// beginning one, it waits for as long as that advances, and otherwise begins its own.
 	//
-	// Each call draws the ID of a history at most a few times, as a hash of random bits and the
-	// place, and none of them twice: after an error nobody completes what Begin has written, and
-	// a further call begins another history. It may take minutes: limit ctx accordingly. After a
-	// restore of the machine, wait until its kernel has learned of it before the call, and discard
-	// the result if the machine is restored during the call.
+	// Each attempt draws the ID of its history, as a hash of random bits and the place. After an
+	// error nobody completes what Begin has written, and another call begins another history. It
+	// may take minutes: limit ctx accordingly. After a restore of the machine, wait until its
+	// kernel has learned of it before the call, and discard the result if the machine is restored
+	// during the call.
 	//
-	// Errors: [ErrWrongSecret], [ErrNoStore], [ErrInvalidRequest], [ErrMisconfigured] for a store
-	// without a secret, unless r.Reason is [Rekey], and for a server whose place is unknown.
+	// Errors: [ErrHistory], [ErrWrongSecret], [ErrNoStore], [ErrInvalidRequest], [ErrMisconfigured]
+	// for a server whose place is unknown, and for a store without a secret unless r.Reason is
+	// [Rekey].
 	Begin(ctx context.Context, r BeginRequest) (Description, error)
 }
 
