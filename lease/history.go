@@ -65,8 +65,15 @@ func HistoryCodec(secret *randflake.Codec, id string) (*randflake.Codec, error) 
 	if _, err := secret.Encode(randflake.Parts{Time: time.Unix(randflake.Epoch, 0)}); err != nil {
 		return nil, fmt.Errorf("lease: secret: %w", err)
 	}
+	key := HistoryKey(secret, id)
+	return randflake.NewCodec(key[:])
+}
+
+// HistoryKey returns the key of [HistoryCodec], for verifiers that cannot reach the store. It does
+// not reveal the secret.
+func HistoryKey(secret *randflake.Codec, id string) [16]byte {
 	key := secret.Derive("history " + id)
-	return randflake.NewCodec(key[:16])
+	return [16]byte(key[:16])
 }
 
 // Description holds what a store records of itself.
