@@ -16,8 +16,8 @@ var ErrCloned = errors.New("lease: this machine was cloned")
 // Any request may be lost, late or repeated, and any response lost. That is harmless because every
 // write has a nonce that is never drawn twice:
 //
-//   - A late Renew or Release compares the nonce and the version for which it was sent. It succeeds
-//     only if nothing was written since, and then the Keeper still knows its nonce.
+//   - A late Renew compares the nonce and the version for which it was sent. It succeeds only if
+//     nothing was written since, and then the Keeper still knows its nonce.
 //   - A late Acquire may take a block for a nonce that is no longer in use. The block stays unused
 //     until the grant's end. If the late Acquire grants the Keeper's own block again, the start has
 //     changed, and the Keeper drops its grant.
@@ -34,52 +34,54 @@ const (
 	written   answer = iota // the renewal was written
 	late                    // an earlier renewal by the Keeper was written, without its knowledge
 	unwritten               // nothing was written yet; a proposal may still arrive
-	forgotten               // the store is behind what it acknowledged
+	ended                   // the store has, or needs, another history
+	forgotten               // the store cannot have this after what it acknowledged: it was set back
 	copied                  // another process wrote instead, which can only be a copy of this one
-	// the block was granted again: to another process, or to a late Acquire by this one
+	// the block was granted again, after the lease's end
 	lost
 )
 
 // meaning returns what a stored block means that the store returned for a renewal, or that was read
 // after a renewal that it did not acknowledge. The latter continues the grant only if the block has
-// a nonce that the Keeper proposed for this very grant. The start is compared as well as the nonce
-// and version: a late Acquire may have granted the block again under a nonce that it once proposed.
+// a nonce that the Keeper proposed for this very grant. A grant is known by the nonce of its
+// Acquire and its start: a late Acquire may have granted the block again under the same nonce.
 func (t *term) meaning(stored Grant, acknowledged bool) answer {
 	mine := t.grant
-	sameStart := stored.Start.Equal(mine.Start)
-	next := stored.Version == mine.Version+1
+	sameGrant := stored.Acquired == mine.Acquired && stored.Start.Equal(mine.Start)
+	sameNonce := stored.Nonce == mine.Nonce
+	sameVersion := stored.Version == mine.Version
 	switch {
-	case stored.Version < mine.Version || stored.End.Before(mine.End):
+	case stored.Version < mine.Version || stored.End.Before(mine.End),
+		sameVersion != (sameGrant && sameNonce): // a version is written once, with one nonce
 		return forgotten
+	case !sameGrant && stored.Start.Before(mine.End):
+		return forgotten
+	case !sameGrant:
+		return lost
 	case acknowledged:
 		return written
-	case stored.Nonce == mine.Nonce && stored.Version == mine.Version && sameStart:
+	case sameVersion:
 		return unwritten
-	case stored.Nonce == mine.Nonce:
-		return lost
-	case slices.Contains(t.pending, stored.Nonce) && sameStart && next:
+	case slices.Contains(t.pending, stored.Nonce) && stored.Version == mine.Version+1:
 		return late
-	case sameStart:
-		return copied
 	}
-	return lost
+	return copied
 }
 
 // explain returns the reason why a grant was dropped, and an error for users.
-func (a answer) explain(g Grant) (reason, error) {
+func (a answer) explain(t *term) (reason, error) {
 	switch a {
 	case forgotten:
-		return contradicted,
-			fmt.Errorf("lease: node %d: the store does not have a grant until %s that it "+
-				"acknowledged; is it an old copy, or did a copy of this machine give the grant "+
-				"back?",
-				g.Node, text(g.End))
+		return contradicted, fmt.Errorf("%w: node %d: it lacks a lease until %s that it "+
+			"acknowledged. IDs generated since %s in its history %s may be equal. The store gets "+
+			"a new history by itself; nothing is to be done",
+			ErrContradicted, t.grant.Node, text(t.grant.End), text(t.seen), t.grant.Store)
 	case copied:
-		return cloned,
-			fmt.Errorf("%w: node %d: a copy of this process renewed or released the grant",
-				ErrCloned, g.Node)
+		return cloned, fmt.Errorf("%w: node %d: a copy of this process renewed the lease",
+			ErrCloned, t.grant.Node)
 	}
-	return taken, fmt.Errorf("lease: node %d: %w: the block was granted again", g.Node, ErrLost)
+	return taken,
+		fmt.Errorf("lease: node %d: %w: the block was granted again", t.grant.Node, ErrLost)
 }
 
 func text(t time.Time) string { return t.UTC().Format(time.RFC3339) }

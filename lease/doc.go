@@ -10,24 +10,29 @@
 //
 // IDs are unique because a lease gives exclusive use of a rectangle of nodes × seconds:
 //
-//	I1 For one block the granted seconds never overlap: a grant starts at or after the end of
-//	   the last one. The store keeps {granted_until, nonce, version} a block. Every write raises
-//	   the version and leaves a fresh nonce. granted_until only grows, except that a holder that
-//	   has sealed its generator gives unused seconds back.
+//	I1 Within a history of the store, the granted seconds of a block never overlap: a grant
+//	   starts at or after the end of the last one. The store keeps {granted_until, nonce,
+//	   version} a block. Every write raises the version and leaves a fresh nonce. granted_until
+//	   only grows.
 //	I2 One grant feeds one generator in one process. It is never saved, copied or taken up again
 //	   after a restart.
 //	I3 Inside a generator the word of second, node and sequence only grows.
 //	I4 A generator generates no ID outside its rectangle.
-//	I5 Encryption under one secret is one-to-one.
+//	I5 Encryption under the key of one history is one-to-one, and each history has its own.
 //
-// A store that was restored from a backup has forgotten grants. It begins a new history, with
-// another ID and another secret; every request compares the ID. See docs/leases.md.
+// A [History] is a period within which a store forgets nothing. Its key is derived from a secret of
+// the fleet and the history's random ID, so a history may begin at any time, from any state of the
+// store, without a new secret: see [HistoryCodec]. A Keeper begins one if the store is not where
+// its history was begun, since it was restored, copied or failed over, and if the store has
+// forgotten what it acknowledged. Leases of the history before are used to their ends, under its
+// key. Nothing is given back: a lease ends by itself.
 //
 // None of these rules involves a clock. Clocks decide when an ID is generated, not whether it is
 // unique: at worst, a suspended process or a stepped clock causes a refusal.
 //
-// The rules assume a store that is linearizable and durable, and memory that is not cloned;
-// docs/clones.md says how a copy of a process is detected. They cover one secret: IDs under two
-// secrets, and random IDs that are generated without a lease, collide only as 64-bit random numbers
-// would.
+// The rules assume a store that is linearizable and durable within a history, and memory that is
+// not cloned; docs/clones.md says how a copy of a process is detected. A store that is set back
+// without a change of its place is noticed by the next holder whose lease it forgot: only IDs
+// generated before may be equal. IDs of two histories, and random IDs that are generated without a
+// lease, collide only as 64-bit random numbers would.
 package lease

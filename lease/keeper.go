@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,14 +42,16 @@ func (closedError) Unwrap() error { return randflake.ErrSealed }
 // [ErrNoLease].
 type Keeper struct {
 	cfg     config
-	codec   atomic.Pointer[randflake.Codec] // nil until the secret was read
 	counts  *counts
 	metrics metric.Registration // of the lease held
 	reports reports.Queue
 
-	ttl        atomic.Int64  // in ns: that of the configuration, or the store's longest
-	behind     atomic.Int64  // the last [Grant.Behind], in ns
-	restores   atomic.Uint64 // reported by OnRestore
+	nodesOnly  bool                            // it was started without secrets
+	codec      atomic.Pointer[randflake.Codec] // of the last grant; nil before the first one
+	histories  atomic.Pointer[[]History]       // of the store, as far as they are known
+	ttl        atomic.Int64                    // in ns: that of the configuration, or the store's longest
+	behind     atomic.Int64                    // the last [Grant.Behind], in ns
+	restores   atomic.Uint64                   // reported by OnRestore
 	state      atomic.Pointer[state]
 	failure    atomic.Pointer[error]
 	generation atomic.Uint64
@@ -59,11 +62,8 @@ type Keeper struct {
 	settled chan struct{}
 	settle  func() // closes it
 
-	stop     context.CancelFunc   // ends the goroutine
-	release  chan context.Context // Close's, for giving the lease back
-	released chan error           // what came of it
-	closing  sync.Once
-	closeErr error
+	stop    context.CancelFunc // ends the goroutine
+	closing sync.Once
 }
 
 // state is that with which IDs are generated. It is replaced, never changed.
@@ -73,46 +73,46 @@ type state struct {
 	err error
 }
 
-// Secret returns the codec of the secret in use. A [Keeper] calls it before its first lease, and
-// again when the store has another secret: so a secret that was replaced is rolled out by its file
-// alone.
-type Secret func(ctx context.Context) (*randflake.Codec, error)
+// Secrets returns the secrets of a process: a history of a store has one of them, see
+// [History.Codec]. A [Keeper] calls it before its first lease, and again for each history: so
+// another secret is rolled out by adding it to the file, in any order, before an operator's rekey.
+type Secrets func(ctx context.Context) (*randflake.Keyring, error)
 
-// FixedSecret returns a [Secret] that never changes.
-func FixedSecret(c *randflake.Codec) Secret {
-	return func(context.Context) (*randflake.Codec, error) { return c, nil }
+// FixedSecrets returns [Secrets] that never change.
+func FixedSecrets(k *randflake.Keyring) Secrets {
+	return func(context.Context) (*randflake.Keyring, error) { return k, nil }
 }
 
-// Start starts a Keeper and returns at once, whether the store answers or not. It fails only if
-// the configuration is invalid. Calls of the store get ctx's values; cancelling ctx does not end
+// Start starts a Keeper and returns at once, whether the store answers or not. If secrets is nil,
+// the Keeper leases [Nodes] from a store without a secret, and generates no IDs. Start fails only
+// if the configuration is invalid. Calls of the store get ctx's values; cancelling ctx does not end
 // the Keeper, [Keeper.Close] does.
-func Start(ctx context.Context, s Store, secret Secret, opts ...Option) (*Keeper, error) {
-	l, err := newLoop(s, secret, opts...)
+func Start(ctx context.Context, s Store, secrets Secrets, opts ...Option) (*Keeper, error) {
+	l, err := newLoop(s, secrets, opts...)
 	if err != nil {
 		return nil, err
 	}
-	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	ctx, l.keeper.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go l.run(ctx)
-	return l.Keeper, nil
+	return l.keeper, nil
 }
 
 // newLoop returns a Keeper whose goroutine does not run.
-func newLoop(s Store, secret Secret, opts ...Option) (*loop, error) {
-	if s == nil || secret == nil {
-		return nil, errors.New("lease: no store, or no secret")
+func newLoop(s Store, secrets Secrets, opts ...Option) (*loop, error) {
+	if s == nil {
+		return nil, errors.New("lease: no store")
 	}
 	cfg, err := newConfig(opts)
 	if err != nil {
 		return nil, err
 	}
 	k := &Keeper{
-		cfg:      cfg,
-		counts:   newCounts(),
-		reports:  reports.Queue{Handle: cfg.report},
-		kick:     make(chan struct{}, 1),
-		settled:  make(chan struct{}),
-		release:  make(chan context.Context, 1),
-		released: make(chan error, 1),
+		cfg:       cfg,
+		counts:    newCounts(),
+		reports:   reports.Queue{Handle: cfg.report},
+		nodesOnly: secrets == nil,
+		kick:      make(chan struct{}, 1),
+		settled:   make(chan struct{}),
 	}
 	k.settle = sync.OnceFunc(func() { close(k.settled) })
 	k.ttl.Store(int64(cfg.ttl))
@@ -125,12 +125,13 @@ func newLoop(s Store, secret Secret, opts ...Option) (*loop, error) {
 		return nil, fmt.Errorf("lease: metrics: %w", err)
 	}
 	return &loop{
-		Keeper:    k,
-		store:     s,
-		secret:    secret,
-		used:      make(map[uint32]time.Time),
-		life:      k.cfg.machine(),
-		askAt:     k.cfg.clock().elapsed, // which may count from any moment
+		keeper:  k,
+		store:   s,
+		secrets: secrets,
+		search: search{
+			machine:   k.cfg.machine(),
+			notBefore: k.cfg.clock().elapsed, // which may count from any moment
+		},
 		report:    k.reports.Add,
 		jitter:    rand.Float64,
 		nonce:     NewNonce,
@@ -176,9 +177,6 @@ func because(err, failure error) error {
 	return err
 }
 
-// closeTime is how long Close waits at most.
-const closeTime = 4 * time.Second
-
 // current returns the current state, also of a zero Keeper.
 func (k *Keeper) current() *state {
 	if h := k.state.Load(); h != nil {
@@ -187,9 +185,18 @@ func (k *Keeper) current() *state {
 	return &state{err: ErrNoLease}
 }
 
-// Codec returns the codec of new IDs. It is nil as long as the secret was not compared with the
-// store, and changes when the store's secret was replaced.
+// Codec returns the codec of new IDs, that of the history of the last lease. It is nil before the
+// first lease, and changes with the first one in another history.
 func (k *Keeper) Codec() *randflake.Codec { return k.codec.Load() }
+
+// Histories returns the histories of the store that the Keeper knows, the present one first, the
+// others by their beginnings, newest first. It forgets none of them, even if the store has.
+func (k *Keeper) Histories() []History {
+	if known := k.histories.Load(); known != nil {
+		return slices.Clone(*known)
+	}
+	return nil
+}
 
 // Failure returns the store's last error, or nil if the store granted or renewed a lease since.
 func (k *Keeper) Failure() error {
@@ -199,7 +206,7 @@ func (k *Keeper) Failure() error {
 	return nil
 }
 
-// Next generates one ID. Errors: [ErrNoLease], [ErrClosed] and those of
+// Next generates one ID. Errors: [ErrNoLease], [ErrClosed], [ErrKeyless] and those of
 // [randflake.Generator.Next].
 func (k *Keeper) Next() (randflake.ID, error) {
 	var one [1]randflake.ID
@@ -209,8 +216,11 @@ func (k *Keeper) Next() (randflake.ID, error) {
 
 // Fill generates len(dst) IDs of one second; see [randflake.Generator.Fill]. It
 // returns len(dst) and their second, or 0 and an error: [ErrNoLease],
-// [ErrClosed] and those of the generator.
+// [ErrClosed], [ErrKeyless] if the Keeper was started without secrets, and those of the generator.
 func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
+	if k.nodesOnly {
+		return 0, time.Time{}, fmt.Errorf("%w: this Keeper has no secret for IDs", ErrKeyless)
+	}
 	for h := k.current(); ; {
 		if h.term == nil {
 			return 0, time.Time{}, h.err
@@ -241,8 +251,8 @@ func (k *Keeper) refusal(h *state, err error) error {
 }
 
 // Generation changes when a grant is dropped: this machine was suspended or cloned, its clock was
-// stepped, or the store granted the block to another process. Discard IDs that Fill returned
-// before and that are not used yet.
+// stepped, the store granted the block to another process, or it forgot the grant. Discard IDs that
+// Fill returned before and that are not used yet.
 func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 
 // OnRestore must be called after this process was restored from a snapshot. When it returns, no ID
@@ -251,34 +261,24 @@ func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 func (k *Keeper) OnRestore() {
 	k.restores.Add(1)
 	if t := k.current().term; t != nil {
-		t.alive()
+		t.checkMachine()
 	}
 }
 
-// Close seals the generator, so that no ID is generated after it, ends the goroutine and the
-// metrics, and gives the unused seconds back to the store. If ctx ends first, or the store does not
-// answer within four seconds, or the response to the last renewal was lost, an error is returned
-// and the block stays unused until the lease's end. Further calls return the same result.
-func (k *Keeper) Close(ctx context.Context) error {
+// Close seals the generator, so that no ID is generated after it, and ends the goroutine and the
+// metrics. It does not wait for the store. The block stays unused until the lease's end: a program
+// that ends without Close loses nothing but its last reports.
+func (k *Keeper) Close() {
 	if k.settled == nil {
-		return nil
+		return
 	}
 	k.closing.Do(func() {
-		ctx, cancel := context.WithTimeout(ctx, closeTime)
-		defer cancel()
 		k.seal()
 		k.settle()
-		k.release <- ctx
 		k.stop()
-		select {
-		case k.closeErr = <-k.released:
-		case <-ctx.Done():
-			k.closeErr = fmt.Errorf("lease: close: the store did not answer: %w", ctx.Err())
-		}
 		_ = k.metrics.Unregister()
 		k.reports.Flush()
 	})
-	return k.closeErr
 }
 
 // seal ends the generation of IDs.
@@ -291,10 +291,9 @@ func (h *state) seal() {
 	}
 }
 
-// drop ends a term whose grant must be neither used nor given back: after a clone two processes
-// hold it. Any goroutine may call it.
+// drop ends a term whose grant must not be used any more. Any goroutine may call it.
 func (k *Keeper) drop(t *term, why reason, err error) {
-	if _, first := t.finish(err); first {
+	if t.finish(err) {
 		k.counts.add(series{reason: why})
 		k.generation.Add(1)
 		k.wake()

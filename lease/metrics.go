@@ -32,13 +32,14 @@ var outcomes = []struct {
 	name string
 }{
 	{nil, ""},
-	{ErrReplacing, "replacing"},
+	{ErrBeginning, "beginning"},
 	{ErrNoFreeNode, "no_free_node"},
 	{ErrClockAhead, "clock_ahead"},
 	{ErrLost, "lost"},
 	{ErrNoStore, "no_store"},
-	{ErrReplaced, "replaced"},
+	{ErrHistory, "history"},
 	{ErrMoved, "moved"},
+	{ErrContradicted, "contradicted"},
 	{ErrWrongSecret, "wrong_secret"},
 	{ErrSchemaVersion, "schema_version"},
 	{ErrInvalidRequest, "invalid_request"},
@@ -57,17 +58,23 @@ func outcome(err error) string {
 	return otherOutcome
 }
 
-// series identifies what is counted: requests by operation and outcome, drops by reason.
+// series identifies what is counted: requests by operation and outcome, drops and begun histories
+// by reason.
 type series struct {
-	operation string // describe, acquire, renew, get or release
+	operation string // describe, acquire, renew, get or begin
 	outcome   string // "" for success
-	reason    reason
+	reason    reason // of a drop
+	history   string // the reason of a begun history
 }
 
 func (s series) attributes() metric.MeasurementOption {
-	if s.reason != "" {
+	switch {
+	case s.reason != "":
 		return metric.WithAttributes(
 			attribute.String("traceflake.lease.drop.reason", string(s.reason)))
+	case s.history != "":
+		return metric.WithAttributes(
+			attribute.String("traceflake.lease.history.reason", s.history))
 	}
 	attrs := []attribute.KeyValue{attribute.String("traceflake.lease.operation", s.operation)}
 	if s.outcome != "" {
@@ -89,6 +96,8 @@ type counts struct {
 func newCounts() *counts {
 	c := &counts{of: map[series]int64{
 		{operation: "acquire", outcome: "no_free_node"}: 0,
+		{history: Moved}:        0,
+		{history: Contradicted}: 0,
 	}}
 	for _, why := range []reason{clockGap, clockBehind, contradicted, cloned, restored, taken} {
 		c.of[series{reason: why}] = 0
@@ -110,6 +119,9 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 		metric.WithDescription("Requests to the lease store, by operation and outcome."))
 	drops, err2 := m.Int64ObservableCounter("traceflake.lease.drops", metric.WithUnit("{grant}"),
 		metric.WithDescription("Grants dropped before their end, by reason."))
+	histories, err7 := m.Int64ObservableCounter("traceflake.lease.histories",
+		metric.WithUnit("{history}"),
+		metric.WithDescription("Histories of the store that this process has begun, by reason."))
 	remaining, err3 := m.Float64ObservableGauge("traceflake.lease.remaining", metric.WithUnit("s"),
 		metric.WithDescription(
 			"Time until the lease held ends; IDs can be generated for so long without the store."))
@@ -121,7 +133,7 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 	blocks, err6 := m.Int64ObservableUpDownCounter("traceflake.lease.blocks",
 		metric.WithUnit("{block}"),
 		metric.WithDescription("Blocks of nodes held."))
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
 		return nil, err
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
@@ -138,11 +150,14 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 		defer counts.mu.Unlock()
 		for s, n := range counts.of {
 			counter := requests
-			if s.reason != "" {
+			switch {
+			case s.reason != "":
 				counter = drops
+			case s.history != "":
+				counter = histories
 			}
 			o.ObserveInt64(counter, n, s.attributes())
 		}
 		return nil
-	}, requests, drops, remaining, ttl, behind, blocks)
+	}, requests, drops, histories, remaining, ttl, behind, blocks)
 }

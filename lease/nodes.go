@@ -2,24 +2,27 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
 // Nodes are the node numbers of a lease, for generators other than Randflake's: every kind of
-// Snowflake needs a number that no other process uses meanwhile. Create a separate store for them,
-// whose nodes are in the generator's range, with blocks of one node:
+// Snowflake needs a number that no other process uses meanwhile. Create a store for them, without a
+// secret, whose nodes are in the generator's range, with blocks of one node, and start the
+// Keeper without secrets:
 //
-//	traceflake lease create --nodes 0+1024 --block-size 1
+//	traceflake lease create --without-secret --nodes 0+1024 --block-size 1
 //
 // A generator that reads the clock by itself is unique in the fleet as long as every ID contains a
 // time at which the process held the nodes. End it when the context ends, and check each ID, after
 // it was generated, with Hold.
 //
-// The IDs have no secret. So after the store was restored and its secret replaced, they are unique
-// only if the processes with earlier nodes were stopped first.
+// The IDs have no key, so nothing separates those of two histories. Such a store begins none by
+// itself: after it was restored or moved, it grants nothing until an operator has stopped the
+// processes, waited for the longest lease, and begun a history: traceflake lease rekey.
 //
-// Nodes are not given back early: after Close, nobody is granted them before the lease's end, since
-// the Keeper cannot know the last time that was used. Use a short TTL, such as a minute.
+// Nothing is given back: after Close, nobody is granted the nodes before the lease's end. Use a
+// short TTL, such as a minute.
 type Nodes struct {
 	// First is the number, or the first of Count numbers.
 	First, Count uint32
@@ -29,10 +32,13 @@ type Nodes struct {
 	t *term
 }
 
-// Nodes returns the numbers that the Keeper holds. Like [Keeper.Ready], it waits for the first
-// lease until ctx ends. After the first lease it does not wait: it returns an error while none is
-// held.
+// Nodes returns the numbers that the Keeper holds, which must have been started without secrets.
+// Like [Keeper.Ready], it waits for the first lease until ctx ends. After the first lease it does
+// not wait: it returns an error while none is held.
 func (k *Keeper) Nodes(ctx context.Context) (*Nodes, error) {
+	if !k.nodesOnly {
+		return nil, fmt.Errorf("%w: this Keeper leases nodes for IDs", ErrKeyless)
+	}
 	if err := k.Ready(ctx); err != nil {
 		return nil, err
 	}
@@ -49,13 +55,13 @@ func (k *Keeper) Nodes(ctx context.Context) (*Nodes, error) {
 // endEarly ends the term a margin before the lease's end. A timer calls it again until then: the
 // Keeper's goroutine may be waiting for the store.
 func (t *term) endEarly() {
-	margin := min(time.Duration(t.k.ttl.Load()/10), time.Second)
-	if left := t.end().Add(-margin).Sub(t.k.cfg.clock().wall); left > 0 {
+	margin := min(time.Duration(t.keeper.ttl.Load()/10), time.Second)
+	if left := t.end().Add(-margin).Sub(t.keeper.cfg.clock().wall); left > 0 {
 		time.AfterFunc(left, t.endEarly)
 		return
 	}
 	t.finish(nil)
-	t.k.wake()
+	t.keeper.wake()
 }
 
 // Context returns a context that ends a tenth of the TTL, and at most a second, before the lease
@@ -71,6 +77,6 @@ func (n *Nodes) Until() time.Time { return n.t.end() }
 // Hold reports whether an ID that contains this time may be used. Call it after the ID was
 // generated: the process may have been stopped in between.
 func (n *Nodes) Hold(at time.Time) bool {
-	n.t.look(n.t.k.cfg.clock())
+	n.t.check(n.t.keeper.cfg.clock())
 	return n.t.ctx.Err() == nil && !at.Before(n.From) && at.Before(n.Until())
 }

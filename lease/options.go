@@ -25,7 +25,7 @@ type config struct {
 }
 
 // WithTTL sets how long a grant lasts, and thus how long IDs are generated while the store is
-// unreachable. The block of a crashed process stays unused for as long. Copies of a machine that
+// unreachable. The block of a process that ended stays unused for as long. Copies of a machine that
 // does not report restores generate the same IDs for about half a TTL, or for a whole one if the
 // store is unavailable. A grant is renewed at half its TTL, which takes a directory some
 // milliseconds and a server one or two round trips, so a TTL of a minute burdens neither. The range
@@ -44,7 +44,7 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 }
 
 // WithErrorHandler sets a function that is called when the store begins to fail, when it has
-// recovered, and when a grant is dropped; the default is [otel.Handle]. A lasting failure is
+// recovered or has another history, and when a grant is dropped; the default is [otel.Handle]. A lasting failure is
 // reported once. Reports arrive one at a time and in their order, in a goroutine of their own: a
 // handler that blocks delays only further reports. At most 16 reports wait.
 func WithErrorHandler(handle func(error)) Option {

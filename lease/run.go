@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/reports"
@@ -12,7 +11,7 @@ import (
 )
 
 const (
-	// callTimeout bounds one call to the store, and the reading of the secret.
+	// callTimeout bounds one call to the store, and the reading of the secrets.
 	callTimeout = 5 * time.Second
 
 	minBackoff = 50 * time.Millisecond
@@ -30,19 +29,17 @@ const (
 
 // loop is a Keeper's goroutine with its state. Only that goroutine uses it.
 type loop struct {
-	*Keeper
-	store  Store
-	secret Secret
+	keeper  *Keeper
+	store   Store
+	secrets Secrets
 
-	id          string               // of the store with which the secret was compared last
-	fingerprint string               // of the secret; "" if it must be compared
-	term        *term                // the grant held; nil if none
-	used        map[uint32]time.Time // by node, the end of what earlier terms used
-	bid         string               // the nonce of an Acquire that was not granted yet
-	life        uint64               // the machine's, as far as the Keeper knows
-	askAt       time.Duration        // not before this on the monotonic clock
-	failures    int                  // Acquires in a row
-	denied      error                // the sentinel of the last permanent failure
+	about  Description      // of the history in which to lease; without an ID it must be read
+	codec  *randflake.Codec // of that history
+	term   *term            // the grant held in it; nil if none
+	former *term            // a grant of an earlier history, used to its end; nil if none
+	search search
+	seen   []time.Duration // when each history of the last hour was met, on the monotonic clock
+	denied error           // the sentinel of the last permanent failure that was reported
 
 	// What tests replace.
 	report    func(error) // queues a report
@@ -51,16 +48,27 @@ type loop struct {
 	reseeding time.Duration
 }
 
+// search is the way to the next term.
+type search struct {
+	machine   uint64        // its generation, as far as the Keeper knows
+	notBefore time.Duration // on the monotonic clock
+	failures  int           // in a row
+	nonce     string        // of an Acquire that was not granted yet
+	// doubt is a term whose block showed that the store was set back; it is read again.
+	doubt        *term
+	contradicted bool          // the last Acquire showed it
+	begin        *BeginRequest // the history that must begin; nil if none must
+}
+
 // run is the Keeper's goroutine.
 func (l *loop) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	for {
 		select {
 		case <-ctx.Done():
-			l.released <- l.giveBack(<-l.release)
 			return
 		case <-timer.C:
-		case <-l.kick:
+		case <-l.keeper.kick:
 		}
 		timer.Reset(l.step(ctx))
 	}
@@ -70,180 +78,184 @@ func (l *loop) run(ctx context.Context) {
 func (l *loop) step(ctx context.Context) time.Duration {
 	now := l.sweep()
 	switch t := l.term; {
-	case t == nil && now.elapsed >= l.askAt:
-		l.acquire(ctx)
-	case t != nil && now.elapsed >= t.renewAt && ctx.Err() == nil:
+	case ctx.Err() != nil: // closing
+	case t == nil && now.elapsed >= l.search.notBefore:
+		l.seek(ctx)
+	case t != nil && now.elapsed >= t.renewAt:
 		l.renew(ctx, t, now.wall)
 	}
-	now = l.cfg.clock()
-	next := l.askAt
-	if t := l.term; t != nil {
-		next = min(t.renewAt, now.elapsed+t.grant.End.Sub(now.wall))
+	now = l.keeper.cfg.clock()
+	next := l.search.notBefore
+	if l.term != nil {
+		next = l.term.renewAt
+	}
+	for _, t := range []*term{l.term, l.former} {
+		if t != nil {
+			next = min(next, now.elapsed+t.grant.End.Sub(now.wall))
+		}
 	}
 	return max(min(next-now.elapsed, lookEvery), 0)
 }
 
-// sweep ends a term at its lease's end, and removes one that has ended; if it was dropped, it
-// reports why. It returns a reading of the clocks at which a term that remains could be used.
+// sweep removes the terms that have ended, and returns a reading of the clocks at which one that
+// remains could be used.
 func (l *loop) sweep() reading {
-	now, t := l.cfg.clock(), l.term
-	if t == nil {
-		return now
+	now := l.keeper.cfg.clock()
+	if l.former != nil && l.ended(l.former, now) {
+		l.former = nil
 	}
-	t.look(now)
-	t.offset.Store(now.offset())
-	if !now.wall.Before(t.grant.End) {
-		t.finish(nil)
-	}
-	if dropped := t.over.Load(); dropped != nil {
-		h := &state{err: randflake.ErrLeaseExpired}
-		if *dropped != nil {
-			h.err = ErrNoLease
-			l.report(*dropped)
-		}
-		l.term, l.used[t.grant.Node] = nil, t.gen.Seal()
-		l.publish(h)
+	if l.term != nil && l.ended(l.term, now) {
+		l.term = nil
 	}
 	return now
 }
 
+// ended reports whether a term has ended. It ends one at its lease's end; if the term was dropped,
+// it reports why.
+func (l *loop) ended(t *term, now reading) bool {
+	t.check(now)
+	t.offset.Store(now.offset())
+	if !now.wall.Before(t.grant.End) {
+		t.finish(nil)
+	}
+	dropped := t.over.Load()
+	if dropped == nil {
+		return false
+	}
+	h := &state{err: randflake.ErrLeaseExpired}
+	if *dropped != nil {
+		h.err = ErrNoLease
+		l.report(*dropped)
+	}
+	if used := l.keeper.state.Load().term; used == nil || used == t {
+		l.publish(h)
+	}
+	return true
+}
+
 // publish lets Next and Fill use a state, unless the Keeper is closed.
 func (l *loop) publish(h *state) {
-	if now := l.state.Load(); errors.Is(now.err, ErrClosed) || !l.state.CompareAndSwap(now, h) {
+	now := l.keeper.state.Load()
+	if errors.Is(now.err, ErrClosed) || !l.keeper.state.CompareAndSwap(now, h) {
 		h.seal() // only Close replaces what is held as well
 	}
 }
 
+// seek takes the next step to a grant: it describes the store, begins a history if it must not go
+// on in the present one, and acquires a block.
+//
+// After a restore it waits, and then draws a new nonce: copies may draw the same ones until their
+// kernels learn of it. The machine is read before the nonce is drawn, so that a grant requested in
+// an unnoticed restore generates no IDs.
+func (l *loop) seek(ctx context.Context) {
+	if machine := l.keeper.cfg.machine(); machine != l.search.machine {
+		l.search.machine, l.search.nonce = machine, ""
+		l.search.notBefore = l.keeper.cfg.clock().elapsed + l.reseeding
+		return
+	}
+	l.search.notBefore = l.later(&l.search.failures, maxBackoff)
+	what, err := "acquire", error(nil)
+	switch {
+	case l.search.begin != nil:
+		what, err = "begin a history", l.begin(ctx)
+	case l.search.doubt != nil:
+		what, err = "read a block again", l.reread(ctx)
+	case l.about.ID == "":
+		what, err = "open the store", l.describe(ctx)
+	}
+	if err == nil && l.about.ID != "" && l.search.doubt == nil {
+		what, err = "acquire", l.acquire(ctx)
+	}
+	if err != nil && !l.learn(l.about.History, err) {
+		l.failed(ctx, what, err)
+	}
+}
+
 // call returns the context of one call to the store, and a function that ends and counts it.
-func (l *loop) call(ctx context.Context, operation string) (context.Context, func(error)) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+func (l *loop) call(ctx context.Context, operation string,
+	limit time.Duration) (context.Context, func(error)) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	return ctx, func(err error) {
 		cancel()
-		l.counts.add(series{operation: operation, outcome: outcome(err)})
+		l.keeper.counts.add(series{operation: operation, outcome: outcome(err)})
 	}
 }
 
 func (l *loop) request(nonce string, now time.Time) Request {
-	return Request{Store: l.id, Secret: l.fingerprint, Nonce: nonce, Now: now,
-		TTL:   time.Duration(l.ttl.Load()),
-		Owner: l.cfg.owner}
+	return Request{Store: l.about.ID, Nonce: nonce, Now: now,
+		TTL: time.Duration(l.keeper.ttl.Load()), Owner: l.keeper.cfg.owner}
 }
 
 // acquire requests a block. An Acquire that was not granted keeps its nonce, so that a grant is
 // found again if the response was lost. A grant acquired with a repeated nonce may have been found
 // by a copy of this process as well, so its term is proven only by a renewal that the store
 // acknowledges.
-//
-// After a restore it waits, and then draws a new nonce: copies may draw the same ones until their
-// kernels learn of it. The life is read before the nonce is drawn, so that a grant requested in
-// an unnoticed restore generates no IDs.
-func (l *loop) acquire(ctx context.Context) {
-	if life := l.cfg.machine(); life != l.life {
-		l.life, l.bid = life, ""
-		l.askAt = l.cfg.clock().elapsed + l.reseeding
-		return
-	}
-	if l.fingerprint == "" {
-		if err := l.open(ctx); err != nil {
-			l.askAt = l.later(&l.failures, maxBackoff)
-			l.failed(ctx, "open the store", err)
-			return
-		}
-	}
-	repeated := l.bid != ""
+func (l *loop) acquire(ctx context.Context) error {
+	repeated := l.search.nonce != ""
 	if !repeated {
-		l.bid = l.nonce()
+		l.search.nonce = l.nonce()
 	}
-	before := l.cfg.clock()
-	bounded, done := l.call(ctx, "acquire")
-	g, err := l.store.Acquire(bounded, l.request(l.bid, before.wall))
+	before := l.keeper.cfg.clock()
+	bounded, done := l.call(ctx, "acquire", callTimeout)
+	g, err := l.store.Acquire(bounded, l.request(l.search.nonce, before.wall))
 	done(err)
-	longest := maxBackoff
 	if errors.Is(err, ErrNoFreeNode) {
-		longest = maxFull
+		l.search.failures-- // of this very call
+		l.search.notBefore = l.later(&l.search.failures, maxFull)
 	}
-	l.askAt = l.later(&l.failures, longest)
-	if errors.Is(err, ErrReplaced) || errors.Is(err, ErrWrongSecret) {
-		l.fingerprint = ""
+	again := l.search.contradicted
+	if l.search.contradicted = errors.Is(err, ErrContradicted); l.search.contradicted {
+		l.contradicted(err, again)
+		return nil
 	}
-	if err != nil {
-		l.failed(ctx, "acquire", err)
-		return
-	}
-	l.bid = ""
-	if !before.wall.Before(g.End) {
-		return // over already: the nonce may have been granted long ago
-	}
-	if g.Start.Before(l.used[g.Node]) {
-		return // a copy of this process gave back seconds that this one has used
-	}
-	t, err := l.newTerm(g, before, l.life)
-	if err != nil {
-		l.failed(ctx, "acquire", err)
-		return
-	}
-	l.term = t
-	if repeated {
-		t.renewAt = l.cfg.clock().elapsed
-		return
-	}
-	l.prove(t)
-}
-
-// open reads the secret and compares it with the store's description. If the configured TTL is
-// longer than the store grants, it uses the store's longest.
-func (l *loop) open(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	codec, err := l.secret(limited)
-	if err == nil { // a zero Codec has none
-		_, err = codec.Encode(randflake.Parts{Time: time.Unix(randflake.Epoch, 0)})
-	}
-	if err != nil {
-		return fmt.Errorf("secret: %w", err)
-	}
-	bounded, done := l.call(ctx, "describe")
-	d, err := l.store.Describe(bounded)
-	fingerprint := d.Fingerprint(codec)
-	if err == nil && len(d.Secrets) > 0 && !slices.Contains(d.Secrets, fingerprint) {
-		err = ErrWrongSecret // that of another store, which may grant the same nodes
-	}
-	done(err)
 	if err != nil {
 		return err
 	}
-	if ttl := time.Duration(l.ttl.Load()); d.LongestTTL > 0 && d.LongestTTL < ttl {
-		l.report(fmt.Errorf(
-			"lease: the store grants leases of at most %s, this process requests %s: "+
-				"without the store, leased IDs last for the shorter time only", d.LongestTTL, ttl))
-		l.ttl.Store(int64(d.LongestTTL))
+	l.search.nonce = ""
+	if g.Store != l.about.ID {
+		return fmt.Errorf("%w: %s", ErrHistory, g.Store)
 	}
-	if d.ID != l.id { // nothing of another history matters, which has another secret
-		l.id, l.bid = d.ID, ""
-		clear(l.used)
+	if !before.wall.Before(g.End) {
+		return nil // over already: the nonce may have been granted long ago
 	}
-	l.fingerprint = fingerprint
-	l.codec.Store(codec)
+	t, err := l.keeper.newTerm(g, l.codec, before, l.search.machine)
+	if err != nil {
+		return err
+	}
+	l.term = t
+	if repeated {
+		t.renewAt = l.keeper.cfg.clock().elapsed
+		return nil
+	}
+	l.prove(t)
 	return nil
 }
 
 // prove lets a term generate IDs: the store has just acknowledged that no other process holds it.
-// The next renewal is at half of the time left, plus or minus a tenth.
+// It replaces the term of an earlier history. The next renewal is at half of the time left, plus or
+// minus a tenth.
 func (l *loop) prove(t *term) {
-	behind := t.grant.Behind
-	if was := l.behind.Swap(int64(behind)); was == 0 && behind > 0 {
+	k, behind := l.keeper, t.grant.Behind
+	if was := k.behind.Swap(int64(behind)); was == 0 && behind > 0 {
 		l.report(fmt.Errorf("lease: the clock is %s behind the store's: the IDs of this process "+
 			"are too old, and its lease is over for others; set this machine's clock", behind))
 	}
-	now := l.cfg.clock()
+	now := k.cfg.clock()
 	half := float64(t.grant.End.Sub(now.wall)) / 2
 	t.failures, t.renewAt = 0, now.elapsed+time.Duration(half*(0.9+0.2*l.jitter()))
 	if !t.proven {
-		t.proven, l.failures, l.askAt = true, 0, now.elapsed
+		t.proven, l.search.failures, l.search.notBefore = true, 0, now.elapsed
+		if !k.nodesOnly {
+			k.codec.Store(t.codec)
+		}
 		l.publish(&state{term: t, err: ErrNoLease})
+		if l.former != nil {
+			l.former.finish(nil)
+			l.former = nil
+		}
 	}
-	l.settle()
-	if l.failure.Swap(nil) != nil { // not before the term can be used: Ready gives the reason
+	k.settle()
+	if k.failure.Swap(nil) != nil { // not before the term can be used: Ready gives the reason
 		l.denied = nil
 		l.report(errRecovered)
 	}
@@ -254,17 +266,23 @@ func (l *loop) renew(ctx context.Context, t *term, now time.Time) {
 	stored, said, err := l.propose(ctx, t, now)
 	switch said {
 	case written:
-		t.confirm(stored)
+		t.confirm(stored, now)
 		l.prove(t)
 	case late: // renew again soon: a copy may have written this nonce as well
-		t.confirm(stored)
+		t.confirm(stored, now)
 		t.renewAt = l.later(&t.failures, time.Second)
 	case unwritten:
 		t.renewAt = l.later(&t.failures, maxBackoff)
 		l.failed(ctx, "renew", err)
+	case ended:
+		l.leaveTerm(t)
+		l.learn(l.about.History, err)
 	default:
-		why, err := said.explain(t.grant)
-		l.drop(t, why, err)
+		if said == forgotten {
+			l.search.doubt = t
+		}
+		why, err := said.explain(t)
+		l.keeper.drop(t, why, err)
 	}
 }
 
@@ -274,49 +292,43 @@ func (l *loop) renew(ctx context.Context, t *term, now time.Time) {
 func (l *loop) propose(ctx context.Context, t *term,
 	now time.Time) (stored Grant, said answer, err error) {
 	nonce := l.nonce()
-	bounded, done := l.call(ctx, "renew")
+	bounded, done := l.call(ctx, "renew", callTimeout)
 	stored, err = l.store.Renew(bounded, t.grant, l.request(nonce, now))
 	done(err)
 	if err == nil {
 		return stored, t.meaning(stored, true), nil
 	}
-	if !errors.Is(err, ErrLost) && !errors.Is(err, ErrWrongSecret) {
+	if !errors.Is(err, ErrLost) {
 		t.pending = append(t.pending, nonce)
 	}
-	bounded, done = l.call(ctx, "get")
-	stored, unread := l.store.Get(bounded, t.grant)
-	done(unread)
-	if unread != nil {
-		return stored, unwritten, err // as far as is known
+	if another(err) {
+		return stored, ended, err
 	}
-	return stored, t.meaning(stored, false), err
+	stored, unread := l.get(ctx, t.grant)
+	switch {
+	case unread == nil:
+		return stored, t.meaning(stored, false), err
+	case errors.Is(unread, ErrContradicted):
+		return stored, forgotten, unread
+	case another(unread):
+		return stored, ended, unread
+	}
+	return stored, unwritten, err // as far as is known
 }
 
-// giveBack seals the generator and returns the unused seconds.
-func (l *loop) giveBack(ctx context.Context) error {
-	l.sweep()
-	t := l.term
-	if t == nil {
-		return nil
-	}
-	unused, first := t.finish(nil)
-	if !first || t.shared.Load() || !t.alive() {
-		// Dropped meanwhile, or restored: a copy of this process may still use it. Or others were
-		// told its nodes.
-		return nil
-	}
-	ctx, done := l.call(ctx, "release")
-	err := l.store.Release(ctx, t.grant, l.nonce(), unused)
+func (l *loop) get(ctx context.Context, g Grant) (Grant, error) {
+	bounded, done := l.call(ctx, "get", callTimeout)
+	stored, err := l.store.Get(bounded, g)
 	done(err)
-	return err
+	return stored, err
 }
 
 // later returns when to try again, on the monotonic clock. The wait doubles with every failure in a
 // row, up to a bound; jitter spreads the clients of a store that comes back.
 func (l *loop) later(failures *int, longest time.Duration) time.Duration {
-	d := min(minBackoff<<min(*failures, 11), longest, time.Duration(l.ttl.Load()/8))
+	d := min(minBackoff<<min(*failures, 11), longest, time.Duration(l.keeper.ttl.Load()/8))
 	*failures++
-	return l.cfg.clock().elapsed + time.Duration(float64(d)*(0.5+l.jitter()))
+	return l.keeper.cfg.clock().elapsed + time.Duration(float64(d)*(0.5+l.jitter()))
 }
 
 // errRecovered is reported after a failure.
@@ -329,11 +341,11 @@ func (l *loop) failed(ctx context.Context, what string, err error) {
 	}
 	err = Advise(fmt.Errorf("lease: %s: %w", what, err))
 	cause := permanent(err)
-	if l.failure.Swap(&err) == nil || cause != nil && !errors.Is(cause, l.denied) {
+	if l.keeper.failure.Swap(&err) == nil || cause != nil && !errors.Is(cause, l.denied) {
 		l.report(err)
 	}
 	if cause != nil {
 		l.denied = cause
-		l.settle()
+		l.keeper.settle()
 	}
 }

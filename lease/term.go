@@ -17,60 +17,65 @@ const maxClockGap = time.Second
 // term is one grant in use, from its acquisition to its end: one grant, one generator, once. Its
 // states:
 //
-//	bid (no term yet): an Acquire without a response is repeated with its nonce
+//	search (no term yet): an Acquire without a response is repeated with its nonce
 //	 │ granted at the first try              │ granted to a repeated nonce
 //	 ▼                                       ▼
 //	proven ◀── a renewal is acknowledged ── unproven: generates no IDs
 //	 │ ▲
 //	 │ └ renewal: written → the next at half the time left
 //	 │            late, not written, no answer → again after a pause
+//	 │            the store has another history → no more; another term begins in that one
 //	 ▼
-//	over: at its end or given back, or dropped (see reason)
+//	over: at its end, replaced by a term of another history, or dropped (see reason)
 //
 // A renewal that the store denied was not written and never will be.
 type term struct {
-	k   *Keeper
-	gen *randflake.Generator
+	keeper *Keeper
+	codec  *randflake.Codec // of its history
+	gen    *randflake.Generator
 
-	lease  randflake.Lease // as it was granted
-	life   uint64          // the machine's, when the grant was requested
-	offset atomic.Int64    // wall clock minus monotonic clock at the last step, in ns
-	until  atomic.Int64    // the lease's end, in Unix seconds
-	shared atomic.Bool     // other generators use the nodes; see Nodes
+	lease   randflake.Lease // as it was granted
+	machine uint64          // its generation when the grant was requested
+	offset  atomic.Int64    // wall clock minus monotonic clock at the last step, in ns
+	until   atomic.Int64    // the lease's end, in Unix seconds
+	shared  atomic.Bool     // other generators use the nodes; see Nodes
 	// over is nil until the term has ended. It then has the reason why the term was dropped, or a
-	// nil error at the lease's end.
+	// nil error otherwise.
 	over   atomic.Pointer[error]
 	ctx    context.Context // of what uses the nodes
 	cancel context.CancelCauseFunc
 
 	// Only the Keeper's goroutine uses the fields below.
 	grant    Grant         // as the store acknowledged it last
+	seen     time.Time     // when that was requested, on the wall clock
 	pending  []string      // the nonces of renewals since then that may be written
 	proven   bool          // no other process can hold the grant
 	renewAt  time.Duration // on the monotonic clock
 	failures int           // renewals in a row
 }
 
-// newTerm starts the generator of a grant. before is a reading of the clocks, and life the
-// machine's generation, from before the grant was requested: later changes invalidate it.
-func (k *Keeper) newTerm(g Grant, before reading, life uint64) (*term, error) {
-	t := &term{k: k, lease: g.Lease, life: life}
+// newTerm starts the generator of a grant, with the codec of its history. before is a reading of
+// the clocks, and machine the machine's generation, from before the grant was requested: later
+// changes invalidate it.
+func (k *Keeper) newTerm(g Grant, codec *randflake.Codec, before reading,
+	machine uint64) (*term, error) {
+	t := &term{keeper: k, codec: codec, lease: g.Lease, machine: machine}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.offset.Store(before.offset())
 	var err error
-	if t.gen, err = randflake.NewGenerator(k.codec.Load(), g.Lease,
-		randflake.WithClock(t.now)); err != nil {
+	t.gen, err = randflake.NewGenerator(codec, g.Lease, randflake.WithClock(t.now))
+	if err != nil {
 		return nil, err
 	}
-	t.confirm(g)
+	t.confirm(g, before.wall)
 	return t, nil
 }
 
 // confirm records the state of the block that the store acknowledged, and moves the lease's end.
 // All later proposals compare that state, so at most one of them is ever written, however late.
-func (t *term) confirm(g Grant) {
+func (t *term) confirm(g Grant, at time.Time) {
 	_ = t.gen.Extend(g.End) // which a generator that was sealed meanwhile refuses
-	t.grant, t.pending = g, nil
+	t.grant, t.seen, t.pending = g, at, nil
 	t.until.Store(g.End.Unix())
 }
 
@@ -80,36 +85,35 @@ func (t *term) end() time.Time { return time.Unix(t.until.Load(), 0).UTC() }
 // now returns the generator's time. It seals the generator if the grant must not be used at that
 // time.
 func (t *term) now() time.Time {
-	now := t.k.cfg.clock()
-	t.look(now)
+	now := t.keeper.cfg.clock()
+	t.check(now)
 	return now.wall
 }
 
-// look drops the term if it must not be used at a reading of the clocks: the machine was restored
+// check drops the term if it must not be used at a reading of the clocks: the machine was restored
 // from a snapshot, or the clocks have diverged. It checks the machine after the clocks were read:
-// every ID is generated in the life in which its grant was requested.
-func (t *term) look(at reading) {
-	t.alive()
+// every ID is generated on the machine on which its grant was requested.
+func (t *term) check(at reading) {
+	t.checkMachine()
 	if gap := time.Duration(at.offset() - t.offset.Load()); gap.Abs() > maxClockGap {
-		t.k.drop(t, clockGap, fmt.Errorf("lease: node %d: the wall clock moved by %s against "+
+		t.keeper.drop(t, clockGap, fmt.Errorf("lease: node %d: the wall clock moved by %s against "+
 			"the monotonic clock: the clock was stepped, or the machine suspended or cloned",
 			t.lease.Node, gap.Round(time.Millisecond)))
 	}
 }
 
-// alive reports whether the machine was not restored from a snapshot; otherwise it drops the term.
-func (t *term) alive() bool {
-	if t.k.cfg.machine() == t.life {
-		return true
+// checkMachine drops the term if the machine was restored from a snapshot.
+func (t *term) checkMachine() {
+	if t.keeper.cfg.machine() != t.machine {
+		t.keeper.drop(t, restored, fmt.Errorf("%w: it was restored from a snapshot", ErrCloned))
 	}
-	t.k.drop(t, restored, fmt.Errorf("%w: it was restored from a snapshot", ErrCloned))
-	return false
 }
 
-// finish seals the generator and returns its first unused second. It reports whether the term had
-// not ended before. dropped is nil unless the grant must be neither used nor given back.
-func (t *term) finish(dropped error) (unused time.Time, first bool) {
+// finish seals the generator and reports whether the term had not ended before. dropped is nil
+// unless the grant must not be used any more.
+func (t *term) finish(dropped error) (first bool) {
 	first = t.over.CompareAndSwap(nil, &dropped)
 	t.cancel(cmp.Or(dropped, randflake.ErrLeaseExpired))
-	return t.gen.Seal(), first
+	t.gen.Seal()
+	return first
 }

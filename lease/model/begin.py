@@ -57,7 +57,7 @@ Beginner = namedtuple("Beginner", "step history page seen place attempts",
                       defaults=("idle", 0, 0, (), 0, 0))
 Client = namedtuple("Client", "step history page seen place", defaults=("idle", 0, 0, (), 0))
 State = namedtuple("State", "description pages place backup used drawn beginners clients "
-                            "setbacks noticed late")
+                            "setbacks noticed late")  # late: (), then a write, then None
 
 
 def replaced(items, i, item):
@@ -114,7 +114,7 @@ def beginner(c, s, i):
     def write(what, **changes):
         """The write arrives; a copy of it may stay on its way."""
         yield s._replace(**changes)
-        if c.late and not s.late:
+        if c.late and s.late == ():
             yield s._replace(late=(what, b.seen, b.place, *changes.items()), **changes)
 
     match b.step:
@@ -225,7 +225,7 @@ def store(c, s):
             changes = {name: value for name, value in changes if name != "noticed"}
             if what != "description":  # only the one page
                 changes = {"pages": replaced(s.pages, what, changes["pages"][what])}
-            yield f"a write arrives again: {what}", s._replace(late=("",) * 3, **changes)
+            yield f"a write arrives again: {what}", s._replace(late=None, **changes)
 
 
 failed = False
