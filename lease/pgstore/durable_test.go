@@ -69,6 +69,6 @@ func TestFailedCommit(t *testing.T) {
 			$$ BEGIN RAISE 'the commit fails'; END $$;
 		CREATE CONSTRAINT TRIGGER fails AFTER UPDATE ON traceflake_store
 			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail()`)
-	_, err := o.Write(t.Context(), "page-0000", []byte("2"), written.Version)
+	_, err := calls.Write(t.Context(), o, "page-0000", "2", written.Version)
 	wantError(t, "write", err, nil, "the commit fails")
 }

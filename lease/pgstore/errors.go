@@ -25,15 +25,24 @@ type meaning struct {
 	fix      string
 }
 
+const fixStandby = "connect to the primary, with target_session_attrs=read-write in the URL, or " +
+	"let the role write"
+
+// errLogged is returned if the place may be on other servers, too.
+var errLogged error = &lease.Error{
+	Err: fmt.Errorf("%w: traceflake_place is not an unlogged table", lease.ErrMisconfigured),
+	Fix: "ALTER TABLE traceflake_place SET UNLOGGED",
+}
+
 // meanings maps the server's codes.
 var meanings = map[string]meaning{
 	"42703": {lease.ErrSchemaVersion, ""}, // the table traceflake_store is another program's
-	"25006": {nil,
-		"connect to the primary, with target_session_attrs=read-write in the URL, or let the " +
-			"role write"},
+	"25006": {nil, fixStandby},
+	"0A000": {nil, fixStandby}, // unlogged tables cannot be read there
 	"42501": {lease.ErrMisconfigured,
-		"grant CONNECT on the database, SELECT and UPDATE on traceflake_store, and USAGE on " +
-			"its schema; to create the store, the role needs CREATE on the schema"},
+		"grant CONNECT on the database, SELECT, INSERT and UPDATE on traceflake_store, SELECT " +
+			"and INSERT on traceflake_place, and USAGE on their schema; to create the store, or a " +
+			"table that was not restored, the role needs CREATE on the schema"},
 	"42704": {lease.ErrMisconfigured,
 		"remove the parameter of the URL that the server does not know"},
 	"22023": {lease.ErrMisconfigured, "correct the URL's parameter with an invalid value"},

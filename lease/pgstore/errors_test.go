@@ -44,7 +44,7 @@ func TestErrors(t *testing.T) {
 		{"sslmode=prefer&password=hunter2&user=" + outsider, read, lease.ErrMisconfigured,
 			"let it log in"},
 		{"password=hunter2&user=" + full, read, nil, "raise its limit"},
-		{"password=hunter2&user=" + reader, read, lease.ErrMisconfigured, "SELECT and UPDATE"},
+		{"password=hunter2&user=" + reader, read, lease.ErrMisconfigured, "SELECT, INSERT and UPDATE"},
 		{"search_path=missing", write, lease.ErrMisconfigured, "create the schema first"},
 		{"search_path=customers", read, lease.ErrSchemaVersion, "column"},
 		{"default_transaction_read_only=on", read, nil, "connect to the primary"},
@@ -56,7 +56,7 @@ func TestErrors(t *testing.T) {
 		o := calls.Objects(t, dsn+"&"+c.parameters)
 		_, err := o.Read(t.Context(), "page-0000")
 		if c.writes {
-			_, err = o.Write(t.Context(), "page-0000", []byte("1"), "")
+			_, err = calls.Write(t.Context(), o, "page-0000", "1", "")
 		}
 		wantError(t, c.parameters, err, c.want, c.text)
 		if lease.Permanent(err) != (c.want != nil) {

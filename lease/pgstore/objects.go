@@ -3,11 +3,13 @@ package pgstore
 import (
 	"context"
 	"encoding/hex"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -17,7 +19,7 @@ type objects struct {
 	schema string // of the table
 }
 
-// row is an object that a statement read or wrote.
+// row is an object that a statement read or wrote, or has no name if there was none.
 type row struct {
 	Name, Version string
 	Data          string // in hex digits
@@ -32,42 +34,64 @@ func (r row) object() (driver.Object, error) {
 		Place: r.Place}, err
 }
 
+// Prepare implements [driver.Objects]. It creates the tables, unless they are there.
+func (o *objects) Prepare(ctx context.Context) error {
+	rows, err := o.query(ctx, readSQL, "config")
+	if code(err) == noTable { // or one was not restored
+		_, err = o.query(ctx, createSQL, pgx.QueryExecModeSimpleProtocol) // several statements
+	}
+	if err == nil && (len(rows) == 0 || rows[0].Place == "") {
+		if _, err = o.query(ctx, drawSQL); err == nil {
+			rows, err = o.query(ctx, readSQL, "config")
+		}
+	}
+	if err == nil && rows[0].Place == "" {
+		return errLogged
+	}
+	return explain(ctx, err)
+}
+
 // Read implements [driver.Objects]. It needs the primary: it waits for what it reads to be durable.
+// After a crash of the server, and in a copy of it, the object has no place until Prepare.
 func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
 	rows, err := o.query(ctx, readSQL, name)
 	if code(err) == noTable {
-		return driver.Object{}, nil
+		if !strings.Contains(err.Error(), "traceflake_place") {
+			return driver.Object{}, nil
+		}
+		// A part of the store was restored.
+		if err := o.Prepare(ctx); err != nil {
+			return driver.Object{}, err
+		}
+		rows, err = o.query(ctx, readSQL, name)
 	}
-	if err != nil || len(rows) == 0 {
+	if err != nil {
 		return driver.Object{}, explain(ctx, err)
 	}
 	return rows[0].object()
 }
 
-// Write implements [driver.Objects]. It runs one statement. If it creates an object, it creates the
-// table, too, which only the creation of a store does.
+// Write implements [driver.Objects]. It runs one statement.
 func (o *objects) Write(ctx context.Context, name string, data []byte,
-	version string) (driver.Object, error) {
-	sql, args := replaceSQL, []any{name, version, data}
-	if version == "" {
-		sql, args = insertSQL, []any{name, data}
+	version, place string) (driver.Object, error) {
+	sql, args := insertSQL, []any{name, place, data}
+	if version != "" {
+		sql, args = replaceSQL, append(args, version)
 	}
 	rows, err := o.query(ctx, sql, args...)
-	if code(err) == noTable && version == "" {
-		_, err = o.query(ctx, createSQL, pgx.QueryExecModeSimpleProtocol) // several statements
-		if err == nil {
-			rows, err = o.query(ctx, sql, args...)
-		}
-	}
 	switch {
-	case code(err) == noTable, undone(err):
+	case code(err) == noTable:
+		return driver.Object{}, lease.ErrMoved
+	case undone(err):
 		return driver.Object{}, driver.ErrChanged
 	case err != nil:
 		return driver.Object{}, explain(ctx, err)
-	case len(rows) > 0:
-		return rows[0].object()
+	case rows[0].Place != place || place == "":
+		return driver.Object{}, lease.ErrMoved
+	case rows[0].Name == "":
+		return driver.Object{}, driver.ErrChanged
 	}
-	return driver.Object{}, driver.ErrChanged
+	return rows[0].object()
 }
 
 // List implements [driver.Objects]. It runs one statement, which returns the data, too.
@@ -78,6 +102,9 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	}
 	all := make(map[string]driver.Object, len(rows))
 	for _, r := range rows {
+		if r.Name == "" { // there is none
+			continue
+		}
 		if all[r.Name], err = r.object(); err != nil {
 			return nil, err
 		}
@@ -88,7 +115,11 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 // CheckRights writes nothing; see [driver.Objects]. A read locks the row, which needs the right to
 // write, and a server that is not read-only.
 func (o *objects) CheckRights(ctx context.Context) error {
-	_, err := o.Read(ctx, "config")
+	found, err := o.Read(ctx, "config")
+	if err == nil && found.Version != "" {
+		_, err = o.query(ctx, rightsSQL)
+		err = explain(ctx, err)
+	}
 	return err
 }
 

@@ -80,7 +80,7 @@ func execute(tb testing.TB, pool *pgxpool.Pool, sql string) {
 
 func write(tb testing.TB, o driver.Objects, name, data, version string) driver.Object {
 	tb.Helper()
-	written, err := o.Write(context.Background(), name, []byte(data), version)
+	written, err := calls.Write(context.Background(), o, name, data, version)
 	if err != nil {
 		tb.Fatalf("write %s: %v", name, err)
 	}
@@ -121,11 +121,12 @@ func TestView(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	if err := s.Create(t.Context(), lease.Description{ID: calls.ID, Nodes: 8,
-		LongestTTL: lease.MaxTTL}); err != nil {
+	d, err := s.Create(t.Context(), lease.Description{Nodes: 8, LongestTTL: lease.MaxTTL},
+		calls.Secret())
+	if err != nil {
 		t.Fatal(err)
 	}
-	r := calls.Request(time.Now().Add(-time.Hour))
+	r := calls.Request(d.ID, time.Now().Add(-time.Hour))
 	r.Owner = `pod "é" \n {"Node":1}`
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
@@ -141,8 +142,8 @@ func TestView(t *testing.T) {
 	}
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice under one
-// secret.
+// A store that is restored to an old backup, again and again, grants nothing twice in a history that
+// was begun since.
 func TestRestored(t *testing.T) {
 	dsn, _ := newDatabase(t)
 	calls.Restored(t, func() (stores.Store, error) { return stores.Open(dsn) })

@@ -14,16 +14,16 @@ import (
 // connections: the next call connects again.
 func TestDemotedPrimary(t *testing.T) {
 	dsn, admin := newDatabase(t)
-	o := calls.Objects(t, dsn)
+	first, o := write(t, calls.Objects(t, dsn), "page-0000", "1", ""), calls.Objects(t, dsn)
 	set := func(readOnly string) { // of new sessions; others keep what they have
 		execute(t, admin, "ALTER DATABASE "+admin.Config().ConnConfig.Database+
 			" SET default_transaction_read_only = "+readOnly)
 	}
 	set("on")
-	_, err := o.Write(t.Context(), "page-0000", []byte("1"), "")
+	_, err := calls.Write(t.Context(), o, "page-0000", "2", first.Version)
 	wantError(t, "write on the old primary", err, nil, "25006")
 	set("off")
-	write(t, o, "page-0000", "1", "")
+	write(t, o, "page-0000", "2", first.Version)
 }
 
 // The store reads the password file and the service file again for each connection: the
