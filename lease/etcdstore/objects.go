@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -25,7 +26,7 @@ type objects struct {
 	handshake atomic.Pointer[error]  // of the last connection since a request reached a member
 }
 
-// placeKey is a key that only the creation of a store writes, twice.
+// placeKey is a key that only Prepare writes, twice.
 const placeKey = "place"
 
 // commit runs a transaction, which changes nothing if a condition is not met.
@@ -42,6 +43,20 @@ func (s *objects) commit(ctx context.Context, writes []clientv3.Op,
 // values returns what the get of a transaction found.
 func values(r *etcdserverpb.ResponseOp) []*mvccpb.KeyValue { return r.GetResponseRange().GetKvs() }
 
+// Prepare implements [driver.Objects]. In a copy of the keys, the place key is written once, or at
+// another revision.
+func (s *objects) Prepare(ctx context.Context) error {
+	key := s.prefix + placeKey
+	put := []clientv3.Op{clientv3.OpPut(key, lease.NewNonce())}
+	for version := range int64(2) {
+		if _, err := s.commit(ctx, put,
+			clientv3.Compare(clientv3.Version(key), "=", version)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Read implements [driver.Objects].
 func (s *objects) Read(ctx context.Context, name string) (driver.Object, error) {
 	got, err := s.commit(ctx,
@@ -50,20 +65,34 @@ func (s *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 		return driver.Object{}, err
 	}
 	o := object(values(got.Responses[0]))
-	o.Place = place(got.Header, values(got.Responses[1]))
+	o.Place = placeOf(got.Header, values(got.Responses[1])).String()
 	return o, nil
 }
 
-// place returns a text that differs from that of copies. The ID of a cluster is computed of its
-// members' names and token, so several may have one ID. In a copy of the keys, the place key is
-// written once, or at another revision. A restored snapshot has the same place.
-func place(header *etcdserverpb.ResponseHeader, kvs []*mvccpb.KeyValue) string {
-	cluster := fmt.Sprintf("cluster %x", header.GetClusterId())
-	if len(kvs) == 0 {
-		return cluster + " without the key " + placeKey
+// place is where keys are: a cluster, and the value and two numbers of the place key there, or the
+// zero value if there is no such key. The ID of a cluster is computed of its members' names and token, so several
+// may have one ID. A restored snapshot has the same place.
+type place struct {
+	cluster           uint64
+	revision, version int64
+	drawn             string
+}
+
+func placeOf(header *etcdserverpb.ResponseHeader, kvs []*mvccpb.KeyValue) (p place) {
+	if len(kvs) > 0 {
+		p = place{header.GetClusterId(), kvs[0].CreateRevision, kvs[0].Version,
+			string(kvs[0].Value)}
 	}
-	return fmt.Sprintf("%s, revision %d, version %d", cluster, kvs[0].CreateRevision,
-		kvs[0].Version)
+	return p
+}
+
+const placeForm = "cluster %x, revision %d, version %d, %s"
+
+func (p place) String() string {
+	if p == (place{}) {
+		return ""
+	}
+	return fmt.Sprintf(placeForm, p.cluster, p.revision, p.version, p.drawn)
 }
 
 // List implements [driver.Objects]. It returns the data, too, in one consistent snapshot.
@@ -82,36 +111,42 @@ func (s *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 	return all, nil
 }
 
-// Write implements [driver.Objects]. The store compares what it returns with what was sent.
+// Write implements [driver.Objects]. The store compares what it returns with what was sent. etcd
+// compares the place, except the cluster's ID, which only its response contains.
 func (s *objects) Write(ctx context.Context, name string, data []byte,
-	version string) (driver.Object, error) {
-	key := s.prefix + name
+	version, at string) (driver.Object, error) {
+	var want place
+	if _, err := fmt.Sscanf(at, placeForm, &want.cluster, &want.revision,
+		&want.version, &want.drawn); err != nil {
+		return driver.Object{}, fmt.Errorf("%w: %q is no place", lease.ErrMoved, at)
+	}
+	key, mark := s.prefix+name, s.prefix+placeKey
 	unchanged := clientv3.Compare(clientv3.Value(key), "=", version)
-	writes := []clientv3.Op{clientv3.OpPut(key, string(data)), clientv3.OpGet(key)}
 	if version == "" {
-		unchanged = missing(key)
-		if name == "config" {
-			place := s.prefix + placeKey
-			mark := []clientv3.Op{clientv3.OpPut(place, "Neither write nor delete this key.")}
-			if _, err := s.commit(ctx, mark, missing(place)); err != nil {
-				return driver.Object{}, err
-			}
-			writes = append(mark, writes...)
-		}
+		unchanged = clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
 	}
-	answer, err := s.commit(ctx, writes, unchanged)
+	kv, err := s.kv(ctx)
 	if err != nil {
-		return driver.Object{}, err
+		return driver.Object{}, s.failed(err)
 	}
-	if !answer.Succeeded {
-		return driver.Object{}, driver.ErrChanged
+	answer, err := kv.Txn(ctx).If(unchanged,
+		clientv3.Compare(clientv3.CreateRevision(mark), "=", want.revision),
+		clientv3.Compare(clientv3.Version(mark), "=", want.version),
+		clientv3.Compare(clientv3.Value(mark), "=", want.drawn),
+	).Then(clientv3.OpPut(key, string(data)), clientv3.OpGet(key)).
+		Else(clientv3.OpGet(mark)).Commit()
+	switch {
+	case err != nil:
+		return driver.Object{}, s.failed(err)
+	case answer.Succeeded && answer.Header.ClusterId != want.cluster:
+		return driver.Object{}, fmt.Errorf("another cluster wrote %s: %x", key,
+			answer.Header.ClusterId)
+	case answer.Succeeded:
+		return object(values(answer.Responses[1])), nil
+	case placeOf(answer.Header, values(answer.Responses[0])) != want:
+		return driver.Object{}, lease.ErrMoved
 	}
-	return object(values(answer.Responses[len(writes)-1])), nil
-}
-
-// missing is the condition that there is no such key.
-func missing(key string) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+	return driver.Object{}, driver.ErrChanged
 }
 
 // CheckRights writes nothing; see [driver.Objects]. etcd checks the user's rights and its quota for

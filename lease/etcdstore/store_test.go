@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -74,24 +72,38 @@ func TestServer(t *testing.T) {
 }
 
 // A copy of the keys has another place, also in a cluster with the same ID: the place key was
-// written at another revision, or only once.
+// written at another revision, or only once. Its own cluster refuses what was read elsewhere.
 func TestPlace(t *testing.T) {
-	places := map[string]bool{}
-	for _, c := range []struct {
-		cluster uint64
-		key     []*mvccpb.KeyValue
-	}{
-		{1, []*mvccpb.KeyValue{{CreateRevision: 2, Version: 2}}},
-		{2, []*mvccpb.KeyValue{{CreateRevision: 2, Version: 2}}},
-		{1, []*mvccpb.KeyValue{{CreateRevision: 3, Version: 2}}},
-		{1, []*mvccpb.KeyValue{{CreateRevision: 2, Version: 1}}},
-		{1, nil},
-	} {
-		at := place(&etcdserverpb.ResponseHeader{ClusterId: c.cluster}, c.key)
-		if places[at] {
-			t.Errorf("%+v has the place of another, %s", c, at)
+	client, prefix := newPrefix(t)
+	o := &objects{given: client, prefix: prefix}
+	original := calls.NewPlace(t, o)
+	copyKeys := func(to string) {
+		t.Helper()
+		all, err := client.Get(t.Context(), prefix, clientv3.WithPrefix())
+		if err != nil {
+			t.Fatal(err)
 		}
-		places[at] = true
+		for _, kv := range all.Kvs {
+			if _, err := client.Put(t.Context(), strings.Replace(string(kv.Key), prefix, to, 1),
+				string(kv.Value)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, copied := range []*objects{
+		{given: client, prefix: prefix + "copy/"},
+		{given: client, prefix: prefix + "created/"}, // and then overwritten by a copy
+	} {
+		if strings.Contains(copied.prefix, "created") {
+			calls.NewPlace(t, copied)
+		}
+		copyKeys(copied.prefix)
+		original.Refuses(t, copied)
+	}
+	_, at, _ := strings.Cut(original.Place, ",")
+	_, err := o.Write(t.Context(), "config", []byte("sent"), original.Version, "cluster 1,"+at)
+	if err == nil || errors.Is(err, lease.ErrMoved) { // which says that nothing was written
+		t.Errorf("a write that another cluster acknowledged: %v", err)
 	}
 }
 
@@ -115,8 +127,8 @@ func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 	return t.Txn.Then(ops...)
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice under one
-// secret.
+// A store that is restored to an old backup, again and again, grants nothing twice in a history that
+// was begun since.
 func TestRestored(t *testing.T) {
 	client, prefix := newPrefix(t)
 	calls.Restored(t, func() (stores.Store, error) { return New(client, prefix) })
@@ -125,8 +137,8 @@ func TestRestored(t *testing.T) {
 // Write returns the data in etcd, which the store compares with the data sent.
 func TestAlteredValues(t *testing.T) {
 	client, prefix := newPrefix(t)
-	o, err := (&objects{given: spy{client}, prefix: prefix}).Write(t.Context(), "config",
-		[]byte("sent"), "")
+	o, err := calls.Write(t.Context(), &objects{given: spy{client}, prefix: prefix}, "config",
+		"sent", "")
 	if err != nil || string(o.Data) != "SENT" {
 		t.Errorf("got %q, %v; want what was stored", o.Data, err)
 	}
