@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -25,6 +27,7 @@ type objects struct {
 	base        *url.URL // of the bucket, without a slash at the end
 	bucket      string
 	prefix      string
+	unaligned   bool // for tests that create many stores
 }
 
 // readTries is how often an object is read while its data and ETag belong to different writes.
@@ -69,18 +72,69 @@ func (s *objects) get(ctx context.Context, name string) (answer, error) {
 	return a, err
 }
 
-// placeName is the name of an object that only the creation of a store writes, once.
+// placeName is the name of an object that only Prepare writes.
 const placeName = "place"
 
-// place returns a text that differs from that of copies: names of buckets are unique at Amazon
-// only, but a copy of the object has another time.
+// place returns a text that differs from that of copies, or "" if there is none: names of buckets
+// are unique at Amazon only, but a copy of the object has another time.
 func (s *objects) place(ctx context.Context) (string, error) {
 	a, err := s.get(ctx, placeName)
-	since := a.header.Get("Last-Modified")
-	if a.missing() {
-		since = "an unknown time: the object " + placeName + " is gone"
+	if err != nil || a.missing() {
+		return "", err
 	}
-	return "s3://" + s.bucket + "/" + s.prefix + " since " + since, err
+	return "s3://" + s.bucket + "/" + s.prefix + " since " + a.header.Get("Last-Modified"), nil
+}
+
+// Prepare implements [driver.Objects]. Times are whole seconds, and a mirror may copy an object
+// within milliseconds. So Prepare writes the object at the end of a second, by the clock that sets
+// these times: a copy has a later one.
+func (s *objects) Prepare(ctx context.Context) (err error) {
+	defer s.failed(&err, putObject, s.prefix+placeName)
+	at, err := s.place(ctx)
+	if err != nil || at != "" {
+		return err
+	}
+	const most = 5
+	pause := 10 * time.Millisecond
+	var version string
+	var before time.Time // when the last write began
+	atEnd := false       // whether this write is to be at the end of the second
+	for misses := 0; misses < most; {
+		began := time.Now()
+		o, err := s.Write(ctx, placeName, []byte(lease.NewNonce()+"\n"), version, "")
+		if errors.Is(err, driver.ErrChanged) {
+			return nil // another client does the same
+		}
+		_, busy := errors.AsType[*driver.TryAgain](err)
+		second := at
+		if err == nil {
+			version = o.Version
+			at, err = s.place(ctx)
+		}
+		switch {
+		case busy: // some servers accept a write of an object each second
+			misses++
+			pause = time.Second
+		case err != nil:
+			return err
+		case s.unaligned, atEnd && at == second:
+			return nil
+		case atEnd:
+			misses++
+		}
+		atEnd = !atEnd && second != "" && at != second // it has just begun
+		wait := pause
+		if atEnd {
+			wait = time.Until(before.Add(time.Second - time.Since(began)))
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		before = began
+	}
+	return nil // a mirror of so slow a server takes longer, too
 }
 
 // md5Sum returns the ETag of an object of one part, unless it is encrypted with a KMS key.
@@ -94,15 +148,9 @@ func (s *objects) Close() error {
 	return nil
 }
 
-// Write implements [driver.Objects].
+// Write implements [driver.Objects]. The server cannot compare the place.
 func (s *objects) Write(ctx context.Context, name string, data []byte,
-	version string) (o driver.Object, err error) {
-	if name == "config" && version == "" {
-		_, err := s.Write(ctx, placeName, []byte("Neither write nor delete this object.\n"), "")
-		if err != nil && !errors.Is(err, driver.ErrChanged) { // by an earlier creation
-			return o, err
-		}
-	}
+	version, _ string) (o driver.Object, err error) {
 	defer s.failed(&err, putObject, s.prefix+name)
 	condition, value := "If-None-Match", "*"
 	if version != "" {
@@ -148,7 +196,9 @@ func (s *objects) List(ctx context.Context) (_ map[string]driver.Object, err err
 			return nil, fmt.Errorf("not a list of objects: %w", err)
 		}
 		for _, c := range l.Contents {
-			all[strings.TrimPrefix(c.Key, s.prefix)] = driver.Object{}
+			if name := strings.TrimPrefix(c.Key, s.prefix); name != placeName {
+				all[name] = driver.Object{}
+			}
 		}
 		if l.NextContinuationToken == "" {
 			return all, nil

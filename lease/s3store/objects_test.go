@@ -55,6 +55,7 @@ func (p place) server(tb testing.TB, prefix string) *objects {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	s.unaligned = true
 	return s
 }
 
@@ -107,8 +108,8 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice under one
-// secret.
+// A store that is restored to an old backup, again and again, grants nothing twice in a history that
+// was begun since.
 func TestRestored(t *testing.T) {
 	p, prefix := real(t), newPrefix()
 	calls.Restored(t,

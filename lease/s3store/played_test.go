@@ -8,9 +8,11 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -86,7 +88,7 @@ func TestRequestURL(t *testing.T) {
 		})
 		s, err := newServer(cfg, c.bucket, "p")
 		if err == nil {
-			_, err = s.Write(t.Context(), "page-0000", []byte("data"), "")
+			_, err = s.Write(t.Context(), "page-0000", []byte("data"), "", "")
 		}
 		if err == nil || got != c.want {
 			t.Errorf("%+v: %s, %v", c, got, err)
@@ -148,9 +150,9 @@ func TestResponses(t *testing.T) {
 			case "read":
 				_, err = o.Read(t.Context(), "page-0000")
 			case "create":
-				_, err = o.Write(t.Context(), "page-0000", []byte("data"), "")
+				_, err = o.Write(t.Context(), "page-0000", []byte("data"), "", "")
 			case "replace":
-				_, err = o.Write(t.Context(), "page-0000", []byte("data"), "old")
+				_, err = o.Write(t.Context(), "page-0000", []byte("data"), "old", "")
 			}
 			what := fmt.Sprintf("%d %s, %s", c.status, c.code, call)
 			wantError(t, what, err, nil, c.text)
@@ -171,10 +173,10 @@ func TestRedirect(t *testing.T) {
 			http.Redirect(w, r, r.URL.Path, http.StatusFound)
 		}
 	})
-	_, err := portal.Write(t.Context(), "page-0000", []byte("data"), "old")
+	_, err := portal.Write(t.Context(), "page-0000", []byte("data"), "old", "")
 	wantError(t, "the SDK's client", err, nil, "302")
 	portal.client = httpClient(doer(http.DefaultClient.Do))
-	_, err = portal.Write(t.Context(), "page-0000", []byte("data"), "old")
+	_, err = portal.Write(t.Context(), "page-0000", []byte("data"), "old", "")
 	wantError(t, "another client", err, nil, "followed a redirect")
 }
 
@@ -202,21 +204,55 @@ func TestExpiredCredentials(t *testing.T) {
 	}
 }
 
-// A bucket of one name and prefix at another server has another place: the time of an object.
+// A mirror that copies each object after some milliseconds gives the place another time, since it
+// was written at the end of a second. Without that, or on a server that accepts a write of an
+// object each second, it would do so only by chance.
 func TestPlace(t *testing.T) {
-	const one, two = "Sun, 22 Nov 2026 02:03:04 GMT", "Sun, 22 Nov 2026 02:03:05 GMT"
-	for since, want := range map[string]string{one: one, two: two, "": "is gone"} {
-		o, err := played(t, func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasSuffix(r.URL.Path, placeName) && since == "" {
-				respond(w, 404, "NoSuchKey")
-				return
+	const lag = 50 * time.Millisecond
+	for what, noticed := range map[string]bool{"aligned": true, "unaligned": false, "busy": false} {
+		synctest.Test(t, func(t *testing.T) {
+			var modified time.Time
+			writes := 0
+			cfg := place{"http://host", "leases", keys}.config()
+			cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
+				time.Sleep(3 * time.Millisecond)
+				w := httptest.NewRecorder()
+				switch now := time.Now(); {
+				case r.Method == http.MethodPut && what == "busy" && now.Sub(modified) < time.Second:
+					respond(w, 503, "SlowDown")
+				case r.Method == http.MethodPut:
+					writes, modified = writes+1, now
+					w.Header().Set("ETag", strconv.Quote(strconv.Itoa(writes)))
+				case writes == 0:
+					respond(w, 404, "NoSuchKey")
+				default:
+					w.Header().Set("ETag", `"abc"`)
+					w.Header().Set("Last-Modified", modified.UTC().Format(http.TimeFormat))
+				}
+				return w.Result(), nil
+			})
+			s, err := newServer(cfg, "leases", "")
+			if err != nil {
+				t.Fatal(err)
 			}
-			w.Header().Set("Last-Modified", since)
-			w.Header().Set("ETag", `"abc"`)
-		}).Read(t.Context(), "config")
-		if err != nil || !strings.Contains(o.Place, want) {
-			t.Errorf("the place is %q, %v, want %s", o.Place, err, want)
-		}
+			s.unaligned = what == "unaligned"
+			o, err := s.Read(t.Context(), "config")
+			if err != nil || o.Place != "" {
+				t.Errorf("before there is a place it is %q, %v", o.Place, err)
+			}
+			time.Sleep(100 * time.Millisecond)
+			if err := s.Prepare(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			o, err = s.Read(t.Context(), "config")
+			modified = modified.Add(lag)
+			copied, failed := s.Read(t.Context(), "config")
+			if err := errors.Join(err, failed); err != nil || o.Place == "" ||
+				(o.Place != copied.Place) != noticed {
+				t.Errorf("%s: the place is %q, and the mirror's %q, %v", what, o.Place,
+					copied.Place, err)
+			}
+		})
 	}
 }
 
@@ -233,7 +269,7 @@ func TestPartSent(t *testing.T) {
 		close(arrived)
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("ETag", `"abc"`)
-	}).Write(ctx, "probe", make([]byte, 64<<10), "")
+	}).Write(ctx, "probe", make([]byte, 64<<10), "", "")
 	if err != nil || !stopped {
 		t.Errorf("%v; stopped: %t", err, stopped)
 	}
