@@ -59,6 +59,18 @@ func (m metadata) version() string { return m.UID + "/" + m.ResourceVersion }
 // belong to two stores.
 func (o *objects) nameOf(page string) string { return o.name + "." + page }
 
+// Prepare implements [driver.Objects]. It creates "config" without data, since its UID is the place.
+func (o *objects) Prepare(ctx context.Context) error {
+	r, err := o.write("config", nil, "")
+	if err == nil {
+		_, err = o.page(ctx, "config", r)
+	}
+	if changed(err) {
+		return nil
+	}
+	return err
+}
+
 // Read implements [driver.Objects].
 func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
 	found, err := o.page(ctx, name,
@@ -66,32 +78,58 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 	if missing(err, "leases") {
 		err = nil
 	}
+	if name == "config" && len(found.Data) == 0 {
+		found.Version = "" // only Prepare has written it
+	}
 	return found, err
 }
 
-// Write implements [driver.Objects].
+// Write implements [driver.Objects]. The server cannot compare the place.
 func (o *objects) Write(ctx context.Context, name string, data []byte,
-	version string) (driver.Object, error) {
+	version, _ string) (driver.Object, error) {
+	if name == "config" && version == "" {
+		found, err := o.page(ctx, name,
+			request{verb: "get", method: http.MethodGet, path: "/" + o.nameOf(name)})
+		switch {
+		case missing(err, "leases"):
+		case err != nil:
+			return driver.Object{}, err
+		case len(found.Data) > 0:
+			return driver.Object{}, driver.ErrChanged
+		}
+		version = found.Version
+	}
+	r, err := o.write(name, data, version)
+	if err != nil {
+		return driver.Object{}, err
+	}
+	written, err := o.page(ctx, name, r)
+	if changed(err) {
+		err = driver.ErrChanged
+	}
+	return written, err
+}
+
+// write returns the request that replaces an object with a version, or creates it.
+func (o *objects) write(name string, data []byte, version string) (r request, err error) {
 	next := object{APIVersion: apiVersion, Kind: "Lease", Metadata: metadata{
 		Name:        o.nameOf(name),
 		Labels:      map[string]string{fleetLabel: o.name},
 		Annotations: map[string]string{pageAnnotation: string(data)},
 	}}
-	r := request{verb: "create", method: http.MethodPost}
+	r = request{verb: "create", method: http.MethodPost}
 	if version != "" {
 		r = request{verb: "update", method: http.MethodPut, path: "/" + o.nameOf(name)}
 		next.Metadata.UID, next.Metadata.ResourceVersion, _ = strings.Cut(version, "/")
 	}
-	var err error
-	if r.body, err = json.Marshal(next); err != nil {
-		return driver.Object{}, err
-	}
-	written, err := o.page(ctx, name, r)
-	if s, ok := errors.AsType[*status](err); ok && s.Code == http.StatusConflict ||
-		missing(err, "leases") {
-		err = driver.ErrChanged
-	}
-	return written, err
+	r.body, err = json.Marshal(next)
+	return r, err
+}
+
+// changed reports whether a server refused a write because the object has another version.
+func changed(err error) bool {
+	s, ok := errors.AsType[*status](err)
+	return ok && s.Code == http.StatusConflict || missing(err, "leases")
 }
 
 // page sends a request whose response is a page. After an error the object has only a time.
@@ -112,14 +150,21 @@ func (o *objects) page(ctx context.Context, name string, r request) (driver.Obje
 	return found, nil
 }
 
-// CheckRights sends a write that is never carried out, since no object has this UID; see
-// [driver.Objects]. API servers check the client's rights first.
+// CheckRights sends writes that are not carried out: of an object with a UID that none has, and a
+// dry run; see [driver.Objects]. API servers check the client's rights first. Who begins a history
+// creates Leases that were deleted.
 func (o *objects) CheckRights(ctx context.Context) error {
-	_, err := o.Write(ctx, "config", nil, "none/1")
-	if errors.Is(err, driver.ErrChanged) {
-		return nil
+	for _, try := range []struct{ version, query string }{{"none/1", ""}, {"", "dryRun=All"}} {
+		r, err := o.write("config", nil, try.version)
+		if err != nil {
+			return err
+		}
+		r.query = try.query
+		if _, err := o.do(ctx, r, new(object)); err != nil && !changed(err) {
+			return o.failed(r, err)
+		}
 	}
-	return err
+	return nil
 }
 
 // check returns an error unless the response is a Lease and a page of this store.
@@ -131,8 +176,7 @@ func (o *objects) check(l object, page string) error {
 	}
 	if m.DeletionTimestamp != "" {
 		return fmt.Errorf("the Lease %q is being deleted: a grant on it would be lost; "+
-			"remove its finalizers, then give the store a new secret: traceflake lease secret "+
-			"replace", m.Name)
+			"remove its finalizers, then begin a history: traceflake lease rekey", m.Name)
 	}
 	if _, ok := m.Annotations[pageAnnotation]; !ok || m.Labels[fleetLabel] != o.name {
 		return fmt.Errorf("%w: Lease %q has no annotation %s or no label %s=%s: it is not a page "+

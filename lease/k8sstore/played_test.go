@@ -1,6 +1,7 @@
 package k8sstore
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -120,8 +121,8 @@ func TestResponses(t *testing.T) {
 			_, _ = io.WriteString(w, c.body)
 		})
 		_, get := o.Read(t.Context(), "page-0001")
-		_, create := o.Write(t.Context(), "page-0001", []byte("data"), "")
-		_, update := o.Write(t.Context(), "page-0001", []byte("data"), "u/7")
+		_, create := o.Write(t.Context(), "page-0001", []byte("data"), "", "")
+		_, update := o.Write(t.Context(), "page-0001", []byte("data"), "u/7", "")
 		for verb, err := range map[string]error{"get": get, "create": create, "update": update} {
 			want := c.write
 			if verb == "get" {
@@ -140,16 +141,43 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// The place is the UID of the object "config": each object has its own.
+// The place is the UID of the object "config", which has no data before the store is created.
 func TestPlace(t *testing.T) {
-	got, err := played(t, func(w http.ResponseWriter, _ *http.Request) {
+	text := strings.Replace(aLease, "page-0001", "config", 1)
+	o := played(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", "Sun, 22 Nov 2026 02:03:04 GMT")
-		_, _ = io.WriteString(w, strings.Replace(aLease, "page-0001", "config", 1))
-	}).Read(t.Context(), "config")
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, `{"kind": "Status", "details": {"kind": "leases"}}`)
+			return
+		}
+		if body, _ := io.ReadAll(r.Body); len(body) > 0 {
+			var next object
+			if err := json.Unmarshal(body, &next); err != nil || next.Metadata.version() != "u/7" {
+				t.Errorf("%s is not conditional, %v", body, err)
+			}
+		}
+		_, _ = io.WriteString(w, text)
+	})
 	want := driver.Object{Data: []byte("data"), Version: "u/7", Place: "Lease u",
 		Time: time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC)}
+	got, err := o.Read(t.Context(), "config")
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	_, err = o.Write(t.Context(), "config", []byte("data"), "", want.Place)
+	wantError(t, "creating it twice", err, driver.ErrChanged)
+
+	text = strings.Replace(text, `"data"`, `""`, 1)
+	if err := o.Prepare(t.Context()); err != nil {
+		t.Errorf("preparing twice: %v", err)
+	}
+	got, err = o.Read(t.Context(), "config")
+	if err != nil || got.Version != "" || got.Place != want.Place {
+		t.Errorf("without data: got %+v, %v", got, err)
+	}
+	if _, err = o.Write(t.Context(), "config", []byte("data"), "", got.Place); err != nil {
+		t.Errorf("creating it: %v", err)
 	}
 }
 
@@ -160,7 +188,7 @@ func TestThrottling(t *testing.T) {
 		_, err := played(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", header)
 			w.WriteHeader(http.StatusTooManyRequests)
-		}).Write(t.Context(), "page-0000", nil, "")
+		}).Write(t.Context(), "page-0000", nil, "", "")
 		if busy, ok := errors.AsType[*driver.TryAgain](err); !ok || busy.After != want {
 			t.Errorf("Retry-After %q: %v, %+v, want %s", header, err, busy, want)
 		}

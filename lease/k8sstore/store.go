@@ -76,6 +76,5 @@ func (o *objects) store() (stores.Store, error) {
 			"a to z, digits and hyphens", o.namespace, o.name))
 	}
 	o.client = driver.WithoutRedirects(o.client)
-	// API servers have several kinds of storage below them.
-	return stores.New(o, driver.Layout{Name: "k8sstore", BlocksPerPage: blocksPerPage, Probe: true})
+	return stores.New(o, driver.Layout{Name: "k8sstore", BlocksPerPage: blocksPerPage})
 }
