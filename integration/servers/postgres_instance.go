@@ -89,13 +89,8 @@ func (p *PostgresInstance) create(ctx context.Context) (err error) {
 		}
 	}()
 	secret := filepath.Join(p.Dir, "password")
-	if err := os.WriteFile(secret, []byte(p.password+"\n"), 0o600); err != nil {
+	if err := p.write(secret, p.password+"\n"); err != nil {
 		return err
-	}
-	if p.attributes.Credential != nil {
-		if err := os.Chown(secret, nobody, nobody); err != nil {
-			return err
-		}
 	}
 	initdb := exec.CommandContext(ctx, filepath.Join(p.programs, "initdb"), "--pgdata", p.data(),
 		"--username", "postgres", "--pwfile", secret,
@@ -117,6 +112,15 @@ func (p *PostgresInstance) folder() (err error) {
 	}}
 	if p.Dir, err = os.MkdirTemp("", "traceflake-postgresql-"); err == nil && os.Geteuid() == 0 {
 		err = os.Chown(p.Dir, nobody, nobody)
+	}
+	return err
+}
+
+// write writes a file for the server's user.
+func (p *PostgresInstance) write(path, text string) error {
+	err := os.WriteFile(path, []byte(text), 0o600)
+	if err == nil && p.attributes.Credential != nil {
+		err = os.Chown(path, nobody, nobody)
 	}
 	return err
 }
@@ -187,8 +191,7 @@ func (p *PostgresInstance) Standby(ctx context.Context, address string) (*Postgr
 		"postgresql.auto.conf": fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=postgres "+
 			"password=%s'\nwal_retrieve_retry_interval = '100ms'\n", host, port, p.password),
 	} {
-		// readable for nobody
-		err = errors.Join(err, os.WriteFile(filepath.Join(s.data(), name), []byte(text), 0o644))
+		err = errors.Join(err, s.write(filepath.Join(s.data(), name), text))
 	}
 	if err == nil {
 		err = s.Start(ctx)

@@ -41,8 +41,11 @@ func (s *objects) Read(ctx context.Context, name string) (o driver.Object, err e
 	defer s.failed(&err, getObject, s.prefix+name)
 	for range readTries {
 		a, err := s.get(ctx, name)
-		if err != nil || a.missing() {
-			return driver.Object{Time: a.time}, err
+		if err != nil {
+			return driver.Object{}, err
+		}
+		if a.missing() {
+			return s.placed(ctx, name, driver.Object{Time: a.time})
 		}
 		version, err := etag(a)
 		if err != nil {
@@ -53,14 +56,20 @@ func (s *objects) Read(ctx context.Context, name string) (o driver.Object, err e
 		if len(version) != 2*md5.Size || version == md5Sum(a.body) ||
 			strings.HasPrefix(a.header.Get("X-Amz-Server-Side-Encryption"), "aws:kms") ||
 			version == before.Version && bytes.Equal(o.Data, before.Data) {
-			if name == "config" {
-				o.Place, err = s.place(ctx)
-			}
-			return o, err
+			return s.placed(ctx, name, o)
 		}
 	}
 	return driver.Object{}, fmt.Errorf(
 		"in each of %d responses the ETag was of another write than the data", readTries)
+}
+
+// placed adds the place to the object "config".
+func (s *objects) placed(ctx context.Context, name string, o driver.Object) (driver.Object, error) {
+	var err error
+	if name == "config" {
+		o.Place, err = s.place(ctx)
+	}
+	return o, err
 }
 
 // get returns the response with an object, or one that says that it is missing.
