@@ -45,6 +45,13 @@ func NewProxy(tb testing.TB, server string) *Proxy {
 // Address returns host:port of the proxy.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
+// Serve passes connections from now on to the server at another address.
+func (p *Proxy) Serve(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = server
+}
+
 // Cut closes all connections, and refuses new ones until Mend.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
@@ -86,7 +93,10 @@ func (p *Proxy) Mend() {
 }
 
 func (p *Proxy) connect(client net.Conn) {
-	server, err := net.Dial("tcp", p.server)
+	p.mu.Lock()
+	address := p.server
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", address)
 	if err != nil {
 		_ = client.Close()
 		return

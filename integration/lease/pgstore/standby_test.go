@@ -31,7 +31,11 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 	}
 	dsn += "&application_name=waits"
 	o := calls.Objects(t, dsn)
-	first, err := o.Write(ctx, "page-0000", []byte("first"), "")
+	first, err := calls.Write(ctx, o, "page-0000", "first", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := calls.Prepared(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,11 +56,11 @@ func TestCancelledWaitForTheStandby(t *testing.T) {
 	for what, call := range map[string]func() (driver.Object, error){
 		"read": func() (driver.Object, error) { return o.Read(ctx, "page-0000") },
 		"write": func() (driver.Object, error) {
-			return o.Write(ctx, "page-0000", []byte("second"), first.Version)
+			return o.Write(ctx, "page-0000", []byte("second"), first.Version, here.Place)
 		},
 		"create": func() (driver.Object, error) {
-			return calls.Objects(t, dsn+"&search_path=another").Write(ctx, "page-0000",
-				[]byte("first"), "")
+			return calls.Write(ctx, calls.Objects(t, dsn+"&search_path=another"), "page-0000",
+				"first", "")
 		},
 	} {
 		done := make(chan error, 1)

@@ -7,6 +7,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -19,20 +20,13 @@ import (
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
-	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 )
 
-// ownServer is set if the tests may crash the server.
-var ownServer bool
-
-func TestMain(m *testing.M) {
-	ownServer = os.Getenv("TRACEFLAKETEST_POSTGRES_DSN") == ""
-	os.Exit(servers.OnePostgres(m))
-}
+func TestMain(m *testing.M) { os.Exit(servers.OnePostgres(m)) }
 
 var schemas atomic.Int64
 
@@ -86,25 +80,35 @@ func relayed(tb testing.TB, dsn string) (*network.Proxy, string) {
 	return c, u.String()
 }
 
-// The network is cut, and the server crashes: it forgets each commit that did not wait for the
-// disk, as is the default in this database.
+// The server crashes: it forgets each commit that did not wait for the disk, as is the default in
+// this database. Every other time, an asynchronous standby is promoted, which lacks commits.
 func TestProcesses(t *testing.T) {
-	server := child.ForTest(t, servers.Postgres)
-	admin := server.Connect(t)
-	set(t, admin, "synchronous_commit", "off")
-	proxy, dsn := relayed(t, server.DSN())
+	c := newCluster(t)
+	if err := c.primary.Exec(t.Context(),
+		"ALTER DATABASE postgres SET synchronous_commit = off"); err != nil {
+		t.Fatal(err)
+	}
+	proxy, dsn := relayed(t, c.primary.DSN())
+	outages := 0
 	processes.Run(t, dsn, func(during func()) error {
-		proxy.Cut()
-		defer proxy.Mend()
-		if ownServer {
-			if err := crash(server.DSN()); err != nil {
-				return err
-			}
-		}
-		during()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		return child.Ready(ctx, func(ctx context.Context) error { return ping(ctx, server.DSN()) })
+		outages++
+		if outages%2 == 1 {
+			proxy.Cut()
+			defer proxy.Mend()
+			crashed := crash(c.primary.DSN())
+			during()
+			return errors.Join(crashed, c.primary.Wait(ctx))
+		}
+		old, err := c.failover(func() { time.Sleep(time.Second) })
+		if err != nil {
+			return err
+		}
+		proxy.Cut()
+		during()
+		redirect(proxy, c.primary)
+		return errors.Join(old.Stop(), c.follow())
 	})
 }
 

@@ -15,17 +15,12 @@ import (
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
-// Create creates the store that d describes at a URL, with the defaults of
-// [stores.NewDescription], and returns a client of it.
+// Create creates the store that d describes at a URL, with the secret of the tests, and returns a
+// client of it.
 func Create(tb testing.TB, url string, d lease.Description) stores.Store {
 	tb.Helper()
 	client := calls.Open(tb, url)
-	d.Created = time.Now()
-	d, err := stores.NewDescription(d)
-	if err == nil {
-		err = client.Create(context.Background(), d)
-	}
-	if err != nil {
+	if _, err := client.Create(context.Background(), d, calls.Secret()); err != nil {
 		tb.Fatalf("create: %v", err)
 	}
 	return client

@@ -20,13 +20,15 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 const (
 	workers = 8
-	blocks  = 48 // so few that processes meet
+	// Nodes counts those of the store: 48 blocks, so few that processes meet.
+	Nodes = 48 * 8
 	// minMade is the least number of IDs for a meaningful test.
 	minMade = 100_000
 )
@@ -34,7 +36,7 @@ const (
 // Run creates the store at a URL, and runs eight processes on its 48 blocks, which generate IDs as
 // fast as they can. For some seconds per round, it kills, stops and restarts them, and makes the
 // store unreachable. It collects every ID and checks that no two are equal, and that no second of a
-// node is used by two processes. After each round all processes must generate IDs again. Run stores
+// node is used by two processes in one history. After each round all processes must generate IDs again. Run stores
 // 16 KB for each second of a node, not each ID.
 //
 // outage makes the store unreachable, calls during, and makes it reachable again; it is called
@@ -49,12 +51,8 @@ func Run(t *testing.T, url string, outage func(during func()) error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := Create(t, url, lease.Description{Nodes: blocks * 8})
-	codec, err := secretOf(store)(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fleet{tb: t, url: url, codec: codec, pages: map[second]*page{}}
+	Create(t, url, lease.Description{Nodes: Nodes})
+	f := &fleet{tb: t, url: url, codecs: map[string]*randflake.Codec{}, pages: map[second]*page{}}
 	defer func() {
 		for _, l := range f.all {
 			_ = l.Kill()
@@ -75,8 +73,8 @@ func Run(t *testing.T, url string, outage func(during func()) error) {
 		}
 	}
 	made := f.count()
-	t.Logf("%d rounds in %s: %d lives, %d IDs", rounds, time.Since(began).Round(time.Second),
-		len(f.all), made)
+	t.Logf("%d rounds in %s: %d lives, %d IDs in %d histories", rounds,
+		time.Since(began).Round(time.Second), len(f.all), made, len(f.codecs))
 	if made < minMade {
 		t.Errorf("only %d IDs were generated", made)
 	}
@@ -129,25 +127,26 @@ func (f *fleet) round(n int, outage func(during func()) error) {
 type fleet struct {
 	tb    testing.TB
 	url   string
-	codec *randflake.Codec
 	lives [workers]*life // the present ones
 	all   []*life
 
-	mu    sync.Mutex
-	pages map[second]*page
+	mu     sync.Mutex
+	codecs map[string]*randflake.Codec // of each history
+	pages  map[second]*page
 }
 
 // life is one process of a worker, with the IDs that it generated.
 type life struct {
 	child.Server
 	fleet *fleet
-	rest  []byte // a part of an ID
+	rest  []byte // a part of a batch
 	count atomic.Int64
 }
 
 type second struct {
-	node uint32
-	unix int64
+	history string
+	node    uint32
+	unix    int64
 }
 
 // page has a bit for each ID of one node and second, which one life has generated.
@@ -156,13 +155,23 @@ type page struct {
 	used [(1 << 17) / 64]uint64
 }
 
-// mark records new IDs, and reports one whose second of a node another life has used, or that was
-// generated before.
-func (f *fleet) mark(l *life, ids []randflake.Parts) {
+// mark records new IDs of a history, and reports one whose second of a node another life has used,
+// or that was generated before.
+func (f *fleet) mark(l *life, history string, ids []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, id := range ids {
-		at := second{id.Node, id.Time.Unix()}
+	codec := f.codecs[history]
+	if codec == nil {
+		var err error
+		if codec, err = lease.HistoryCodec(calls.Secret(), history); err != nil {
+			f.tb.Error(err)
+			return
+		}
+		f.codecs[history] = codec
+	}
+	for b := range slices.Chunk(ids, 8) {
+		id := codec.Decode(randflake.ID(binary.BigEndian.Uint64(b)))
+		at := second{history, id.Node, id.Time.Unix()}
 		p := f.pages[at]
 		if p == nil {
 			p = &page{by: l}
@@ -223,13 +232,15 @@ func (f *fleet) wait(when string) {
 // Write records the IDs in a process's output.
 func (l *life) Write(b []byte) (int, error) {
 	l.rest = append(l.rest, b...)
-	whole := len(l.rest) &^ 7
-	ids := make([]randflake.Parts, 0, whole/8)
-	for id := range slices.Chunk(l.rest[:whole], 8) {
-		ids = append(ids, l.fleet.codec.Decode(randflake.ID(binary.BigEndian.Uint64(id))))
+	for len(l.rest) >= headerLen {
+		n := int(binary.BigEndian.Uint32(l.rest[headerLen-4:]))
+		end := headerLen + 8*n
+		if len(l.rest) < end {
+			break
+		}
+		l.fleet.mark(l, string(l.rest[:headerLen-4]), l.rest[headerLen:end])
+		l.count.Add(int64(n))
+		l.rest = append(l.rest[:0], l.rest[end:]...)
 	}
-	l.rest = append(l.rest[:0], l.rest[whole:]...)
-	l.fleet.mark(l, ids)
-	l.count.Add(int64(len(ids)))
 	return len(b), nil
 }

@@ -5,6 +5,7 @@ package processes
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 	// the stores that workers open by a URL
 	_ "github.com/traceflake/traceflake/lease/etcdstore"
@@ -26,13 +28,15 @@ import (
 const (
 	worker    = "worker" // the kind of the processes that Run starts
 	workerTTL = 2 * time.Second
+	headerLen = 32 + 4 // of a batch
 )
 
 func init() {
 	child.Main(worker, func(args []string) error { return work(args[0]) })
 }
 
-// work generates IDs as fast as its output is read, until it is asked to end or is killed.
+// work generates IDs as fast as its output is read, until it is asked to end or is killed. It
+// writes batches: the history's ID, the number of IDs in 4 bytes, and the IDs in 8 bytes each.
 func work(url string) error {
 	end, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -41,20 +45,24 @@ func work(url string) error {
 		return err
 	}
 	report := func(err error) { fmt.Fprintln(os.Stderr, err) }
-	k, err := lease.Start(end, store, secretOf(store), lease.WithTTL(workerTTL),
-		lease.WithErrorHandler(report))
+	k, err := lease.Start(end, store, lease.FixedSecrets(calls.Secrets()),
+		lease.WithTTL(workerTTL), lease.WithErrorHandler(report))
 	if err != nil {
 		return err
 	}
 	ids := make([]randflake.ID, 1024)
-	buf := make([]byte, 0, 8*len(ids))
+	buf := make([]byte, 0, headerLen+8*len(ids))
 	for end.Err() == nil {
-		n, _, err := k.Fill(ids)
+		n, second, err := k.Fill(ids)
 		if n == 0 && err != nil {
 			time.Sleep(5 * time.Millisecond)
 			continue
 		}
-		buf = buf[:0]
+		history, _, err := HistoryOf(k, ids[0], second)
+		if err != nil {
+			return err
+		}
+		buf = binary.BigEndian.AppendUint32(append(buf[:0], history...), uint32(n))
 		for _, id := range ids[:n] {
 			buf = binary.BigEndian.AppendUint64(buf, uint64(id))
 		}
@@ -62,19 +70,23 @@ func work(url string) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), workerTTL)
-	defer cancel()
-	_ = k.Close(ctx) // if the store is unreachable, only the remaining seconds are lost
+	k.Close()
 	_ = store.Close()
 	return nil
 }
 
-// secretOf returns the store's own secret if it has one, otherwise that of a fleet.
-func secretOf(s stores.Store) lease.Secret {
-	if s.KeepsSecret() {
-		return stores.OwnSecret(s)
+// HistoryOf returns the history under whose key an ID of a second was generated, and what the ID
+// contains: a Keeper that has learned of another history may still use its last lease.
+func HistoryOf(k *lease.Keeper, id randflake.ID, second time.Time) (string, randflake.Parts,
+	error) {
+	for _, h := range k.Histories() {
+		codec, err := h.Codec(calls.Secrets())
+		if err != nil {
+			return "", randflake.Parts{}, err
+		}
+		if p := codec.Decode(id); p.Time.Equal(second) && p.Node < Nodes {
+			return h.ID, p, nil
+		}
 	}
-	return func(context.Context) (*randflake.Codec, error) {
-		return randflake.NewCodec([]byte("one fleet's code"))
-	}
+	return "", randflake.Parts{}, errors.New("an ID of an unknown history")
 }
