@@ -82,7 +82,7 @@ type Description struct {
 	History
 	// Earlier histories, newest first: those that were complete. The store keeps 64, and any more
 	// that ended less than [MaxTTL] ago, with whose leases IDs may still be generated.
-	Earlier []History
+	Earlier []History `json:",omitempty"`
 	// Created is the time of the store's creation.
 	Created time.Time
 	// The store grants nodes [First, First+Nodes), in blocks of BlockSize.
@@ -91,7 +91,7 @@ type Description struct {
 	LongestTTL time.Duration
 	// Keyless is set if the store was created without a secret, for [Nodes]. It never begins a
 	// history without an operator.
-	Keyless bool
+	Keyless bool `json:",omitempty"`
 }
 
 // Histories returns the present history and the earlier ones, newest first.

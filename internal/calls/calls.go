@@ -14,14 +14,25 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
+	"github.com/traceflake/traceflake/randflake"
 )
 
-// ID is the ID of the store in a test.
-const ID = "0123456789abcdef0123456789abcdef"
+// Secret returns a secret for tests.
+func Secret() *randflake.Codec { return Secrets().Codec() }
 
-// Request returns a request for a minute, of the store with [ID].
-func Request(now time.Time) lease.Request {
-	return lease.Request{Store: ID, Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
+// Secrets returns a keyring with [Secret], and another secret.
+func Secrets() *randflake.Keyring {
+	k, err := randflake.ParseKeyring(
+		"0123456789abcdef0123456789abcdef\nfedcba9876543210fedcba9876543210")
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+// Request returns a request for a minute, in a history.
+func Request(history string, now time.Time) lease.Request {
+	return lease.Request{Store: history, Nonce: lease.NewNonce(), Now: now, TTL: time.Minute}
 }
 
 // Renewal returns the request that moves the end of a grant by a minute.
@@ -39,33 +50,37 @@ func Everything(ctx context.Context, open func() (stores.Store, error)) error {
 	}
 	defer func() { _ = s.Close() }()
 	now := time.Now()
+	var d lease.Description
 	var g lease.Grant
 	for _, call := range []func() error{
 		func() error {
-			return s.Create(ctx,
-				lease.Description{ID: ID, Created: now, Nodes: 8, LongestTTL: lease.MaxTTL})
+			_, err := s.Create(ctx, lease.Description{Nodes: 8, LongestTTL: lease.MaxTTL},
+				Secret())
+			return err
 		},
 		func() (err error) {
 			if s, err = open(); err == nil {
-				_, err = s.Describe(ctx)
+				d, err = s.Describe(ctx)
 			}
 			return err
 		},
-		func() (err error) { g, err = s.Acquire(ctx, Request(now)); return err },
+		func() (err error) { g, err = s.Acquire(ctx, Request(d.ID, now)); return err },
 		func() (err error) { g, err = s.Renew(ctx, g, Renewal(g)); return err },
 		func() error { _, err := s.Get(ctx, g); return err },
-		func() error { return s.Release(ctx, g, lease.NewNonce(), now) },
 		func() error { _, err := s.List(ctx); return err },
-		func() error { return s.AddSecret(ctx, ID, "0123456789abcdef") },
-		func() error { return s.AddSecret(ctx, ID, "fedcba9876543210") },
-		func() error { return s.RemoveSecret(ctx, ID, "0123456789abcdef") },
-		func() error { return s.Replace(ctx, ID, lease.NewNonce(), "0123456789abcdef") },
+		func() error { _, err := s.Begin(ctx, Begin(d, lease.Rekey)); return err },
 	} {
 		if err := call(); err != nil {
 			return err
 		}
 	}
 	return s.Close()
+}
+
+// Begin returns a request for a history that leaves the one of d.
+func Begin(d lease.Description, reason string) lease.BeginRequest {
+	return lease.BeginRequest{Leaves: d.ID, Reason: reason, Now: time.Now(), Secrets: Secrets(),
+		Known: d.Earlier}
 }
 
 // Call is a call that has returned.
@@ -76,13 +91,11 @@ type Call struct {
 
 // OnBlocks makes each call that reads or changes blocks, with a grant and the time now.
 func OnBlocks(ctx context.Context, s stores.Store, g lease.Grant, now time.Time) []Call {
-	_, acquire := s.Acquire(ctx, Request(now))
+	_, acquire := s.Acquire(ctx, Request(g.Store, now))
 	_, renew := s.Renew(ctx, g, Renewal(g))
 	_, get := s.Get(ctx, g)
 	_, list := s.List(ctx)
-	release := s.Release(ctx, g, lease.NewNonce(), now)
-	return []Call{{"acquire", acquire}, {"renew", renew}, {"get", get}, {"list", list},
-		{"release", release}}
+	return []Call{{"acquire", acquire}, {"renew", renew}, {"get", get}, {"list", list}}
 }
 
 // Server returns the value of an environment variable, the address of the server for a store's

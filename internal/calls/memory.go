@@ -13,8 +13,6 @@ import (
 // concurrent use.
 type Memory struct {
 	memstore.Objects
-	// Place is the place of all objects.
-	Place string
 	// Accepts, if not nil, runs after the version check, without the lock, and reports whether the
 	// write is stored. A server that always accepts ignores conditions, as some do.
 	Accepts func(name string, unchanged bool) bool
@@ -34,17 +32,15 @@ func (s *Memory) count(n *int) {
 // Read implements [driver.Objects].
 func (s *Memory) Read(ctx context.Context, name string) (driver.Object, error) {
 	s.count(&s.Reads)
-	o, err := s.Objects.Read(ctx, name)
-	o.Place = s.Place
-	return o, err
+	return s.Objects.Read(ctx, name)
 }
 
 // Write implements [driver.Objects].
 func (s *Memory) Write(ctx context.Context, name string, data []byte,
-	version string) (driver.Object, error) {
+	version, place string) (driver.Object, error) {
 	s.count(&s.Writes)
 	if s.Accepts == nil {
-		return s.Objects.Write(ctx, name, data, version)
+		return s.Objects.Write(ctx, name, data, version, place)
 	}
 	o, err := s.Objects.Read(ctx, name)
 	if err == nil && !s.Accepts(name, o.Version == version) {
@@ -52,7 +48,7 @@ func (s *Memory) Write(ctx context.Context, name string, data []byte,
 	}
 	for err == nil {
 		if o, err = s.Objects.Read(ctx, name); err == nil {
-			if o, err = s.Objects.Write(ctx, name, data, o.Version); err == nil {
+			if o, err = s.Objects.Write(ctx, name, data, o.Version, o.Place); err == nil {
 				return o, nil
 			}
 		}

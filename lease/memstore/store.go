@@ -9,20 +9,17 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
+	"github.com/traceflake/traceflake/randflake"
 )
 
-// New returns the store that d describes, in memory, with leases of any TTL. If it has no
-// secrets, a Keeper may use any. Fields that d leaves empty are set as by
-// [stores.NewDescription]. It panics if d is invalid.
-func New(d lease.Description) stores.Store {
+// New returns the store that d describes, in memory, with leases of any TTL; see
+// [stores.Store.Create]. Without a secret the store is Keyless. It panics if d is invalid.
+func New(d lease.Description, secret *randflake.Codec) stores.Store {
 	d.LongestTTL = cmp.Or(d.LongestTTL, lease.MaxTTL)
-	d, err := stores.NewDescription(d)
-	if err != nil {
-		panic(err)
-	}
+	d.Keyless = secret == nil
 	s, err := stores.New(new(Objects), driver.Layout{Name: "lease: memory", BlocksPerPage: 64})
 	if err == nil {
-		err = s.Create(context.Background(), d)
+		_, err = s.Create(context.Background(), d, secret)
 	}
 	if err != nil {
 		panic(err)

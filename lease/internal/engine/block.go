@@ -20,7 +20,7 @@ func acquire(b lease.Grant, r lease.Request) (lease.Grant, error) {
 	}
 	b.Start = second(r.Now)
 	b.End = capEnd(b.Start.Add(r.TTL))
-	b.Nonce, b.Owner = r.Nonce, r.Owner
+	b.Acquired, b.Nonce, b.Owner = r.Nonce, r.Nonce, r.Owner
 	b.Version++
 	return b, nil
 }
@@ -37,25 +37,6 @@ func renew(b, g lease.Grant, r lease.Request) (lease.Grant, error) {
 		b.End = end
 	}
 	b.Nonce = r.Nonce
-	b.Version++
-	return b, nil
-}
-
-// release takes back the seconds from unused on, rounded up to a whole second. The end stays within
-// [Start, End]. The block keeps the nonce of the release, so that another client with the same
-// grant can see which write ended it. Errors: [lease.ErrLost], [lease.ErrInvalidRequest].
-func release(b, g lease.Grant, nonce string, unused time.Time) (lease.Grant, error) {
-	if err := allow(b, g, nonce); err != nil {
-		return b, err
-	}
-	unused = second(unused.Add(time.Second - 1)) // rounded up
-	if unused.Before(b.Start) {
-		unused = b.Start
-	}
-	if unused.Before(b.End) {
-		b.End = unused
-	}
-	b.Nonce, b.Owner, b.Behind = nonce, "", 0
 	b.Version++
 	return b, nil
 }

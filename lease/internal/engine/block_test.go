@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,13 +14,14 @@ import (
 
 var testStart = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-var fresh = strings.Repeat("f", nonceLen)
+var fresh, first = strings.Repeat("f", nonceLen), strings.Repeat("1", nonceLen)
 
 func at(d time.Duration) time.Time { return testStart.Add(d) }
 
 // held is a block granted for [testStart, testStart+10s), at version 3.
 var held = lease.Grant{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: testStart,
-	End: at(10 * time.Second)}, Nonce: strings.Repeat("a", nonceLen), Version: 3, Owner: "web-1"}
+	End: at(10 * time.Second)}, Acquired: first, Nonce: strings.Repeat("a", nonceLen), Version: 3,
+	Owner: "web-1"}
 
 // Every write changes version and nonce, even if the end stays the same: or two clients that hold
 // one grant would both be told yes.
@@ -29,9 +31,6 @@ func TestBlocks(t *testing.T) {
 		return renew(held, held, lease.Request{Nonce: fresh, Now: end.Add(-time.Hour),
 			TTL: time.Hour})
 	}
-	giveBack := func(unused time.Time) (lease.Grant, error) {
-		return release(held, held, fresh, unused)
-	}
 	grant := func(now time.Time) (lease.Grant, error) {
 		return acquire(held, lease.Request{Nonce: fresh, Now: now, TTL: 3500 * ms, Owner: "web-2"})
 	}
@@ -40,15 +39,14 @@ func TestBlocks(t *testing.T) {
 		given      time.Duration
 		start, end time.Duration
 		owner      string
+		acquired   string
 	}{
-		{grant, 10 * s, 10 * s, 13 * s, "web-2"}, {grant, 12500 * ms, 12 * s, 15 * s, "web-2"},
-		{renewTo, 20999 * ms, 0, 20 * s, "web-1"}, {renewTo, 10900 * ms, 0, 10 * s, "web-1"},
-		{renewTo, -time.Hour, 0, 10 * s, "web-1"},
-		{giveBack, -time.Hour, 0, 0, ""}, {giveBack, 4 * s, 0, 4 * s, ""},
-		{giveBack, 4001 * ms, 0, 5 * s, ""}, {giveBack, time.Hour, 0, 10 * s, ""},
+		{grant, 10 * s, 10 * s, 13 * s, "web-2", fresh}, {grant, 12500 * ms, 12 * s, 15 * s, "web-2", fresh},
+		{renewTo, 20999 * ms, 0, 20 * s, "web-1", first}, {renewTo, 10900 * ms, 0, 10 * s, "web-1", first},
+		{renewTo, -time.Hour, 0, 10 * s, "web-1", first},
 	} {
 		want := lease.Grant{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: at(c.start),
-			End: at(c.end)}, Nonce: fresh, Version: 4, Owner: c.owner}
+			End: at(c.end)}, Acquired: c.acquired, Nonce: fresh, Version: 4, Owner: c.owner}
 		if got, err := c.rule(at(c.given)); err != nil || got != want {
 			t.Errorf("given %s: %+v, %v; want %+v", c.given, got, err, want)
 		}
@@ -64,15 +62,13 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// Renew and Release refuse a grant that is not the block's, and a nonce that is not fresh.
+// Renew refuses a grant that is not the block's, and a nonce that is not fresh.
 func TestBlockRefuses(t *testing.T) {
 	refused := func(what string, g lease.Grant, nonce string, want error) {
 		t.Helper()
-		renewed, renew := renew(held, g, lease.Request{Nonce: nonce, Now: at(0), TTL: time.Hour})
-		released, release := release(held, g, nonce, at(0))
-		if !errors.Is(renew, want) || !errors.Is(release, want) || renewed != held ||
-			released != held {
-			t.Errorf("%s: Renew returns %v and Release %v, want %v", what, renew, release, want)
+		got, err := renew(held, g, lease.Request{Nonce: nonce, Now: at(0), TTL: time.Hour})
+		if !errors.Is(err, want) || got != held {
+			t.Errorf("%s: %+v, %v; want %v", what, got, err, want)
 		}
 	}
 	for name, change := range map[string]func(g *lease.Grant){
@@ -150,23 +146,37 @@ func TestNodes(t *testing.T) {
 }
 
 func TestDescriptions(t *testing.T) {
-	d, err := NewDescription(
-		lease.Description{Created: testStart.Add(time.Millisecond)})
-	if err != nil || d.First != 0 || d.Nodes != 1<<17 || d.BlockSize != 8 ||
-		d.LongestTTL != lease.DefaultTTL ||
-		!d.Created.Equal(testStart) {
-		t.Errorf("got %+v, %v", d, err)
-	}
-	if other, err := NewDescription(lease.Description{}); err != nil || other.ID == d.ID {
-		t.Errorf("IDs %q and %q, %v", d.ID, other.ID, err)
-	}
-	for name, d := range map[string]lease.Description{
-		"nodes without a number": {First: 8}, "half a block": {Nodes: 4}, "an ID": {ID: "orders"},
-		"a TTL": {LongestTTL: 1500 * time.Millisecond}, "two days": {LongestTTL: 2 * lease.MaxTTL},
-		"a secret": {Secrets: []string{"0123456789abcdef", "hunter2"}},
-	} {
-		if _, err := NewDescription(d); !errors.Is(err, lease.ErrInvalidRequest) {
-			t.Errorf("%s: %v", name, err)
+	good := lease.Description{Nodes: 8, BlockSize: 8, LongestTTL: time.Minute}
+	for ttl, want := range map[time.Duration]error{time.Minute: nil, lease.MaxTTL: nil,
+		1500 * time.Millisecond: lease.ErrInvalidRequest, 2 * lease.MaxTTL: lease.ErrInvalidRequest,
+		0: lease.ErrInvalidRequest} {
+		if good.LongestTTL = ttl; !errors.Is(checkDescription(good), want) {
+			t.Errorf("%s: %v, want %v", ttl, checkDescription(good), want)
 		}
+	}
+}
+
+// A store remembers 64 earlier histories, and more while their leases may be in use. Those that it
+// lost, and a client knows, come back. The one that was not complete is none.
+func TestEarlierHistories(t *testing.T) {
+	history := func(i int, begun time.Time) lease.History {
+		return lease.History{ID: fmt.Sprintf("%032x", i), Begun: begun}
+	}
+	c := &config{Complete: true}
+	c.History = history(1000, at(0))
+	for i := range 100 {
+		c.Earlier = append(c.Earlier, history(999-i, at(-time.Duration(i+1)*time.Hour)))
+	}
+	lost := history(5, at(-90*time.Minute))
+	all := c.earlier([]lease.History{lost, c.Earlier[3]}, at(time.Hour))
+	if len(all) != 64 || all[0] != c.History || all[1] != c.Earlier[0] || all[2] != lost {
+		t.Errorf("%d histories: %+v", len(all), all)
+	}
+	if all := c.earlier(nil, at(-90*time.Hour)); len(all) < 90 {
+		t.Errorf("%d histories, 24 hours after the 90th ended", len(all))
+	}
+	c.Complete = false
+	if all := c.earlier(nil, at(0)); all[0] != c.Earlier[0] {
+		t.Errorf("after an incomplete one: %+v", all[0])
 	}
 }

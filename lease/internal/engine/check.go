@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"strings"
 	"time"
 	"unicode"
@@ -16,7 +17,13 @@ const (
 	// clockBound is how far a client's clock may be ahead of the store's, and how far it may be
 	// behind without being reported.
 	clockBound = time.Minute
-	nonceLen   = 32
+
+	nonceLen       = 32
+	idLen          = 32
+	fingerprintLen = 16
+
+	// allNodes is how many nodes there are.
+	allNodes = randflake.MaxNode + 1
 )
 
 // checkRequest returns an error for an Acquire or a Renew that no store may grant. Errors:
@@ -63,4 +70,55 @@ func checkClock(client, store time.Time) (behind time.Duration, err error) {
 // invalid returns the error for an invalid argument.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", lease.ErrInvalidRequest, fmt.Errorf(format, args...))
+}
+
+// checkDescription returns an error if no store can be created with d. The error wraps
+// [lease.ErrInvalidRequest].
+func checkDescription(d lease.Description) error {
+	if d.LongestTTL < lease.MinTTL || d.LongestTTL > lease.MaxTTL ||
+		d.LongestTTL%time.Second != 0 {
+		return invalid("longest TTL %s, want whole seconds from %s to %s", d.LongestTTL,
+			lease.MinTTL, lease.MaxTTL)
+	}
+	return checkNodes(d)
+}
+
+// checkNodes returns an error unless the block size is a power of two, and First and Nodes are
+// multiples of it.
+func checkNodes(d lease.Description) error {
+	switch {
+	case bits.OnesCount32(d.BlockSize) != 1 || d.BlockSize > allNodes:
+		return invalid("block size %d, want a power of two from 1 to %d", d.BlockSize, allNodes)
+	case d.Nodes == 0 || d.First >= allNodes || d.Nodes > allNodes-d.First:
+		return invalid("nodes %d+%d, want at least one, all of them below %d", d.First,
+			d.Nodes, allNodes)
+	case d.First%d.BlockSize != 0 || d.Nodes%d.BlockSize != 0:
+		return invalid("nodes %d+%d, want multiples of the block size, %d", d.First, d.Nodes,
+			d.BlockSize)
+	}
+	return nil
+}
+
+// checkBlock returns an error unless one of the blocks that d describes starts at node.
+func checkBlock(d lease.Description, node uint32) error {
+	if node < d.First || node-d.First >= d.Nodes || (node-d.First)%d.BlockSize != 0 {
+		return invalid("no block of %d nodes from %d to %d starts at node %d", d.BlockSize,
+			d.First, d.First+d.Nodes-1, node)
+	}
+	return nil
+}
+
+// checkPages returns an error unless a page may have this number of blocks.
+func checkPages(blocks uint32) error {
+	if blocks < 1 || blocks > allNodes {
+		return invalid("%d blocks on a page, want 1 to %d", blocks, allNodes)
+	}
+	return nil
+}
+
+func checkHex(what, text string, digits int) error {
+	if len(text) != digits || strings.Trim(text, "0123456789abcdef") != "" {
+		return invalid("%s %q, want %d lower-case hex digits", what, text, digits)
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 var t0 = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
@@ -36,9 +37,9 @@ func (w wire) Read(ctx context.Context, name string) (o driver.Object, err error
 }
 
 func (w wire) Write(ctx context.Context, name string, data []byte,
-	version string) (o driver.Object, err error) {
+	version, place string) (o driver.Object, err error) {
 	err = w.on(ctx, "write "+name, func() (err error) {
-		o, err = w.counted.Write(ctx, name, data, version)
+		o, err = w.counted.Write(ctx, name, data, version, place)
 		return err
 	})
 	return o, err
@@ -64,9 +65,9 @@ func writes(server *counted, on func(name string, send func() error) error) wire
 
 // write is a request to write an object.
 type write struct {
-	ctx           context.Context
-	name, version string
-	data          []byte
+	ctx                  context.Context
+	name, version, place string
+	data                 []byte
 }
 
 // flawed is a server that handles writes in another way.
@@ -76,8 +77,8 @@ type flawed struct {
 }
 
 func (f flawed) Write(ctx context.Context, name string, data []byte,
-	version string) (driver.Object, error) {
-	return f.handle(write{ctx, name, version, data})
+	version, place string) (driver.Object, error) {
+	return f.handle(write{ctx, name, version, place, data})
 }
 
 // few is blocks of 8 nodes.
@@ -85,28 +86,28 @@ func few(blocks uint32) lease.Description {
 	return lease.Description{Nodes: 8 * blocks, BlockSize: 8}
 }
 
-const storeID = calls.ID
-
-func describe(d lease.Description) lease.Description {
-	d.ID, d.Created, d.LongestTTL = storeID, t0, lease.MaxTTL
-	return d
+// opened is a client of a store, and its description.
+type opened struct {
+	stores.Store
+	lease.Description
 }
+
+// request returns a request for a minute, in the store's history.
+func (o opened) request(now time.Time) lease.Request { return calls.Request(o.ID, now) }
 
 // open returns a client of the store on a server. If the store does not exist, open creates it, but
 // not over the wire.
-func open(s driver.Objects, perPage uint32, nodes lease.Description) stores.Store {
+func open(s driver.Objects, perPage uint32, nodes lease.Description) opened {
 	bare := s
 	if w, ok := s.(wire); ok {
 		bare = w.counted
 	}
-	if err := client(bare, perPage).Create(context.Background(), describe(nodes)); err != nil {
+	nodes.LongestTTL = lease.MaxTTL
+	d, err := client(bare, perPage).Create(context.Background(), nodes, calls.Secret())
+	if err != nil && !errors.Is(err, lease.ErrExists) {
 		panic(err)
 	}
-	c := client(s, perPage)
-	if _, err := c.Describe(context.Background()); err != nil && bare == s {
-		panic(err)
-	}
-	return c
+	return opened{client(s, perPage), d}
 }
 
 // client returns a client of a server that may have no store.
@@ -118,7 +119,30 @@ func client(s driver.Objects, perPage uint32) stores.Store {
 	return store
 }
 
-var request = calls.Request
+// block is the grant of a block that was never granted.
+func (o opened) block(node uint32) lease.Grant {
+	return lease.Grant{Store: o.ID, Lease: randflake.Lease{Node: node, Nodes: 8}}
+}
+
+// save returns a backup of a server.
+func save(t *testing.T, server *counted) map[string][]byte {
+	t.Helper()
+	all, err := server.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup := map[string][]byte{}
+	for name, o := range all {
+		backup[name] = o.Data
+	}
+	return backup
+}
+
+// load restores a backup.
+func load(server *counted, backup map[string][]byte) {
+	server.Delete("")
+	server.Set(backup)
+}
 
 func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {
 	t.Helper()

@@ -9,21 +9,21 @@ import (
 
 // Whatever a server returns, nothing panics, and accepted objects are written again unchanged.
 func FuzzObjects(f *testing.F) {
-	d, err := NewDescription(lease.Description{ID: fresh, Created: testStart})
-	if err != nil {
-		f.Fatal(err)
-	}
-	known := &config{Format: format, Description: d, BlocksPerPage: 64, Phase: complete}
-	p := &page{pageHeader: pageHeader{Format: format, Store: fresh}, nodes: known.blocks(0)}
-	p.put(held)
-	for _, object := range []interface{ bytes() ([]byte, error) }{known, pageBytes{p}} {
-		data, err := object.bytes()
+	d := lease.Description{History: lease.History{ID: fresh, Begun: testStart}, Nodes: 1 << 17,
+		BlockSize: 8, LongestTTL: lease.MaxTTL}
+	known := &config{Format: format, Description: d, BlocksPerPage: 64, Complete: true}
+	header := pageHeader{Format: format, Store: fresh}
+	for _, object := range []struct {
+		header any
+		blocks []lease.Grant
+	}{{known, nil}, {header, nil}, {header, []lease.Grant{held}}} {
+		data, err := seal(object.header, object.blocks...)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(data)
 	}
-	f.Add([]byte(`{"Format":3,"CRC32C":"00000000"}`))
+	f.Add([]byte(`{"Format":4,"CRC32C":"00000000"}`))
 	f.Add([]byte("\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, data := range [][]byte{data, Sealed(data)} {
@@ -37,7 +37,8 @@ func FuzzObjects(f *testing.F) {
 			}
 			if p, err := parse(known, 0, o); err == nil {
 				_ = p.offer(fresh)
-				if data, err = p.bytes(fresh); err != nil {
+				data, err := p.bytes(fresh)
+				if err != nil {
 					t.Fatal(err)
 				}
 				if _, err := parse(known, 0, driver.Object{Data: data, Version: "2"}); err != nil {
@@ -47,8 +48,3 @@ func FuzzObjects(f *testing.F) {
 		}
 	})
 }
-
-// pageBytes is a page as an object.
-type pageBytes struct{ *page }
-
-func (p pageBytes) bytes() ([]byte, error) { return p.page.bytes(fresh) }

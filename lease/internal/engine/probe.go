@@ -52,12 +52,12 @@ func meeting(ctx context.Context) context.Context {
 // or none. A server that ignores conditions, or that checks them before it writes without excluding
 // others in between, would grant leases twice. A concurrent probe of the same object can only cause
 // more rounds.
-func probe(ctx context.Context, server driver.Objects) error {
+func probe(ctx context.Context, server driver.Objects, place string) error {
 	before, err := server.Read(ctx, probeName)
 	old := ""
 	for rounds, tries := 0, 1; err == nil && rounds < probeRounds; tries++ {
 		old = before.Version
-		acknowledged, failed := writeAtOnce(ctx, server, old)
+		acknowledged, failed := writeAtOnce(ctx, server, old, place)
 		if failed != nil {
 			return failed
 		}
@@ -75,7 +75,7 @@ func probe(ctx context.Context, server driver.Objects) error {
 		if err != nil {
 			return err
 		}
-		if _, err = server.Write(ctx, probeName, probeData(), condition); err == nil {
+		if _, err = server.Write(ctx, probeName, probeData(), condition, place); err == nil {
 			return unfit("it replaced an object on condition of the old version %.64q", condition)
 		} else if errors.Is(err, driver.ErrChanged) {
 			err = nil
@@ -87,12 +87,12 @@ func probe(ctx context.Context, server driver.Objects) error {
 // writeAtOnce sends several concurrent writes that require the same version, and returns how many
 // the server acknowledged. It fails if more than half go unanswered; the rest would prove little.
 func writeAtOnce(ctx context.Context, server driver.Objects,
-	version string) (acknowledged int, err error) {
+	version, place string) (acknowledged int, err error) {
 	var errs [probeWriters]error
 	var all sync.WaitGroup
 	ctx = meeting(ctx)
 	for i := range errs {
-		all.Go(func() { _, errs[i] = server.Write(ctx, probeName, probeData(), version) })
+		all.Go(func() { _, errs[i] = server.Write(ctx, probeName, probeData(), version, place) })
 	}
 	all.Wait()
 	unanswered := 0

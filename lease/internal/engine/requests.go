@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -16,6 +19,14 @@ import (
 // response shows.
 var errAltered = errors.New("the server acknowledged a write, but did not store what was sent: " +
 	"does something between here and it, such as a webhook or a gateway, change objects?")
+
+const (
+	// busyTries is how often a request is sent: its context may have no deadline.
+	busyTries = 10
+	// The first pause is up to minBusy, the next one up to twice as long, and so on to maxBusy.
+	minBusy = 100 * time.Millisecond
+	maxBusy = 8 * time.Second
+)
 
 // requests sends the requests of a store: each until the server is not busy, and none after Close.
 type requests struct {
@@ -28,15 +39,31 @@ type requests struct {
 }
 
 func (r *requests) Read(ctx context.Context, name string) (driver.Object, error) {
-	return send(ctx, r,
+	return send(ctx, r, busyTries,
 		func(ctx context.Context) (driver.Object, error) { return r.Objects.Read(ctx, name) })
 }
 
-// Write verifies that the server stored what was sent.
+func (r *requests) List(ctx context.Context) (map[string]driver.Object, error) {
+	return send(ctx, r, busyTries, r.Objects.List)
+}
+
 func (r *requests) Write(ctx context.Context, name string, data []byte,
-	version string) (driver.Object, error) {
-	o, err := send(ctx, r, func(ctx context.Context) (driver.Object, error) {
-		return r.Objects.Write(ctx, name, data, version)
+	version, place string) (driver.Object, error) {
+	return r.write(ctx, busyTries, name, data, version, place)
+}
+
+// writeOnce is a Write that is sent once even if the server is busy.
+func (r *requests) writeOnce(ctx context.Context, name string, data []byte,
+	version, place string) error {
+	_, err := r.write(ctx, 1, name, data, version, place)
+	return err
+}
+
+// write verifies that the server stored what was sent.
+func (r *requests) write(ctx context.Context, tries int, name string, data []byte,
+	version, place string) (driver.Object, error) {
+	o, err := send(ctx, r, tries, func(ctx context.Context) (driver.Object, error) {
+		return r.Objects.Write(ctx, name, data, version, place)
 	})
 	if err == nil &&
 		(o.Version == "" || o.Version == version || o.Data != nil && !bytes.Equal(o.Data, data)) {
@@ -45,12 +72,17 @@ func (r *requests) Write(ctx context.Context, name string, data []byte,
 	return o, err
 }
 
-func (r *requests) List(ctx context.Context) (map[string]driver.Object, error) {
-	return send(ctx, r, r.Objects.List)
+// do sends a request that returns nothing.
+func (r *requests) do(ctx context.Context, request func(context.Context) error) error {
+	_, err := send(ctx, r, busyTries, func(ctx context.Context) (none struct{}, err error) {
+		return none, request(ctx)
+	})
+	return err
 }
 
-// send sends a request, which close ends.
-func send[T any](ctx context.Context, r *requests,
+// send sends a request, which close ends, until the server is not busy, for as long as the context
+// allows.
+func send[T any](ctx context.Context, r *requests, tries int,
 	request func(context.Context) (T, error)) (answer T, err error) {
 	if !r.begin() {
 		return answer, lease.ErrClosed
@@ -59,7 +91,18 @@ func send[T any](ctx context.Context, r *requests,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.life, cancel)()
-	answer, err = whileBusy(ctx, request)
+	for try := 1; ; try++ {
+		answer, err = request(ctx)
+		busy, ok := errors.AsType[*driver.TryAgain](err)
+		if !ok || try == tries {
+			break
+		}
+		wait := max(rand.N(min(minBusy<<(try-1), maxBusy)), busy.After+rand.N(busy.After/2+1))
+		if over := sleep(ctx, wait); over != nil {
+			err = fmt.Errorf("%w; retry in %s: %w", err, wait.Round(time.Millisecond), over)
+			break
+		}
+	}
 	if err != nil && r.life.Err() != nil {
 		err = fmt.Errorf("%w: %w", lease.ErrClosed, err)
 	}
@@ -87,4 +130,47 @@ func (r *requests) close() error {
 		return c.Close()
 	}
 	return nil
+}
+
+// sleep returns an error if the context ends first, at once if its deadline is earlier.
+func sleep(ctx context.Context, d time.Duration) error {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
+		return context.DeadlineExceeded
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// atOnce is how many requests a call sends concurrently.
+const atOnce = 32
+
+// each calls f for each page and its index, several at once, and returns the first error. After an
+// error it starts no further calls. For a single page it starts no goroutine.
+func each(ctx context.Context, numbers []int,
+	f func(ctx context.Context, i, number int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var begun atomic.Int64
+	work := func() {
+		for ctx.Err() == nil {
+			i := int(begun.Add(1)) - 1
+			if i >= len(numbers) {
+				return
+			}
+			if err := f(ctx, i, numbers[i]); err != nil {
+				cancel(err)
+			}
+		}
+	}
+	var others sync.WaitGroup
+	for range min(len(numbers), atOnce) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+	return context.Cause(ctx)
 }
