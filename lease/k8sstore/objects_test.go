@@ -57,8 +57,33 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice under one
-// secret.
+// Objects that were exported, and are applied again, have another place.
+func TestCopies(t *testing.T) {
+	s, copied := newStorage(t), newStorage(t)
+	original := calls.NewPlace(t, s.open(s.server))
+	original.Ignores = true
+	apply := func(to storage) {
+		t.Helper()
+		o := to.open(to.server)
+		r, err := o.write("config", original.Data, "")
+		if err == nil {
+			_, err = o.page(t.Context(), "config", r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(copied)
+	original.Refuses(t, copied.open(s.server))
+	if err := s.remove("/"+s.name+".config", ""); err != nil {
+		t.Fatal(err)
+	}
+	apply(s)
+	original.Refuses(t, s.open(s.server))
+}
+
+// A store that is restored to an old backup, again and again, grants nothing twice in a history that
+// was begun since.
 func TestRestored(t *testing.T) {
 	s := newStorage(t)
 	calls.Restored(t, func() (stores.Store, error) { return s.open(s.server).store() })

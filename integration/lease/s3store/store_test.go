@@ -3,9 +3,15 @@
 package s3store_test
 
 import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -26,6 +32,68 @@ func TestProcesses(t *testing.T) {
 	s := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
 	processes.Run(t, leases+"processes?endpoint="+s.Endpoint(), processes.Outage(s))
+}
+
+// A mirror that runs while the store is created, in a bucket of one name, has another place.
+func TestMirror(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	server, mirror := child.ForTest(t, s3.Start), child.ForTest(t, s3.Start)
+	s3.Root.Setenv(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	mirrored := make(chan string, 1<<10) // the keys that were copied
+	go func() {
+		seen := map[string]string{}
+		for ctx.Err() == nil {
+			all := list(ctx, server)
+			// the place before the description
+			for _, key := range slices.Backward(slices.Sorted(maps.Keys(all))) {
+				if etag := all[key]; seen[key] != etag {
+					time.Sleep(300 * time.Millisecond) // a slower one notices more
+					copyObject(ctx, server, mirror, key)
+					seen[key] = etag
+					mirrored <- key
+				}
+			}
+		}
+	}()
+	original := calls.NewPlace(t, calls.Objects(t, leases+"mirror?endpoint="+server.Endpoint()))
+	original.Ignores = true
+	for key := range mirrored {
+		if strings.HasSuffix(key, "/config") {
+			break
+		}
+	}
+	original.Refuses(t, calls.Objects(t, leases+"mirror?endpoint="+mirror.Endpoint()))
+}
+
+// list returns the ETags of a server's objects.
+func list(ctx context.Context, s *s3.Server) map[string]string {
+	all := map[string]string{}
+	found, err := s.Client().ListObjectsV2(ctx,
+		&sdk.ListObjectsV2Input{Bucket: aws.String(s3.Bucket)})
+	if err == nil {
+		for _, o := range found.Contents {
+			all[*o.Key] = *o.ETag
+		}
+	}
+	return all
+}
+
+// copyObject copies an object to another server.
+func copyObject(ctx context.Context, from, to *s3.Server, key string) {
+	o, err := from.Client().GetObject(ctx,
+		&sdk.GetObjectInput{Bucket: aws.String(s3.Bucket), Key: aws.String(key)})
+	if err != nil {
+		return
+	}
+	defer func() { _ = o.Body.Close() }()
+	if data, err := io.ReadAll(o.Body); err == nil {
+		_, _ = to.Client().PutObject(ctx, &sdk.PutObjectInput{Bucket: aws.String(s3.Bucket),
+			Key: aws.String(key), Body: bytes.NewReader(data)})
+	}
 }
 
 var wantError = calls.WantError("s3store: ", s3.Root.SecretKey, s3.User.SecretKey)
