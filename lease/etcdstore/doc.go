@@ -12,5 +12,5 @@
 // change is one transaction that compares what it changes; every read is linearizable. The store
 // has no clock.
 //
-// README.md describes the keys, and what makes etcd forget grants.
+// README.md describes the keys, and what happens after restores and copies.
 package etcdstore

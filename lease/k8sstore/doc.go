@@ -11,5 +11,5 @@
 // whoever creates the store also needs create. For other settings pass your own client to [New].
 //
 // The store's clock is the Date of responses. README.md describes the objects, the
-// requests, and what makes a cluster forget grants.
+// requests, and what happens after restores and copies.
 package k8sstore

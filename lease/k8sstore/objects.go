@@ -210,7 +210,9 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 				l.Metadata.DeletionTimestamp == "" {
 				found.Data = []byte(text) // otherwise Read returns what is wrong
 			}
-			all[page] = found
+			if page != "config" || len(found.Data) > 0 {
+				all[page] = found
+			}
 		}
 	}
 	return all, nil

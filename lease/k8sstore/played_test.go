@@ -202,7 +202,9 @@ func TestList(t *testing.T) {
 		`"annotations": {"traceflake.github.io/page": "data"}}}, ` +
 		`{"metadata": {"name": "orders.page-0002", ` +
 		`"annotations": {"traceflake.github.io/page": "data"}}}, ` +
-		`{"metadata": {"name": "orders.page-0003"}}, {"metadata": {"name": "by-hand"}}]}`
+		`{"metadata": {"name": "orders.page-0003"}}, {"metadata": {"name": "by-hand"}}, ` +
+		`{"metadata": {"name": "orders.config", ` +
+		`"annotations": {"traceflake.github.io/page": ""}}}]}` // before the store is created
 	body := list
 	o := played(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
 	got, err := o.List(t.Context())

@@ -10,5 +10,5 @@
 // acknowledge only durable writes. Create tests whether the server honours conditions, and fails if
 // it does not. The store's clock is the Date of responses.
 //
-// README.md lists servers and rights, and what makes a bucket forget grants.
+// README.md lists servers and rights, and what happens after restores and copies.
 package s3store
