@@ -23,7 +23,7 @@ import (
 func Check(tb testing.TB, open func() driver.Objects, fault func() error) {
 	tb.Helper()
 	const most = 20 * answers // a server that stays unavailable has none
-	h, over := &history{zero: time.Now()}, make(chan struct{})
+	h, over := &history{zero: time.Now(), place: Place(tb, open())}, make(chan struct{})
 	var all, begun sync.WaitGroup
 	begun.Add(clients)
 	for i := range clients {
@@ -51,6 +51,10 @@ func Check(tb testing.TB, open func() driver.Objects, fault func() error) {
 	if all.Wait(); err != nil {
 		tb.Errorf("fault: %v", err)
 	}
+	if n := h.acknowledged(); n < clients*early {
+		tb.Errorf("of %d writes only %d were acknowledged, want at least %d", len(h.calls), n,
+			clients*early)
+	}
 	c := open()
 	for _, name := range objects {
 		last, err := c.Read(context.Background(), name)
@@ -63,6 +67,23 @@ func Check(tb testing.TB, open func() driver.Objects, fault func() error) {
 			tb.Errorf("%d calls of %s: %v", len(calls), name, err)
 		}
 	}
+}
+
+// Place prepares a server, and returns its place.
+func Place(tb testing.TB, o driver.Objects) string {
+	tb.Helper()
+	var err error
+	if p, ok := o.(interface{ Prepare(context.Context) error }); ok {
+		err = p.Prepare(context.Background())
+	}
+	if err != nil {
+		tb.Fatalf("Prepare: %v", err)
+	}
+	config, err := o.Read(context.Background(), "config")
+	if err != nil || config.Place == "" {
+		tb.Fatalf("Read of config has the place %q, %v; want a place", config.Place, err)
+	}
+	return config.Place
 }
 
 const (
@@ -78,10 +99,21 @@ var objects = []string{"page-0000", "page-0001"}
 // history records the calls of several clients. The data of an object lists the writes that led to
 // it: that of each answer must be the beginning of the object's last data.
 type history struct {
-	zero time.Time
+	zero  time.Time
+	place string
 
 	mu    sync.Mutex
 	calls []call
+}
+
+// acknowledged returns how many writes were acknowledged.
+func (h *history) acknowledged() (n int) {
+	for _, c := range h.calls {
+		if c.wrote && c.outcome == made {
+			n++
+		}
+	}
+	return n
 }
 
 type outcome int
@@ -180,7 +212,7 @@ func (c client) write(name, text string, o driver.Object) (driver.Object, error)
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	began := time.Now()
-	written, err := c.Write(ctx, name, []byte(data), o.Version)
+	written, err := c.Write(ctx, name, []byte(data), o.Version, c.place)
 	if err == nil {
 		o = driver.Object{Data: []byte(data), Version: written.Version}
 		c.seen[name] = o

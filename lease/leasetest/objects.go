@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,9 @@ type Storage struct {
 	// clients have no connections, ends them and refuses others until mend is called.
 	Stall, Hold func() (resume func())
 	Cut         func() (mend func())
+
+	second func() (driver.Objects, error) // a client at another address
+	place  string
 }
 
 // Run checks in some seconds that a [driver.Objects] keeps its contract. newStorage returns an
@@ -45,19 +49,21 @@ type Storage struct {
 func Run(t *testing.T, newStorage func(tb testing.TB) Storage) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
-			c.run(t, func(tb testing.TB) Storage { return newStorage(tb).proxied(tb) })
+			c.run(t, func(tb testing.TB) Storage { return newStorage(tb).prepared(tb) })
 		})
 	}
 }
 
-// proxied returns the storage behind a proxy, if it has a server.
-func (s Storage) proxied(tb testing.TB) Storage {
+// prepared returns the storage behind a proxy, if it has a server, with a place.
+func (s Storage) prepared(tb testing.TB) Storage {
 	if s.Server != "" {
-		proxy, open := network.NewProxy(tb, s.Server), s.Open
+		proxy, open, server := network.NewProxy(tb, s.Server), s.Open, s.Server
 		s.Open = func(string) (driver.Objects, error) { return open(proxy.Address()) }
+		s.second = func() (driver.Objects, error) { return open(server) }
 		s.Stall, s.Hold = proxy.Stall, proxy.Hold
 		s.Cut = func() func() { proxy.Cut(); return proxy.Mend }
 	}
+	s.place = history.Place(tb, s.client(tb).Objects)
 	return s
 }
 
@@ -66,6 +72,8 @@ var checks = []struct {
 	run  func(tb testing.TB, newStorage func(testing.TB) Storage)
 }{
 	{"what is written is read", written},
+	{"reads after writes", fresh},
+	{"places", places},
 	{"conditions", conditions},
 	{"writes at once", atOnce},
 	{"cut connections", cutConnections},
@@ -80,7 +88,8 @@ var checks = []struct {
 // client calls a server, and fails the test on errors that must not occur.
 type client struct {
 	driver.Objects
-	tb testing.TB
+	tb    testing.TB
+	place string
 }
 
 func (s Storage) client(tb testing.TB) client {
@@ -89,12 +98,7 @@ func (s Storage) client(tb testing.TB) client {
 	if err != nil {
 		tb.Fatalf("open: %v", err)
 	}
-	if p, ok := server.(interface{ Prepare(context.Context) error }); ok {
-		if err := p.Prepare(context.Background()); err != nil {
-			tb.Fatalf("Prepare: %v", err)
-		}
-	}
-	return client{server, tb}
+	return client{server, tb, s.place}
 }
 
 func (c client) read(name string) driver.Object {
@@ -109,7 +113,7 @@ func (c client) read(name string) driver.Object {
 func (c client) write(name, data, version string) {
 	c.tb.Helper()
 	sent := []byte(data)
-	o, err := c.Write(context.Background(), name, sent, version)
+	o, err := c.Write(context.Background(), name, sent, version, c.place)
 	if err != nil {
 		c.tb.Fatalf("Write of %s with the version that it has, %.20q: %v", name, version, err)
 	}
@@ -127,7 +131,7 @@ func (c client) refused(why, name, version string) {
 	c.tb.Helper()
 	before := c.read(name)
 	for _, data := range []string{"refused\n", string(before.Data)} {
-		_, err := c.Write(context.Background(), name, []byte(data), version)
+		_, err := c.Write(context.Background(), name, []byte(data), version, c.place)
 		switch after := c.read(name); {
 		case err == nil:
 			c.tb.Errorf("Write of %q succeeded %s: writes are not conditional, and two processes "+
@@ -174,38 +178,106 @@ func histories(tb testing.TB, newStorage func(testing.TB) Storage) {
 
 func written(tb testing.TB, newStorage func(testing.TB) Storage) {
 	storage := newStorage(tb)
-	one, two, elsewhere := storage.client(tb), storage.client(tb), newStorage(tb).client(tb)
-	one.write("config", "config\n", "")
-	place, version := one.read("config").Place, ""
+	clients := []struct {
+		name string
+		client
+	}{{"the client that wrote", storage.client(tb)}, {"another client", storage.client(tb)}}
+	one, version := clients[0].client, ""
+	if storage.second != nil {
+		second, err := storage.second()
+		if err != nil {
+			tb.Fatalf("open at another address: %v", err)
+		}
+		clients = append(clients, struct {
+			name string
+			client
+		}{"a client at another address", client{second, tb, storage.place}})
+	}
 	for i := range 5 {
 		// As large as a page of 64 blocks, with what text formats may change.
 		data := fmt.Sprintf("{\"writes\":%d}\n", i) +
 			strings.Repeat("\tname: 'x' \"y\" <z> é \\n\r\n  \n", 800) + "\n"
 		one.write("page-0000", data, version)
-		for i, c := range []client{one, two, storage.client(tb)} {
+		for _, c := range clients {
 			o := c.read("page-0000")
 			if string(o.Data) != data {
 				tb.Fatalf("%s reads %d bytes that differ from the %d that were written just "+
 					"before: does it see every write at once, and are they kept byte by byte?",
-					[]string{"the client that wrote", "another client", "a new client"}[i],
-					len(o.Data), len(data))
+					c.name, len(o.Data), len(data))
 			}
 			clear(o.Data) // it belongs to the caller
-			if o.Place != "" && o.Place != place {
-				tb.Errorf("Read has the place %q, and that of the object \"config\" is %q; want "+
-					"the same or none", o.Place, place)
-			}
 			version = o.Version
 		}
 	}
-	elsewhere.missing("page-0000", "written to another storage only")
-	one.write("config", "again\n", one.read("config").Version)
-	if now := one.read("config").Place; now != place {
-		tb.Errorf("a write has changed the place from %q to %q", place, now)
+	newStorage(tb).client(tb).missing("page-0000", "written to another storage only")
+}
+
+// fresh finds reads that are older than what was acknowledged before them, if one in 300 is.
+func fresh(tb testing.TB, newStorage func(testing.TB) Storage) {
+	const rounds, readers, reads = 150, 5, 4
+	storage := newStorage(tb)
+	writer := storage.client(tb)
+	var clients [readers]client
+	for i := range clients {
+		clients[i] = storage.client(tb)
 	}
-	elsewhere.write("config", "config\n", "")
-	if copied := elsewhere.read("config").Place; copied == place && place != "" {
-		tb.Errorf("a copy in another storage has the same place, %q", place)
+	for i := range rounds {
+		data := fmt.Sprintf("%d\n", i)
+		writer.write("page-0000", data, writer.read("page-0000").Version)
+		var all sync.WaitGroup
+		var stale atomic.Int64
+		for _, c := range clients {
+			all.Go(func() {
+				for range reads {
+					o, err := c.Read(context.Background(), "page-0000")
+					if err != nil || string(o.Data) != data {
+						stale.Add(1)
+					}
+				}
+			})
+		}
+		if all.Wait(); stale.Load() > 0 {
+			tb.Fatalf("of %d reads after an acknowledged write %d failed or returned older data: "+
+				"does a read see every write at once?", (i+1)*readers*reads, stale.Load())
+		}
+	}
+}
+
+// places checks the place, and that nothing is written to another one if the server compares it.
+func places(tb testing.TB, newStorage func(testing.TB) Storage) {
+	storage, other := newStorage(tb), newStorage(tb)
+	c := storage.client(tb)
+	unchanged := func(after string) {
+		tb.Helper()
+		if now := c.read("config").Place; now != storage.place {
+			tb.Errorf("%s has changed the place from %q to %q", after, storage.place, now)
+		}
+	}
+	history.Place(tb, storage.client(tb).Objects)
+	unchanged("a second Prepare")
+	c.write("config", "config\n", "")
+	unchanged("a write")
+	c.write("config", "again\n", c.read("config").Version)
+	unchanged("another write")
+	c.write("page-0000", "page\n", "")
+	if o := c.read("page-0000"); o.Place != "" && o.Place != storage.place {
+		tb.Errorf("Read has the place %q, and that of the object \"config\" is %q; want the "+
+			"same or none", o.Place, storage.place)
+	}
+	other.client(tb).write("config", "config\n", "")
+	if other.place == storage.place {
+		tb.Errorf("a copy in another storage has the same place, %q", storage.place)
+	}
+	before := c.read("page-0000")
+	_, err := c.Write(context.Background(), "page-0000", []byte("moved\n"), before.Version,
+		other.place)
+	switch after := c.read("page-0000"); {
+	case err != nil && !errors.Is(err, lease.ErrMoved):
+		tb.Errorf("Write with the place of another storage: got error %v, want %v, or none if "+
+			"the server cannot compare it", err, lease.ErrMoved)
+	case err != nil && after.Version != before.Version:
+		tb.Error("Write with the place of another storage returned ErrMoved, and wrote " +
+			"nevertheless")
 	}
 }
 
@@ -217,6 +289,7 @@ func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {
 	two.refused("on condition that there is no such object, twice,", "page-0000", "")
 	first := two.read("page-0000").Version
 	one.refused("with a version that it never had", "page-0000", "x"+first)
+	one.refused("with a version that it never had", "page-0000", first+"0") // perhaps a later number
 	two.write("page-0000", "second\n", first)
 	one.refused("with the version before", "page-0000", first)
 	second := two.read("page-0000").Version
@@ -295,7 +368,7 @@ func race(tb testing.TB, clients []client, name string) {
 	for i, c := range clients {
 		all.Go(func() {
 			<-start
-			_, errs[i] = c.Write(context.Background(), name, []byte(text(i)), version)
+			_, errs[i] = c.Write(context.Background(), name, []byte(text(i)), version, c.place)
 		})
 	}
 	close(start)
@@ -331,7 +404,7 @@ func cutConnections(tb testing.TB, newStorage func(testing.TB) Storage) {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		resume, done := stop(), make(chan error, 1)
 		go func() {
-			_, err := c.Write(ctx, "page-0000", []byte(data), version)
+			_, err := c.Write(ctx, "page-0000", []byte(data), version, c.place)
 			done <- err
 		}()
 		time.Sleep(300 * time.Millisecond)
@@ -367,7 +440,7 @@ func outage(tb testing.TB, newStorage func(testing.TB) Storage) {
 	if err != nil {
 		tb.Fatalf("open while the server is unreachable: %v; it must send no request", err)
 	}
-	during := client{opened, tb}
+	during := client{opened, tb, storage.place}
 	pause := max(storage.Outage, time.Second) / tries
 	for range tries {
 		ctx, cancel := context.WithTimeout(context.Background(), pause)
@@ -416,8 +489,8 @@ func list(tb testing.TB, newStorage func(testing.TB) Storage) {
 	for worker := range workers {
 		all.Go(func() {
 			for i := worker; i < n; i += workers {
-				if _, err := c.Write(context.Background(), name(i), []byte(name(i)),
-					""); err != nil {
+				if _, err := c.Write(context.Background(), name(i), []byte(name(i)), "",
+					c.place); err != nil {
 					tb.Errorf("Write: %v", err)
 					return
 				}
@@ -447,7 +520,7 @@ func (c client) calls() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Read": func(ctx context.Context) error { _, err := c.Read(ctx, "page-0000"); return err },
 		"Write": func(ctx context.Context) error {
-			_, err := c.Write(ctx, "page-0000", []byte("late\n"), "none")
+			_, err := c.Write(ctx, "page-0000", []byte("late\n"), "none", c.place)
 			return err
 		},
 		"List": func(ctx context.Context) error { _, err := c.List(ctx); return err },

@@ -164,7 +164,7 @@ func (f flawed) Read(ctx context.Context, name string) (driver.Object, error) {
 }
 
 func (f flawed) Write(ctx context.Context, name string, data []byte,
-	version string) (driver.Object, error) {
+	version, place string) (driver.Object, error) {
 	if err := f.pass(ctx, f.gate); err != nil {
 		if f.flaw == "swallowed errors" ||
 			f.flaw == "swallows a cut in flight" && errors.Is(err, errCut) {
@@ -202,7 +202,7 @@ func (f flawed) Write(ctx context.Context, name string, data []byte,
 	case "other versions of its own writes":
 		version = strings.TrimPrefix(version, "W/")
 	}
-	o, err := f.Objects.Write(ctx, name, data, version)
+	o, err := f.Objects.Write(ctx, name, data, version, place)
 	if err != nil && f.flaw == "conflicts are other errors" {
 		err = errors.New("conflict")
 	}
