@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +36,11 @@ func (l *loop) learn(h History, err error) bool {
 			"IDs are equal. The store gets a new history by itself; nothing is to be done", err))
 		l.leave(h.ID, Moved)
 	case errors.Is(err, ErrBeginning) && l.about.ID == "":
-		l.leave("", cmp.Or(h.Reason, Moved)) // for any that is complete
+		why := Moved
+		if h.Reason == Contradicted {
+			why = Contradicted
+		}
+		l.leave("", why) // for any that is complete
 	default:
 		l.forget()
 	}
@@ -98,6 +101,10 @@ func (l *loop) describe(ctx context.Context) error {
 	bounded, done := l.call(ctx, "describe", callTimeout)
 	d, err := l.store.Describe(bounded)
 	done(err)
+	if waiting := l.search.begin; waiting != nil &&
+		(another(err) || err == nil && d.ID == waiting.Leaves) {
+		return nil
+	}
 	if err != nil {
 		if l.learn(d.History, err) {
 			return nil
@@ -108,16 +115,18 @@ func (l *loop) describe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.search.begin = nil
 	return l.enter(d, secrets)
 }
 
 // begin begins a history, under the secret of the one that it leaves. Each one waits longer than
-// the one before: a store that moves all the time is not kept busy.
+// the one before: a store that moves all the time is not kept busy. Somebody else may begin one
+// meanwhile.
 func (l *loop) begin(ctx context.Context) error {
 	k := l.keeper
 	if at := l.mayBegin(); at > k.cfg.clock().elapsed {
-		l.search.notBefore, l.search.failures = at, 0
-		return nil
+		l.search.notBefore = min(l.search.notBefore, at)
+		return l.describe(ctx)
 	}
 	secrets, err := l.readSecrets(ctx)
 	if err != nil {

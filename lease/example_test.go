@@ -18,11 +18,13 @@ func ExampleStart() {
 		panic(err)
 	}
 	ctx := context.Background()
-	store := memstore.New(lease.Description{First: 8, Nodes: 8, BlockSize: 8})
-	keeper, err := lease.Start(ctx, store, lease.FixedSecret(codec))
+	store := memstore.New(lease.Description{First: 8, Nodes: 8, BlockSize: 8}, codec)
+	secrets := lease.FixedSecrets(randflake.NewKeyring(codec))
+	keeper, err := lease.Start(ctx, store, secrets)
 	if err != nil {
 		panic(err)
 	}
+	defer keeper.Close()
 	if err := keeper.Ready(ctx); err != nil {
 		panic(err)
 	}
@@ -30,11 +32,6 @@ func ExampleStart() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(codec.Decode(id).Node)
-
-	// The lease is given back, so the next process need not wait for its end.
-	if err := keeper.Close(ctx); err != nil {
-		panic(err)
-	}
+	fmt.Println(keeper.Codec().Decode(id).Node)
 	// Output: 8
 }

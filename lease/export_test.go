@@ -20,38 +20,49 @@ type Term = term
 
 func (t *term) Grant() Grant                    { return t.grant }
 func (t *term) Over() bool                      { return t.over.Load() != nil }
+func (t *term) Seen() time.Time                 { return t.seen }
 func (t *term) Proven() bool                    { return t.proven }
 func (t *term) Generator() *randflake.Generator { return t.gen }
 
 // Loop is a Keeper whose goroutine does not run: tests take its steps.
-type Loop = loop
+type Loop struct {
+	*Keeper
+	loop *loop
+}
 
 // NewLoop returns a Keeper without its goroutine.
-var NewLoop = newLoop
+func NewLoop(s Store, secrets Secrets, opts ...Option) (*Loop, error) {
+	l, err := newLoop(s, secrets, opts...)
+	if err != nil {
+		return nil, err
+	}
+	l.keeper.stop = func() {}
+	return &Loop{l.keeper, l}, nil
+}
 
-func (l *loop) Step(ctx context.Context) time.Duration { return l.step(ctx) }
-func (l *loop) GiveBack(ctx context.Context) error     { return l.giveBack(ctx) }
-func (l *loop) Term() *Term                            { return l.term }
-func (l *loop) SetJitter(f func() float64)             { l.jitter = f }
-func (l *loop) SetNonces(f func() string)              { l.nonce = f }
+func (l *Loop) Step(ctx context.Context) time.Duration { return l.loop.step(ctx) }
+func (l *Loop) Term() *Term                            { return l.loop.term }
+func (l *Loop) Former() *Term                          { return l.loop.former }
+func (l *Loop) SetJitter(f func() float64)             { l.loop.jitter = f }
+func (l *Loop) SetNonces(f func() string)              { l.loop.nonce = f }
 func (k *Keeper) Seal()                                { k.seal() }
 func (k *Keeper) Kick() chan struct{}                  { return k.kick }
 func (k *Keeper) Published() *Term                     { return k.state.Load().term }
 
 // ReportAtOnce lets the Keeper call its error handler itself.
-func (l *loop) ReportAtOnce() { l.report = l.cfg.report }
+func (l *Loop) ReportAtOnce() { l.loop.report = l.loop.keeper.cfg.report }
 
 // ErrRecovered is reported after a failure.
 var ErrRecovered = errRecovered
 
 // SetReseeding sets how long nothing is drawn after a restore.
-func (l *loop) SetReseeding(d time.Duration) { l.reseeding = d }
+func (l *Loop) SetReseeding(d time.Duration) { l.loop.reseeding = d }
 
 // WithMachine sets the function that reports restores.
 func WithMachine(f func() uint64) Option { return func(c *config) { c.machine = f } }
 
 // ForgetTries lets the next Acquire count as the first with its nonce.
-func (l *loop) ForgetTries() { l.bid = "" }
+func (l *Loop) ForgetTries() { l.loop.search.nonce = "" }
 
 // WithClock sets the clock, which returns the wall clock and the time on a monotonic one.
 func WithClock(now func() (time.Time, time.Duration)) Option {
@@ -80,7 +91,7 @@ func (k *Keeper) Drops() map[string]int64 {
 // RequestValues returns the names of the operations and of the errors with which requests are
 // counted.
 func RequestValues() (names []string) {
-	names = []string{"describe", "acquire", "renew", "get", "release"}
+	names = []string{"describe", "acquire", "renew", "get", "begin"}
 	for _, o := range outcomes[1:] {
 		names = append(names, o.name)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"go.opentelemetry.io/otel/metric/noop"
 
-	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
@@ -57,11 +57,13 @@ type fakeStore struct {
 // call is a call of a store, and its result.
 type call struct {
 	ctx   context.Context
-	op    string      // describe, acquire, renew, get or release
+	op    string      // describe, acquire, renew, get or begin
 	nonce string      // of what it writes
 	grant lease.Grant // that it is about, and then its result
 	err   error
 	send  func() // lets the store answer
+
+	leaves, reason string // of a begin
 }
 
 var errAway = errors.New("the store is unreachable")
@@ -116,11 +118,14 @@ func (s *fakeStore) Renew(ctx context.Context, g lease.Grant,
 		func() (lease.Grant, error) { return s.Store.Renew(ctx, g, r) })
 }
 
-func (s *fakeStore) Release(ctx context.Context, g lease.Grant, nonce string,
-	unused time.Time) error {
-	_, err := s.call(&call{ctx: ctx, op: "release", nonce: nonce},
-		func() (lease.Grant, error) { return g, s.Store.Release(ctx, g, nonce, unused) })
-	return err
+func (s *fakeStore) Begin(ctx context.Context, r lease.BeginRequest) (d lease.Description,
+	err error) {
+	c := &call{ctx: ctx, op: "begin", leaves: r.Leaves, reason: r.Reason}
+	_, err = s.call(c, func() (none lease.Grant, err error) {
+		d, err = s.Store.Begin(ctx, r)
+		return none, err
+	})
+	return d, err
 }
 
 func (s *fakeStore) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
@@ -133,22 +138,51 @@ type bench struct {
 	*lease.Loop
 	t       *testing.T
 	clock   *fakeClock
-	memory  stores.Store
-	store   *fakeStore // the connection to it
-	life    uint64     // changes when the machine is restored from a snapshot
+	objects *memstore.Objects
+	memory  stores.Store // on these objects
+	store   *fakeStore   // the connection to it
+	life    uint64       // changes when the machine is restored from a snapshot
 	reports []error
-	codec   *randflake.Codec // of the secret file; nil: it cannot be read
+	secrets *randflake.Keyring // of the secret file; nil: it cannot be read
+	reading func()             // runs while it is read, if not nil
 }
 
-var testCodec = must(randflake.NewCodec([]byte("0123456789abcdef")))
+var (
+	testCodec   = must(randflake.NewCodec([]byte("0123456789abcdef")))
+	testKeyring = randflake.NewKeyring(testCodec)
+	testSecrets = lease.FixedSecrets(testKeyring)
+)
 
 // few is a range of four blocks of one node.
-var few = lease.Description{ID: calls.ID, Nodes: 4, BlockSize: 1}
+var few = lease.Description{Nodes: 4, BlockSize: 1}
 
 // newBench returns a Keeper with leases of 10 s, which holds none yet.
 func newBench(t *testing.T, opts ...lease.Option) *bench {
 	t.Helper()
-	b := &bench{t: t, life: 7, codec: testCodec, memory: memstore.New(few),
+	objects := new(memstore.Objects)
+	b := newBenchOn(t, must(newMemory(t, objects, few)), opts...)
+	b.objects = objects
+	return b
+}
+
+// newMemory creates a store of objects.
+func newMemory(t *testing.T, o *memstore.Objects, d lease.Description) (stores.Store, error) {
+	s := must(stores.New(o, driver.Layout{Name: "memory", BlocksPerPage: 64}))
+	secret := testCodec
+	if d.Keyless {
+		secret = nil
+	}
+	d.LongestTTL = lease.MaxTTL
+	o.Clock = func() time.Time { return testStart } // for the beginning of the first history
+	_, err := s.Create(t.Context(), d, secret)
+	o.Clock = nil
+	return s, err
+}
+
+// newBenchOn returns a Keeper of a store.
+func newBenchOn(t *testing.T, memory stores.Store, opts ...lease.Option) *bench {
+	t.Helper()
+	b := &bench{t: t, life: 7, secrets: testKeyring, memory: memory,
 		// the monotonic clock may count from any moment
 		clock: &fakeClock{wall: testStart, elapsed: -time.Hour}}
 	b.store = &fakeStore{Store: b.memory}
@@ -160,13 +194,19 @@ func newBench(t *testing.T, opts ...lease.Option) *bench {
 	}, opts...)
 	// which change nothing
 	opts = append(opts, nil, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))
-	secret := func(context.Context) (*randflake.Codec, error) {
-		if b.codec == nil {
+	secrets := func(context.Context) (*randflake.Keyring, error) {
+		if b.secrets == nil {
 			return nil, errAway
 		}
-		return b.codec, nil
+		if b.reading != nil {
+			b.reading()
+		}
+		return b.secrets, nil
 	}
-	b.Loop = must(lease.NewLoop(b.store, secret, opts...))
+	if must(memory.Describe(t.Context())).Keyless {
+		secrets = nil
+	}
+	b.Loop = must(lease.NewLoop(b.store, secrets, opts...))
 	b.SetJitter(func() float64 { return 0.5 })
 	b.ReportAtOnce()
 	return b
@@ -211,15 +251,6 @@ func (b *bench) next() {
 	b.clock.Add(b.Step(b.t.Context()))
 }
 
-// close closes the Keeper, which has no goroutine.
-func (b *bench) close() {
-	b.t.Helper()
-	b.Seal()
-	if err := b.GiveBack(b.t.Context()); err != nil {
-		b.t.Error(err)
-	}
-}
-
 // mustOne generates an ID.
 func (b *bench) mustOne() randflake.Parts {
 	b.t.Helper()
@@ -247,7 +278,7 @@ func (b *bench) wantNode(want uint32) {
 func (b *bench) wantError(want error) {
 	b.t.Helper()
 	if id, err := b.Next(); !errors.Is(err, want) {
-		b.t.Fatalf("got %+v, %v; want %v", testCodec.Decode(id), err, want)
+		b.t.Fatalf("got %v, %v; want %v", id, err, want)
 	}
 }
 
@@ -272,7 +303,8 @@ func (b *bench) wantReports(want ...error) {
 
 // block returns the store's state of a block.
 func (b *bench) block(node uint32) lease.Grant {
-	g := lease.Grant{Store: calls.ID, Lease: randflake.Lease{Node: node}}
+	d := must(b.memory.Describe(b.t.Context()))
+	g := lease.Grant{Store: d.ID, Lease: randflake.Lease{Node: node}}
 	return must(b.memory.Get(b.t.Context(), g))
 }
 

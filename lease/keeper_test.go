@@ -18,18 +18,16 @@ import (
 )
 
 func TestConfiguration(t *testing.T) {
-	memory, secret := memstore.New(few), lease.FixedSecret(testCodec)
+	memory := memstore.New(few, testCodec)
 	for name, c := range map[string]struct {
-		store  lease.Store
-		secret lease.Secret
-		ttl    time.Duration
+		store lease.Store
+		ttl   time.Duration
 	}{
-		"no store":      {nil, secret, lease.MinTTL},
-		"no secret":     {memory, nil, lease.MinTTL},
-		"TTL too short": {memory, secret, lease.MinTTL - 1},
-		"TTL too long":  {memory, secret, lease.MaxTTL + 1},
+		"no store":      {nil, lease.MinTTL},
+		"TTL too short": {memory, lease.MinTTL - 1},
+		"TTL too long":  {memory, lease.MaxTTL + 1},
 	} {
-		if _, err := lease.Start(t.Context(), c.store, c.secret, lease.WithTTL(c.ttl)); err == nil {
+		if _, err := lease.Start(t.Context(), c.store, testSecrets, lease.WithTTL(c.ttl)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -72,14 +70,14 @@ func TestStoreAway(t *testing.T) {
 func TestFailureBecomesPermanent(t *testing.T) {
 	b := newBench(t)
 	for _, err := range []error{errAway, lease.ErrMisconfigured, errAway, lease.ErrMisconfigured,
-		lease.ErrMoved, nil, lease.ErrMoved} {
+		lease.ErrWrongSecret, nil, lease.ErrWrongSecret, nil, errAway, lease.ErrWrongSecret} {
 		if b.store.on = fails(err); err == nil {
 			b.store.on = nil
 		}
 		b.pass(lease.MaxBackoff * 2)
 	}
-	b.wantReports(errAway, lease.ErrMisconfigured, lease.ErrMoved, lease.ErrRecovered,
-		lease.ErrMoved)
+	b.wantReports(errAway, lease.ErrMisconfigured, lease.ErrWrongSecret, lease.ErrRecovered,
+		lease.ErrWrongSecret, lease.ErrRecovered, errAway, lease.ErrWrongSecret)
 }
 
 // A store without a free block may have to read all pages to find that out, so it is called rarely.
@@ -150,8 +148,7 @@ func TestCallsAreBounded(t *testing.T) {
 			}
 		}
 		b.pass(5 * time.Second)
-		b.close()
-		for i, op := range []string{"describe", "acquire", "renew", "get", "release"} {
+		for i, op := range []string{"describe", "acquire", "renew", "get"} {
 			if c := b.store.calls[i]; c.op != op || c.ctx.Err() == nil {
 				t.Errorf("call %d is %s, its context has %v; want %s", i, c.op, c.ctx.Err(), op)
 			}
@@ -231,7 +228,7 @@ func openTest(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
 	t.Helper()
 	opts = append([]lease.Option{lease.WithMeterProvider(noop.NewMeterProvider()),
 		lease.WithErrorHandler(func(error) {})}, opts...)
-	return must(lease.Start(t.Context(), s, lease.FixedSecret(testCodec), opts...))
+	return must(lease.Start(t.Context(), s, testSecrets, opts...))
 }
 
 // inTime runs f with a clock that stands still while goroutines run.
@@ -249,7 +246,7 @@ func TestReadyEndsWithARefusal(t *testing.T) {
 		lease.ErrMisconfigured: lease.ErrNoLease} {
 		inTime(t, func(t *testing.T) {
 			reported := false
-			k := openTest(t, &fakeStore{Store: memstore.New(few), on: fails(away)},
+			k := openTest(t, &fakeStore{Store: memstore.New(few, testCodec), on: fails(away)},
 				lease.WithErrorHandler(func(error) {
 					time.Sleep(50 * time.Millisecond)
 					reported = true
@@ -263,7 +260,7 @@ func TestReadyEndsWithARefusal(t *testing.T) {
 				waited != (time.Since(began) == time.Minute) {
 				t.Errorf("%v after %s, want %v and %v", err, time.Since(began), want, away)
 			}
-			if _ = k.Close(t.Context()); !reported {
+			if k.Close(); !reported {
 				t.Error("a report was not handled")
 			}
 		})
@@ -292,14 +289,14 @@ func TestReadyWhileRecovering(t *testing.T) {
 }
 
 // By default the Keeper of a process that is idle for days keeps its lease of 10 minutes with a
-// renewal at half of that, whatever becomes of the context passed to Start. Close returns the
-// seconds after the last ID, even if it was borrowed.
+// renewal at half of that, whatever becomes of the context passed to Start. Close gives nothing
+// back: until its end nobody else gets the block.
 func TestClose(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		memory := memstore.New(few)
+		memory := memstore.New(few, testCodec)
 		store := &fakeStore{Store: memory}
 		ctx, cancel := context.WithCancel(t.Context())
-		k := must(lease.Start(ctx, store, lease.FixedSecret(testCodec),
+		k := must(lease.Start(ctx, store, testSecrets,
 			lease.WithMeterProvider(noop.NewMeterProvider()),
 			lease.WithErrorHandler(func(err error) { t.Error(err) })))
 		synctest.Wait()
@@ -310,86 +307,69 @@ func TestClose(t *testing.T) {
 			r > 700 {
 			t.Errorf("%d grants and %d renewals in 48 h, want 1 and about 576", a, r)
 		}
-		if b := must(memory.List(t.Context())); strings.Count(b[0].Owner, "/") != 2 {
-			t.Errorf("the owner is %q", b[0].Owner)
+		before := must(memory.List(t.Context()))
+		if len(before) != 1 || strings.Count(before[0].Owner, "/") != 2 {
+			t.Errorf("the blocks are %+v, want one with an owner", before)
 		}
-		for range 2 {
-			if _, _, err := k.Fill(make([]randflake.ID, 1<<17)); err != nil {
-				t.Fatal(err)
-			}
+		asked := len(store.calls)
+		k.Close()
+		k.Close()
+		if _, err := k.Next(); !errors.Is(err, lease.ErrClosed) {
+			t.Errorf("after Close: %v", err)
 		}
-		used := time.Now().Add(2 * time.Second).Truncate(time.Second)
-		for range 2 {
-			if err := k.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}
-		blocks := must(memory.List(t.Context()))
-		if len(blocks) != 1 || blocks[0].Owner != "" || !blocks[0].End.Equal(used) {
-			t.Errorf("the blocks are %+v, want one that is returned from %s", blocks, used)
+		time.Sleep(time.Hour)
+		after := must(memory.List(t.Context()))
+		if !slices.Equal(before, after) || len(store.calls) != asked {
+			t.Errorf("Close sent %d requests and changed the blocks to %+v",
+				len(store.calls)-asked, after)
 		}
 	})
 }
 
-// Close ends with its context, and after four seconds, whatever call to the store hangs. IDs are
-// generated until Close, and none after it.
+// Close does not wait for a store, whatever call hangs, and the goroutine ends with that call. IDs
+// are generated until Close, and none after it.
 func TestCloseWhileTheStoreHangs(t *testing.T) {
-	for _, c := range []struct {
-		hangs  string
-		heeds  bool          // the store heeds the call's context
-		within time.Duration // of Close
-		took   time.Duration
-	}{
-		{"acquire", true, time.Minute, 0},
-		{"acquire", false, time.Second, time.Second},
-		{"renew", true, time.Second, 0},
-		{"renew", false, time.Second, time.Second},
-		{"release", true, time.Minute, 4 * time.Second},
-		{"release", false, time.Minute, 4 * time.Second},
-		{"release", false, 0, 0},
-	} {
+	for _, hangs := range []string{"describe", "acquire", "renew", "begin"} {
 		inTime(t, func(t *testing.T) {
-			hang := make(chan struct{})
-			store := &fakeStore{Store: memstore.New(few), on: func(call *call) {
+			var hanging error
+			store := &fakeStore{Store: memstore.New(few, testCodec), on: func(c *call) {
 				switch {
-				case call.op != c.hangs:
-					call.send()
-					return
-				case c.heeds:
-					<-call.ctx.Done()
+				case c.op == hangs:
+					<-c.ctx.Done()
+					c.err, hanging = c.ctx.Err(), c.ctx.Err()
+				case c.op == "acquire" && hangs == "begin":
+					c.err = lease.ErrMoved
 				default:
-					<-hang
+					c.send()
 				}
-				call.err = errAway
 			}}
-			k := openTest(t, store, lease.WithTTL(4*time.Second),
-				lease.WithErrorHandler(func(err error) { t.Errorf("reported: %v", err) }))
+			k := openTest(t, store, lease.WithTTL(4*time.Second))
 			ready := make(chan error, 1)
 			go func() { ready <- k.Ready(t.Context()) }()
 			time.Sleep(3 * time.Second) // a renewal has begun
-			if _, err := k.Next(); (err == nil) != (c.hangs != "acquire") {
-				t.Errorf("while %s hangs: %v", c.hangs, err)
+			leased := hangs == "renew"
+			if _, err := k.Next(); (err == nil) != leased {
+				t.Errorf("while %s hangs: %v", hangs, err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), c.within)
-			defer cancel()
 			began := time.Now()
-			err := k.Close(ctx)
-			if took := time.Since(began); took != c.took || (err == nil) != (took == 0 && c.heeds) {
-				t.Errorf("%+v: Close took %s: %v", c, took, err)
+			k.Close()
+			if took := time.Since(began); took != 0 {
+				t.Errorf("while %s hangs: Close took %s", hangs, took)
 			}
-			if err := <-ready; errors.Is(err, lease.ErrClosed) != (c.hangs == "acquire") {
-				t.Errorf("%+v: Ready returned %v", c, err)
+			if err := <-ready; errors.Is(err, lease.ErrClosed) == leased {
+				t.Errorf("while %s hangs: Ready returned %v", hangs, err)
 			}
 			if _, err := k.Next(); !errors.Is(err, lease.ErrClosed) {
 				t.Errorf("got %v, want ErrClosed", err)
 			}
-			close(hang)
-			synctest.Wait()
+			if synctest.Wait(); !errors.Is(hanging, context.Canceled) {
+				t.Errorf("the call of %s ended with %v", hangs, hanging)
+			}
 		})
 	}
 }
 
-// A grant that arrives during Close generates no IDs, and is given back.
+// A grant that arrives during Close generates no IDs.
 func TestAcquireDuringClose(t *testing.T) {
 	b := newBench(t)
 	b.during("acquire", b.Seal)
@@ -398,15 +378,11 @@ func TestAcquireDuringClose(t *testing.T) {
 	if id, err := b.Term().Generator().Next(); !errors.Is(err, randflake.ErrSealed) {
 		t.Errorf("the generator made %v, %v", id, err)
 	}
-	b.close()
-	if block := b.block(0); block.Version != 2 || !block.End.Equal(block.Start) {
-		t.Errorf("the block is %+v", block)
-	}
 }
 
 // Many goroutines generate IDs while grants are acquired, dropped and closed.
 func TestConcurrentUse(t *testing.T) {
-	store := memstore.New(lease.Description{Nodes: 64, BlockSize: 1})
+	store := memstore.New(lease.Description{Nodes: 64, BlockSize: 1}, testCodec)
 	k := openTest(t, store, lease.WithTTL(2*time.Second))
 	if err := k.Ready(t.Context()); err != nil {
 		t.Fatal(err)
@@ -422,9 +398,7 @@ func TestConcurrentUse(t *testing.T) {
 					return
 				}
 				if i == 0 && len(made[i]) > 20_000 {
-					if err := k.Close(t.Context()); err != nil {
-						t.Error(err)
-					}
+					k.Close()
 				}
 			}
 		})

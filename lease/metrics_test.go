@@ -34,6 +34,7 @@ const (
 	ttl       = "traceflake.lease.ttl s"
 	behind    = "traceflake.lease.clock_behind s"
 	drops     = "traceflake.lease.drops {grant} traceflake.lease.drop.reason="
+	histories = "traceflake.lease.histories {history} traceflake.lease.history.reason="
 )
 
 // requests is the name of the series of an operation and an outcome.
@@ -51,6 +52,7 @@ func TestMetrics(t *testing.T) {
 	option, collect := metered(t)
 	b := newBench(t, option)
 	want := map[string]float64{blocks: 0, remaining: 0, ttl: 10, behind: 0,
+		histories + lease.Moved: 0, histories + lease.Contradicted: 0,
 		requests("acquire", "no_free_node"): 0}
 	for _, reason := range []string{"clock_gap", "clock_behind", "store_contradiction", "cloned",
 		"restored", "taken"} {
@@ -144,8 +146,8 @@ var globalReader = sync.OnceValue(func() sdk.Reader {
 func TestRequestsBeforeTheProvider(t *testing.T) {
 	failed := make(chan error, 1)
 	k := must(lease.Start(t.Context(),
-		&fakeStore{Store: memstore.New(few), on: fails(lease.ErrSchemaVersion)},
-		lease.FixedSecret(testCodec),
+		&fakeStore{Store: memstore.New(few, testCodec), on: fails(lease.ErrSchemaVersion)},
+		testSecrets,
 		lease.WithErrorHandler(func(err error) { failed <- err })))
 	err := <-failed
 	for _, err := range []error{err, k.Failure()} { // another one by now, perhaps
@@ -159,7 +161,7 @@ func TestRequestsBeforeTheProvider(t *testing.T) {
 	if n := counted(); n < 1 {
 		t.Errorf("%v requests are counted, want at least one", n)
 	}
-	_ = k.Close(t.Context())
+	k.Close()
 	if n := counted(); n != 0 {
 		t.Errorf("%v requests are counted after Close", n)
 	}

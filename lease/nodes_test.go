@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/metric/noop"
+
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/randflake"
@@ -30,18 +32,19 @@ func TestNodesEnd(t *testing.T) {
 		"a step of the clock": {func(b *bench) { b.clock.Step(5 * time.Second) }, nil},
 		"a restored machine":  {func(b *bench) { b.life++ }, lease.ErrCloned},
 		"a copy that renewed": {func(b *bench) {
-			r := lease.Request{Store: few.ID, Nonce: lease.NewNonce(), Now: b.clock.Now()}
+			r := lease.Request{Nonce: lease.NewNonce(), Now: b.clock.Now()}
 			r.TTL = 20 * time.Second
 			must(b.memory.Renew(b.t.Context(), b.Term().Grant(), r))
 			b.pass(6 * time.Second)
 		}, lease.ErrCloned},
 		"Close": {func(b *bench) {
 			before := b.block(0)
-			b.close()
-			b.wantBlock(before) // the numbers may have been used until now
+			b.Close()
+			b.wantBlock(before)
 		}, lease.ErrClosed},
 	} {
-		b := newHeld(t)
+		b := newBenchOn(t, memstore.New(few, nil))
+		b.pass(0)
 		n, err := b.Nodes(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +78,7 @@ func TestNodesEndEarly(t *testing.T) {
 	} {
 		inTime(t, func(t *testing.T) {
 			d := lease.Description{LongestTTL: 4 * time.Second}
-			store := &fakeStore{Store: memstore.New(d)}
+			store := &fakeStore{Store: memstore.New(d, nil)}
 			store.on = func(c *call) {
 				if len(store.asked("renew")) > 3 {
 					c.err = away(c.ctx)
@@ -84,7 +87,7 @@ func TestNodesEndEarly(t *testing.T) {
 				}
 			}
 			var reports []error
-			k := openTest(t, store,
+			k := openNodes(t, store,
 				lease.WithErrorHandler(func(err error) { reports = append(reports, err) }))
 			n, err := k.Nodes(t.Context())
 			if err != nil {
@@ -97,7 +100,7 @@ func TestNodesEndEarly(t *testing.T) {
 				t.Errorf("a store that %s: the context ended %s before the lease, after %s: %v",
 					name, left, time.Since(testStart), context.Cause(n.Context()))
 			}
-			_ = k.Close(t.Context())
+			k.Close()
 			if text := errors.Join(reports...).Error(); strings.Count(text, "at most 4s") != 1 {
 				t.Errorf("reported %s", text)
 			}
@@ -109,7 +112,7 @@ func TestNodesEndEarly(t *testing.T) {
 // at once.
 func TestNodesEndInARenewal(t *testing.T) {
 	inTime(t, func(t *testing.T) {
-		store := &fakeStore{Store: memstore.New(few)}
+		store := &fakeStore{Store: memstore.New(few, nil)}
 		store.on = func(c *call) {
 			if left := time.Until(c.grant.End); c.op == "renew" && left > 5*time.Second {
 				c.err = errAway
@@ -119,15 +122,21 @@ func TestNodesEndInARenewal(t *testing.T) {
 			}
 			c.send()
 		}
-		k := openTest(t, store, lease.WithTTL(20*time.Second))
+		k := openNodes(t, store, lease.WithTTL(20*time.Second))
 		n := must(k.Nodes(t.Context()))
 		<-n.Context().Done()
 		time.Sleep(time.Second)
 		if next, err := k.Nodes(t.Context()); err != nil || next.First == n.First {
 			t.Errorf("%+v, %v, want other nodes than %+v", next, err, n)
 		}
-		_ = k.Close(t.Context())
+		k.Close()
 	})
+}
+
+func openNodes(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
+	t.Helper()
+	return must(lease.Start(t.Context(), s, nil, append([]lease.Option{
+		lease.WithMeterProvider(noop.NewMeterProvider())}, opts...)...))
 }
 
 // Processes on one store that are copied and stopped, and whose clocks are stepped, never use a
@@ -137,12 +146,10 @@ func TestNodesOfClones(t *testing.T) {
 		node uint32
 		at   int64 // milliseconds
 	}
-	memory := memstore.New(lease.Description{Nodes: 3, BlockSize: 1})
+	memory := memstore.New(lease.Description{Nodes: 3, BlockSize: 1}, nil)
 	var processes []*bench
 	for range 3 {
-		b := newBench(t)
-		b.store.Store = memory
-		processes = append(processes, b)
+		processes = append(processes, newBenchOn(t, memory))
 	}
 	held := make([]*lease.Nodes, len(processes))
 	used, made := map[use]int{}, 0

@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,32 +9,10 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/lease/memstore"
-	"github.com/traceflake/traceflake/lease/stores"
 )
 
-// create creates the store.
-func (w *world) create(nodes lease.Description) {
-	nodes.ID, nodes.LongestTTL = few.ID, (w.ttl + time.Second - 1).Truncate(time.Second)
-	nodes.Secrets = []string{nodes.Fingerprint(testCodec)}
-	w.about, w.objects = nodes, &memstore.Objects{Clock: w.time}
-	w.store = w.engine(w.objects)
-	if err := w.store.Create(context.Background(), nodes); err != nil {
-		panic(err)
-	}
-}
-
-// engine returns a client of objects. Two pages have all blocks: an Acquire then reads one page at
-// a time, in the process's coroutine.
-func (w *world) engine(o driver.Objects) stores.Store {
-	return must(stores.New(o, driver.Layout{Name: "simulated",
-		BlocksPerPage: uint32(w.about.Blocks())}))
-}
-
-func (w *world) blocks() []lease.Grant { return must(w.store.List(context.Background())) }
-
-// link connects the engine of a process to the server. Requests and responses are delayed, lost,
-// delivered after the client gave up, or delivered twice.
+// link connects the engine of a process to the server that its host reaches. Requests and responses
+// are delayed, lost, delivered after the client gave up, or delivered twice.
 type link struct {
 	driver.Objects // no process lists objects
 	p              *process
@@ -43,32 +22,18 @@ var errNoAnswer = errors.New("no answer")
 
 const simTimeout = 2 * time.Second
 
-func (l link) Read(_ context.Context, name string) (driver.Object, error) {
-	return l.send(func() (driver.Object, error) {
-		return l.p.w.objects.Read(context.Background(), name)
-	})
+func (l link) Read(ctx context.Context, name string) (driver.Object, error) {
+	return l.send(func(s *server) (driver.Object, error) { return s.Read(ctx, name) })
 }
 
-func (l link) Write(_ context.Context, name string, data []byte,
-	version string) (driver.Object, error) {
-	return l.send(func() (driver.Object, error) {
-		w, ctx := l.p.w, context.Background()
-		old := must(w.objects.Read(ctx, name))
-		if w.wrong("writes without a condition") {
-			version = old.Version
+func (l link) Write(ctx context.Context, name string, data []byte,
+	version, place string) (driver.Object, error) {
+	return l.send(func(s *server) (driver.Object, error) {
+		o, err := s.Write(ctx, name, data, version, place)
+		if err == nil {
+			l.p.w.logf("process %d wrote %s at server %d", l.p.id, name, s.id)
 		}
-		o, err := w.objects.Write(ctx, name, data, version)
-		if err != nil {
-			return o, err
-		}
-		w.record(l.p)
-		if w.wrong("a store that forgets acknowledged writes") && w.chance(0.1) {
-			must(w.objects.Write(ctx, name, old.Data, o.Version))
-			for _, b := range w.blocks() {
-				w.ledger.granted[b.Node].nonce = b.Nonce
-			}
-		}
-		return o, nil
+		return o, err
 	})
 }
 
@@ -81,7 +46,7 @@ type reply struct {
 }
 
 // send sends a request; serve runs on the server.
-func (l link) send(serve func() (driver.Object, error)) (driver.Object, error) {
+func (l link) send(serve func(*server) (driver.Object, error)) (driver.Object, error) {
 	p, w := l.p, l.p.w
 	p.sleep(ask(p, func() time.Duration {
 		if p.armed {
@@ -93,7 +58,8 @@ func (l link) send(serve func() (driver.Object, error)) (driver.Object, error) {
 	r := ask(p, func() reply {
 		lost := reply{err: errNoAnswer, sent: w.now,
 			wait: w.between(10*time.Millisecond, simTimeout)}
-		again := func() { _, _ = serve() }
+		s := p.host.server
+		again := func() { _, _ = serve(s) }
 		if p.host.cut > w.now || w.chance(0.06) {
 			if w.rng.IntN(3) > 0 { // not lost: it arrives after the client has given up
 				w.after(lost.wait+w.late(), again)
@@ -103,7 +69,7 @@ func (l link) send(serve func() (driver.Object, error)) (driver.Object, error) {
 		if w.chance(0.03) { // arrives twice
 			w.after(w.late(), again)
 		}
-		o, err := serve()
+		o, err := serve(s)
 		if p.host.cut > w.now || w.chance(0.04) { // the response is lost
 			return lost
 		}
@@ -114,7 +80,7 @@ func (l link) send(serve func() (driver.Object, error)) (driver.Object, error) {
 		return r
 	})
 	p.sleep(r.wait)
-	if p.ctx.Err() != nil && !p.returning {
+	if p.ctx.Err() != nil {
 		return driver.Object{}, p.ctx.Err()
 	}
 	// The connection of a copy may or may not be broken.
@@ -129,17 +95,6 @@ func (w *world) late() time.Duration {
 	return pick(w, w.between(0, 200*time.Millisecond), w.between(0, w.ttl), w.between(0, 5*w.ttl))
 }
 
-// record tells the ledger which blocks a process has written just now.
-func (w *world) record(p *process) {
-	for _, b := range w.blocks() {
-		if g := w.ledger.granted[b.Node]; g == nil || g.nonce != b.Nonce {
-			w.ledger.wrote(b, p)
-			w.logf("process %d wrote node %d: %s to %s, version %d, owner %q", p.id, b.Node,
-				text(b.Start), text(b.End), b.Version, b.Owner)
-		}
-	}
-}
-
 // client is the engine of a process. It tells the ledger what the process knows. It ignores
 // deadlines, which are in real time.
 type client struct {
@@ -151,6 +106,17 @@ func (c client) Describe(context.Context) (lease.Description, error) {
 	return c.Store.Describe(context.Background())
 }
 
+func (c client) Begin(_ context.Context, r lease.BeginRequest) (lease.Description, error) {
+	if c.p.w.wrong("a history that forgot goes on") && r.Reason == lease.Contradicted {
+		d, err := c.Describe(context.Background())
+		return d, cmp.Or(err, lease.ErrHistory)
+	}
+	c.p.w.logf("process %d begins a history: %s", c.p.id, r.Reason)
+	d, err := c.Store.Begin(context.Background(), r)
+	c.p.w.logf("process %d has history %s: %v", c.p.id, d.ID, err)
+	return d, err
+}
+
 func (c client) Acquire(_ context.Context, r lease.Request) (lease.Grant, error) {
 	p, w := c.p, c.p.w
 	repeatedBy := p.life
@@ -159,8 +125,10 @@ func (c client) Acquire(_ context.Context, r lease.Request) (lease.Grant, error)
 	}
 	g, err := c.Store.Acquire(context.Background(), r)
 	if err == nil {
-		p.grants = append(p.grants, w.ledger.grant(g))
+		p.learn(g)
 		w.ledger.acknowledged(p, g, repeatedBy)
+		w.logf("process %d is granted node %d in history %s: %s to %s", p.id, g.Node, g.Store,
+			text(g.Start), text(g.End))
 	} else if w.wrong("a repeated Acquire is used at once") {
 		p.again = r.Nonce
 		p.keeper.ForgetTries()
@@ -176,6 +144,7 @@ func (c client) Renew(_ context.Context, g lease.Grant, r lease.Request) (lease.
 	renewed, err := c.Store.Renew(context.Background(), g, r)
 	switch {
 	case err == nil:
+		c.p.learn(renewed)
 		w.ledger.acknowledged(c.p, renewed, nil)
 	case w.wrong("assuming the requested end") && errors.Is(err, errNoAnswer):
 		renewed, err = g, nil
@@ -183,25 +152,18 @@ func (c client) Renew(_ context.Context, g lease.Grant, r lease.Request) (lease.
 			g.Version+1, r.Nonce
 	case w.wrong("adopting anybody's renewal") && errors.Is(err, lease.ErrLost):
 		stored, unread := c.Get(context.Background(), g)
-		if unread == nil && stored.Start.Equal(g.Start) {
+		if unread == nil && stored.Acquired == g.Acquired && stored.Start.Equal(g.Start) {
 			return stored, nil
 		}
 	}
 	return renewed, err
 }
 
-func (c client) Release(_ context.Context, g lease.Grant, nonce string, unused time.Time) error {
-	if c.p.w.wrong("used seconds are returned") {
-		unused = unused.Add(-time.Second)
-	}
-	return c.Store.Release(context.Background(), g, nonce, unused)
-}
-
 func (c client) Get(_ context.Context, g lease.Grant) (lease.Grant, error) {
-	l := c.p.w.ledger
 	stored, err := c.Store.Get(context.Background(), g)
 	if err == nil {
-		l.read(c.p, l.grant(g), stored.Nonce)
+		c.p.learn(stored)
+		c.p.w.ledger.read(c.p, g, stored)
 	}
 	return stored, err
 }

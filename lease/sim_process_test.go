@@ -25,7 +25,7 @@ type process struct {
 	cancel context.CancelFunc
 	tasks  []*task // the first is the Keeper's goroutine
 	life   *life
-	grants []*granted // known to it from the store
+	grants []held // known to it from the store
 
 	answers []any // answers of the world
 	told    int   // how many answers it has read again while the copy is made
@@ -33,14 +33,13 @@ type process struct {
 	steps   []step
 	parted  time.Duration // when it was last copied
 
-	asked     []string // the nonces of its Acquires
-	again     string   // the next nonce, in a wrong variant
-	dead      bool     // killed, or ended
-	closing   bool
-	returning bool          // its lease is being given back
-	armed     bool          // will be copied during its next call to the store
-	burst     int           // IDs to make at once
-	lastID    time.Duration // when the last one was made
+	asked   []string // the nonces of its Acquires
+	again   string   // the next nonce, in a wrong variant
+	dead    bool     // killed, or ended
+	closing bool
+	armed   bool          // will be copied during its next call to the store
+	burst   int           // IDs to make at once
+	lastID  time.Duration // when the last one was made
 }
 
 // runs reports whether the process is neither dead nor about to end.
@@ -92,7 +91,7 @@ func (w *world) newProcess(h *host) *process {
 
 func (p *process) build() {
 	w := p.w
-	p.keeper = must(lease.NewLoop(client{w.engine(link{p: p}), p}, lease.FixedSecret(testCodec),
+	p.keeper = must(lease.NewLoop(client{w.engine(link{p: p}, p), p}, testSecrets,
 		lease.WithTTL(w.ttl), lease.WithClock(clock{w, p}.now),
 		lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
 		lease.WithMachine(func() uint64 {
@@ -135,8 +134,6 @@ func (p *process) keep() {
 		}
 		p.sleep(min(p.keeper.Step(p.ctx), 10*time.Second))
 	}
-	p.returning = true
-	_ = p.keeper.GiveBack(context.Background())
 	p.dead = true
 	p.w.logf("process %d ends", p.id)
 }

@@ -27,9 +27,13 @@ const simLength = 60 * time.Second
 
 // newWorld decides everything that depends on the seed.
 func newWorld(seed uint64, v variant) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 0x7ace)), variant: v}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x7ace)), variant: v,
+		tainted: map[string]time.Duration{}}
 	w.ledger = newLedger(w)
 	w.vmclock = w.rng.IntN(3) == 0
+	w.compares, w.setsBack = w.rng.IntN(3) > 0, w.rng.IntN(4) == 0
+	w.moves = w.rng.IntN(4) == 0
+	w.faults = w.chaos
 	if v.shows != nil {
 		v.shows(w)
 	}
@@ -40,7 +44,7 @@ func newWorld(seed uint64, v variant) *world {
 	w.most = processes + 4
 	size := pick[uint32](w, 1, 1, 2, 8)
 	w.create(lease.Description{First: size * w.rng.Uint32N(100),
-		Nodes: size * uint32(w.most+1+w.rng.IntN(4)), BlockSize: size})
+		Nodes: size * uint32(2*w.most+w.rng.IntN(8)), BlockSize: size})
 	for i := range hosts {
 		skew := w.between(-3*time.Second, 3*time.Second)
 		if w.rng.IntN(4) == 0 {
@@ -49,12 +53,12 @@ func newWorld(seed uint64, v variant) *world {
 				w.between(50*time.Second, time.Minute))
 		}
 		w.hosts = append(w.hosts, &host{id: i, skew: skew, asleep: -w.between(0, time.Hour),
-			kernel: *rand.NewPCG(seed, uint64(i))})
+			kernel: *rand.NewPCG(seed, uint64(i)), server: w.servers[0]})
 	}
 	for i := range processes {
 		w.start(w.hosts[i%hosts])
 	}
-	w.wakeAt(w.spawn(nil, w.chaos), w.now)
+	w.wakeAt(w.spawn(nil, w.faults), w.now)
 	return w
 }
 
@@ -71,9 +75,12 @@ func (w *world) chaos() {
 			continue // a new process is about to start
 		}
 		p := pick(w, live...)
-		fault := w.rng.IntN(24)
+		fault := w.rng.IntN(28)
 		if w.images && w.rng.IntN(3) == 0 {
 			fault = 0
+		}
+		if w.moves && w.rng.IntN(4) == 0 {
+			fault = 24
 		}
 		switch fault {
 		case 0, 1:
@@ -111,6 +118,18 @@ func (w *world) chaos() {
 			}
 		case 19, 20:
 			w.copySome(p)
+		case 24, 25:
+			w.failOver()
+		case 26:
+			// to any server, that was failed over from, too
+			h.server = pick(w, w.servers...)
+			w.logf("host %d reaches server %d", h.id, h.server.id)
+		case 27:
+			if w.setsBack {
+				h.server.setBack()
+			} else {
+				h.server.changePlace()
+			}
 		default:
 			p.armed = true // at its next call to the store
 		}
@@ -161,13 +180,18 @@ func (w *world) copySome(p *process) {
 	}
 }
 
-// heal ends all faults and waits until every earlier grant is over.
+// heal ends all faults and waits until every earlier grant is over, and every begin of a history
+// that waits.
 func (w *world) heal() {
 	w.calm = true
-	for _, h := range w.hosts {
-		h.skew = 0
+	s := pick(w, w.servers...)
+	if s.place == "" {
+		s.move()
 	}
-	w.logf("no more faults begin")
+	for _, h := range w.hosts {
+		h.skew, h.server = 0, s
+	}
+	w.logf("no more faults begin, all reach server %d", s.id)
 	w.run(w.now + 5*w.ttl + 80*time.Second)
 	if w.failed != "" {
 		return

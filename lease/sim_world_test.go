@@ -9,19 +9,17 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/memstore"
-	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // The simulator runs the production Keeper, Generator and engine under one seed, over objects in
 // memory and a bad network. Processes are coroutines that run one at a time; they stop at every
 // reading of a clock, every request to the server and every sleep, where they may be killed or
-// copied. Time is virtual. A seed determines the history. Operators are not simulated: the store
-// is created once, and keeps its secret.
+// copied. Servers fail over, move, and are set back. Time is virtual. A seed determines all of it.
+// Operators are not simulated: the store is created once, and keeps its secret.
 
 var simStart = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// world is one simulated history.
+// world is what one seed determines.
 type world struct {
 	rng     *rand.Rand
 	variant variant
@@ -37,16 +35,20 @@ type world struct {
 	pauses  float64 // how likely each pause is
 
 	ttl       time.Duration
-	vmclock   bool // machines report restores
-	bursts    bool // many bursts of IDs
-	images    bool // many golden images
+	vmclock   bool   // machines report restores
+	bursts    bool   // many bursts of IDs
+	images    bool   // many golden images
+	moves     bool   // many failovers
+	compares  bool   // servers compare the place when they write, and not only when they are read
+	setsBack  bool   // servers are set back at their place
+	faults    func() // what happens to the processes
 	hosts     []*host
+	servers   []*server
 	processes []*process
 	most      int // how many may run
 
-	about   lease.Description // of the store
-	objects *memstore.Objects
-	store   stores.Store // reaches the objects at once
+	about   lease.Description        // of the store, when it was created
+	tainted map[string]time.Duration // the histories to which a server was set back, and when
 }
 
 func (w *world) fail(kind, format string, args ...any) {
@@ -185,6 +187,7 @@ type host struct {
 	asleep time.Duration // how long the monotonic clock stood still
 	frozen time.Duration // suspended until this time
 	cut    time.Duration // cut off from the store until this time
+	server *server       // that it reaches
 	life   uint64        // changes when the machine is restored from a snapshot
 	// The kernels of copies, and of the original, return the same numbers until they learn of the
 	// restore, which takes less than the time that a Keeper waits for.

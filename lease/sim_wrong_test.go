@@ -20,14 +20,15 @@ var wrongVariants = []variant{
 	{name: "assuming the requested end"},
 	{"adopting anybody's renewal", clones},
 	{"a repeated Acquire is used at once", clones},
-	{"used seconds are returned", func(w *world) { w.bursts = true }},
 	{"a restored machine continues", restores},
 	{"nonces of the kernel alone", clones},
 	{"nonces drawn at once after a restore", restores},
+	{"a place that stays", moves},
 }
 
 func clones(w *world)   { w.vmclock, w.images = false, true }
 func restores(w *world) { w.vmclock = true }
+func moves(w *world)    { w.moves, w.setsBack = true, false }
 
 // TestSimulationCatches proves that the simulator finds each wrong variant.
 func TestSimulationCatches(t *testing.T) {

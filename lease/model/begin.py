@@ -11,6 +11,7 @@ A slot of a page under one history stands for the seconds of a grant: no slot ma
 At the same place one exception is allowed: between a set-back and the next begin.
 
     begin.py             the right rule must hold in each configuration, searched completely
+    begin.py -large      the same, in one that takes minutes and four gigabytes
     begin.py VARIANT     a wrong rule, see VARIANTS: prints the shortest run that breaks it
     begin.py -list       the names of the variants
 """
@@ -30,8 +31,10 @@ RIGHT = {
     "set back": Config(moves=False),
     "set back, late writes": Config(moves=False, late=True, setbacks=1),
     "set back, two clients": Config(moves=False, clients=2, setbacks=1),
-    "set back, two pages": Config(moves=False, pages=2, setbacks=1),
+    "set back, two pages, one beginner": Config(moves=False, beginners=1, attempts=2, pages=2,
+                                                setbacks=1),
 }
+LARGE = {"set back, two pages": Config(moves=False, pages=2, setbacks=1)}
 VARIANTS = {
     "help": ("a begin that somebody left is completed under its ID", Config(moves=False)),
     "resend": ("the completing write is repeated without a response", Config(moves=False)),
@@ -45,7 +48,12 @@ VARIANTS = {
 wrong = sys.argv[1] if len(sys.argv) > 1 else ""
 if wrong == "-list":
     sys.exit(print(*VARIANTS))
-if wrong and wrong not in VARIANTS:
+searched = RIGHT
+if wrong == "-large":
+    wrong, searched = "", LARGE
+elif wrong in VARIANTS:
+    searched = {wrong: VARIANTS[wrong][1]}
+elif wrong:
     sys.exit(f"no such variant: {wrong}")
 
 UNKNOWN = 0  # a place
@@ -229,7 +237,7 @@ def store(c, s):
 
 
 failed = False
-for name, c in (RIGHT if not wrong else {wrong: VARIANTS[wrong][1]}).items():
+for name, c in searched.items():
     began = time.time()
     run, states = search(c)
     print(f"{name:40} {states:8} states {time.time() - began:4.0f} s:",

@@ -1,0 +1,477 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/randflake"
+)
+
+// Tests of a Keeper whose store gets another history.
+
+// backup returns the objects of the store.
+func (b *bench) backup() map[string][]byte {
+	objects := map[string][]byte{}
+	for name, o := range must(b.objects.List(b.t.Context())) {
+		objects[name] = o.Data
+	}
+	return objects
+}
+
+func (b *bench) history() lease.History { return must(b.memory.Describe(b.t.Context())).History }
+
+// rekey begins a history as an operator does, with a secret.
+func (b *bench) rekey(secret *randflake.Codec) {
+	b.t.Helper()
+	must(b.memory.Begin(b.t.Context(), lease.BeginRequest{Leaves: b.history().ID,
+		Reason: lease.Rekey, Now: b.clock.Now(), Secrets: testKeyring, Secret: secret}))
+}
+
+// begun returns how many histories the Keeper has begun, by reason.
+func (b *bench) begun() (moved, contradicted int) {
+	for _, c := range b.store.asked("begin") {
+		switch {
+		case c.err != nil:
+		case c.reason == lease.Moved:
+			moved++
+		default:
+			contradicted++
+		}
+	}
+	return moved, contradicted
+}
+
+func (b *bench) wantBegun(moved, contradicted int) {
+	b.t.Helper()
+	if m, c := b.begun(); m != moved || c != contradicted {
+		b.t.Errorf("began %d and %d histories, want %d and %d", m, c, moved, contradicted)
+	}
+}
+
+// wantText checks that one report has each text.
+func (b *bench) wantText(texts ...string) {
+	b.t.Helper()
+	all := errors.Join(b.reports...).Error()
+	for _, text := range texts {
+		if strings.Count(all, text) != 1 {
+			b.t.Errorf("reported\n%s\nwant %q once", all, text)
+		}
+	}
+}
+
+// A store that was moved, copied or restored elsewhere gets a new history from whoever renews or
+// leases first. The lease of the old history is used, under its key, until there is another one,
+// and ready IDs stay valid.
+func TestStoreMoves(t *testing.T) {
+	b := newHeld(t)
+	old, first := b.Codec(), b.history()
+	b.clock.Add(6 * time.Second)
+	b.objects.Move()
+	id := must(b.Next())
+	b.Step(t.Context()) // the renewal
+	if p := old.Decode(must(b.Next())); p.Node != 0 || b.Codec() != old || b.Former() == nil {
+		t.Errorf("after the renewal was refused: an ID of node %d", p.Node)
+	}
+	b.pass(time.Second)
+	second := b.history()
+	if first.ID == second.ID || second.Reason != lease.Moved || b.Codec() == old ||
+		b.Former() != nil {
+		t.Fatalf("the history is %+v, after %+v", second, first)
+	}
+	b.wantNode(0) // which nobody was granted in the new history
+	if p := old.Decode(id); p.Node != 0 || p.Time.Before(testStart) {
+		t.Errorf("an earlier ID decodes to %+v", p)
+	}
+	key := must(lease.HistoryCodec(testCodec, second.ID))
+	if p := key.Decode(must(b.Next())); p.Node != 0 || p.Time.Before(testStart) {
+		t.Errorf("an ID of the new history decodes to %+v", p)
+	}
+	b.wantBegun(1, 0)
+	b.wantDrops()
+	b.wantText("the store's history was begun elsewhere", "nothing is to be done\nlease: the store "+
+		"has a new history, "+second.ID, "(moved). Leases continue")
+	if known := b.Histories(); len(known) != 2 || known[0] != second || known[1] != first {
+		t.Errorf("the histories are %+v", known)
+	}
+}
+
+// A lease of an old history is used to its end while no other can be had: the store hangs, or it
+// needs rights that this process lacks.
+func TestFormerLeaseIsUsedToItsEnd(t *testing.T) {
+	b := newHeld(t)
+	end := b.block(0).End
+	b.clock.Add(6 * time.Second)
+	b.objects.Move()
+	b.store.on = func(c *call) {
+		if c.send(); c.op == "begin" {
+			c.err = lease.ErrMisconfigured
+		}
+	}
+	for b.clock.Now().Before(end.Add(-time.Second)) {
+		b.pass(100 * time.Millisecond)
+		b.mustOne()
+	}
+	b.pass(time.Second)
+	b.wantError(randflake.ErrLeaseExpired)
+	if n := len(b.store.asked("renew")); n != 1 {
+		t.Errorf("%d renewals of an old history", n)
+	}
+	b.wantReports(lease.ErrMoved, lease.ErrMisconfigured)
+	b.wantDrops()
+	b.store.on = nil // it may begin one by now, or has begun one
+	b.pass(time.Minute)
+	b.mustOne()
+}
+
+// A store that was set back at its place shows another grant than it acknowledged. The Keeper drops
+// its grant at once, reads the block again, and begins a history.
+func TestStoreForgets(t *testing.T) {
+	b := newBench(t)
+	before := b.backup()
+	b.pass(0)
+	first := b.history()
+	b.clock.Add(6 * time.Second)
+	b.objects.Set(before)
+	b.Step(t.Context())
+	b.wantDrops("store_contradiction")
+	b.wantError(lease.ErrNoLease)
+	b.pass(time.Second)
+	b.mustOne()
+	b.wantBegun(0, 1)
+	if second := b.history(); first.ID == second.ID || second.Reason != lease.Contradicted {
+		t.Errorf("the history is %+v, after %+v", second, first)
+	}
+	if n := len(b.store.asked("acquire")); n != 2 {
+		t.Errorf("%d Acquires, want one in each history", n)
+	}
+	b.wantText("it lacks a lease until", "IDs generated since "+testStart.Format(time.RFC3339)+
+		" in its history "+first.ID+" may be equal", "(contradicted). Leases continue")
+}
+
+// What one response shows begins no history: servers exist that answer with old data. The grant is
+// dropped all the same.
+func TestOneStaleAnswer(t *testing.T) {
+	for _, op := range []string{"renew", "acquire"} {
+		b := newBench(t)
+		stale := true
+		b.store.on = func(c *call) {
+			c.send()
+			switch {
+			case c.op != op || !stale:
+			case op == "renew":
+				c.grant.Version = 0
+				stale = false
+			default:
+				c.err, stale = lease.ErrContradicted, false
+			}
+		}
+		b.pass(8 * time.Second)
+		b.mustOne()
+		b.wantBegun(0, 0)
+		if op == "renew" {
+			b.wantDrops("store_contradiction")
+			b.wantNode(1)
+		} else {
+			b.wantReports()
+		}
+	}
+}
+
+// If the block cannot be read again, the Keeper leases nothing in the history before it can.
+func TestDoubtLasts(t *testing.T) {
+	b := newBench(t)
+	before := b.backup()
+	b.pass(0)
+	b.clock.Add(6 * time.Second)
+	b.objects.Set(before)
+	b.store.on = func(c *call) {
+		if c.op == "get" && len(b.store.asked("get")) > 1 {
+			c.err = errAway
+		} else {
+			c.send()
+		}
+	}
+	b.pass(time.Minute)
+	if n := len(b.store.asked("acquire")); n != 1 {
+		t.Errorf("%d Acquires", n-1)
+	}
+	b.store.on = nil
+	b.pass(lease.MaxBackoff * 2)
+	b.mustOne()
+	b.wantBegun(0, 1)
+}
+
+// A page of another history under a complete description, in a row.
+func TestStoreContradictsItself(t *testing.T) {
+	b := newBench(t)
+	b.store.on = func(c *call) {
+		if c.send(); c.op == "acquire" && len(b.store.asked("begin")) == 0 {
+			c.err = lease.ErrContradicted
+		}
+	}
+	b.pass(time.Second)
+	b.mustOne()
+	b.wantBegun(0, 1)
+	b.wantText("the store contradicts itself")
+}
+
+// Somebody else has begun a history, or is doing so: an operator with another secret, whose line
+// is already in the file or comes later.
+func TestAnotherHistory(t *testing.T) {
+	next := must(randflake.NewCodec([]byte("the next secret!")))
+	both := testKeyring.With(next, time.Time{}, time.Time{})
+	for name, c := range map[string]struct {
+		secret  *randflake.Codec
+		reports int
+	}{"the same secret": {nil, 1}, "another secret": {next, 3}} {
+		b := newHeld(t)
+		b.rekey(c.secret)
+		end := b.block(0).Lease.End // of a block that was never granted
+		if b.pass(6 * time.Second); c.secret != nil {
+			b.mustOne() // of the old lease
+			b.pass(time.Minute)
+			b.wantError(randflake.ErrLeaseExpired)
+			if !errors.Is(b.Failure(), lease.ErrWrongSecret) {
+				t.Errorf("%s: %v", name, b.Failure())
+			}
+			b.secrets = both
+			b.pass(2 * lease.MaxBackoff)
+		}
+		b.wantNode(0)
+		b.wantBegun(0, 0)
+		b.wantDrops()
+		if g := b.Term().Grant(); g.Store != b.history().ID || !end.IsZero() {
+			t.Errorf("%s: leased in history %s", name, g.Store)
+		}
+		if len(b.reports) != c.reports {
+			t.Errorf("%s: reported %v", name, b.reports)
+		}
+		b.wantText("(rekey). Leases continue")
+	}
+}
+
+// A begin that somebody left is not completed: the store begins another history.
+func TestInterruptedBegin(t *testing.T) {
+	b := newBench(t)
+	asked := 0
+	b.store.on = func(c *call) {
+		if c.send(); c.op == "describe" && asked == 0 {
+			c.err = lease.ErrBeginning
+			asked++
+		}
+	}
+	b.pass(time.Second)
+	b.mustOne()
+	if begun := b.store.asked("begin"); len(begun) != 1 || begun[0].leaves != "" {
+		t.Errorf("began %+v", begun)
+	}
+	b.wantReports()
+}
+
+// Whoever begins a history under random bits that a copy of the machine may have drawn, too, leaves
+// it again.
+func TestRestoredDuringBegin(t *testing.T) {
+	for _, op := range []string{"begin", "secret"} {
+		b := newHeld(t)
+		b.clock.Add(6 * time.Second)
+		b.objects.Move()
+		restores := 1
+		b.store.on = func(c *call) {
+			c.send()
+			if c.op == op && restores > 0 {
+				b.life, restores = b.life+1, 0
+			}
+		}
+		if op == "secret" {
+			b.reading = func() { b.life, b.reading = b.life+1, nil }
+		}
+		b.Step(t.Context())
+		b.Step(t.Context())
+		before := len(b.store.asked("begin"))
+		b.pass(lease.Reseeding - time.Millisecond)
+		if n := len(b.store.asked("begin")); n != before {
+			t.Errorf("%s: a history was begun while copies may draw the same ID", op)
+		}
+		b.pass(time.Second)
+		b.mustOne()
+		want := 1
+		if op == "begin" {
+			want = 2
+		}
+		b.wantBegun(want, 0)
+		b.wantDrops("restored")
+		if g := b.Term().Grant(); g.Store != b.history().ID {
+			t.Errorf("%s: leased in history %s of %+v", op, g.Store, b.Histories())
+		}
+	}
+}
+
+// A store that moves all the time: the first two histories are begun at once, the others when the
+// last one has been seen for 1, 2, 4 and 8 minutes. Nobody is refused, and whoever waits looks
+// whether somebody else has begun one. An hour later nothing waits.
+func TestBeginsAreSpaced(t *testing.T) {
+	b := newHeld(t)
+	move := func() time.Duration {
+		b.objects.Move()
+		began, n := b.clock.elapsed, len(b.store.asked("begin"))
+		for len(b.store.asked("begin")) == n && b.clock.elapsed < began+time.Hour {
+			b.pass(time.Second)
+		}
+		return b.clock.elapsed - began
+	}
+	const m = time.Minute
+	for i, want := range []time.Duration{0, 0, m, 2 * m, 4 * m, 8 * m, 8 * m} {
+		if took := move(); took < want-10*time.Second || took > want+10*time.Second {
+			t.Errorf("begin %d: after %s, want %s", i+1, took, want)
+		}
+		b.pass(5 * time.Second)
+		b.mustOne()
+	}
+	moved, _ := b.begun()
+	b.objects.Move()
+	b.pass(time.Minute)
+	must(b.memory.Begin(t.Context(), lease.BeginRequest{Reason: lease.Moved, Now: b.clock.Now(),
+		Secrets: testKeyring}))
+	b.pass(2 * lease.MaxBackoff)
+	b.mustOne()
+	b.wantBegun(moved, 0)
+	b.pass(time.Hour)
+	if took := move(); took > 10*time.Second {
+		t.Errorf("an hour later: after %s", took)
+	}
+}
+
+// The Keeper tells who begins a history of those that the store has lost from its list.
+func TestHistoriesAreKept(t *testing.T) {
+	b := newHeld(t)
+	before := b.backup()
+	for range 2 {
+		b.objects.Move()
+		b.pass(10 * time.Second)
+	}
+	known := b.Histories()
+	b.objects.Set(before)
+	b.objects.Move()
+	b.pass(2 * time.Minute)
+	now := b.Histories()
+	if len(known) != 3 || len(now) != 4 || !slices.Equal(now[1:], known) ||
+		!slices.Equal(must(b.memory.Describe(t.Context())).Histories(), now) {
+		t.Errorf("the histories are %+v, and were %+v", now, known)
+	}
+}
+
+// Six running processes, and a store that is set back in place: each process leases in a new
+// history, and no ID is generated twice.
+func TestSetBackUnderSixProcesses(t *testing.T) {
+	b := newBench(t, lease.WithTTL(4*time.Second))
+	b.objects, b.memory = new(memstore.Objects), nil
+	store := must(newMemory(t, b.objects, lease.Description{Nodes: 12, BlockSize: 1}))
+	before := b.backup()
+	var all []*bench
+	for range 6 {
+		p := newBenchOn(t, store, lease.WithTTL(4*time.Second))
+		p.objects = b.objects
+		all = append(all, p)
+	}
+	made := map[randflake.ID]bool{}
+	for i := range 200 {
+		switch i {
+		case 60, 140:
+			b.objects.Set(before)
+		case 100:
+			before = b.backup()
+		}
+		for n, p := range all {
+			p.pass(time.Duration(100+n) * time.Millisecond)
+			for range 20 {
+				id, err := p.Next()
+				if err == nil && made[id] {
+					t.Fatalf("round %d: process %d made %v again", i, n, id)
+				}
+				made[id] = true
+			}
+		}
+	}
+	if len(made) < 20_000 {
+		t.Errorf("only %d IDs", len(made))
+	}
+	var begun int
+	for _, p := range all {
+		_, contradicted := p.begun()
+		begun += contradicted
+	}
+	if begun < 2 {
+		t.Errorf("%d histories were begun, want one for each time that the store forgot", begun)
+	}
+}
+
+// A Keeper for IDs needs a store with a secret, one for Nodes a store without: the error says which
+// is which. A store without a secret that has moved waits for an operator.
+func TestKinds(t *testing.T) {
+	for name, c := range map[string]struct {
+		store, keeper *randflake.Codec
+		want          string
+	}{
+		"IDs without a secret": {nil, testCodec, "its nodes are for lease.Nodes; lease IDs from"},
+		"Nodes with a secret":  {testCodec, nil, "its nodes are for IDs; lease Nodes from"},
+	} {
+		b := newBenchOn(t, memstore.New(few, c.keeper)) // for its kind
+		b.store.Store = memstore.New(few, c.store)
+		b.pass(time.Second)
+		b.wantReports(lease.ErrKeyless)
+		b.wantText(c.want)
+		if n := len(b.store.asked("acquire")); n > 0 || !lease.Permanent(b.Failure()) {
+			t.Errorf("%s: %d Acquires, %v", name, n, b.Failure())
+		}
+	}
+	ids := newHeld(t)
+	if _, err := ids.Nodes(t.Context()); !errors.Is(err, lease.ErrKeyless) {
+		t.Errorf("Nodes of a Keeper for IDs: %v", err)
+	}
+	objects := new(memstore.Objects)
+	b := newBenchOn(t, must(newMemory(t, objects, lease.Description{Keyless: true})))
+	b.pass(0)
+	b.wantError(lease.ErrKeyless)
+	if b.Codec() != nil {
+		t.Error("a Keeper for Nodes has a codec")
+	}
+	nodes := must(b.Nodes(t.Context()))
+	objects.Move()
+	b.pass(time.Minute)
+	b.wantReports(lease.ErrMisconfigured)
+	if n := len(b.store.asked("begin")); n > 0 || nodes.Context().Err() == nil {
+		t.Errorf("began %d histories", n)
+	}
+}
+
+// A Codec without a secret acquires nothing, since no generator would use the lease.
+func TestCodecWithoutSecret(t *testing.T) {
+	b := newBench(t)
+	b.secrets = randflake.NewKeyring(&randflake.Codec{})
+	b.pass(time.Minute)
+	b.secrets = nil
+	b.pass(time.Minute)
+	if n := len(b.store.asked("acquire")); n > 0 || !errors.Is(b.Failure(), errAway) {
+		t.Errorf("acquired %d times, and failed with %v", n, b.Failure())
+	}
+}
+
+// A begin has minutes, unlike other calls.
+func TestBeginHasItsOwnTime(t *testing.T) {
+	b := newHeld(t)
+	b.clock.Add(6 * time.Second)
+	b.objects.Move()
+	b.pass(time.Second)
+	for _, c := range b.store.asked("begin") {
+		until, ok := c.ctx.Deadline()
+		if !ok || time.Until(until) < 4*time.Minute || !errors.Is(c.ctx.Err(), context.Canceled) {
+			t.Errorf("a begin has until %s", until)
+		}
+	}
+}
