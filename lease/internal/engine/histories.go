@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
@@ -239,7 +238,7 @@ func (s *Store) place(ctx context.Context) (o driver.Object, err error) {
 func (s *Store) watch(ctx context.Context, c *config, begun driver.Object) error {
 	most, still := -1, 0
 	for still < watchTries {
-		if err := sleep(ctx, watchPause/2+rand.N(watchPause)); err != nil {
+		if err := s.outside.sleep(ctx, watchPause/2+rand.N(watchPause)); err != nil {
 			return err
 		}
 		o, err := s.objects.Read(ctx, configName)
@@ -268,7 +267,7 @@ func (s *Store) watch(ctx context.Context, c *config, begun driver.Object) error
 // description while it is being begun. If others prevent it, the error wraps driver.ErrChanged or
 // lease.ErrMoved.
 func (s *Store) attempt(ctx context.Context, n *next, o driver.Object) (begun string, err error) {
-	n.Format, n.Complete, n.ID, n.Place, n.Secret = format, false, drawID(o.Place), o.Place, ""
+	n.Format, n.Complete, n.ID, n.Place, n.Secret = format, false, s.drawID(o.Place), o.Place, ""
 	if n.secret != nil {
 		if _, err := lease.HistoryCodec(n.secret, n.ID); err != nil {
 			return "", invalid("%w", err)
@@ -283,7 +282,7 @@ func (s *Store) attempt(ctx context.Context, n *next, o driver.Object) (begun st
 	if err != nil {
 		return "", err
 	}
-	err = each(ctx, n.numbers(), func(ctx context.Context, _, number int) error {
+	err = each(ctx, s.outside.atOnce, n.numbers(), func(ctx context.Context, _, number int) error {
 		return s.empty(ctx, &n.config, number)
 	})
 	if err != nil {
@@ -298,9 +297,9 @@ func (s *Store) attempt(ctx context.Context, n *next, o driver.Object) (begun st
 
 // drawID returns a new ID. Copies of a machine may draw the same random bits, and copies of a store
 // have other places.
-func drawID(place string) string {
+func (s *Store) drawID(place string) string {
 	var bits [32]byte
-	entropy.Read(bits[:])
+	s.outside.random(bits[:])
 	sum := sha256.Sum256(append(bits[:], place...))
 	return hex.EncodeToString(sum[:idLen/2])
 }

@@ -148,9 +148,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 // atOnce is how many requests a call sends concurrently.
 const atOnce = 32
 
-// each calls f for each page and its index, several at once, and returns the first error. After an
+// each calls f for each page and its index, most of them at once, and returns the first error. After an
 // error it starts no further calls. For a single page it starts no goroutine.
-func each(ctx context.Context, numbers []int,
+func each(ctx context.Context, most int, numbers []int,
 	f func(ctx context.Context, i, number int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -167,7 +167,7 @@ func each(ctx context.Context, numbers []int,
 		}
 	}
 	var others sync.WaitGroup
-	for range min(len(numbers), atOnce) - 1 {
+	for range min(len(numbers), most) - 1 {
 		others.Go(work)
 	}
 	work()

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -20,6 +21,7 @@ type Store struct {
 	layout  driver.Layout
 	secrets redact.Secrets // of the URL
 
+	outside  outside
 	known    atomic.Pointer[config] // the description of a history, as it was read last
 	seen     seen
 	closing  sync.Once
@@ -35,7 +37,24 @@ func New(o driver.Objects, layout driver.Layout) (*Store, error) {
 		return nil, fmt.Errorf("%s: %w", layout.Name, err)
 	}
 	life, end := context.WithCancel(context.Background())
-	return &Store{objects: &requests{Objects: o, life: life, end: end}, layout: layout}, nil
+	return &Store{objects: &requests{Objects: o, life: life, end: end}, layout: layout,
+		outside: outside{entropy.Read, sleep, atOnce}}, nil
+}
+
+// outside is what a simulator replaces.
+type outside struct {
+	random func([]byte) // for IDs of histories
+	sleep  func(context.Context, time.Duration) error
+	atOnce int // how many requests a call sends concurrently
+}
+
+// Simulate replaces the random bits of IDs and the pauses while the begin of another client is
+// watched, and lets each call send one request at a time.
+func (s *Store) Simulate(random func([]byte), sleep func(time.Duration)) {
+	s.outside = outside{random, func(_ context.Context, d time.Duration) error {
+		sleep(d)
+		return nil
+	}, 1}
 }
 
 // Redact removes secrets from errors. It is called before the store is used.
