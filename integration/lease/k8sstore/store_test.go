@@ -53,8 +53,8 @@ func TestRights(t *testing.T) {
 		t.Errorf("with all four verbs: %v", err)
 	}
 	// A process can find its rights without a write.
-	for namespace, want := range map[string]error{"with-all": nil, "without-create": nil,
-		"without-update": lease.ErrMisconfigured} {
+	for namespace, want := range map[string]error{"with-all": nil,
+		"without-create": lease.ErrMisconfigured, "without-update": lease.ErrMisconfigured} {
 		store := calls.Open(t, "k8s://"+namespace+"/rights?server="+
 			s.Proxy(kubernetes.Token(kubernetes.Limited)))
 		if err := store.CheckRights(t.Context()); !errors.Is(err, want) {
