@@ -13,12 +13,14 @@ import (
 
 	"github.com/traceflake/traceflake/internal/duration"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // The names of the variables.
 const (
 	storeVar  = "TRACEFLAKE_STORE"
-	secretVar = "TRACEFLAKE_SECRET_FILE"
+	secretVar = "TRACEFLAKE_SECRET"
+	fileVar   = "TRACEFLAKE_SECRET_FILE"
 	ttlVar    = "TRACEFLAKE_TTL"
 	strictVar = "TRACEFLAKE_STRICT"
 )
@@ -26,16 +28,17 @@ const (
 // Config holds the settings; docs/configuration.md describes them. The zero Config is zero
 // configuration.
 type Config struct {
-	Store      string        // URL
-	SecretFile string        // path; for a store without a secret of its own
-	TTL        time.Duration // 0: lease.DefaultTTL; a store grants no more than its longest TTL
-	Strict     bool          // problems that retrying cannot solve are errors of Open
+	Store      string             // URL
+	Secrets    *randflake.Keyring // as parsed by randflake.ParseKeyring
+	SecretFile string             // or the path of their file; by default that of a file: store
+	TTL        time.Duration      // 0: lease.DefaultTTL; a store grants at most its longest TTL
+	Strict     bool               // problems that retrying cannot solve are errors of Open
 
 	MeterProvider metric.MeterProvider // of all metrics; nil: the global one. Env does not set it
 }
 
-// ErrConfig is returned if a setting is invalid. The text contains the variable and its value, and
-// what to do.
+// ErrConfig is returned if a setting is invalid. The text contains the variable, its value unless
+// that is a secret, and what to do.
 var ErrConfig = errors.New("fleet: bad configuration")
 
 // invalid returns an error that contains the invalid setting and wraps [ErrConfig].
@@ -54,7 +57,7 @@ func Env() (c Config, err error) {
 		}))
 	}
 	value := func(name string) string { return strings.TrimSpace(os.Getenv(name)) }
-	c.Store, c.SecretFile = value(storeVar), value(secretVar)
+	c.Store, c.SecretFile = value(storeVar), value(fileVar)
 	if text := value(strictVar); text != "" { // first: callers may exit after another error
 		if c.Strict, err = strconv.ParseBool(text); err != nil {
 			return c, invalid(strictVar, strconv.Quote(text), errors.New("want 1 or 0"))
@@ -63,6 +66,11 @@ func Env() (c Config, err error) {
 	if text := value(ttlVar); text != "" {
 		if c.TTL, err = duration.Parse(text); err != nil || c.TTL == 0 {
 			return c, invalid(ttlVar, strconv.Quote(text), errTTL)
+		}
+	}
+	if text := value(secretVar); text != "" {
+		if c.Secrets, err = randflake.ParseKeyring(text); err != nil {
+			return c, fmt.Errorf("%w: %s: %w", ErrConfig, secretVar, err)
 		}
 	}
 	return c, nil
@@ -75,6 +83,8 @@ func (c Config) Check() error {
 	switch {
 	case c.TTL != 0 && (c.TTL < lease.MinTTL || c.TTL > lease.MaxTTL):
 		return invalid(ttlVar, c.TTL.String(), errTTL)
+	case c.Secrets != nil && c.SecretFile != "":
+		return fmt.Errorf("%w: %s and %s are set: set one of them", ErrConfig, secretVar, fileVar)
 	case c.Store != "":
 		return nil
 	}
@@ -82,7 +92,7 @@ func (c Config) Check() error {
 		name string
 		set  bool
 	}{
-		{secretVar, c.SecretFile != ""}, {ttlVar, c.TTL != 0}, {strictVar, c.Strict},
+		{secretVar, c.Secrets != nil}, {fileVar, c.SecretFile != ""}, {ttlVar, c.TTL != 0}, {strictVar, c.Strict},
 	} {
 		if variable.set {
 			return fmt.Errorf("%w: %s is set, but %s is not: set both for leased nodes, or neither",

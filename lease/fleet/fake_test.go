@@ -4,19 +4,31 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/lease/stores"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // fakeStore is a store that is registered as another module would do it.
 type fakeStore struct {
 	stores.Store
 	url    string
-	hangs  bool
 	closed int
+
+	described atomic.Int64
+	shown     atomic.Pointer[lease.Description] // by a store that was set back
+}
+
+func (s *fakeStore) Describe(ctx context.Context) (lease.Description, error) {
+	s.described.Add(1)
+	if d := s.shown.Load(); d != nil {
+		return *d, nil
+	}
+	return s.Store.Describe(ctx)
 }
 
 // opened is the store that was opened last.
@@ -28,7 +40,11 @@ func init() {
 			return nil, errors.New("the driver refuses")
 		}
 		nodes := lease.Description{First: 256, Nodes: 64, BlockSize: 16}
-		opened = &fakeStore{Store: memstore.New(nodes), url: url}
+		secrets, err := randflake.ParseKeyring(secret)
+		if err != nil {
+			return nil, err
+		}
+		opened = &fakeStore{Store: memstore.New(nodes, secrets.Codec()), url: url}
 		return opened, nil
 	})
 }
@@ -43,14 +59,14 @@ var answers = map[string]struct {
 	after time.Duration
 	err   error
 }{
-	"dead":     {time.Hour, nil},
-	"away":     {0, errAway},
-	"full":     {0, lease.ErrNoFreeNode},
-	"role":     {0, lease.ErrMisconfigured},
-	"newer":    {0, lease.ErrSchemaVersion},
-	"absent":   {0, lease.ErrNoStore},
-	"replaced": {0, lease.ErrReplaced},
-	"slow":     {slowAnswer, lease.ErrMisconfigured},
+	"dead":   {time.Hour, nil},
+	"away":   {0, errAway},
+	"full":   {0, lease.ErrNoFreeNode},
+	"role":   {0, lease.ErrMisconfigured},
+	"newer":  {0, lease.ErrSchemaVersion},
+	"absent": {0, lease.ErrNoStore},
+	"moved":  {0, lease.ErrMoved},
+	"slow":   {slowAnswer, lease.ErrMisconfigured},
 }
 
 func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -65,17 +81,6 @@ func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, 
 		}
 	}
 	return s.Store.Acquire(ctx, r)
-}
-
-func (s *fakeStore) Release(ctx context.Context, g lease.Grant, next string,
-	unused time.Time) error {
-	if s.hangs {
-		<-ctx.Done()
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return s.Store.Release(ctx, g, next, unused)
 }
 
 func (s *fakeStore) Close() error {

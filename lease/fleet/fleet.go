@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -27,17 +26,15 @@ import (
 //
 // [sdktrace.IDGenerator]: https://pkg.go.dev/go.opentelemetry.io/otel/sdk/trace#IDGenerator
 type IDs struct {
-	gen     *idgen.Generator                  // nil in a zero IDs, and if Open failed
-	keyring atomic.Pointer[randflake.Keyring] // of the secret file, or the store's own
-	keeper  *lease.Keeper                     // nil without leases
-	store   stores.Store                      // nil without leases
+	gen    *idgen.Generator // nil in a zero IDs, and if Open failed
+	keeper *lease.Keeper    // nil without leases
+	store  *store           // nil without leases
 
 	shutdown    sync.Once
 	shutdownErr error
 }
 
-// FromEnv returns the generator that the environment configures. Call [IDs.Shutdown] after the
-// TracerProvider's Shutdown.
+// FromEnv returns the generator that the environment configures.
 //
 // It waits for the first lease for at most a second; see the package documentation for the effect
 // of TRACEFLAKE_STRICT. IDs generated without a lease are random after the clear half; they are
@@ -95,11 +92,10 @@ func (ids *IDs) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 
 // OnRestore must be called after this process was restored from a snapshot. When it returns,
 // everything that was generated, leased or drawn before is discarded; see
-// [idgen.Generator.OnRestore]. From then on a lease directory is refused, because it may have been
-// copied, too.
+// [idgen.Generator.OnRestore].
 func (ids *IDs) OnRestore() {
 	if ids.store != nil {
-		ids.store.OnRestore()
+		ids.store.OnRestore() // first: the generator makes the Keeper lease again
 	}
 	ids.generator().OnRestore()
 }
@@ -109,59 +105,22 @@ func (ids *IDs) Fallbacks() int64 { return ids.generator().Fallbacks() }
 
 // open connects to the store and starts the lease. On failure the caller must close ids.
 func (c Config) open(ctx context.Context, ids *IDs) (err error) {
-	if ids.store, err = stores.Open(c.Store); err != nil {
-		ids.store = nil
+	opened, err := stores.Open(c.Store)
+	if err != nil {
 		return c.explain(err)
 	}
-	secrets, err := c.secrets(ids)
-	if err != nil {
+	ids.store = &store{Store: opened, config: c, opened: time.Now()}
+	if err := ids.store.start(); err != nil {
 		return err
-	}
-	// The Keeper reads them again when the store has another secret.
-	secret := func(ctx context.Context) (*randflake.Codec, error) {
-		k, err := secrets(ctx)
-		if err == nil {
-			ids.keyring.Store(k)
-		}
-		return k.Codec(), err
 	}
 	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
 	if c.TTL != 0 {
 		opts = append(opts, lease.WithTTL(c.TTL))
 	}
-	if ids.keeper, err = lease.Start(ctx, ids.store, secret, opts...); err != nil {
+	if ids.keeper, err = lease.Start(ctx, ids.store, ids.store.secrets, opts...); err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
 	return c.wait(ctx, ids.keeper)
-}
-
-// secrets returns a function that reads the secrets with which the store's leases are used. It
-// reads the secret file once, to return its errors. A store that keeps its own secrets is not read:
-// a disk that is full, read-only, busy or not mounted yet is an unavailable store.
-func (c Config) secrets(ids *IDs) (func(context.Context) (*randflake.Keyring, error), error) {
-	s := ids.store
-	switch {
-	case s.KeepsSecret() && c.SecretFile != "":
-		return nil, invalid(secretVar, c.SecretFile,
-			fmt.Errorf("%s=%s has a secret of its own; unset this variable, or use a store that "+
-				"several hosts can share", storeVar, redact.Address(c.Store)))
-	case s.KeepsSecret():
-		return func(ctx context.Context) (*randflake.Keyring, error) {
-			return stores.EnsureSecrets(ctx, s)
-		}, nil
-	case c.SecretFile == "":
-		return nil, fmt.Errorf("%w: %s=%s: set %s to the secret file that `traceflake lease "+
-			"create` wrote for this store",
-			ErrConfig, storeVar, redact.Address(c.Store), secretVar)
-	}
-	k, err := LoadKeyring(c.SecretFile)
-	if err != nil {
-		return nil, fmt.Errorf("fleet: %s: %w", secretVar, err)
-	}
-	ids.keyring.Store(k)
-	return func(context.Context) (*randflake.Keyring, error) {
-		return readKeyring(c.SecretFile)
-	}, nil
 }
 
 // wait waits for the first lease for a second, and a strict start for longer if the store has not
@@ -198,7 +157,7 @@ func (c Config) explain(err error) error {
 	case errors.Is(err, lease.ErrInvalidRequest):
 		return invalid(storeVar, redact.Address(c.Store), err)
 	case errors.Is(err, lease.ErrWrongSecret):
-		return invalid(secretVar, c.SecretFile,
+		return invalid(c.source(), c.secretFile(),
 			fmt.Errorf("%w (%s=%s)", err, storeVar, redact.Address(c.Store)))
 	}
 	return fmt.Errorf("fleet: %s=%s: %w", storeVar, redact.Address(c.Store), err)
@@ -234,41 +193,36 @@ func (ids *IDs) ReadyHandler() http.Handler {
 	})
 }
 
-// Keyring returns the secrets with which IDs are generated and decoded: those of the file, or the
-// store's own. It is nil in zero configuration, whose secret is not available, and as long as a
-// store with its own secret has been unavailable since the start.
+// Keyring returns the keys of the store's histories that the process has learnt of, the present one
+// first: with them IDs are verified and decoded; see [Keys]. It is nil in zero configuration, whose
+// secret is not available, and as long as the store has been unavailable since the start.
 func (ids *IDs) Keyring() *randflake.Keyring {
-	return ids.keyring.Load()
+	if ids.store == nil {
+		return nil
+	}
+	return ids.store.keyring.Load()
 }
 
-// Verifier returns a verifier of IDs generated under the secrets that [IDs.Keyring] returns at the
-// time. In zero configuration it refuses everything except what [traceid.WithPlausible] accepts.
+// Verifier returns a verifier of IDs generated under the keys that [IDs.Keyring] returns at the
+// time. For a recent ID that is under none of them the store's description is read, in the
+// background and at most once in five seconds: so a history that others have begun is known soon.
+// In zero configuration the verifier refuses everything except what [traceid.WithPlausible]
+// accepts.
 func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
+	if ids.store != nil {
+		opts = append(opts, traceid.WithUnknown(ids.store.unknown))
+	}
 	return traceid.NewVerifierFunc(ids.Keyring, opts...)
 }
 
-// Shutdown gives the lease back, closes the store and ends the metrics of IDs. Call it after
-// Shutdown of the TracerProvider, which ends spans, and of the MeterProvider, which exports the
-// last counts. IDs generated after it are random if they were leased before. Further calls return
-// the same error.
-//
-// The store has at least two seconds to take the lease back, even if ctx has already ended, as the
-// context of [signal.NotifyContext] has at the end of a program, or if an exporter has used up its
-// time.
-//
-// [signal.NotifyContext]: https://pkg.go.dev/os/signal#NotifyContext
-func (ids *IDs) Shutdown(ctx context.Context) error {
+// Shutdown ends the lease, closes the store and ends the metrics of IDs. No program needs it for
+// its IDs: a lease ends by itself. IDs generated after it are random if they were leased before.
+// Further calls return the same error.
+func (ids *IDs) Shutdown(context.Context) error {
 	ids.shutdown.Do(func() {
-		const least = 2 * time.Second // for the store
-		giveBack := ctx
-		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < least {
-			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), least)
-			defer cancel()
-			giveBack = late
-		}
 		var errs []error
 		if ids.keeper != nil {
-			errs = append(errs, ids.keeper.Close(giveBack))
+			ids.keeper.Close()
 		}
 		if ids.store != nil {
 			errs = append(errs, ids.store.Close())

@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,6 @@ import (
 	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -42,8 +40,8 @@ func file(t *testing.T, text string) string {
 // env sets the given variables and clears the others.
 func env(t *testing.T, vars map[string]string) {
 	t.Helper()
-	for _, name := range []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLAKE_TTL",
-		"TRACEFLAKE_STRICT"} {
+	for _, name := range []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLAKE_SECRET",
+		"TRACEFLAKE_TTL", "TRACEFLAKE_STRICT"} {
 		t.Setenv(name, vars[name])
 	}
 }
@@ -94,58 +92,9 @@ func TestFleet(t *testing.T) {
 		t.Fatalf("%v, %v; want one block for a minute", blocks, err)
 	}
 	// the second call changes nothing
-	err = errors.Join(g.Shutdown(t.Context()), g.Shutdown(t.Context()))
-	blocks, listErr := opened.List(t.Context())
-	if err != nil || listErr != nil || opened.closed != 1 || blocks[0].Owner != "" {
-		t.Errorf("closed %d times, %+v: %v, %v", opened.closed, blocks, err, listErr)
-	}
-}
-
-// Once it is told of a restore, a process uses no lease of its directory, which may have been
-// copied with its machine.
-func TestRestoredWithADirectory(t *testing.T) {
-	reportstest.Collect(t)
-	config := fleet.Config{Store: "file:" + filepath.Join(t.TempDir(), "leases")}
-	inBubble(t, func(t *testing.T) {
-		ids, err := config.Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = ids.Shutdown(t.Context()) }()
-		before := ids.Ready(t.Context())
-		ids.OnRestore()
-		ids.NewIDs(t.Context())
-		time.Sleep(time.Minute)
-		after := ids.Ready(t.Context())
-		if before != nil || !errors.Is(after, filestore.ErrCopied) || ids.Fallbacks() == 0 {
-			t.Errorf("ready: %v, then %v, want %v; %d fallbacks", before, after,
-				filestore.ErrCopied, ids.Fallbacks())
-		}
-	})
-}
-
-// A directory that cannot be used now does not prevent a start, not even a strict one: it is an
-// unavailable store, and is used when it is back. From then on the verifier knows its secret.
-func TestUnavailableDirectory(t *testing.T) {
-	reportstest.Collect(t)
-	disk := filepath.Join(t.TempDir(), "not mounted")
-	ids := fromEnv(t, map[string]string{"TRACEFLAKE_STRICT": "1",
-		"TRACEFLAKE_STORE": "file:" + filepath.Join(disk, "leases")})
-	id, _ := ids.NewIDs(t.Context())
-	edge := ids.Verifier()
-	if !id.IsValid() || ids.Fallbacks() == 0 || ids.Keyring() != nil || edge.Verify(id) {
-		t.Errorf("the ID %s, %d fallbacks", id, ids.Fallbacks())
-	}
-	if err := os.Mkdir(disk, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if err := ids.Ready(ctx); err != nil {
-		t.Errorf("when it is back: %v", err)
-	}
-	if id, _ := ids.NewIDs(ctx); !edge.Verify(id) {
-		t.Errorf("when it is back, the verifier refuses %s", id)
+	if err := errors.Join(g.Shutdown(t.Context()), g.Shutdown(t.Context())); err != nil ||
+		opened.closed != 1 {
+		t.Errorf("closed %d times: %v", opened.closed, err)
 	}
 }
 
@@ -188,10 +137,83 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// A secret that was replaced is rolled out by its file alone: processes use their leases to the
-// end, and then the new secret, without a restart. The old one still verifies.
-func TestSecretIsReplaced(t *testing.T) {
+// Another secret is added to the file, and then a history begins under it: the process uses its
+// lease to the end and switches without a restart, and verifies the IDs of both.
+func TestRekey(t *testing.T) {
 	vars := leased(t, "fleet-test://host", "TRACEFLAKE_TTL", "10s")
+	env(t, vars)
+	errs := reportstest.Collect(t)
+	inBubble(t, func(t *testing.T) {
+		g, err := fleet.FromEnv(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = g.Shutdown(t.Context()) }()
+		before, _ := g.NewIDs(t.Context())
+		text := secret + "\n00112233445566778899aabbccddeeff\n"
+		if err := os.WriteFile(vars["TRACEFLAKE_SECRET_FILE"], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		begin(t, text, 1)
+		time.Sleep(time.Minute)
+		after, _ := g.NewIDs(t.Context())
+		for secret, id := range []trace.TraceID{after, before} {
+			if info := traceid.Inspect(g.Keyring(), id); !info.Agree || info.Secret != secret {
+				t.Errorf("an ID is of key %d, want %d", info.Secret, secret)
+			}
+			if !g.Verifier().Verify(id) {
+				t.Errorf("%s does not verify", id)
+			}
+		}
+		if g.Fallbacks() > 0 || g.Ready(t.Context()) != nil {
+			t.Errorf("%d fallbacks, %v; reported %v", g.Fallbacks(), g.Ready(t.Context()), errs())
+		}
+	})
+}
+
+// begin begins a history of the store that was opened last, under one of some secrets.
+func begin(t *testing.T, secrets string, number int) lease.Description {
+	t.Helper()
+	d, err := opened.Describe(t.Context())
+	k, parsed := randflake.ParseKeyring(secrets)
+	if err := errors.Join(err, parsed); err != nil {
+		t.Fatal(err)
+	}
+	d, err = opened.Begin(t.Context(), lease.BeginRequest{Leaves: d.ID, Reason: lease.Rekey,
+		Now: time.Now(), Secrets: k, Secret: k.Codecs()[number], Known: d.Histories()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// leasedID returns an ID of a history as a process with its secret generates it.
+func leasedID(t *testing.T, d lease.Description, at time.Time) trace.TraceID {
+	t.Helper()
+	k, err := randflake.ParseKeyring(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := d.Codec(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, err := codec.Encode(randflake.Parts{Time: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := traceid.New(at, 0, low)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// An ID of a history that others have begun makes a verifier read the description, in the
+// background and at most once in five seconds. What it has learnt it does not forget, even if the
+// store does. Old IDs cause no request.
+func TestVerifierLearns(t *testing.T) {
+	vars := leased(t, "fleet-test://host")
 	env(t, vars)
 	reportstest.Collect(t)
 	inBubble(t, func(t *testing.T) {
@@ -200,30 +222,40 @@ func TestSecretIsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = g.Shutdown(t.Context()) }()
-		before, _ := g.NewIDs(t.Context())
-		d, err := opened.Describe(t.Context())
-		next := lease.Description{ID: strings.Repeat("e", 32)}
-		text := "00112233445566778899aabbccddeeff\n" + secret + "\n"
-		k, parsed := randflake.ParseKeyring(text)
-		if err := errors.Join(err, parsed, opened.Replace(t.Context(), d.ID, next.ID,
-			next.Fingerprint(k.Codec()))); err != nil {
+		v := g.Verifier()
+		first, err := opened.Describe(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
-		if err := g.Ready(t.Context()); !errors.Is(err, lease.ErrWrongSecret) {
-			t.Errorf("before the rollout: %v", err)
+		time.Sleep(10 * time.Second)
+		d := begin(t, secret, 0)
+		before := opened.described.Load()
+		foreign := trace.TraceID(leasedID(t, lease.Description{History: lease.History{
+			ID: first.ID, Secret: first.Secret}}, time.Now()))
+		foreign[15]++
+		old := traceid.Min(time.Now().Add(-time.Hour))
+		v.Verify(old)
+		if id := leasedID(t, d, time.Now()); v.Verify(id) {
+			t.Error("it is verified before the description was read")
+		} else if synctest.Wait(); !v.Verify(id) {
+			t.Error("it is not verified after the description was read")
 		}
-		if err := os.WriteFile(vars["TRACEFLAKE_SECRET_FILE"], []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		for range 100 {
+			v.Verify(foreign)
+			time.Sleep(100 * time.Millisecond)
 		}
-		time.Sleep(30 * time.Second)
-		if err := g.Ready(t.Context()); err != nil {
-			t.Error(err)
+		synctest.Wait()
+		if n := opened.described.Load() - before; n < 2 || n > 3 {
+			t.Errorf("%d descriptions were read in ten seconds, want 2 or 3", n)
 		}
-		after, _ := g.NewIDs(t.Context())
-		for secret, id := range []trace.TraceID{after, before} {
-			if info := traceid.Inspect(g.Keyring(), id); !info.Agree || info.Secret != secret {
-				t.Errorf("an ID is of secret %d, want %d", info.Secret, secret)
+
+		opened.shown.Store(&first) // the store was set back
+		time.Sleep(10 * time.Second)
+		for _, known := range []lease.Description{first, d} {
+			v.Verify(foreign)
+			synctest.Wait()
+			if !v.Verify(leasedID(t, known, time.Now())) {
+				t.Errorf("the history %s was forgotten", known.ID)
 			}
 		}
 	})
@@ -247,7 +279,7 @@ func TestStrict(t *testing.T) {
 		{"host", true, nil, 0},
 		{"away", true, nil, time.Second},
 		{"full", true, nil, time.Second},
-		{"replaced", true, nil, time.Second},
+		{"moved", true, nil, 6 * time.Second},
 		{"dead", true, nil, 6 * time.Second},
 		{"dead", false, nil, time.Second},
 	} {
@@ -270,41 +302,6 @@ func TestStrict(t *testing.T) {
 				t.Errorf("%+v: %v; the store was closed %d times", c, err, opened.closed)
 			}
 		})
-	}
-}
-
-// A context that is over, like that of signal.NotifyContext at a program's end, or that ends soon,
-// does not prevent the lease from being given back. A store that hangs keeps such a process for two
-// seconds, and others for as long as the Keeper's Close.
-func TestShutdownAfterTheContextIsOver(t *testing.T) {
-	reportstest.Collect(t)
-	config := fleet.Config{Store: "fleet-test:host", SecretFile: file(t, secret)}
-	for _, hangs := range []bool{false, true} {
-		for ends, most := range map[time.Duration]time.Duration{ // from the call
-			0: 2 * time.Second, time.Second: 2 * time.Second, time.Hour: 4 * time.Second,
-		} {
-			inBubble(t, func(t *testing.T) {
-				ids, err := config.Open(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				opened.hangs = hangs
-				ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(ends, time.Hour))
-				defer cancel()
-				if ends == 0 {
-					cancel()
-				}
-				start := time.Now()
-				err = ids.Shutdown(ctx)
-				took := time.Since(start)
-				blocks, listErr := opened.List(t.Context())
-				if hangs && (!errors.Is(err, context.DeadlineExceeded) || took != most) ||
-					!hangs && (err != nil || listErr != nil || blocks[0].Owner != "") {
-					t.Errorf("hangs: %v, the context ends after %s: %v after %s; %v, %+v", hangs,
-						ends, err, took, listErr, blocks)
-				}
-			})
-		}
 	}
 }
 

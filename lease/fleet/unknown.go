@@ -8,8 +8,8 @@ import (
 // known contains all variables, sorted: those of a process, of the command and of the vmclock
 // device. Those of this repository's tests begin with TRACEFLAKETEST_. docs/configuration.md lists
 // both.
-var known = []string{"TRACEFLAKE_CLICKHOUSE_DSN", secretVar, storeVar, strictVar, ttlVar,
-	"TRACEFLAKE_VMCLOCK"}
+var known = []string{"TRACEFLAKE_CLICKHOUSE_DSN", secretVar, fileVar, storeVar, strictVar,
+	ttlVar, "TRACEFLAKE_VMCLOCK"}
 
 // unknown returns the unknown variables in an environment that begin with TRACEFLAKE_, such as
 // mistyped names. It does not return values, which may be secrets. Kubernetes sets some in each pod
