@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -32,62 +31,56 @@ func (f *commonFlags) addStore(to *pflag.FlagSet, what string) {
 
 // addSecret adds the flag --secret-file to a command.
 func (f *commonFlags) addSecret(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.flags.SecretFile, "secret-file", "", "secret file: one secret per "+
-		"line, the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
+	cmd.Flags().StringVar(&f.flags.SecretFile, "secret-file", "", "file with secrets "+
+		"(default $TRACEFLAKE_SECRET_FILE, $TRACEFLAKE_SECRET, or that of a lease directory)")
 }
 
 // config returns the settings of the environment, overridden by the flags.
 func (f *commonFlags) config() (fleet.Config, error) {
 	c, err := f.env()
-	c.SecretFile = cmp.Or(f.flags.SecretFile, c.SecretFile)
+	if f.flags.SecretFile != "" {
+		c.SecretFile, c.Secrets = f.flags.SecretFile, nil
+	}
 	c.Store = cmp.Or(f.flags.Store, c.Store)
 	return c, err
 }
 
-// keyring returns the secrets, or nil if there is no secret file.
-func (f *commonFlags) keyring() (*randflake.Keyring, error) {
+// secrets returns the secrets.
+func (f *commonFlags) secrets() (*randflake.Keyring, error) {
 	c, err := f.config()
-	if err != nil || c.SecretFile == "" {
+	if err != nil {
 		return nil, err
 	}
-	k, err := fleet.LoadKeyring(c.SecretFile)
-	if err != nil {
-		return nil, fmt.Errorf("secret: %w", err)
+	if c.Secrets == nil && c.SecretFile == "" && !(openStore{settings: c}).directory() {
+		return nil, errNoSecret
 	}
-	return k, nil
+	return c.LoadSecrets()
 }
 
-// secrets returns the secrets of the file, or the secret that the store keeps, or an error.
-func (f *commonFlags) secrets(cmd *cobra.Command) (*randflake.Keyring, error) {
-	k, err := f.keyring()
-	if k != nil || err != nil {
-		return k, err
-	}
-	err = f.withStore(cmd, func(ctx context.Context, s openStore) (err error) {
-		if !s.KeepsSecret() {
-			return nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, describeTimeout)
-		defer cancel()
-		k, err = s.Secrets(ctx)
-		return err
-	})
-	if errors.Is(err, errNoStore) || err == nil && k == nil {
-		err = errNoSecret
+// keys returns the keys with which IDs are decoded: those of the store's histories or, without a
+// store, the secrets themselves.
+func (f *commonFlags) keys(cmd *cobra.Command) (*randflake.Keyring, error) {
+	k, err := f.secrets()
+	if c, _ := f.config(); c.Store != "" && !errors.Is(err, errNoSecret) {
+		err = f.withStore(cmd, func(ctx context.Context, s openStore) (err error) {
+			k, err = s.keys(ctx)
+			return err
+		})
 	}
 	return k, err
 }
 
 var (
-	errNoSecret = errors.New("no secret: give --secret-file or set TRACEFLAKE_SECRET_FILE")
-	errNoStore  = errors.New("no store: give --store or set TRACEFLAKE_STORE")
-	errNoFile   = errors.New("the lease directory has no complete lease store yet; the next " +
-		"process creates or completes it, with its own secret")
+	errNoSecret = errors.New("no secret: give --secret-file, or set TRACEFLAKE_SECRET_FILE or " +
+		"TRACEFLAKE_SECRET")
+	errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
+	errNoFile  = errors.New("the lease directory has no lease store yet; the next process " +
+		"creates it, with its secret")
 )
 
 // noStore replaces the advice of lease.ErrNoStore for a store that nobody needs to create.
-func noStore(s stores.Store, err error) error {
-	if s.KeepsSecret() && errors.Is(err, lease.ErrNoStore) {
+func (s openStore) noStore(err error) error {
+	if s.directory() && errors.Is(err, lease.ErrNoStore) {
 		return errNoFile
 	}
 	return err
@@ -138,5 +131,6 @@ func (f *commonFlags) withStore(cmd *cobra.Command,
 	defer func() { _ = s.Close() }()
 	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
 	defer cancel()
-	return noStore(s, call(ctx, openStore{s, c}))
+	opened := openStore{s, c}
+	return opened.noStore(call(ctx, opened))
 }

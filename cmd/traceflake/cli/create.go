@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/stores"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // creation is the command `lease create` with its flags.
@@ -24,20 +22,26 @@ type creation struct {
 func leaseCreateCommand(f *commonFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create --store URL --secret-file FILE",
-		Short: "Create a lease store and its secret, once",
-		Long: `create tests the server, creates a lease store, and writes its new secret to FILE,
-which must not exist, with mode 0600. Give the file and the URL to every process. If
-create is interrupted, run the same command again. If the store exists and FILE has
-its secret, create changes nothing; flags that differ from the store are refused.
+		Short: "Create a lease store, once",
+		Long: `create tests the server and creates a lease store. If FILE does not exist, create
+writes a new secret there, with mode 0600. Give the secret and the URL to every
+process. One secret serves any number of stores. If create is interrupted, run the same
+command again. If the store exists, create changes nothing; flags that differ from the
+store are refused.
 
-A lease directory (file:DIR) has its own secret, and the first process creates it: run
-create only to set another block size or a shorter longest TTL.`,
+The first process creates a lease directory (file:DIR), with the secret DIR/secret: run
+create only to set another block size or a shorter longest TTL.
+
+A store for other generators, such as Snowflakes, has no secret (--without-secret).`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
-  traceflake lease create --store etcd://host:2379 --secret-file secret --block-size 32`,
+  traceflake lease create --store etcd://host:2379 --secret-file secret --block-size 32
+  traceflake lease create --store s3://bucket --without-secret --nodes 0+1024 --block-size 1`,
 	}
 	c := creation{cmd: cmd}
 	cmd.RunE = func(*cobra.Command, []string) error { return f.withStore(cmd, c.run) }
 	f.addSecret(cmd)
+	cmd.Flags().BoolVar(&c.asked.Keyless, "without-secret", false,
+		"create a store for other generators")
 	cmd.Flags().Func("nodes", "nodes of the store, FIRST+COUNT (default all, 0+131072)",
 		func(text string) error {
 			var rest string
@@ -55,114 +59,79 @@ create only to set another block size or a shorter longest TTL.`,
 	return cmd
 }
 
-// run creates the store, or completes it, or finds that it exists.
+// run creates the store, or finds that it exists.
 func (c *creation) run(ctx context.Context, s openStore) error {
-	embedded, file := s.KeepsSecret(), s.settings.SecretFile
-	switch {
-	case embedded && file != "":
-		return fmt.Errorf("%s has a secret of its own: leave out --secret-file and "+
-			"TRACEFLAKE_SECRET_FILE", s)
-	case !embedded && file == "":
-		return errors.New("no secret file: name the file to which the new secret is written, " +
-			"with --secret-file or TRACEFLAKE_SECRET_FILE")
-	}
 	d, err := s.describe(ctx)
-	complete := err == nil
-	var secret *secretFile
 	verb := "created"
-	switch {
-	case d.ID != "":
-		verb = "the store exists:"
-		secret, err = c.existing(d, errors.Is(err, lease.ErrNoStore), file)
-	case errors.Is(err, lease.ErrNoStore):
-		d, secret, err = c.planned(s)
+	if errors.Is(err, lease.ErrNoStore) {
+		d, err = c.create(ctx, s)
+	} else if d.ID != "" { // in any state
+		verb, err = "the store exists:", nil
+	}
+	if errors.Is(err, lease.ErrExists) { // somebody else created it meanwhile
+		verb, err = "the store exists:", nil
+	}
+	if err == nil {
+		err = c.compare(s, d)
 	}
 	if err != nil {
 		return err
 	}
-	if !complete || !embedded { // a server's is compared once more
-		if err := s.Create(ctx, d); err != nil {
-			return err
-		}
-	}
-	if err := secret.keep(); err != nil {
-		return fmt.Errorf("secret: the store was created, but: %w; run the same command again", err)
-	}
-	out := c.cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s %s: ID %s, %s\n", verb, s, d.ID, summary(d))
-	if !embedded {
-		fmt.Fprintf(out, "for every process: TRACEFLAKE_STORE is the URL of the store, with its "+
-			"own user and password; TRACEFLAKE_SECRET_FILE is the path of a copy of %s\n", file)
+	fmt.Fprintf(c.cmd.OutOrStdout(), "%s %s: history %s, %s\n", verb, s, d.ID, summary(d))
+	if file := s.settings.SecretFile; file != "" && !d.Keyless {
+		fmt.Fprintf(c.cmd.OutOrStdout(), "for every process: TRACEFLAKE_STORE is the URL of the "+
+			"store, with its own user and password; TRACEFLAKE_SECRET_FILE is the path of a copy "+
+			"of %s\n", file)
 	}
 	return nil
 }
 
-// differs reports whether flags of the command line contradict a store.
-func (c *creation) differs(d lease.Description) bool {
-	given := c.cmd.Flags().Changed
-	return given("nodes") && (c.asked.First != d.First || c.asked.Nodes != d.Nodes) ||
-		given("block-size") && c.asked.BlockSize != d.BlockSize ||
-		given("longest-ttl") && c.asked.LongestTTL != d.LongestTTL
-}
-
-// existing returns the secret of a store that exists, unless the command asks for another store.
-func (c *creation) existing(d lease.Description, interrupted bool, file string) (
-	*secretFile, error) {
-	if c.differs(d) {
-		return nil, fmt.Errorf("%w, with %s, which cannot change: leave out the flags, or create "+
-			"another store elsewhere", lease.ErrExists, summary(d))
+// create creates the store, and its secret unless that exists.
+func (c *creation) create(ctx context.Context, s openStore) (lease.Description, error) {
+	d := c.asked
+	if s.directory() { // as if a process created it
+		d.LongestTTL = cmp.Or(d.LongestTTL, lease.MaxTTL)
 	}
-	if file == "" { // the store has its own
-		return nil, nil
-	}
-	secret, err := openSecret(file, d.ID)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !missing {
-		return nil, err
-	}
-	if missing || !slices.Contains(d.Secrets, d.Fingerprint(secret.codec)) {
-		advice := "give the secret file of that store, or create another one elsewhere"
-		own := file + "." + d.ID + unfinished
-		if _, err := os.Stat(own); err == nil {
-			advice = fmt.Sprintf("it is in %s: rename it to OTHER.%s%s, and give the name OTHER",
-				own, d.ID, unfinished)
+	var secret *randflake.Codec
+	if !d.Keyless {
+		k, err := s.settings.CreateSecrets()
+		if err != nil {
+			return d, err
 		}
-		return nil, fmt.Errorf("%w, with the ID %s, created at %s; its secret is not in %s: %s",
-			lease.ErrExists, d.ID, rfc3339(d.Created), file, advice)
+		secret = k.Codec()
 	}
-	if interrupted && secret.temporary == "" {
-		return nil, fmt.Errorf("the creation of the store %s was interrupted, but its secret is "+
-			"in %s, which gets this name after the creation: if the store was restored from a "+
-			"backup, processes may have used the secret since: replace it, with traceflake lease "+
-			"secret replace; if it was not, rename the file to %[2]s.%[1]s%[3]s, and run the same "+
-			"command again", d.ID, file, unfinished)
-	}
-	return secret, nil
+	return s.Create(ctx, d, secret)
 }
 
-// planned returns the description of a new store, and its new secret, or nil if the store will have
-// its own.
-func (c *creation) planned(s openStore) (d lease.Description, secret *secretFile, err error) {
-	file := s.settings.SecretFile
-	if file == "" { // as if a process created it
-		c.asked.LongestTTL = cmp.Or(c.asked.LongestTTL, lease.MaxTTL)
-	} else if _, err := os.Lstat(file); err == nil {
-		return d, nil, fmt.Errorf("%s exists, and a new store needs a new secret: name a file "+
-			"that does not exist", file)
+// compare returns an error if the command asks for another store than the one that exists.
+func (c *creation) compare(s openStore, d lease.Description) error {
+	given := c.cmd.Flags().Changed
+	switch {
+	case given("nodes") && (c.asked.First != d.First || c.asked.Nodes != d.Nodes),
+		given("block-size") && c.asked.BlockSize != d.BlockSize,
+		given("longest-ttl") && c.asked.LongestTTL != d.LongestTTL,
+		c.asked.Keyless != d.Keyless:
+		return fmt.Errorf("%w, with %s, which cannot change: leave out the flags, or create "+
+			"another store elsewhere", lease.ErrExists, summary(d))
+	case d.Keyless:
+		return nil
 	}
-	c.asked.Created = now()
-	d, err = stores.NewDescription(c.asked)
-	if err != nil || file == "" {
-		return d, nil, err
+	k, err := s.settings.LoadSecrets()
+	if err == nil {
+		_, err = d.Find(k)
 	}
-	if secret, err = generateSecret(file, d.ID, s); err == nil {
-		d.Secrets = []string{d.Fingerprint(secret.codec)}
-	}
-	return d, secret, err
+	return err
 }
 
 // summary describes the nodes and leases of a store.
 func summary(d lease.Description) string {
-	return fmt.Sprintf("nodes %d to %d in blocks of %d, leases of up to %s", d.First,
+	text := fmt.Sprintf("nodes %d to %d in blocks of %d, leases of up to %s", d.First,
 		d.First+d.Nodes-1, d.BlockSize, shortly(d.LongestTTL))
+	if d.Keyless {
+		text += ", without a secret"
+	}
+	return text
 }
+
+// directory reports whether the store is a lease directory, which no operator needs to create.
+func (s openStore) directory() bool { return strings.HasPrefix(s.settings.Store, "file:") }

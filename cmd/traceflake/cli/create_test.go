@@ -3,23 +3,21 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease/fleet"
 )
 
-// registered checks that a file has n secrets, that only its owner can read it, and that a store
-// has the first one alone.
-func registered(t *testing.T, what any, url, path string, n int) {
+// complete checks that a store grants leases in a history under the secret of a file, which only
+// its owner can read.
+func complete(t *testing.T, what any, url, path string) {
 	t.Helper()
 	d, err := opened(t, url).Describe(t.Context())
 	k, keyErr := fleet.LoadKeyring(path)
@@ -27,11 +25,10 @@ func registered(t *testing.T, what any, url, path string, n int) {
 	if err := errors.Join(err, keyErr, statErr); err != nil {
 		t.Fatalf("%v: %v", what, err)
 	}
-	if !slices.Equal(d.Secrets, []string{d.Fingerprint(k.Codec())}) || len(k.Codecs()) != n ||
-		info.Mode().Perm() != 0o600 {
-		t.Errorf("%v: the store has %q, and the file of mode %s %d others", what, d.Secrets,
-			info.Mode(), len(k.Codecs()))
+	if _, err := d.Find(k); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v: %v, the file has mode %s", what, err, info.Mode())
 	}
+	acquired(t, url, 0)
 }
 
 // interrupted runs a command that is interrupted at a write, and returns its exit code. Pages are
@@ -50,147 +47,55 @@ func interrupted(t *testing.T, s *calls.Memory, write int, args ...string) int {
 	return silently(ctx, args...)
 }
 
-// A creation that is interrupted at any request is completed by the same command, with the same
-// secret.
-func TestCreateInterrupted(t *testing.T) {
+// A creation, and the begin of a history, that are interrupted at any write are begun anew by the
+// same command, in a history of their own.
+func TestLeaseCommandsAreKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // a begin by others is watched for seconds
+		time.Sleep(time.Until(time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)))
+		leaseCommandsAreKilled(t)
+	})
+}
+
+func leaseCommandsAreKilled(t *testing.T) {
 	for stop, done := 1, false; !done; stop++ {
 		url, s := newServer()
 		secret := filepath.Join(t.TempDir(), "secret")
-		args := []string{"lease", "create", "--store", url, "--secret-file", secret}
-		if done = interrupted(t, s, stop, args...) == 0; !done {
-			if _, err := os.Stat(secret); err == nil {
-				t.Fatalf("stopped at write %d: the secret has its name before the store has it",
-					stop)
-			}
-			command(t, "", args...).want(t, 0, "ID ", "")
-		}
-		registered(t, stop, url, secret, 1)
-	}
-}
-
-// A store that was restored to a moment within its creation is not completed, since its secret was
-// in use: its secret can be replaced.
-func TestCreateRestored(t *testing.T) {
-	for stop, done := 1, false; !done; stop++ {
-		url, s := newServer()
-		flags := []string{"--store", url, "--secret-file", filepath.Join(t.TempDir(), "secret")}
+		flags := []string{"--store", url, "--secret-file", secret}
 		create := append([]string{"lease", "create"}, flags...)
+		rekey := append([]string{"lease", "rekey"}, flags...)
+		seen := make(map[string]bool)
 		done = interrupted(t, s, stop, create...) == 0
-		backup, err := s.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		command(t, "", create...).want(t, 0, "ID ", "")
-		used := acquired(t, url, 0)
-		restored(t, s, backup)
-		was, err := opened(t, url).Describe(t.Context())
-		if was.ID == "" || err == nil {
-			continue // restored to before, or after
-		}
-		command(t, "", create...).want(t, 2, "", "restored from a backup")
-		command(t, "", append([]string{"lease", "secret", "replace", used}, flags...)...).want(t, 0,
-			"all blocks are free", "")
-		if again := acquired(t, url, 0); again == used {
-			t.Fatalf("stopped at write %d: the history %s began twice", stop, used)
+		d, _ := opened(t, url).Describe(t.Context())
+		seen[d.ID] = true
+		command(t, "", create...).want(t, 0, "history ", "")
+		complete(t, stop, url, secret)
+		done = interrupted(t, s, stop, rekey...) == 0 && done
+		d, _ = opened(t, url).Describe(t.Context())
+		again := seen[d.ID] && !done
+		command(t, "", rekey...).want(t, 0, "begun the history", "")
+		complete(t, stop, url, secret)
+		if now := acquired(t, url, 0); again && seen[now] || now == d.ID {
+			t.Errorf("stopped at write %d: the history %s went on", stop, now)
 		}
 	}
 }
 
-// A creation that is interrupted at any request is repeated where the same URL leads to another
-// server, as with a forwarded port, and then completed at the first server: the stores have two
-// secrets.
-func TestCreateInterruptedElsewhere(t *testing.T) {
-	for stop := 1; ; stop++ {
-		url, s := newServer()
-		dir := t.TempDir()
-		secret, own := filepath.Join(dir, "secret"), filepath.Join(dir, "own")
-		args := []string{"lease", "create", "--store", url, "--secret-file", secret}
-		if interrupted(t, s, stop, args...) == 0 {
-			break
-		}
-		servers.Delete(url)
-		command(t, "", args...).want(t, 0, "created", "")
-		registered(t, stop, url, secret, 1)
-		other, err := opened(t, url).Describe(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		servers.Store(url, s)
-		if d, err := opened(t, url).Describe(t.Context()); d.ID == other.ID {
-			t.Fatalf("stopped at write %d: two stores have the ID %s", stop, d.ID)
-		} else if err != nil && d.ID != "" {
-			command(t, "", args...).want(t, 2, "", "rename it")
-			suffix := "." + d.ID + unfinished
-			if err := os.Rename(secret+suffix, own+suffix); err != nil {
-				t.Fatal(err)
-			}
-		}
-		args[len(args)-1] = own
-		command(t, "", args...).want(t, 0, "ID ", "")
-		registered(t, stop, url, own, 1)
-		one, err1 := fleet.LoadKeyring(own)
-		two, err2 := fleet.LoadKeyring(secret)
-		if err := errors.Join(err1, err2); err != nil || one.Codec().Derive("") ==
-			two.Codec().Derive("") {
-			t.Fatalf("stopped at write %d: two stores have one secret, or %v", stop, err)
-		}
-	}
-}
-
-// Of several operators who create at once with one file, at most one gets the file, and no two
-// stores get one secret.
-func TestOneSecretForEachStore(t *testing.T) {
+// Operators who create two stores at once with one file share the secret, which is complete.
+func TestOperatorsShareASecret(t *testing.T) {
 	for range 10 {
 		file := filepath.Join(t.TempDir(), "secret")
-		var created atomic.Int64
 		var all sync.WaitGroup
-		for range 2 {
-			url, _ := newServer()
+		var urls [3]string
+		for i := range urls {
+			urls[i], _ = newServer()
 			all.Go(func() {
-				if silently(t.Context(), "lease", "create", "--store", url, "--secret-file",
-					file) == 0 {
-					created.Add(1)
-				}
+				command(t, "", "lease", "create", "--store", urls[i], "--secret-file", file).
+					want(t, 0, "created", "")
 			})
 		}
 		all.Wait()
-		if created.Load() > 1 {
-			t.Fatal("two stores have one secret")
+		for _, url := range urls {
+			complete(t, "at once", url, file)
 		}
 	}
-}
-
-// On file systems without hard links a new secret gets its final name, too.
-func TestNoHardLinks(t *testing.T) {
-	defer func(was func(string, string) error) { link = was }(link)
-	link = func(string, string) error { return errors.ErrUnsupported }
-	url, _ := newServer()
-	secret := filepath.Join(t.TempDir(), "secret")
-	for _, want := range []string{"created", "the store exists"} {
-		command(t, "", "lease", "create", "--store", url, "--secret-file", secret).want(t, 0, want,
-			"")
-	}
-	registered(t, "without links", url, secret, 1)
-	if left, _ := filepath.Glob(secret + ".*"); len(left) > 0 {
-		t.Errorf("the secret has other names, too: %q", left)
-	}
-}
-
-// A lease directory whose creation was interrupted, as by a full disk, is completed by the same
-// command.
-func TestCreateCompletesADirectory(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "leases")
-	create := []string{"lease", "create", "--store", "file:" + dir}
-	command(t, "", create...).want(t, 0, "created", "")
-	// the description as it was before the last write, with its checksum
-	line, _, _ := strings.Cut(content(t, filepath.Join(dir, "config")), "\n")
-	line = strings.Replace(line, `"complete"`, `"creating"`, 1) + "\n"
-	sum := crc32.Checksum([]byte(line), crc32.MakeTable(crc32.Castagnoli))
-	text := fmt.Sprintf("%s{\"CRC32C\":\"%08x\"}\n", line, sum)
-	if err := os.WriteFile(filepath.Join(dir, "config"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	command(t, "", "doctor", "--store", "file:"+dir).want(t, 0, "creates or completes it", "")
-	command(t, "", create...).want(t, 0, "the store exists", "")
-	command(t, "", "doctor", "--store", "file:"+dir).want(t, 0, "blocks are taken", "")
 }

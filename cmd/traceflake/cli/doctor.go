@@ -90,8 +90,8 @@ func (d *doctor) report(check, found string, err error) (ok bool) {
 	}
 	f := finding{Check: check, OK: err == nil, Found: found}
 	if err != nil {
-		f.Fix = cmp.Or(lease.Fix(err), "see the error; if it lasts, change nothing and read the "+
-			"server's log")
+		f.Fix = cmp.Or(lease.Fix(err), "no known fix: read the server's log before you change "+
+			"anything")
 		f.Found = strings.TrimSuffix(err.Error(), "; "+f.Fix) // reports have it already
 		d.err = cmp.Or(d.err, errReported)
 	}

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -23,27 +24,22 @@ type storeCheck struct {
 
 // run checks whether a service would get a lease.
 func (d storeCheck) run() {
-	var k *randflake.Keyring
-	switch {
-	case !d.KeepsSecret():
-		k = d.secretFile()
-	case d.settings.SecretFile != "":
-		d.report("secret", "", wrong("unset TRACEFLAKE_SECRET_FILE",
-			"the store has a secret of its own"))
-	}
 	about, err := within(d.cmd.Context(), d.Describe)
-	found := fmt.Sprintf("ID %s, created %s, %s", about.ID, about.Created.Format(time.DateOnly),
-		summary(about))
-	none := errors.Is(noStore(d.Store, err), errNoFile)
-	if none {
+	none := errors.Is(d.open().noStore(err), errNoFile)
+	k := d.secrets(about, none)
+	moved := false
+	found := fmt.Sprintf("history %s, created %s, %s", about.ID,
+		about.Created.Format(time.DateOnly), summary(about))
+	switch {
+	case none:
 		found = errNoFile.Error()
 		_, err = within(d.cmd.Context(), d.rights)
+	case errors.Is(err, lease.ErrMoved) && !lease.Permanent(err):
+		found += "; it was restored, moved or copied: the next process begins a history"
+		moved, err = true, nil
 	}
 	if !d.report("store", found, err) || none {
 		return
-	}
-	if d.KeepsSecret() {
-		k = d.ownSecret()
 	}
 	if ttl := d.settings.TTL; ttl > about.LongestTTL {
 		d.report("TTL", "", wrong(
@@ -52,48 +48,63 @@ func (d storeCheck) run() {
 			shortly(about.LongestTTL)))
 	}
 	if k != nil {
-		d.registered(about, k)
+		_, err := about.Find(k)
+		d.report("its secret", "this process has it", err)
 	}
+	d.histories(about)
 	d.check("rights", d.rights)
 	d.check("clock", d.clock)
+	if moved {
+		return
+	}
 	d.check("leases", func(ctx context.Context) (string, error) { return d.leases(ctx, about) })
 }
 
-// secretFile checks the secret file that a service would use.
-func (d storeCheck) secretFile() (k *randflake.Keyring) {
-	file := d.settings.SecretFile
-	if file == "" {
-		d.report("secret", "", wrong("set TRACEFLAKE_SECRET_FILE to the file that `traceflake "+
-			"lease create` wrote", "no secret file"))
+func (d storeCheck) open() openStore { return openStore{d.Store, d.settings} }
+
+// secrets checks the secrets that a service would use. A lease directory that is missing has none.
+func (d storeCheck) secrets(about lease.Description, none bool) (k *randflake.Keyring) {
+	if about.Keyless {
 		return nil
 	}
 	err := errors.Join(withReports(func() (err error) {
-		k, err = fleet.LoadKeyring(file)
+		k, err = d.settings.LoadSecrets()
+		if none && errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		return err
 	})...)
-	d.report("secret", fmt.Sprintf("%s, secrets: %d; the first is in use", file, len(k.Codecs())),
-		err)
-	return k
-}
-
-// ownSecret checks the secret that the store keeps.
-func (d storeCheck) ownSecret() *randflake.Keyring {
-	k, err := within(d.cmd.Context(), d.Secrets)
-	d.report("secret", "the store's own", err)
-	return k
-}
-
-// registered checks whether the store has the secret in use, and no newer one.
-func (d storeCheck) registered(about lease.Description, k *randflake.Keyring) {
-	found := "the secret in use is registered"
-	var err error
-	switch i := slices.Index(about.Secrets, about.Fingerprint(k.Codec())); {
-	case i < 0:
-		err = fmt.Errorf("%s: %w", d.settings.SecretFile, lease.ErrWrongSecret)
-	case i < len(about.Secrets)-1:
-		found += ", and a newer one: see \"Changing it\" in docs/secrets.md"
+	if errors.Is(err, fleet.ErrConfig) {
+		err = wrong("set TRACEFLAKE_SECRET_FILE or TRACEFLAKE_SECRET to what `traceflake lease "+
+			"create` wrote", "no secret")
 	}
-	d.report("its secret", found, err)
+	if k != nil || err != nil {
+		d.report("secret", fmt.Sprintf("secrets: %d", len(k.Codecs())), err)
+	}
+	return k
+}
+
+// histories checks how often the store has moved or forgotten leases.
+func (d storeCheck) histories(about lease.Description) {
+	const most = 3 // a day
+	var last []string
+	today := 0
+	for _, h := range about.Histories() {
+		if len(last) <= most {
+			last = append(last, rfc3339(h.Begun)+" "+h.Reason)
+		}
+		if h.Reason != lease.Created && now().Sub(h.Begun) < 24*time.Hour {
+			today++
+		}
+	}
+	found := "the last ones: " + strings.Join(last, ", ")
+	var err error
+	if today > most {
+		err = wrong("moved: find out why the server loses its place, such as crashes or "+
+			"failovers; contradicted: why it forgets acknowledged writes",
+			"%d were begun in the last day, %s", today, found)
+	}
+	d.report("histories", found, err)
 }
 
 // rights checks whether a service may change leases, without changing one.
@@ -132,6 +143,9 @@ func (d storeCheck) leases(ctx context.Context, about lease.Description) (string
 	held, all := len(taken(blocks, storeTime(ctx, d.Store))), about.Blocks()
 	count := fmt.Sprintf("%d of %d blocks are taken", held, all)
 	switch {
+	case errors.Is(err, lease.ErrContradicted):
+		err = wrong("begin a new history of the store, as the next process does by itself: "+
+			"traceflake lease rekey", "%w", err)
 	case err != nil:
 	case (all-held)*10 < all:
 		err = wrong("look for crash loops in `traceflake lease list`; or shorten the TTL, or "+

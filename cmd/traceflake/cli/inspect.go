@@ -43,7 +43,7 @@ a record:
   traceflake inspect "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			keyring, err := f.secrets(cmd)
+			keyring, err := f.keys(cmd)
 			if err != nil && !errors.Is(err, errNoSecret) {
 				return err
 			}
@@ -52,7 +52,7 @@ a record:
 			return in.all(args)
 		},
 	}
-	f.addStore(cmd.Flags(), "store that has its own secret")
+	f.addStore(cmd.Flags(), "store whose histories' keys decode IDs")
 	f.addSecret(cmd)
 	output = outputFlag(cmd)
 	return cmd

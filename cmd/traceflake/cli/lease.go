@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,13 +17,13 @@ import (
 func leaseCommand(f *commonFlags) *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "lease",
-		Short: "Create a lease store, list its leases, register or replace its secret",
+		Short: "Create a lease store, list its leases, change its key",
 		Long: `lease manages the store from which processes lease nodes. An operator creates the
 store once, with lease create; no other command creates it.`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease list --store file:/var/lib/traceflake/leases
-  traceflake lease secret add next --store postgres://db/traceflake`,
-	}, leaseCreateCommand(f), leaseListCommand(f), leaseSecretCommand(f))
+  traceflake lease rekey --store postgres://db/traceflake --secret-file secret`,
+	}, leaseCreateCommand(f), leaseListCommand(f), leaseRekeyCommand(f), leaseKeysCommand(f))
 	f.addStore(cmd.PersistentFlags(), "store of the leases")
 	return cmd
 }
@@ -32,15 +33,17 @@ func leaseListCommand(f *commonFlags) *cobra.Command {
 	var node uint32
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the granted blocks and their owners",
-		Long: `list shows the blocks of nodes that were ever granted: to which process, from when
-and until when, and how many are taken now. It writes nothing. With --node the exit
-code is 1 if the node was never granted.
+		Short: "List the histories, the granted blocks and their owners",
+		Long: `list shows the histories of the store, the present one first, and the blocks of nodes
+that were ever granted in the present one: to which process, from when and until when,
+and how many are taken now. It writes nothing. With --held or --node it shows no
+histories; with --node the exit code is 1 if the node was never granted.
 
 A lease of a process whose clock was more than a minute behind the store's is held
 until its end on that clock, and marked. etcd has no clock.
 
-With -o json each block is an object on a line of its own:
+With -o json each history and each block is an object on a line of its own:
+{"history":"0b5c…f1","begun":"…","reason":"moved"}
 {"node":64,"nodes":8,"start":"…","end":"…","nonce":"…","owner":"…","version":3,
 "free":false}, and for such a clock "secondsBehind":7200`,
 		Example: `  traceflake lease list --held --store file:/var/lib/traceflake/leases
@@ -74,6 +77,11 @@ With -o json each block is an object on a line of its own:
 			}
 			if held {
 				blocks = taken(blocks, at)
+			} else if !cmd.Flags().Changed("node") {
+				err = writeHistories(cmd, *output, d)
+			}
+			if err != nil {
+				return err
 			}
 			return writeBlocks(cmd, *output, blocks, at)
 		})
@@ -102,17 +110,34 @@ func free(b lease.Grant, now time.Time) bool { return b.Free(now.Add(-b.Behind))
 // state describes who has a block at now.
 func state(b lease.Grant, now time.Time) string {
 	until := rfc3339(b.End)
-	switch {
-	case free(b, now):
+	if free(b, now) {
 		return "free since " + until
-	case b.Owner == "": // it was released a moment ago, or its owner is empty
-		return "without an owner, free from " + until
 	}
-	held := "held by " + b.Owner + " until " + until
+	held := "held by " + cmp.Or(b.Owner, "a process without a name") + " until " + until
 	if b.Behind > 0 {
 		held += " on its clock, which is " + shortly(b.Behind) + " behind the store's"
 	}
 	return held
+}
+
+// writeHistories writes a line for each history.
+func writeHistories(cmd *cobra.Command, output string, d lease.Description) error {
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	if output == "text" {
+		fmt.Fprintln(w, "HISTORY\tBEGUN\tREASON")
+	}
+	for _, h := range d.Histories() {
+		if err := show(w, output, func() string {
+			return fmt.Sprintf("%s\t%s\t%s\n", h.ID, rfc3339(h.Begun), h.Reason)
+		}, struct {
+			ID     string    `json:"history"`
+			Begun  time.Time `json:"begun"`
+			Reason string    `json:"reason"`
+		}{h.ID, h.Begun.UTC(), h.Reason}); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
 }
 
 // writeBlocks writes a line for each block.

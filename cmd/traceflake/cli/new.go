@@ -26,7 +26,7 @@ one per line, and prints an ID for each. It stops at the first line without a va
 time.
 
 --deterministic derives each ID from a time, to the millisecond, and a key, with the
-first secret of the file or the store: every run derives the same ID from the same time
+first secret: every run derives the same ID from the same time
 and key. With --at -, the key follows the time and a tab on each line. The IDs cannot be
 decoded.
 
@@ -39,7 +39,7 @@ decoded.
   traceflake new --span`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	f.addStore(cmd.Flags(), "store that has its own secret, for --deterministic")
+	f.addStore(cmd.Flags(), "lease directory with the secret, for --deterministic")
 	f.addSecret(cmd)
 	cmd.Flags().UintVarP(&o.number, "number", "n", 1, "how many IDs, for each time")
 	cmd.Flags().StringVar(&o.at, "at", "now", "generate IDs for records of this time")
@@ -121,7 +121,7 @@ func (o *newOptions) run(cmd *cobra.Command) error {
 // generator returns the function that generates the IDs.
 func (o *newOptions) generator(cmd *cobra.Command) (generate, error) {
 	if o.deterministic {
-		keyring, err := o.secrets(cmd)
+		keyring, err := o.secrets()
 		if err != nil {
 			return nil, err
 		}

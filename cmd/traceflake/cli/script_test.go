@@ -13,14 +13,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
 // variables are the environment variables of the command and the scripts.
-var variables = []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLAKE_TTL",
+var variables = []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLAKE_SECRET",
+	"TRACEFLAKE_TTL",
 	clickhouseVar, "TRACEFLAKE_STROE"}
 
 // TestScripts runs the scripts in testdata. Each one is a session of an operator: files, commands,
@@ -30,17 +30,17 @@ var variables = []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLA
 //	code N traceflake ARGS…      it must end with this exit code
 //	refuses ARGS… TEXT           it must print nothing but an error with the text, and end with 2
 //	save NAME [LINE]             sets a variable to the first word of a line of the output
-//	ids FILE N                   prints N trace IDs of now under the first secret of a file
-//	place STORE WHERE            moves the server of a store
+//	ids FILE N                   prints N trace IDs of now under the first key of a file
+//	move STORE                   gives the server of a store another place
 //	backup STORE                 saves the objects of a server, to which restore sets it back
-//	acquire STORE [OFFSET]       prints the store's ID, after a process has acquired a lease
+//	acquire STORE [OFFSET]       prints the history in which a process has acquired a lease
 //	clock OFFSET                 moves the clock of the operator's machine
 //	exec sh SCRIPT               runs a script that may call the program traceflake
 //
 // A store test:NAME is on a server of the script's own. Commands run in this process.
 func TestScripts(t *testing.T) {
 	defer func() { now = time.Now }()
-	var backup map[string]driver.Object
+	backup := make(map[string][]byte)
 	docs, err := filepath.Abs("../../../docs")
 	self, selfErr := os.Executable()
 	bin := t.TempDir()
@@ -113,15 +113,19 @@ func TestScripts(t *testing.T) {
 				now = func() time.Time { return time.Now().Add(ahead) }
 			},
 			"backup": func(ts *testscript.TestScript, _ bool, args []string) {
-				var err error
-				backup, err = serverOf(args[0]).List(t.Context())
+				objects, err := serverOf(args[0]).List(t.Context())
 				ts.Check(err)
+				clear(backup)
+				for name, o := range objects {
+					backup[name] = o.Data
+				}
 			},
 			"restore": func(_ *testscript.TestScript, _ bool, args []string) {
-				restored(t, serverOf(args[0]), backup)
+				serverOf(args[0]).Delete("")
+				serverOf(args[0]).Set(backup)
 			},
-			"place": func(_ *testscript.TestScript, _ bool, args []string) {
-				serverOf(args[0]).Place = args[1]
+			"move": func(_ *testscript.TestScript, _ bool, args []string) {
+				serverOf(args[0]).Move()
 			},
 		},
 	})

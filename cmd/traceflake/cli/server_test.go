@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,6 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/memstore"
 	"github.com/traceflake/traceflake/lease/stores"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // servers are servers in memory, of type *calls.Memory, by the URLs test:NAME of the stores on
@@ -29,15 +29,14 @@ func init() {
 	})
 }
 
-// hung is a store that keeps its own secret, on a disk that does not answer.
+// hung is a store that does not answer.
 type hung struct{ stores.Store }
 
-func (hung) KeepsSecret() bool { return true }
-func (hung) Close() error      { return nil }
+func (hung) Close() error { return nil }
 
-func (hung) Secrets(ctx context.Context) (*randflake.Keyring, error) {
+func (hung) Describe(ctx context.Context) (lease.Description, error) {
 	<-ctx.Done()
-	return nil, ctx.Err()
+	return lease.Description{}, ctx.Err()
 }
 
 // serverOf returns the server of a store, or a new server without a store.
@@ -67,7 +66,7 @@ func opened(t *testing.T, url string) stores.Store {
 	return s
 }
 
-// acquired returns the ID of a store, after a process whose clock is ahead has acquired a lease.
+// acquired returns the history of a store in which a process whose clock is ahead has acquired a lease.
 func acquired(t *testing.T, url string, ahead time.Duration) string {
 	t.Helper()
 	s := opened(t, url)
@@ -88,4 +87,14 @@ func setAWSKey(t *testing.T) {
 		"AWS_SECRET_ACCESS_KEY": "b", "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(name, value)
 	}
+}
+
+// storeInUse creates a store that the environment configures, in which a process has a lease.
+func storeInUse(t *testing.T) {
+	t.Helper()
+	url, _ := newServer()
+	t.Setenv("TRACEFLAKE_STORE", url)
+	t.Setenv("TRACEFLAKE_SECRET_FILE", filepath.Join(t.TempDir(), "secret"))
+	command(t, "", "lease", "create").want(t, 0, something, "")
+	acquired(t, url, 0)
 }

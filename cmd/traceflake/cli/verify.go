@@ -34,7 +34,7 @@ With -o json each ID is an object on a line of its own. The second line has no t
   traceflake verify --secret-file secret -o json --max-age 30d <ids`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			keyring, err := f.secrets(cmd)
+			keyring, err := f.keys(cmd)
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ With -o json each ID is an object on a line of its own. The second line has no t
 			})
 		},
 	}
-	f.addStore(cmd.Flags(), "store that has its own secret")
+	f.addStore(cmd.Flags(), "store whose histories' keys decode IDs")
 	f.addSecret(cmd)
 	output = outputFlag(cmd)
 	durationFlag(cmd, &c.maxAge, "max-age", 24*time.Hour, "how old an ID may be")
