@@ -2,9 +2,4 @@
 
 package trace
 
-import "context"
-
-var (
-	traceflakeGenerator func() IDGenerator
-	traceflakeShutdown  func(context.Context, IDGenerator)
-)
+var traceflakeGenerator func() IDGenerator

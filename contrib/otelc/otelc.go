@@ -5,9 +5,9 @@
 //	_ "github.com/traceflake/traceflake/contrib/otelc"
 //
 // Every TracerProvider without WithIDGenerator then uses a generator that the environment
-// configures, as [fleet.FromEnv] describes. All providers share it; the Shutdown of the last
-// provider gives the lease back. Only file: stores are included; the service imports any other. The
-// propagator [xtraceid] is registered with autoprop, so OTEL_PROPAGATORS can name it.
+// configures, as [fleet.FromEnv] describes. All providers share it, for as long as the process runs.
+// Only file: stores are included; the service imports any other. The propagator [xtraceid] is
+// registered with autoprop, so OTEL_PROPAGATORS can name it.
 //
 // An invalid setting is reported to [otel.Handle], and IDs are those of zero configuration; with
 // TRACEFLAKE_STRICT=1 the process exits. If a rule of otelc.yaml did not match, an error at the
@@ -31,36 +31,29 @@ import (
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
-// The variables that in_sdk.go adds to the SDK, which cannot import this package. Functions without
+// The variable that in_sdk.go adds to the SDK, which cannot import this package. A function without
 // a body would not link if the rules did not match.
-var (
-	//go:linkname generatorHook go.opentelemetry.io/otel/sdk/trace.traceflakeGenerator
-	generatorHook func() trace.IDGenerator
-	//go:linkname shutdownHook go.opentelemetry.io/otel/sdk/trace.traceflakeShutdown
-	shutdownHook func(context.Context, trace.IDGenerator)
-)
+//
+//go:linkname generatorHook go.opentelemetry.io/otel/sdk/trace.traceflakeGenerator
+var generatorHook func() trace.IDGenerator
 
 func init() {
 	err := errors.Join(checkSDK(), registerPropagator())
 	if err != nil {
 		otel.Handle(err)
 	}
-	generatorHook, shutdownHook = acquire, release
+	generatorHook = sync.OnceValue(open)
 }
 
-// checkSDK returns an error unless new providers call both hooks.
+// checkSDK returns an error unless new providers call the hook.
 func checkSDK() error {
-	var asked, closed bool
-	generatorHook = func() trace.IDGenerator { asked = true; return new(generator) }
-	shutdownHook = func(context.Context, trace.IDGenerator) { closed = true }
-	_ = trace.NewTracerProvider(trace.WithResource(resource.Empty())).Shutdown(context.Background())
-	switch {
-	case !asked:
-		return unchanged("defaultIDGenerator in the SDK", "trace IDs are random")
-	case !closed:
-		return unchanged("TracerProvider.Shutdown in the SDK", "leases are not returned")
+	asked := false
+	generatorHook = func() trace.IDGenerator { asked = true; return new(fleet.IDs) }
+	provider := trace.NewTracerProvider(trace.WithResource(resource.Empty()))
+	if err := provider.Shutdown(context.Background()); err != nil || asked {
+		return err
 	}
-	return nil
+	return unchanged("defaultIDGenerator in the SDK", "trace IDs are random")
 }
 
 func unchanged(what, effect string) error {
@@ -86,30 +79,8 @@ func registerPropagator() (err error) {
 	return nil
 }
 
-// generator is the generator of one provider.
-type generator struct {
-	*fleet.IDs
-	released sync.Once
-}
-
-// shared holds what the process's generators share: one lease.
-var shared struct {
-	sync.Mutex
-	ids       *fleet.IDs
-	providers int // until their Shutdown
-}
-
-func acquire() trace.IDGenerator {
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.providers == 0 {
-		shared.ids = open()
-	}
-	shared.providers++
-	return &generator{IDs: shared.ids}
-}
-
-func open() *fleet.IDs {
+// open returns the process's generator.
+func open() trace.IDGenerator {
 	settings, err := fleet.Env()
 	if err == nil {
 		var ids *fleet.IDs
@@ -123,21 +94,4 @@ func open() *fleet.IDs {
 	otel.Handle(fmt.Errorf("traceflake/otelc: IDs are generated without a lease: %w", err))
 	ids, _ := fleet.Config{}.Open(context.Background()) // without settings there is no error
 	return ids
-}
-
-func release(ctx context.Context, of trace.IDGenerator) {
-	g, ok := of.(*generator)
-	if !ok {
-		return // from WithIDGenerator
-	}
-	g.released.Do(func() {
-		shared.Lock()
-		defer shared.Unlock()
-		if shared.providers--; shared.providers > 0 {
-			return
-		}
-		if err := shared.ids.Shutdown(ctx); err != nil {
-			otel.Handle(fmt.Errorf("traceflake/otelc: %w", err))
-		}
-	})
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // startTelemetry sets OpenTelemetry's globals. Call the returned function at the end: it sends the
-// remaining spans and counts, and gives the lease back.
+// remaining spans and counts.
 func startTelemetry(ctx context.Context, service string) (
 	ids *fleet.IDs, stop func(context.Context) error, err error,
 ) {
@@ -57,8 +57,7 @@ func startTelemetry(ctx context.Context, service string) (
 		propagation.TraceContext{}, propagation.Baggage{}, xtraceid.New()))
 
 	return ids, func(ctx context.Context) error {
-		// ids gives the lease back even if the exporters have used up ctx.
-		return errors.Join(provider.Shutdown(ctx), metrics.Shutdown(ctx), ids.Shutdown(ctx))
+		return errors.Join(provider.Shutdown(ctx), metrics.Shutdown(ctx))
 	}, nil
 }
 

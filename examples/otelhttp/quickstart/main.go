@@ -52,5 +52,4 @@ func main() {
 	}()
 	<-ctx.Done()
 	_ = provider.Shutdown(context.Background()) // sends the spans that are left
-	_ = ids.Shutdown(context.Background())      // returns the lease
 }
