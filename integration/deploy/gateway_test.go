@@ -122,7 +122,7 @@ func TestGateway(t *testing.T) {
 }
 
 // On SIGTERM the gateway serves the last request, closes a stream that stays open, and sends its
-// spans, with the name of its service. TestFirstDay shows that its lease ends.
+// spans, with the name of its service.
 func TestStop(t *testing.T) {
 	arrived, answer := make(chan bool), make(chan struct{})
 	p, urls := gateway(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/fleet"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // leased returns strict settings for a store.
@@ -80,17 +80,11 @@ func TestStrictOnEveryStore(t *testing.T) {
 			if b.wrong != "" {
 				refused(t, leased(t, b.wrong), lease.ErrMisconfigured, "TRACEFLAKE_STORE=", b.why)
 			}
-			keyring, err := fleet.LoadKeyring(c.SecretFile)
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := lease.Description{ID: lease.NewNonce()}
-			d.Secrets = []string{d.Fingerprint(keyring.Codec())}
-			processes.Create(t, c.Store, d)
+			create(t, c)
 			foreign := c
 			foreign.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
 			refused(t, foreign, lease.ErrWrongSecret, "TRACEFLAKE_SECRET_FILE="+foreign.SecretFile,
-				"belongs to another secret")
+				"has another secret")
 			if err := opens(t, c).Ready(canceled()); err != nil {
 				t.Error(err)
 			}
@@ -101,6 +95,23 @@ func TestStrictOnEveryStore(t *testing.T) {
 			c.Store = b.url(nobody[0], "strict")
 			waits(t, c, nobody[0])
 		})
+	}
+}
+
+// create creates the store of the settings.
+func create(t *testing.T, c fleet.Config) {
+	t.Helper()
+	s, err := stores.Open(c.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	k, err := c.LoadSecrets()
+	if err == nil {
+		_, err = s.Create(t.Context(), lease.Description{}, k.Codec())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
