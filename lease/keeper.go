@@ -49,7 +49,7 @@ type Keeper struct {
 	nodesOnly  bool                            // it was started without secrets
 	codec      atomic.Pointer[randflake.Codec] // of the last grant; nil before the first one
 	histories  atomic.Pointer[[]History]       // of the store, as far as they are known
-	ttl        atomic.Int64                    // in ns: that of the configuration, or the store's longest
+	ttl        atomic.Int64                    // in ns: configured, or the store's longest
 	behind     atomic.Int64                    // the last [Grant.Behind], in ns
 	restores   atomic.Uint64                   // reported by OnRestore
 	state      atomic.Pointer[state]

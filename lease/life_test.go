@@ -11,7 +11,7 @@ import (
 // Tests of machines that are restored or copied, and of clocks that are wrong.
 
 // After a restore from a snapshot, a machine generates no IDs of an earlier grant: the original
-// machine may still use it. Each reservation checks the machine, not only the first one in a second.
+// machine may still use it. Each reservation checks the machine, not only the first in a second.
 func TestRestoredMachine(t *testing.T) {
 	for name, restore := range map[string]func(*bench){
 		"noticed by an ID": func(b *bench) {

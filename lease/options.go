@@ -44,9 +44,9 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 }
 
 // WithErrorHandler sets a function that is called when the store begins to fail, when it has
-// recovered or has another history, and when a grant is dropped; the default is [otel.Handle]. A lasting failure is
-// reported once. Reports arrive one at a time and in their order, in a goroutine of their own: a
-// handler that blocks delays only further reports. At most 16 reports wait.
+// recovered or has another history, and when a grant is dropped; the default is [otel.Handle]. A
+// lasting failure is reported once. Reports arrive one at a time and in their order, in a goroutine
+// of their own: a handler that blocks delays only further reports. At most 16 reports wait.
 func WithErrorHandler(handle func(error)) Option {
 	return func(c *config) {
 		if handle != nil {

@@ -2,7 +2,7 @@
 """Searches all runs of beginning histories, within bounds: breadth first, until no state is new.
 
 rule.py proves the rule of one block, for which beginning a history is one step. Here it is what
-the stores do (internal/engine/begin.go): a description and pages are written one by one, by
+the stores do (internal/engine/histories.go): a description and pages are written one by one, by
 beginners that stop anywhere, and clients are granted slots of the pages meanwhile. The store
 is set back to a backup, whole or in part, at its place ("set back") or at another one ("moved").
 A write compares the content that was read before, so versions recur after a set-back.

@@ -207,14 +207,15 @@ func (s *Store) read(ctx context.Context, c *config, number int) (*page, error) 
 func (s *Store) readAll(ctx context.Context, c *config, numbers []int,
 	listed map[string]driver.Object) ([]*page, error) {
 	pages := make([]*page, len(numbers))
-	return pages, each(ctx, s.outside.atOnce, numbers, func(ctx context.Context, i, number int) (err error) {
+	read := func(ctx context.Context, i, number int) (err error) {
 		if o := listed[pageName(number)]; o.Data != nil {
 			pages[i], err = parse(c, number, o)
 		} else {
 			pages[i], err = s.read(ctx, c, number)
 		}
 		return err
-	})
+	}
+	return pages, each(ctx, s.outside.atOnce, numbers, read)
 }
 
 // tryOrder returns the numbers of the pages in an order that depends on the nonce alone, so that

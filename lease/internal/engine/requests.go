@@ -148,8 +148,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 // atOnce is how many requests a call sends concurrently.
 const atOnce = 32
 
-// each calls f for each page and its index, most of them at once, and returns the first error. After an
-// error it starts no further calls. For a single page it starts no goroutine.
+// each calls f for each page and its index, most of them at once, and returns the first error.
+// After an error it starts no further calls. For a single page it starts no goroutine.
 func each(ctx context.Context, most int, numbers []int,
 	f func(ctx context.Context, i, number int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
