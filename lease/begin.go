@@ -100,23 +100,15 @@ func (l *loop) reread(ctx context.Context) error {
 func (l *loop) describe(ctx context.Context) error {
 	bounded, done := l.call(ctx, "describe", callTimeout)
 	d, err := l.store.Describe(bounded)
-	done(err)
-	if waiting := l.search.begin; waiting != nil &&
-		(another(err) || err == nil && d.ID == waiting.Leaves) {
+	waiting := l.search.begin
+	wait := waiting != nil && (another(err) || err == nil && d.ID == waiting.Leaves)
+	if err == nil && !wait {
+		err = l.enter(ctx, d)
+	}
+	if done(err); wait || l.learn(d.History, err) {
 		return nil
 	}
-	if err != nil {
-		if l.learn(d.History, err) {
-			return nil
-		}
-		return err
-	}
-	secrets, err := l.readSecrets(ctx)
-	if err != nil {
-		return err
-	}
-	l.search.begin = nil
-	return l.enter(d, secrets)
+	return err
 }
 
 // begin begins a history, under the secret of the one that it leaves. Each one waits longer than
@@ -149,8 +141,7 @@ func (l *loop) begin(ctx context.Context) error {
 	case err == nil:
 		k.counts.add(series{history: r.Reason})
 	}
-	l.search.begin = nil
-	return l.enter(d, secrets)
+	return l.enter(ctx, d)
 }
 
 // mayBegin returns when this process may begin a history, on the monotonic clock. The first two in
@@ -182,11 +173,12 @@ func (l *loop) readSecrets(ctx context.Context) (*randflake.Keyring, error) {
 
 // enter lets the Keeper lease in the history of a description. If the configured TTL is longer than
 // the store grants, it uses the store's longest.
-func (l *loop) enter(d Description, secrets *randflake.Keyring) error {
-	codec, err := l.codecOf(d, secrets)
+func (l *loop) enter(ctx context.Context, d Description) error {
+	codec, err := l.codecOf(ctx, d)
 	if err != nil {
 		return err
 	}
+	l.search.begin = nil
 	k := l.keeper
 	if ttl := time.Duration(k.ttl.Load()); d.LongestTTL > 0 && d.LongestTTL < ttl {
 		l.report(fmt.Errorf(
@@ -217,7 +209,7 @@ func (l *loop) enter(d Description, secrets *randflake.Keyring) error {
 
 // codecOf returns the codec of IDs leased in a store's history. A store without a secret has none;
 // a generator still needs one, which nobody else has.
-func (l *loop) codecOf(d Description, secrets *randflake.Keyring) (*randflake.Codec, error) {
+func (l *loop) codecOf(ctx context.Context, d Description) (*randflake.Codec, error) {
 	switch {
 	case d.Keyless && l.keeper.nodesOnly:
 		return randflake.NewCodec([]byte(NewNonce())[:16])
@@ -229,6 +221,10 @@ func (l *loop) codecOf(d Description, secrets *randflake.Keyring) (*randflake.Co
 		return nil, &Error{
 			fmt.Errorf("%w: it has a secret, so its nodes are for IDs", ErrKeyless),
 			"lease Nodes from a store without one: traceflake lease create --without-secret"}
+	}
+	secrets, err := l.readSecrets(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return d.Codec(secrets)
 }

@@ -41,6 +41,7 @@ var outcomes = []struct {
 	{ErrMoved, "moved"},
 	{ErrContradicted, "contradicted"},
 	{ErrWrongSecret, "wrong_secret"},
+	{ErrKeyless, "keyless"},
 	{ErrSchemaVersion, "schema_version"},
 	{ErrInvalidRequest, "invalid_request"},
 	{ErrMisconfigured, "misconfigured"},
