@@ -109,8 +109,8 @@ sim: ## run the simulator of leases with SEEDS seeds from FIRST on; its flag -se
 
 IDS ?= 1000000000
 .PHONY: soak
-soak: engines ## generate IDS IDs in processes that are killed, stopped and restarted, on each store, while its server is killed
-	TRACEFLAKETEST_SOAK_IDS=$$(($(IDS) / 4)) go test ./integration/lease/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
+soak: engines ## generate IDS IDs in processes that are killed, stopped and restarted, on each store, while its server is killed or fails over
+	TRACEFLAKETEST_SOAK_IDS=$$(($(IDS) / 5)) go test ./integration/lease/... -p 1 -run '^TestProcesses$$' -count=1 -timeout 0 -v
 
 .PHONY: model
 model: ## check the proof and the model of the lease rule, and that every wrong variant fails; needs python3-z3, spin and gcc

@@ -24,7 +24,7 @@ import (
 // The three members are all killed.
 func TestProcesses(t *testing.T) {
 	cluster := etcd.ForTest(t, 3)
-	processes.Run(t, "etcd://"+strings.Join(cluster.Endpoints(), ","), processes.Outage(cluster))
+	processes.Run(t, processes.Outage(cluster), "etcd://"+strings.Join(cluster.Endpoints(), ","))
 }
 
 // The answers that clients get while the leading member is stopped, and wakes up as leader no more,

@@ -14,7 +14,7 @@ import (
 // Processes of one host. While the store is unreachable another process locks the directory.
 func TestProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "leases")
-	processes.Run(t, "file:"+path, func(during func()) error {
+	processes.Run(t, func(during func()) error {
 		dir, err := os.Open(path)
 		if err != nil {
 			return err
@@ -24,5 +24,5 @@ func TestProcesses(t *testing.T) {
 		}
 		during()
 		return dir.Close()
-	})
+	}, "file:"+path)
 }

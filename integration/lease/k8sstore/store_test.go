@@ -23,8 +23,8 @@ import (
 // The API server is killed.
 func TestProcesses(t *testing.T) {
 	s := child.ForTest(t, kubernetes.Start)
-	processes.Run(t, "k8s://default/processes?server="+s.Proxy(kubernetes.Token(kubernetes.Admin)),
-		processes.Outage(s))
+	processes.Run(t, processes.Outage(s),
+		"k8s://default/processes?server="+s.Proxy(kubernetes.Token(kubernetes.Admin)))
 }
 
 var wantError = calls.WantError("k8sstore: ", "secret-of-")

@@ -80,23 +80,27 @@ func relayed(tb testing.TB, dsn string) (*network.Proxy, string) {
 	return c, u.String()
 }
 
-// The server crashes: it forgets each commit that did not wait for the disk, as is the default in
-// this database. Every other time, an asynchronous standby is promoted, which lacks commits.
+// In every round the server crashes, which forgets each commit that did not wait for the disk, as is
+// the default in this database; and an asynchronous standby is promoted, which lacks the commits of
+// a second, while the old primary still serves half of the processes. Nobody fences it.
 func TestProcesses(t *testing.T) {
 	c := newCluster(t)
 	if err := c.primary.Exec(t.Context(),
 		"ALTER DATABASE postgres SET synchronous_commit = off"); err != nil {
 		t.Fatal(err)
 	}
-	proxy, dsn := relayed(t, c.primary.DSN())
+	moves, moving := relayed(t, c.primary.DSN())
+	stays, staying := relayed(t, c.primary.DSN())
 	outages := 0
-	processes.Run(t, dsn, func(during func()) error {
+	processes.Run(t, func(during func()) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		outages++
 		if outages%2 == 1 {
-			proxy.Cut()
-			defer proxy.Mend()
+			for _, p := range []*network.Proxy{moves, stays} {
+				p.Cut()
+				defer p.Mend()
+			}
 			crashed := crash(c.primary.DSN())
 			during()
 			return errors.Join(crashed, c.primary.Wait(ctx))
@@ -105,11 +109,13 @@ func TestProcesses(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		proxy.Cut()
+		redirect(moves, c.primary)
+		during() // with two primaries
+		stays.Cut()
 		during()
-		redirect(proxy, c.primary)
+		redirect(stays, c.primary)
 		return errors.Join(old.Stop(), c.follow())
-	})
+	}, moving, staying)
 }
 
 // crash kills one of the server's processes, upon which it ends all others and

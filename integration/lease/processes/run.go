@@ -27,22 +27,22 @@ import (
 
 const (
 	workers = 8
-	// Nodes counts those of the store: 48 blocks, so few that processes meet.
-	Nodes = 48 * 8
+	nodes   = 48 * 8 // of 48 blocks, so few that processes meet
 	// minMade is the least number of IDs for a meaningful test.
 	minMade = 100_000
 )
 
-// Run creates the store at a URL, and runs eight processes on its 48 blocks, which generate IDs as
-// fast as they can. For some seconds per round, it kills, stops and restarts them, and makes the
-// store unreachable. It collects every ID and checks that no two are equal, and that no second of a
-// node is used by two processes in one history. After each round all processes must generate IDs again. Run stores
-// 16 KB for each second of a node, not each ID.
+// Run creates the store at the first URL, and runs eight processes on its 48 blocks, which generate
+// IDs as fast as they can, at one URL after the other. For some seconds per round, it kills, stops
+// and restarts them, and makes the store unreachable. It collects every ID and checks that no two
+// of a history are equal, and that no second of a node is used by two processes in one history.
+// After each round all processes must generate IDs again. Run stores 16 KB for each second of a
+// node, not each ID.
 //
 // outage makes the store unreachable, calls during, and makes it reachable again; it is called
 // twice per round. There are as many rounds as it takes to generate TRACEFLAKETEST_SOAK_IDS IDs, or
 // one.
-func Run(t *testing.T, url string, outage func(during func()) error) {
+func Run(t *testing.T, outage func(during func()) error, urls ...string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -51,8 +51,8 @@ func Run(t *testing.T, url string, outage func(during func()) error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Create(t, url, lease.Description{Nodes: Nodes})
-	f := &fleet{tb: t, url: url, codecs: map[string]*randflake.Codec{}, pages: map[second]*page{}}
+	Create(t, urls[0], lease.Description{Nodes: nodes})
+	f := &fleet{tb: t, urls: urls, codecs: map[string]*randflake.Codec{}, pages: map[second]*page{}}
 	defer func() {
 		for _, l := range f.all {
 			_ = l.Kill()
@@ -73,8 +73,8 @@ func Run(t *testing.T, url string, outage func(during func()) error) {
 		}
 	}
 	made := f.count()
-	t.Logf("%d rounds in %s: %d lives, %d IDs in %d histories", rounds,
-		time.Since(began).Round(time.Second), len(f.all), made, len(f.codecs))
+	t.Logf("%d rounds in %s: %d lives, %d IDs in %d histories; %d seconds of nodes in several",
+		rounds, time.Since(began).Round(time.Second), len(f.all), made, len(f.codecs), f.shared())
 	if made < minMade {
 		t.Errorf("only %d IDs were generated", made)
 	}
@@ -123,10 +123,25 @@ func (f *fleet) round(n int, outage func(during func()) error) {
 	f.wait("after an outage longer than a lease")
 }
 
+// shared counts the seconds of nodes that are used in several histories, under different keys.
+func (f *fleet) shared() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seen := map[second]bool{}
+	for at := range f.pages {
+		at.history = ""
+		if seen[at] {
+			n++
+		}
+		seen[at] = true
+	}
+	return n
+}
+
 // fleet is the workers of one store.
 type fleet struct {
 	tb    testing.TB
-	url   string
+	urls  []string
 	lives [workers]*life // the present ones
 	all   []*life
 
@@ -191,7 +206,7 @@ func (f *fleet) start(i int) {
 	l := &life{fleet: f}
 	l.Name = fmt.Sprintf("process %d", len(f.all)+1)
 	l.Command = func() *exec.Cmd {
-		cmd := child.Self(worker, f.url)
+		cmd := child.Self(worker, f.urls[i%len(f.urls)])
 		cmd.Stdout = l
 		return cmd
 	}

@@ -58,7 +58,7 @@ func work(url string) error {
 			time.Sleep(5 * time.Millisecond)
 			continue
 		}
-		history, _, err := HistoryOf(k, ids[0], second)
+		history, err := historyOf(k, ids[0], second)
 		if err != nil {
 			return err
 		}
@@ -75,18 +75,17 @@ func work(url string) error {
 	return nil
 }
 
-// HistoryOf returns the history under whose key an ID of a second was generated, and what the ID
-// contains: a Keeper that has learned of another history may still use its last lease.
-func HistoryOf(k *lease.Keeper, id randflake.ID, second time.Time) (string, randflake.Parts,
-	error) {
+// historyOf returns the history under whose key an ID of a second was generated: a Keeper that has
+// learned of another history may still use its last lease.
+func historyOf(k *lease.Keeper, id randflake.ID, second time.Time) (string, error) {
 	for _, h := range k.Histories() {
 		codec, err := h.Codec(calls.Secrets())
 		if err != nil {
-			return "", randflake.Parts{}, err
+			return "", err
 		}
-		if p := codec.Decode(id); p.Time.Equal(second) && p.Node < Nodes {
-			return h.ID, p, nil
+		if p := codec.Decode(id); p.Time.Equal(second) && p.Node < nodes {
+			return h.ID, nil
 		}
 	}
-	return "", randflake.Parts{}, errors.New("an ID of an unknown history")
+	return "", errors.New("an ID of an unknown history")
 }

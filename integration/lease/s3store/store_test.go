@@ -31,7 +31,7 @@ const leases = "s3://" + s3.Bucket + "/"
 func TestProcesses(t *testing.T) {
 	s := child.ForTest(t, s3.Start)
 	s3.Root.Setenv(t)
-	processes.Run(t, leases+"processes?endpoint="+s.Endpoint(), processes.Outage(s))
+	processes.Run(t, processes.Outage(s), leases+"processes?endpoint="+s.Endpoint())
 }
 
 // A mirror that runs while the store is created, in a bucket of one name, has another place.
