@@ -29,7 +29,7 @@ func another(err error) bool {
 // reports whether it is.
 func (l *loop) learn(h History, err error) bool {
 	switch {
-	case !another(err):
+	case !another(err), l.search.begin != nil: // the latter: it is being left already
 		return false
 	case errors.Is(err, ErrMoved):
 		l.report(fmt.Errorf("%w: it was restored, moved or copied, or a standby was promoted. No "+

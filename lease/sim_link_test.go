@@ -58,7 +58,7 @@ func (l link) send(serve func(*server) (driver.Object, error)) (driver.Object, e
 	r := ask(p, func() reply {
 		lost := reply{err: errNoAnswer, sent: w.now,
 			wait: w.between(10*time.Millisecond, simTimeout)}
-		s := p.host.server
+		s := cmp.Or(w.last, p.host.server)
 		again := func() { _, _ = serve(s) }
 		if p.host.cut > w.now || w.chance(0.06) {
 			if w.rng.IntN(3) > 0 { // not lost: it arrives after the client has given up

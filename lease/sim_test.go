@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -180,29 +181,40 @@ func (w *world) copySome(p *process) {
 	}
 }
 
-// heal ends all faults and waits until every earlier grant is over, and every begin of a history
-// that waits.
+// heal ends all faults and waits until every earlier grant is over and, if necessary, until a
+// process may begin a history that has met many.
 func (w *world) heal() {
 	w.calm = true
-	s := pick(w, w.servers...)
-	if s.place == "" {
-		s.move()
-	}
+	w.last = pick(w, w.servers...)
 	for _, h := range w.hosts {
-		h.skew, h.server = 0, s
+		h.skew = 0
 	}
-	w.logf("no more faults begin, all reach server %d", s.id)
+	w.logf("no more faults begin, all reach server %d", w.last.id)
 	w.run(w.now + 5*w.ttl + 80*time.Second)
+	if slices.ContainsFunc(w.processes, w.stuck) {
+		w.run(w.now + 10*time.Minute)
+	}
 	if w.failed != "" {
 		return
 	}
+	present := must(w.engine(w.last, nil).Describe(context.Background()))
 	for _, p := range w.processes {
-		if p.runs() && p.lastID < w.now-5*time.Second {
+		if !p.runs() {
+			continue
+		}
+		if w.stuck(p) {
 			w.fail("stuck", "process %d has made no ID since %.3fs: %v", p.id, p.lastID.Seconds(),
 				p.keeper.Failure())
 		}
+		// It verifies IDs with the keys of these.
+		if known := p.keeper.Histories(); len(known) == 0 || known[0].ID != present.ID {
+			w.fail("astray", "process %d has the histories %v, the store %s", p.id, known,
+				present.ID)
+		}
 	}
 }
+
+func (w *world) stuck(p *process) bool { return p.runs() && p.lastID < w.now-5*time.Second }
 
 // simulate runs one history and returns it.
 func simulate(seed uint64, v variant) *world {

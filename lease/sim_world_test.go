@@ -44,6 +44,7 @@ type world struct {
 	faults    func() // what happens to the processes
 	hosts     []*host
 	servers   []*server
+	last      *server // that all hosts reach after the faults
 	processes []*process
 	most      int // how many may run
 

@@ -24,6 +24,10 @@ var wrongVariants = []variant{
 	{"nonces of the kernel alone", clones},
 	{"nonces drawn at once after a restore", restores},
 	{"a place that stays", moves},
+	{"a description from a replica", func(w *world) {
+		moves(w)
+		w.compares = false
+	}},
 }
 
 func clones(w *world)   { w.vmclock, w.images = false, true }
