@@ -2,8 +2,11 @@
 // github.com/bwmarrin/snowflake and github.com/sony/sonyflake. Each kind of generator needs a store
 // of its own:
 //
-//	traceflake lease create --nodes 0+1024 --block-size 1 …    # Snowflake
-//	traceflake lease create --nodes 0+65536 --block-size 1 …   # Sonyflake
+//	traceflake lease create --without-secret --nodes 0+1024 --block-size 1 …    # Snowflake
+//	traceflake lease create --without-secret --nodes 0+65536 --block-size 1 …   # Sonyflake
+//
+// Nothing is given back: with 1024 numbers and a TTL of a minute ([lease.WithTTL]), 1024 processes
+// may run or start within a minute.
 //
 // Both libraries read the clock by themselves. So every ID is checked after it was generated: it is
 // used only if the process held the number at the time that the ID contains. Two weaknesses remain:
@@ -28,7 +31,7 @@ import (
 
 // Snowflake generates Snowflakes whose node numbers are leased. It is safe for concurrent use.
 type Snowflake struct {
-	Keeper *lease.Keeper
+	Keeper *lease.Keeper // started without secrets
 
 	mu    sync.Mutex
 	lease context.Context // of the node
@@ -60,7 +63,7 @@ func (s *Snowflake) generate(ctx context.Context) (id bwmarrin.ID, held bool, er
 
 // Sonyflake generates Sonyflakes whose machine numbers are leased. It is safe for concurrent use.
 type Sonyflake struct {
-	Keeper *lease.Keeper
+	Keeper *lease.Keeper // started without secrets
 
 	mu    sync.Mutex
 	lease context.Context // of the machine number

@@ -8,17 +8,12 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/memstore"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // Several processes on one store never generate an ID twice, while some of them are closed,
 // restarted and told that they are copies.
 func TestUnique(t *testing.T) {
-	store := memstore.New(lease.Description{Nodes: 64, BlockSize: 1})
-	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := memstore.New(lease.Description{Nodes: 64, BlockSize: 1}, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	var snowflakes, sonyflakes sync.Map
@@ -26,8 +21,7 @@ func TestUnique(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for life := range 3 {
-				keeper, err := lease.Start(ctx, store, lease.FixedSecret(codec),
-					lease.WithTTL(2*time.Second),
+				keeper, err := lease.Start(ctx, store, nil, lease.WithTTL(2*time.Second),
 					lease.WithErrorHandler(func(error) {}))
 				if err != nil {
 					t.Error(err)
@@ -55,9 +49,7 @@ func TestUnique(t *testing.T) {
 						t.Errorf("the Sonyflake %d was generated twice", b)
 					}
 				}
-				if err := keeper.Close(ctx); err != nil {
-					t.Error(err)
-				}
+				keeper.Close()
 			}
 		})
 	}
