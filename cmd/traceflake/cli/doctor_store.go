@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,11 @@ func (d storeCheck) secrets(about lease.Description, none bool) (k *randflake.Ke
 			"create` wrote", "no secret")
 	}
 	if k != nil || err != nil {
-		d.report("secret", fmt.Sprintf("secrets: %d", len(k.Codecs())), err)
+		where := cmp.Or(d.settings.SecretFile, "that of the lease directory")
+		if d.settings.Secrets != nil {
+			where = "TRACEFLAKE_SECRET"
+		}
+		d.report("secret", fmt.Sprintf("%s, secrets: %d", where, len(k.Codecs())), err)
 	}
 	return k
 }
