@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/traceflake/traceflake/internal/vmclock"
 )
 
 // directory is a store's directory, open and locked.
@@ -24,8 +27,9 @@ type disk struct {
 	lock func(*os.Root) (*os.File, error)
 	// syncNames makes the renaming of files durable.
 	syncNames func(root *os.Root, names ...string) error
-	// place returns a text that differs from that of any copy of the directory, or "". It returns
-	// an error for a directory that other hosts can mount.
+	// place returns a text that differs from that of a copy of the directory, and after a restart
+	// of the machine, if the system shows it. It returns an error for a directory that other hosts
+	// can mount.
 	place func(*os.Root) (string, error)
 }
 
@@ -70,6 +74,7 @@ func (o *objects) lock(ctx context.Context, open func() (*os.Root, error)) (*dir
 		if err = cmp.Or(context.Cause(ctx), err, missing); err == nil &&
 			os.SameFile(opened, named) {
 			if d.place, err = o.disk.place(root); err == nil {
+				d.place += restores()
 				return d, nil
 			}
 		}
@@ -80,3 +85,15 @@ func (o *objects) lock(ctx context.Context, open func() (*os.Root, error)) (*dir
 }
 
 func (d *directory) close() error { return errors.Join(d.lock.Close(), d.root.Close()) }
+
+// restores returns a text that changes when this machine is restored from a snapshot. It is
+// constant on machines that have only the disruption marker: live migration changes the marker but
+// does not copy the directory.
+func restores() string {
+	machine := vmclock.System()
+	generation := machine.Generation()
+	if source, _ := machine.Status(); source != vmclock.GenerationCounter {
+		return ""
+	}
+	return fmt.Sprintf(", restore %d", generation)
+}

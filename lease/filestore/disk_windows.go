@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -45,5 +46,20 @@ var system = disk{
 		}
 		return err
 	},
-	place: func(*os.Root) (string, error) { return "", nil },
+	place: place,
+}
+
+// place returns a directory's volume, index and time of creation.
+func place(root *os.Root) (string, error) {
+	d, err := root.Open(".")
+	if err != nil {
+		return "", err
+	}
+	defer d.Close()
+	var i windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(windows.Handle(d.Fd()), &i); err != nil {
+		return "", fmt.Errorf("GetFileInformationByHandle: %w", err)
+	}
+	return fmt.Sprintf("volume %08x, index %08x%08x since %d", i.VolumeSerialNumber,
+		i.FileIndexHigh, i.FileIndexLow, i.CreationTime.Nanoseconds()), nil
 }

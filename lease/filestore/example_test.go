@@ -20,17 +20,25 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	store, err := filestore.New(filepath.Join(dir, "leases"))
+	dir = filepath.Join(dir, "leases")
+	store, err := filestore.New(dir)
 	if err != nil {
 		panic(err)
 	}
 	defer store.Close()
 	ctx := context.Background()
-	keeper, err := lease.Start(ctx, store, stores.OwnSecret(store))
+	secrets, err := filestore.Secret(ctx, dir)
+	if err == nil {
+		err = stores.Ensure(ctx, store, secrets.Codec())
+	}
 	if err != nil {
 		panic(err)
 	}
-	defer keeper.Close(ctx)
+	keeper, err := lease.Start(ctx, store, lease.FixedSecrets(secrets))
+	if err != nil {
+		panic(err)
+	}
+	defer keeper.Close()
 	if err := keeper.Ready(ctx); err != nil {
 		panic(err)
 	}

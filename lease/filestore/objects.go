@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,22 +9,12 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/await"
-	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
-
-// ErrCopied is returned if this machine was restored from a snapshot since New, or OnRestore was
-// called: another machine may have a copy of the directory, and both would grant the same nodes. If
-// a copy exists, move the directory away, then restart the process: the next directory has another
-// secret.
-var ErrCopied = errors.New("the machine was restored from a snapshot, and may not be the only " +
-	"one with this directory")
 
 // errLocked is returned if other processes held the directory's lock until the context was over.
 var errLocked error = &lease.Error{
@@ -35,31 +26,24 @@ const (
 	fileMode = 0o600
 	dirMode  = 0o700
 
-	// The names of objects have no dot, those of other files have one.
-	unfinished = ".new"
+	unfinished = ".new" // a suffix
 )
 
 // objects is a [driver.Objects] in a directory. The version of an object is its data, which never
 // recurs.
 type objects struct {
-	path    string
-	machine func() uint64 // restores
-	life    uint64        // the machine's, when the store was opened
-	copied  atomic.Bool   // OnRestore was called
-	turn    chan struct{} // one call at a time in this process
-	disk    disk
+	path string
+	turn chan struct{} // one call at a time in this process
+	disk disk
 }
 
-// restores returns a number that changes when this machine is restored from a snapshot. It is
-// constant on machines that have only the disruption marker: live migration changes the marker but
-// does not copy the directory.
-func restores() uint64 {
-	machine := vmclock.System()
-	generation := machine.Generation()
-	if source, _ := machine.Status(); source != vmclock.GenerationCounter {
-		return 0
-	}
-	return generation
+// Prepare implements [driver.Objects]. It creates the directory, unless it has other files.
+func (o *objects) Prepare(ctx context.Context) error {
+	_, err := locked(ctx, o, o.create, func(d *directory) (none struct{}, err error) {
+		files, err := fs.ReadDir(d.root.FS(), ".")
+		return none, cmp.Or(err, foreign(files))
+	})
+	return err
 }
 
 // Read implements [driver.Objects]. It syncs the directory, since a process may have ended between
@@ -78,19 +62,21 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 
 // Write implements [driver.Objects].
 func (o *objects) Write(ctx context.Context, name string, data []byte,
-	version string) (driver.Object, error) {
+	version, place string) (driver.Object, error) {
 	written, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
 		now, err := d.object(name)
 		switch {
 		case err != nil:
 			return now, err
+		case d.place != place:
+			return now, lease.ErrMoved
 		case now.Version != version:
 			return now, driver.ErrChanged
 		}
 		return driver.Object{Version: string(data)}, d.replace(name, data)
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		err = driver.ErrChanged // only Create creates the directory
+		err = lease.ErrMoved // only Prepare creates the directory
 	}
 	return written, err
 }
@@ -101,7 +87,7 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 		files, err := fs.ReadDir(d.root.FS(), ".")
 		all := make(map[string]driver.Object, len(files))
 		for _, f := range files {
-			if err == nil && !f.IsDir() && !strings.Contains(f.Name(), ".") {
+			if err == nil && !f.IsDir() && object(f.Name()) {
 				all[f.Name()], err = d.object(f.Name())
 			}
 		}
@@ -117,11 +103,8 @@ func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
 // even if the disk does not answer: then do continues, and later calls of this process wait for it.
 func locked[T any](ctx context.Context, o *objects, open func() (*os.Root, error),
 	do func(*directory) (T, error)) (none T, err error) {
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return none, ctx.Err()
-	case o.copied.Load(), o.machine() != o.life:
-		return none, ErrCopied
 	}
 	result, err := await.Call(ctx, 0, func(ctx context.Context) (none T, err error) {
 		select {
@@ -169,17 +152,12 @@ func (d *directory) object(name string) (driver.Object, error) {
 	return driver.Object{Data: data, Version: string(data)}, err
 }
 
-// replace writes a file, so that after a crash it contains either the old or the new data.
+// replace replaces a file, so that after a crash it contains either the old or the new data.
 func (d *directory) replace(name string, data []byte) error {
-	f, err := d.root.OpenFile(name+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
-	if err != nil {
+	if err := d.write(name+unfinished, data); err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err = d.root.Rename(name+unfinished, name); err != nil {
+	if err := d.root.Rename(name+unfinished, name); err != nil {
 		return err
 	}
 	return d.disk.syncNames(d.root, name)

@@ -3,6 +3,7 @@ package filestore
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -28,13 +29,6 @@ var remote = map[uint32]string{
 	0x47504653:             "GPFS",
 }
 
-// statfs returns the type and the ID of a file's file system. A test replaces it.
-var statfs = func(f *os.File) (kind uint32, id [2]int32, err error) {
-	var s unix.Statfs_t
-	err = unix.Fstatfs(int(f.Fd()), &s)
-	return uint32(s.Type), s.Fsid.Val, err
-}
-
 // space returns how many bytes this user may write to the file system of a path.
 func space(path string) (uint64, error) {
 	var s unix.Statfs_t
@@ -48,37 +42,41 @@ func space(path string) (uint64, error) {
 	return blocks * uint64(s.Bsize), nil
 }
 
-// place returns a directory's inode and its time of birth, which no tool that copies files sets. If
-// the file system does not keep that time, it returns inode and device instead: devices of NVMe,
-// btrfs and overlay file systems may have other numbers after a restart of the machine.
-//
-// A snapshot of btrfs and a container of an image have both. Their file systems have other IDs,
-// which survive a remount. On others, such as XFS, the ID is that of the device, in 32 bits.
+// bootID is drawn by the kernel when it starts. A test replaces it.
+var bootID = "/proc/sys/kernel/random/boot_id"
+
+// place returns the kernel's boot ID, and a directory's inode and time of birth, which no tool that
+// copies files sets, or the device on a file system that does not keep that time. A snapshot of
+// btrfs and a container of an image have both; their file systems have other IDs.
 func place(root *os.Root) (string, error) {
 	d, err := root.Open(".")
 	if err != nil {
 		return "", err
 	}
 	defer d.Close()
-	var s unix.Statx_t
-	err = unix.Statx(int(d.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &s)
+	var x unix.Statx_t
+	err = unix.Statx(int(d.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &x)
 	if err != nil {
 		return "", fmt.Errorf("statx: %w", err)
 	}
-	kind, id, err := statfs(d)
-	if err != nil {
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(d.Fd()), &s); err != nil {
 		return "", fmt.Errorf("statfs: %w", err)
 	}
-	if name := remote[kind]; name != "" {
+	if name := remote[uint32(s.Type)]; name != "" {
 		return "", fmt.Errorf("%w: the directory is on %s, which other hosts can mount: choose "+
 			"one on a local disk", lease.ErrMisconfigured, name)
 	}
-	text := fmt.Sprintf("inode %d since %d.%09d", s.Ino, s.Btime.Sec, s.Btime.Nsec)
-	if s.Mask&unix.STATX_BTIME == 0 {
-		text = fmt.Sprintf("inode %d on device %d:%d", s.Ino, s.Dev_major, s.Dev_minor)
+	boot, err := os.ReadFile(bootID)
+	if err != nil {
+		// not fs.ErrNotExist, which is about the directory
+		return "", &lease.Error{Err: fmt.Errorf("%w: %v", lease.ErrMisconfigured, err),
+			Fix: "mount /proc, which shows the kernel's boot ID"}
 	}
-	if (kind == unix.BTRFS_SUPER_MAGIC || kind == unix.OVERLAYFS_SUPER_MAGIC) && id[1] != 0 {
-		text += fmt.Sprintf(" on file system %08x%08x", uint32(id[0]), uint32(id[1]))
+	born := fmt.Sprintf("since %d.%09d", x.Btime.Sec, x.Btime.Nsec)
+	if x.Mask&unix.STATX_BTIME == 0 {
+		born = fmt.Sprintf("on device %d:%d", x.Dev_major, x.Dev_minor)
 	}
-	return text, nil
+	return fmt.Sprintf("inode %d %s, file system %08x%08x, boot %s", x.Ino, born,
+		uint32(s.Fsid.Val[0]), uint32(s.Fsid.Val[1]), strings.TrimSpace(string(boot))), nil
 }

@@ -12,45 +12,37 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// refused checks that a process on a directory is refused with an error.
-func refused(t *testing.T, what, path string, want error) {
-	t.Helper()
-	if _, err := ensure(t, unopened(t, path)); !errors.Is(err, want) {
-		t.Errorf("%s: %v, want %v", what, err, want)
+// After a start of the machine, as of one from an image that has the directory, it is another place.
+func TestBoot(t *testing.T) {
+	defer func(was string) { bootID = was }(bootID)
+	path := newPath(t)
+	open(t, path)
+	bootID = filepath.Join(t.TempDir(), "boot_id")
+	if err := os.WriteFile(bootID, []byte("another\n"), fileMode); err != nil {
+		t.Fatal(err)
+	}
+	wantMoved(t, "after a start", path)
+	bootID += ".missing"
+	if _, err := unopened(t, path).Describe(t.Context()); !errors.Is(err, lease.ErrMisconfigured) {
+		t.Errorf("without a boot ID: %v", err)
 	}
 }
 
-// A fake statfs returns the types and IDs of file systems that a machine seldom has.
-func TestFileSystems(t *testing.T) {
-	defer func(was func(*os.File) (uint32, [2]int32, error)) { statfs = was }(statfs)
-	var kind uint32
-	var id [2]int32
-	statfs = func(*os.File) (uint32, [2]int32, error) { return kind, id, nil }
-	for _, c := range []struct {
-		name          string
-		kind          uint32
-		first, second [2]int32
-		moved         bool
-	}{
-		{"a snapshot of btrfs", unix.BTRFS_SUPER_MAGIC, [2]int32{1, 2}, [2]int32{1, 3}, true},
-		{"a container", unix.OVERLAYFS_SUPER_MAGIC, [2]int32{1, 2}, [2]int32{2, 2}, true},
-		{"another device", unix.OVERLAYFS_SUPER_MAGIC, [2]int32{1, 0}, [2]int32{2, 0}, false},
-		{"ext4", unix.EXT4_SUPER_MAGIC, [2]int32{1, 2}, [2]int32{2, 2}, false},
-	} {
-		path := newPath(t)
-		kind, id = c.kind, c.first
-		open(t, path)
-		id = c.second
-		if c.moved {
-			refused(t, c.name, path, lease.ErrMoved)
-		} else {
-			open(t, path)
-		}
-	}
-
+// A directory that other hosts can mount is refused, and left alone.
+func TestRemote(t *testing.T) {
 	path := newPath(t)
-	kind = unix.NFS_SUPER_MAGIC
-	refused(t, "NFS", path, lease.ErrMisconfigured)
+	if err := os.Mkdir(path, dirMode); err != nil {
+		t.Fatal(err)
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		t.Fatal(err)
+	}
+	remote[uint32(s.Type)] = "NFS"
+	defer delete(remote, uint32(s.Type))
+	if err := ensure(t, unopened(t, path)); !errors.Is(err, lease.ErrMisconfigured) {
+		t.Errorf("NFS: %v, want %v", err, lease.ErrMisconfigured)
+	}
 	if files, err := os.ReadDir(path); err != nil || len(files) > 0 {
 		t.Errorf("NFS: the directory has %v, %v", files, err)
 	}
@@ -97,5 +89,5 @@ func TestContainer(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, overlay("image", "empty", "layer"))
-	refused(t, "a container", overlay("container", "layer", "upper"), lease.ErrMoved)
+	wantMoved(t, "a container", overlay("container", "layer", "upper"))
 }

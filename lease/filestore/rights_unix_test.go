@@ -41,7 +41,7 @@ func TestCheckRights(t *testing.T) {
 		before, _ := os.ReadDir(s.objects.path)
 		rights := s.CheckRights(t.Context())
 		after, _ := os.ReadDir(s.objects.path)
-		_, created := ensure(t, s)
+		created := ensure(t, s)
 		for _, err := range []error{rights, created} {
 			if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", path, err, want)

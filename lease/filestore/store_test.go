@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,38 +22,60 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func open(t *testing.T, path string) *store {
+// directoryStore is a store, and its objects.
+type directoryStore struct {
+	stores.Store
+	objects *objects
+}
+
+func open(t *testing.T, path string) directoryStore {
 	t.Helper()
 	s := unopened(t, path)
-	if _, err := ensure(t, s); err != nil {
+	if err := ensure(t, s); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func unopened(t *testing.T, path string) *store {
+func unopened(t *testing.T, path string) directoryStore {
 	t.Helper()
 	s, err := New(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.(*store)
+	return directoryStore{s, s.(interface{ Objects() driver.Objects }).Objects().(*objects)}
 }
 
-func ensure(t *testing.T, s *store) (*randflake.Keyring, error) {
+// ensure does what a process does when it starts.
+func ensure(t *testing.T, s directoryStore) error {
 	t.Helper()
-	return stores.EnsureSecrets(t.Context(), s)
+	k, err := s.objects.secret(t.Context())
+	if err != nil {
+		return err
+	}
+	return stores.Ensure(t.Context(), s, k.Codec())
 }
 
-// acquire acquires a block, whatever the store's ID.
-func acquire(t *testing.T, s *store, r lease.Request) lease.Grant {
+// begin begins a history with the directory's secret.
+func begin(t *testing.T, s directoryStore) (lease.Description, error) {
+	t.Helper()
+	now, _ := s.Describe(t.Context())
+	k, err := s.objects.secret(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Begin(t.Context(), lease.BeginRequest{Leaves: now.ID, Reason: lease.Moved,
+		Now: start, Secrets: k})
+}
+
+// acquire acquires a block, in the store's history.
+func acquire(t *testing.T, s directoryStore, now time.Time) lease.Grant {
 	t.Helper()
 	d, err := s.Describe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Store = d.ID
-	g, err := s.Acquire(t.Context(), r)
+	g, err := s.Acquire(t.Context(), calls.Request(d.ID, now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +85,13 @@ func acquire(t *testing.T, s *store, r lease.Request) lease.Grant {
 func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases") }
 
 // fingerprint returns that of a directory's secret, which differs from that of others.
-func fingerprint(t *testing.T, s stores.Store) string {
+func fingerprint(t *testing.T, path string) string {
 	t.Helper()
-	k, err := s.Secrets(t.Context())
+	k, err := Secret(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lease.Description{}.Fingerprint(k.Codec())
+	return lease.History{}.Fingerprint(k.Codec())
 }
 
 // Processes that start at once on a host without a directory use one, with one secret.
@@ -79,45 +100,78 @@ func TestFirstUse(t *testing.T) {
 	var secrets [6]string
 	var all sync.WaitGroup
 	for i := range secrets {
-		all.Go(func() { secrets[i] = fingerprint(t, open(t, path)) })
+		all.Go(func() {
+			open(t, path)
+			secrets[i] = fingerprint(t, path)
+		})
 	}
 	all.Wait()
 	for _, secret := range secrets {
-		if secret != fingerprint(t, open(t, path)) {
+		if secret != secrets[0] {
 			t.Errorf("the secrets are %q", secrets)
 		}
 	}
-	if fingerprint(t, open(t, newPath(t))) == secrets[0] {
+	if open(t, newPath(t)); fingerprint(t, newPath(t)) == secrets[0] {
 		t.Error("two directories have one secret")
 	}
-	files, err := filepath.Glob(filepath.Join(path, "*.secret"))
-	if err != nil || len(files) != 1 { // those that lost remove theirs
-		t.Fatalf("the files of secrets are %q, %v", files, err)
-	}
-	for name, want := range map[string]os.FileMode{path: 0o700, files[0]: 0o600} {
+	for name, want := range map[string]os.FileMode{path: 0o700,
+		filepath.Join(path, "secret"): 0o600} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: mode %v, %v; want %v", name, info.Mode(), err, want)
 		}
 	}
+	if left, err := filepath.Glob(filepath.Join(path, "*.new")); err != nil || len(left) > 0 {
+		t.Errorf("the files %q are left, %v", left, err)
+	}
 }
 
-// Nothing but the creation of a store creates the directory, and a store that was closed neither
-// creates nor reads anything.
+// A process that is killed while it draws the secret leaves no secret file, and one that an
+// operator puts there is kept.
+func TestSecretIsInterrupted(t *testing.T) {
+	path := newPath(t)
+	if err := os.Mkdir(path, dirMode); err != nil {
+		t.Fatal(err)
+	}
+	half := filepath.Join(path, secretName+unfinished)
+	if err := os.WriteFile(half, []byte("# half a sec"), fileMode); err != nil {
+		t.Fatal(err)
+	}
+	first := fingerprint(t, path)
+	if fingerprint(t, path) != first {
+		t.Error("the secret is drawn again")
+	}
+	o, err := newObjects(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := locked(t.Context(), o, o.open, (*directory).draw) // the file is there already
+	k, bad := randflake.ParseKeyring(string(text))
+	if err := errors.Join(err, bad); err != nil ||
+		(lease.History{}).Fingerprint(k.Codec()) != first {
+		t.Errorf("drawn beside a secret file: %v", err)
+	}
+	edit(t, path, secretName, func(s string) string { return s[:len(s)-8] })
+	if _, err := Secret(t.Context(), path); !errors.Is(err, randflake.ErrInvalidKeyring) ||
+		!strings.Contains(err.Error(), filepath.Join(path, secretName)) {
+		t.Errorf("half a secret: %v", err)
+	}
+}
+
+// Nothing but Prepare creates the directory, and a store that was closed neither creates nor reads
+// anything.
 func TestMissing(t *testing.T) {
 	path := newPath(t)
 	s := unopened(t, path)
 	_, read := s.objects.Read(t.Context(), "config")
 	_, list := s.objects.List(t.Context())
-	_, write := s.objects.Write(t.Context(), "config", []byte("1"), "")
+	_, write := s.objects.Write(t.Context(), "config", []byte("1"), "", "here")
 	err := errors.Join(read, list, s.Close())
-	if err != nil || !errors.Is(write, driver.ErrChanged) {
-		t.Errorf("read, list and close: %v; write: %v, want %v", err, write, driver.ErrChanged)
+	if err != nil || !errors.Is(write, lease.ErrMoved) {
+		t.Errorf("read, list and close: %v; write: %v, want %v", err, write, lease.ErrMoved)
 	}
-	_, secrets := s.Secrets(t.Context())
-	for _, err := range []error{s.Create(t.Context(), lease.Description{}), secrets} {
-		if !errors.Is(err, lease.ErrClosed) {
-			t.Errorf("got %v, want %v", err, lease.ErrClosed)
-		}
+	if _, err := s.Create(t.Context(), lease.Description{}, calls.Secret()); !errors.Is(err,
+		lease.ErrClosed) {
+		t.Errorf("got %v, want %v", err, lease.ErrClosed)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory was created: %v", err)
@@ -141,173 +195,115 @@ func edit(t *testing.T, path, pattern string, change func(string) string) {
 	}
 }
 
-// A directory that was put back from a copy is another one, until it has a secret of its own. The
-// old secret still verifies. A directory may be renamed.
+// wantMoved checks that the directory at a path grants nothing until a history is begun there.
+func wantMoved(t *testing.T, what, path string) {
+	t.Helper()
+	s := open(t, path)
+	if _, err := s.Describe(t.Context()); !errors.Is(err, lease.ErrMoved) {
+		t.Errorf("%s: describe: %v, want %v", what, err, lease.ErrMoved)
+	}
+	if _, err := begin(t, s); err != nil {
+		t.Errorf("%s: begin: %v", what, err)
+	}
+	acquire(t, s, start)
+}
+
+// A directory that was put back from a copy is another one. A directory may be renamed.
 func TestCopiedDirectory(t *testing.T) {
 	path := newPath(t)
-	before := fingerprint(t, open(t, path))
+	open(t, path)
+	before := fingerprint(t, path)
 	if err := errors.Join(os.CopyFS(path+".copy", os.DirFS(path)), os.Rename(path, path+".old"),
 		os.Rename(path+".copy", path)); err != nil {
 		t.Fatal(err)
 	}
-	open(t, path+".old")
-	s := unopened(t, path)
-	if _, err := ensure(t, s); !errors.Is(err, lease.ErrMoved) {
-		t.Errorf("a copy: %v", err)
-	}
-	d, _ := s.Describe(t.Context())
-	err := s.Replace(t.Context(), d.ID, "", "")
-	k, failed := s.Secrets(t.Context())
-	if err = errors.Join(err, failed); err != nil || len(k.Codecs()) != 2 ||
-		(lease.Description{}).Fingerprint(k.Codecs()[1]) != before {
-		t.Errorf("the old secret is lost: %v", err)
+	acquire(t, open(t, path+".old"), start)
+	if wantMoved(t, "a copy", path); fingerprint(t, path) != before {
+		t.Error("the copy has another secret")
 	}
 }
 
-// A creation that was interrupted at any moment is completed, with the same secret. A directory
-// that is restored to any moment of a creation or a replacement gets a secret that was never in
-// use, although that of the moment may have been since. A secret belongs to one store: if nothing
-// else is left, the next store has another.
-func TestInterruptions(t *testing.T) {
-	path, above := newPath(t), t.TempDir()
-	s := unopened(t, path)
-	var moments []string
-	s.objects.disk.syncNames = func(root *os.Root, names ...string) error {
-		moments = append(moments, filepath.Join(above, fmt.Sprint(len(moments))))
-		if err := os.CopyFS(moments[len(moments)-1], root.FS()); err != nil {
-			t.Error(err)
-		}
-		return system.syncNames(root, names...)
-	}
-	if err := s.Create(t.Context(), lease.Description{Nodes: 8}); err != nil { // one page
-		t.Fatal(err)
-	}
-	used := []string{fingerprint(t, s)}
-	replace := func() {
-		t.Helper()
-		d, err := s.Describe(t.Context())
-		if errors.Is(err, lease.ErrReplacing) {
-			d.ID = d.Replaced // the command is repeated
-		}
-		if err := s.Replace(t.Context(), d.ID, "", ""); err != nil {
-			t.Fatal(err)
-		}
-		if secret := fingerprint(t, s); slices.Contains(used, secret) {
-			t.Errorf("from %+v, %v: the secret begins a history again", d, err)
-		} else {
-			used = append(used, secret)
-		}
-	}
-	replace()
-	s.objects.disk = system
-	for _, moment := range moments[1:] { // the first sync is of the directory above
-		restore := func() (d lease.Description, err error) {
-			edit(t, path, "*", nil)
-			if err := os.CopyFS(path, os.DirFS(moment)); err != nil {
-				t.Fatal(err)
-			}
-			return s.Describe(t.Context())
-		}
-		d, err := restore()
-		if d.ID != "" {
-			replace()
-			_, err = restore()
-		}
-		if errors.Is(err, lease.ErrNoStore) {
-			open(t, path)
-			now, err := s.Describe(t.Context())
-			known := slices.Contains(used, fingerprint(t, s))
-			if err != nil || known != (d.ID != "") || known && now.ID != d.ID {
-				t.Errorf("%+v was completed as %+v, %v; its secret was in use: %t", d, now, err,
-					known)
-			}
-		}
-	}
-}
-
-// A replacement that is interrupted more than once is completed by the same call. The first secret
-// still verifies.
-func TestInterruptedAgain(t *testing.T) {
-	s := open(t, newPath(t))
-	before := fingerprint(t, s)
-	d, err := s.Describe(t.Context())
-	for range 2 {
-		syncs := 0
-		s.objects.disk.syncNames = func(root *os.Root, names ...string) error {
-			if syncs++; syncs > 5 { // when the description has another ID
-				return errors.New("killed")
-			}
-			return system.syncNames(root, names...)
-		}
-		if s.Replace(t.Context(), d.ID, "", "") == nil {
-			t.Error("it was not interrupted")
-		}
-	}
-	s.objects.disk = system
-	replaced := s.Replace(t.Context(), d.ID, "", "")
-	k, failed := s.Secrets(t.Context())
-	if err := errors.Join(err, replaced, failed); err != nil {
-		t.Fatal(err)
-	}
-	all := k.Codecs()
-	if oldest := (lease.Description{}).Fingerprint(all[len(all)-1]); oldest != before {
-		t.Errorf("the first secret is lost: %d are left", len(all))
-	}
-}
-
-// A machine that was restored from a snapshot may not be the only one with this directory.
-func TestRestoredMachine(t *testing.T) {
-	for what, restore := range map[string]func(*store){
-		"vmclock": func(s *store) {
-			s.objects.machine = func() uint64 { return s.objects.life + 1 }
-		},
-		"OnRestore": (*store).OnRestore,
-	} {
+// A write compares the place under the lock: nothing is written in a copy.
+func TestMovedBeforeTheWrite(t *testing.T) {
+	for at := 1; at <= 3; at++ {
 		s := open(t, newPath(t))
-		g := acquire(t, s, calls.Request(start))
-		restore(s)
-		for _, call := range calls.OnBlocks(t.Context(), s, g, start) {
-			if !errors.Is(call.Err, ErrCopied) {
-				t.Errorf("%s: %s: got %v, want ErrCopied", what, call.Name, call.Err)
+		g := acquire(t, s, start)
+		asked, moved := 0, false
+		s.objects.disk.place = func(root *os.Root) (string, error) {
+			place, err := system.place(root)
+			if asked++; asked >= at {
+				place, moved = "elsewhere", true
 			}
+			return place, err
+		}
+		_, err := s.Renew(t.Context(), g, calls.Renewal(g))
+		if !moved || !errors.Is(err, lease.ErrMoved) {
+			t.Errorf("moved at request %d: %v, want %v", at, err, lease.ErrMoved)
+		}
+		s.objects.disk = system
+		if now, err := s.Get(t.Context(), g); err != nil || (now != g) != (at == 3) {
+			t.Errorf("moved at request %d: the block is %+v, %v", at, now, err)
 		}
 	}
 }
 
 func TestBadFiles(t *testing.T) {
-	for _, c := range []struct {
-		name, pattern string
-		change        func(string) string
-		want          error
+	for name, c := range map[string]struct {
+		pattern string
+		change  func(string) string
+		want    error
 	}{
-		{"half a secret", "*.secret", func(s string) string { return s[:len(s)-8] },
+		"half a configuration": {"config", func(s string) string { return s[:len(s)/2] },
 			driver.ErrEdited},
-		{"another secret", "*.secret",
-			func(s string) string { return s[:len(s)-33] + strings.Repeat("1f", 16) + "\n" },
-			driver.ErrEdited},
-		{"no secret", "*.secret", nil, driver.ErrEdited},
-		{"no config", "config", nil, lease.ErrExists},
+		"an empty page": {"page-*", func(string) string { return "" }, driver.ErrEdited},
+		"no config":     {"config", nil, lease.ErrExists},
 	} {
 		path := newPath(t)
-		open(t, path)
+		g := acquire(t, open(t, path), start)
 		edit(t, path, c.pattern, c.change)
-		_, err := ensure(t, unopened(t, path))
+		s := unopened(t, path)
+		err := ensure(t, s)
+		if err == nil {
+			_, err = s.Get(t.Context(), g)
+		}
 		if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), path) {
-			t.Errorf("%s: got %v, want %v and the path", c.name, err, c.want)
+			t.Errorf("%s: got %v, want %v and the path", name, err, c.want)
 		}
 	}
 }
 
-// A store whose secret is lost can get another one.
+// A store whose secret is lost grants leases again when an operator begins a history with another
+// one, and not before.
 func TestLostSecret(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path)
-	edit(t, path, "*.secret", nil)
-	d, err := s.Describe(t.Context())
-	if err := errors.Join(err, s.Replace(t.Context(), d.ID, "", "")); err != nil {
+	edit(t, path, secretName, nil)
+	if _, err := begin(t, s); !errors.Is(err, lease.ErrWrongSecret) {
+		t.Errorf("begin: %v, want %v", err, lease.ErrWrongSecret)
+	}
+	k, err := Secret(t.Context(), path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	fingerprint(t, s)
+	now, err := s.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Begin(t.Context(), lease.BeginRequest{Leaves: now.ID, Reason: lease.Rekey,
+		Secret: k.Codec()}); err != nil {
+		t.Error(err)
+	}
+	acquire(t, s, start)
+}
+
+// here returns the place of a directory.
+func here(t *testing.T, s directoryStore) string {
+	t.Helper()
+	o, err := s.objects.Read(t.Context(), "config")
+	if err != nil || o.Place == "" {
+		t.Fatalf("the place is %q, %v", o.Place, err)
+	}
+	return o.Place
 }
 
 // hold locks a directory, as another process does, until the function that it returns is called.
@@ -338,8 +334,9 @@ func TestLocked(t *testing.T) {
 		opened <- struct{}{}
 		return system.lock(root)
 	}
+	place := here(t, open(t, other)) // which is not that of the directory that is locked now
 	go func() {
-		_, err := s.objects.Write(t.Context(), "note", []byte("1"), "")
+		_, err := s.objects.Write(t.Context(), "note", []byte("1"), "", place)
 		done <- err
 	}()
 	<-opened
@@ -389,9 +386,9 @@ func TestHungDisk(t *testing.T) {
 // A file that a killed process renamed but did not sync is synced before anybody acts on it.
 func TestUnsynced(t *testing.T) {
 	s := open(t, newPath(t))
-	killed := errors.New("killed")
+	killed, place := errors.New("killed"), here(t, s)
 	s.objects.disk.syncNames = func(*os.Root, ...string) error { return killed }
-	_, write := s.objects.Write(t.Context(), "note", []byte("1"), "")
+	_, write := s.objects.Write(t.Context(), "note", []byte("1"), "", place)
 	_, read := s.objects.Read(t.Context(), "note")
 	_, list := s.objects.List(t.Context())
 	for _, err := range []error{write, read, list} {
@@ -405,9 +402,6 @@ func TestUnsynced(t *testing.T) {
 func TestObjects(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		path := filepath.Join(tb.TempDir(), "leases")
-		if err := os.Mkdir(path, dirMode); err != nil {
-			tb.Fatal(err)
-		}
 		var disk sync.Mutex // held while it syncs nothing
 		return leasetest.Storage{
 			Open: func(string) (driver.Objects, error) {
@@ -415,7 +409,7 @@ func TestObjects(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
-				o := s.(*store).objects
+				o := s.(interface{ Objects() driver.Objects }).Objects().(*objects)
 				o.disk.syncNames = func(root *os.Root, names ...string) error {
 					disk.Lock()
 					defer disk.Unlock()

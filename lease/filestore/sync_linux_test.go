@@ -46,15 +46,14 @@ func TestAnswersAreSynced(t *testing.T) {
 			}
 		}
 	}
-	_, err := ensure(t, s)
-	answered("create", err)
+	answered("create", ensure(t, s))
 	if _, synced := durable[filepath.Base(path)]; !synced {
 		t.Error("create: answered before the name of the directory was synced")
 	}
-	_, err = s.objects.Write(t.Context(), "note", []byte("1"), "")
+	_, err := s.objects.Write(t.Context(), "note", []byte("1"), "", here(t, s))
 	answered("write", err)
-	d, err := s.Describe(t.Context())
-	answered("replace", errors.Join(err, s.Replace(t.Context(), d.ID, "", "")))
+	_, err = begin(t, s)
+	answered("begin", err)
 }
 
 // content returns what a file has, or "" if there is none.
@@ -100,7 +99,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	path, other := newPath(t), newPath(t)
 	s := open(t, path)
-	first := acquire(t, s, calls.Request(time.Now()))
+	first := acquire(t, s, time.Now())
 	signal.Ignore(syscall.SIGXFSZ)
 	size := syscall.Rlimit{Cur: 64, Max: math.MaxUint64} // less than any object
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &size); err != nil {
@@ -108,10 +107,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	renewed := calls.Renewal(first)
 	_, renew := s.Renew(t.Context(), first, renewed)
-	replace := s.Replace(t.Context(), first.Store, "", "")
-	_, create := ensure(t, unopened(t, other))
-	for name, err := range map[string]error{"renew": renew, "replace": replace,
-		"create": create} {
+	create := ensure(t, unopened(t, other))
+	for name, err := range map[string]error{"renew": renew, "create": create} {
 		if !errors.Is(err, syscall.EFBIG) {
 			t.Errorf("%s gives %v, want the system's error", name, err)
 		}

@@ -11,7 +11,7 @@ import (
 
 func init() {
 	stores.Register("example",
-		func(string) (stores.Store, error) { return memstore.New(lease.Description{}), nil })
+		func(string) (stores.Store, error) { return memstore.New(lease.Description{}, nil), nil })
 }
 
 // The package of a store registers it in its init function. A service that

@@ -54,8 +54,8 @@ func Ensure(ctx context.Context, s Store, secret *randflake.Codec) error {
 	default:
 		return err
 	}
-	_, err = s.Create(ctx, lease.Description{LongestTTL: lease.MaxTTL}, secret)
-	if errors.Is(err, lease.ErrExists) {
+	d, err = s.Create(ctx, lease.Description{LongestTTL: lease.MaxTTL}, secret)
+	if errors.Is(err, lease.ErrExists) && d.ID != "" {
 		return nil
 	}
 	return err
