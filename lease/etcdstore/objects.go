@@ -70,8 +70,8 @@ func (s *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 }
 
 // place is where keys are: a cluster, and the value and two numbers of the place key there, or the
-// zero value if there is no such key. The ID of a cluster is computed of its members' names and token, so several
-// may have one ID. A restored snapshot has the same place.
+// zero value if there is no such key. The ID of a cluster is computed from its members' names and
+// token, so several may have one ID. A restored snapshot has the same place.
 type place struct {
 	cluster           uint64
 	revision, version int64

@@ -127,8 +127,8 @@ func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 	return t.Txn.Then(ops...)
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice in a history that
-// was begun since.
+// A store that is restored to an old backup, again and again, grants nothing twice in a history
+// that was begun since.
 func TestRestored(t *testing.T) {
 	client, prefix := newPrefix(t)
 	calls.Restored(t, func() (stores.Store, error) { return New(client, prefix) })

@@ -59,7 +59,7 @@ func (m metadata) version() string { return m.UID + "/" + m.ResourceVersion }
 // belong to two stores.
 func (o *objects) nameOf(page string) string { return o.name + "." + page }
 
-// Prepare implements [driver.Objects]. It creates "config" without data, since its UID is the place.
+// Prepare implements [driver.Objects]. It creates "config" without data: its UID is the place.
 func (o *objects) Prepare(ctx context.Context) error {
 	r, err := o.write("config", nil, "")
 	if err == nil {

@@ -82,8 +82,8 @@ func TestCopies(t *testing.T) {
 	original.Refuses(t, s.open(s.server))
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice in a history that
-// was begun since.
+// A store that is restored to an old backup, again and again, grants nothing twice in a history
+// that was begun since.
 func TestRestored(t *testing.T) {
 	s := newStorage(t)
 	calls.Restored(t, func() (stores.Store, error) { return s.open(s.server).store() })

@@ -41,8 +41,8 @@ var meanings = map[string]meaning{
 	"0A000": {nil, fixStandby}, // unlogged tables cannot be read there
 	"42501": {lease.ErrMisconfigured,
 		"grant CONNECT on the database, SELECT, INSERT and UPDATE on traceflake_store, SELECT " +
-			"and INSERT on traceflake_place, and USAGE on their schema; to create the store, or a " +
-			"table that was not restored, the role needs CREATE on the schema"},
+			"and INSERT on traceflake_place, and USAGE on their schema; to create the store, or " +
+			"a table that was not restored, the role needs CREATE on the schema"},
 	"42704": {lease.ErrMisconfigured,
 		"remove the parameter of the URL that the server does not know"},
 	"22023": {lease.ErrMisconfigured, "correct the URL's parameter with an invalid value"},

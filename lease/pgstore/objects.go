@@ -37,13 +37,14 @@ func (r row) object() (driver.Object, error) {
 // Prepare implements [driver.Objects]. It creates the tables, unless they are there.
 func (o *objects) Prepare(ctx context.Context) error {
 	rows, err := o.query(ctx, readSQL, "config")
-	if code(err) == noTable { // or one was not restored
+	switch {
+	case code(err) == noTable: // or one was not restored
 		_, err = o.query(ctx, createSQL, pgx.QueryExecModeSimpleProtocol) // several statements
+	case err == nil && rows[0].Place == "":
+		_, err = o.query(ctx, drawSQL)
 	}
-	if err == nil && (len(rows) == 0 || rows[0].Place == "") {
-		if _, err = o.query(ctx, drawSQL); err == nil {
-			rows, err = o.query(ctx, readSQL, "config")
-		}
+	if err == nil {
+		rows, err = o.query(ctx, readSQL, "config")
 	}
 	if err == nil && rows[0].Place == "" {
 		return errLogged

@@ -142,8 +142,8 @@ func TestView(t *testing.T) {
 	}
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice in a history that
-// was begun since.
+// A store that is restored to an old backup, again and again, grants nothing twice in a history
+// that was begun since.
 func TestRestored(t *testing.T) {
 	dsn, _ := newDatabase(t)
 	calls.Restored(t, func() (stores.Store, error) { return stores.Open(dsn) })

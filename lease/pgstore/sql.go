@@ -72,7 +72,7 @@ CREATE TABLE IF NOT EXISTS {schema}.traceflake_store (
 	data bytea NOT NULL
 );
 CREATE OR REPLACE FUNCTION {schema}.traceflake_token() RETURNS uuid LANGUAGE sql IMMUTABLE
-	AS 'SELECT gen_random_uuid()';
+	AS 'SELECT pg_catalog.gen_random_uuid()';
 CREATE UNLOGGED TABLE IF NOT EXISTS {schema}.traceflake_place (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
 	token uuid NOT NULL GENERATED ALWAYS AS ({schema}.traceflake_token()) STORED
@@ -88,4 +88,5 @@ FROM {schema}.traceflake_store,
 	LATERAL unnest(string_to_array(convert_from(data, 'UTF8'), chr(10))) AS line,
 	LATERAL (SELECT CASE WHEN line LIKE '{"Node":%' THEN line::jsonb END AS block) AS parsed
 WHERE name LIKE 'page-%' AND block IS NOT NULL;
+` + drawSQL + `;
 COMMIT`

@@ -85,13 +85,15 @@ func (s *objects) get(ctx context.Context, name string) (answer, error) {
 const placeName = "place"
 
 // place returns a text that differs from that of copies, or "" if there is none: names of buckets
-// are unique at Amazon only, but a copy of the object has another time.
+// are unique at Amazon only, but a copy of the object has another time, and one that was created
+// there has other data.
 func (s *objects) place(ctx context.Context) (string, error) {
 	a, err := s.get(ctx, placeName)
 	if err != nil || a.missing() {
 		return "", err
 	}
-	return "s3://" + s.bucket + "/" + s.prefix + " since " + a.header.Get("Last-Modified"), nil
+	return fmt.Sprintf("s3://%s/%s %.32s since %s", s.bucket, s.prefix, a.body,
+		a.header.Get("Last-Modified")), nil
 }
 
 // Prepare implements [driver.Objects]. Times are whole seconds, and a mirror may copy an object
@@ -105,15 +107,12 @@ func (s *objects) Prepare(ctx context.Context) (err error) {
 	}
 	const most = 5
 	pause := 10 * time.Millisecond
-	var version string
+	drawn, version := lease.NewNonce(), ""
 	var before time.Time // when the last write began
 	atEnd := false       // whether this write is to be at the end of the second
 	for misses := 0; misses < most; {
 		began := time.Now()
-		o, err := s.Write(ctx, placeName, []byte(lease.NewNonce()+"\n"), version, "")
-		if errors.Is(err, driver.ErrChanged) {
-			return nil // another client does the same
-		}
+		o, err := s.Write(ctx, placeName, []byte(drawn), version, "")
 		_, busy := errors.AsType[*driver.TryAgain](err)
 		second := at
 		if err == nil {
@@ -121,6 +120,8 @@ func (s *objects) Prepare(ctx context.Context) (err error) {
 			at, err = s.place(ctx)
 		}
 		switch {
+		case errors.Is(err, driver.ErrChanged): // another client does the same
+			return sleep(ctx, 2*time.Second)
 		case busy: // some servers accept a write of an object each second
 			misses++
 			pause = time.Second
@@ -136,14 +137,21 @@ func (s *objects) Prepare(ctx context.Context) (err error) {
 		if atEnd {
 			wait = time.Until(before.Add(time.Second - time.Since(began)))
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := sleep(ctx, wait); err != nil {
+			return err
 		}
 		before = began
 	}
 	return nil // a mirror of so slow a server takes longer, too
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // md5Sum returns the ETag of an object of one part, unless it is encrypted with a KMS key.

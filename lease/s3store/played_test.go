@@ -217,8 +217,10 @@ func TestPlace(t *testing.T) {
 			cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
 				time.Sleep(3 * time.Millisecond)
 				w := httptest.NewRecorder()
-				switch now := time.Now(); {
-				case r.Method == http.MethodPut && what == "busy" && now.Sub(modified) < time.Second:
+				now := time.Now()
+				soon := now.Sub(modified) < time.Second
+				switch {
+				case r.Method == http.MethodPut && what == "busy" && soon:
 					respond(w, 503, "SlowDown")
 				case r.Method == http.MethodPut:
 					writes, modified = writes+1, now
