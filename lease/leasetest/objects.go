@@ -276,7 +276,7 @@ func places(tb testing.TB, newStorage func(testing.TB) Storage) {
 		tb.Errorf("Write with the place of another storage: got error %v, want %v, or none if "+
 			"the server cannot compare it", err, lease.ErrMoved)
 	case err != nil && after.Version != before.Version:
-		tb.Error("Write with the place of another storage returned ErrMoved, and wrote " +
+		tb.Errorf("Write with the place of another storage returned ErrMoved, and wrote " +
 			"nevertheless")
 	}
 }

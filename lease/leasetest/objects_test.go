@@ -31,6 +31,8 @@ type fake struct {
 	cut            atomic.Pointer[chan struct{}] // closed while connections are cut
 	cutAt          atomic.Int64                  // in Unix time
 	gaveUp         atomic.Bool
+	mu             sync.Mutex
+	numbers        map[string]int // of the writes of an object since it was created
 }
 
 // flawed is a client of it.
@@ -126,20 +128,29 @@ func (f flawed) Read(ctx context.Context, name string) (driver.Object, error) {
 		o.Time = sent
 	case "the client's clock after the response":
 		o.Time = time.Now().Truncate(time.Second)
+	case "no place":
+		o.Place = ""
 	case "a place for each object":
 		o.Place = name
 	case "a place that copies share":
 		o.Place = "server"
 	case "a place that changes":
 		if name == "config" {
-			o.Place = o.Version
+			o.Place = "here " + o.Version
 		}
 	case "hash of the length":
 		o.Version = fmt.Sprint(len(o.Data))
-	case "reads of a replica":
-		if was, ok := f.replica.Load(name); ok && rand.IntN(5) == 0 {
-			o = was.(driver.Object)
+	case "reads of a replica", "a hundredth of the reads is of a replica":
+		often := 5
+		if f.flaw != "reads of a replica" {
+			often = 100
 		}
+		if was, ok := f.replica.Load(name); ok && rand.IntN(often) == 0 {
+			was := was.(driver.Object)
+			o.Data, o.Version = bytes.Clone(was.Data), was.Version
+		}
+	case "numbers that begin again", "numbers, and later ones":
+		o.Version = f.number(name)
 	case "other ends of lines":
 		o.Data = bytes.ReplaceAll(o.Data, []byte("\r\n"), []byte("\n"))
 	case "at most 16 KB":
@@ -175,6 +186,24 @@ func (f flawed) Write(ctx context.Context, name string, data []byte,
 	now, _ := f.Objects.Read(ctx, name)
 	unchanged := now.Version == version
 	switch f.flaw {
+	case "a place for each object", "a place that copies share", "a place that changes":
+		place = now.Place
+	case "writes elsewhere, too":
+		if place != now.Place {
+			_, _ = f.Objects.Write(ctx, name, data, version, now.Place)
+		}
+	case "another error elsewhere":
+		if place != now.Place {
+			return now, errors.New("elsewhere")
+		}
+	case "refuses every write":
+		return now, driver.ErrChanged
+	case "numbers that begin again", "numbers, and later ones":
+		number := f.number(name)
+		later := f.flaw != "numbers that begin again" && len(version) > len(number)
+		if unchanged = version == number || later && number != "" && version > number; unchanged {
+			version = now.Version
+		}
 	case "no condition":
 		version = now.Version
 	case "hash of the length":
@@ -185,7 +214,7 @@ func (f flawed) Write(ctx context.Context, name string, data []byte,
 		if string(now.Data) == string(data) {
 			return now, nil
 		}
-	case "reads of a replica", "lists of a replica":
+	case "reads of a replica", "a hundredth of the reads is of a replica", "lists of a replica":
 		if unchanged {
 			f.replica.Store(name, now)
 		}
@@ -210,6 +239,11 @@ func (f flawed) Write(ctx context.Context, name string, data []byte,
 		return o, err
 	}
 	switch f.flaw {
+	case "numbers that begin again", "numbers, and later ones":
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.numbers[name]++
+		o.Version = fmt.Sprint(f.numbers[name])
 	case "a cache in each client":
 		f.old.Store(name, driver.Object{Data: bytes.Clone(data), Version: o.Version})
 	case "data that it was given":
@@ -224,6 +258,23 @@ func (f flawed) Write(ctx context.Context, name string, data []byte,
 		o.Data = []byte("{}")
 	}
 	return o, nil
+}
+
+// number returns how often an object was written since it was created, or "".
+func (f *fake) number(name string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := f.numbers[name]; n > 0 {
+		return fmt.Sprint(n)
+	}
+	return ""
+}
+
+func (f flawed) Prepare(context.Context) error {
+	if f.flaw == "Prepare draws another place" {
+		f.Move()
+	}
+	return nil
 }
 
 func (f flawed) List(ctx context.Context) (map[string]driver.Object, error) {
@@ -260,7 +311,7 @@ func storages(flaw string) func(testing.TB) Storage {
 	one := &memstore.Objects{}
 	return func(testing.TB) Storage {
 		f := &fake{Objects: &memstore.Objects{Clock: time.Now}, gate: make(chan struct{}, 1),
-			answers: make(chan struct{}, 1)}
+			answers: make(chan struct{}, 1), numbers: map[string]int{}}
 		if flaw == "shared names" {
 			f.Objects = one
 		}
@@ -272,7 +323,15 @@ func storages(flaw string) func(testing.TB) Storage {
 		open := func(gate chan struct{}) func() { return func() { gate <- struct{}{} } }
 		open(f.gate)()
 		open(f.answers)()
+		second := f
+		if flaw == "a store for each address" {
+			second = &fake{Objects: new(memstore.Objects), gate: f.gate, answers: f.answers}
+			second.cut.Store(f.cut.Load())
+		}
 		return Storage{
+			second: func() (driver.Objects, error) {
+				return flawed{second, flaw, new(atomic.Bool), new(sync.Map)}, nil
+			},
 			Open: func(string) (driver.Objects, error) {
 				select {
 				case <-*f.cut.Load():
@@ -286,6 +345,9 @@ func storages(flaw string) func(testing.TB) Storage {
 			Delete: func(name string) error {
 				f.deleted.Store(name, nil)
 				f.Delete(name)
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				delete(f.numbers, name)
 				return nil
 			},
 			Stall: func() func() { <-f.gate; return open(f.gate) },
@@ -313,8 +375,18 @@ func TestRunCatchesWrongServers(t *testing.T) {
 			"succeeded with a version from before it was deleted",
 			"want one: writes are not conditional",
 		},
-		"looks before it creates":               {"want one: writes are not conditional"},
-		"compares before it writes":             {"is not among those that led to the last one"},
+		"looks before it creates":   {"want one: writes are not conditional"},
+		"compares before it writes": {"is not among those that led to the last one"},
+		"numbers that begin again": {
+			"succeeded with a version from before it was deleted"},
+		"numbers, and later ones":                  {"succeeded with a version that it never had"},
+		"a store for each address":                 {"a client at another address reads 0 bytes"},
+		"refuses every write":                      {"0 were acknowledged"},
+		"a hundredth of the reads is of a replica": {"failed or returned older data"},
+		"no place":                              {"want a place"},
+		"Prepare draws another place":           {"a second Prepare has changed the place"},
+		"writes elsewhere, too":                 {"returned ErrMoved, and wrote"},
+		"another error elsewhere":               {"got error elsewhere, want"},
 		"forgets a write in twenty":             {"is not among those that led to the last one"},
 		"yes to the same data":                  {"succeeded with the version before"},
 		"hash of the length":                    {"want the new version"},
@@ -334,7 +406,7 @@ func TestRunCatchesWrongServers(t *testing.T) {
 		"names with a prefix":                   {"List has \"\" as page-0000"},
 		"lists what was deleted":                {"and is in a List: true"},
 		"no error for what is missing":          {"that was never written has the version"},
-		"an error for what is missing":          {"Read of page-0000: not found"},
+		"an error for what is missing":          {"Read of config has the place"},
 		"swallowed errors":                      {"Write that the server does not answer"},
 		"errors of its own":                     {"got error timeout"},
 		"obeys a context before a request only": {"Read that", "Write that", "List that"},
@@ -362,7 +434,10 @@ func TestRunCatchesWrongServers(t *testing.T) {
 				v := &verdicts{TB: t}
 				for _, c := range checks {
 					var done sync.WaitGroup
-					done.Go(func() { c.run(v, storages(flaw)) }) // which may end its goroutine
+					open := storages(flaw)
+					done.Go(func() { // which may end its goroutine
+						c.run(v, func(testing.TB) Storage { return open(v).prepared(v) })
+					})
 					done.Wait()
 				}
 				time.Sleep(time.Hour) // until every Close has returned

@@ -15,7 +15,7 @@ var opened string // the last URL
 
 func opener(url string) (stores.Store, error) {
 	opened = url
-	return memstore.New(lease.Description{}), nil
+	return memstore.New(lease.Description{}, nil), nil
 }
 
 func init() {
