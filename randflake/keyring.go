@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/traceflake/traceflake/sparx64"
@@ -78,12 +77,13 @@ func (k *Keyring) Codec() *Codec {
 	return nil
 }
 
-// Codecs returns the codecs of all secrets, in order.
+// Codecs returns the codecs of all secrets, in order. The slice is the keyring's own: do not change
+// it.
 func (k *Keyring) Codecs() []*Codec {
 	if k == nil {
 		return nil
 	}
-	return slices.Clone(k.codecs)
+	return k.codecs
 }
 
 // Format keeps the secrets out of logs.

@@ -242,7 +242,7 @@ func (ids *IDs) Keyring() *randflake.Keyring {
 }
 
 // Verifier returns a verifier of IDs generated under the secrets that [IDs.Keyring] returns at the
-// time. In zero configuration it refuses everything except what [traceid.WithPlausible] accepts.
+// time. In zero configuration its Verify refuses everything.
 func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 	return traceid.NewVerifierFunc(ids.Keyring, opts...)
 }

@@ -129,7 +129,7 @@ func (o *newOptions) generator(cmd *cobra.Command) (generate, error) {
 			if o.span {
 				return traceid.DeriveSpan(keyring.Codec(), t, key)
 			}
-			return traceid.Derive(keyring.Codec(), t, key)
+			return traceid.DeriveTrace(keyring.Codec(), t, key)
 		}, nil
 	}
 	ids, timed := idgen.New(), cmd.Flags().Changed("at")
