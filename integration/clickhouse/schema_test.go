@@ -246,7 +246,8 @@ func TestDocumentedSQL(t *testing.T) {
 	params := clickhouse.Query{Params: []clickhouse.Param{{Name: "id", Value: id},
 		{Name: "ids", Value: "['" + id + "']"}, {Name: "service", Value: "a"},
 		{Name: "user", Value: "b"}, {Name: "from", Value: "2026-10-15 10:00:00"},
-		{Name: "to", Value: "2026-10-15 11:00:00"}}}
+		{Name: "to", Value: "2026-10-15 11:00:00"}, {Name: "first", Value: "2026-10-15 11:00:00"},
+		{Name: "last", Value: ""}}}
 	for _, s := range []clickhouse.Schema{{}, {Cluster: "two"}} {
 		e := newEngine(t)
 		e.tables(s)
