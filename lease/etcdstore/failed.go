@@ -52,7 +52,8 @@ func (s *objects) unconnected(err error) error {
 		case *handshake != nil:
 			fix = driver.CommonFix("TLS")
 		case slices.ContainsFunc(s.config.Endpoints, isTLS): // which the server then closed
-			fix = driver.CommonFix("CLIENT_CERTIFICATE") + "; or another kind of server listens there"
+			fix = driver.CommonFix("CLIENT_CERTIFICATE") +
+				"; or another kind of server listens there"
 		default:
 			fix = driver.CommonFix("OTHER_SERVER")
 		}
