@@ -72,7 +72,8 @@ const noExchange = "this server cannot exchange tables; the way without: stop th
 
 // replaced matches the settings of the old table that the new one has with values of its own.
 var replaced = regexp.MustCompile(
-	`(index_granularity|index_granularity_bytes|default_compression_codec) = [^,]*(, |$)`)
+	`(index_granularity|index_granularity_bytes|min_compress_block_size|` +
+		`default_compression_codec) = [^,]*(, |$)`)
 
 // carried returns the placeholders for what the new table inherits by name. CREATE TABLE … AS
 // carries over the rest.

@@ -108,7 +108,12 @@ func since(version, first string) bool {
 // settings of the table that holds the rows. Projections are compressed with the default codec,
 // whatever the codecs of the columns.
 const settings = "index_granularity = 4096, " + dropParts +
-	"1, default_compression_codec = 'ZSTD(3)'"
+	"1, " + smallBlocks + "1024, default_compression_codec = 'ZSTD(3)'"
+
+// smallBlocks is the size from which a compressed block may end. Each granule of a column or an
+// index then has its own block, so that a question for one ID reads one granule of the bloom filter
+// in each bucket, not the 64 kB around it.
+const smallBlocks = "min_compress_block_size = "
 
 // dropParts is the only one of the settings that an adopted table may have with another value.
 const dropParts = "ttl_only_drop_parts = "

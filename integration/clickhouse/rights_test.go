@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/traceflake/traceflake/clickhouse"
 )
@@ -64,8 +63,8 @@ func TestRights(t *testing.T) {
 		for i, missing := range append(all, "") {
 			e := newEngine(t)
 			e.run(collectorTable("spans")[:1], nil)
-			e.run([]string{createTable(clickhouse.Schema{Table: "half",
-				Projection: clickhouse.NoProjection}), "ALTER TABLE half DROP INDEX idx_duration",
+			e.run([]string{older.Replace(createTable(clickhouse.Schema{Table: "half"})),
+				"ALTER TABLE half DROP INDEX idx_duration",
 				"ALTER TABLE half DROP COLUMN StatusMessage"}, nil)
 			e.insert("spans", few()[:1]) // for copy
 			run := map[string]func(context.Context, *sql.DB) error{"create": e.createsAll,
@@ -95,9 +94,7 @@ func TestRights(t *testing.T) {
 
 // createsAll creates everything that create can.
 func (e *engine) createsAll(ctx context.Context, db *sql.DB) error {
-	return errors.Join(clickhouse.Schema{Table: "half",
-		Projection: clickhouse.Charts}.Create(ctx, db),
-		clickhouse.Schema{Table: "half", TTL: time.Hour}.Create(ctx, db))
+	return clickhouse.Schema{Table: "half", Projection: clickhouse.Charts}.Create(ctx, db)
 }
 
 // adoptsAll returns a function that runs everything that adopt can, and continues where it failed.
