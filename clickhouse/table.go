@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"crypto/rand"
 	"embed"
 	"fmt"
 	"regexp"
@@ -168,4 +169,11 @@ func (s Schema) ownUUID(o server, engine string) string {
 		return ""
 	}
 	return " UUID " + quoteText(newUUID())
+}
+
+// newUUID returns a random UUID.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

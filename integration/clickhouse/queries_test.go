@@ -197,7 +197,7 @@ func TestLookupReads(t *testing.T) {
 		from := time.Date(2026, 10, 15, 12, 0, 0, 0, time.UTC)
 		to := stamp(from.Add(5 * time.Minute))
 		before = read()
-		if found := e.find("TraceId")(documented("The newest traces", s.Table,
+		if found := e.find("TraceId")(documented("**The newest traces", s.Table,
 			"from", stamp(from), "to", to,
 			"first", to, "last", "")); len(found) != 100 {
 			t.Errorf("%s: %d traces, want 100", s.Table, len(found))
@@ -209,7 +209,7 @@ func TestLookupReads(t *testing.T) {
 // documented returns the SQL of the page after a heading, for a table, as a query with the names
 // and values of parameters.
 func documented(heading, table string, params ...string) (q clickhouse.Query, err error) {
-	_, after, found := strings.Cut(read("../../docs/clickhouse.md"), "\n**"+heading)
+	_, after, found := strings.Cut(read("../../docs/clickhouse.md"), "\n"+heading)
 	block := sqlBlock.FindStringSubmatch(after)
 	if !found || block == nil {
 		return q, fmt.Errorf("the page has no SQL after %q", heading)
@@ -241,7 +241,7 @@ func testNewest(t *testing.T, e *engine, s clickhouse.Schema) {
 		var got []string
 		first, last := stamp(to), ""
 		for range 100 {
-			q, err := documented("The newest traces", s.Table, "from", stamp(from),
+			q, err := documented("**The newest traces", s.Table, "from", stamp(from),
 				"to", stamp(to), "first", first,
 				"last", last)
 			q.SQL = strings.Replace(q.SQL, "LIMIT 100)", fmt.Sprintf("LIMIT %d)", limit), 1)
@@ -276,7 +276,7 @@ func testSearch(t *testing.T, e *engine, s clickhouse.Schema) {
 		}
 		to := stamp(noon.Add(24 * time.Hour))
 		for range 1000 {
-			q, err := documented("A search", s.Table, "service", service, "user", "u1",
+			q, err := documented("**A search", s.Table, "service", service, "user", "u1",
 				"from", stamp(noon.Add(-time.Hour)), "to", to)
 			q.SQL = strings.Replace(q.SQL, "LIMIT 50", "LIMIT 7", 1)
 			page := e.find("SpanId || ' ' || toString(Timestamp, 'UTC')")(q, err)
