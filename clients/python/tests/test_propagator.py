@@ -54,7 +54,8 @@ def with_span(context, trace_id, span_id, *, sampled, remote=False):
 
 @pytest.mark.parametrize("rule", CASES)
 def test_rules(rule):
-    p = propagator(rule.get("options", {}))
+    options = rule.get("options", {})
+    p = propagator(options)
     incoming = {name.lower(): values for name, values in rule["incoming"].items()}
     want = rule.get("elsewhere", rule)
     context = p.extract(incoming, Context())
@@ -66,11 +67,12 @@ def test_rules(rule):
         assert span.is_remote
         assert f"{span.trace_id:032x}" == trace_id
         assert f"{span.span_id:016x}" == extracted["spanId"]
-        assert span.trace_flags.sampled == sampled
+        assert span.trace_flags == sampled
     else:
         assert not span.is_valid
     assert injected(p, context) == want["forwarded"]
 
+    sampled &= "dropped" not in options
     context = with_span(context, trace_id, IDS["O"], sampled=sampled)
     assert injected(p, context) == want["injected"]
 
@@ -102,7 +104,7 @@ def test_the_last_request_decides():
     assert not span_of(context).trace_flags.sampled
 
 
-@pytest.mark.parametrize("encoding", ["multi", "single", "both"])
+@pytest.mark.parametrize("encoding", ["multi", "single", "both", "none"])
 def test_fields_are_what_is_injected(encoding):
     p = XTraceIdPropagator(b3_encoding=encoding)
     written = set()

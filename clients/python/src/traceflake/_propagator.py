@@ -32,7 +32,7 @@ _UNDECIDED = ""  # left to the receiver
 _DECISIONS = {"": _UNDECIDED, "0": "0", "false": "0", "1": "1", "true": "1"}
 _DEBUG = "d"  # sampled, and services must not sample it away
 
-_ENCODINGS = ("multi", "single", "both")
+_ENCODINGS = ("multi", "single", "both", "none")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TAKEN = re.compile(r"traceparent|tracestate|baggage|b3|x-b3-.*", re.IGNORECASE)
 _DIGITS = re.compile(r"[0-9A-Fa-f]{32}")
@@ -59,7 +59,7 @@ class XTraceIdPropagator(TextMapPropagator):
 
     Args:
         header: The name of the header that carries the trace ID.
-        b3_encoding: How B3 is written: "multi" (separate headers), "single" or "both".
+        b3_encoding: How B3 is written: "multi" (separate headers), "single", "both" or "none".
         b3_64bit: Write only the last 64 bits of the trace ID into B3.
         deferred_sampled: Treat B3 with IDs but without a decision as sampled.
         dashes: Also read a trace ID in the form of a UUID.
@@ -79,11 +79,11 @@ class XTraceIdPropagator(TextMapPropagator):
             _logger.warning("cannot use the header name %r: using %s", header, _HEADER)
             header = _HEADER
         if b3_encoding not in _ENCODINGS:
-            _logger.warning("want the B3 encoding multi, single or both, not %r", b3_encoding)
+            _logger.warning("want the B3 encoding multi, single, both or none, not %r", b3_encoding)
             b3_encoding = "multi"
         self._header = header
-        self._single = b3_encoding != "multi"
-        self._multi = b3_encoding != "single"
+        self._single = b3_encoding in ("single", "both")
+        self._multi = b3_encoding in ("multi", "both")
         self._b3_64bit = b3_64bit
         self._deferred_sampled = deferred_sampled
         self._dashes = dashes
