@@ -12,7 +12,6 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from vectors import read
 
 from traceflake import XTraceIdPropagator
-from traceflake._propagator import from_environment
 
 RULES = read("headers.json")
 IDS = RULES["ids"]
@@ -114,33 +113,11 @@ def test_fields_are_what_is_injected(encoding):
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x:y", "é", "b3", "X-B3-TraceId", "Traceparent"])
-def test_bad_header_names(name, caplog):
-    assert "x-trace-id" in XTraceIdPropagator(header=name).fields
-    assert repr(name) in caplog.text
+def test_bad_header_names(name):
+    with pytest.raises(ValueError, match=f"header is {name!r}"):
+        XTraceIdPropagator(header=name)
 
 
 @pytest.mark.parametrize("name", ["X-Request-Id", "x_trace", "!#$%&'*+-.^_`|~"])
 def test_good_header_names(name):
     assert name in XTraceIdPropagator(header=name).fields
-
-
-def test_bad_encoding(caplog):
-    assert XTraceIdPropagator(b3_encoding="x").fields == XTraceIdPropagator().fields
-    assert "'x'" in caplog.text
-
-
-def test_environment(monkeypatch):
-    assert vars(from_environment()) == vars(XTraceIdPropagator())
-    for name, value in {
-        "HEADER": "x-request-id",
-        "B3_ENCODING": "single",
-        "B3_64BIT": "true",
-        "DEFERRED_SAMPLED": "True",
-        "DASHES": "false",
-    }.items():
-        monkeypatch.setenv(f"OTEL_TRACEFLAKE_{name}", value)
-    want = XTraceIdPropagator(
-        header="x-request-id", b3_encoding="single", b3_64bit=True, deferred_sampled=True
-    )
-    assert vars(from_environment()) == vars(want)
-    assert vars(from_environment(header="x"))["_header"] == "x"
