@@ -63,7 +63,6 @@ require (
 
 replace (
 	github.com/traceflake/traceflake => ..
-	github.com/traceflake/traceflake/contrib/postgres => ../contrib/postgres
 	github.com/traceflake/traceflake/integration => ../integration
 	github.com/traceflake/traceflake/lease/etcdstore => ../lease/etcdstore
 	github.com/traceflake/traceflake/lease/pgstore => ../lease/pgstore

@@ -36,6 +36,13 @@ func (f *commonFlags) addSecret(cmd *cobra.Command) {
 		"line, the first for new IDs (default $TRACEFLAKE_SECRET_FILE)")
 }
 
+// addKeys adds the flags that [commonFlags.secrets] reads to a command.
+func (f *commonFlags) addKeys(cmd *cobra.Command) {
+	f.addSecret(cmd)
+	cmd.Flags().StringVar(&f.flags.Store, "store", "", "lease directory whose own secret is "+
+		"used, file:DIR (default $TRACEFLAKE_STORE)")
+}
+
 // config returns the settings of the environment, overridden by the flags.
 func (f *commonFlags) config() (fleet.Config, error) {
 	c, err := f.env()

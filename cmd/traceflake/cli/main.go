@@ -127,13 +127,12 @@ understood, or doctor found a problem; 2, wrong usage, an unreadable secret or a
 unreachable store.`,
 		Example: `  traceflake new -n 3
   traceflake inspect 1950fb0f8880000086cdcca4ab608495
-  traceflake range now-1h now -o sql`,
+  traceflake inspect <error.log`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-	}, inspectCommand(&f), traceCommand(terminal), newCommand(&f), rangeCommand(),
-		verifyCommand(&f), leaseCommand(&f), doctorCommand(&f), postgresCommand(),
-		clickhouseCommand(), versionCommand())
+	}, inspectCommand(&f), traceCommand(terminal), newCommand(&f),
+		leaseCommand(&f), doctorCommand(&f), clickhouseCommand(), versionCommand())
 	for _, cmd := range root.Commands() {
 		checkArgs(cmd)
 	}
