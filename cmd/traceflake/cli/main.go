@@ -28,9 +28,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel"
 
 	"github.com/traceflake/traceflake/internal/await"
+	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/filestore" // file:
 	"github.com/traceflake/traceflake/lease/fleet"
@@ -69,9 +71,11 @@ func (f interruptible) Read(p []byte) (int, error) {
 // run runs the command and returns its exit code. Each problem is written to stderr by a goroutine
 // of its own.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	terminal, _ := stdout.(*os.File)
+	secrets := redact.Join(redact.Environment(os.Environ()), redact.Arguments(args))
+	stdout, stderr = secrets.Writer(stdout), secrets.Writer(stderr)
 	otel.SetErrorHandler(
 		otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(stderr, "traceflake:", err) }))
-	terminal, _ := stdout.(*os.File)
 	root := newRoot(terminal)
 	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetIn(stdin)
@@ -92,7 +96,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case isClosedPipe(err):
 		return 2
 	}
-	fmt.Fprintln(stderr, "traceflake:", lease.Advise(err))
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		secrets = redact.Join(secrets, redact.Setting("", bad.GetValue()))
+	}
+	fmt.Fprintln(stderr, "traceflake:", secrets.Error(lease.Advise(err)))
 	return 2
 }
 
