@@ -98,21 +98,24 @@ type finder struct {
 	found []written
 }
 
+func (f *finder) has(text string) bool { return strings.Contains(f.line, text) }
+
 func (f *finder) rewrite() {
 	for i, from := range table.rewritten {
-		if strings.ContainsAny(f.line, table.Rewritten[i][2]) { // the expression is slower
-			f.line = from.ReplaceAllString(f.line, table.Rewritten[i][1])
+		rule := table.Rewritten[i]
+		if slices.ContainsFunc(rule[2:], f.has) { // the expression is slower
+			f.line = from.ReplaceAllString(f.line, rule[1])
 		}
 	}
 	for range 2 { // an address may be in another's query
-		if strings.ContainsAny(f.line, `%\`) {
+		if f.has("%") || f.has(`\`) {
 			f.line = table.Codes.ReplaceAllStringFunc(f.line, func(code string) string {
 				c, _ := strconv.ParseUint(code[len(code)-2:], 16, 8)
 				return string(rune(c))
 			})
 		}
 	}
-	if strings.Contains(f.line, "...") || strings.Contains(f.line, "…") {
+	if f.has("...") || f.has("…") {
 		f.cut = table.Cut.FindString(f.line)
 		f.line = table.Cut.ReplaceAllString(f.line, " ")
 	}
@@ -178,7 +181,7 @@ func (f *finder) named() {
 
 // pair completes the low halves that Datadog's libraries log, if the line has the high half too.
 func (f *finder) pair() {
-	if !strings.Contains(f.line, "_dd.p.tid") {
+	if !f.has("_dd.p.tid") {
 		return
 	}
 	match := table.High.FindStringSubmatch(f.line)
@@ -235,9 +238,11 @@ func (n nothing) Error() string {
 	return fmt.Sprintf("%v: %.60q contains no ID", ErrUnknown, n.line)
 }
 
+var joined = strings.NewReplacer("_", "", ".", "", "-", "")
+
 // roleOf returns the role of the ID in a field with this name, or "".
 func roleOf(name string) string {
-	name = strings.NewReplacer("_", "", ".", "", "-", "").Replace(strings.ToLower(name))
+	name = joined.Replace(strings.ToLower(name))
 	switch {
 	case table.Roles.Trace.MatchString(name):
 		return roleTrace
@@ -291,8 +296,7 @@ func read(role, s string) (w written, ok bool) {
 		w.padded = true
 		return w, ok
 	case role != "" && (strings.HasSuffix(s, "=") || n == 22 && mixed(s)):
-		b, err := base64.RawURLEncoding.Strict().DecodeString(
-			strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(s))
+		b, err := base64.RawURLEncoding.Strict().DecodeString(urlAlphabet.Replace(s))
 		if err == nil && (len(b) == 16 || len(b) == 8) {
 			return read(role, fmt.Sprintf("%x", b))
 		}
@@ -329,6 +333,8 @@ func (w written) fromDecimal() (written, bool) {
 	n.FillBytes(w.id[:])
 	return w, true
 }
+
+var urlAlphabet = strings.NewReplacer("+", "-", "/", "_", "=", "")
 
 // mixed reports whether s has a digit, and letters of both cases.
 func mixed(s string) bool {

@@ -19,8 +19,8 @@ var table = readTable()
 // known is the table.
 type known struct {
 	Roles struct{ Trace, Parent, Span pattern }
-	// Rewritten are expressions, what replaces their matches, and characters that matches have.
-	Rewritten                                        [][3]string
+	// Rewritten are expressions, what replaces their matches, and texts: each match has one.
+	Rewritten                                        [][]string
 	Codes, Cut, Named, Anywhere, Short, High, Dashed pattern
 	Tokens                                           []pattern
 	Kinds                                            []*kind
