@@ -41,7 +41,7 @@ export function idsIn(line) {
 // add adds an ID, unless it is there already or is all zeros, and reports whether text is an ID.
 function add(found, role, text) {
   const id = read(role, text);
-  if (!id) return false;
+  if (!id || (role && role !== 'trace' && id.value >= 1n << 64n)) return false;
   if (id.notation && !found.some((f) => f.role === role && f.id === id.id))
     found.push({ role, ...id });
   return true;
@@ -137,6 +137,7 @@ function read(role, text) {
   }
   if (role === 'trace' && 17 <= n && n < 32 && isHex(text))
     return { ...read(role, text.padStart(32, '0')), padded: true };
+  if (role && 13 <= n && n < 16 && isHex(text)) return read(role, text.padStart(16, '0'));
   if (role && (text.endsWith('=') || (n === 22 && mixed(text)))) {
     const bytes = base64(text.replaceAll('=', ''));
     if (bytes && (bytes.length === 32 || bytes.length === 16)) return read(role, bytes);

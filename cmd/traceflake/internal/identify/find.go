@@ -124,8 +124,8 @@ func (f *finder) rewrite() {
 // add adds an ID, unless it is there already or none.
 func (f *finder) add(role, text string) bool {
 	w, ok := read(role, text)
-	if !ok {
-		return false
+	if !ok || role != roleTrace && role != "" && is128(w.id) {
+		return false // spans have 64 bits
 	}
 	if w.notation == "" {
 		f.zeros = true
@@ -295,6 +295,8 @@ func read(role, s string) (w written, ok bool) {
 		w, ok = read(role, padded(s, 32))
 		w.padded = true
 		return w, ok
+	case role != "" && 13 <= n && n < 16 && isHex(s):
+		return read(role, padded(s, 16))
 	case role != "" && (strings.HasSuffix(s, "=") || n == 22 && mixed(s)):
 		b, err := base64.RawURLEncoding.Strict().DecodeString(urlAlphabet.Replace(s))
 		if err == nil && (len(b) == 16 || len(b) == 8) {
