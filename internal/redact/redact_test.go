@@ -151,7 +151,8 @@ func TestSetting(t *testing.T) {
 		secrets := redact.Setting("TRACEFLAKE_"+c.name, c.value)
 		text := fmt.Sprintf("%s, %q, %s", c.value, c.value, url.QueryEscape(c.value))
 		got := secrets.Text(text)
-		if shown := got == text; shown != c.shown || !c.shown && partOf(strings.TrimPrefix(c.value, "file:"), got) != "" {
+		part := partOf(strings.TrimPrefix(c.value, "file:"), got)
+		if shown := got == text; shown != c.shown || !shown && part != "" {
 			t.Errorf("%s=%s is shown: %q", c.name, c.value, got)
 		}
 	}
@@ -159,12 +160,15 @@ func TestSetting(t *testing.T) {
 
 // Values of flags with a variable, and addresses in any argument.
 func TestArguments(t *testing.T) {
-	args := []string{"doctor", "--secret-file", "dffd6021bb2bd5b0af676290809ec3a5", "--store=hunter3hunter3hunter3", "",
+	args := []string{"doctor", "--secret-file", "dffd6021bb2bd5b0af676290809ec3a5",
+		"--store=hunter3hunter3hunter3", "",
 		"-store=postgres://app:hunter2@host/db", "--dsn", "clickhouse://app:hunter4@host", "x=y"}
 	secrets := redact.Join(redact.Arguments(args),
-		redact.Environment([]string{"TRACEFLAKE_TTL=hunter5hunter5hunter5", "HOME=/root", "PATH=a:b"}))
-	if got := secrets.Text(strings.Join(args, " ") + " hunter5hunter5hunter5 /root a:b"); strings.Contains(got, "hun") ||
-		strings.Contains(got, "dffd") || !strings.HasSuffix(got, "x=y … /root a:b") {
+		redact.Environment([]string{"TRACEFLAKE_TTL=hunter5hunter5hunter5", "HOME=/root",
+			"PATH=a:b"}))
+	got := secrets.Text(strings.Join(args, " ") + " hunter5hunter5hunter5 /root a:b")
+	if strings.Contains(got, "hun") || strings.Contains(got, "dffd") ||
+		!strings.HasSuffix(got, "x=y … /root a:b") {
 		t.Error(got)
 	}
 }

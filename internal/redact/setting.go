@@ -155,11 +155,13 @@ func isPath(value string) bool {
 	if _, err := os.Stat(value); err == nil {
 		return true
 	}
-	for directory := filepath.Dir(value); directory != "." && directory != filepath.Dir(directory); {
+	for directory := filepath.Dir(value); directory != "."; directory = filepath.Dir(directory) {
+		if directory == filepath.Dir(directory) {
+			return false
+		}
 		if info, err := os.Stat(directory); err == nil {
 			return info.IsDir()
 		}
-		directory = filepath.Dir(directory)
 	}
 	return false
 }

@@ -26,7 +26,8 @@ func TestAnswers(t *testing.T) {
 func TestParseAnswers(t *testing.T) {
 	rows := ParseAnswers("# comment\nA refused some text\n\tdo\n\tthis\n\t< Some Text here\n" +
 		"\n- later\n\t$TLS\n")
-	if len(rows) != 2 || rows[0].Fix != "do this" || rows[0].Means != lease.ErrMisconfigured ||
+	if len(rows) != 2 || rows[0].Fix != "do this" ||
+		!errors.Is(rows[0].Means, lease.ErrMisconfigured) ||
 		rows[0].Recorded[0] != "Some Text here" || rows[1].Fix != CommonFix("TLS") ||
 		rows.Find("A", "with SOME text").Fix != "do this" ||
 		rows.Find("B", "some text").Fix != rows[1].Fix {

@@ -43,8 +43,8 @@ var commonFixes = map[string]string{
 	// the server wants a certificate of the client, or another one
 	"CLIENT_CERTIFICATE": "set a client certificate that the server trusts, and its key: sslcert " +
 		"and sslkey in the URL of PostgreSQL, cert and key in that of etcd",
-	"CREDENTIALS": "correct the credentials, which are not those of the server; or a proxy between " +
-		"here and the server changes requests",
+	"CREDENTIALS": "correct the credentials, which are not those of the server; or a proxy " +
+		"between here and the server changes requests",
 	"EXPIRED": "renew the server's certificate, or set this machine's clock, if it is wrong",
 	"HOST_NAME": "correct the host of the address to a name in the server's certificate, or " +
 		"renew the certificate with this one",

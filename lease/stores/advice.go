@@ -24,11 +24,11 @@ var mistakes = []struct {
 	{regexp.MustCompile(`^\w+://([^/?#]*@)?[0-9a-f]*:[0-9a-f]*:[0-9a-f:]*(/|$)`),
 		"write the IPv6 address in brackets: [::1]:5432"},
 	{regexp.MustCompile(`%%|%([^0-9A-Fa-f]|$)|%[0-9A-Fa-f]([^0-9A-Fa-f]|$)`),
-		"write a % in the password as %25, and other special characters in the same way; a unit of " +
-			"systemd, and only that, doubles each %"},
+		"write a % in the password as %25, and other special characters in the same way; a unit " +
+			"of systemd, and only that, doubles each %"},
 	{regexp.MustCompile(`^\w+://[^@/]*:\d*[^@/?#\d][^@/?#]*[/?#\[\] ][^@]*@|@[^/]*@`),
-		"write special characters of the password as %XX: / is %2F, @ is %40, # is %23, ? is %3F, " +
-			"[ is %5B, a space is %20"},
+		"write special characters of the password as %XX: / is %2F, @ is %40, # is %23, ? is " +
+			"%3F, [ is %5B, a space is %20"},
 }
 
 // advise adds what an operator can do to the error of a URL that cannot be opened.

@@ -123,7 +123,8 @@ func unconnected(err error) error {
 	err = fmt.Errorf("clickhouse: connect: %w", err)
 	_, dialed := errors.AsType[*net.OpError](err)
 	fix := lease.Fix(driver.Diagnose(err))
-	other := fix == "" || fix == driver.CommonFix("OTHER_SERVER") || errors.Is(err, context.DeadlineExceeded)
+	other := fix == "" || fix == driver.CommonFix("OTHER_SERVER") ||
+		errors.Is(err, context.DeadlineExceeded)
 	if code(err) == 0 && !dialed && other {
 		return wrong("start the server, or correct the address: another kind of server may listen "+
 			"there; ports are 9000 for clickhouse://, 8123 for http://, with TLS 9440 and 8443",

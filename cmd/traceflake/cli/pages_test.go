@@ -15,7 +15,7 @@ var (
 	ourCommand = regexp.MustCompile(`(?:^\s*(?:\$ )?|\$\(|[|&;{] )(traceflake (?:[a-z]|-).*)`)
 	quoted     = regexp.MustCompile(`"[^"]*"`)
 	// What ends a command in a shell, or stands for several: an operator, a comment, an ellipsis.
-	shellEnd = regexp.MustCompile("\\\\?[|;&<>#)…]|\\.\\.\\.")
+	shellEnd = regexp.MustCompile(`\\?[|;&<>#)…]|\.\.\.`)
 )
 
 // refused returns the reason why the command line would not accept a call, or nil. A call without
