@@ -74,26 +74,27 @@ api-server: $(API_SERVER) ## build Kubernetes' API server, once, in about 5 minu
 kubernetes: $(API_SERVER) ## run the tests that need Kubernetes' API server
 	$(WITH_SERVERS) $(GO_TEST) -count=1 ./lease/k8sstore ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy ./integration/upgrade
 
-.PHONY: bench-clickhouse
-bench-clickhouse: engines ## measure tables in ClickHouse into bench/clickhouse, in an hour; ARGS="reads:100:25" for some of them
-	cd bench/clickhouse
-	go run . $(or $(ARGS),reads layouts unmerged age cpu cpu cpu)
-
 # Versions of ClickHouse other than that of `make engines`, as Python packages. Each is 550 MB.
-CLICKHOUSE_VERSIONS ?= 26.3.0 26.9.0
+CLICKHOUSE          := $(CURDIR)/.cache/clickhouse-
+CLICKHOUSE_NEWEST   := 26.9.0
+CLICKHOUSE_VERSIONS ?= 26.3.0 $(CLICKHOUSE_NEWEST)
 CLICKHOUSE_TESTS    ?= ^Test(DescendingKeys|Functions.*|Bounds.*|Queries.*|Repairs|OlderTable|EventDeltas|Refused|ExportersTable|Adopt|SwapRefused|MoveADay|EndLingers)$$
+
+$(CLICKHOUSE)%/complete:
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet chdb-core==$* pyarrow pandas
+	touch $@
+
+.PHONY: bench-clickhouse
+bench-clickhouse: engines $(CLICKHOUSE)$(CLICKHOUSE_NEWEST)/complete ## measure tables in ClickHouse into bench/clickhouse, in an hour; ARGS="100 cpu" for some of them
+	cd bench/clickhouse && TRACEFLAKETEST_CLICKHOUSE_PYTHON=$(CLICKHOUSE)$(CLICKHOUSE_NEWEST)/bin/python go run . $(ARGS)
+
 .PHONY: clickhouse-versions
-clickhouse-versions: engines ## test ClickHouse's functions, tables, queries and adoption on the oldest and the newest version; needs Python
+clickhouse-versions: engines $(CLICKHOUSE_VERSIONS:%=$(CLICKHOUSE)%/complete) ## test ClickHouse's functions, tables, queries and adoption on the oldest and the newest version; needs Python
 	@set -euo pipefail; \
 	for version in $(CLICKHOUSE_VERSIONS); do \
-		env=$(CURDIR)/.cache/clickhouse-$$version; \
-		if [[ ! -e $$env/complete ]]; then \
-			python3 -m venv "$$env"; \
-			"$$env/bin/pip" install --quiet chdb-core==$$version pyarrow pandas; \
-			touch "$$env/complete"; \
-		fi; \
 		echo "ClickHouse $$version"; \
-		TRACEFLAKETEST_CLICKHOUSE_PYTHON=$$env/bin/python $(GO_TEST) -count=1 -run '$(CLICKHOUSE_TESTS)' ./integration/clickhouse; \
+		TRACEFLAKETEST_CLICKHOUSE_PYTHON=$(CLICKHOUSE)$$version/bin/python $(GO_TEST) -count=1 -run '$(CLICKHOUSE_TESTS)' ./integration/clickhouse; \
 	done
 
 # The packages that services link, and the concurrent tests of stores on real servers. The skipped

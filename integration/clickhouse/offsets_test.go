@@ -14,8 +14,8 @@ import (
 func TestEventDeltas(t *testing.T) {
 	e := newEngine(t)
 	e.run(clickhouse.Schema{Table: "spans", Version: e.one("SELECT version()")}.Statements())
-	e.exec(`INSERT INTO spans (Timestamp, TraceId, SpanId, ServiceName, SpanName, SpanKind, Duration,
-		StatusCode) SELECT toDateTime64('2026-10-14 08:00:00', 9, 'UTC') +
+	e.exec(`INSERT INTO spans (Timestamp, TraceId, SpanId, ServiceName, SpanName, SpanKind,
+		Duration, StatusCode) SELECT toDateTime64('2026-10-14 08:00:00', 9, 'UTC') +
 		toIntervalMillisecond(number * 6), lower(hex(sipHash128(intDiv(number, 10)))),
 		lower(hex(sipHash64(number, 3))), concat('service-', toString(intHash32(number) % 25)),
 		concat('GET /api/', toString(intHash32(number * 31) % 8)), 'Server',
@@ -33,9 +33,9 @@ func TestEventDeltas(t *testing.T) {
 		const order = " ORDER BY cityHash64(SpanId) DESC LIMIT 1000"
 		for _, columns := range []string{"*", "SpanId, Duration"} {
 			rows := func(more, settings string) string {
-				return fmt.Sprint(e.exec("WITH PartIds AS (SELECT tuple(_part, _part_offset) " + last +
-					order + ") SELECT count(), sum(cityHash64(SpanId)) FROM (SELECT " + columns + " " +
-					last + more + order + ") SETTINGS " + settings))
+				return fmt.Sprint(e.exec("WITH PartIds AS (SELECT tuple(_part, _part_offset) " +
+					last + order + ") SELECT count(), sum(cityHash64(SpanId)) FROM (SELECT " +
+					columns + " " + last + more + order + ") SETTINGS " + settings))
 			}
 			want := rows("", "optimize_use_projections = 0")
 			for _, settings := range []string{off, "optimize_use_projection_filtering = 1"} {

@@ -32,7 +32,8 @@ func clickhouseCommand() *cobra.Command {
 		Short: "Create the spans table in ClickHouse, or adopt one",
 		Example: `  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel
   traceflake clickhouse adopt prepare --dry-run`,
-	}, clickhouseCreateCommand(&s), clickhouseAdoptCommand(&s), clickhouseStatusCommand(&s))
+	}, clickhouseCreateCommand(&s), clickhouseAdoptCommand(&s), clickhouseCompareCommand(&s),
+		clickhouseStatusCommand(&s))
 	flags := cmd.PersistentFlags()
 	s.addFlags(flags)
 	flags.BoolVar(&s.dryRun, "dry-run", false, "print the SQL and change nothing")
