@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/ClickHouse/ch-go v0.75.0 // indirect
-	github.com/ClickHouse/clickhouse-go/v2 v2.51.0 // indirect
+	github.com/ClickHouse/clickhouse-go/v2 v2.51.0
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -63,7 +63,6 @@ require (
 
 replace (
 	github.com/traceflake/traceflake => ..
-	github.com/traceflake/traceflake/contrib/postgres => ../contrib/postgres
 	github.com/traceflake/traceflake/integration => ../integration
 	github.com/traceflake/traceflake/lease/etcdstore => ../lease/etcdstore
 	github.com/traceflake/traceflake/lease/pgstore => ../lease/pgstore

@@ -18,16 +18,15 @@ import (
 //
 // Swap exchanges the names of the two tables, and so does Undo. The Collector, materialized views,
 // grants and row policies follow the name, so both tables share the exporter's lookup table, which
-// keeps its name. The spans of the old table expire by its TTL, or Copy moves them.
+// keeps its name. The spans of the old table expire by its TTL.
 //
 // Each method reads the server's tables and returns commented statements, which an operator can
-// also run by hand. Each can be interrupted and repeated: it returns what is left to do. What ends
-// an adoption is in the notes, as statements for the operator: no method drops a table of spans
-// under a name that can be exchanged.
+// also run by hand. Each can be interrupted and repeated: it returns what is left to do. An
+// adoption ends by hand, as docs/clickhouse.md says: no method drops a table of spans.
 type Adoption struct {
 	Database   string     // "" is the connection's
 	Table      string     // the one that holds the rows, not a Distributed one; "" is otel_traces
-	Cluster    string     // "" is one server; a macro as in {cluster} is allowed
+	Cluster    string     // "" is one server; else the statements have ON CLUSTER
 	Projection Projection // of the new table, as in Schema
 
 	// PoliciesChecked lets Prepare continue although this user may not see row policies: somebody
@@ -72,7 +71,8 @@ const noExchange = "this server cannot exchange tables; the way without: stop th
 
 // replaced matches the settings of the old table that the new one has with values of its own.
 var replaced = regexp.MustCompile(
-	`(index_granularity|index_granularity_bytes|default_compression_codec) = [^,]*(, |$)`)
+	`(index_granularity|index_granularity_bytes|min_compress_block_size|` +
+		`default_compression_codec) = [^,]*(, |$)`)
 
 // carried returns the placeholders for what the new table inherits by name. CREATE TABLE … AS
 // carries over the rest.
@@ -156,28 +156,25 @@ func (a Adoption) exchange(ctx context.Context, db *sql.DB, op operation, to Pha
 	return p, nil
 }
 
-// next returns what an operator can do next, and the statements that end the adoption.
+// next returns what an operator can do next.
 func (o *adoption) next() string {
-	live, other := o.live.Name, o.other.Name
-	end := ":\n" + strings.TrimSpace(o.render("end", "{drops_new}",
-		fmt.Sprint(o.phase == Prepared))) + ";"
 	switch {
-	case len(o.interrupted) > 0:
-		return "a copy is running or was interrupted: `adopt copy` takes it over"
 	case o.phase == NotBegun:
 		return "next: `adopt prepare`"
 	case o.phase == Prepared && o.other.Rows > 0:
-		return other + " holds the spans that were stored between swap and undo: `adopt copy` " +
-			"moves them into " + live + ". Then, to cancel the adoption" + end
+		return "next: `adopt swap`; or move the spans that were stored since the last swap out of " +
+			o.other.Name + ": " + page
 	case o.phase == Prepared:
-		return "next: `adopt swap`. To cancel instead" + end
+		return "next: `adopt swap`; to cancel: " + page
 	case o.phase == Swapped:
-		return "the older spans are in " + other + " until they expire, and " + live + historyEnd +
-			" shows all; `adopt copy` moves them into " + live + ", `adopt undo` goes back. To " +
-			"finish, once " + other + " is empty" + end
+		return o.live.Name + historyEnd + " also shows the older spans, until they expire; " +
+			"to go back: `adopt undo`; to finish: " + page
 	}
 	return "nothing is left to do"
 }
+
+// page has what is done by hand.
+const page = "https://github.com/traceflake/traceflake/blob/main/docs/clickhouse.md#finish-or-cancel"
 
 // stepText matches a comment for the operator in a template, and its statements.
 var stepText = regexp.MustCompile(`((?m:^# .*\n)+)((?m:^[^#\n].*\n?)+)`)

@@ -16,10 +16,9 @@ const (
 	preparing
 	swapping
 	undoing
-	copying
 
 	exchanging = swapping | undoing
-	changing   = preparing | exchanging | copying
+	changing   = preparing | exchanging
 	always     = looking | beginning | changing
 )
 
@@ -35,16 +34,12 @@ var checks = []struct {
 	{beginning | preparing | swapping, says("exporter")},
 	{beginning | preparing, says("name")},
 	{beginning | preparing | exchanging, says("replicas")},
-	{looking | preparing | exchanging, says("sides")},
-	{looking | preparing | swapping | copying, says("detached")},
 	{preparing | swapping, (*adoption).policies},
-	{exchanging | copying, (*adoption).prepared},
+	{exchanging, (*adoption).prepared},
 	{looking | swapping, says("whole")},
 	{looking, says("parts")},
-	{swapping, says("columns", "{copies}", "0")},
+	{swapping, says("columns")},
 	{swapping, says("ttl")},
-	{copying, says("days")},
-	{copying, says("columns", "{copies}", "1")},
 }
 
 // check runs the checks for an operation, and returns the first problem.
@@ -77,7 +72,7 @@ func says(name string, more ...string) func(*adoption, context.Context) error {
 		}
 		all, err := read[struct{ Problem string }](ctx, o.db, o.render("check/"+name,
 			slices.Concat(more, o.place("times", o.named().times), o.place("feed", o.named().feed),
-				[]string{"{longest_end}", quoteText(longestEnd), "{filling}", quoteText(filling),
+				[]string{"{longest_end}", quoteText(historyTimesEnd), "{filling}", quoteText(filling),
 					"{phase}", quoteText(o.phase.String()),
 					"{column_names}", list(quoteText, exporters()),
 					"{column_types}", list(quoteText, types),

@@ -4,8 +4,8 @@
 // A [Schema] is a table with the columns of the OpenTelemetry Collector's ClickHouse exporter, so
 // that the exporter can write into it, in the order of traces: sorted by five minutes and trace ID.
 // The spans of a trace lie together and traces lie in the order of their time. A projection has
-// narrow columns by service, for charts. The exporter's lookup table has the times of each trace,
-// so that a lookup by ID is one complete query, and costs the same at any age.
+// narrow columns by service, for charts. A trace is found by its ID alone. The exporter's lookup
+// table, with the times of each trace, is kept for tools.
 //
 // With a Cluster the tables are replicated, behind Distributed tables that are sharded by the low
 // half of the trace ID.

@@ -31,17 +31,3 @@ func ExampleSchema_Statements() {
 	fmt.Println(len(statements) > 1, err != nil)
 	// Output: true true
 }
-
-// The traces of five minutes, newest first, a page at a time.
-func ExampleSchema_Newest() {
-	to := time.Date(2026, 3, 14, 12, 5, 0, 0, time.UTC)
-	from := to.Add(-5 * time.Minute)
-	q, err := clickhouse.Schema{Table: "spans"}.Newest(from, to, clickhouse.Place{}, 50)
-	if err != nil {
-		panic(err)
-	}
-	list := func(ctx context.Context, db *sql.DB) (*sql.Rows, error) {
-		return db.QueryContext(ctx, q.SQL, q.Args()...)
-	}
-	_ = list
-}

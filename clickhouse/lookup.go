@@ -1,6 +1,9 @@
 package clickhouse
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // filling is the comment of the materialized view until the lookup table has all older traces.
 const filling = "traceflake is filling the table"
@@ -49,6 +52,10 @@ func (s Schema) fill(traces, from, which string) Step {
 		SQL: []string{"SELECT sleep(1)", s.render("fill", "{from}", from, "{which}", which)},
 	}
 }
+
+// onlyDrops matches a TTL that only drops spans after a time.
+var onlyDrops = regexp.MustCompile(`^(?:toDate(?:Time)?\()?(?:Timestamp|Start|End)\)?` +
+	` \+ toInterval(?:Second|Minute|Hour|Day|Week|Month|Quarter|Year)\(\d+\)$`)
 
 // lookupTTL returns the TTL clause of the lookup table, which keeps a trace as long as its spans.
 func (s Schema) lookupTTL(of table) string {

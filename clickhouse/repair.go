@@ -13,49 +13,73 @@ var indexes = regexp.MustCompile(`(?m)^    INDEX (\w+) (.*? GRANULARITY \d+)`).
 // background.
 func (s Schema) repairs(t table) (steps []Step) {
 	for _, g := range s.gaps(t) {
-		step := Step{Does: t.Name + " has the " + g.what}
-		for _, change := range g.changes {
-			step.SQL = append(step.SQL, s.alter(t.Name)+change)
-		}
-		steps = append(steps, step)
+		steps = append(steps, Step{Does: t.Name + " has the " + g.what,
+			SQL: []string{s.alter(t.Name) + g.change}})
 	}
 	return steps
 }
 
-// gap is a part that a table lacks, and the changes of ALTER TABLE that add it.
-type gap struct {
-	what    string
-	changes []string
-}
+// gap is a part that a table lacks, and the change of ALTER TABLE that adds it.
+type gap struct{ what, change string }
 
-// gaps returns what an existing table lacks: columns of the exporter, our indexes, and the
-// projection that the schema names.
+// gaps returns what an existing table lacks: columns of the exporter, our indexes, small compressed
+// blocks, and the projection that the schema names.
 func (s Schema) gaps(t table) (all []gap) {
 	if !t.exists() {
 		return nil
 	}
-	add := func(what string, changes ...string) { all = append(all, gap{what, changes}) }
 	for _, c := range columns {
 		if t.column(c.name).Name == "" {
-			add("column "+c.name, "ADD COLUMN IF NOT EXISTS "+strings.TrimSpace(c.definition))
+			all = append(all, gap{"column " + c.name,
+				"ADD COLUMN IF NOT EXISTS " + strings.TrimSpace(c.definition)})
 		}
 	}
 	for _, m := range indexes {
 		name, definition := m[1], m[2]
 		if !strings.Contains(t.Definition, "INDEX "+name+" ") {
-			add("index "+name, "ADD INDEX IF NOT EXISTS "+name+" "+definition,
-				"MATERIALIZE INDEX "+name)
+			all = append(all, gap{"index " + name, "ADD INDEX IF NOT EXISTS " + name + " " +
+				definition + ", MATERIALIZE INDEX " + name})
 		}
+	}
+	if size := blockSize.FindString(settings); !strings.Contains(t.settings(), smallBlocks) {
+		all = append(all, gap{"setting " + size + ", which parts take over as they merge",
+			"MODIFY SETTING " + size})
 	}
 	if s.Projection == "" || s.Projection == NoProjection {
 		return all
 	}
 	element := s.Projection.element() // PROJECTION name (…)
-	if name := strings.Fields(element)[1]; !strings.Contains(t.Definition, "PROJECTION "+name+" ") {
-		add("projection "+name, "ADD "+strings.Replace(element, name, "IF NOT EXISTS "+name, 1),
-			"MATERIALIZE PROJECTION "+name)
+	name := strings.Fields(element)[1]
+	add := "ADD " + strings.Replace(element, name, "IF NOT EXISTS "+name, 1) +
+		", MATERIALIZE PROJECTION " + name
+	switch {
+	case !strings.Contains(t.Definition, "PROJECTION "+name+" "):
+		all = append(all, gap{"projection " + name, add})
+	case s.Projection == Charts && t.olderCharts():
+		// With ADD alone, old and new parts would not merge until MATERIALIZE.
+		all = append(all, gap{"projection charts with _part_offset",
+			"DROP PROJECTION IF EXISTS charts, " + add})
 	}
 	return all
+}
+
+var blockSize = regexp.MustCompile(smallBlocks + `\d+`)
+
+// olderCharts reports whether the table has the projection for charts as it was without
+// _part_offset.
+func (t table) olderCharts() bool {
+	shown := strings.ReplaceAll(strings.Join(strings.Fields(template("charts")), " "), "( ", "(")
+	return strings.Contains(t.Definition, strings.Replace(shown, ", _part_offset", "", 1))
+}
+
+// rebuild returns a note on an older projection for charts, which takes long to build again.
+func (s Schema) rebuild(t table) []string {
+	if s.Projection != "" || !t.olderCharts() {
+		return nil
+	}
+	return []string{"the projection charts of " + t.Name + " has no _part_offset, so searches for " +
+		"rare spans of a service read more than they could:\n`create --projection charts` builds " +
+		"it again for all stored spans"}
 }
 
 // conflict returns what prevents a table from becoming one of the layout, or "".

@@ -33,7 +33,7 @@ type Projection string
 const (
 	// Charts has six narrow columns, with which rates, percentiles and error rates of a service
 	// cost as much as in the exporter's table: Timestamp, ServiceName, SpanName, SpanKind,
-	// StatusCode and Duration.
+	// StatusCode and Duration. With _part_offset it is also an index for rare spans of a service.
 	Charts Projection = "charts"
 	// NoProjection stores nothing twice: charts of one service read the columns that they name of
 	// all services.
@@ -88,7 +88,7 @@ const maxTTL = 50 * 365 * 24 * time.Hour
 //
 // The statements do not change an existing table, whatever its schema and TTL. [Schema.Create]
 // refuses a table with another schema and a server that is too old before it changes anything,
-// adds what a table lacks, changes the TTL, and fills a new lookup table from existing spans.
+// adds what a table lacks, and fills a new lookup table from existing spans.
 func (s Schema) Statements() ([]string, error) {
 	p, err := s.Plan(context.Background(), nil)
 	return p.SQL(), err

@@ -25,10 +25,7 @@ func TestBadSchemas(t *testing.T) {
 		all := map[string]func() error{
 			"Statements": func() error { _, err := s.Statements(); return err },
 			"Trace":      func() error { _, err := s.Trace([16]byte{1}); return err },
-			"Newest": func() error {
-				return second(s.Newest(day, day.Add(1), clickhouse.Place{}, 1))
-			},
-			"Create": func() error { return s.Create(t.Context(), nil) },
+			"Create":     func() error { return s.Create(t.Context(), nil) },
 		}
 		for name, call := range all {
 			if err := call(); err == nil ||
@@ -39,10 +36,7 @@ func TestBadSchemas(t *testing.T) {
 	}
 }
 
-var (
-	long = strings.Repeat("x", 129)
-	day  = time.Date(2026, 10, 15, 0, 0, 0, 0, time.UTC)
-)
+var long = strings.Repeat("x", 129)
 
 // The direction of a new table's key depends on the version alone.
 func TestNewestFirst(t *testing.T) {
@@ -56,8 +50,6 @@ func TestNewestFirst(t *testing.T) {
 		}
 	}
 }
-
-func second(_ clickhouse.Query, err error) error { return err }
 
 func ExampleSchema_Trace() {
 	q, err := clickhouse.Schema{Database: "otel"}.Trace([16]byte{0x19, 0x50, 15: 1})

@@ -3,9 +3,7 @@ package clickhouse
 import (
 	"context"
 	"database/sql"
-	"regexp"
 	"slices"
-	"strings"
 )
 
 // Phase is the progress of an [Adoption], as the tables show it.
@@ -31,9 +29,8 @@ type adoption struct {
 	db              *sql.DB
 	policiesChecked bool
 	phase           Phase
-	live            table    // that the Collector writes to
-	other           table    // alongside it: the new one before the swap, the old one after it
-	interrupted     []string // the ends of the names of copies' tables; copies may also be running
+	live            table // that the Collector writes to
+	other           table // alongside it: the new one before the swap, the old one after it
 }
 
 // The ends of the names of an adoption's tables and views, after that of the table.
@@ -42,21 +39,11 @@ const (
 	historyEnd      = "_all"
 	historyTimesEnd = "_all_trace_id_ts"
 	droppedEnd      = "_dropped" // to be dropped
-
-	// These are followed by the partition and a random text.
-	copyEnd   = "_traceflake_copy_"   // the copy of a partition
-	copiedEnd = "_traceflake_copied_" // the partition that was copied
 )
-
-// longestEnd is the end of the longest name.
-const longestEnd = copiedEnd + "20261014_abcdefgh"
 
 // ownComment is the comment of the views of an adoption, by which they are recognised: others may
 // have such names, too.
 const ownComment = "of an adoption by traceflake"
-
-// scratchName matches the end of the name of a table of a copy.
-var scratchName = regexp.MustCompile("^_traceflake_(?:copy|copied)_([0-9]{8}_[a-z2-7]{8})$")
 
 // observe returns the adoption as observed on the server, and an error if a check for the operation
 // fails.
@@ -71,12 +58,6 @@ func (a Adoption) observe(ctx context.Context, db *sql.DB, op operation) (*adopt
 	name := s.named().spans
 	o := &adoption{Schema: s, server: found, db: db, policiesChecked: a.PoliciesChecked,
 		live: found.table(name), other: found.table(name + otherEnd)}
-	for _, t := range o.tables {
-		m := scratchName.FindStringSubmatch(strings.TrimPrefix(t.Name, name))
-		if m != nil && !slices.Contains(o.interrupted, m[1]) {
-			o.interrupted = append(o.interrupted, m[1])
-		}
-	}
 	switch {
 	case o.live.ours() && o.other.exists():
 		o.phase = Swapped
@@ -102,15 +83,12 @@ func (s Schema) Whole(ctx context.Context, db *sql.DB) (Schema, error) {
 
 // render returns a template of an adoption, filled in; see [Schema.render].
 func (o *adoption) render(name string, more ...string) string {
-	scratch := []string{"{scratch_names}",
-		quoteText("^" + o.live.Name + scratchName.String()[1:])}
-	return o.Schema.render("adopt/"+name, slices.Concat(more, scratch,
+	return o.Schema.render("adopt/"+name, slices.Concat(more,
 		o.place("live", o.live.Name), o.place("other", o.other.Name),
 		o.place("history", o.live.Name+historyEnd),
 		o.place("history_times", o.live.Name+historyTimesEnd),
 		o.place("dropped", o.live.Name+droppedEnd),
 		o.place("trial_a", o.live.Name+"_trial_a"), o.place("trial_b", o.live.Name+"_trial_b"),
 		[]string{"{comment}", quoteText(ownComment), "{on_cluster_text}",
-			quoteText(o.onCluster()),
-			"{scratch}", o.Schema.render("adopt/scratch", scratch...)})...)
+			quoteText(o.onCluster())})...)
 }

@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"crypto/rand"
 	"embed"
 	"fmt"
 	"regexp"
@@ -108,7 +109,12 @@ func since(version, first string) bool {
 // settings of the table that holds the rows. Projections are compressed with the default codec,
 // whatever the codecs of the columns.
 const settings = "index_granularity = 4096, " + dropParts +
-	"1, default_compression_codec = 'ZSTD(3)'"
+	"1, " + smallBlocks + "1024, default_compression_codec = 'ZSTD(3)'"
+
+// smallBlocks is the size from which a compressed block may end. Each granule of a column or an
+// index then has its own block, so that a question for one ID reads one granule of the bloom filter
+// in each bucket, not the 64 kB around it.
+const smallBlocks = "min_compress_block_size = "
 
 // dropParts is the only one of the settings that an adopted table may have with another value.
 const dropParts = "ttl_only_drop_parts = "
@@ -163,4 +169,11 @@ func (s Schema) ownUUID(o server, engine string) string {
 		return ""
 	}
 	return " UUID " + quoteText(newUUID())
+}
+
+// newUUID returns a random UUID.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

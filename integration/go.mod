@@ -16,7 +16,6 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/rs/cors v1.11.1
 	github.com/traceflake/traceflake v0.1.0
-	github.com/traceflake/traceflake/contrib/postgres v0.0.0-00010101000000-000000000000
 	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
 	github.com/traceflake/traceflake/lease/pgstore v0.1.0
 	github.com/traceflake/traceflake/lease/s3store v0.1.0
@@ -334,7 +333,6 @@ require (
 
 replace (
 	github.com/traceflake/traceflake => ..
-	github.com/traceflake/traceflake/contrib/postgres => ../contrib/postgres
 	github.com/traceflake/traceflake/lease/etcdstore => ../lease/etcdstore
 	github.com/traceflake/traceflake/lease/pgstore => ../lease/pgstore
 	github.com/traceflake/traceflake/lease/s3store => ../lease/s3store

@@ -17,9 +17,9 @@ var errNoSecret = errors.New("randflake: the codec has no secret: use NewCodec")
 
 // Parts are the decoded fields of an ID.
 type Parts struct {
-	Time     time.Time // a whole second, UTC
-	Node     uint32    // 0 to MaxNode
-	Sequence uint32    // 0 to 131071
+	Time     time.Time `json:"time"`     // a whole second, UTC
+	Node     uint32    `json:"node"`     // 0 to MaxNode
+	Sequence uint32    `json:"sequence"` // 0 to 131071
 }
 
 // Codec turns parts into IDs and back under one secret. It is safe for concurrent use and never

@@ -2,6 +2,7 @@ package randflake
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"reflect"
 	"strings"
@@ -25,6 +26,25 @@ func TestParseIsStrict(t *testing.T) {
 	} {
 		if id, err := Parse(s); err != nil || id != want {
 			t.Errorf("Parse(%q) = %d, %v; want %d", s, id, err, want)
+		}
+	}
+}
+
+// A database gets the text, and may have stored a number.
+func TestIDInSQL(t *testing.T) {
+	for _, want := range []ID{0, 1, 6023947403358210776, math.MaxUint64} {
+		text, err := want.Value()
+		for _, src := range []any{text, []byte(text.(string)), int64(want)} {
+			got := ID(7)
+			if err = errors.Join(err, got.Scan(src)); err != nil || got != want {
+				t.Errorf("%v: %d, %v; want %d", src, got, err, want)
+			}
+		}
+	}
+	for _, bad := range []any{nil, "", "01", []byte("w"), 1.0, uint64(1)} {
+		var id ID
+		if err := id.Scan(bad); err == nil {
+			t.Errorf("%v is read as %d", bad, id)
 		}
 	}
 }

@@ -98,12 +98,13 @@ func (k *Keyring) Codec() *Codec {
 	return nil
 }
 
-// Codecs returns the codecs of all secrets, in order.
+// Codecs returns the codecs of all secrets, in order. The slice is the keyring's own: do not change
+// it.
 func (k *Keyring) Codecs() []*Codec {
 	if k == nil {
 		return nil
 	}
-	return slices.Clone(k.codecs)
+	return k.codecs
 }
 
 // At returns the secrets that are valid at t, each with its number from 0.

@@ -16,11 +16,11 @@ import (
 // same ID.
 var ErrNoKey = errors.New("traceid: a derived ID needs a key")
 
-// Derive returns the trace ID of a time and a key: the same for each call with the same secret, so
+// DeriveTrace returns the trace ID of a time and a key: the same for each call with the same secret, so
 // that processes which do not know each other agree on it. The key distinguishes the records of a
 // millisecond, and must not be empty. The error is [ErrNoKey] or [ErrOutOfRange]. docs/format.md
 // describes the derivation. A [Verifier] refuses derived IDs.
-func Derive(c *randflake.Codec, t time.Time, key string) (trace.TraceID, error) {
+func DeriveTrace(c *randflake.Codec, t time.Time, key string) (trace.TraceID, error) {
 	sum, err := mac(c, "backfill", t, key)
 	if err != nil {
 		return trace.TraceID{}, err
@@ -29,7 +29,7 @@ func Derive(c *randflake.Codec, t time.Time, key string) (trace.TraceID, error) 
 	return New(t, sequence, randflake.ID(max(binary.BigEndian.Uint64(sum[8:]), 1)))
 }
 
-// DeriveSpan returns the span ID of a time and a key, as [Derive] returns the trace ID.
+// DeriveSpan returns the span ID of a time and a key, as [DeriveTrace] returns the trace ID.
 func DeriveSpan(c *randflake.Codec, t time.Time, key string) (span trace.SpanID, err error) {
 	sum, err := mac(c, "backfill span", t, key)
 	if err == nil {

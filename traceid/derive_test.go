@@ -28,7 +28,7 @@ func TestDerive(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := time.UnixMilli(v.UnixMS).Add(999_999)
-		id, err1 := traceid.Derive(codec, at, v.Key)
+		id, err1 := traceid.DeriveTrace(codec, at, v.Key)
 		span, err2 := traceid.DeriveSpan(codec, at, v.Key)
 		if v.Wrong != "" {
 			want := traceid.ErrOutOfRange

@@ -9,7 +9,7 @@
 //	+------------------------------+------------------+----------------------------------------+
 //
 // The first 64 bits are the clear half. [Time], [Min], [Max] and [NotBefore], the bound of a
-// search, need no secret. Any 16 bytes decode to some time: [Plausible] reports whether it is
-// credible. The other 64 bits are the low half. It is decoded with a [randflake.Keyring]: see
-// [Inspect] and, for IDs that callers send, [Verifier].
+// search, need no secret. Any ID of more than 64 bits decodes to some time. The other 64 bits are
+// the low half. It is decoded with a [randflake.Keyring]: see [Inspect] and, for IDs that callers
+// send, [Verifier].
 package traceid

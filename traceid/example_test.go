@@ -65,7 +65,7 @@ func ExampleVerifier() {
 		panic(err)
 	}
 	verifier := traceid.NewVerifier(keyring, traceid.WithMaxAge(time.Hour))
-	untrusted := xtraceid.Untrusted(xtraceid.New(), verifier.Verify, nil)
+	untrusted := xtraceid.Untrusted(xtraceid.New(), xtraceid.Trust{Context: verifier.Verify})
 
 	headers := propagation.MapCarrier{"x-trace-id": "4bf92f3577b34da6a3ce929d0e0e4736"}
 	ctx := untrusted.Extract(context.Background(), headers)

@@ -84,7 +84,9 @@ func TestFormat(t *testing.T) {
 		if v.UnixMS != nil {
 			at = time.UnixMilli(*v.UnixMS)
 		}
-		if got := traceid.Plausible(id, at, 0, 0); got != (v.UnixMS != nil) ||
+		recent := traceid.NewVerifier(nil, traceid.WithClock(fixed(at)), traceid.WithPlausible(0),
+			traceid.WithSkew(0))
+		if got := recent.Plausible(id); got != (v.UnixMS != nil) || got != !traceid.Time(id).IsZero() ||
 			got && !traceid.Time(id).Equal(at) {
 			t.Errorf("%s: time %s, plausible: %v", v.Name, traceid.Time(id), got)
 		}

@@ -37,9 +37,13 @@ func New(t time.Time, sequence uint32, low randflake.ID) (trace.TraceID, error) 
 	return join(ms<<layout.SequenceBits|uint64(sequence), low), nil
 }
 
-// Time returns the time of the clear half: a whole millisecond from 2020 to 2089, UTC. It does not
-// check whether the ID is in this format; see [Plausible].
+// Time returns the time of the clear half: a whole millisecond from 2020 to 2089, UTC. For a 64-bit
+// ID, which has no clear half, it returns the zero Time. It does not check whether another ID is in
+// this format; see [Verifier].
 func Time(id trace.TraceID) time.Time {
+	if high(id) == 0 {
+		return time.Time{}
+	}
 	return time.UnixMilli(layout.EpochMillis + int64(high(id)>>layout.SequenceBits)).UTC()
 }
 

@@ -1,6 +1,7 @@
 package traceid
 
 import (
+	"log/slog"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -11,15 +12,26 @@ import (
 
 // Info is the content of a trace ID. For a foreign ID the fields have no meaning.
 type Info struct {
-	Time     time.Time       // of the clear half, a whole millisecond
-	Sequence uint32          // of the clear half, within that millisecond
-	Parts    randflake.Parts // the low half decoded; zero without a secret
+	// Time is that of the clear half, a whole millisecond; the zero Time for a 64-bit ID.
+	Time time.Time `json:"time,omitzero"`
+	// Sequence is that of the clear half, within that millisecond.
+	Sequence uint32 `json:"sequence"`
+	// Parts is the low half decoded; zero without a secret.
+	Parts randflake.Parts `json:"parts,omitzero"`
 	// Agree reports whether the times of the two halves differ by no more than a generator allows.
 	// It is false for IDs generated under another secret, foreign and random IDs, and those of
 	// NewTraceIDAt, whose Parts.Time is when the record got its ID.
-	Agree bool
+	Agree bool `json:"agree"`
 	// Secret is the number, from 0, of the secret under which the halves agree, or -1.
-	Secret int
+	Secret int `json:"secret"`
+}
+
+// LogValue returns the fields as a group of package slog.
+func (i Info) LogValue() slog.Value {
+	return slog.GroupValue(slog.Time("time", i.Time), slog.Uint64("sequence", uint64(i.Sequence)),
+		slog.Bool("agree", i.Agree), slog.Int("secret", i.Secret),
+		slog.Group("parts", "time", i.Parts.Time, "node", i.Parts.Node,
+			"sequence", i.Parts.Sequence))
 }
 
 // Inspect decodes both halves of a trace ID under each secret of k that is valid at its time, and

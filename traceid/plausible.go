@@ -6,14 +6,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Plausible reports whether id might be in this format: its clear half is not zero, unlike that of
-// a 64-bit ID, and its time lies in [now-maxAge, now+skew]. A fraction of (maxAge+skew) / 69.7
-// years of random IDs passes.
-func Plausible(id trace.TraceID, now time.Time, maxAge, skew time.Duration) bool {
-	t := Time(id)
-	return high(id) != 0 && !t.Before(now.Add(-maxAge)) && !t.After(now.Add(skew))
-}
-
 // clockSkew is how far the clock that dated an ID may be ahead of this machine's.
 const clockSkew = time.Hour
 
@@ -31,7 +23,7 @@ const clockSkew = time.Hour
 // with a [Verifier] first.
 func NotBefore(id trace.TraceID, slack time.Duration) time.Time {
 	t := Time(id)
-	if high(id) == 0 || t.After(time.Now().Add(clockSkew)) {
+	if t.IsZero() || t.After(time.Now().Add(clockSkew)) {
 		return time.Time{}
 	}
 	return t.Add(-max(slack, 0))

@@ -69,43 +69,59 @@ func TestVerifier(t *testing.T) {
 	foreign := assemble(t, newKeyring(t, anotherSecret), noon, noon)
 	const ms, hour = time.Millisecond, time.Hour
 	type options = []traceid.VerifierOption
-	rule, ageless := traceid.WithPlausible(5*time.Minute), traceid.WithPlausible(-1)
+	recent := traceid.WithPlausible(5 * time.Minute)
+	const verified, plausible = "verified", "plausible"
 	for _, tt := range []struct {
-		name  string
-		id    trace.TraceID
-		now   time.Time
-		opts  options
-		wants bool
+		name string
+		id   trace.TraceID
+		now  time.Time
+		opts options
+		want string
 	}{
-		{"generated now", ours, noon, nil, true},
-		{"under the last secret", assemble(t, old, noon, second), noon, nil, true},
-		{"a day old", ours, noon.Add(24 * hour), nil, true},
-		{"older", ours, noon.Add(24*hour + ms), nil, false},
-		{"older, allowed", ours, noon.Add(72 * hour), options{traceid.WithMaxAge(73 * hour)}, true},
-		{"a negative age", ours, noon.Add(ms), options{traceid.WithMaxAge(-hour)}, false},
-		{"a minute ahead", ours, noon.Add(-time.Minute), nil, true},
-		{"further ahead", ours, noon.Add(-time.Minute - ms), nil, false},
-		{"further ahead, allowed", ours, noon.Add(-hour), options{traceid.WithSkew(hour)}, true},
-		// The second rule.
-		{"foreign", foreign, noon, nil, false},
-		{"foreign, ahead", foreign, noon.Add(-time.Second), nil, false},
-		{"plausible", foreign, noon, options{rule}, true},
-		{"just young enough", foreign, noon.Add(5 * time.Minute), options{rule}, true},
-		{"too old", foreign, noon.Add(5*time.Minute + ms), options{rule}, false},
-		{"plausible, a minute ahead", foreign, noon.Add(-time.Minute), options{rule}, true},
-		{"plausible, further ahead", foreign, noon.Add(-time.Minute - ms), options{rule}, false},
-		{"ours, older than the rule allows", ours, noon.Add(hour), options{rule}, true},
-		{"no age", foreign, noon, options{ageless}, true},
-		{"no age, a millisecond old", foreign, noon.Add(ms), options{ageless}, false},
-		{"64 bits, at the epoch", trace.TraceID{8: 1}, epoch, options{rule}, false},
-		{"zero, at the epoch", trace.TraceID{}, epoch, options{rule}, false},
-		{"the epoch itself", trace.TraceID{7: 1, 8: 1}, epoch, options{rule}, true},
-		{"UUIDv7 at noon", parse(t, "019cec37b7f47000a000000000000000"), noon, options{rule},
-			false},
+		{"generated now", ours, noon, nil, verified},
+		{"under the last secret", assemble(t, old, noon, second), noon, nil, verified},
+		{"a day old", ours, noon.Add(24 * hour), nil, verified},
+		{"older", ours, noon.Add(24*hour + ms), nil, ""},
+		{"older, allowed", ours, noon.Add(72 * hour), options{traceid.WithMaxAge(73 * hour)},
+			verified},
+		{"a negative age", ours, noon.Add(ms), options{traceid.WithMaxAge(-hour)}, ""},
+		{"a minute ahead", ours, noon.Add(-time.Minute), nil, verified},
+		{"further ahead", ours, noon.Add(-time.Minute - ms), nil, ""},
+		{"further ahead, allowed", ours, noon.Add(-hour), options{traceid.WithSkew(hour)},
+			verified},
+		{"foreign", foreign, noon, nil, ""},
+		{"foreign, ahead", foreign, noon.Add(-time.Second), nil, ""},
+		{"ours, and recent", ours, noon, options{recent}, verified + plausible},
+		{"foreign, but recent", foreign, noon, options{recent}, plausible},
+		{"just young enough", foreign, noon.Add(5 * time.Minute), options{recent}, plausible},
+		{"too old", foreign, noon.Add(5*time.Minute + ms), options{recent}, ""},
+		{"foreign, a minute ahead", foreign, noon.Add(-time.Minute), options{recent}, plausible},
+		{"foreign, further ahead", foreign, noon.Add(-time.Minute - ms), options{recent}, ""},
+		{"foreign, further ahead, allowed", foreign, noon.Add(-hour),
+			options{recent, traceid.WithSkew(hour)}, plausible},
+		{"foreign, ahead, not allowed", foreign, noon.Add(-ms),
+			options{recent, traceid.WithSkew(0)}, ""},
+		{"ours, not recent", ours, noon.Add(hour), options{recent}, verified},
+		{"ours, recent, but older than a maximum", ours, noon.Add(ms),
+			options{recent, traceid.WithMaxAge(0)}, plausible},
+		{"no age", foreign, noon, options{traceid.WithPlausible(-1)}, plausible},
+		{"no age, a millisecond old", foreign, noon.Add(ms), options{traceid.WithPlausible(-1)},
+			""},
+		{"64 bits, at the epoch", trace.TraceID{8: 1}, epoch, options{recent}, ""},
+		{"zero, at the epoch", trace.TraceID{}, epoch, options{recent}, ""},
+		{"the epoch itself", trace.TraceID{7: 1, 8: 1}, epoch, options{recent}, plausible},
+		{"UUIDv7 at noon", parse(t, "019cec37b7f47000a000000000000000"), noon, options{recent}, ""},
 	} {
 		v := traceid.NewVerifier(keyring, append(tt.opts, traceid.WithClock(fixed(tt.now)))...)
-		if got := v.Verify(tt.id); got != tt.wants {
-			t.Errorf("%s: %v", tt.name, got)
+		got := ""
+		if v.Verify(tt.id) {
+			got += verified
+		}
+		if v.Plausible(tt.id) {
+			got += plausible
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
@@ -118,13 +134,13 @@ func TestVerifierWithoutSecrets(t *testing.T) {
 		"zero": {}, "nil": nil, "nil keyring": traceid.NewVerifier(nil),
 		"zero keyring": traceid.NewVerifier(new(randflake.Keyring)),
 	} {
-		if v.Verify(id) {
+		if v.Verify(id) || v.Plausible(id) {
 			t.Errorf("%s: it passes", name)
 		}
 	}
-	if !traceid.NewVerifier(nil, traceid.WithPlausible(time.Minute)).Verify(id) ||
+	if !traceid.NewVerifier(nil, traceid.WithPlausible(time.Minute)).Plausible(id) ||
 		!traceid.NewVerifier(newKeyring(t, fleetSecret), nil, traceid.WithClock(nil)).Verify(id) {
-		t.Error("the second rule needs a secret, or the ID does not pass with the secret either")
+		t.Error("a recent ID needs a secret, or the ID does not pass with the secret either")
 	}
 }
 

@@ -2,30 +2,31 @@ package main
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/internal/compare"
 )
 
-// TestMeasure: a small table of ours has the answers of the exporter's, and an answer that differs
+// TestSection: a small table of ours has the answers of the exporter's, and an answer that differs
 // is found.
-func TestMeasure(t *testing.T) {
-	var all figures
-	for _, layout := range []string{"exporter", "ours"} {
-		f, err := measure(t.Context(), table{"reads", 0.5, 2, 25, layout, 1})
-		if errors.Is(err, child.ErrNotInstalled) {
-			t.Skip(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = all.with(f)
+func TestSection(t *testing.T) {
+	g := group{"test", 0.5, 2, 25, "", []string{"exporter 1", "ours 1"}}
+	section, err := g.section(t.Context())
+	if errors.Is(err, child.ErrNotInstalled) {
+		t.Skip(err)
 	}
-	if err := all.check(); err != nil {
+	if err != nil || !strings.Contains(section, "| a service: p99 a minute, 2 h ") {
+		t.Errorf("%v\n%s", err, section)
+	}
+	one := compare.Table{Title: "a 1 %", Values: []compare.Value{{Name: "x", Answer: "1"}}}
+	two := compare.Table{Title: "b 1 %", Values: []compare.Value{{Name: "x", Answer: "2"}}}
+	if same([]compare.Table{one}, two) == nil || same([]compare.Table{one}, one) != nil {
+		t.Error("a different answer is not found")
+	}
+	two.Title = "b 0 %" // other IDs
+	if err := same([]compare.Table{one}, two); err != nil {
 		t.Error(err)
-	}
-	all[1].Values[9].Answer += "0"
-	if all.check() == nil {
-		t.Error("an answer differs, and is not found")
 	}
 }

@@ -3,8 +3,12 @@ import type { Context, TextMapGetter, TextMapPropagator, TextMapSetter } from '@
 export interface XTraceIdOptions {
   /** The name of the header that carries the trace ID, by default `x-trace-id`. */
   header?: string;
-  /** How B3 is written: in separate headers (the default), in the header `b3`, or both. */
-  b3Encoding?: 'multi' | 'single' | 'both';
+  /**
+   * How B3 is written: in separate headers (the default), in the header `b3`, both, or not at all.
+   * It is always read. With `none`, which is for browsers, list a propagator of the parent before
+   * this one, such as `W3CTraceContextPropagator`.
+   */
+  b3Encoding?: 'multi' | 'single' | 'both' | 'none';
   /** Write only the last 64 bits of the trace ID into B3. */
   b3TraceId64?: boolean;
   /** Treat B3 with IDs but without a decision as sampled. */

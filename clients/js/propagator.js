@@ -31,13 +31,13 @@ export class XTraceIdPropagator {
       diag.warn(`traceflake: cannot use the header name ${JSON.stringify(header)}: using x-trace-id`);
       header = 'x-trace-id';
     }
-    if (!['multi', 'single', 'both'].includes(b3Encoding)) {
-      diag.warn(`traceflake: want the B3 encoding multi, single or both, not ${b3Encoding}`);
+    if (!['multi', 'single', 'both', 'none'].includes(b3Encoding)) {
+      diag.warn(`traceflake: want the B3 encoding multi, single, both or none, not ${b3Encoding}`);
       b3Encoding = 'multi';
     }
     this._options = { ...options, header };
-    this._single = b3Encoding !== 'multi';
-    this._multi = b3Encoding !== 'single';
+    this._single = ['single', 'both'].includes(b3Encoding);
+    this._multi = ['multi', 'both'].includes(b3Encoding);
   }
 
   fields() {

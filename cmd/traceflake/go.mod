@@ -9,7 +9,6 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.1.0
 	github.com/traceflake/traceflake v0.1.0
-	github.com/traceflake/traceflake/contrib/postgres v0.1.0
 	github.com/traceflake/traceflake/lease/etcdstore v0.1.0
 	github.com/traceflake/traceflake/lease/pgstore v0.1.0
 	github.com/traceflake/traceflake/lease/s3store v0.1.0

@@ -1,15 +1,18 @@
+-- Functions for trace IDs in PostgreSQL 13 or newer. Running the file again does no harm.
+--
 -- trace_id_time returns the time of the clear half, to the millisecond. For every
--- 16-byte ID, ours or not, that is a time from 2020 to 2089. For text that is not
--- 32 lower-case hex digits, and for other than 16 bytes, the result is NULL.
+-- ID of more than 64 bits, ours or not, that is a time from 2020 to 2089. For other
+-- IDs, for text that is not 32 lower-case hex digits, and for other than 16 bytes,
+-- the result is NULL.
 --
 -- The three functions are used in indexes and scans, so they are written to be
 -- inlined: one expression of immutable parts, every name with its schema. For the
--- same reason those with a CASE are not STRICT; the result for NULL is still NULL.
+-- same reason they are not STRICT; the result for NULL is still NULL.
 
 CREATE OR REPLACE FUNCTION trace_id_time(id text) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN pg_catalog.octet_length(id) OPERATOR(pg_catalog.=) 32
-               AND id COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) '^[0-9a-f]*$'::pg_catalog.text
+               AND id COLLATE pg_catalog."C" OPERATOR(pg_catalog.~) '^(?!0{16})[0-9a-f]*$'::pg_catalog.text
     THEN pg_catalog.to_timestamp(
       (('x'::pg_catalog.text OPERATOR(pg_catalog.||)
         pg_catalog.substr(id, 1, 11))::pg_catalog.bit(41)::pg_catalog.int8
@@ -21,6 +24,7 @@ $$;
 CREATE OR REPLACE FUNCTION trace_id_time(id bytea) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN pg_catalog.length(id) OPERATOR(pg_catalog.=) 16
+               AND id OPERATOR(pg_catalog.>) '\x0000000000000000ffffffffffffffff'::pg_catalog.bytea
     THEN pg_catalog.to_timestamp(
       (('x'::pg_catalog.text OPERATOR(pg_catalog.||)
         pg_catalog.encode(id, 'hex'::pg_catalog.text))::pg_catalog.bit(41)::pg_catalog.int8
@@ -30,13 +34,16 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 CREATE OR REPLACE FUNCTION trace_id_time(id uuid) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-  SELECT pg_catalog.to_timestamp(
-    (('x'::pg_catalog.text OPERATOR(pg_catalog.||)
-      pg_catalog.encode(pg_catalog.uuid_send(id), 'hex'::pg_catalog.text)
-     )::pg_catalog.bit(41)::pg_catalog.int8
-     OPERATOR(pg_catalog.+) 1577836800000::pg_catalog.int8
-    )::pg_catalog.float8 OPERATOR(pg_catalog./) 1000::pg_catalog.float8)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN id OPERATOR(pg_catalog.>)
+                   '00000000-0000-0000-ffff-ffffffffffff'::pg_catalog.uuid
+    THEN pg_catalog.to_timestamp(
+      (('x'::pg_catalog.text OPERATOR(pg_catalog.||)
+        pg_catalog.encode(pg_catalog.uuid_send(id), 'hex'::pg_catalog.text)
+       )::pg_catalog.bit(41)::pg_catalog.int8
+       OPERATOR(pg_catalog.+) 1577836800000::pg_catalog.int8
+      )::pg_catalog.float8 OPERATOR(pg_catalog./) 1000::pg_catalog.float8)
+    END
 $$;
 
 -- trace_id_min and trace_id_max return the lowest and the highest ID of t's

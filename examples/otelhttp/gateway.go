@@ -50,8 +50,8 @@ func newGateway(ids *fleet.IDs) (http.Handler, error) {
 		proxy.ServeHTTP(w, r)
 	}
 	// In place of a foreign trace a new one begins, with a link, unless x-trace-id came alone.
-	verified, recent := ids.Verifier(), ids.Verifier(traceid.WithPlausible(5*time.Minute))
-	public := otelhttp.WithPropagators(
-		xtraceid.Untrusted(headers, verified.Verify, recent.Verify))
+	verifier := ids.Verifier(traceid.WithPlausible(5 * time.Minute))
+	public := otelhttp.WithPropagators(xtraceid.Untrusted(headers,
+		xtraceid.Trust{Context: verifier.Verify, TraceID: verifier.Plausible}))
 	return otelhttp.NewHandler(http.HandlerFunc(handler), "gateway", public), nil
 }

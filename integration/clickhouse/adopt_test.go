@@ -104,37 +104,18 @@ var operations = map[string]operation{
 	"prepare": adoption.Prepare,
 	"swap":    adoption.Swap,
 	"undo":    adoption.Undo,
-	"copy": func(a adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
-		return a.Copy(ctx, db, time.Time{})
-	},
 }
 
 // ofSpans is the adoption of most tests.
 var ofSpans = adoption{Table: "spans"}
 
-// adopts runs an operation on the table spans, or "end": the statements that the status prints.
+// adopts runs an operation on the table spans, or "end".
 func (e *engine) adopts(operation string, db *sql.DB) error {
-	if operations[operation] != nil {
-		_, err := adopt(e.t.Context(), ofSpans, operation, db)
-		return err
+	if operation == "end" {
+		return e.ends("spans", db)
 	}
-	for _, statement := range e.ending() {
-		if _, err := db.ExecContext(e.t.Context(), statement); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ending returns the statements that end an adoption.
-func (e *engine) ending() []string {
-	e.t.Helper()
-	status, err := ofSpans.Status(e.t.Context(), e.db)
-	_, text, found := strings.Cut(status.Next, ":\n")
-	if err != nil || !found {
-		e.t.Fatalf("%v: %q has no statements", err, status.Next)
-	}
-	return strings.Split(strings.TrimSuffix(text, ";"), ";\n")
+	_, err := adopt(e.t.Context(), ofSpans, operation, db)
+	return err
 }
 
 // walks runs operations, which must succeed, without their wait for inserts.
@@ -297,18 +278,6 @@ func TestAdoptRefused(t *testing.T) {
 		e.empty()
 	}
 	e.run(collectorTable("spans"), nil)
-	refused("different servers",
-		"spans is the old table on a and the new one on b: run EXCHANGE TABLES there by hand",
-		adoption{Table: "spans", Cluster: "c"}, e.rewriting("", func(query string) string {
-			if strings.Contains(query, "hostName()") {
-				query = strings.NewReplacer("clusterAllReplicas('c', system.tables)",
-					rows("database, name, sorting_key, host",
-						"currentDatabase(), 'spans', 'x', 'a'", "currentDatabase(), 'spans', "+
-							"'toStartOfFiveMinutes(Timestamp), TraceId, Timestamp', 'b'"),
-					"hostName()", "host").Replace(query)
-			}
-			return oneServer(query)
-		}))
 	refused("replicas", "spans has 2 replicas: name their cluster with --cluster", ofSpans,
 		e.rewriting("", func(query string) string {
 			return strings.Replace(query, "system.replicas", rows("database, table, "+
@@ -395,10 +364,6 @@ func TestAdoptOnCluster(t *testing.T) {
 			t.Fatalf("%s: %v", operation, err)
 		}
 		text += "\n" + plan.Script()
-		_, ending, _ := strings.Cut(plan.Notes[len(plan.Notes)-1], ":\n")
-		for statement := range strings.SplitSeq(strings.TrimSuffix(ending, ";"), ";\n") {
-			e.exec("EXPLAIN AST " + statement)
-		}
 	}
 	for _, want := range []string{
 		"CREATE ROW POLICY IF NOT EXISTS `tenants` ON CLUSTER `two` ON `DB`.`spans_other` FOR " +
@@ -408,15 +373,10 @@ func TestAdoptOnCluster(t *testing.T) {
 		"ENGINE = ReplicatedMergeTree", // as the old one, without a path
 		"EXCHANGE TABLES `DB`.`spans` AND `DB`.`spans_other` ON CLUSTER `two`;",
 		"run the INSERT on one server of each other shard, too",
-		"-- DETACH TABLE IF EXISTS `DB`.`spans_dropped` ON CLUSTER `two` PERMANENTLY SYNC;",
 	} {
 		if want = strings.ReplaceAll(want, "`DB`",
 			"`"+e.Database()+"`"); !strings.Contains(text, want+"\n") {
 			t.Errorf("no %s in\n%s", want, text)
 		}
-	}
-	if _, err := a.Copy(t.Context(), db, noon); err == nil ||
-		!strings.Contains(err.Error(), "run this on one server of each shard, without --cluster") {
-		t.Errorf("a copy: %v", err)
 	}
 }

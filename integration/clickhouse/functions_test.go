@@ -68,6 +68,8 @@ func TestFunctionsAgreeWithGo(t *testing.T) {
 	store(e, ids)
 	now := time.Date(2026, 10, 15, 11, 0, 0, 123456789, time.UTC)
 	const age, skew = 40 * 365 * 24 * time.Hour, 10 * 365 * 24 * time.Hour
+	verifier := traceid.NewVerifier(nil, traceid.WithPlausible(age), traceid.WithSkew(skew),
+		traceid.WithClock(func() time.Time { return now }))
 	got := e.exec(fmt.Sprintf(`SELECT traceIDTime(id), traceIDSeq(id), traceIDLow(id),
 		traceIDMin(traceIDTime(id)), traceIDMax(traceIDTime(id)),
 		traceIDIsOurs(id, toDateTime64('%s', 9, 'UTC'), toIntervalSecond(%d), %d),
@@ -79,7 +81,7 @@ func TestFunctionsAgreeWithGo(t *testing.T) {
 	}
 	for i, id := range ids {
 		ours := "0"
-		if traceid.Plausible(id, now, age, skew) {
+		if verifier.Plausible(id) {
 			ours = "1"
 		}
 		same := id

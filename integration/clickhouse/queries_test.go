@@ -51,6 +51,10 @@ func world() []span {
 				s.start, s.parent = at.Add(-2*time.Minute), ""
 			case k == 0:
 				s.start, s.parent = at, ""
+			case k == 1 && i%10 == 5: // of an SDK whose clock has milliseconds
+				parent := &spans[len(spans)-1]
+				parent.service, parent.status, parent.user = "service-1", "Error", "u0"
+				s.service, s.status, s.user, s.start = "service-1", "Error", "u1", at
 			case k == 1 && i%100 == 10: // late
 				s.start = at.Add(3 * time.Hour)
 			case k == n-1 && k > 1 && i%100 == 20: // late, and no child
@@ -61,7 +65,7 @@ func world() []span {
 	}
 	for i := range 60 { // a service with an odd name and a clock of 100 ms
 		s := spans[10*i]
-		s.id, s.service, s.start = uint64(1+i), oddService,
+		s.id, s.service, s.status, s.user, s.start = uint64(1+i), oddService, "Error", "u1",
 			noon.Add(2*time.Hour+time.Duration(i/11)*100*time.Millisecond)
 		s.trace, s.parent = fmt.Sprintf("%032x", 1+i), ""
 		spans = append(spans, s)
@@ -96,7 +100,8 @@ func list(spans []span) []string {
 func sorted(s []string) []string { s = slices.Clone(s); slices.Sort(s); return s }
 
 // TestQueriesFindWhatWasStored compares query results with the spans in Go, for a user who may
-// change no settings, also through Distributed tables over two shards that have different traces.
+// change no settings, with an empty lookup table, as after ATTACH PARTITION, and through
+// Distributed tables over two shards that have different traces.
 func TestQueriesFindWhatWasStored(t *testing.T) {
 	spans := world()
 	for name, s := range map[string]clickhouse.Schema{"oldest first": {},
@@ -111,10 +116,12 @@ func TestQueriesFindWhatWasStored(t *testing.T) {
 			e.tables(s)
 			e.insert2(s, spans)
 			if s.Cluster == "" {
+				e.exec("TRUNCATE TABLE spans_trace_id_ts")
 				e.db = e.openAt(e.DSN() + "?readonly=1")
 			}
 			testTraces(t, e, s, spans)
 			testNewest(t, e, s)
+			testSearch(t, e, s)
 			if s.Cluster != "" {
 				testUnusedShards(t, e, s)
 			}
@@ -157,75 +164,133 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	whole(trace.TraceID{1}.String())
 }
 
-// TestBucketPrunes: the query for a trace with a random ID reads the granules of its five minutes,
-// although the table has spans from before 1970 and after 2106. The query for the newest traces
-// reads the newest five minutes once.
-func TestBucketPrunes(t *testing.T) {
+// TestLookupReads: a trace is found by its ID alone for a twentieth of the table's IDs, although the
+// table has spans from before 1970 and after 2106, and the newest traces for their hour.
+func TestLookupReads(t *testing.T) {
 	e := newEngine(t)
 	for _, s := range []clickhouse.Schema{{Table: "oldest"}, {Table: "newest", Version: "26.8"}} {
 		e.run(s.Statements())
-		e.exec("INSERT INTO " + s.Table + " (Timestamp, TraceId) SELECT " +
-			"toDateTime64('2026-10-14 00:00:00', 9) + number * 0.8, " +
-			"lower(hex(MD5(toString(intDiv(number, 5))))) FROM numbers(100000)")
+		const spans = 1_000_000 // of two days
+		e.exec(fmt.Sprintf("INSERT INTO %s (Timestamp, TraceId) SELECT "+
+			"toDateTime64('2026-10-14 00:00:00', 9) + number * 0.1728, "+
+			"lower(hex(MD5(toString(intDiv(number, 5))))) FROM numbers(%d)", s.Table, spans))
 		e.exec("INSERT INTO " + s.Table + " (Timestamp, TraceId) VALUES " +
 			"('1931-02-03 04:05:06', 'a'), ('2150-02-03 04:05:06', 'b')")
 		e.exec("OPTIMIZE TABLE " + s.Table + " FINAL")
-		id := e.traceIDs("SELECT TraceId FROM " + s.Table +
-			" WHERE Timestamp = '2026-10-14 12:00:00'")[0]
-		q, err := s.Trace(id)
-		q.SQL = "EXPLAIN indexes = 1 " + q.SQL
-		plan := strings.Join(e.find("explain")(q, err), "\n")
-		m := regexp.MustCompile(`(?s)PrimaryKey.*?Granules: (\d+)/(\d+)`).FindStringSubmatch(plan)
-		if m == nil || len(m[1]) > 1 || m[1] > "2" || len(m[2]) < 2 {
-			t.Errorf("%s: the primary key selects granules %q, want at most 2 of 25:\n%s", s.Table,
-				m, plan)
-		}
-		const dense = 150_000
-		from := noon.Add(24 * time.Hour)
-		e.exec(fmt.Sprintf("INSERT INTO %s (Timestamp, TraceId) SELECT fromUnixTimestamp64Nano("+
-			"toInt64(%d + number * 2000000)) AS t, traceIDAt(t, 0, number) FROM numbers(%d)",
-			s.Table, from.UnixNano(), dense))
 		read := func() (rows int) {
 			rows, _ = strconv.Atoi(e.one("SELECT value FROM system.events WHERE event = " +
 				"'SelectedRows'"))
 			return rows
 		}
-		before := read()
-		found := e.find("TraceId")(s.Newest(noon, from.Add(5*time.Minute), clickhouse.Place{}, 100))
-		if rows := read() - before; len(found) != 100 || rows > dense*5/4 {
-			t.Errorf("%s: the %d newest of %d traces read %d rows", s.Table, len(found), dense,
-				rows)
+		within := func(what string, rows, most int) {
+			t.Helper()
+			if t.Logf("%s: %s reads %d rows of %d", s.Table, what, rows, spans); rows > most {
+				t.Errorf("want at most %d", most)
+			}
 		}
+		before := read()
+		if found := e.find("SpanId")(s.Trace(e.traceIDs("SELECT TraceId FROM " + s.Table +
+			" WHERE Timestamp = '2026-10-14 12:00:00'")[0])); len(found) != 5 {
+			t.Errorf("%s: %d spans, want 5", s.Table, len(found))
+		}
+		within("a lookup", read()-before, spans/20)
+		from := time.Date(2026, 10, 15, 12, 0, 0, 0, time.UTC)
+		to := stamp(from.Add(5 * time.Minute))
+		before = read()
+		if found := e.find("TraceId")(documented("**The newest traces", s.Table,
+			"from", stamp(from), "to", to,
+			"first", to, "last", "")); len(found) != 100 {
+			t.Errorf("%s: %d traces, want 100", s.Table, len(found))
+		}
+		within("a list", read()-before, spans/10)
 	}
 }
 
-// testNewest: each trace is on exactly one page, at its first span's place, whatever its ID and
-// however long it is, on pages of few traces and of all.
+// documented returns the SQL of the page after a heading, for a table, as a query with the names
+// and values of parameters.
+func documented(heading, table string, params ...string) (q clickhouse.Query, err error) {
+	_, after, found := strings.Cut(read("../../docs/clickhouse.md"), "\n"+heading)
+	block := sqlBlock.FindStringSubmatch(after)
+	if !found || block == nil {
+		return q, fmt.Errorf("the page has no SQL after %q", heading)
+	}
+	q.SQL = strings.ReplaceAll(strings.TrimSpace(block[1]), "otel_traces", table)
+	for pair := range slices.Chunk(params, 2) {
+		q.Params = append(q.Params, clickhouse.Param{Name: pair[0], Value: pair[1]})
+	}
+	return q, nil
+}
+
+// stamp returns a time as a parameter of ClickHouse.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000000") }
+
+// testNewest: the documented list of a period has each trace that has spans in it on one page, by
+// its first span in the period, with its spans of an hour around, on pages of few traces and of
+// all, although the lookup table has none of them.
 func testNewest(t *testing.T, e *engine, s clickhouse.Schema) {
 	from, to := noon.Add(-10*time.Minute), noon.Add(50*time.Minute+time.Nanosecond)
 	want := e.column(fmt.Sprintf(`SELECT
-		(toUnixTimestamp64Nano(min(Timestamp)) AS first) || ' ' || TraceId || ' ' || count()
-		FROM %s GROUP BY TraceId HAVING first >= %d AND first < %d
-		ORDER BY first DESC, TraceId DESC`, s.Table, from.UnixNano(), to.UnixNano()))
+		(toUnixTimestamp64Nano(minIf(Timestamp, Timestamp >= begin AND Timestamp < end)) AS first)
+			|| ' ' || TraceId || ' ' ||
+			countIf(Timestamp >= begin - 3600 AND Timestamp < end + 3600)
+		FROM (SELECT *, fromUnixTimestamp64Nano(%d) AS begin, fromUnixTimestamp64Nano(%d) AS end
+			FROM %s)
+		GROUP BY TraceId HAVING countIf(Timestamp >= begin AND Timestamp < end) > 0
+		ORDER BY first DESC, TraceId DESC`, from.UnixNano(), to.UnixNano(), s.Table))
 	for _, limit := range []int{40, 10_000} {
 		var got []string
-		var before clickhouse.Place
+		first, last := stamp(to), ""
 		for range 100 {
-			page := e.find("toUnixTimestamp64Nano(Start) || ' ' || TraceId || ' ' || Spans")(
-				s.Newest(from, to, before, limit))
+			q, err := documented("**The newest traces", s.Table, "from", stamp(from),
+				"to", stamp(to), "first", first,
+				"last", last)
+			q.SQL = strings.Replace(q.SQL, "LIMIT 100)", fmt.Sprintf("LIMIT %d)", limit), 1)
+			page := e.find("toUnixTimestamp64Nano(First) || ' ' || TraceId || ' ' || Spans")(q, err)
 			if len(page) == 0 {
 				break
 			}
 			got = append(got, page...)
-			last := strings.Fields(page[len(page)-1])
-			nanos, err := strconv.ParseInt(last[0], 10, 64)
+			end := strings.Fields(page[len(page)-1])
+			nanos, err := strconv.ParseInt(end[0], 10, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
-			before = clickhouse.Place{Start: time.Unix(0, nanos), TraceID: parse(last[1])}
+			first, last = stamp(time.Unix(0, nanos)), end[1]
 		}
 		if !slices.Equal(got, want) || len(want) < 1000 {
 			t.Errorf("newest, pages of %d: %d traces, want %d, or others", limit, len(got),
+				len(want))
+		}
+	}
+}
+
+// testSearch: the documented search returns each span that meets its conditions on one page, and no
+// other, although a parent and its child begin at the same time, as with the SDK for JavaScript.
+func testSearch(t *testing.T, e *engine, s clickhouse.Schema) {
+	for _, service := range []string{"service-1", oddService} { // of which many have one time
+		var want, got []string
+		for _, s := range world() {
+			if s.service == service && s.status == "Error" && s.user == "u1" {
+				want = append(want, hex(s.id))
+			}
+		}
+		to := stamp(noon.Add(24 * time.Hour))
+		for range 1000 {
+			q, err := documented("**A search", s.Table, "service", service, "user", "u1",
+				"from", stamp(noon.Add(-time.Hour)), "to", to)
+			q.SQL = strings.Replace(q.SQL, "LIMIT 50", "LIMIT 7", 1)
+			page := e.find("SpanId || ' ' || toString(Timestamp, 'UTC')")(q, err)
+			if len(page) == 0 {
+				break
+			}
+			for _, row := range page {
+				var id string
+				id, to, _ = strings.Cut(row, " ")
+				got = append(got, id)
+			}
+		}
+		if !slices.Equal(sorted(got), sorted(want)) || len(want) < 50 {
+			t.Errorf("the search in %s returns %d spans, want %d, or others", service, len(got),
 				len(want))
 		}
 	}

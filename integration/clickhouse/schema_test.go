@@ -13,37 +13,41 @@ import (
 	"github.com/traceflake/traceflake/clickhouse"
 )
 
-// TestTTL: creating a table again changes its TTL and that of the lookup table, or returns the
-// reason why not.
+// TestTTL: creating a table again leaves its TTL and that of the lookup table, and returns the
+// statements that change them.
 func TestTTL(t *testing.T) {
 	e := newEngine(t)
 	const day = 24 * time.Hour
-	ttl := func(table, want string) {
+	ttl := func(want time.Duration) {
 		t.Helper()
-		e.is(want, "SELECT extract(engine_full, 'TTL (.*) SETTINGS') FROM system.tables WHERE "+
-			"database = currentDatabase() AND name = '"+table+"'")
+		for table, column := range map[string]string{"odd-name": "Timestamp",
+			"odd-name_trace_id_ts": "End"} {
+			e.is(fmt.Sprintf("toDateTime(%s) + toIntervalSecond(%.0f)", column, want.Seconds()),
+				"SELECT extract(engine_full, 'TTL (.*) SETTINGS') FROM system.tables WHERE "+
+					"database = currentDatabase() AND name = '"+table+"'")
+		}
 	}
-	s := clickhouse.Schema{Database: e.Database(), Table: "odd-name"}
+	s := clickhouse.Schema{Database: e.Database(), Table: "odd-name", TTL: 2 * day}
 	e.creates(s)
 	e.is("1", "SELECT countIf(engine_full LIKE '%ttl_only_drop_parts = 1%') FROM system.tables "+
 		"WHERE database = currentDatabase() AND name = 'odd-name'")
-	for _, s.TTL = range []time.Duration{2 * day, 3 * day, 2 * day} {
+	for _, c := range []struct {
+		ttl   time.Duration
+		notes int
+	}{{0, 0}, {2 * day, 0}, {3 * day, 2}} {
+		s.TTL = c.ttl
+		plan, err := s.Plan(t.Context(), e.db)
+		if err != nil || len(plan.Notes) != c.notes {
+			t.Fatalf("%v: notes %q, want %d (%v)", c.ttl, plan.Notes, c.notes, err)
+		}
 		e.creates(s)
-		ttl("odd-name",
-			fmt.Sprintf("toDateTime(Timestamp) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
-		ttl("odd-name_trace_id_ts",
-			fmt.Sprintf("toDateTime(End) + toIntervalSecond(%.0f)", s.TTL.Seconds()))
+		ttl(2 * day)
+		for _, note := range plan.Notes {
+			_, statement, _ := strings.Cut(note, "run\n")
+			e.exec(strings.TrimSuffix(statement, ";"))
+		}
 	}
-	s.TTL = 0 // leaves it unchanged
-	e.creates(s)
-	ttl("odd-name", "toDateTime(Timestamp) + toIntervalSecond(172800)")
-	owned := createTable(clickhouse.Schema{Table: "moves"})
-	e.exec(strings.Replace(owned, "\nSETTINGS", "\nTTL "+moves+
-		"\nSETTINGS storage_policy = 'tiered',", 1))
-	e.refuses("the TTL of moves is \""+moves+"\", which does more than drop old spans",
-		func() error {
-			return clickhouse.Schema{Table: "moves", TTL: day}.Create(t.Context(), e.db)
-		})
+	ttl(3 * day)
 }
 
 // TestRepairs: create adds what an existing table lacks, and nothing else: columns of the exporter,
@@ -95,6 +99,54 @@ func TestRepairs(t *testing.T) {
 		"WHERE ServiceName = 'service-1'")); !strings.Contains(plan, "charts") {
 		t.Errorf("the projection is not used: %s", plan)
 	}
+}
+
+// older turns the statement for a table into that of an earlier version.
+var older = strings.NewReplacer("Duration, _part_offset", "Duration",
+	"min_compress_block_size = 1024, ", "")
+
+// TestOlderTable: a table of an earlier version gets small compressed blocks, and a new projection
+// for charts if that is asked for; afterwards it is like a new table, and all its parts merge.
+func TestOlderTable(t *testing.T) {
+	e := newEngine(t)
+	e.creates(clickhouse.Schema{Table: "new"})
+	table := older.Replace(
+		createTable(clickhouse.Schema{Table: "spans", Version: e.one("SELECT version()")}))
+	if strings.Contains(table, "_part_offset") || strings.Contains(table, "min_compress") {
+		t.Fatal(table)
+	}
+	e.exec(table)
+	e.insert("spans", few())
+	s := clickhouse.Schema{Table: "spans"}
+	definition := func(table string) string {
+		words := regexp.MustCompile(`[^ ,]+`).FindAllString(e.one(
+			"SELECT replace(create_table_query, '"+table+"', 'spans') FROM system.tables WHERE "+
+				"database = currentDatabase() AND name = '"+table+"'"), -1)
+		slices.Sort(words)
+		return strings.Join(words, " ")
+	}
+	for _, c := range []struct {
+		projection  clickhouse.Projection
+		notes, left int
+	}{{"", 1, 1}, {clickhouse.NoProjection, 0, 1}, {clickhouse.Charts, 0, 0},
+		{clickhouse.Charts, 0, 0}, {"", 0, 0}} {
+		s.Projection = c.projection
+		plan, err := s.Plan(t.Context(), e.db)
+		if err != nil || len(plan.Notes) != c.notes {
+			t.Errorf("%q: notes %q, want %d (%v)", c.projection, plan.Notes, c.notes, err)
+		}
+		e.creates(s)
+		e.is("1", "SELECT countIf(engine_full LIKE '%min_compress_block_size = 1024%') FROM "+
+			"system.tables WHERE database = currentDatabase() AND name = 'spans'")
+		if equal := definition("spans") == definition("new"); equal != (c.left == 0) {
+			t.Errorf("%q: the table is\n%s\nand a new one\n%s", c.projection, definition("spans"),
+				definition("new"))
+		}
+		e.insert("spans", few())
+	}
+	e.exec("OPTIMIZE TABLE spans FINAL SETTINGS mutations_sync = 2, alter_sync = 2")
+	e.is("['charts']", "SELECT DISTINCT projections FROM system.parts WHERE active AND "+
+		"database = currentDatabase() AND table = 'spans'")
 }
 
 // TestLookupDropped: create recreates a lookup table that was dropped, with the TTL of the spans
@@ -246,7 +298,8 @@ func TestDocumentedSQL(t *testing.T) {
 	params := clickhouse.Query{Params: []clickhouse.Param{{Name: "id", Value: id},
 		{Name: "ids", Value: "['" + id + "']"}, {Name: "service", Value: "a"},
 		{Name: "user", Value: "b"}, {Name: "from", Value: "2026-10-15 10:00:00"},
-		{Name: "to", Value: "2026-10-15 11:00:00"}}}
+		{Name: "to", Value: "2026-10-15 11:00:00"}, {Name: "first", Value: "2026-10-15 11:00:00"},
+		{Name: "last", Value: ""}}}
 	for _, s := range []clickhouse.Schema{{}, {Cluster: "two"}} {
 		e := newEngine(t)
 		e.tables(s)

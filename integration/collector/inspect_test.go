@@ -33,7 +33,8 @@ func TestInspectPage(t *testing.T) {
 	if err := json.Unmarshal(text, &vectors); err != nil || len(vectors.Lines) == 0 {
 		t.Fatalf("%d lines, %v", len(vectors.Lines), err)
 	}
-	tab := openBrowser(t, "file://"+filepath.Join(child.Repository, "docs/inspect.html"))
+	page := "file://" + filepath.Join(child.Repository, "docs/inspect.html")
+	tab := openBrowser(t, page)
 	if err := chromedp.Do(tab, chromedp.EmulateViewport(320, 700)); err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +63,26 @@ func TestInspectPage(t *testing.T) {
 	} {
 		if !value[bool](t, tab, script) {
 			t.Errorf("%s is false", script)
+		}
+	}
+
+	// Any address is read, and the values can be selected with the keyboard alone.
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	for hash, want := range map[string]string{"%": "%", "%zz" + id: "%zz" + id,
+		"trace%20" + id: "trace " + id} {
+		tab := openBrowser(t, page+"#"+hash)
+		if got := value[string](t, tab, `document.getElementById("line").value`); got != want {
+			t.Errorf("#%s: the input is %q, want %q", hash, got, want)
+		}
+		value[bool](t, tab, fmt.Sprintf(`new Promise((done) => {
+			addEventListener("hashchange", () => done(true), { once: true });
+			location.hash = "%s";
+		})`, id))
+		value[bool](t, tab, `document.getElementById("line").focus() === undefined`)
+		err := chromedp.Do(tab, chromedp.KeyEvent("\t"))
+		selected := value[string](t, tab, "String(getSelection())")
+		if err != nil || selected != id {
+			t.Errorf("#%s: Tab selects %q, %v", hash, selected, err)
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -29,6 +30,7 @@ import (
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/idgen"
+	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/traceid"
@@ -98,8 +100,8 @@ func (w wire) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) 
 	return w.ConsumeTraces(ctx, traces)
 }
 
-// startEdge starts a service that scripts of any origin may call, whose spans are stored when it
-// has answered.
+// startEdge starts a service whose spans are stored when it has answered. Scripts of any origin may
+// call it with the headers that docs/other-languages.md lists.
 func startEdge(t *testing.T) (url string) {
 	t.Helper()
 	otlp, err := otlptrace.New(t.Context(), wire{collector(t, examples+"owned.yaml")})
@@ -109,14 +111,39 @@ func startEdge(t *testing.T) (url string) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New()),
 		sdktrace.WithSyncer(otlp),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "edge"))))
-	headers := xtraceid.New()
+	propagator := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{},
+		propagation.Baggage{}, xtraceid.New())
 	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(http.NotFoundHandler()), "edge",
-		otelhttp.WithTracerProvider(provider), otelhttp.WithPropagators(headers))
+		otelhttp.WithTracerProvider(provider), otelhttp.WithPropagators(propagator))
 	mux := http.NewServeMux() // another test may still look for a server that had this port
-	mux.Handle("/edge", cors.New(cors.Options{AllowedHeaders: headers.Fields()}).Handler(handler))
+	_, headers, _ := strings.Cut(
+		child.Blocks(child.Read(t, "docs/other-languages.md"), "http")[0],
+		"Access-Control-Allow-Headers: ")
+	headers, _, _ = strings.Cut(headers, "\n")
+	allowed := cors.New(cors.Options{AllowedHeaders: strings.Split(headers, ", ")})
+	mux.Handle("/api/edge", allowed.Handler(handler))
 	edge := httptest.NewServer(mux)
 	t.Cleanup(edge.Close)
-	return edge.URL + "/edge"
+	return edge.URL + "/api/edge"
+}
+
+// checkPage checks that the script of the client's README traces a page's own requests.
+func checkPage(t *testing.T, e *servers.Engine, tab context.Context, edge string) {
+	t.Helper()
+	script := child.Read(t, "clients/js/test/page.js")
+	if !strings.Contains(child.Read(t, "clients/js/README.md"), "```js\n"+script+"```\n") {
+		t.Error("the README has another script than test/page.js")
+	}
+	value[bool](t, tab, inNode(t, "node_modules/.bin/esbuild", "test/page.js", "--bundle",
+		"--format=iife")+"; true")
+	id := value[string](t, tab,
+		fmt.Sprintf("fetch(%q).then((r) => r.headers.get('x-trace-id'))", edge))
+	stored := e.Rows(t, fmt.Sprintf(
+		"SELECT ParentSpanId != '', traceIDIsOurs(TraceId, Timestamp, INTERVAL 1 MINUTE, "+
+			"INTERVAL 1 MINUTE) FROM otel_traces WHERE TraceId = '%s'", id))
+	if got := fmt.Sprint(stored); got != "[[1 1]]" {
+		t.Errorf("of the page's request %s, whether it has a parent and is ordered: %s", id, got)
+	}
 }
 
 // request is a JavaScript client's report of a request that it sent within a root span.
@@ -155,7 +182,7 @@ func TestBrowser(t *testing.T) {
 		}
 	}
 
-	fromBrowser := value[request](t, tab, fmt.Sprintf("client.request(%q)", edge))
+	fromBrowser := value[request](t, tab, fmt.Sprintf("client.request(%q, 'none')", edge))
 	var fromNode request
 	if err := json.Unmarshal([]byte(inNode(t, "node", "test/node.js", edge)),
 		&fromNode); err != nil {
@@ -190,6 +217,14 @@ func TestBrowser(t *testing.T) {
 		fromNode.Trace, fromGo); got != want {
 		t.Errorf("found by time: %s, want those of the browser, Node and Go: %s", got, want)
 	}
+
+	// Chromium refuses a request with B3, which CORS does not allow here.
+	refused := value[string](t, tab,
+		fmt.Sprintf("client.request(%q, 'multi').then(() => 'sent', (err) => err.message)", edge))
+	if refused != "Failed to fetch" {
+		t.Errorf("a request with B3: %s", refused)
+	}
+	checkPage(t, e, tab, edge)
 
 	// The query of docs/other-languages.md finds the one root of edge, whose ID is ordered.
 	query := child.Blocks(child.Read(t, "docs/other-languages.md"), "sql")[0]

@@ -70,7 +70,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, subcommand := range []string{"inspect", "verify", "trace"} {
+	for _, subcommand := range []string{"inspect", "trace"} {
 		cmd := exec.CommandContext(ctx, traceflake, subcommand, id)
 		cmd.Env = append(slices.Clone(env), "TRACEFLAKE_CLICKHOUSE_DSN="+engine.DSN())
 		fmt.Fprintf(out, "\n$ traceflake %s %s\n", subcommand, id)

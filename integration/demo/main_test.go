@@ -16,7 +16,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	for _, want := range []string{
-		`x-trace-id: [0-9a-f]{32}\n`, `traceflake trace ID .* halves agree`, `\tverified\n`,
+		`x-trace-id: [0-9a-f]{32}\n`, `traceflake trace ID .* halves agree`,
 		`3 spans in 2 services`, `\n   shop .*s\n   shop .*s\n   orders .*s\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {

@@ -73,7 +73,7 @@ func TestGateway(t *testing.T) {
 	for i, c := range cases {
 		header, _ := child.Get(t, urls[0], c.headers...)
 		id := unchanged.Ended()[i].SpanContext().TraceID()
-		if !traceid.Plausible(id, time.Now(), time.Minute, time.Second) ||
+		if !traceid.NewVerifier(nil, traceid.WithPlausible(time.Minute)).Plausible(id) ||
 			!slices.Equal(header.Values("x-trace-id"), []string{id.String()}) {
 			t.Errorf("%s: the service's trace is %s, of %s; the response has %q", c.name, id,
 				traceid.Time(id), header.Values("x-trace-id"))

@@ -1,131 +1,137 @@
+// Package postgres has only a test: it compares contrib/postgres/functions.sql in a real PostgreSQL
+// with Go's results for the same IDs.
 package postgres_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/internal/layout"
+	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/traceid"
 )
 
-const random = 1_000
+func TestMain(m *testing.M) { os.Exit(servers.OnePostgres(m)) }
 
-// traceIDs returns the limits of the clear half, with and without a low half, and random IDs.
-func traceIDs() (ids []trace.TraceID) {
-	add := func(high, low uint64) {
+// values returns the only column of a query about inputs v, as text, in their order.
+func values(t *testing.T, conn *pgx.Conn, query string, inputs ...string) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), "SELECT coalesce(("+query+")::text, 'NULL') "+
+		"FROM unnest($1::text[]) WITH ORDINALITY AS i (v, n) ORDER BY n", inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return all
+}
+
+// The results are Go's at the limits of the format and for random IDs and times, in any time zone.
+// What is not a trace ID has no time. The statements of contrib/postgres/README.md use an index.
+func TestFunctions(t *testing.T) {
+	conn := child.ForTest(t, servers.Postgres).Connect(t)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%v in\n%s", err, sql)
+		}
+	}
+	exec(child.Read(t, "contrib/postgres/functions.sql"))
+	exec("SET TimeZone = 'Europe/Berlin'")
+	same := func(expression string, inputs, want []string) {
+		t.Helper()
+		for i, got := range values(t, conn, expression, inputs...) {
+			if got != want[i] {
+				t.Errorf("%s of %q is %s, want %s", expression, inputs[i], got, want[i])
+			}
+		}
+	}
+
+	const top = 1<<64 - 1
+	r := rand.New(rand.NewPCG(1, 2))
+	var ids, millis, times, lows, highs, inside []string
+	highHalves := []uint64{0, 1, 1<<23 - 1, 1 << 23, 1<<62 - 1, 1 << 63, 1<<63 - 1, top - 1<<23,
+		top}
+	for range 200 {
+		highHalves = append(highHalves, r.Uint64())
+	}
+	for _, high := range highHalves {
 		var id trace.TraceID
 		binary.BigEndian.PutUint64(id[:8], high)
-		binary.BigEndian.PutUint64(id[8:], low)
-		ids = append(ids, id)
-	}
-	const top = 1<<64 - 1
-	for _, high := range []uint64{0, 1, 1<<23 - 1, 1 << 23, 1<<62 - 1, 1 << 63, 1<<63 - 1,
-		top - 1<<23, top} {
-		add(high, 0)
-		add(high, top)
-	}
-	r := rand.New(rand.NewPCG(1, 2))
-	for range random {
-		add(r.Uint64(), r.Uint64())
-	}
-	return ids
-}
-
-// The result for values that are not trace IDs is NULL, not an error.
-func TestTraceIDTime(t *testing.T) {
-	db := functions(t)
-	const millis = "(1000 * extract(epoch FROM trace_id_time(%)))::bigint"
-	ids := traceIDs()
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = id.String()
-	}
-	for _, form := range []string{"v", "decode(v, 'hex')", "v::uuid"} {
-		db.same(strings.ReplaceAll(millis, "%", form), texts,
-			func(i int) string { return strconv.FormatInt(traceid.Time(ids[i]).UnixMilli(), 10) })
-	}
-	const id = "32d1f0a9c8000005a1b2c3d4e5f60718"
-	// a literal without a type counts as text
-	db.want("2014377950096", "SELECT "+strings.ReplaceAll(millis, "%", "'"+id+"'"))
-
-	null := func(int) string { return "NULL" }
-	db.same("trace_id_time(v)", []string{
-		"", id[:31], id + "0", id + "\n", " " + id[1:], strings.ToUpper(id), id[:31] + "g",
-		"0x" + id[2:], "32d1f0a9-c800-0005-a1b2-c3d4e5f60718", strings.Repeat("３", 32),
-	}, null)
-	db.same("trace_id_time(decode(v, 'hex'))", []string{"", id[:30], id + "32"},
-		null)
-}
-
-// times returns the limits of PostgreSQL and of the clear half with their neighbours, and random
-// times.
-func times() (texts []string, values []time.Time) {
-	add := func(t time.Time) {
-		texts = append(texts, t.UTC().Format("2006-01-02 15:04:05.999999Z07:00"))
-		values = append(values, t.UTC())
-	}
-	for _, edge := range []time.Time{
-		time.UnixMilli(layout.EpochMillis), time.UnixMilli(layout.EpochMillis + 1<<40),
-		time.UnixMilli(layout.EpochMillis + 1<<41),
-		time.Unix(0, 0), time.Unix(946_684_800, 0), time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC),
-		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
-	} {
-		for _, d := range []time.Duration{-time.Millisecond, -time.Microsecond, 0,
-			time.Millisecond - time.Microsecond, time.Millisecond} {
-			add(edge.Add(d))
-		}
-	}
-	for name, t := range map[string]time.Time{
-		"-infinity": {}, "infinity": time.Unix(1<<40, 0), "4714-11-24 00:00:00+00 BC": {},
-		"294276-12-31 23:59:59.999999+00": time.Unix(1<<40, 0),
-	} {
-		texts, values = append(texts, name), append(values, t)
-	}
-	r := rand.New(rand.NewPCG(3, 4))
-	for range random {
-		add(time.UnixMicro((layout.EpochMillis - 1<<38) * 1000).Add(
-			time.Duration(r.Int64N(1<<41+1<<39)) * time.Millisecond).
-			Add(time.Duration(r.IntN(1000)) * time.Microsecond))
-	}
-	return texts, values
-}
-
-func TestTraceIDOfTime(t *testing.T) {
-	db := functions(t)
-	texts, values := times()
-	db.exec("SET TimeZone = 'Europe/Berlin'")
-	for name, bound := range map[string]func(time.Time) trace.TraceID{"min": traceid.Min,
-		"max": traceid.Max} {
-		db.same("trace_id_"+name+"(v::timestamptz)", texts,
-			func(i int) string { return bound(values[i]).String() })
-	}
-	seen := make(map[string]bool)
-	for i, text := range db.texts("SELECT trace_id_at(v::timestamptz) FROM unnest($1::text[]) "+
-		"WITH ORDINALITY AS i (v, n) ORDER BY n", texts) {
-		inside := !values[i].Before(time.UnixMilli(layout.EpochMillis)) &&
-			values[i].Before(time.UnixMilli(layout.EpochMillis+1<<41))
-		if inside != (text != "NULL") {
-			t.Errorf("the ID of %s is %s", texts[i], text)
-		}
-		if !inside {
+		binary.BigEndian.PutUint64(id[8:], r.Uint64())
+		at := traceid.Time(id)
+		if ids = append(ids, id.String()); at.IsZero() {
+			millis = append(millis, "NULL")
 			continue
 		}
-		id, err := trace.TraceIDFromHex(text)
-		if err != nil || id.String() != text ||
-			!traceid.Time(id).Equal(values[i].Truncate(time.Millisecond)) ||
-			traceid.Inspect(nil, id).Sequence == 0 || seen[text] {
-			t.Fatalf("the ID of %s is %s, of %s, with the sequence %d, %v", texts[i], text,
-				traceid.Time(id), traceid.Inspect(nil, id).Sequence, err)
+		millis = append(millis, strconv.FormatInt(at.UnixMilli(), 10))
+		for _, d := range []time.Duration{-time.Microsecond, 0, 999 * time.Microsecond} {
+			at := at.Add(d)
+			times = append(times, at.Format("2006-01-02 15:04:05.999999Z07:00"))
+			lows = append(lows, traceid.Min(at).String())
+			highs = append(highs, traceid.Max(at).String())
+			_, err := traceid.New(at, 1, 1)
+			inside = append(inside, strconv.FormatBool(err == nil))
 		}
-		seen[text] = true
 	}
-	// Volatile: a new ID for each row, even for a constant.
-	db.want("1000",
-		"SELECT count(DISTINCT trace_id_at('2026-11-21')) FROM generate_series(1, 1000)")
+	for _, form := range []string{"v", "decode(v, 'hex')", "v::uuid"} {
+		same("(1000 * extract(epoch FROM trace_id_time("+form+")))::bigint", ids, millis)
+	}
+	same("trace_id_min(v::timestamptz)", times, lows)
+	same("trace_id_max(v::timestamptz)", times, highs)
+	same("(trace_id_time(trace_id_at(v::timestamptz)) = "+
+		"date_trunc('milliseconds', v::timestamptz)) IS TRUE", times, inside)
+	least, most := traceid.Min(time.Time{}).String(), traceid.Max(time.Unix(1<<40, 0)).String()
+	same("trace_id_min(v::timestamptz) || trace_id_max(v::timestamptz)",
+		[]string{"-infinity", "infinity"},
+		[]string{least + traceid.Max(time.Time{}).String(),
+			traceid.Min(time.Unix(1<<40, 0)).String() + most})
+
+	id := ids[len(ids)-1]
+	for _, text := range []string{"", id[:31], id + "0", id + "\n", " " + id[1:],
+		strings.ToUpper("abcdef") + id[6:], id[:31] + "g", strings.Repeat("３", 32)} {
+		same("trace_id_time(v)", []string{text}, []string{"NULL"})
+	}
+	same("trace_id_time(decode(v, 'hex'))", []string{"", id[:30], id + "32"},
+		[]string{"NULL", "NULL", "NULL"})
+	same("(SELECT count(DISTINCT trace_id_at('2026-11-21')) FROM generate_series(1, 1000))",
+		[]string{""}, []string{"1000"})
+
+	examples := child.Blocks(child.Read(t, "contrib/postgres/README.md"), "sql")
+	for i, example := range examples {
+		if !strings.HasPrefix(example, "SELECT") {
+			exec(example)
+		}
+		if i == 0 { // a request every ten seconds of a day
+			exec(`INSERT INTO requests SELECT trace_id_at('2026-11-20 00:00Z'::timestamptz +
+				n * interval '10 s'), n::text FROM generate_series(0, 8639) AS n; ANALYZE requests`)
+			exec("ALTER TABLE requests ADD created_at timestamptz")
+		}
+		if !strings.HasPrefix(example, "SELECT") {
+			continue
+		}
+		rows, err := conn.Query(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF) "+example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if text := fmt.Sprint(plan); err != nil || !strings.Contains(text, "Index Cond: ") ||
+			!strings.Contains(text, "actual rows=3") {
+			t.Errorf("%s: %v, %s", example, err, text)
+		}
+	}
+	if len(examples) != 5 {
+		t.Errorf("the page has %d statements, want 5", len(examples))
+	}
 }

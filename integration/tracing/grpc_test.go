@@ -168,7 +168,7 @@ func TestGRPC(t *testing.T) {
 
 // The span of a call whose trace was refused has a link to the caller's.
 func TestGRPCLink(t *testing.T) {
-	refuse := xtraceid.Untrusted(xtraceid.New(), nil, nil)
+	refuse := xtraceid.Untrusted(xtraceid.New(), xtraceid.Trust{})
 	ctx := refuse.Extract(t.Context(), propagation.MapCarrier{"b3": traceU + "-" + spanS + "-1"})
 	tracer := sdktrace.NewTracerProvider().Tracer("test")
 	for name, call := range map[string]func(context.Context) error{

@@ -52,7 +52,8 @@ func startService(t *testing.T, propagator propagation.TextMapPropagator, sample
 	incoming := s.telemetry
 	if verified != nil || plausible != nil {
 		incoming = append(incoming,
-			otelhttp.WithPropagators(xtraceid.Untrusted(propagator, verified, plausible)))
+			otelhttp.WithPropagators(xtraceid.Untrusted(propagator,
+				xtraceid.Trust{Context: verified, TraceID: plausible})))
 	}
 	s.Server = httptest.NewServer(otelhttp.NewHandler(xtraceid.ResponseHandler(h), "server",
 		incoming...))
@@ -62,9 +63,10 @@ func startService(t *testing.T, propagator propagation.TextMapPropagator, sample
 
 // edge is the code of docs/security.md.
 func edge(keyring *randflake.Keyring, mux http.Handler) http.Handler {
-	verified := traceid.NewVerifier(keyring) // or ids.Verifier() of package fleet
-	recent := traceid.NewVerifier(keyring, traceid.WithPlausible(5*time.Minute))
-	propagator := xtraceid.Untrusted(otel.GetTextMapPropagator(), verified.Verify, recent.Verify)
+	recent := traceid.WithPlausible(5 * time.Minute)
+	verifier := traceid.NewVerifier(keyring, recent) // or ids.Verifier(recent) of package fleet
+	propagator := xtraceid.Untrusted(otel.GetTextMapPropagator(),
+		xtraceid.Trust{Context: verifier.Verify, TraceID: verifier.Plausible})
 	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "edge",
 		otelhttp.WithPropagators(propagator))
 	return handler

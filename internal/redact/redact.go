@@ -1,6 +1,10 @@
-// Package redact removes the passwords of addresses from texts, such as the errors of servers and
-// libraries. They may contain any part of an address: if a password has an "@" or a "#" that is not
-// escaped, a library takes the rest of it for the host.
+// Package redact removes from texts what may be secret in settings.
+//
+// Two rules apply. A value that does not have the form that the setting should have, such as a
+// secret where the path of its file belongs, is shown nowhere: see [Setting]. Of an address, the
+// password is removed from the errors of servers and libraries, which may contain any part of it:
+// if a password has an "@" or a "#" that is not escaped, a library takes the rest of it for the
+// host.
 package redact
 
 import (
@@ -20,17 +24,20 @@ func Address(text string) string {
 	if parts := address.FindStringSubmatch(text); parts != nil {
 		return parts[1] + parts[2]
 	}
-	if text == "" || strings.HasPrefix(text, "file:") {
+	if path, ok := strings.CutPrefix(text, "file:"); ok && isPath(path) {
 		return text
 	}
-	return "…"
+	return strings.Repeat("…", min(1, len(text)))
 }
 
 // shortest is the length from which a part of a password is removed. Shorter ones occur by chance.
 const shortest = 4
 
-// Secrets are texts of which no part may be shown. The zero value has none.
-type Secrets []string
+// Secrets are texts that may not be shown. The zero value has none.
+type Secrets struct {
+	parts []string // of which no part of four bytes may be shown
+	whole []string // which may not be shown as a whole
+}
 
 // Of returns what may be secret in addresses: passwords, in each form in which a text may have
 // them. A text that is not an address has no secrets.
@@ -44,41 +51,57 @@ func Of(addresses ...string) (all Secrets) {
 		if err == nil {
 			for name, values := range u.Query() {
 				if strings.Contains(name, "password") {
-					all = all.with(values...)
+					all.parts = with(all.parts, values...)
 				}
 			}
 			if password, ok := u.User.Password(); ok && !strings.Contains(u.Path+u.Fragment, "@") {
-				all = all.with(password, rest[strings.Index(rest, ":")+1:strings.Index(rest, "@")])
+				all.parts = with(all.parts, password,
+					rest[strings.Index(rest, ":")+1:strings.Index(rest, "@")])
 				continue
 			}
 		}
 		// It does not parse as it was meant: all up to the last @ may be the password.
 		before := rest[:max(0, strings.LastIndex(rest, "@"))]
 		if _, password, ok := strings.Cut(before, ":"); ok {
-			all = all.with(password)
+			all.parts = with(all.parts, password)
 		}
 	}
 	return all
 }
 
 // with adds texts, and what they are escaped and unescaped.
-func (s Secrets) with(texts ...string) Secrets {
+func with(all []string, texts ...string) []string {
 	for _, text := range texts {
-		s = append(s, text, url.QueryEscape(text), url.PathEscape(text),
+		all = append(all, text, url.QueryEscape(text), url.PathEscape(text),
 			url.UserPassword("", text).String())
 		if plain, err := url.PathUnescape(text); err == nil {
-			s = append(s, plain)
+			all = append(all, plain)
 		}
 	}
-	return s
+	return all
 }
 
-// Text returns text with "…" in place of each part of a secret.
+// Join returns all of these secrets.
+func Join(all ...Secrets) (joined Secrets) {
+	for _, s := range all {
+		joined.parts = append(joined.parts, s.parts...)
+		joined.whole = append(joined.whole, s.whole...)
+	}
+	return joined
+}
+
+// Text returns text with "…" in place of each secret, and of each part of one.
 func (s Secrets) Text(text string) string {
+	for _, secret := range s.whole {
+		text = strings.ReplaceAll(text, secret, "…")
+	}
+	if len(s.parts) == 0 {
+		return text
+	}
 	var out strings.Builder
 	for len(text) > 0 {
 		n := 0 // how long the part of a secret is that text begins with
-		for _, secret := range s {
+		for _, secret := range s.parts {
 			for size := max(n+1, shortest); size <= len(text) &&
 				strings.Contains(secret, text[:size]); size++ {
 				n = size
@@ -97,8 +120,8 @@ func (s Secrets) Text(text string) string {
 
 // Error returns an error whose text is free of secrets. It wraps err.
 func (s Secrets) Error(err error) error {
-	if err == nil || len(s) == 0 {
-		return err
+	if err == nil {
+		return nil
 	}
 	text := s.Text(err.Error())
 	if text == err.Error() {

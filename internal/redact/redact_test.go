@@ -104,8 +104,9 @@ func TestText(t *testing.T) {
 		}
 	}
 	s := redact.Of("file:/var/lib/a@b", "", "postgres://host/db", "postgres://app@host")
-	if s != nil {
-		t.Errorf("%q", s)
+	const text = "file:/var/lib/a@b postgres://host/db postgres://app@host"
+	if got := s.Text(text); got != text {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -117,5 +118,57 @@ func TestError(t *testing.T) {
 	}
 	if secrets.Error(nil) != nil || secrets.Error(io.EOF).Error() != io.EOF.Error() {
 		t.Error("an error without secrets is changed")
+	}
+}
+
+// What has the form of its setting is shown, apart from passwords. Everything else is not, in
+// whatever form a text has it.
+func TestSetting(t *testing.T) {
+	directory := t.TempDir()
+	const secret = "dffd6021bb2bd5b0af676290809ec3a5"
+	for _, c := range []struct {
+		name, value string
+		shown       bool
+	}{
+		{"SECRET_FILE", directory + "/missing", true},
+		{"SECRET_FILE", "/nowhere/secret", false},
+		{"SECRET_FILE", secret, false},
+		{"SECRET_FILE", "# a comment\n" + secret + "\n", false},
+		{"SECRET_FILE", "postgres://app:hunter2@host/db", false},
+		{"SECRET", secret, false},
+		{"STORE", "file:" + directory, true},
+		{"STORE", "file:" + secret, false},
+		{"STORE", secret, false},
+		{"STORE", "postgres://host/db", true},
+		{"TTL", "10m", true},
+		{"TTL", "ten minutes", true}, // shorter than any secret
+		{"TTL", "postgres://app:hunter2@host/db", false},
+		{"STRICT", "true", true},
+		{"STRICT", secret, false},
+		{"UNKNOWN", secret, false},
+		{"TTL", "", true},
+	} {
+		secrets := redact.Setting("TRACEFLAKE_"+c.name, c.value)
+		text := fmt.Sprintf("%s, %q, %s", c.value, c.value, url.QueryEscape(c.value))
+		got := secrets.Text(text)
+		part := partOf(strings.TrimPrefix(c.value, "file:"), got)
+		if shown := got == text; shown != c.shown || !shown && part != "" {
+			t.Errorf("%s=%s is shown: %q", c.name, c.value, got)
+		}
+	}
+}
+
+// Values of flags with a variable, and addresses in any argument.
+func TestArguments(t *testing.T) {
+	args := []string{"doctor", "--secret-file", "dffd6021bb2bd5b0af676290809ec3a5",
+		"--store=hunter3hunter3hunter3", "",
+		"-store=postgres://app:hunter2@host/db", "--dsn", "clickhouse://app:hunter4@host", "x=y"}
+	secrets := redact.Join(redact.Arguments(args),
+		redact.Environment([]string{"TRACEFLAKE_TTL=hunter5hunter5hunter5", "HOME=/root",
+			"PATH=a:b"}))
+	got := secrets.Text(strings.Join(args, " ") + " hunter5hunter5hunter5 /root a:b")
+	if strings.Contains(got, "hun") || strings.Contains(got, "dffd") ||
+		!strings.HasSuffix(got, "x=y … /root a:b") {
+		t.Error(got)
 	}
 }

@@ -1,9 +1,13 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	_ "embed" // the answers
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -13,24 +17,50 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// Fixes for errors of connections, for an error of [lease.Error].
-const (
-	// FixNothingThere is the Fix if no connection is possible.
-	FixNothingThere = "start the server, or correct the host and port of the address, or the DNS " +
-		"of this machine"
-	// FixOtherServer is the Fix if a server does not respond in the protocol.
-	FixOtherServer = "correct the address: another kind of server listens there, or one that " +
-		"requires TLS"
-	// FixTLS is the Fix if only one side uses TLS.
-	FixTLS = "use TLS on both sides or on neither: correct the address (sslmode, etcds://, " +
-		"https://), or the server"
-	// FixCertificate is the Fix if the client does not trust the server's certificate.
-	FixCertificate = "set the authority that signed the certificate (sslrootcert, ca=…), or " +
-		"correct the host name"
-)
+// CommonFix returns a fix that several stores have, for a [lease.Error], by its name. It panics if
+// there is none. A table of answers has it as "$NAME".
+func CommonFix(name string) string {
+	fix, ok := commonFixes[name]
+	if !ok {
+		panic("driver: no fix is called " + name)
+	}
+	return fix
+}
 
-// fixes maps errors of files and connections to what an operator can do.
-var fixes = []struct {
+var commonFixes = map[string]string{
+	// no connection is possible
+	"NOTHING_THERE": "start the server, or correct the host and port of the address, or the DNS " +
+		"of this machine",
+	// a server does not respond in the protocol
+	"OTHER_SERVER": "correct the address: another kind of server listens there, or one that " +
+		"requires TLS",
+	// only one side uses TLS
+	"TLS": "use TLS on both sides or on neither: correct the address (sslmode, etcds://, " +
+		"https://), or the server",
+	// the client does not trust who signed the server's certificate
+	"AUTHORITY": "set the authority that signed the server's certificate: sslrootcert in the URL " +
+		"of PostgreSQL, ca in that of etcd, the variable SSL_CERT_FILE for others",
+	// the server wants a certificate of the client, or another one
+	"CLIENT_CERTIFICATE": "set a client certificate that the server trusts, and its key: sslcert " +
+		"and sslkey in the URL of PostgreSQL, cert and key in that of etcd",
+	"CREDENTIALS": "correct the credentials, which are not those of the server; or a proxy " +
+		"between here and the server changes requests",
+	"EXPIRED": "renew the server's certificate, or set this machine's clock, if it is wrong",
+	"HOST_NAME": "correct the host of the address to a name in the server's certificate, or " +
+		"renew the certificate with this one",
+	"PRIMARY": "connect to the primary: name all hosts in the URL, with " +
+		"target_session_attrs=read-write; or let the role write",
+}
+
+//go:embed answers.txt
+var networkTable string
+
+// network has what proxies and servers answer before the store's protocol begins, for which
+// libraries have no type.
+var network = ParseAnswers(networkTable)
+
+// kinds maps errors of files and connections to what an operator can do.
+var kinds = []struct {
 	fix   string
 	about []error
 }{
@@ -38,35 +68,39 @@ var fixes = []struct {
 		[]error{syscall.EISDIR, syscall.ENOTDIR}},
 	{"give the services' user the right to read and write there", []error{fs.ErrPermission}},
 	{"correct the path, or create the missing file or directory", []error{fs.ErrNotExist}},
-	{FixTLS, []error{http.ErrSchemeMismatch}},
-	{FixOtherServer, []error{io.EOF, io.ErrUnexpectedEOF}},
+	{CommonFix("TLS"), []error{http.ErrSchemeMismatch}},
+	{CommonFix("OTHER_SERVER"), []error{io.EOF, io.ErrUnexpectedEOF}},
 	{"start the server, which does not answer, or correct the address, or check firewalls in " +
 		"between", []error{context.DeadlineExceeded}},
 }
 
-// Diagnose adds what an operator can do to an error of a file or of a connection, by the type of
-// its cause, unless the error has a Fix already. Stores have it for each error.
+// Diagnose adds what an operator can do to an error of a file or of a connection, by its cause,
+// unless the error has a Fix already. Stores have it for each error.
 func Diagnose(err error) error {
-	if fix := fixOf(err); fix != "" && lease.Fix(err) == "" {
+	if err == nil || lease.Fix(err) != "" {
+		return err
+	}
+	row := network.Find("", err.Error())
+	if row.Means != nil && !errors.Is(err, row.Means) {
+		err = fmt.Errorf("%w: %w", row.Means, err)
+	}
+	if fix := cmp.Or(row.Fix, fixOf(err)); fix != "" {
 		return &lease.Error{Err: err, Fix: fix}
 	}
 	return err
 }
 
 func fixOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
-		return FixCertificate
+	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return FixCertificate(bad)
 	}
 	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
-		return FixTLS
+		return CommonFix("TLS")
 	}
 	if _, unknown := errors.AsType[*net.DNSError](err); unknown {
-		return FixNothingThere
+		return CommonFix("NOTHING_THERE")
 	}
-	for _, row := range fixes {
+	for _, row := range kinds {
 		for _, cause := range row.about {
 			if errors.Is(err, cause) {
 				return row.fix
@@ -74,7 +108,19 @@ func fixOf(err error) string {
 		}
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
-		return FixNothingThere
+		return CommonFix("NOTHING_THERE")
 	}
 	return ""
+}
+
+// FixCertificate returns the Fix for a server's certificate that the client does not accept.
+func FixCertificate(bad *tls.CertificateVerificationError) string {
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](bad.Err); ok &&
+		invalid.Reason == x509.Expired {
+		return CommonFix("EXPIRED")
+	}
+	if _, other := errors.AsType[x509.HostnameError](bad.Err); other {
+		return CommonFix("HOST_NAME")
+	}
+	return CommonFix("AUTHORITY")
 }

@@ -76,9 +76,14 @@ func (s *objects) remember(ctx context.Context, method string, request, response
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, request, response, conn, options...)
-	// "" if it reached one
-	_, why, apart := strings.Cut(status.Convert(err).Message(), "connection error: desc = ")
-	if strings.Contains(why, net.ErrClosed.Error()) { // by gRPC, since the member did not answer
+	why, apart := status.Convert(err).Message(), false
+	for _, before := range []string{"latest balancer error: ", "connection error: desc = "} {
+		if _, rest, ok := strings.Cut(why, before); ok {
+			why, apart = rest, true
+		}
+	}
+	// It reached a member, or gRPC closed the connection, since the member did not answer.
+	if !apart || strings.Contains(why, net.ErrClosed.Error()) {
 		why, apart = "", false
 	}
 	if s.cause.Store(&why); !apart {

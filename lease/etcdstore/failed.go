@@ -1,46 +1,62 @@
 package etcdstore
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
+	_ "embed" // the answers
 	"errors"
 	"fmt"
-
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"slices"
+	"strings"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
+//go:embed answers.txt
+var answersTable string
+
+// answers has what the server answers.
+var answers = driver.ParseAnswers(answersTable)
+
 // failed adds what an operator can do to err.
 func (s *objects) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	row := answers.Find("-", err.Error())
 	why := s.cause.Load()
 	switch {
-	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrAuthFailed),
-		errors.Is(err, rpctypes.ErrUserEmpty):
-		return &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err),
-			Fix: "set the user and the password: " + urlForm + "; let the user read and write " +
-				"every key of " + s.prefix}
-	case errors.Is(err, rpctypes.ErrNoSpace):
-		return &lease.Error{Err: err,
-			Fix: "compact and defragment etcd, whose quota is used up, and disarm the alarm"}
+	case row.Fix != "":
+		fix := strings.NewReplacer("{url}", urlForm, "{prefix}", s.prefix).Replace(row.Fix)
+		if row.Means != nil {
+			err = fmt.Errorf("%w: %w", row.Means, err)
+		}
+		return &lease.Error{Err: err, Fix: fix}
 	case errors.Is(err, context.DeadlineExceeded) && why != nil && *why != "":
-		return &lease.Error{Err: fmt.Errorf("%w: %s", err, *why), Fix: s.unconnected()}
+		return s.unconnected(fmt.Errorf("%w: %s", err, *why))
 	}
 	return err
 }
 
-// unconnected returns what an operator can do if no member is reached.
-func (s *objects) unconnected() string {
-	handshake := s.handshake.Load()
-	if handshake == nil {
-		return driver.FixNothingThere
+func isTLS(endpoint string) bool { return strings.HasPrefix(endpoint, "https:") }
+
+// unconnected adds what an operator can do to the error of a call that reached no member.
+func (s *objects) unconnected(err error) error {
+	fix := driver.CommonFix("NOTHING_THERE")
+	if handshake := s.handshake.Load(); handshake != nil {
+		refused := errors.New(err.Error()) // without the end of the context, which is no cause
+		fix = cmp.Or(lease.Fix(driver.Diagnose(*handshake)), lease.Fix(driver.Diagnose(refused)))
+		switch {
+		case fix != "":
+		case *handshake != nil:
+			fix = driver.CommonFix("TLS")
+		case slices.ContainsFunc(s.config.Endpoints, isTLS): // which the server then closed
+			fix = driver.CommonFix("CLIENT_CERTIFICATE") +
+				"; or another kind of server listens there"
+		default:
+			fix = driver.CommonFix("OTHER_SERVER")
+		}
 	}
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](*handshake); untrusted {
-		return driver.FixCertificate
-	}
-	if *handshake != nil {
-		return driver.FixTLS
-	}
-	return driver.FixOtherServer
+	return &lease.Error{Err: err, Fix: fix}
 }

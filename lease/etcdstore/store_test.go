@@ -4,8 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -227,8 +234,8 @@ func TestOneClient(t *testing.T) {
 // closed one, since the member did not answer, says nothing about the member.
 func TestUnconnected(t *testing.T) {
 	for text, want := range map[string]string{
-		"refused":                           driver.FixNothingThere, // no handshake
-		"error reading server preface: EOF": driver.FixOtherServer,
+		"refused":                           driver.CommonFix("NOTHING_THERE"), // no handshake
+		"error reading server preface: EOF": driver.CommonFix("OTHER_SERVER"),
 		"error reading server preface: use of closed network connection": "",
 	} {
 		s := new(objects)
@@ -242,6 +249,60 @@ func TestUnconnected(t *testing.T) {
 		err := s.failed(context.DeadlineExceeded)
 		if lease.Fix(err) != want || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v has the fix %q, want %q", text, err, lease.Fix(err), want)
+		}
+	}
+}
+
+// Each recorded answer has the meaning and the fix of its row.
+func TestAnswers(t *testing.T) {
+	for _, row := range answers {
+		for _, message := range row.Recorded {
+			err := new(objects).failed(rpctypes.Error(status.Error(codes.Unknown, message)))
+			fix := strings.NewReplacer("{url}", urlForm, "{prefix}", "").Replace(row.Fix)
+			if lease.Fix(err) != fix || lease.Permanent(err) != (row.Means != nil) {
+				t.Errorf("%s: %v, fix %q, permanent: %t; want those of %+v", message, err,
+					lease.Fix(err), lease.Permanent(err), row)
+			}
+		}
+		if len(row.Recorded) == 0 {
+			t.Errorf("no message is recorded of %+v", row)
+		}
+	}
+}
+
+// A server that demands a certificate of the client: without one, and with one that it does not
+// trust, the fix says so.
+func TestMutualTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.EnableHTTP2 = true
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	defer server.Close()
+	dir := t.TempDir()
+	files := map[string][]byte{}
+	files["ca"] = pem.EncodeToMemory(
+		&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	files["cert"] = files["ca"] // of an authority that the server does not know
+	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["key"] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := "etcds://" + server.Listener.Addr().String() + "?ca=" + dir + "/ca"
+	for _, url := range []string{url, url + "&cert=" + dir + "/cert&key=" + dir + "/key"} {
+		s := calls.Open(t, url)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		_, err := s.Describe(ctx)
+		cancel()
+		if !strings.HasPrefix(lease.Fix(err), driver.CommonFix("CLIENT_CERTIFICATE")) {
+			t.Errorf("%s: %v has the fix %q", url, err, lease.Fix(err))
 		}
 	}
 }

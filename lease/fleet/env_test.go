@@ -50,14 +50,14 @@ func TestBadValues(t *testing.T) {
 		{"bad secret", vars("TRACEFLAKE_SECRET_FILE", short), "TRACEFLAKE_SECRET_FILE: " + short +
 			": randflake: invalid keyring: line 1 has a secret of 30 characters"},
 		{"unknown store", vars("TRACEFLAKE_STORE", "redis://user:hunter2@host"),
-			"TRACEFLAKE_STORE=redis://host: lease: invalid request: unknown kind of store: its " +
+			"TRACEFLAKE_STORE=redis://host: unknown kind of store: its " +
 				"URL must begin with one of: file:, "},
 		{"store not imported",
 			vars("TRACEFLAKE_STORE", "postgres://user:hunter2@host/db?sslmode=disable"),
-			`TRACEFLAKE_STORE=postgres://host/db: lease: invalid request: unknown kind of store: ` +
+			`TRACEFLAKE_STORE=postgres://host/db: unknown kind of store: ` +
 				`postgres: import _ "github.com/traceflake/traceflake/lease/pgstore"`},
 		{"driver refuses", vars("TRACEFLAKE_STORE", "fleet-test://refuse"),
-			"TRACEFLAKE_STORE=fleet-test://refuse: lease: invalid request: the URL: the driver " +
+			"TRACEFLAKE_STORE=fleet-test://refuse: the driver " +
 				"refuses"},
 		{"TTL too short", vars("TRACEFLAKE_TTL", "1999ms"),
 			"TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},

@@ -61,7 +61,8 @@ func ExampleIDs_Verifier() {
 	defer func() { _ = ids.Shutdown(ctx) }()
 	own, _ := ids.NewIDs(ctx)
 	foreign := trace.TraceID{0x4b, 0xf9, 0x2f, 0x35, 15: 0x36}
-	// for otelhttp.WithPropagators(xtraceid.Untrusted(propagator, verifier.Verify, nil))
+	// for otelhttp.WithPropagators(xtraceid.Untrusted(propagator,
+	//	xtraceid.Trust{Context: verifier.Verify}))
 	verifier := ids.Verifier()
 	fmt.Println(verifier.Verify(own), verifier.Verify(foreign))
 	// Output: true false

@@ -206,8 +206,7 @@ func (ids *IDs) Keyring() *randflake.Keyring {
 // Verifier returns a verifier of IDs generated under the keys that [IDs.Keyring] returns at the
 // time. For a recent ID that is under none of them the store's description is read, in the
 // background and at most once in five seconds: so a history that others have begun is known soon.
-// In zero configuration the verifier refuses everything except what [traceid.WithPlausible]
-// accepts.
+// In zero configuration its Verify refuses everything.
 func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 	if ids.store != nil {
 		opts = append(opts, traceid.WithUnknown(ids.store.unknown))

@@ -93,6 +93,7 @@ func TestResponses(t *testing.T) {
 		{409, status("leases"), "unknown", "changed", ""},
 		{404, status("namespaces"), "misconfigured", "misconfigured", `the namespace "shop"`},
 		{403, status(""), "misconfigured", "misconfigured", "Role get, list, create and update"},
+		{403, "<html>squid", "misconfigured", "misconfigured", "NO_PROXY"},
 		{401, "log in", "misconfigured", "misconfigured", "credentials"},
 		{503, "<html>", "unknown", "unknown", `503: "<html>"`},
 		{404, "page not found", "misconfigured", "unknown", "not a response of a Kubernetes"},

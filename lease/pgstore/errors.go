@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	_ "embed" // the answers
 	"errors"
 	"fmt"
 	"net"
@@ -16,43 +17,19 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// Codes of the server's errors, from appendix A of its manual.
+// noTable is the code of an error of the server: there is no such table.
 const noTable = "42P01"
 
-// meaning is what an error means to a store, and what an operator can do.
-type meaning struct {
-	sentinel error // nil if the error is temporary
-	fix      string
-}
+//go:embed answers.txt
+var answersTable string
 
-const fixStandby = "connect to the primary, with target_session_attrs=read-write in the URL, or " +
-	"let the role write"
+// answers has what the server and the client's library answer.
+var answers = driver.ParseAnswers(answersTable)
 
 // errLogged is returned if the place may be on other servers, too.
 var errLogged error = &lease.Error{
 	Err: fmt.Errorf("%w: traceflake_place is not an unlogged table", lease.ErrMisconfigured),
 	Fix: "ALTER TABLE traceflake_place SET UNLOGGED",
-}
-
-// meanings maps the server's codes.
-var meanings = map[string]meaning{
-	"42703": {lease.ErrSchemaVersion, ""}, // the table traceflake_store is another program's
-	"25006": {nil, fixStandby},
-	"0A000": {nil, fixStandby}, // unlogged tables cannot be read there
-	"42501": {lease.ErrMisconfigured,
-		"grant CONNECT on the database, SELECT, INSERT and UPDATE on traceflake_store, SELECT " +
-			"and INSERT on traceflake_place, and USAGE on their schema; to create the store, or " +
-			"a table that was not restored, the role needs CREATE on the schema"},
-	"42704": {lease.ErrMisconfigured,
-		"remove the parameter of the URL that the server does not know"},
-	"22023": {lease.ErrMisconfigured, "correct the URL's parameter with an invalid value"},
-	"3D000": {lease.ErrMisconfigured, "create the database, or correct it in the URL"},
-	"3F000": {lease.ErrMisconfigured, "create the schema first"},
-	"28000": {lease.ErrMisconfigured,
-		"correct the user in the URL, or let it log in: LOGIN, pg_hba.conf"},
-	"28P01": {lease.ErrMisconfigured, "correct user and password in the URL"},
-	"53300": {nil, "close some of the server's connections, or raise its limit or the role's"},
-	"57P03": {nil, "wait until the server has started; processes recover by themselves"},
 }
 
 // code returns the code of a server's error, or "" for other errors.
@@ -72,20 +49,17 @@ func refusesTLS(err error) bool {
 	return strings.HasSuffix(err.Error(), "server refused TLS connection")
 }
 
-// cause returns the meaning of a failed statement or attempt to connect, and the server's or the
+// cause returns what a failed statement or attempt to connect means, and the server's or the
 // network's error in it, without what pgx repeats for each address.
-func cause(err error) (about meaning, _ error) {
+func cause(err error) (about driver.Answer, _ error) {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		if strings.Contains(e.Message, "unsupported startup parameter") { // pgbouncer: 08P01
-			return meanings["42704"], e
-		}
-		return meanings[e.Code], e
+		return answers.Find(e.Code, e.Message), e
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return meaning{sentinel: lease.ErrMisconfigured}, e
+		return driver.Answer{Means: lease.ErrMisconfigured, Fix: driver.FixCertificate(e)}, e
 	}
 	if refusesTLS(err) {
-		return meaning{lease.ErrMisconfigured, driver.FixTLS},
+		return driver.Answer{Means: lease.ErrMisconfigured, Fix: driver.CommonFix("TLS")},
 			errors.New("the server refuses TLS")
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
@@ -94,11 +68,11 @@ func cause(err error) (about meaning, _ error) {
 	if e, ok := errors.AsType[*net.OpError](err); ok {
 		return about, e
 	}
-	return about, err
+	return answers.Find("", err.Error()), err
 }
 
-// attempts returns the errors with which pgx has tried each address, with and without TLS. If a
-// server has answered, that it does not speak TLS is not the cause.
+// attempts returns the errors with which pgx has tried each address, with and without TLS. If an
+// address has answered otherwise, that it does not speak TLS is not the cause.
 func attempts(failed error) []error {
 	all := []error{failed}
 	if connect, ok := errors.AsType[*pgconn.ConnectError](failed); ok {
@@ -106,10 +80,12 @@ func attempts(failed error) []error {
 			all = several.Unwrap()
 		}
 	}
-	if code(failed) != "" {
-		all = slices.DeleteFunc(slices.Clone(all), refusesTLS)
-	}
-	return all
+	address := func(err error) string { return strings.SplitN(err.Error(), ": ", 2)[0] }
+	return slices.DeleteFunc(slices.Clone(all), func(err error) bool {
+		return refusesTLS(err) && slices.ContainsFunc(all, func(other error) bool {
+			return !refusesTLS(other) && address(other) == address(err)
+		})
+	})
 }
 
 // explain adds the meaning of an error and what to do, and reports each cause once.
@@ -123,22 +99,22 @@ func explain(ctx context.Context, failed error) error {
 	all := attempts(failed)
 	about, err := cause(all[0])
 	for _, attempt := range all[1:] {
-		meaning, other := cause(attempt)
+		answer, other := cause(attempt)
 		if !strings.Contains(err.Error(), other.Error()) {
 			err = fmt.Errorf("%w; %w", err, other)
 		}
-		about.fix = cmp.Or(about.fix, meaning.fix)
-		if !errors.Is(meaning.sentinel, about.sentinel) {
-			about.sentinel = nil // another address may serve later
+		about.Fix = cmp.Or(about.Fix, answer.Fix)
+		if !errors.Is(answer.Means, about.Means) {
+			about.Means = nil // another address may serve later
 		}
 	}
-	for _, sentinel := range []error{about.sentinel, ctx.Err()} {
+	for _, sentinel := range []error{about.Means, ctx.Err()} {
 		if sentinel != nil && !errors.Is(err, sentinel) {
 			err = fmt.Errorf("%w: %w", sentinel, err)
 		}
 	}
-	if about.fix != "" {
-		err = &lease.Error{Err: err, Fix: about.fix}
+	if about.Fix != "" {
+		err = &lease.Error{Err: err, Fix: about.Fix}
 	}
 	return err
 }

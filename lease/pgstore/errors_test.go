@@ -42,7 +42,7 @@ func TestErrors(t *testing.T) {
 		{twice + "&user=missing", read, lease.ErrMisconfigured, `user "missing"`},
 		// The client tries TLS first, which is not the cause.
 		{"sslmode=prefer&password=hunter2&user=" + outsider, read, lease.ErrMisconfigured,
-			"let it log in"},
+			"let the role log in"},
 		{"password=hunter2&user=" + full, read, nil, "raise its limit"},
 		{"password=hunter2&user=" + reader, read, lease.ErrMisconfigured,
 			"SELECT, INSERT and UPDATE"},

@@ -1,13 +1,18 @@
 package pgstore_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/lease/pgstore"
 )
 
 // After a switchover the store leaves the old primary, which is read-only now and keeps its
@@ -60,11 +65,41 @@ func TestFilesAreReadAgain(t *testing.T) {
 		_ = connects() // on the connection that was terminated
 		return connects()
 	}
-	execute(t, admin, "ALTER ROLE "+role+" PASSWORD 'hunter3'")
-	files("hunter3", config.Port)
+	// as long tokens of clouds have them
+	execute(t, admin, "ALTER ROLE "+role+` PASSWORD 'host:5432/?Action=connect&X=hunter3\'`)
+	files(`host\:5432/?Action=connect&X=hunter3\\`, config.Port)
 	if err := again(); err != nil {
 		t.Errorf("with the new password: %v", err)
 	}
 	files("hunter3", 1)
 	wantError(t, "a port where no server is", again(), nil, "connection refused")
+}
+
+// A hook of the program sets the password of each connection.
+func TestHook(t *testing.T) {
+	dsn, admin := newDatabase(t)
+	role := newRole(t, admin)
+	config, err := pgxpool.ParseConfig(dsn + "&user=" + role + "&password=wrong")
+	if err != nil {
+		t.Fatal(err)
+	}
+	password := "hunter2"
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		c.Password = password
+		return nil
+	}
+	s, err := pgstore.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for _, password = range []string{"hunter2", "hunter3"} {
+		execute(t, admin, "ALTER ROLE "+role+" PASSWORD '"+password+"'")
+		execute(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
+			"WHERE usename = '"+role+"'")
+		_, _ = s.Time(t.Context()) // on the connection that was terminated
+		if _, err := s.Time(t.Context()); err != nil {
+			t.Errorf("with the password of the hook: %v", err)
+		}
+	}
 }

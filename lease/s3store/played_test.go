@@ -56,6 +56,8 @@ func TestURL(t *testing.T) {
 		"s3://bucket?endpoint=http://key:hunter2@host:9000",
 		"s3://bucket/a//b?region=eu-west-1",
 		"s3://bucket/../b?region=eu-west-1",
+		"s3://bucket/b?endpoint=http://host:9000/bucket/",
+		"s3://bucket/b?endpoint=https://bucket.s3.eu-west-1.amazonaws.com",
 	} {
 		_, err := stores.Open(url)
 		wantError(t, url, err, lease.ErrInvalidRequest)
@@ -93,6 +95,61 @@ func TestRequestURL(t *testing.T) {
 		if err == nil || got != c.want {
 			t.Errorf("%+v: %s, %v", c, got, err)
 		}
+	}
+}
+
+// A server that replays each recorded answer, and AWS's SDK: errors have the meaning and the fix of
+// the answer's row.
+func TestAnswers(t *testing.T) {
+	for _, row := range answers {
+		for _, message := range row.Recorded {
+			err := explain(errors.New(message))
+			if row.Code != "-" {
+				_, err = played(t, func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("X-Amz-Bucket-Region", "mars-1")
+					w.WriteHeader(http.StatusBadRequest)
+					_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>",
+						row.Code, message)
+				}).Read(t.Context(), "page-0000")
+			}
+			fix := strings.ReplaceAll(row.Fix, "{theirs}", "mars-1")
+			if lease.Fix(err) != fix || lease.Permanent(err) != (row.Means != nil) {
+				t.Errorf("%s %q: %v, fix %q, permanent: %t; want those of %+v", row.Code, message,
+					err, lease.Fix(err), lease.Permanent(err), row)
+			}
+		}
+		if len(row.Recorded) == 0 {
+			t.Errorf("no message is recorded of %+v", row)
+		}
+	}
+}
+
+// Without credentials, the fix is that of what AWS's SDK lacks.
+func TestCredentials(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"AWS_CONFIG_FILE": dir + "/none",
+		"AWS_SHARED_CREDENTIALS_FILE": dir + "/none", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": ""} {
+		t.Setenv(name, text)
+	}
+	for _, c := range []struct{ name, value, fix string }{
+		{"AWS_PROFILE", "prod", "correct AWS_PROFILE"},
+		{"AWS_ROLE_ARN", "arn:aws:iam::1:role/r", "mount the token"},
+		{"AWS_REGION", "eu-west-1", "set AWS_ACCESS_KEY_ID"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv(c.name, c.value)
+			if c.name == "AWS_ROLE_ARN" {
+				t.Setenv("AWS_WEB_IDENTITY_TOKEN_FILE", dir+"/token")
+			}
+			s, err := stores.Open("s3://bucket?region=eu-west-1")
+			if err == nil {
+				_, err = s.Describe(t.Context())
+			}
+			if !strings.HasPrefix(lease.Fix(err), c.fix) {
+				t.Errorf("%v has the fix %q", err, lease.Fix(err))
+			}
+		})
 	}
 }
 

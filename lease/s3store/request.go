@@ -14,7 +14,6 @@ import (
 
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -69,8 +68,7 @@ func (s *objects) ask(ctx context.Context, method, path string, header http.Head
 	req.Header.Set("X-Amz-Content-Sha256", payload)
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
-		return a, &lease.Error{Err: fmt.Errorf("no credentials: %w", err),
-			Fix: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another source of AWS's SDKs"}
+		return a, explain(fmt.Errorf("no credentials: %w", err))
 	}
 	// A signer keeps the key that it derives, even if the secret is replaced.
 	signer := v4.NewSigner(func(o *v4.SignerOptions) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path"
 	"regexp"
 	"strings"
 
@@ -45,7 +46,7 @@ func openURL(text string) (stores.Store, error) {
 	load := func(ctx context.Context) (aws.Config, error) {
 		loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(query.Get("region")))
 		if err != nil {
-			err = fmt.Errorf("s3store: the configuration of AWS's SDK: %w", err)
+			err = explain(fmt.Errorf("s3store: the configuration of AWS's SDK: %w", err))
 		}
 		return loaded, err
 	}
@@ -113,6 +114,9 @@ func newServer(cfg aws.Config, bucket, prefix string) (*objects, error) {
 			cfg.Region)
 	case err != nil:
 		return nil, err
+	}
+	if own != "" && (path.Base(base.Path) == bucket || strings.HasPrefix(base.Host, bucket+".")) {
+		return nil, fmt.Errorf("the endpoint %s contains the bucket: remove it there", own)
 	}
 	if own != "" || strings.Contains(bucket, ".") { // a certificate is for one label
 		base.Path += "/" + bucket

@@ -1,7 +1,6 @@
 package stores
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/traceflake/traceflake/internal/redact"
-	"github.com/traceflake/traceflake/lease"
 )
 
 // packages maps the schemes of this project to the packages to import.
@@ -67,19 +65,11 @@ func Open(url string) (Store, error) {
 	open := openers.byScheme[scheme]
 	openers.RUnlock()
 	if !ok || open == nil {
-		err := &lease.Error{Err: unknown(scheme), Fix: "correct the URL of the store"}
-		if strings.HasPrefix(url, `"`) || strings.HasPrefix(url, "'") {
-			err.Fix = "remove the quotes, which a shell removes and a file of variables does " +
-				"not: " + redact.Address(url)
-		}
-		return nil, err
+		return nil, advise(url, invalid{unknown(scheme)})
 	}
 	s, err := open(url)
-	if err != nil && !errors.Is(err, lease.ErrInvalidRequest) {
-		err = fmt.Errorf("%w: the URL: %w", lease.ErrInvalidRequest, err)
-	}
-	if err != nil && lease.Fix(err) == "" {
-		err = &lease.Error{Err: err, Fix: "correct the URL of the store"}
+	if err != nil {
+		err = advise(url, invalid{err})
 	}
 	secrets := redact.Of(url)
 	if s, ok := s.(interface{ Redact(redact.Secrets) }); ok {
@@ -93,10 +83,9 @@ func Open(url string) (Store, error) {
 func unknown(scheme string) error {
 	imported := strings.Join(Schemes(), ", ")
 	if name := packages[scheme]; name != "" {
-		return fmt.Errorf("%w: unknown kind of store: %s: import _ %q in the program, which has %s",
-			lease.ErrInvalidRequest, scheme, "github.com/traceflake/traceflake/lease/"+name,
-			imported)
+		return fmt.Errorf("unknown kind of store: %s: import _ %q in the program, which has %s",
+			scheme, "github.com/traceflake/traceflake/lease/"+name, imported)
 	}
-	return fmt.Errorf("%w: unknown kind of store: its URL must begin with one of: %s; for another "+
-		"kind of store import its package", lease.ErrInvalidRequest, imported)
+	return fmt.Errorf("unknown kind of store: its URL must begin with one of: %s; for another "+
+		"kind of store import its package", imported)
 }

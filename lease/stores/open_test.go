@@ -2,6 +2,7 @@ package stores_test
 
 import (
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -20,9 +21,42 @@ func opener(url string) (stores.Store, error) {
 
 func init() {
 	stores.Register("stores-test", opener)
+	stores.Register("wrong", func(url string) (stores.Store, error) {
+		if url == "wrong:missing-file" {
+			return nil, fs.ErrNotExist
+		}
+		return nil, errors.New("the URL is wrong")
+	})
 	stores.Register("no-pages", func(string) (stores.Store, error) {
 		return stores.New(new(memstore.Objects), driver.Layout{Name: "no-pages"})
 	})
+}
+
+// What is wrong with a URL, seen in set-ups of teams, and the fix.
+func TestMistakes(t *testing.T) {
+	for url, want := range map[string]string{
+		`"wrong://app:hunter2@host/db"`:     "remove the quotes",
+		"'wrong://app:hunter2@host/db'":     "remove the quotes",
+		"<no value>":                        "a placeholder was not replaced",
+		"wrong://app:$(PASSWORD)@host/db":   "a placeholder was not replaced",
+		"wrong://app:hunter2@host/db # it":  "remove the comment",
+		"WRONG://app:hunter2@host/db":       "in lower case",
+		"wrong://app:hunter2@::1:5432/db":   "in brackets",
+		"wrong://app:hunter2%%40b@host/db":  "% in the password as %25",
+		"wrong://app:hun%ter2@host/db":      "% in the password as %25",
+		"wrong://app:hunter2/a@host/db":     "as %XX",
+		"wrong://app:hunter2@b@host/db":     "as %XX",
+		"wrong://app:hunter2 b@host/db":     "as %XX",
+		"wrong://app:hunter2@[::1]:5432/db": "correct the URL",
+		"wrong://host:5432/db?a=b@c":        "correct the URL",
+		"wrong:missing-file":                "create the missing file",
+	} {
+		_, err := stores.Open(url)
+		if fix := lease.Fix(err); !errors.Is(err, lease.ErrInvalidRequest) ||
+			!strings.Contains(fix, want) || strings.Contains(lease.Advise(err).Error(), "hunter2") {
+			t.Errorf("%s: %v → %q", url, err, fix)
+		}
+	}
 }
 
 func TestOpen(t *testing.T) {
@@ -31,7 +65,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("store %v, error %v, URL %q", s, err, opened)
 	}
 	for url, text := range map[string]string{
-		"": "one of: example://, no-pages://, stores-test://", "stores-test": "one of",
+		"": "one of: example://, no-pages://, stores-test://, wrong://", "stores-test": "one of",
 		"no-pages:":                 "no-pages: lease: invalid request: 0 blocks on a page",
 		"other://user:hunter2@host": "import its package", "Driver-Test:x": "one of",
 		"postgres://user:hunter2@host/": "import _ " +
@@ -42,11 +76,6 @@ func TestOpen(t *testing.T) {
 			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", url, err)
 		}
-	}
-	_, err := stores.Open("'postgres://user:hunter2@host/'")
-	if fix := lease.Fix(err); !strings.Contains(fix, "remove the quotes") ||
-		!strings.Contains(fix, "'postgres://host/'") {
-		t.Errorf("quotes: %v → %q", err, fix)
 	}
 	defer func() {
 		if recover() == nil {

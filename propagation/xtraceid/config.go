@@ -1,6 +1,7 @@
 package xtraceid
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -11,38 +12,35 @@ import (
 // DefaultHeader is the name of the header that carries the trace ID.
 const DefaultHeader = "x-trace-id"
 
-// Option configures the propagator or a response; its documentation says which.
-type Option func(*config)
+// Option configures the propagator.
+type Option interface{ propagator(*config) }
 
 type config struct {
-	header string
-
-	// of the propagator
+	header          string
 	encoding        b3.Encoding
 	b3TraceID64     bool
 	deferredSampled bool
 	dashes          bool
 	randomFlag      bool
-
-	serverTiming bool // of responses
 }
 
-func newConfig(opts []Option) config {
-	c := config{header: DefaultHeader, encoding: b3.B3MultipleHeader}
-	for _, o := range opts {
-		if o != nil {
-			o(&c)
-		}
-	}
-	return c
-}
+type option func(*config)
+
+func (o option) propagator(c *config) { o(c) }
+
+// HeaderOption is an option of the propagator and of responses; see [WithHeader].
+type HeaderOption struct{ name string }
+
+func (o HeaderOption) propagator(c *config) { c.header = cmp.Or(o.name, DefaultHeader) }
+
+func (o HeaderOption) response(c *responseConfig) { c.header = cmp.Or(o.name, DefaultHeader) }
 
 // WithHeader sets the name of the header that carries the trace ID, by default [DefaultHeader], in
 // requests and responses. The name is used as given; carriers other than HTTP headers may be
 // case-sensitive. A name that is not an HTTP field name (RFC 9110, section 5.6.2), which would make
 // HTTP clients refuse the request, or that belongs to another propagation format, such as
 // traceparent or X-B3-TraceId, is reported to [otel.Handle], and the default is used.
-func WithHeader(name string) Option {
+func WithHeader(name string) HeaderOption {
 	const token = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 	reason := ""
 	switch {
@@ -56,7 +54,7 @@ func WithHeader(name string) Option {
 			name, reason, DefaultHeader))
 		name = DefaultHeader
 	}
-	return func(c *config) { c.header = name }
+	return HeaderOption{name}
 }
 
 // WithB3Encoding sets how B3 is written: [b3.B3MultipleHeader] (the default), [b3.B3SingleHeader]
@@ -68,19 +66,19 @@ func WithB3Encoding(e b3.Encoding) Option {
 			"want b3.B3MultipleHeader, b3.B3SingleHeader or both; using the first", e))
 		e = b3.B3MultipleHeader
 	}
-	return func(c *config) { c.encoding = e }
+	return option(func(c *config) { c.encoding = e })
 }
 
 // WithB3TraceID64 makes the propagator write only the low 64 bits of the trace ID into B3, for
 // peers that do not support 128 bits; x-trace-id has all 128. A trace ID whose low half is zero
 // cannot be shortened and is written in full.
 func WithB3TraceID64() Option {
-	return func(c *config) { c.b3TraceID64 = true }
+	return option(func(c *config) { c.b3TraceID64 = true })
 }
 
 // WithDeferredSampled makes Extract treat B3 with IDs but without a sampling decision as sampled.
 func WithDeferredSampled() Option {
-	return func(c *config) { c.deferredSampled = true }
+	return option(func(c *config) { c.deferredSampled = true })
 }
 
 // WithDashes makes Extract also read a trace ID in the dashed form of a UUID, as Envoy and
@@ -92,12 +90,12 @@ func WithDeferredSampled() Option {
 // its own decision about tracing into the 13th digit of a dashed request ID, unless
 // pack_trace_reason is false.
 func WithDashes() Option {
-	return func(c *config) { c.dashes = true }
+	return option(func(c *config) { c.dashes = true })
 }
 
 // WithRandomFlag makes Extract apply [ContextWithRandomFlag] to the context of a request without a
 // trace. Use it only if this process's ID generator returns trace IDs whose low 56 bits are
 // random, as traceflake's do.
 func WithRandomFlag() Option {
-	return func(c *config) { c.randomFlag = true }
+	return option(func(c *config) { c.randomFlag = true })
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
@@ -72,5 +73,41 @@ func TestLostTraces(t *testing.T) {
 		if got := errs(); len(got) != c.reported {
 			t.Errorf("%s: reported %q", c.name, got)
 		}
+	}
+}
+
+// A trace that [xtraceid.Untrusted] refuses or decides about is not lost, and does not spend the
+// one report of a trace that is.
+func TestLostTracesOfUntrusted(t *testing.T) {
+	errs := reportstest.Collect(t)
+	equals := func(text string) func(trace.TraceID) bool {
+		return func(id trace.TraceID) bool { return id.String() == text }
+	}
+	p := xtraceid.New()
+	q := xtraceid.Untrusted(
+		propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, p),
+		xtraceid.Trust{Context: equals(traceT), TraceID: equals(traceU)})
+	ctx := t.Context()
+	extract := func(id string) {
+		ctx = q.Extract(t.Context(), propagation.MapCarrier{"b3": id + "-" + spanS})
+	}
+	extract("4bf92f3577b34da6a3ce929d0e0e4736")
+	extract(traceU)
+	if got := errs(); len(got) != 0 {
+		t.Errorf("reported %q of refused callers", got)
+	}
+	// The context of a request may be used for what others send, without the edge's rule.
+	p.Extract(ctx, propagation.MapCarrier{"b3": traceT + "-" + spanS})
+	if got := errs(); len(got) != 1 {
+		t.Errorf("reported %q, want one report within a request", got)
+	}
+	errs = reportstest.Collect(t)
+	p = xtraceid.New()
+	q = xtraceid.Untrusted(p, xtraceid.Trust{Context: equals(traceT)})
+	extract(traceU)
+	extract(traceT)
+	extract(traceT)
+	if got := errs(); len(got) != 1 {
+		t.Errorf("reported %q, want one report of an accepted caller", got)
 	}
 }

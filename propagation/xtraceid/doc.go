@@ -13,8 +13,8 @@
 // a zero span ID: the SDK starts a span without a parent in that trace.
 //
 // A trace ID from the internet can be anything. At the edge, [Untrusted] uses only what a verifier,
-// such as traceid's, accepts, and [ResponseHandler] adds a link to the caller's span in place of
-// the rest. x-trace-id alone contains no span to link to: to keep it, record the header as the
+// such as traceid's, accepts, and [ResponseHandler] adds a link to the caller's span instead of
+// continuing the trace. x-trace-id alone contains no span to link to: to keep it, record the header as the
 // attribute http.request.header.x-trace-id. [RemoveContext] is for reverse proxies. All of these
 // check origin, they do not authenticate: anyone who has seen an ID can send it again.
 //

@@ -9,44 +9,54 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
+// Trust decides by trace ID what of a request is used. The functions are called for each request
+// with a trace ID and must be safe for concurrent use; nil accepts no ID.
+type Trust struct {
+	// Context accepts everything: trace ID, parent span, sampling decision and debug flag. It is
+	// for IDs that only trusted services generate, such as those that a verifier of package traceid
+	// accepts.
+	Context func(trace.TraceID) bool
+	// TraceID accepts the trace ID alone, as if x-trace-id had come alone: the root sampler
+	// decides. It is called for IDs that Context refuses.
+	TraceID func(trace.TraceID) bool
+}
+
 // Untrusted returns a propagator for requests of callers that are not trusted. It injects like p,
-// and of what p extracts it uses
-//
-//   - everything if verified accepts the trace ID;
-//   - the trace ID alone if plausible accepts it, as if x-trace-id had come alone: the root sampler
-//     decides;
-//   - nothing otherwise: a new trace starts.
-//
-// In the last two cases [AddLink] adds a link to the caller's span, if the request names one.
+// and of what p extracts it uses what t accepts. If t accepts nothing, a new trace starts. Unless t
+// accepts the whole context, [AddLink] adds a link to the caller's span, if the request names one.
 //
 //	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "edge", otelhttp.WithPropagators(
-//		xtraceid.Untrusted(otel.GetTextMapPropagator(), verifier.Verify, nil)))
+//		xtraceid.Untrusted(otel.GetTextMapPropagator(), xtraceid.Trust{Context: verifier.Verify})))
 //
-// p is a propagator of any format, or a composite propagator. The functions are called for each
-// request with a trace ID and must be safe for concurrent use; nil accepts no ID. Baggage still
-// reaches downstream services; a reverse proxy also forwards the headers themselves unless it calls
-// [RemoveContext]. This is a hint of origin, not authentication.
-func Untrusted(
-	p propagation.TextMapPropagator, verified, plausible func(trace.TraceID) bool,
-) propagation.TextMapPropagator {
-	return untrusted{p, verified, plausible}
+// p is a propagator of any format, or a composite propagator. Baggage still reaches downstream
+// services; a reverse proxy also forwards the headers themselves unless it calls [RemoveContext].
+// This is a hint of origin, not authentication.
+func Untrusted(p propagation.TextMapPropagator, t Trust) propagation.TextMapPropagator {
+	return untrusted{p, t}
 }
 
 type untrusted struct {
 	propagation.TextMapPropagator
-	verified, plausible func(trace.TraceID) bool
+	trust Trust
 }
 
 func (u untrusted) Extract(
 	ctx context.Context, carrier propagation.TextMapCarrier,
 ) context.Context {
 	here := trace.SpanFromContext(ctx)
-	ctx = u.TextMapPropagator.Extract(ctx, carrier)
+	found := new(diagnosis)
+	ctx = u.TextMapPropagator.Extract(context.WithValue(ctx, diagnosisKey{}, found), carrier)
+	found.ended = true
 	sc := trace.SpanContextFromContext(ctx)
 	switch {
-	case !sc.IsRemote() || !sc.HasTraceID() || accepts(u.verified, sc):
+	case !sc.IsRemote() || !sc.HasTraceID():
 		return ctx
-	case accepts(u.plausible, sc):
+	case accepts(u.trust.Context, sc):
+		if found.lost != nil {
+			found.lost.reportLost()
+		}
+		return ctx
+	case accepts(u.trust.TraceID, sc):
 		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.SpanContext{}.WithTraceID(sc.TraceID()))
 	case here.SpanContext().IsRemote():
 		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})

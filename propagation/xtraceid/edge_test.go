@@ -52,7 +52,8 @@ func TestUntrusted(t *testing.T) {
 				{nil, nil, trace.SpanContext{}},
 			} {
 				asked = nil
-				q := xtraceid.Untrusted(p, u.verified, u.plausible)
+				q := xtraceid.Untrusted(p, xtraceid.Trust{Context: u.verified,
+					TraceID: u.plausible})
 				ctx := q.Extract(t.Context(), in)
 				got := trace.SpanContextFromContext(ctx)
 				if !came.HasTraceID() {
@@ -92,7 +93,7 @@ func TestUntrusted(t *testing.T) {
 func TestUntrustedIntoSpan(t *testing.T) {
 	asked := false
 	refuse := func(trace.TraceID) bool { asked = true; return false }
-	p := xtraceid.Untrusted(xtraceid.New(), refuse, nil)
+	p := xtraceid.Untrusted(xtraceid.New(), xtraceid.Trust{Context: refuse})
 	own := trace.SpanContextFromContext(local(t, traceT, spanP, true))
 	theirs := propagation.MapCarrier{"b3": traceU + "-" + spanS + "-1"}
 	for _, c := range []struct {

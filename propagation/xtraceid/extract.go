@@ -60,14 +60,33 @@ func (p *propagator) extract(ctx context.Context, in *headers) context.Context {
 	switch {
 	case d == undecided && p.deferredSampled:
 		d, sc = sampled, sc.WithTraceFlags(sc.TraceFlags().WithSampled(true))
-	case d == undecided && !sc.IsSampled() && p.lost.CompareAndSwap(false, true):
-		p.reports.Add(errLost)
+	case d == undecided && !sc.IsSampled():
+		if of, ok := ctx.Value(diagnosisKey{}).(*diagnosis); ok && !of.ended {
+			of.lost = p
+		} else {
+			p.reportLost()
+		}
 	}
 	ctx = withB3(ctx, sc.TraceID(), d)
 	if sc.Equal(here) {
 		return ctx
 	}
 	return trace.ContextWithRemoteSpanContext(ctx, sc)
+}
+
+// diagnosis is a value of the context in which [Untrusted] extracts: whether a trace is lost is known
+// only when its caller is accepted.
+type diagnosis struct {
+	lost  *propagator // it would report errLost
+	ended bool        // the extraction has ended; the context may outlive it
+}
+
+type diagnosisKey struct{}
+
+func (p *propagator) reportLost() {
+	if p.lost.CompareAndSwap(false, true) {
+		p.reports.Add(errLost)
+	}
 }
 
 // errLost is reported once by each propagator.

@@ -21,7 +21,12 @@ type propagator struct {
 // New returns a propagator for the trace ID header and B3. It is safe for concurrent use. The first
 // B3 without a sampling decision is reported to otel.Handle unless [WithDeferredSampled] is set.
 func New(opts ...Option) propagation.TextMapPropagator {
-	c := newConfig(opts)
+	c := config{header: DefaultHeader, encoding: b3.B3MultipleHeader}
+	for _, o := range opts {
+		if o != nil {
+			o.propagator(&c)
+		}
+	}
 	return &propagator{config: c, names: newNames(c.header)}
 }
 

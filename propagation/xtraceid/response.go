@@ -14,6 +14,28 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
+// ResponseOption configures responses.
+type ResponseOption interface{ response(*responseConfig) }
+
+type responseConfig struct {
+	header string
+	timing bool
+}
+
+func newResponseConfig(opts []ResponseOption) responseConfig {
+	c := responseConfig{header: DefaultHeader}
+	for _, o := range opts {
+		if o != nil {
+			o.response(&c)
+		}
+	}
+	return c
+}
+
+type responseOption func(*responseConfig)
+
+func (o responseOption) response(c *responseConfig) { o(c) }
+
 // WithServerTiming makes responses also have the span context in Server-Timing, which browsers show
 // in their developer tools and pass to scripts as PerformanceServerTiming, for the page itself too:
 //
@@ -21,8 +43,8 @@ import (
 //
 // Browser agents expect this name; W3C's draft of level 3 has "trace" instead. For scripts of
 // other origins, also send Timing-Allow-Origin.
-func WithServerTiming() Option {
-	return func(c *config) { c.serverTiming = true }
+func WithServerTiming() ResponseOption {
+	return responseOption(func(c *responseConfig) { c.timing = true })
 }
 
 // ResponseHandler returns a handler that puts the trace ID on each response of next, in
@@ -31,6 +53,10 @@ func WithServerTiming() Option {
 // the request's context, so it belongs inside the handler that sets it:
 //
 //	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "server")
+//
+// It does not answer a browser's preflight: requests from other origins also need a handler for CORS
+// that allows the headers which the page sends, usually traceparent, tracestate, baggage and
+// x-trace-id.
 //
 // Without a trace ID in the context it adds nothing. It also calls [AddLink]. Frameworks that start
 // the span in a middleware of their own need [SetResponseHeaders] instead.
@@ -42,8 +68,8 @@ func WithServerTiming() Option {
 //
 // The writer that next gets has the features of the server's (Flush, Hijack, ReadFrom,
 // [http.ResponseController]).
-func ResponseHandler(next http.Handler, opts ...Option) http.Handler {
-	c := newConfig(opts)
+func ResponseHandler(next http.Handler, opts ...ResponseOption) http.Handler {
+	c := newResponseConfig(opts)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		AddLink(r.Context())
 		if sc := trace.SpanContextFromContext(r.Context()); sc.HasTraceID() {
@@ -60,9 +86,9 @@ func ResponseHandler(next http.Handler, opts ...Option) http.Handler {
 // SetResponseHeaders sets in h the headers that [ResponseHandler] adds to a response, if ctx has a
 // trace ID. It is for frameworks in which no http.Handler runs between the middleware that starts
 // the span and the response; docs/headers.md has a line for each.
-func SetResponseHeaders(ctx context.Context, h http.Header, opts ...Option) {
+func SetResponseHeaders(ctx context.Context, h http.Header, opts ...ResponseOption) {
 	if sc := trace.SpanContextFromContext(ctx); sc.HasTraceID() {
-		newResponse(newConfig(opts), sc, func() http.Header { return h }).set()
+		newResponse(newResponseConfig(opts), sc, func() http.Header { return h }).set()
 	}
 }
 
@@ -83,10 +109,10 @@ const (
 	timingKey = "Server-Timing"
 )
 
-func newResponse(c config, sc trace.SpanContext, header func() http.Header) *response {
+func newResponse(c responseConfig, sc trace.SpanContext, header func() http.Header) *response {
 	r := &response{header: header, key: http.CanonicalHeaderKey(c.header),
 		id: [1]string{sc.TraceID().String()}, exposed: [1]string{c.header}}
-	if c.serverTiming && sc.IsValid() {
+	if c.timing && sc.IsValid() {
 		flags := sc.TraceFlags() & (trace.FlagsSampled | flagRandom)
 		r.timing = fmt.Sprintf(`traceparent;desc="00-%s-%s-%s"`, sc.TraceID(), sc.SpanID(), flags)
 	}

@@ -9,28 +9,31 @@ const BY_TIME = 'by its time only';
 const pattern = (text, flags = 'i') => new RegExp(text, flags);
 const roles = Object.entries(table.roles).map(([role, text]) => [role, pattern(text)]);
 const rewritten = table.rewritten.map(([from, to]) => [
-  pattern(from.replace('(?i)', ''), 'gi'),
+  pattern(from.replace('(?i)', ''), from.startsWith('(?i)') ? 'gi' : 'g'),
   to.replace(/\$\{(\d)\}/g, '$$$1'),
 ]);
+const [codes, cut] = [table.codes, table.cut].map((text) => pattern(text, 'gi'));
+const [high, dashed] = [table.high, table.dashed].map((text) => pattern(text));
 const tokens = table.tokens.map((text) => pattern(text));
 const named = pattern(table.named, 'gi');
 const kinds = table.kinds.map((kind) => ({ ...kind, text: kind.text && pattern(kind.text) }));
 
 const hex = (value, digits) => value.toString(16).padStart(digits, '0');
 const isHex = (text) => /^[0-9a-f]+$/i.test(text);
-const padded = (digits) => digits.padStart(digits.length > 16 ? 32 : 16, '0');
 
-// idsIn returns the IDs in a line, each once: [{ role, id, notation, value }].
+// idsIn returns the IDs in a line, each once: [{ role, id, notation, value, padded }].
 export function idsIn(line) {
   const found = [];
   line = line.trim();
   for (const [from, to] of rewritten) line = line.replace(from, to);
   for (let i = 0; i < 2; i++)
-    line = line.replace(/%[2-7][0-9a-f]/gi, (code) =>
-      String.fromCharCode(parseInt(code.slice(1), 16)),
-    );
+    line = line.replace(codes, (code) => String.fromCharCode(parseInt(code.slice(-2), 16)));
+  line = line.replace(cut, ' ');
   whole(found, '', line.replace(/^["'`,.?!;()[\]{}<> \t]+|["'`,.?!;()[\]{}<> \t]+$/g, ''));
-  if (!found.length) addNamed(found, line);
+  if (!found.length) {
+    addNamed(found, line);
+    addHigh(found, line);
+  }
   if (found.every(({ role }) => role === 'span')) addText(found, line);
   return found;
 }
@@ -38,7 +41,7 @@ export function idsIn(line) {
 // add adds an ID, unless it is there already or is all zeros, and reports whether text is an ID.
 function add(found, role, text) {
   const id = read(role, text);
-  if (!id) return false;
+  if (!id || (role && role !== 'trace' && id.value >= 1n << 64n)) return false;
   if (id.notation && !found.some((f) => f.role === role && f.id === id.id))
     found.push({ role, ...id });
   return true;
@@ -47,7 +50,7 @@ function add(found, role, text) {
 // addGroups adds the IDs in the groups of a match, which are named by their roles.
 function addGroups(found, match) {
   for (const [role, text] of Object.entries(match.groups))
-    if (text) add(found, role, match[0].includes(':') ? padded(text) : text);
+    if (text) add(found, role, match[0].includes(':') ? text.padStart(16, '0') : text);
 }
 
 // whole adds the IDs in a value that consists of nothing else.
@@ -76,6 +79,16 @@ function addNamed(found, line) {
   }
 }
 
+// addHigh completes the low halves that Datadog's libraries log, if the line has the high half too.
+function addHigh(found, line) {
+  const match = high.exec(line);
+  found.forEach(({ role, value }, i) => {
+    if (!match || role !== 'trace' || !value || value >= 1n << 64n) return;
+    const whole = read('trace', match[1] + hex(value, 16));
+    if (whole?.notation && !found.some(({ id }) => id === whole.id)) found[i] = { role, ...whole };
+  });
+}
+
 // addText adds the IDs of 128 bits anywhere in a text, and those of 64 bits if there are some.
 function addText(found, text) {
   const all = [...text.matchAll(pattern(table.anywhere, 'gi'))];
@@ -86,26 +99,48 @@ function addText(found, text) {
   return all.length > 0;
 }
 
+// mixed reports whether a text has a digit, and letters of both cases.
+const mixed = (text) => /[0-9]/.test(text) && /[a-z]/.test(text) && /[A-Z]/.test(text);
+
+// base64 returns the hex digits of bytes in base64, with either alphabet.
+function base64(text) {
+  try {
+    const standard = text.replaceAll('-', '+').replaceAll('_', '/');
+    const bytes = atob(standard);
+    if (btoa(bytes).replaceAll('=', '') !== standard) return undefined;
+    return [...bytes].map((c) => hex(c.charCodeAt(0), 2)).join('');
+  } catch {
+    return undefined;
+  }
+}
+
 // read reads the text of an ID in one of the notations. Zeros have none.
 function read(role, text) {
   if (/^0x[0-9a-f]+$/i.test(text)) text = text.slice(2).toLowerCase();
   if (/^0+$/.test(text)) return {};
-  const digits = text.replace(/^1-/, '').replaceAll('-', '');
-  const value = isHex(digits) ? BigInt('0x' + digits) : 0n;
   const n = text.length;
-  if (value && digits.length === 32 && [32, 35, 36].includes(n))
-    return { id: text, notation: n === 32 ? 'hex128' : 'uuid', value };
-  if (value && n === 16 && digits.length === 16) return { id: text, notation: 'hex64', value };
+  const notation = { 16: 'hex64', 32: 'hex128' }[n] ?? (dashed.test(text) && 'uuid');
+  const digits = notation === 'uuid' ? text.replace(/^1-/, '').replaceAll('-', '') : text;
+  const value = isHex(digits) ? BigInt('0x' + digits) : 0n;
+  if (value && notation) return { id: text, notation, value };
   if (/^\d{14,39}$/.test(text)) {
     const number = BigInt(text);
     if (number >= 1n << 128n) return undefined;
-    if (number >= 1n << 64n) return { id: hex(number, 32), notation: 'hex128', value: number };
+    if (number >= 1n << 64n)
+      return {
+        id: hex(number, 32),
+        notation: 'hex128',
+        value: number,
+        padded: number < 1n << 124n,
+      };
     return { id: text, notation: 'decimal', value: number };
   }
-  if (role === 'trace' && 17 <= n && n < 32 && isHex(text)) return read(role, padded(text));
-  if (role && (n === 24 || n === 12) && /^[0-9a-z+/]+={1,2}$/i.test(text)) {
-    const bytes = [...atob(text)].map((c) => hex(c.charCodeAt(0), 2)).join('');
-    return bytes.length === 32 || bytes.length === 16 ? read(role, bytes) : undefined;
+  if (role === 'trace' && 17 <= n && n < 32 && isHex(text))
+    return { ...read(role, text.padStart(32, '0')), padded: true };
+  if (role && 13 <= n && n < 16 && isHex(text)) return read(role, text.padStart(16, '0'));
+  if (role && (text.endsWith('=') || (n === 22 && mixed(text)))) {
+    const bytes = base64(text.replaceAll('=', ''));
+    if (bytes && (bytes.length === 32 || bytes.length === 16)) return read(role, bytes);
   }
   if (/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i.test(text)) {
     const ulid = [...text.toUpperCase()].reduce(
@@ -140,7 +175,9 @@ export function identify(id, now = Date.now()) {
   if (value >= 1n << 64n) {
     if (all.length) return all;
     const time = new Date(Number(value >> 87n) + table.kinds[0].epoch_ms);
-    const note = `not ours: its time would be ${time.toISOString().slice(0, 19)}Z`;
+    const note = id.padded
+      ? 'not ours: those have 32 digits'
+      : `not ours: its time would be ${time.toISOString().slice(0, 19)}Z`;
     return unknown(128, value, '128 bits', note);
   }
   let note = 'a B3 trace ID or a span ID from any tracer; a secret would identify ours';
@@ -159,6 +196,7 @@ function ofTable(id, now) {
   const likely = [];
   const unlikely = [];
   for (const kind of kinds) {
+    if (id.padded && kind === kinds[0]) continue; // since May 2024 all of ours have 32 digits
     const found = kind.text ? readText(kind, id) : readBits(kind, id);
     if (!found || (kind.written && kind.written !== id.notation)) continue;
     const { time } = found;
@@ -177,13 +215,13 @@ function readBits(kind, { notation, role, value }) {
   if (!kind.from) found.note = 'random, but for the version and variant';
   const parts = [];
   let at = BigInt(kind.width);
-  for (const { name, bits, is } of kind.fields) {
+  for (const { name, bits, is, shown } of kind.fields) {
     at -= BigInt(bits);
     const content = BigInt.asUintN(bits, value >> at);
     if (is !== undefined && content !== BigInt(is)) return undefined;
     found.fields.push([name, bits]);
     if (name === 'time') found.time = kind.epoch_ms + Number(content) * kind.unit_ms;
-    else if (is === undefined && kind.width === 64) parts.push({ name, value: String(content) });
+    else if (shown || (is === undefined && kind.width === 64)) parts.push({ name, value: String(content) });
     if (kind.likely_from && name === 'sequence') {
       found.sequence = Number(content); // ours
       found.note = `${BY_TIME}; a secret would decide`;

@@ -86,15 +86,16 @@ function bar({ fields, bits, ...found }) {
   ];
 }
 
-// list returns names and values; a click selects a value.
+// list returns names and values. A click or the Tab key selects a value, to be copied.
 function list(rows) {
   return element(
     'dl',
     {},
-    ...rows.flatMap(([name, value]) => [
-      element('dt', {}, name),
-      element('dd', {}, element('code', {}, value)),
-    ]),
+    ...rows.flatMap(([name, value]) => {
+      const code = element('code', { tabindex: 0, 'aria-label': `${name}: ${value}` }, value);
+      code.addEventListener('focus', () => getSelection().selectAllChildren(code));
+      return [element('dt', {}, name), element('dd', {}, code)];
+    }),
   );
 }
 
@@ -245,12 +246,20 @@ function show() {
   return output.replaceChildren(...ids.map((id) => section(id, span)));
 }
 
-// The part of the address after # is not sent to a server.
-input.value =
-  decodeURIComponent(location.hash.slice(1)) || traceIdAt(Date.now(), 7, '3fc30e0898c5a211');
+// fromAddress returns the part of the address after #, which is not sent to a server.
+function fromAddress() {
+  const text = location.hash.slice(1);
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // somebody has typed a percent sign
+  }
+}
+
+input.value = fromAddress() || traceIdAt(Date.now(), 7, '3fc30e0898c5a211');
 input.addEventListener('input', show);
 addEventListener('hashchange', () => {
-  input.value = decodeURIComponent(location.hash.slice(1));
+  input.value = fromAddress();
   show();
 });
 show();

@@ -1,10 +1,12 @@
 // What TestBrowser of integration/collector runs in Chromium (browser.js) and in Node (node.js),
 // with the SDK for each.
-import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import { defaultTextMapSetter, ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import { CompositePropagator, W3CTraceContextPropagator } from '@opentelemetry/core';
 import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-web';
 import { check } from '../../../testdata/ports/check.js';
 import { adapt } from '../../../testdata/ports/client.js';
 import * as derive from '../derive.js';
+import { XTraceIdPropagator } from '../propagator.js';
 import * as traceflake from '../traceflake.js';
 
 const { TraceflakeIdGenerator, notBefore } = traceflake;
@@ -26,16 +28,21 @@ export function client(TracerProvider) {
       return span.spanContext().traceId;
     }),
 
-    // request sends a request within a root span. It returns the IDs of the spans as they are
-    // exported, the trace ID of the response, and the bound of the trace.
-    async request(url) {
+    // request sends a request within a root span, with traceparent, x-trace-id and B3 in an
+    // encoding. It returns the IDs of the spans as they are exported, the trace ID of the response,
+    // and the bound of the trace.
+    async request(url, b3Encoding) {
+      const propagator = new CompositePropagator({
+        propagators: [new W3CTraceContextPropagator(), new XTraceIdPropagator({ b3Encoding })],
+      });
       exporter.reset();
       const root = tracer.startSpan('request', {}, ROOT_CONTEXT);
-      const { traceId, spanId, traceFlags } = root.spanContext();
-      const response = await fetch(url, {
-        headers: { 'x-trace-id': traceId, 'X-B3-TraceId': traceId, 'X-B3-SpanId': spanId, 'X-B3-Sampled': String(traceFlags & 1) },
-      });
-      tracer.startSpan('read', {}, trace.setSpan(ROOT_CONTEXT, root)).end();
+      const { traceId } = root.spanContext();
+      const context = trace.setSpan(ROOT_CONTEXT, root);
+      const headers = {};
+      propagator.inject(context, headers, defaultTextMapSetter);
+      const response = await fetch(url, { headers });
+      tracer.startSpan('read', {}, context).end();
       root.end();
       const [child, sent] = exporter.getFinishedSpans().map((s) => s.spanContext());
       return {

@@ -39,12 +39,13 @@ function check(Propagator, { options, incoming, ...rule }) {
   const span = trace.getSpanContext(context);
   const sampled = extracted?.sampled === true;
   assert.deepEqual(
-    span && [span.traceId, span.spanId, span.isRemote, span.traceFlags & 1],
+    span && [span.traceId, span.spanId, span.isRemote, span.traceFlags],
     extracted ? [extracted.traceId, extracted.spanId, true, Number(sampled)] : undefined,
   );
   assert.deepEqual(injected(propagator, context), want.forwarded);
   const traceId = extracted?.traceId ?? ids.N;
-  context = trace.setSpanContext(context, { traceId, spanId: ids.O, traceFlags: Number(sampled) });
+  const traceFlags = Number(sampled && !options?.dropped);
+  context = trace.setSpanContext(context, { traceId, spanId: ids.O, traceFlags });
   assert.deepEqual(injected(propagator, context), want.injected);
 }
 
@@ -73,7 +74,7 @@ it('the last request decides', () => {
 });
 
 it('fields are what is injected', () => {
-  for (const b3Encoding of ['multi', 'single', 'both']) {
+  for (const b3Encoding of ['multi', 'single', 'both', 'none']) {
     const propagator = new XTraceIdPropagator({ b3Encoding });
     const written = ['$T-$S-d', '$T-$S-0'].map(expand).flatMap((b3) =>
       Object.keys(injected(propagator, propagator.extract(ROOT_CONTEXT, { b3 }, getter))));

@@ -12,7 +12,6 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from vectors import read
 
 from traceflake import XTraceIdPropagator
-from traceflake._propagator import from_environment
 
 RULES = read("headers.json")
 IDS = RULES["ids"]
@@ -54,7 +53,8 @@ def with_span(context, trace_id, span_id, *, sampled, remote=False):
 
 @pytest.mark.parametrize("rule", CASES)
 def test_rules(rule):
-    p = propagator(rule.get("options", {}))
+    options = rule.get("options", {})
+    p = propagator(options)
     incoming = {name.lower(): values for name, values in rule["incoming"].items()}
     want = rule.get("elsewhere", rule)
     context = p.extract(incoming, Context())
@@ -66,11 +66,12 @@ def test_rules(rule):
         assert span.is_remote
         assert f"{span.trace_id:032x}" == trace_id
         assert f"{span.span_id:016x}" == extracted["spanId"]
-        assert span.trace_flags.sampled == sampled
+        assert span.trace_flags == sampled
     else:
         assert not span.is_valid
     assert injected(p, context) == want["forwarded"]
 
+    sampled &= "dropped" not in options
     context = with_span(context, trace_id, IDS["O"], sampled=sampled)
     assert injected(p, context) == want["injected"]
 
@@ -102,7 +103,7 @@ def test_the_last_request_decides():
     assert not span_of(context).trace_flags.sampled
 
 
-@pytest.mark.parametrize("encoding", ["multi", "single", "both"])
+@pytest.mark.parametrize("encoding", ["multi", "single", "both", "none"])
 def test_fields_are_what_is_injected(encoding):
     p = XTraceIdPropagator(b3_encoding=encoding)
     written = set()
@@ -112,33 +113,11 @@ def test_fields_are_what_is_injected(encoding):
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x:y", "é", "b3", "X-B3-TraceId", "Traceparent"])
-def test_bad_header_names(name, caplog):
-    assert "x-trace-id" in XTraceIdPropagator(header=name).fields
-    assert repr(name) in caplog.text
+def test_bad_header_names(name):
+    with pytest.raises(ValueError, match=f"header is {name!r}"):
+        XTraceIdPropagator(header=name)
 
 
 @pytest.mark.parametrize("name", ["X-Request-Id", "x_trace", "!#$%&'*+-.^_`|~"])
 def test_good_header_names(name):
     assert name in XTraceIdPropagator(header=name).fields
-
-
-def test_bad_encoding(caplog):
-    assert XTraceIdPropagator(b3_encoding="x").fields == XTraceIdPropagator().fields
-    assert "'x'" in caplog.text
-
-
-def test_environment(monkeypatch):
-    assert vars(from_environment()) == vars(XTraceIdPropagator())
-    for name, value in {
-        "HEADER": "x-request-id",
-        "B3_ENCODING": "single",
-        "B3_64BIT": "true",
-        "DEFERRED_SAMPLED": "True",
-        "DASHES": "false",
-    }.items():
-        monkeypatch.setenv(f"OTEL_TRACEFLAKE_{name}", value)
-    want = XTraceIdPropagator(
-        header="x-request-id", b3_encoding="single", b3_64bit=True, deferred_sampled=True
-    )
-    assert vars(from_environment()) == vars(want)
-    assert vars(from_environment(header="x"))["_header"] == "x"

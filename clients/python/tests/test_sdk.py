@@ -12,6 +12,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import TraceFlags
 
+import traceflake
 from traceflake import TraceflakeIdGenerator
 
 PROGRAM = """
@@ -65,6 +66,16 @@ def test_provider():
     assert context.trace_flags & TraceFlags.RANDOM_TRACE_ID
 
 
+def test_types(tmp_path):
+    assert Path(traceflake.__file__).with_name("py.typed").is_file()
+    pytest.importorskip("mypy", reason="it is only there with the newest SDK")
+    for encoding, status in ("none", 0), ("b3", 1):
+        code = f"import traceflake; traceflake.XTraceIdPropagator(b3_encoding={encoding!r})"
+        command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "-c", code]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert result.returncode == status, result.stdout
+
+
 def instrumented(**env):
     """Return the headers that a program under opentelemetry-instrument sends in three traces."""
     command = [str(Path(sys.executable).with_name("opentelemetry-instrument"))]
@@ -105,6 +116,16 @@ def test_without_the_variable_the_check_fails():
     headers = instrumented(**ENVIRONMENT)
     with pytest.raises(AssertionError, match="the time of"):
         assert_ours(headers)
+
+
+def test_misspelt_configuration_file(tmp_path):
+    """The program ends with an error that contains the option."""
+    pytest.importorskip("opentelemetry.configuration", reason="this SDK has no such file")
+    file = tmp_path / "otel.yaml"
+    for right, wrong in ("b3_encoding", "b3_encodign"), ("b3_64bit: true", "b3_64bit: perhaps"):
+        file.write_text(CONFIG.replace(right, wrong))
+        with pytest.raises(AssertionError, match=wrong.split(":")[0]):
+            assert_ours(instrumented(OTEL_CONFIG_FILE=str(file)))
 
 
 def test_configuration_file(tmp_path):

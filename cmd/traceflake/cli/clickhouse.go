@@ -32,7 +32,8 @@ func clickhouseCommand() *cobra.Command {
 		Short: "Create the spans table in ClickHouse, or adopt one",
 		Example: `  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel
   traceflake clickhouse adopt prepare --dry-run`,
-	}, clickhouseCreateCommand(&s), clickhouseAdoptCommand(&s), clickhouseStatusCommand(&s))
+	}, clickhouseCreateCommand(&s), clickhouseAdoptCommand(&s), clickhouseCompareCommand(&s),
+		clickhouseStatusCommand(&s))
 	flags := cmd.PersistentFlags()
 	s.addFlags(flags)
 	flags.BoolVar(&s.dryRun, "dry-run", false, "print the SQL and change nothing")
@@ -123,7 +124,8 @@ func unconnected(err error) error {
 	err = fmt.Errorf("clickhouse: connect: %w", err)
 	_, dialed := errors.AsType[*net.OpError](err)
 	fix := lease.Fix(driver.Diagnose(err))
-	other := fix == "" || fix == driver.FixOtherServer || errors.Is(err, context.DeadlineExceeded)
+	other := fix == "" || fix == driver.CommonFix("OTHER_SERVER") ||
+		errors.Is(err, context.DeadlineExceeded)
 	if code(err) == 0 && !dialed && other {
 		return wrong("start the server, or correct the address: another kind of server may listen "+
 			"there; ports are 9000 for clickhouse://, 8123 for http://, with TLS 9440 and 8443",

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"database/sql"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +11,6 @@ import (
 
 func clickhouseAdoptCommand(s *spansServer) *cobra.Command {
 	var checked bool
-	var day time.Time
 	prepare := adoptStep(s, "prepare", "Create the new table and the view of both",
 		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
 			a.PoliciesChecked = checked
@@ -20,13 +18,6 @@ func clickhouseAdoptCommand(s *spansServer) *cobra.Command {
 		})
 	prepare.Flags().BoolVar(&checked, "policies-checked", false,
 		"somebody else has created the row policies that this user may not see")
-	copies := adoptStep(s, "copy",
-		"Move spans from the other table into the one that the Collector writes to, day by day",
-		func(a clickhouse.Adoption, ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
-			return a.Copy(ctx, db, day)
-		})
-	copies.Flags().TimeVar(&day, "day", time.Time{}, []string{time.DateOnly},
-		"only this day, as in 2026-11-20 (default all, the newest first)")
 	return group(&cobra.Command{
 		Use:   "adopt",
 		Short: "Put a new table in the place of the exporter's, without copying",
@@ -34,19 +25,17 @@ func clickhouseAdoptCommand(s *spansServer) *cobra.Command {
 name and without copying spans: neither the Collector nor the tools change. prepare
 creates the new table alongside the old one, with its TTL, settings, engine and your own
 columns; swap exchanges their names; undo exchanges them back. Then tools show only new
-spans under the name; a view, otel_traces_all, shows both, and copy moves the old ones.
+spans under the name; a view, otel_traces_all, shows both.
 
-Each step prints its statements with comments, and runs them; with --dry-run it only
-prints them. It can be repeated, and it ends with what can be done next, such as the
-statements that finish or cancel the adoption.`,
+Each step prints its statements with comments, and runs them; with --dry-run or
+--cluster it only prints them. It can be repeated, and ends with what can be done next.`,
 		Example: `  traceflake clickhouse adopt prepare
   traceflake clickhouse adopt swap`,
 	},
 		prepare,
 		adoptStep(s, "swap", "Give the new table the name that the Collector writes to",
 			clickhouse.Adoption.Swap),
-		adoptStep(s, "undo", "Give the old table its name back", clickhouse.Adoption.Undo),
-		copies)
+		adoptStep(s, "undo", "Give the old table its name back", clickhouse.Adoption.Undo))
 }
 
 // adoptStep returns the command for a step of an adoption.
@@ -59,6 +48,7 @@ func adoptStep(s *spansServer, name, short string,
 		Example: "  traceflake clickhouse adopt " + name +
 			" --dsn clickhouse://localhost:9000/otel",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			s.dryRun = s.dryRun || s.schema.Cluster != "" // which was tried nowhere
 			return s.change(cmd,
 				func(ctx context.Context, db *sql.DB) (clickhouse.Plan, error) {
 					return plan(s.adoption(), ctx, db)

@@ -12,8 +12,9 @@ func clickhouseCreateCommand(s *spansServer) *cobra.Command {
 		Use:   "create",
 		Short: "Create functions and tables",
 		Long: `create creates the functions on trace IDs, the spans table, and the exporter's
-lookup table with the view that fills it. It can be run again at any time, with another
---ttl too. A table with another schema is refused: see adopt.
+lookup table with the view that fills it. It can be run again at any time, and then adds
+what a table of an earlier version lacks. A table with another schema is refused: see
+adopt.
 
 A new table also stores six narrow columns by service, for charts. With
 --projection none it does not; with --projection all it stores all columns by
@@ -25,8 +26,8 @@ looks at the server.`,
   traceflake clickhouse create --dsn clickhouse://localhost:9000/otel --ttl 30d
   traceflake clickhouse create --projection all`,
 	}
-	durationFlag(cmd, &schema.TTL, "ttl", 0, "how long spans are kept, as in 30d (default "+
-		"forever, or as in the table that exists)")
+	durationFlag(cmd, &schema.TTL, "ttl", 0, "how long a new table keeps spans, as in 30d "+
+		"(default forever)")
 	cmd.Flags().StringVar((*string)(&schema.Projection), "projection", "",
 		"what is also stored by service: charts, none or all (default charts)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -15,10 +15,9 @@ import (
 	"github.com/traceflake/traceflake/internal/duration"
 )
 
-// outputFlag adds the flag -o to a command, and returns a pointer to its value: text, json or
-// another form.
-func outputFlag(cmd *cobra.Command, others ...string) *string {
-	forms := append([]string{"text", "json"}, others...)
+// outputFlag adds the flag -o to a command, and returns a pointer to its value: text or json.
+func outputFlag(cmd *cobra.Command) *string {
+	forms := []string{"text", "json"}
 	value := forms[0]
 	cmd.Flags().FuncP("output", "o", "output format: "+strings.Join(forms, ", ")+
 		"; json has one object per line", func(s string) error {

@@ -5,19 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
 )
 
 var errNoIDs = errors.New("no IDs: give some as arguments, or on standard input, one per line")
 
 // eachID calls each for the arguments and, in place of "-" or without arguments, for the lines of
 // standard input. The problems that it returns are reported, and set the exit code to 1; an error
-// ends the command.
-func eachID(cmd *cobra.Command, args []string,
-	each func(number int, text string) (reported, err error)) error {
-	none, failed := true, false
+// ends the command. Unless every line must have an ID, lines without one are skipped if others have
+// one: most lines of a log have none.
+func eachID(cmd *cobra.Command, args []string, every bool,
+	each func(number int, text string) (problem, err error)) error {
+	var skipped error // the first problem that was not reported
+	none, found, failed := true, false, false
+	report := func(problem error) {
+		failed = true
+		if !errors.Is(problem, errReported) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", problem)
+		}
+	}
 	one := func(number int, text string) error {
 		text = strings.TrimSpace(text)
 		if text == "" {
@@ -25,16 +36,17 @@ func eachID(cmd *cobra.Command, args []string,
 		}
 		none = false
 		problem, err := each(number, text)
-		if problem == nil {
-			return err
-		}
-		failed = true
-		switch {
-		case errors.Is(problem, errReported):
-		case number > 0:
-			fmt.Fprintf(cmd.ErrOrStderr(), "traceflake: line %d: %v\n", number, problem)
-		default:
-			fmt.Fprintln(cmd.ErrOrStderr(), "traceflake:", problem)
+		switch unknown := errors.Is(problem, identify.ErrUnknown); {
+		case problem == nil:
+			found = true
+		case number == 0 && unknown && isFile(text):
+			report(fmt.Errorf("%w; to read the file, redirect it: <%s", problem, text))
+		case number == 0, errors.Is(problem, errReported):
+			report(problem)
+		case every, !unknown:
+			report(fmt.Errorf("line %d: %w", number, problem))
+		case skipped == nil:
+			skipped = fmt.Errorf("line %d: %w", number, problem)
 		}
 		return err
 	}
@@ -52,6 +64,9 @@ func eachID(cmd *cobra.Command, args []string,
 			return err
 		}
 	}
+	if skipped != nil && !found && !failed {
+		report(skipped)
+	}
 	switch {
 	case none:
 		return errNoIDs
@@ -59,6 +74,11 @@ func eachID(cmd *cobra.Command, args []string,
 		return errReported
 	}
 	return nil
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // eachLine calls each for every line of standard input, with its number and without its end. Before

@@ -29,7 +29,7 @@ func TestLongLine(t *testing.T) {
 	span := `{"traceId":"` + random + `","name":"` + strings.Repeat("x", 400) + `"}`
 	spans := `{"spans":[` + span + strings.Repeat(","+span, 999) + "]}\n\x00\xff\n" + random
 	r := command(t, spans, "inspect")
-	r.want(t, 1, something, `line 2: not an ID: "\x00\xff"`)
+	r.want(t, 0, something, "")
 	if ids, names := strings.Count(r.out, random), strings.Count(r.out, "KIND"); ids != 2 ||
 		names != 1 {
 		t.Errorf("%d IDs, %d times the names of the columns", ids, names)
@@ -43,8 +43,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("this system has no /dev/full")
 	}
 	defer full.Close()
-	for _, args := range []string{"new", "new -n 100000", "range now now", "version",
-		"inspect " + random, "postgres"} {
+	for _, args := range []string{"new", "new -n 100000", "version", "inspect " + random} {
 		var errOut bytes.Buffer
 		code := run(t.Context(), strings.Fields(args), strings.NewReader(""), full, &errOut)
 		if code != 2 || !strings.Contains(errOut.String(), "no space left") {

@@ -28,9 +28,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel"
 
 	"github.com/traceflake/traceflake/internal/await"
+	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	_ "github.com/traceflake/traceflake/lease/filestore" // file:
 	"github.com/traceflake/traceflake/lease/fleet"
@@ -69,9 +71,11 @@ func (f interruptible) Read(p []byte) (int, error) {
 // run runs the command and returns its exit code. Each problem is written to stderr by a goroutine
 // of its own.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	terminal, _ := stdout.(*os.File)
+	secrets := redact.Join(redact.Environment(os.Environ()), redact.Arguments(args))
+	stdout, stderr = secrets.Writer(stdout), secrets.Writer(stderr)
 	otel.SetErrorHandler(
 		otel.ErrorHandlerFunc(func(err error) { fmt.Fprintln(stderr, "traceflake:", err) }))
-	terminal, _ := stdout.(*os.File)
 	root := newRoot(terminal)
 	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetIn(stdin)
@@ -92,7 +96,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case isClosedPipe(err):
 		return 2
 	}
-	fmt.Fprintln(stderr, "traceflake:", lease.Advise(err))
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		secrets = redact.Join(secrets, redact.Setting("", bad.GetValue()))
+	}
+	fmt.Fprintln(stderr, "traceflake:", secrets.Error(lease.Advise(err)))
 	return 2
 }
 
@@ -127,13 +134,12 @@ understood, or doctor found a problem; 2, wrong usage, an unreadable secret or a
 unreachable store.`,
 		Example: `  traceflake new -n 3
   traceflake inspect 1950fb0f8880000086cdcca4ab608495
-  traceflake range now-1h now -o sql`,
+  traceflake inspect <error.log`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-	}, inspectCommand(&f), traceCommand(terminal), newCommand(&f), rangeCommand(),
-		verifyCommand(&f), leaseCommand(&f), doctorCommand(&f), postgresCommand(),
-		clickhouseCommand(), versionCommand())
+	}, inspectCommand(&f), traceCommand(terminal), newCommand(&f),
+		leaseCommand(&f), doctorCommand(&f), clickhouseCommand(), versionCommand())
 	for _, cmd := range root.Commands() {
 		checkArgs(cmd)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,32 +20,36 @@ func newCommand(f *commonFlags) *cobra.Command {
 		Short: "Generate trace IDs",
 		Long: `new generates trace IDs, one per line, under a random secret that is not kept.
 
---at generates IDs for records of that time. --at - reads times from standard input,
-one per line, and prints an ID for each. It stops at the first line without a valid
-time.
-
---deterministic derives each ID from a time, to the millisecond, and a key, with the
-first secret: every run derives the same ID from the same time
-and key. With --at -, the key follows the time and a tab on each line. The IDs cannot be
-decoded.
-
-` + timeHelp,
+--at generates IDs for records of that time, to the millisecond. With --key it derives
+the ID from the time, the key and the first secret of the file or the store: every run
+derives the same ID from the same time and key. A derived ID cannot be decoded.`,
 		Example: `  traceflake new -n 1000
+  traceflake new --span
   traceflake new --at 2021-05-06T07:08:09Z
-  traceflake new --at - <times >ids
-  traceflake new --at - --deterministic --secret-file secret <times-and-keys >ids
-  traceflake new --deterministic --secret-file secret --at 2026-05-06T07:08:09Z --key run/17
-  traceflake new --span`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+  traceflake new --at 2026-05-06T07:08:09Z --key run/17 --secret-file secret`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			next, err := o.generator(cmd)
+			if err != nil {
+				return err
+			}
+			for range o.number {
+				id, err := next()
+				if err == nil {
+					_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
+				}
+				if err = cmp.Or(err, context.Cause(cmd.Context())); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 	}
-	f.addStore(cmd.Flags(), "lease directory with the secret, for --deterministic")
+	f.addStore(cmd.Flags(), "lease directory whose secret is used, with --key")
 	f.addSecret(cmd)
-	cmd.Flags().UintVarP(&o.number, "number", "n", 1, "how many IDs, for each time")
-	cmd.Flags().StringVar(&o.at, "at", "now", "generate IDs for records of this time")
-	cmd.Flags().BoolVar(&o.deterministic, "deterministic", false,
-		"derive the IDs from times and keys")
-	cmd.Flags().StringVar(&o.key, "key", "",
-		"key from which --deterministic derives an ID, with --at")
+	cmd.Flags().UintVarP(&o.number, "number", "n", 1, "how many IDs")
+	cmd.Flags().StringVar(&o.at, "at", "", "generate IDs for records of this time, such as "+
+		"2026-01-02T03:04:05Z")
+	cmd.Flags().StringVar(&o.key, "key", "", "derive the ID of this key and the time of --at")
 	cmd.Flags().BoolVar(&o.span, "span", false, "generate span IDs")
 	return cmd
 }
@@ -54,88 +57,40 @@ decoded.
 // newOptions are the flags of new.
 type newOptions struct {
 	*commonFlags
-	number        uint
-	at            string
-	key           string
-	span          bool
-	deterministic bool
-}
-
-// lines reports whether times are read from standard input.
-func (o *newOptions) lines() bool { return o.at == "-" }
-
-// check returns an error for flags that contradict each other.
-func (o *newOptions) check(cmd *cobra.Command) error {
-	timed := cmd.Flags().Changed("at")
-	switch {
-	case o.key != "" && (!o.deterministic || !timed || o.lines()):
-		return errors.New("--key needs --deterministic and --at with a time")
-	case o.span && timed && !o.deterministic:
-		return errors.New("--at is for trace IDs; a span ID always has the current time")
-	case o.deterministic && !timed:
-		return errors.New("--deterministic needs a time: add --at TIME and --key, " +
-			"or --at - to read times and keys from standard input")
-	}
-	return nil
-}
-
-// generate returns an ID for a time and a key.
-type generate func(t time.Time, key string) (fmt.Stringer, error)
-
-func (o *newOptions) run(cmd *cobra.Command) error {
-	if err := o.check(cmd); err != nil {
-		return err
-	}
-	id, err := o.generator(cmd)
-	if err != nil {
-		return err
-	}
-	write := func(text, key string) error {
-		t, _, err := parseTime(text, time.Now())
-		if err != nil {
-			return err
-		}
-		for range o.number {
-			made, err := id(t, key)
-			if err == nil {
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), made)
-			}
-			if err = cmp.Or(err, context.Cause(cmd.Context())); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if !o.lines() {
-		return write(o.at, o.key)
-	}
-	return eachLine(cmd, func(number int, text string) error {
-		text, key, _ := strings.Cut(text, "\t")
-		if err := write(text, key); err != nil {
-			return fmt.Errorf("line %d: %w", number, err)
-		}
-		return nil
-	})
+	number uint
+	at     string
+	key    string
+	span   bool
 }
 
 // generator returns the function that generates the IDs.
-func (o *newOptions) generator(cmd *cobra.Command) (generate, error) {
-	if o.deterministic {
+func (o *newOptions) generator(cmd *cobra.Command) (func() (fmt.Stringer, error), error) {
+	set := cmd.Flags().Changed
+	at, err := time.Parse(time.RFC3339, o.at)
+	switch {
+	case set("at") && err != nil:
+		return nil, fmt.Errorf("--at: %.60q is not a time such as 2026-01-02T03:04:05Z", o.at)
+	case set("key") && (!set("at") || set("number")):
+		return nil, errors.New("--key derives one ID, and needs --at with a time")
+	case !set("key") && (set("secret-file") || set("store")):
+		return nil, errors.New("--secret-file and --store are for --key: other IDs are generated " +
+			"under a random secret")
+	case !set("key") && set("at") && o.span:
+		return nil, errors.New("--at is for trace IDs; a span ID always has the current time, " +
+			"unless --key derives it")
+	case set("key"):
 		keyring, err := o.secrets()
-		if err != nil {
-			return nil, err
-		}
-		return func(t time.Time, key string) (fmt.Stringer, error) {
+		return func() (fmt.Stringer, error) {
 			if o.span {
-				return traceid.DeriveSpan(keyring.Codec(), t, key)
+				return traceid.DeriveSpan(keyring.Codec(), at, o.key)
 			}
-			return traceid.Derive(keyring.Codec(), t, key)
-		}, nil
+			return traceid.DeriveTrace(keyring.Codec(), at, o.key)
+		}, err
 	}
-	ids, timed := idgen.New(), cmd.Flags().Changed("at")
-	return func(t time.Time, _ string) (fmt.Stringer, error) {
-		if timed {
-			return ids.NewTraceIDAt(t)
+	ids := idgen.New()
+	return func() (fmt.Stringer, error) {
+		if set("at") {
+			return ids.NewTraceIDAt(at)
 		}
 		traceID, spanID := ids.NewIDs(cmd.Context())
 		if o.span {

@@ -18,7 +18,7 @@ import (
 // SIGTERM, which deployments send, an interrupt, and a reader that closes the pipe end a command
 // whose input is still open.
 func TestSignals(t *testing.T) {
-	for _, args := range []string{"new -n 1000000000", "new --at -", "inspect"} {
+	for _, args := range []string{"new -n 1000000000", "inspect"} {
 		input := strings.Repeat("2026-03-14T12:00:00Z\n", 10_000)
 		ends := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGPIPE}
 		if args == "inspect" { // it waits for another line
@@ -77,7 +77,7 @@ func TestEndlessInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer zeros.Close()
-	for _, command := range []string{"inspect", "new --at -"} {
+	for _, command := range []string{"inspect"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		ended := make(chan int, 1)

@@ -75,11 +75,8 @@ table: {"Timestamp":"2026-…","TraceId":"1950…","SpanId":"…","Events.Name":
 
 // all prints the traces of all IDs, each once: a log has the ID of a trace in many lines.
 func (f *finder) all(cmd *cobra.Command, args []string) error {
-	err := eachID(cmd, args, func(number int, text string) (_, err error) {
+	return eachID(cmd, args, false, func(_ int, text string) (_, err error) {
 		ids, problem := identify.TraceIDsIn(text)
-		if number > 0 { // of a log, whose other lines are no problem
-			problem = nil
-		}
 		for _, id := range ids {
 			if f.done[id] {
 				continue
@@ -93,10 +90,6 @@ func (f *finder) all(cmd *cobra.Command, args []string) error {
 		}
 		return problem, nil
 	})
-	if err == nil && len(f.done) == 0 {
-		return errNoIDs
-	}
-	return err
 }
 
 // one prints a trace. If it was not found, missing describes where it was searched.

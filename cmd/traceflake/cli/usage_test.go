@@ -59,8 +59,8 @@ func TestJSONIsDocumented(t *testing.T) {
 	documented := map[string]bool{"traceflake trace": true} // its columns: integration/collector
 	field := regexp.MustCompile(`"(\w+)":`)
 	input := "traceparent: 00-" + id + "-00f067aa0ba902b7-01\n" + random + "\nx\n"
-	for _, c := range []string{"inspect", "verify", "range now-1h now", "range --trace " + id,
-		"lease list", "doctor --secret-file /nonexistent"} {
+	for _, c := range []string{"inspect", "inspect --verify", "lease list",
+		"doctor --secret-file /nonexistent"} {
 		args := strings.Fields(c + " -o json")
 		cmd, _, err := newRoot(nil).Find(args)
 		if err != nil {

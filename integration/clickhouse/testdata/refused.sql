@@ -32,7 +32,3 @@ CREATE VIEW spans_all AS SELECT 1 AS x
 
 -- ended halfway: there is a table spans_dropped: an adoption was ended halfway
 CREATE TABLE spans_dropped AS spans
-
--- detached: has detached the table spans_dropped: if it is not running, run ATTACH TABLE
-CREATE TABLE spans_dropped AS spans;
-DETACH TABLE spans_dropped PERMANENTLY

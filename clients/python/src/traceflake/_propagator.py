@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import logging
 import os
 import re
-from typing import Any
+from typing import Any, Literal
 
 from opentelemetry import trace
 from opentelemetry.context import Context, create_key, get_value, set_value
@@ -16,8 +15,6 @@ from opentelemetry.propagators.textmap import (
     default_setter,
 )
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, SpanContext, TraceFlags
-
-_logger = logging.getLogger(__name__)
 
 _HEADER = "x-trace-id"
 _SINGLE = "b3"
@@ -32,7 +29,6 @@ _UNDECIDED = ""  # left to the receiver
 _DECISIONS = {"": _UNDECIDED, "0": "0", "false": "0", "1": "1", "true": "1"}
 _DEBUG = "d"  # sampled, and services must not sample it away
 
-_ENCODINGS = ("multi", "single", "both")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TAKEN = re.compile(r"traceparent|tracestate|baggage|b3|x-b3-.*", re.IGNORECASE)
 _DIGITS = re.compile(r"[0-9A-Fa-f]{32}")
@@ -59,10 +55,13 @@ class XTraceIdPropagator(TextMapPropagator):
 
     Args:
         header: The name of the header that carries the trace ID.
-        b3_encoding: How B3 is written: "multi" (separate headers), "single" or "both".
+        b3_encoding: How B3 is written: "multi" (separate headers), "single", "both" or "none".
         b3_64bit: Write only the last 64 bits of the trace ID into B3.
         deferred_sampled: Treat B3 with IDs but without a decision as sampled.
         dashes: Also read a trace ID in the form of a UUID.
+
+    Raises:
+        ValueError: An option has a value that is not possible.
 
     """
 
@@ -70,23 +69,21 @@ class XTraceIdPropagator(TextMapPropagator):
         self,
         *,
         header: str = _HEADER,
-        b3_encoding: str = "multi",
+        b3_encoding: Literal["multi", "single", "both", "none"] = "multi",
         b3_64bit: bool = False,
         deferred_sampled: bool = False,
         dashes: bool = False,
     ) -> None:
         if not _TOKEN.fullmatch(header) or _TAKEN.fullmatch(header):
-            _logger.warning("cannot use the header name %r: using %s", header, _HEADER)
-            header = _HEADER
-        if b3_encoding not in _ENCODINGS:
-            _logger.warning("want the B3 encoding multi, single or both, not %r", b3_encoding)
-            b3_encoding = "multi"
+            msg = f"traceflake: header is {header!r}, which is not a name for a header of its own"
+            raise ValueError(msg)
         self._header = header
-        self._single = b3_encoding != "multi"
-        self._multi = b3_encoding != "single"
-        self._b3_64bit = b3_64bit
-        self._deferred_sampled = deferred_sampled
-        self._dashes = dashes
+        encoding = _one_of("b3_encoding", b3_encoding, ("multi", "single", "both", "none"))
+        self._single = encoding in ("single", "both")
+        self._multi = encoding in ("multi", "both")
+        self._b3_64bit = _flag("b3_64bit", b3_64bit)
+        self._deferred_sampled = _flag("deferred_sampled", deferred_sampled)
+        self._dashes = _flag("dashes", dashes)
 
     @property
     def fields(self) -> set[str]:
@@ -168,14 +165,25 @@ class XTraceIdPropagator(TextMapPropagator):
 
 
 def from_environment(**options: Any) -> XTraceIdPropagator:  # noqa: ANN401
-    """Return a propagator with the options of a configuration file or OTEL_TRACEFLAKE_…."""
-    for name in ("header", "b3_encoding"):
-        if value := os.environ.get(f"OTEL_TRACEFLAKE_{name.upper()}"):
-            options.setdefault(name, value)
-    for name in ("b3_64bit", "deferred_sampled", "dashes"):
-        if value := os.environ.get(f"OTEL_TRACEFLAKE_{name.upper()}"):
-            options.setdefault(name, value.strip().lower() == "true")
-    return XTraceIdPropagator(**options)
+    """Return a propagator with the options of a configuration file or OTEL_TRACEFLAKE_….
+
+    Empty ones are unset. One that is unknown or has a value that is not possible is an error.
+    """
+    for name in ("header", "b3_encoding", "b3_64bit", "deferred_sampled", "dashes"):
+        options.setdefault(name, os.environ.get(f"OTEL_TRACEFLAKE_{name.upper()}", "").strip())
+    return XTraceIdPropagator(**{k: v for k, v in options.items() if v not in (None, "")})
+
+
+def _flag(name: str, value: bool | str) -> bool:  # noqa: FBT001
+    """Return the value of an option, which is a text if it is from the environment."""
+    return _one_of(name, str(value), ("true", "false")) == "true"
+
+
+def _one_of(name: str, value: str, possible: tuple[str, ...]) -> str:
+    if value.lower() not in possible:
+        msg = f"traceflake: {name} is {value!r}: want one of {', '.join(possible)}"
+        raise ValueError(msg)
+    return value.lower()
 
 
 def _read_b3(carrier: CarrierT, getter: Getter[CarrierT]) -> tuple[SpanContext, str]:

@@ -27,6 +27,15 @@ type written struct {
 	text     string // with leading zeros that were left out, and base64 in hex
 	notation string
 	id       trace.TraceID // of 64 bits, padded with zeros; zero for texts of their own
+	padded   bool          // its 128 bits have fewer than 32 digits without leading zeros
+}
+
+// traceID returns the ID, unless the line says that it is that of a span.
+func (w written) traceID() (id trace.TraceID) {
+	if w.role == roleTrace || w.role == "" {
+		id = w.id
+	}
+	return id
 }
 
 // The notations of IDs.
@@ -54,16 +63,20 @@ func find(line string) ([]written, error) {
 		return []written{id}, nil
 	}
 	f := finder{line: strings.TrimSpace(line)}
+	if !mayContain(f.line) {
+		return nil, nothing{line: f.line}
+	}
 	f.rewrite()
 	f.whole("", strings.Trim(f.line, "\"'`,.?!;()[]{}<> \t"))
 	if f.found == nil {
 		f.named()
+		f.pair()
 	}
 	if !slices.ContainsFunc(f.found, func(w written) bool { return w.role != roleSpan }) {
 		f.text(f.line)
 	}
 	if f.found == nil {
-		return nil, f.nothing()
+		return nil, nothing{f.line, f.cut, f.zeros}
 	}
 	return f.found, nil
 }
@@ -80,29 +93,39 @@ func bare(line string) (w written, ok bool) {
 // finder collects the IDs in a line.
 type finder struct {
 	line  string
-	zeros bool // there was an ID of zeros
+	zeros bool   // there was an ID of zeros
+	cut   string // a value of which the line has only the beginning
 	found []written
 }
 
+func (f *finder) has(text string) bool { return strings.Contains(f.line, text) }
+
 func (f *finder) rewrite() {
 	for i, from := range table.rewritten {
-		f.line = from.ReplaceAllString(f.line, table.Rewritten[i][1])
+		rule := table.Rewritten[i]
+		if slices.ContainsFunc(rule[2:], f.has) { // the expression is slower
+			f.line = from.ReplaceAllString(f.line, rule[1])
+		}
 	}
 	for range 2 { // an address may be in another's query
-		f.line = percent.ReplaceAllStringFunc(f.line, func(encoded string) string {
-			c, _ := strconv.ParseUint(encoded[1:], 16, 8)
-			return string(rune(c))
-		})
+		if f.has("%") || f.has(`\`) {
+			f.line = table.Codes.ReplaceAllStringFunc(f.line, func(code string) string {
+				c, _ := strconv.ParseUint(code[len(code)-2:], 16, 8)
+				return string(rune(c))
+			})
+		}
+	}
+	if f.has("...") || f.has("…") {
+		f.cut = table.Cut.FindString(f.line)
+		f.line = table.Cut.ReplaceAllString(f.line, " ")
 	}
 }
-
-var percent = regexp.MustCompile("%[2-7][0-9A-Fa-f]")
 
 // add adds an ID, unless it is there already or none.
 func (f *finder) add(role, text string) bool {
 	w, ok := read(role, text)
-	if !ok {
-		return false
+	if !ok || role != roleTrace && role != "" && is128(w.id) {
+		return false // spans have 64 bits
 	}
 	if w.notation == "" {
 		f.zeros = true
@@ -121,7 +144,7 @@ func (f *finder) groups(of pattern, match []string) {
 		if role != "" && match[i] != "" {
 			text := match[i]
 			if strings.Contains(match[0], ":") { // Jaeger leaves out leading zeros
-				text = padded(text)
+				text = padded(text, 16)
 			}
 			f.add(role, text)
 		}
@@ -156,6 +179,22 @@ func (f *finder) named() {
 	}
 }
 
+// pair completes the low halves that Datadog's libraries log, if the line has the high half too.
+func (f *finder) pair() {
+	if !f.has("_dd.p.tid") {
+		return
+	}
+	match := table.High.FindStringSubmatch(f.line)
+	for i, w := range f.found {
+		if match != nil && w.role == roleTrace && !is128(w.id) {
+			whole, ok := read(roleTrace, match[1]+w.id.String()[16:])
+			if ok && !slices.Contains(f.found, whole) {
+				f.found[i] = whole
+			}
+		}
+	}
+}
+
 // text adds the IDs of 128 bits anywhere in a text, and those of 64 bits if there are some.
 func (f *finder) text(text string) bool {
 	all := table.Anywhere.FindAllStringSubmatch(text, -1)
@@ -174,24 +213,36 @@ func (f *finder) text(text string) bool {
 
 var digitsRun = regexp.MustCompile(`(?i)\b[0-9a-f]{13,}\b`)
 
-// nothing returns the error for a line without an ID.
-func (f *finder) nothing() error {
-	digits := digitsRun.FindString(f.line)
+// nothing is the error for a line without an ID. Most of them are never printed.
+type nothing struct {
+	line, cut string
+	zeros     bool
+}
+
+func (nothing) Unwrap() error { return ErrUnknown }
+
+func (n nothing) Error() string {
+	digits := digitsRun.FindString(n.line)
 	switch {
-	case f.line == "":
-		return fmt.Errorf("%w: it is empty", ErrUnknown)
-	case f.zeros:
-		return fmt.Errorf("%w: %.60q is all zeros, which is not a valid ID", ErrUnknown, f.line)
+	case n.line == "":
+		return fmt.Sprintf("%v: it is empty", ErrUnknown)
+	case n.cut != "":
+		return fmt.Sprintf("%v: %.60q is cut; a trace ID has 32 hex digits", ErrUnknown,
+			strings.TrimLeft(n.cut, " =:\"'([{<"))
+	case n.zeros:
+		return fmt.Sprintf("%v: %.60q is all zeros, which is not a valid ID", ErrUnknown, n.line)
 	case digits != "":
-		return fmt.Errorf("%w: %.60q has %d hex digits; a trace ID has 32, a span ID or a short "+
+		return fmt.Sprintf("%v: %.60q has %d hex digits; a trace ID has 32, a span ID or a short "+
 			"trace ID 16", ErrUnknown, digits, len(digits))
 	}
-	return fmt.Errorf("%w: %.60q contains no ID", ErrUnknown, f.line)
+	return fmt.Sprintf("%v: %.60q contains no ID", ErrUnknown, n.line)
 }
+
+var joined = strings.NewReplacer("_", "", ".", "", "-", "")
 
 // roleOf returns the role of the ID in a field with this name, or "".
 func roleOf(name string) string {
-	name = strings.NewReplacer("_", "", ".", "", "-", "").Replace(strings.ToLower(name))
+	name = joined.Replace(strings.ToLower(name))
 	switch {
 	case table.Roles.Trace.MatchString(name):
 		return roleTrace
@@ -204,18 +255,15 @@ func roleOf(name string) string {
 }
 
 // padded returns hex digits with the leading zeros that some tools leave out.
-func padded(digits string) string {
-	width := 16
-	if len(digits) > width {
-		width = 32
-	}
+func padded(digits string, width int) string {
 	return strings.Repeat("0", max(width-len(digits), 0)) + digits
 }
 
 const base32Digits = 13 // of 64 bits
 
 // read reads the text of an ID in one of the notations. Its notation is "" if it is all zeros. Only
-// an ID with a role may be in base64 or lack leading zeros, and only one without in base 32.
+// an ID with a role may be in base64 or lack leading zeros, and only one without in base 32. Base64
+// without padding looks like a word, so it must have a digit and letters of both cases.
 func read(role, s string) (w written, ok bool) {
 	if digits, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok && isHex(digits) {
 		s = digits
@@ -226,25 +274,31 @@ func read(role, s string) (w written, ok bool) {
 		}
 	}
 	w = written{role: role, text: s}
-	digits := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(s, "1-"), "-", ""))
-	n := len(s)
-	id, _ := trace.TraceIDFromHex(strings.Repeat("0", max(32-len(digits), 0)) + digits)
+	n, digits := len(s), strings.ToLower(s)
 	switch {
-	case id.IsValid() && n == 32:
-		w.id, w.notation = id, asHex128
-		return w, true
-	case id.IsValid() && len(digits) == 32 && (n == 35 || n == 36):
-		w.id, w.notation = id, asUUID
-		return w, true
-	case id.IsValid() && n == 16:
-		w.id, w.notation = id, asHex64
+	case n == 32:
+		w.notation = asHex128
+	case n == 16:
+		w.notation = asHex64
+	case table.Dashed.MatchString(s):
+		w.notation = asUUID
+		digits = strings.ReplaceAll(strings.TrimPrefix(digits, "1-"), "-", "")
+	}
+	id, err := trace.TraceIDFromHex(padded(digits, 32))
+	switch {
+	case w.notation != "" && err == nil:
+		w.id = id
 		return w, true
 	case isDecimal(s) && n > base32Digits && n < 40:
 		return w.fromDecimal()
 	case role == roleTrace && 17 <= n && n < 32 && isHex(s):
-		return read(role, padded(s))
-	case role != "" && (n == 24 || n == 12) && strings.HasSuffix(s, "="):
-		b, err := base64.StdEncoding.DecodeString(s)
+		w, ok = read(role, padded(s, 32))
+		w.padded = true
+		return w, ok
+	case role != "" && 13 <= n && n < 16 && isHex(s):
+		return read(role, padded(s, 16))
+	case role != "" && (strings.HasSuffix(s, "=") || n == 22 && mixed(s)):
+		b, err := base64.RawURLEncoding.Strict().DecodeString(urlAlphabet.Replace(s))
 		if err == nil && (len(b) == 16 || len(b) == 8) {
 			return read(role, fmt.Sprintf("%x", b))
 		}
@@ -274,13 +328,23 @@ func (w written) fromDecimal() (written, bool) {
 	case bits > 128:
 		return w, false
 	case bits > 64:
-		w.text, w.notation = fmt.Sprintf("%032x", n), asHex128
+		w.text, w.notation, w.padded = fmt.Sprintf("%032x", n), asHex128, bits <= 124
 	default:
 		w.notation = asDecimal
 	}
 	n.FillBytes(w.id[:])
 	return w, true
 }
+
+var urlAlphabet = strings.NewReplacer("+", "-", "/", "_", "=", "")
+
+// mixed reports whether s has a digit, and letters of both cases.
+func mixed(s string) bool {
+	return s != strings.ToLower(s) && s != strings.ToUpper(s) &&
+		strings.ContainsAny(s, "0123456789")
+}
+
+func is128(id trace.TraceID) bool { return [8]byte(id[:]) != [8]byte{} }
 
 func isHex(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789abcdefABCDEF") == ""
@@ -308,8 +372,8 @@ func isDecimal(s string) bool { return strings.Trim(s, "0123456789") == "" }
 func TraceIDsIn(line string) (ids []trace.TraceID, err error) {
 	found, err := find(line)
 	for _, w := range found {
-		if (w.role == roleTrace || w.role == "") && w.id.IsValid() && !slices.Contains(ids, w.id) {
-			ids = append(ids, w.id)
+		if id := w.traceID(); id.IsValid() && !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
 	if ids == nil {

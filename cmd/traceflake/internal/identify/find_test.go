@@ -42,3 +42,19 @@ func TestFind(t *testing.T) {
 		t.Logf("%s: %d of %d lines are read right", file, right, lines)
 	}
 }
+
+// Ordinary lines of logs are decided without the expressions, which are slower.
+func TestMayContain(t *testing.T) {
+	for _, line := range []string{
+		"2026-11-05T18:54:51.782Z INFO 1 --- [nio-8080-exec-7] o.s.b.OrderedRequestContextFilter : x",
+		`10.0.1.2 - - [22/Mar/2026:08:50:45 +0100] "GET /a?id=12345 HTTP/1.1" 200 30 "-" ` +
+			`"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0"`,
+		`{"level":"info","ts":"2026-11-05T18:54:51.782Z","caller":"cart/add.go:5","ms":12.345}`,
+		"\tat com.example.shop.CartService.add(CartService.java:42)",
+		"Nov 20 12:30:45 host-17 systemd[1]: Started Session 4711 of user root.", "b3: 0",
+	} {
+		if mayContain(line) {
+			t.Errorf("%q", line)
+		}
+	}
+}

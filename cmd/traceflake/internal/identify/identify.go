@@ -60,6 +60,7 @@ type Found struct {
 	Role string `json:"role,omitempty"` // trace, span or parent, if the line says so
 	ID   string `json:"id"`
 	Identity
+	TraceID trace.TraceID `json:"-"` // zero for another role or notation
 }
 
 // Line returns the kinds that the IDs in a line may be of: the line is an ID, or a header, a log
@@ -68,7 +69,7 @@ func (x Identifier) Line(line string) (all []Found, err error) {
 	ids, err := find(line)
 	for _, w := range ids {
 		for _, identity := range x.identify(w) {
-			all = append(all, Found{w.role, w.text, identity})
+			all = append(all, Found{w.role, w.text, identity, w.traceID()})
 		}
 	}
 	return all, err
@@ -106,6 +107,7 @@ func (x Identifier) kinds(w written, ours Identity) (all []Identity) {
 		switch high, low := binary.BigEndian.Uint64(w.id[:8]), uint64(traceid.Low(w.id)); {
 		case k.Text != nil && w.notation == asText:
 			id.Time, id.Parts, ok = k.readText(w.text)
+		case w.padded && k.Kind == kindTraceID: // since May 2024 all of them have 32 digits
 		case k.Width == 128 && high != 0, k.Width == 64 && high == 0 && w.role == "":
 			id.Time, id.Parts, ok = k.read(high, low)
 		}
@@ -137,8 +139,11 @@ func (x Identifier) bits128(w written) []Identity {
 	if all := x.kinds(w, ours); all != nil {
 		return all
 	}
-	at := traceid.Time(w.id).Format(time.RFC3339)
-	return []Identity{{Kind: kind128, Note: "not ours: its time would be " + at}}
+	note := "not ours: its time would be " + traceid.Time(w.id).Format(time.RFC3339)
+	if w.padded {
+		note = "not ours: those have 32 digits"
+	}
+	return []Identity{{Kind: kind128, Note: note}}
 }
 
 // ulid returns the identity of a ULID in its own notation.

@@ -19,12 +19,12 @@ var table = readTable()
 // known is the table.
 type known struct {
 	Roles struct{ Trace, Parent, Span pattern }
-	// Rewritten are expressions and what replaces their matches.
-	Rewritten              [][2]string
-	Named, Anywhere, Short pattern
-	Tokens                 []pattern
-	Kinds                  []*kind
-	rewritten              []*regexp.Regexp
+	// Rewritten are expressions, what replaces their matches, and texts: each match has one.
+	Rewritten                                        [][]string
+	Codes, Cut, Named, Anywhere, Short, High, Dashed pattern
+	Tokens                                           []pattern
+	Kinds                                            []*kind
+	rewritten                                        []*regexp.Regexp
 }
 
 // pattern is an expression that ignores case.
@@ -40,9 +40,10 @@ type kind struct {
 	Kind   string
 	Width  int // in bits; 0 for a text
 	Fields []struct {
-		Name string
-		Bits uint
-		Is   *uint64
+		Name  string
+		Bits  uint
+		Is    *uint64
+		Shown bool
 	}
 	Written    string    // the only notation of the kind, if it is not ""
 	Text       *pattern  // whose groups are the fields
@@ -83,7 +84,7 @@ func (k *kind) read(high, low uint64) (at time.Time, parts []Part, ok bool) {
 			return at, nil, false
 		case f.Name == "time":
 			at = time.UnixMilli(k.EpochMS + int64(value)*k.UnitMS).UTC()
-		case f.Is == nil && k.Width == 64:
+		case f.Shown, f.Is == nil && k.Width == 64:
 			parts = append(parts, Part{f.Name, strconv.FormatUint(value, 10)})
 		}
 	}

@@ -47,10 +47,10 @@ public final class XTraceIdPropagator implements TextMapPropagator {
     dashes = builder.dashes;
     List<String> names = new ArrayList<>();
     names.add(header);
-    if (encoding != B3Encoding.SINGLE) {
+    if (encoding.multi) {
       Collections.addAll(names, B3.TRACE_ID, B3.SPAN_ID, B3.SAMPLED, B3.FLAGS);
     }
-    if (encoding != B3Encoding.MULTI) {
+    if (encoding.single) {
       names.add(B3.SINGLE);
     }
     fields = Collections.unmodifiableList(names);
@@ -157,11 +157,11 @@ public final class XTraceIdPropagator implements TextMapPropagator {
     if (traceId64 && !id.endsWith("0000000000000000")) {
       id = id.substring(16);
     }
-    if (encoding != B3Encoding.MULTI) {
+    if (encoding.single) {
       String end = decision == Decision.UNDECIDED ? "" : "-" + decision.text;
       setter.set(carrier, B3.SINGLE, id + "-" + span.getSpanId() + end);
     }
-    if (encoding != B3Encoding.SINGLE) {
+    if (encoding.multi) {
       setter.set(carrier, B3.TRACE_ID, id);
       setter.set(carrier, B3.SPAN_ID, span.getSpanId());
       if (decision == Decision.DEBUG) {
@@ -177,14 +177,24 @@ public final class XTraceIdPropagator implements TextMapPropagator {
     return "XTraceIdPropagator{" + header + "}";
   }
 
-  /** How B3 is written. Both encodings are always read. */
+  /** How B3 is written. Both forms are always read. */
   public enum B3Encoding {
     /** The separate headers X-B3-TraceId, X-B3-SpanId, X-B3-Sampled and X-B3-Flags. */
-    MULTI,
+    MULTI(true, false),
     /** The header b3. */
-    SINGLE,
+    SINGLE(false, true),
     /** All of them. */
-    BOTH
+    BOTH(true, true),
+    /** No B3: list a propagator of the parent, such as W3C's, before this one. */
+    NONE(false, false);
+
+    private final boolean multi;
+    private final boolean single;
+
+    B3Encoding(boolean multi, boolean single) {
+      this.multi = multi;
+      this.single = single;
+    }
   }
 
   /** Builds a propagator. */
@@ -280,7 +290,7 @@ public final class XTraceIdPropagator implements TextMapPropagator {
       try {
         encoding = name == null ? encoding : B3Encoding.valueOf(name.toUpperCase(Locale.ROOT));
       } catch (IllegalArgumentException e) {
-        logger.warning("traceflake: want the B3 encoding multi, single or both, not " + name);
+        logger.warning("traceflake: want the B3 encoding multi, single, both or none, not " + name);
       }
       traceId64 = Boolean.TRUE.equals(flag.apply("b3_64bit"));
       deferredSampled = Boolean.TRUE.equals(flag.apply("deferred_sampled"));

@@ -54,8 +54,7 @@ class XTraceIdPropagatorTest {
     return text;
   }
 
-  private static TextMapPropagator propagator(Vectors rule) {
-    Vectors options = rule.has("options") ? rule.part("options") : new Vectors(Map.of());
+  private static TextMapPropagator propagator(Vectors options) {
     var builder = XTraceIdPropagator.builder();
     if (options.has("header")) {
       builder.setHeader(options.text("header"));
@@ -82,7 +81,8 @@ class XTraceIdPropagatorTest {
   @ParameterizedTest
   @FieldSource
   void rules(Vectors rule) {
-    TextMapPropagator propagator = propagator(rule);
+    Vectors options = rule.has("options") ? rule.part("options") : new Vectors(Map.of());
+    TextMapPropagator propagator = propagator(options);
     Map<String, List<String>> incoming = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     Vectors headers = rule.part("incoming");
     for (String name : headers.json().keySet()) {
@@ -102,12 +102,13 @@ class XTraceIdPropagatorTest {
       assertTrue(got.isRemote());
       assertEquals(traceId, got.getTraceId());
       assertEquals(expand(extracted.text("spanId")), got.getSpanId());
-      assertEquals(sampled, got.isSampled());
+      assertEquals(sampled ? 1 : 0, got.getTraceFlags().asByte());
     } else {
       assertFalse(got.isValid());
     }
     assertEquals(expected(want, "forwarded"), injected(propagator, context));
 
+    sampled &= !options.has("dropped");
     Span started = span(traceId, expand("$O"), sampled, false);
     assertEquals(expected(want, "injected"), injected(propagator, context.with(started)));
   }

@@ -1,3 +1,0 @@
-module github.com/traceflake/traceflake/contrib/postgres
-
-go 1.26.0

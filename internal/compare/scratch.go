@@ -1,0 +1,174 @@
+package compare
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	_ "embed" // the query
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/traceflake/traceflake/clickhouse"
+)
+
+// Copies are two scratch tables with copies of the newest spans of somebody's table: one is
+// defined as that table, and the other is what an adoption of it would create.
+type Copies struct {
+	Period
+	Spans       uint64
+	Needs, Free uint64   // bytes on disk
+	Left        []string // tables of comparisons that were killed
+
+	db     *sql.DB
+	live   Table
+	engine string // of the table, for a scratch table
+}
+
+//go:embed look.sql
+var look string
+
+// scratch is between the name of a table and a random text, in the names of scratch tables.
+const scratch = "_compare_"
+
+// Look returns the copies of the spans of some hours, and changes nothing. The error is that of an
+// adoption if the table could not be adopted.
+func Look(ctx context.Context, db *sql.DB, of clickhouse.Adoption, hours int) (*Copies, error) {
+	of.PoliciesChecked = true
+	plan, err := of.Prepare(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	if len(plan.Steps) == 0 {
+		return nil, errors.New("the table has the layout that it would be compared with")
+	}
+	c := &Copies{db: db, live: Table{Name: cmp.Or(of.Table, "otel_traces"), Database: of.Database}}
+	var rows uint64
+	var newest time.Time
+	var bytes float64 // of a span
+	err = db.QueryRowContext(ctx, strings.NewReplacer("{name}", text(c.live.Name), "{database}",
+		text(of.Database), "{scratch}", text(c.live.Name+scratch)).Replace(look)).
+		Scan(&c.live.Database, &c.engine, &rows, &newest, &bytes, &c.Free, &c.Left)
+	if err == nil && rows == 0 {
+		err = errors.New("the table has no spans")
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.To = newest.Add(time.Second)
+	c.From = c.To.Add(-time.Duration(hours) * time.Hour)
+	err = db.QueryRowContext(ctx, "SELECT count() FROM "+c.live.quoted(c.live.Name)+" WHERE "+
+		between(c.From, c.To)).Scan(&c.Spans)
+	c.Needs = uint64(4 * bytes * float64(c.Spans)) // a merge stores a table twice
+	return c, err
+}
+
+// Write writes what Run will do.
+func (c *Copies) Write(w io.Writer) {
+	const layout = "2006-01-02 15:04:05"
+	fmt.Fprintf(w, "the %d spans of %s from %s to %s (UTC) are copied into two tables\n"+
+		"next to it, %s%s…, which are dropped at the end;\n"+
+		"this needs up to %.2f GB of the %.0f GB that are free\n", c.Spans, c.live.Name, c.From.UTC().Format(layout), c.To.UTC().Format(layout), c.live.Name,
+		scratch, float64(c.Needs)/1e9, float64(c.Free)/1e9)
+	for _, name := range c.Left {
+		fmt.Fprintf(w, "left by a comparison that runs or was killed: DROP TABLE %s;\n",
+			c.live.quoted(name))
+	}
+}
+
+// Run copies the spans, asks the questions of both tables, and drops them, also after an error or
+// when ctx ends. Nothing else is changed.
+func (c *Copies) Run(ctx context.Context) (tables []Table, err error) {
+	name := c.live.Name + scratch + strings.ToLower(rand.Text()[:8])
+	defer func() { err = errors.Join(err, c.drop(name)) }()
+	theirs := Table{Title: c.live.Name, Database: c.live.Database, Name: name,
+		Lookup: name + "_trace_id_ts"}
+	ours := theirs
+	ours.Title, ours.Name = "as adopted", name+"_other"
+	// A statement that may create a table is not interrupted: it could go on after drop.
+	whole := context.WithoutCancel(ctx)
+	if _, err := c.db.ExecContext(whole, "CREATE TABLE "+theirs.quoted(theirs.Name)+" AS "+
+		c.live.quoted(c.live.Name)+" ENGINE = "+c.engine); err != nil {
+		return nil, err
+	}
+	plan, err := clickhouse.Adoption{Database: theirs.Database, Table: theirs.Name,
+		PoliciesChecked: true}.Prepare(ctx, c.db)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range plan.Steps {
+		if strings.Contains(step.SQL[0], "FUNCTION") { // they belong to the server
+			continue
+		}
+		if err := errors.Join(context.Cause(ctx),
+			clickhouse.Plan{Steps: []clickhouse.Step{step}}.Run(whole, c.db, nil)); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.fill(ctx, theirs, ours); err != nil {
+		return nil, err
+	}
+	for _, t := range []*Table{&theirs, &ours} {
+		if err := t.Measure(ctx, c.db, c.Period, false); err != nil {
+			return nil, err
+		}
+	}
+	return []Table{theirs, ours}, Differs(theirs, ours)
+}
+
+// fill copies the spans in slices, so that it can be interrupted, and merges the tables.
+func (c *Copies) fill(ctx context.Context, theirs, ours Table) error {
+	var columns string
+	if err := c.db.QueryRowContext(ctx, "SELECT arrayStringConcat(groupArray('`' || "+
+		"replace(name, '`', '\\\\`') || '`'), ', ') FROM system.columns WHERE database = "+
+		text(theirs.Database)+" AND table = "+text(theirs.Name)+
+		" AND default_kind IN ('', 'DEFAULT')").Scan(&columns); err != nil {
+		return err
+	}
+	var statements []string
+	for from := c.From; from.Before(c.To); from = from.Add(5 * time.Minute) {
+		to := from.Add(5 * time.Minute)
+		if to.After(c.To) {
+			to = c.To
+		}
+		of := c.live
+		for _, t := range []Table{theirs, ours} {
+			statements = append(statements, "INSERT INTO "+t.quoted(t.Name)+" ("+columns+
+				") SELECT "+columns+" FROM "+of.quoted(of.Name)+" WHERE "+between(from, to))
+			of = theirs // other spans of this time may arrive
+		}
+	}
+	for _, name := range []string{theirs.Name, ours.Name, theirs.Lookup} {
+		statements = append(statements, "OPTIMIZE TABLE "+theirs.quoted(name)+" FINAL")
+	}
+	for _, statement := range statements {
+		if _, err := c.db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop drops the scratch tables and views, whose names begin with a random one.
+func (c *Copies) drop(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	var names []string
+	err := c.db.QueryRowContext(ctx, "SELECT arrayReverseSort(groupArray(name)) "+
+		"FROM system.tables WHERE database = "+text(c.live.Database)+" AND startsWith(name, "+text(name)+")").
+		Scan(&names) // views first: they have longer names
+	for _, name := range names {
+		if err == nil {
+			_, err = c.db.ExecContext(ctx, "DROP TABLE IF EXISTS "+c.live.quoted(name)+
+				" SYNC SETTINGS max_table_size_to_drop = 0")
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("drop the tables of %s whose names begin with %s: %w", c.live.Database,
+			name, err)
+	}
+	return err
+}

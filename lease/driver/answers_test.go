@@ -1,0 +1,46 @@
+package driver
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/traceflake/traceflake/lease"
+)
+
+// Each recorded message finds its own row.
+func TestAnswers(t *testing.T) {
+	for _, row := range network {
+		for _, message := range row.Recorded {
+			err := Diagnose(errors.New(message))
+			if lease.Fix(err) != row.Fix || lease.Permanent(err) != (row.Means != nil) {
+				t.Errorf("%s: %v, fix %q, want %+v", message, err, lease.Fix(err), row)
+			}
+		}
+		if len(row.Recorded) == 0 {
+			t.Errorf("no message is recorded of %+v", row)
+		}
+	}
+}
+
+func TestParseAnswers(t *testing.T) {
+	rows := ParseAnswers("# comment\nA refused some text\n\tdo\n\tthis\n\t< Some Text here\n" +
+		"\n- later\n\t$TLS\n")
+	if len(rows) != 2 || rows[0].Fix != "do this" ||
+		!errors.Is(rows[0].Means, lease.ErrMisconfigured) ||
+		rows[0].Recorded[0] != "Some Text here" || rows[1].Fix != CommonFix("TLS") ||
+		rows.Find("A", "with SOME text").Fix != "do this" ||
+		rows.Find("B", "some text").Fix != rows[1].Fix {
+		t.Errorf("parsed: %+v", rows)
+	}
+	for _, wrong := range []string{"A perhaps\n", "A\n", "A later\n\t$NONE\n"} {
+		func() {
+			defer func() {
+				if text, _ := recover().(string); !strings.HasPrefix(text, "driver: ") {
+					t.Errorf("%q: %s", wrong, text)
+				}
+			}()
+			ParseAnswers(wrong)
+		}()
+	}
+}

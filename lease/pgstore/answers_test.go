@@ -1,0 +1,112 @@
+package pgstore
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
+)
+
+// answering starts a server that answers each request for a session with an error of this code. If
+// it is "", the server accepts the session, which is read-only. It returns a URL.
+func answering(t *testing.T, code, message string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	session := func(conn net.Conn) {
+		defer func() { _ = conn.Close() }()
+		b := pgproto3.NewBackend(conn, conn)
+		for {
+			request, err := b.ReceiveStartupMessage()
+			if err != nil {
+				return
+			}
+			if _, tls := request.(*pgproto3.SSLRequest); !tls {
+				break
+			}
+			if _, err := conn.Write([]byte("N")); err != nil {
+				return
+			}
+		}
+		if code != "" {
+			b.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: code, Message: message})
+			_ = b.Flush()
+			return
+		}
+		b.Send(&pgproto3.AuthenticationOk{})
+		b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		for b.Flush() == nil {
+			if _, err := b.Receive(); err != nil {
+				return
+			}
+			b.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{
+				{Name: []byte("transaction_read_only"), DataTypeOID: 25}}})
+			b.Send(&pgproto3.DataRow{Values: [][]byte{[]byte("on")}})
+			b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SHOW")})
+			b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		}
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go session(conn)
+		}
+	}()
+	return "postgres://app:hunter2@" + listener.Addr().String() + "/db"
+}
+
+func readOf(t *testing.T, url string) error {
+	t.Helper()
+	config, err := parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := newObjects(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = o.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = o.Read(ctx, "config")
+	return err
+}
+
+// A server that replays each recorded answer: the client's error has the meaning and the fix of the
+// answer's row, and of no other.
+func TestAnswers(t *testing.T) {
+	for _, row := range answers {
+		for _, message := range row.Recorded {
+			err := readOf(t, answering(t, row.Code, message))
+			fix := cmp.Or(row.Fix, lease.Fix(row.Means))
+			if lease.Fix(err) != fix || lease.Permanent(err) != (row.Means != nil) ||
+				!strings.Contains(err.Error(), message) {
+				t.Errorf("%s %q: %v, fix %q, permanent: %t; want those of %+v", row.Code, message,
+					err, lease.Fix(err), lease.Permanent(err), row)
+			}
+		}
+		if len(row.Recorded) == 0 && row.Code != "-" {
+			t.Errorf("no message is recorded of %+v", row)
+		}
+	}
+	for _, mode := range []string{"?", "?sslmode=disable&"} {
+		err := readOf(t, answering(t, "", "")+mode+"target_session_attrs=read-write")
+		if lease.Fix(err) != driver.CommonFix("PRIMARY") || lease.Permanent(err) ||
+			strings.Contains(err.Error(), "TLS") {
+			t.Errorf("a standby: %v, fix %q", err, lease.Fix(err))
+		}
+	}
+}
