@@ -32,7 +32,6 @@ import (
 
 	"github.com/traceflake/traceflake/internal/await"
 	"github.com/traceflake/traceflake/lease"
-	_ "github.com/traceflake/traceflake/lease/filestore" // file:
 	"github.com/traceflake/traceflake/lease/fleet"
 )
 
