@@ -113,7 +113,7 @@ func (c *creation) create(ctx context.Context, s openStore) (lease.Description, 
 func (s openStore) createSecret(ctx context.Context) (*randflake.Keyring, error) {
 	c := s.settings
 	if s.directory() && c.SecretFile == "" && c.Secrets == nil {
-		return filestore.Secret(ctx, strings.TrimPrefix(c.Store, "file:"))
+		return filestore.Secret(ctx, s.path())
 	}
 	k, err := c.LoadSecrets()
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -168,3 +168,6 @@ func summary(d lease.Description) string {
 
 // directory reports whether the store is a lease directory, which no operator needs to create.
 func (s openStore) directory() bool { return strings.HasPrefix(s.settings.Store, "file:") }
+
+// path returns the path of a lease directory.
+func (s openStore) path() string { return strings.TrimPrefix(s.settings.Store, "file:") }
