@@ -83,7 +83,7 @@ func TestStrictOnEveryStore(t *testing.T) {
 			create(t, c)
 			foreign := c
 			foreign.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
-			refused(t, foreign, lease.ErrWrongSecret, "TRACEFLAKE_SECRET_FILE="+foreign.SecretFile,
+			refused(t, foreign, lease.ErrWrongSecret, "TRACEFLAKE_STORE=",
 				"has another secret")
 			if err := opens(t, c).Ready(canceled()); err != nil {
 				t.Error(err)

@@ -73,41 +73,23 @@ func TestFirstProcesses(t *testing.T) {
 	}
 }
 
-// A directory whose secret is lost generates no other one by itself.
+// A directory whose secret is lost is not used under another one, until an operator begins a history.
 func TestLostSecret(t *testing.T) {
 	reportstest.Collect(t)
 	c, dir := directoryOf(t)
-	c.Strict = true
 	ids, err := c.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = ids.Shutdown(t.Context())
-	file := filepath.Join(dir, "secret")
-	if err := os.Remove(file); err != nil {
+	if err := os.Remove(filepath.Join(dir, "secret")); err != nil {
 		t.Fatal(err)
 	}
-	ids, err = c.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	c.Strict = true
+	if _, err = c.Open(t.Context()); !errors.Is(err, lease.ErrWrongSecret) ||
+		!strings.Contains(err.Error(), "traceflake lease rekey") {
+		t.Errorf("got %v, want %v", err, lease.ErrWrongSecret)
 	}
-	defer func() { _ = ids.Shutdown(t.Context()) }()
-	ready := ids.Ready(over(t))
-	_, missing := os.Stat(file)
-	if ready == nil || !strings.Contains(lease.Fix(ready), "put the file back") ||
-		!errors.Is(missing, fs.ErrNotExist) {
-		t.Errorf("%v, fix %q; the file: %v", ready, lease.Fix(ready), missing)
-	}
-	ids.NewIDs(t.Context())
-	if ids.Fallbacks() == 0 {
-		t.Error("it has a lease")
-	}
-}
-
-func over(t *testing.T) context.Context {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
 }
 
 // A directory may have been copied with a process that was restored: a history begins in it before

@@ -15,7 +15,6 @@ import (
 	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/internal/reports"
 	"github.com/traceflake/traceflake/lease"
-	_ "github.com/traceflake/traceflake/lease/filestore" // registers file:DIR
 	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -110,8 +109,10 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 		return c.explain(err)
 	}
 	ids.store = &store{Store: opened, config: c, opened: time.Now()}
-	if err := ids.store.start(); err != nil {
-		return err
+	if !c.ownSecret() { // the disk of a lease directory may not be mounted yet
+		if _, err := c.LoadSecrets(); err != nil {
+			return err
+		}
 	}
 	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
 	if c.TTL != 0 {
@@ -153,12 +154,8 @@ var over = func() context.Context {
 // explain adds the setting to an error of the store.
 func (c Config) explain(err error) error {
 	err = lease.Advise(err)
-	switch {
-	case errors.Is(err, lease.ErrInvalidRequest):
+	if errors.Is(err, lease.ErrInvalidRequest) {
 		return invalid(storeVar, redact.Address(c.Store), err)
-	case errors.Is(err, lease.ErrWrongSecret):
-		return invalid(c.source(), c.secretFile(),
-			fmt.Errorf("%w (%s=%s)", err, storeVar, redact.Address(c.Store)))
 	}
 	return fmt.Errorf("fleet: %s=%s: %w", storeVar, redact.Address(c.Store), err)
 }

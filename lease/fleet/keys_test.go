@@ -1,9 +1,6 @@
 package fleet
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -63,26 +60,5 @@ func TestKeys(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("at %s: %v, want %v", at, got, want)
 		}
-	}
-}
-
-// On file systems without hard links a new secret gets its name, too, and replaces none.
-func TestNoHardLinks(t *testing.T) {
-	defer func(was func(string, string) error) { link = was }(link)
-	link = func(string, string) error { return errors.ErrUnsupported }
-	c := Config{SecretFile: filepath.Join(t.TempDir(), "secret")}
-	one, err := c.CreateSecrets()
-	two, again := c.CreateSecrets()
-	if err := errors.Join(err, again); err != nil ||
-		one.Codec().Derive("") != two.Codec().Derive("") {
-		t.Errorf("%v, or two secrets", err)
-	}
-	left, _ := filepath.Glob(c.SecretFile + "*")
-	if info, err := os.Stat(c.SecretFile); err != nil || info.Mode().Perm() != 0o600 ||
-		len(left) != 1 {
-		t.Errorf("%v, files %q", err, left)
-	}
-	if err := createSecret(c.SecretFile); err == nil {
-		t.Error("it replaces a secret")
 	}
 }

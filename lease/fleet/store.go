@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/filestore" // registers file:DIR
 	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -26,87 +25,59 @@ type store struct {
 	opened time.Time
 
 	mu    sync.Mutex
-	own   *randflake.Keyring // the secrets that were read last
-	lives []life             // of all histories that were shown, the present one first
+	lives []life // of all histories that were shown, the present one first
 
-	// was is the history that a lease directory had after a restore of this process, "" before it
-	// was read, or nil.
+	// was is the history that a lease directory had after the last restore of this process, "" before
+	// it was read. It is nil if there was no restore.
 	was atomic.Pointer[string]
 
 	keyring atomic.Pointer[randflake.Keyring] // of the lives
 	asked   atomic.Int64                      // when unknown last read the description, in ns since opened
 }
 
-// start reads the secrets, to return errors of the configuration. Those of a lease directory are
-// read later: a disk that is full, read-only, busy or not mounted yet is an unavailable store.
-func (s *store) start() error {
-	if s.config.ownFile() {
-		return nil
-	}
-	k, err := s.config.LoadSecrets()
-	s.own = k
-	return err
-}
-
-// secrets returns the process's secrets, for [lease.Start]. It reads their file again.
+// secrets returns the process's secrets, for [lease.Start]. A file is read each time: a history may
+// have a secret that was added to it. A lease directory that is missing is created with its secret.
 func (s *store) secrets(ctx context.Context) (*randflake.Keyring, error) {
-	k, err := s.config.readSecrets()
-	if s.config.ownFile() && errors.Is(err, fs.ErrNotExist) {
-		if _, err := s.Describe(ctx); err != nil { // which creates it with the directory
-			return nil, err
-		}
-		k, err = s.config.readSecrets()
+	switch c := s.config; {
+	case c.ownSecret():
+		return filestore.Secret(ctx, c.directory())
+	case c.Secrets != nil:
+		return c.Secrets, nil
+	default:
+		return readKeyring(c.SecretFile)
 	}
-	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.own = k
-	}
-	return k, err
 }
 
 // Describe implements [lease.Store].
 func (s *store) Describe(ctx context.Context) (lease.Description, error) {
 	d, err := s.Store.Describe(ctx)
 	if s.config.directory() != "" && errors.Is(err, lease.ErrNoStore) {
-		if err := s.create(ctx); err != nil {
+		k, err := s.secrets(ctx)
+		if err == nil {
+			err = stores.Ensure(ctx, s.Store, k.Codec())
+		}
+		if err != nil {
 			return d, err
 		}
-		d, err = s.Store.Describe(ctx)
+		return s.Describe(ctx)
 	}
 	if err == nil {
-		s.learn(d)
+		s.learn(ctx, d)
 		err = s.copied(d.ID)
 	}
 	return d, err
 }
 
-// create creates a lease directory.
-func (s *store) create(ctx context.Context) error {
-	k, err := s.config.CreateSecrets()
-	if err != nil {
-		return err
-	}
-	return stores.Ensure(ctx, s.Store, k.Codec())
-}
-
 // Begin implements [lease.Store].
 func (s *store) Begin(ctx context.Context, r lease.BeginRequest) (lease.Description, error) {
 	if s.was.Load() != nil {
-		if d, err := s.Describe(ctx); err == nil { // others have begun one since the restore
-			return d, lease.ErrHistory
+		if d, err := s.Describe(ctx); errors.Is(err, lease.ErrMoved) {
+			r.Leaves = d.ID
 		}
-	}
-	was := s.was.Load()
-	if was != nil {
-		r.Leaves = *was
 	}
 	d, err := s.Store.Begin(ctx, r)
 	if err == nil || errors.Is(err, lease.ErrHistory) {
-		s.learn(d)
-		if was != nil { // unless the process was restored once more
-			s.was.CompareAndSwap(was, nil)
-		}
+		s.learn(ctx, d)
 	}
 	return d, err
 }
@@ -119,21 +90,18 @@ func (s *store) OnRestore() {
 	}
 }
 
-// copied returns an error as long as a lease directory has the history that it had at the first
-// look after a restore.
+// copied returns an error if a lease directory still has the history that it had at the first look
+// after a restore.
 func (s *store) copied(id string) error {
 	was := s.was.Load()
-	switch {
-	case was == nil:
-		return nil
-	case *was == "":
-		s.was.CompareAndSwap(was, &id)
-		return s.copied(id)
-	case *was == id:
-		return fmt.Errorf("%w: this process was restored from a snapshot", lease.ErrMoved)
+	if was != nil && *was == "" {
+		was = &id
+		s.was.Store(was)
 	}
-	s.was.CompareAndSwap(was, nil)
-	return nil
+	if was == nil || *was != id {
+		return nil
+	}
+	return fmt.Errorf("%w: this process was restored from a snapshot", lease.ErrMoved)
 }
 
 // Acquire implements [lease.Store].
@@ -147,20 +115,21 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 }
 
 // learn adds the histories of a description to those that are known, and their keys to the keyring.
-func (s *store) learn(d lease.Description) {
+func (s *store) learn(ctx context.Context, d lease.Description) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := d.Find(s.own)
-	if err == nil && len(s.lives) > 0 && s.lives[0].ID == d.ID {
+	if len(s.lives) > 0 && s.lives[0].ID == d.ID {
 		return
 	}
-	if err != nil {
-		if k, err := s.config.readSecrets(); err == nil {
-			s.own = k
-		}
+	k, err := s.secrets(ctx)
+	if err == nil {
+		_, err = d.Find(k)
+	}
+	if err != nil { // which the Keeper reports
+		return
 	}
 	s.lives = merge(livesOf(d), s.lives, time.Now().Add(d.LongestTTL))
-	s.keyring.Store(keys(s.own, s.lives))
+	s.keyring.Store(keys(k, s.lives))
 }
 
 const (
@@ -183,18 +152,4 @@ func (s *store) unknown(id trace.TraceID) {
 		defer cancel()
 		_, _ = s.Describe(ctx) // the Keeper reports a store that fails
 	}()
-}
-
-// directory returns the path of a lease directory, or "".
-func (c Config) directory() string {
-	path, ok := strings.CutPrefix(c.Store, "file:")
-	if !ok {
-		return ""
-	}
-	return path
-}
-
-// ownFile reports whether the secret is that of a lease directory.
-func (c Config) ownFile() bool {
-	return c.Secrets == nil && c.SecretFile == "" && c.directory() != ""
 }

@@ -5,11 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/traceflake/traceflake/internal/entropy"
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/filestore"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -94,13 +99,41 @@ func (c *creation) create(ctx context.Context, s openStore) (lease.Description, 
 	}
 	var secret *randflake.Codec
 	if !d.Keyless {
-		k, err := s.settings.CreateSecrets()
+		k, err := s.createSecret(ctx)
 		if err != nil {
 			return d, err
 		}
 		secret = k.Codec()
 	}
 	return s.Create(ctx, d, secret)
+}
+
+// createSecret returns the secrets of the settings. If the secret file does not exist, it is created
+// with a new secret: under a temporary name, so that it is never incomplete.
+func (s openStore) createSecret(ctx context.Context) (*randflake.Keyring, error) {
+	c := s.settings
+	if s.directory() && c.SecretFile == "" && c.Secrets == nil {
+		return filestore.Secret(ctx, s.path())
+	}
+	k, err := c.LoadSecrets()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return k, err
+	}
+	secret := make([]byte, 16)
+	entropy.Read(secret)
+	f, err := os.CreateTemp(filepath.Dir(c.SecretFile), "secret-*.new") // mode 0600
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = fmt.Fprintf(f, "%x\n", secret)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	if err = os.Link(f.Name(), c.SecretFile); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, wrong("write a secret there: openssl rand -hex 16", "%w", err)
+	}
+	return c.LoadSecrets()
 }
 
 // compare returns an error if the command asks for another store than the one that exists.
@@ -135,3 +168,6 @@ func summary(d lease.Description) string {
 
 // directory reports whether the store is a lease directory, which no operator needs to create.
 func (s openStore) directory() bool { return strings.HasPrefix(s.settings.Store, "file:") }
+
+// path returns the path of a lease directory.
+func (s openStore) path() string { return strings.TrimPrefix(s.settings.Store, "file:") }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -34,7 +35,11 @@ func (d storeCheck) run() {
 	switch {
 	case none:
 		found = errNoFile.Error()
-		_, err = within(d.cmd.Context(), d.rights)
+		pages, _ := filepath.Glob(filepath.Join(d.open().path(), "page-*"))
+		if _, err = within(d.cmd.Context(), d.rights); err == nil && len(pages) > 0 {
+			err = wrong("restore that file, or create another store elsewhere",
+				"%s has pages of a store, but the file \"config\" is gone", d.open())
+		}
 	case errors.Is(err, lease.ErrMoved) && !lease.Permanent(err):
 		found += "; it was restored, moved or copied: the next process begins a history"
 		moved, err = true, nil

@@ -34,7 +34,6 @@ import (
 	"github.com/traceflake/traceflake/internal/await"
 	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
-	_ "github.com/traceflake/traceflake/lease/filestore" // file:
 	"github.com/traceflake/traceflake/lease/fleet"
 )
 

@@ -80,9 +80,9 @@ func relayed(tb testing.TB, dsn string) (*network.Proxy, string) {
 	return c, u.String()
 }
 
-// In every round the server crashes, which forgets each commit that did not wait for the disk, as is
-// the default in this database; and an asynchronous standby is promoted, which lacks the commits of
-// a second, while the old primary still serves half of the processes. Nobody fences it.
+// In every round the server crashes, which forgets each commit that did not wait for the disk, as
+// is the default in this database; and an asynchronous standby is promoted, which lacks the commits
+// of a second, while the old primary still serves half of the processes. Nobody fences it.
 func TestProcesses(t *testing.T) {
 	c := newCluster(t)
 	if err := c.primary.Exec(t.Context(),

@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"context"
+
 	"bytes"
+
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // ErrAltered is returned if a server did not store what was sent.
@@ -13,4 +17,31 @@ const ClockBound = clockBound
 func Sealed(data []byte) []byte {
 	lines := data[:1+bytes.LastIndexByte(bytes.TrimRight(data, "\n"), '\n')]
 	return append(bytes.Clone(lines), sumOf(lines)...)
+}
+
+// Help completes a begin in a store of one page that somebody else left, under its ID, as nobody may.
+func Help(ctx context.Context, server driver.Objects) bool {
+	o, err := server.Read(ctx, configName)
+	if err != nil {
+		return false
+	}
+	c, err := parseConfig(o)
+	if err != nil || c.Complete {
+		return false
+	}
+	page, err := server.Read(ctx, pageName(0))
+	if err != nil {
+		return false
+	}
+	var h pageHeader
+	if _, err := unseal("", page.Data, &h); err != nil || h.Store != c.ID {
+		empty, _ := seal(pageHeader{Format: format, Store: c.ID})
+		if _, err = server.Write(ctx, pageName(0), empty, page.Version, o.Place); err != nil {
+			return false
+		}
+	}
+	c.Complete = true
+	data, _ := seal(c)
+	_, err = server.Write(ctx, configName, data, o.Version, o.Place)
+	return err == nil
 }
