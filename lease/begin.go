@@ -35,12 +35,8 @@ func (l *loop) learn(h History, err error) bool {
 		l.report(fmt.Errorf("%w: it was restored, moved or copied, or a standby was promoted. No "+
 			"IDs are equal. The store gets a new history by itself; nothing is to be done", err))
 		l.leave(h.ID, Moved)
-	case errors.Is(err, ErrBeginning) && l.about.ID == "":
-		why := Moved
-		if h.Reason == Contradicted {
-			why = Contradicted
-		}
-		l.leave("", why) // for any that is complete
+	case errors.Is(err, ErrBeginning):
+		l.leave("", Moved) // for any that is complete
 	default:
 		l.forget()
 	}
@@ -76,8 +72,6 @@ func (l *loop) leave(id, why string) {
 func (l *loop) leaveTerm(t *term) {
 	if t.proven {
 		l.former = t
-	} else {
-		t.finish(nil)
 	}
 	l.term, l.search.notBefore = nil, l.keeper.cfg.clock().elapsed
 }
@@ -100,8 +94,9 @@ func (l *loop) reread(ctx context.Context) error {
 func (l *loop) describe(ctx context.Context) error {
 	bounded, done := l.call(ctx, "describe", callTimeout)
 	d, err := l.store.Describe(bounded)
-	waiting := l.search.begin
-	wait := waiting != nil && (another(err) || err == nil && d.ID == waiting.Leaves)
+	begin := l.search.begin
+	wait := begin != nil && (another(err) ||
+		err == nil && begin.Reason == Contradicted && begin.Leaves == d.ID)
 	if err == nil && !wait {
 		err = l.enter(ctx, d)
 	}
@@ -116,8 +111,7 @@ func (l *loop) describe(ctx context.Context) error {
 // meanwhile.
 func (l *loop) begin(ctx context.Context) error {
 	k := l.keeper
-	if at := l.mayBegin(); at > k.cfg.clock().elapsed {
-		l.search.notBefore = min(l.search.notBefore, at)
+	if l.mayBegin() > k.cfg.clock().elapsed {
 		return l.describe(ctx)
 	}
 	secrets, err := l.readSecrets(ctx)

@@ -115,8 +115,9 @@ func TestFullStoreIsAskedRarely(t *testing.T) {
 // A store whose grants are expired or empty is not called continuously.
 func TestUselessGrants(t *testing.T) {
 	for name, spoil := range map[string]func(*lease.Grant){
-		"expired": func(g *lease.Grant) { g.Start, g.End = testStart.Add(-time.Hour), testStart },
-		"empty":   func(g *lease.Grant) { g.Nodes = 0 },
+		"expired":            func(g *lease.Grant) { g.Start, g.End = testStart.Add(-time.Hour), testStart },
+		"empty":              func(g *lease.Grant) { g.Nodes = 0 },
+		"of another history": func(g *lease.Grant) { g.Store = "another" },
 	} {
 		b := newBench(t)
 		b.store.on = func(c *call) {

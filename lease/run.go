@@ -86,13 +86,8 @@ func (l *loop) step(ctx context.Context) time.Duration {
 	}
 	now = l.keeper.cfg.clock()
 	next := l.search.notBefore
-	if l.term != nil {
-		next = l.term.renewAt
-	}
-	for _, t := range []*term{l.term, l.former} {
-		if t != nil {
-			next = min(next, now.elapsed+t.grant.End.Sub(now.wall))
-		}
+	if t := l.term; t != nil {
+		next = min(t.renewAt, now.elapsed+t.grant.End.Sub(now.wall))
 	}
 	return max(min(next-now.elapsed, lookEvery), 0)
 }
@@ -127,7 +122,7 @@ func (l *loop) ended(t *term, now reading) bool {
 		h.err = ErrNoLease
 		l.report(*dropped)
 	}
-	if used := l.keeper.state.Load().term; used == nil || used == t {
+	if l.keeper.state.Load().term == t {
 		l.publish(h)
 	}
 	return true
@@ -153,7 +148,6 @@ func (l *loop) seek(ctx context.Context) {
 		l.search.notBefore = l.keeper.cfg.clock().elapsed + l.reseeding
 		return
 	}
-	l.search.notBefore = l.later(&l.search.failures, maxBackoff)
 	what, err := "acquire", error(nil)
 	switch {
 	case l.search.begin != nil:
@@ -163,11 +157,18 @@ func (l *loop) seek(ctx context.Context) {
 	case l.about.ID == "":
 		what, err = "open the store", l.describe(ctx)
 	}
-	if err == nil && l.about.ID != "" && l.search.doubt == nil {
+	if err == nil && l.about.ID != "" {
 		what, err = "acquire", l.acquire(ctx)
+	}
+	longest := maxBackoff
+	if errors.Is(err, ErrNoFreeNode) {
+		longest = maxFull
 	}
 	if err != nil && !l.learn(l.about.History, err) {
 		l.failed(ctx, what, err)
+	}
+	if l.term == nil {
+		l.search.notBefore = l.later(&l.search.failures, longest)
 	}
 }
 
@@ -199,10 +200,6 @@ func (l *loop) acquire(ctx context.Context) error {
 	bounded, done := l.call(ctx, "acquire", callTimeout)
 	g, err := l.store.Acquire(bounded, l.request(l.search.nonce, before.wall))
 	done(err)
-	if errors.Is(err, ErrNoFreeNode) {
-		l.search.failures-- // of this very call
-		l.search.notBefore = l.later(&l.search.failures, maxFull)
-	}
 	again := l.search.contradicted
 	if l.search.contradicted = errors.Is(err, ErrContradicted); l.search.contradicted {
 		l.contradicted(err, again)
@@ -300,9 +297,6 @@ func (l *loop) propose(ctx context.Context, t *term,
 	}
 	if !errors.Is(err, ErrLost) {
 		t.pending = append(t.pending, nonce)
-	}
-	if another(err) {
-		return stored, ended, err
 	}
 	stored, unread := l.get(ctx, t.grant)
 	switch {

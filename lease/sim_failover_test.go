@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// calmly returns a world without other faults than f causes, whose clocks agree.
+// calmly returns a world of six processes, without other faults than f causes, whose clocks agree.
 func calmly(seed uint64, name string, f func(*world)) *world {
 	w := newWorld(seed, variant{name, func(w *world) {
 		w.calm, w.faults = true, func() {
@@ -18,6 +18,9 @@ func calmly(seed uint64, name string, f func(*world)) *world {
 	defer w.end()
 	for _, h := range w.hosts {
 		h.skew = 0
+	}
+	for len(w.processes) < 6 {
+		w.start(w.hosts[0])
 	}
 	w.run(20 * w.ttl)
 	return w

@@ -84,8 +84,8 @@ type Object struct {
 	Time time.Time
 	// Place identifies where the objects are. A place is what a copy lacks: it is drawn by the
 	// server, or by the backend where the server cannot copy it. It changes with every start of
-	// what could have been set back meanwhile, a standby that is promoted, a restored disk, and
-	// stays over a restart that loses nothing. A place that is unknown is "": it equals nothing,
+	// what could have been set back meanwhile, such as a standby that is promoted or a restored
+	// disk, and may change with others. A place that is unknown is "": it equals nothing,
 	// also no other "". A Read of "config" has the place; one of another object has the same or
 	// none. If the client may not find out the place, Read returns an error instead.
 	Place string

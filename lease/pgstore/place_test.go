@@ -1,7 +1,11 @@
 package pgstore_test
 
 import (
+	"os"
+	"regexp"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
@@ -38,5 +42,37 @@ func TestSchemas(t *testing.T) {
 			string(o.Data) != want {
 			t.Errorf("%s: got %q, %v; want %q", url, o.Data, err, want)
 		}
+	}
+}
+
+// With the rights of README.md a process begins a history after a crash has emptied the table of
+// the place.
+func TestRights(t *testing.T) {
+	dsn, admin := newDatabase(t)
+	role := newRole(t, admin)
+	d, err := calls.Open(t, dsn).Create(t.Context(), lease.Description{Nodes: 8}, calls.Secret())
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, grant := range regexp.MustCompile(`GRANT .* TO service;`).FindAllString(string(page),
+		-1) {
+		execute(t, admin, strings.Replace(grant, "service", role, 1))
+	}
+	s := calls.Open(t, dsn+"&password=hunter2&user="+role)
+	if _, err := s.Acquire(t.Context(), calls.Request(d.ID, time.Now())); err != nil {
+		t.Error(err)
+	}
+	execute(t, admin, "TRUNCATE traceflake_place")
+	_, err = s.Acquire(t.Context(), calls.Request(d.ID, time.Now()))
+	wantError(t, "without a place", err, lease.ErrMoved)
+	if d, err = s.Begin(t.Context(), calls.Begin(d, lease.Moved)); err == nil {
+		_, err = s.Acquire(t.Context(), calls.Request(d.ID, time.Now()))
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -123,7 +123,7 @@ func (d storeCheck) rights(ctx context.Context) (found string, err error) {
 	if errors.Is(err, driver.ErrRightsUnknown) {
 		return "reading works; " + err.Error(), nil
 	}
-	return "leases may be read and changed", err
+	return "leases may be changed, and histories begun", err
 }
 
 // clock compares this machine's clock with the store's.
