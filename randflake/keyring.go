@@ -18,8 +18,8 @@ import (
 var ErrInvalidKeyring = errors.New("randflake: invalid keyring")
 
 // Keyring holds a fleet's secrets: the first is used for new IDs, and IDs under all of them are
-// accepted, see [Keyring.With]. It is immutable and safe for concurrent use, and like [Codec] it never exposes its
-// secrets. The zero Keyring and a nil one have no secret.
+// accepted, see [Keyring.With]. It is immutable and safe for concurrent use, and like [Codec] it
+// never exposes its secrets. The zero Keyring and a nil one have no secret.
 type Keyring struct {
 	codecs []*Codec
 	lives  []life // of each codec

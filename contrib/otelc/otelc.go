@@ -5,8 +5,8 @@
 //	_ "github.com/traceflake/traceflake/contrib/otelc"
 //
 // Every TracerProvider without WithIDGenerator then uses a generator that the environment
-// configures, as [fleet.FromEnv] describes. All providers share it, for as long as the process runs.
-// Only file: stores are included; the service imports any other. The propagator [xtraceid] is
+// configures, as [fleet.FromEnv] describes. All providers share it, for as long as the process
+// runs. Only file: stores are included; the service imports any other. The propagator [xtraceid] is
 // registered with autoprop, so OTEL_PROPAGATORS can name it.
 //
 // An invalid setting is reported to [otel.Handle], and IDs are those of zero configuration; with

@@ -79,8 +79,8 @@ func run(program, what string, env ...string) (words []string, logged string, er
 	return strings.Fields(stdout.String()), stderr.String(), err
 }
 
-// A service without any traceflake code gets ordered IDs under a lease, also after the Shutdown of a
-// provider.
+// A service without any traceflake code gets ordered IDs under a lease, also after the Shutdown of
+// a provider.
 func TestService(t *testing.T) {
 	program := build(t, func(string, string) {})
 	file := filepath.Join(t.TempDir(), "leases")

@@ -73,7 +73,8 @@ func TestFirstProcesses(t *testing.T) {
 	}
 }
 
-// A directory whose secret is lost is not used under another one, until an operator begins a history.
+// A directory whose secret is lost is not used under another one, until an operator begins a
+// history.
 func TestLostSecret(t *testing.T) {
 	reportstest.Collect(t)
 	c, dir := directoryOf(t)

@@ -92,7 +92,8 @@ func (c Config) Check() error {
 		name string
 		set  bool
 	}{
-		{secretVar, c.Secrets != nil}, {fileVar, c.SecretFile != ""}, {ttlVar, c.TTL != 0}, {strictVar, c.Strict},
+		{secretVar, c.Secrets != nil}, {fileVar, c.SecretFile != ""}, {ttlVar, c.TTL != 0},
+		{strictVar, c.Strict},
 	} {
 		if variable.set {
 			return fmt.Errorf("%w: %s is set, but %s is not: set both for leased nodes, or neither",

@@ -230,8 +230,7 @@ func TestVerifierLearns(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		d := begin(t, secret, 0)
 		before := opened.described.Load()
-		foreign := trace.TraceID(leasedID(t, lease.Description{History: lease.History{
-			ID: first.ID, Secret: first.Secret}}, time.Now()))
+		foreign := leasedID(t, first, time.Now())
 		foreign[15]++
 		old := traceid.Min(time.Now().Add(-time.Hour))
 		v.Verify(old)

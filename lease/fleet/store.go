@@ -27,12 +27,12 @@ type store struct {
 	mu    sync.Mutex
 	lives []life // of all histories that were shown, the present one first
 
-	// was is the history that a lease directory had after the last restore of this process, "" before
-	// it was read. It is nil if there was no restore.
+	// was is the history that a lease directory had after the last restore of this process, ""
+	// before it was read. It is nil if there was no restore.
 	was atomic.Pointer[string]
 
 	keyring atomic.Pointer[randflake.Keyring] // of the lives
-	asked   atomic.Int64                      // when unknown last read the description, in ns since opened
+	asked   atomic.Int64                      // when, since opened, unknown last read, in ns
 }
 
 // secrets returns the process's secrets, for [lease.Start]. A file is read each time: a history may

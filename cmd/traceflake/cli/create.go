@@ -108,8 +108,8 @@ func (c *creation) create(ctx context.Context, s openStore) (lease.Description, 
 	return s.Create(ctx, d, secret)
 }
 
-// createSecret returns the secrets of the settings. If the secret file does not exist, it is created
-// with a new secret: under a temporary name, so that it is never incomplete.
+// createSecret returns the secrets of the settings. If the secret file does not exist, it is
+// created with a new secret: under a temporary name, so that it is never incomplete.
 func (s openStore) createSecret(ctx context.Context) (*randflake.Keyring, error) {
 	c := s.settings
 	if s.directory() && c.SecretFile == "" && c.Secrets == nil {

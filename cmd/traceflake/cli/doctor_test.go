@@ -32,7 +32,8 @@ func TestSilentServers(t *testing.T) {
 		{"doctor", "--store=s3://bucket/p?region=r&endpoint=http://" + at},
 		{"doctor", "--dsn=http://" + at + "/otel"},
 		{"doctor", "--dsn=clickhouse://" + at + "/otel"},
-		{"lease", "create", etcd, "--secret-file", secret}, {"inspect", "--store=test:hung", "x", "--secret-file", secret},
+		{"lease", "create", etcd, "--secret-file", secret},
+		{"inspect", "--store=test:hung", "x", "--secret-file", secret},
 	} {
 		code, most, want := 1, checkTimeout, "start the server"
 		switch {

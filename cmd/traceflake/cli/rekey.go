@@ -79,8 +79,8 @@ func leaseKeysCommand(f *commonFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Print the keys of the store's histories, for verifiers without the store",
-		Long: `keys prints the keys of the store's histories, the present one first, in the form of a
-secret file: processes and commands that cannot reach the store verify and decode IDs
+		Long: `keys prints the keys of the store's histories, the present one first, in the form of
+a secret file: processes and commands that cannot reach the store verify and decode IDs
 with it. The secret cannot be computed from the keys. Print them again when a history
 has begun.`,
 		Example: `  traceflake lease keys --store postgres://db/traceflake --secret-file secret`,

@@ -66,7 +66,8 @@ func opened(t *testing.T, url string) stores.Store {
 	return s
 }
 
-// acquired returns the history of a store in which a process whose clock is ahead has acquired a lease.
+// acquired returns the history of a store in which a process whose clock is ahead has acquired a
+// lease.
 func acquired(t *testing.T, url string, ahead time.Duration) string {
 	t.Helper()
 	s := opened(t, url)
