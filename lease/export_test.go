@@ -11,7 +11,7 @@ import (
 
 const (
 	MaxBackoff = maxBackoff
-	LookEvery  = lookEvery
+	CheckEvery = checkEvery
 	Reseeding  = reseeding
 )
 

@@ -20,7 +20,7 @@ func TestRestoredMachine(t *testing.T) {
 		},
 		"noticed by a step": func(b *bench) {
 			b.life++
-			if wait := b.Step(b.t.Context()); wait > lease.LookEvery {
+			if wait := b.Step(b.t.Context()); wait > lease.CheckEvery {
 				b.t.Errorf("the next step is in %s", wait)
 			}
 		},
@@ -92,15 +92,15 @@ func TestDriftIsNotAStep(t *testing.T) {
 	for _, drift := range []time.Duration{6 * time.Millisecond, -6 * time.Millisecond} {
 		b := newBench(t, lease.WithTTL(lease.MaxTTL))
 		for range 72 * 60 {
-			b.pass(lease.LookEvery)
+			b.pass(lease.CheckEvery)
 			b.clock.Step(drift)
 		}
 		b.mustOne()
 		if n := len(b.store.asked("acquire")); n != 1 {
 			t.Errorf("drift %s: %d grants", drift, n)
 		}
-		if wait := b.Step(t.Context()); wait != lease.LookEvery {
-			t.Errorf("the next step is in %s, want %s", wait, lease.LookEvery)
+		if wait := b.Step(t.Context()); wait != lease.CheckEvery {
+			t.Errorf("the next step is in %s, want %s", wait, lease.CheckEvery)
 		}
 	}
 }

@@ -22,9 +22,9 @@ const (
 	// reseeding is how long no nonce is drawn after a restore was noticed. A kernel learns of a
 	// restore within some tens of milliseconds.
 	reseeding = 500 * time.Millisecond
-	// lookEvery is the longest time between two comparisons of the clocks: clocks that drift apart
+	// checkEvery is the longest time between two comparisons of the clocks: clocks that drift apart
 	// over days are not a step.
-	lookEvery = time.Minute
+	checkEvery = time.Minute
 )
 
 // loop is a Keeper's goroutine with its state. Only that goroutine uses it.
@@ -33,13 +33,13 @@ type loop struct {
 	store   Store
 	secrets Secrets
 
-	about  Description      // of the history in which to lease; without an ID it must be read
-	codec  *randflake.Codec // of that history
-	term   *term            // the grant held in it; nil if none
-	former *term            // a grant of an earlier history, used to its end; nil if none
-	search search
-	seen   []time.Duration // when each history of the last hour was met, on the monotonic clock
-	denied error           // the sentinel of the last permanent failure that was reported
+	about    Description      // of the history in which to lease; without an ID it must be read
+	codec    *randflake.Codec // of that history
+	term     *term            // the grant held in it; nil if none
+	former   *term            // a grant of an earlier history, used to its end; nil if none
+	search   search
+	seen     []time.Duration // when each history of the last hour was met, on the monotonic clock
+	reported error           // the sentinel of the last permanent failure
 
 	// What tests replace.
 	report    func(error) // queues a report
@@ -89,7 +89,7 @@ func (l *loop) step(ctx context.Context) time.Duration {
 	if t := l.term; t != nil {
 		next = min(t.renewAt, now.elapsed+t.grant.End.Sub(now.wall))
 	}
-	return max(min(next-now.elapsed, lookEvery), 0)
+	return max(min(next-now.elapsed, checkEvery), 0)
 }
 
 // sweep removes the terms that have ended, and returns a reading of the clocks at which one that
@@ -253,7 +253,7 @@ func (l *loop) prove(t *term) {
 	}
 	k.settle()
 	if k.failure.Swap(nil) != nil { // not before the term can be used: Ready gives the reason
-		l.denied = nil
+		l.reported = nil
 		l.report(errRecovered)
 	}
 }
@@ -335,11 +335,11 @@ func (l *loop) failed(ctx context.Context, what string, err error) {
 	}
 	err = Advise(fmt.Errorf("lease: %s: %w", what, err))
 	cause := permanent(err)
-	if l.keeper.failure.Swap(&err) == nil || cause != nil && !errors.Is(cause, l.denied) {
+	if l.keeper.failure.Swap(&err) == nil || cause != nil && !errors.Is(cause, l.reported) {
 		l.report(err)
 	}
 	if cause != nil {
-		l.denied = cause
+		l.reported = cause
 		l.keeper.settle()
 	}
 }

@@ -41,7 +41,10 @@ func (w *world) replace() {
 // running processes find out before they lease anything anew, so no IDs are equal as long as no
 // process starts. If others start, equal IDs are generated for one lease time at most.
 func TestServersThatForget(t *testing.T) {
-	const seeds = 30
+	seeds := uint64(30)
+	if testing.Short() || raced() {
+		seeds = 3 // too few for equal IDs in each case
+	}
 	for name, c := range map[string]struct {
 		variant string
 		happens func(*world)
@@ -80,7 +83,7 @@ func TestServersThatForget(t *testing.T) {
 			}
 			t.Logf("%d IDs, %d batches with equal ones, the last of them after %s", made, equal,
 				latest)
-			if (equal > 0) != c.equal {
+			if equal > 0 && !c.equal || equal == 0 && c.equal && seeds > 3 {
 				t.Errorf("%d batches of %d IDs have equal ones, want any: %v", equal, made, c.equal)
 			}
 		})

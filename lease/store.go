@@ -56,7 +56,7 @@ var (
 	// ErrContradicted is returned if the store shows what it cannot have after what it shows
 	// elsewhere: under a complete description, a page of another history, or none. So it was set
 	// back, in part. Begin begins a history, with the reason [Contradicted].
-	ErrContradicted = errors.New("lease: the store contradicts itself: it was set back in part")
+	ErrContradicted = errors.New("lease: the store contradicts itself: it was set back")
 	// ErrWrongSecret is returned if none of this process's secrets is that of the store's history.
 	ErrWrongSecret = fixable("lease: the store's history has another secret",
 		"add the line of that secret to this process's secret file; if the secret is lost: "+
