@@ -55,7 +55,8 @@ var (
 	ErrMoved = errors.New("lease: the store's history was begun elsewhere")
 	// ErrContradicted is returned if the store shows what it cannot have after what it shows
 	// elsewhere: under a complete description, a page of another history, or none. So it was set
-	// back, in part. Begin begins a history, with the reason [Contradicted].
+	// back, in part. A [Keeper] also reports it if the store lacks what it acknowledged. Begin
+	// begins a history, with the reason [Contradicted].
 	ErrContradicted = errors.New("lease: the store contradicts itself: it was set back")
 	// ErrWrongSecret is returned if none of this process's secrets is that of the store's history.
 	ErrWrongSecret = fixable("lease: the store's history has another secret",
