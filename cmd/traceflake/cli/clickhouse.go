@@ -95,6 +95,7 @@ var fixes = map[int32]string{
 	497: "grant the user the missing rights, and run the same command again: it continues where " +
 		"it stopped",
 	81:  "create the database, or correct it in the address",
+	47:  "correct --table: the table lacks a column of the exporter's",
 	60:  "traceflake clickhouse create; or correct the database in the address",
 	159: overloaded, 160: overloaded, 241: overloaded,
 }
