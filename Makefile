@@ -78,7 +78,7 @@ kubernetes: $(API_SERVER) ## run the tests that need Kubernetes' API server
 CLICKHOUSE          := $(CURDIR)/.cache/clickhouse-
 CLICKHOUSE_NEWEST   := 26.9.0
 CLICKHOUSE_VERSIONS ?= 26.3.0 $(CLICKHOUSE_NEWEST)
-CLICKHOUSE_TESTS    ?= ^Test(DescendingKeys|Functions.*|Bounds.*|Queries.*|Repairs|OlderTable|EventDeltas|Refused|ExportersTable|Adopt|SwapRefused|MoveADay|EndLingers)$$
+CLICKHOUSE_TESTS    ?= ^Test(DescendingKeys|Functions.*|Bounds.*|Queries.*|Repairs|OlderTable|EventDeltas|Compare|Refused|ExportersTable|Adopt|SwapRefused|MoveADay|EndLingers)$$
 
 $(CLICKHOUSE)%/complete:
 	python3 -m venv $(@D)

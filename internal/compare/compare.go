@@ -113,10 +113,13 @@ SELECT toString(answer), read_rows / 1e3, elapsed * 1e3, (
 ) / 1e6
 FROM system.processes WHERE query_id = queryID() SETTINGS use_query_condition_cache = 0`
 
+// caches of a server, besides that of conditions.
+var caches = [...]string{"MARK", "UNCOMPRESSED", "INDEX MARK", "INDEX UNCOMPRESSED"}
+
 // ask adds the value of a question.
 func (t *Table) ask(ctx context.Context, db *sql.DB, name, query string, cold bool) error {
 	if cold {
-		for cache := range strings.SplitSeq("MARK,UNCOMPRESSED,INDEX MARK,INDEX UNCOMPRESSED", ",") {
+		for _, cache := range caches {
 			if _, err := db.ExecContext(ctx, "SYSTEM DROP "+cache+" CACHE"); err != nil {
 				return err
 			}

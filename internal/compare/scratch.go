@@ -8,7 +8,6 @@ import (
 	_ "embed" // the query
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -66,17 +65,16 @@ func Look(ctx context.Context, db *sql.DB, of clickhouse.Adoption, hours int) (*
 	return c, err
 }
 
-// Write writes what Run will do.
-func (c *Copies) Write(w io.Writer) {
-	const layout = "2006-01-02 15:04:05"
-	fmt.Fprintf(w, "the %d spans of %s from %s to %s (UTC) are copied into two tables\n"+
-		"next to it, %s%s…, which are dropped at the end;\n"+
-		"this needs up to %.2f GB of the %.0f GB that are free\n", c.Spans, c.live.Name, c.From.UTC().Format(layout), c.To.UTC().Format(layout), c.live.Name,
-		scratch, float64(c.Needs)/1e9, float64(c.Free)/1e9)
-	for _, name := range c.Left {
-		fmt.Fprintf(w, "left by a comparison that runs or was killed: DROP TABLE %s;\n",
-			c.live.quoted(name))
+// String says what Run will do.
+func (c *Copies) String() string {
+	s := fmt.Sprintf("%d spans of %s from %s to %s (UTC) are copied into two tables next to it,\n"+
+		"%s%s…, which are dropped at the end; this needs up to %.2f of %.0f GB that are free\n",
+		c.Spans, c.live.Name, c.From.UTC().Format(time.DateTime), c.To.UTC().Format(time.DateTime),
+		c.live.Name, scratch, float64(c.Needs)/1e9, float64(c.Free)/1e9)
+	if len(c.Left) > 0 {
+		s += "left by comparisons that run or were killed: " + strings.Join(c.Left, ", ") + "\n"
 	}
+	return s
 }
 
 // Run copies the spans, asks the questions of both tables, and drops them, also after an error or
