@@ -40,8 +40,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
-demo: engines ## run two services and find one of their traces in ClickHouse by its ID
-	go run ./integration/demo
+demo: ## run two services, and show what is in the trace ID of a request
+	examples/demo.sh
 
 .PHONY: test
 test: engines js java python ## run every test of every module; those of Kubernetes only if its API server was built
