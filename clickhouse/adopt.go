@@ -3,7 +3,6 @@ package clickhouse
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"regexp"
 	"strings"
 )
@@ -41,55 +40,55 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	if err != nil || o.phase == Finished {
 		return p, err
 	}
+	if len(o.missingFunctions()) > 0 {
+		p.Steps = append(p.Steps, o.functions())
+	}
+	v := o.values()
 	if o.phase != Swapped {
-		p.Steps = append([]Step{o.functions()}, o.steps("new", o.carried()...)...)
+		p.Steps = append(p.Steps, o.steps("new", o.carried())...)
 	}
-	if !o.filled(o.server) {
-		p.Steps = append(p.Steps, o.lookup(o.server, o.render("both"))...)
+	if !o.filled(o.catalog) {
+		p.Steps = append(p.Steps, o.lookup(o.catalog, o.render("adopt/both", v))...)
+	} else if days, err := o.lackingDays(ctx); err != nil {
+		return p, err
+	} else if len(days) > 0 {
+		p.Steps = append(p.Steps, o.fillDays(o.render("adopt/both", v), days))
 	}
-	p.Steps = append(p.Steps, o.steps("views", "{columns}", list(quoteName, o.live.readable()))...)
+	v.Columns, v.Comment = o.live.readable(), ownComment
+	p.Steps = append(p.Steps, o.steps("views", v)...)
 	if o.phase == NotBegun {
-		reattach, err := o.missing(ctx, "reattach")
-		if err != nil {
-			return p, err
-		}
-		trial := o.steps("trial")
-		drops := len(trial[0].SQL) - 2
-		trial[0].restore = trial[0].SQL[drops:]
-		trial[0].advice = noExchange + Plan{Steps: p.Steps}.Script() +
-			script(append([]string{o.render("rename")}, reattach...))
+		trial := o.steps("trial", v)
+		trial[0].restore = trial[0].SQL[len(trial[0].SQL)-2:]
+		trial[0].advice = noExchange
 		p.Steps = append(trial, p.Steps...)
 		o.phase = Prepared
 	}
-	p.Notes = append(o.grants(ctx), o.next())
+	p.Notes = append(append(o.grants(ctx), o.topK(ctx)...), o.next())
 	return p, nil
 }
 
-// noExchange introduces the statements of an adoption without EXCHANGE.
-const noExchange = "this server cannot exchange tables; the way without: stop the Collector, run " +
-	"these statements, and start it again. From RENAME on they are also the way back.\n"
+const noExchange = "this server cannot exchange tables; the way without: " + page +
+	"#without-exchange"
 
 // replaced matches the settings of the old table that the new one has with values of its own.
 var replaced = regexp.MustCompile(
 	`(index_granularity|index_granularity_bytes|min_compress_block_size|` +
 		`default_compression_codec) = [^,]*(, |$)`)
 
-// carried returns the placeholders for what the new table inherits by name. CREATE TABLE … AS
-// carries over the rest.
-func (o *adoption) carried() []string {
-	ttl, theirs, ours := "", replaced.ReplaceAllString(o.live.settings(), ""), settings
-	if o.live.ttl() != "" {
-		ttl = "\nTTL " + o.live.ttl()
-	}
+// carried returns the values for what the new table inherits by name. CREATE TABLE … AS carries
+// over the rest.
+func (o *adoption) carried() values {
+	theirs, ours := replaced.ReplaceAllString(o.live.settings(), ""), settings
 	if strings.Contains(theirs, dropParts) {
 		ours = strings.Replace(ours, dropParts+"1, ", "", 1)
 	}
-	projection := strings.Replace(o.Projection.element(), "PROJECTION",
-		",\n    ADD PROJECTION IF NOT EXISTS", 1)
-	return []string{"{uuid}", o.ownUUID(o.server, o.live.Engine), "{engine}", o.live.Engine,
-		"{bucket}", bucket, "{desc}", o.descending(), "{ttl}", ttl,
-		"{settings}", strings.TrimSuffix(ours+", "+theirs, ", "),
-		"{live_comment}", quoteText(o.live.Comment), "{projection}", projection}
+	v := o.values()
+	v.UUID, v.Engine = o.ownUUID(o.catalog, o.live.Engine), o.live.Engine
+	v.TTL, v.Newest = o.live.ttl(), since(o.Version, newestFirst)
+	v.Settings, v.Comment = strings.TrimSuffix(ours+", "+theirs, ", "), o.live.Comment
+	v.Projection = strings.Replace(o.Projection.element(), "PROJECTION",
+		"PROJECTION IF NOT EXISTS", 1)
+	return v
 }
 
 // grants returns a note with the grants that readers of the tables need, or that this user may not
@@ -99,7 +98,7 @@ func (o *adoption) grants(ctx context.Context) []string {
 	switch {
 	case err != nil:
 		return []string{"this user may not see grants: who may read only " + o.live.Name +
-			" needs SELECT on " + o.other.Name + " and " + o.live.Name + historyEnd +
+			" needs SELECT on " + o.other.Name + " and " + o.named().History +
 			", too, to see history"}
 	case len(missing) == 0:
 		return nil
@@ -111,16 +110,11 @@ func (o *adoption) grants(ctx context.Context) []string {
 // missing returns the statements for grants or row policies that one of the tables has and another
 // one lacks.
 func (o *adoption) missing(ctx context.Context, what string) (statements []string, err error) {
-	all, err := read[struct{ SQL string }](ctx, o.db, o.access(what))
+	all, err := read[struct{ SQL string }](ctx, o.db, o.render("adopt/"+what, o.values()))
 	for _, one := range all {
 		statements = append(statements, one.SQL)
 	}
 	return statements, err
-}
-
-// access returns the query for missing grants or row policies.
-func (o *adoption) access(what string) string {
-	return o.render(what, "{other_text}", quoteText(o.quoted(o.other.Name)))
 }
 
 // Swap gives the new table the name into which the Collector writes.
@@ -141,17 +135,17 @@ func (a Adoption) exchange(ctx context.Context, db *sql.DB, op operation, to Pha
 		return p, err
 	}
 	if o.phase != to {
-		side := map[Phase]string{Swapped: "new", Prepared: "old"}[to]
-		p.Steps = o.steps("exchange", "{side}", side, "{new}", fmt.Sprint(to == Swapped))
+		v := o.values()
+		v.New = to == Swapped
+		p.Steps = o.steps("exchange", v)
 		o.live, o.other = o.other, o.live
 		o.live.Name, o.other.Name = o.other.Name, o.live.Name
 		o.phase = to
-		p.Notes = append(p.Notes, "spans of inserts that were running during the exchange may be "+
-			"missing from what materialized views fill, except the lookup table")
+		p.Notes = append(p.Notes, "materialized views may miss spans that were being inserted "+
+			"during the exchange")
 	}
-	p.Steps = append(p.Steps, o.fill("the traces of the last ten minutes, again",
-		o.render("both"),
-		"\n    AND Timestamp > now() - INTERVAL 10 MINUTE"))
+	p.Steps = append(p.Steps, o.fill("the traces of the last ten minutes once more",
+		o.render("adopt/both", o.values()), "Timestamp > now() - INTERVAL 10 MINUTE"))
 	p.Notes = append(p.Notes, o.next())
 	return p, nil
 }
@@ -163,25 +157,25 @@ func (o *adoption) next() string {
 		return "next: `adopt prepare`"
 	case o.phase == Prepared && o.other.Rows > 0:
 		return "next: `adopt swap`; or move the spans that were stored since the last swap out of " +
-			o.other.Name + ": " + page
+			o.other.Name + ": " + page + "#move-a-day"
 	case o.phase == Prepared:
-		return "next: `adopt swap`; to cancel: " + page
+		return "next: `adopt swap`; to cancel: " + page + "#finish-or-cancel"
 	case o.phase == Swapped:
-		return o.live.Name + historyEnd + " also shows the older spans, until they expire; " +
-			"to go back: `adopt undo`; to finish: " + page
+		return o.named().History + " also shows the older spans, until they expire; " +
+			"to go back: `adopt undo`; to finish: " + page + "#finish-or-cancel"
 	}
 	return "nothing is left to do"
 }
 
 // page has what is done by hand.
-const page = "https://github.com/traceflake/traceflake/blob/main/docs/clickhouse.md#finish-or-cancel"
+const page = "https://github.com/traceflake/traceflake/blob/main/docs/clickhouse.md"
 
 // stepText matches a comment for the operator in a template, and its statements.
 var stepText = regexp.MustCompile(`((?m:^# .*\n)+)((?m:^[^#\n].*\n?)+)`)
 
 // steps returns a template as steps. Lines that begin with # are comments for the operator.
-func (o *adoption) steps(name string, more ...string) (all []Step) {
-	for _, m := range stepText.FindAllStringSubmatch(o.render(name, more...), -1) {
+func (o *adoption) steps(name string, v values) (all []Step) {
+	for _, m := range stepText.FindAllStringSubmatch(o.render("adopt/"+name, v), -1) {
 		does := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(m[1]), "# "), "\n# ", "\n")
 		all = append(all, Step{Does: does, SQL: strings.Split(strings.TrimSpace(m[2]), ";\n")})
 	}

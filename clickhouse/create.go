@@ -29,33 +29,45 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (p Plan, err error) {
 		if err := s.validate(); err != nil {
 			return p, err
 		}
-		return Plan{Steps: s.steps(server{})}, nil
+		return Plan{Steps: s.steps(catalog{})}, nil
 	}
-	o, err := s.fits(ctx, db)
+	o, err := s.observe(ctx, db, creating, false)
 	if err != nil {
 		return p, err
 	}
-	s.Version = o.version
-	return Plan{append(s.steps(o), s.repairs(o.table(s.named().rows))...), s.notes(o)}, nil
+	s.Version = o.Version
+	stored := o.table(s.named().Rows)
+	p = Plan{append(s.steps(o.catalog), s.repairs(stored)...), s.notes(o.catalog)}
+	if stored.exists() && s.filled(o.catalog) {
+		days, err := s.lacking(ctx, db, stored)
+		if err != nil {
+			return p, err
+		}
+		if len(days) > 0 {
+			p.Steps = append(p.Steps, s.fillDays(s.quoted(stored.Name), days))
+		}
+	}
+	p.Notes = append(p.Notes, o.topK(ctx)...)
+	return p, nil
 }
 
 // notes returns what is different in the existing tables, and how an operator can change it.
-func (s Schema) notes(o server) (notes []string) {
+func (s Schema) notes(o catalog) (notes []string) {
 	n := s.named()
-	for _, of := range []struct{ table, column string }{{n.rows, "Timestamp"}, {n.times, "End"}} {
+	for _, of := range []struct{ table, column string }{{n.Rows, "Timestamp"}, {n.LookupRows, "End"}} {
 		t := o.table(of.table)
 		if want := s.ttlOf(of.column); s.TTL != 0 && t.exists() && t.ttl() != want {
 			notes = append(notes, fmt.Sprintf("the TTL of %s stays %q; to change it, run\n%s;",
 				t.Name, t.ttl(), s.alter(t.Name)+"MODIFY TTL "+want))
 		}
 	}
-	return append(notes, s.rebuild(o.table(n.rows))...)
+	return append(notes, s.rebuild(o.table(n.Rows))...)
 }
 
 // functions returns the step that creates the functions on trace IDs, which belong to the server,
 // not to a database.
 func (s Schema) functions() Step {
-	step := Step{Does: "the functions on trace IDs exist"}
+	step := Step{Does: "create the functions on trace IDs"}
 	for statement := range strings.SplitSeq(template("functions"), ";") {
 		if statement = strings.TrimSpace(statement); statement != "" {
 			step.SQL = append(step.SQL,

@@ -1,6 +1,8 @@
 package clickhouse
 
 import (
+	"context"
+	"database/sql"
 	"regexp"
 	"strings"
 )
@@ -10,61 +12,87 @@ const filling = "traceflake is filling the table"
 
 // lookup returns the steps that create the lookup table and the materialized view that fills it,
 // and that add the traces of spans that were stored before the view existed.
-func (s Schema) lookup(o server, from string) (steps []Step) {
-	n := s.named()
-	stored, feed := o.table(n.rows), o.table(n.feed)
-	comment := func(text string) string { return s.alter(n.feed) + "MODIFY COMMENT " + text }
-	if feed.exists() && !o.table(n.times).exists() {
-		steps = append(steps, Step{Does: n.feed + " is marked as incomplete",
-			SQL: []string{comment(quoteText(filling))}})
+func (s Schema) lookup(o catalog, from string) (steps []Step) {
+	v := s.values()
+	stored, view := o.table(v.Rows), o.table(v.LookupView)
+	comment := func(text string) string {
+		return s.alter(v.LookupView) + "MODIFY COMMENT " + quoteText(text)
 	}
-	engine := s.engine(o, stored.Engine)
-	steps = append(steps, exists(n.times, s.render("lookup", "{uuid}", s.ownUUID(o, engine),
-		"{engine}", engine, "{ttl}", s.lookupTTL(stored))))
-	if n.times != n.lookup {
-		steps = append(steps, s.front(n.lookup, n.times))
+	if view.exists() && !o.table(v.LookupRows).exists() {
+		steps = append(steps, Step{Does: v.LookupView + " is marked as incomplete",
+			SQL: []string{comment(filling)}})
+	}
+	v.Engine = s.engine(o, stored.Engine)
+	v.UUID, v.TTL = s.ownUUID(o, v.Engine), s.lookupTTL(stored)
+	steps = append(steps, createStep(v.LookupRows, s.render("lookup", v)))
+	if v.LookupRows != v.Lookup {
+		steps = append(steps, s.front(v.Lookup, v.LookupRows))
 	}
 	if !stored.exists() || s.filled(o) {
-		return append(steps, exists(n.feed, s.render("feed", "{comment}", "")))
+		return append(steps, createStep(v.LookupView, s.render("lookup_view", v)))
 	}
 	fill := s.fill("all traces", from, "")
-	fill.SQL = append(fill.SQL, comment("''"))
-	return append(steps,
-		exists(n.feed, s.render("feed", "{comment}", "\nCOMMENT "+quoteText(filling))), fill)
+	fill.SQL = append(fill.SQL, comment(""))
+	v.Comment = filling
+	return append(steps, createStep(v.LookupView, s.render("lookup_view", v)), fill)
 }
 
-// filled reports whether the lookup table has the traces of all spans, and gets those of new ones.
-func (s Schema) filled(o server) bool {
+// filled reports whether the lookup table has had a view since all of its spans were stored, or was
+// filled.
+func (s Schema) filled(o catalog) bool {
 	n := s.named()
-	feed := o.table(n.feed)
-	return o.table(n.times).exists() && feed.exists() && feed.Comment != filling
+	view := o.table(n.LookupView)
+	return o.table(n.LookupRows).exists() && view.exists() && view.Comment != filling
 }
 
 // fill returns the step that adds traces of stored spans to the lookup table. Rows that it already
 // has do no harm.
-func (s Schema) fill(traces, from, which string) Step {
+func (s Schema) fill(traces, from, where string) Step {
 	if s.Cluster != "" {
 		traces += " of this server's shard: run the INSERT on one server of each other shard, too"
 	}
+	v := s.values()
+	v.From, v.Where = from, where
 	return Step{
-		Does: s.named().times + " has " + traces,
+		Does: v.LookupRows + ": add " + traces,
 		// By then, inserts that the materialized view did not see have ended.
-		SQL: []string{"SELECT sleep(1)", s.render("fill", "{from}", from, "{which}", which)},
+		SQL: []string{"SELECT sleep(1)", s.render("fill", v)},
 	}
+}
+
+// sampled is how many spans of a table are looked up, at least, if it has as many.
+const sampled = 1000
+
+// lacking returns the days of a table whose traces the lookup table lacks: it has only those of
+// spans that were inserted while its view existed, and a TTL of its own.
+func (s Schema) lacking(ctx context.Context, db *sql.DB, t table) (days []string, err error) {
+	v := s.values()
+	v.Of, v.Step, v.TTL = t.Name, max(1, t.Rows/sampled), t.ttl()
+	rows, err := read[struct{ Day string }](ctx, db, s.render("lacking", v))
+	for _, row := range rows {
+		days = append(days, row.Day)
+	}
+	return days, err
+}
+
+// fillDays returns the step that adds the traces of some days to the lookup table.
+func (s Schema) fillDays(from string, days []string) Step {
+	return s.fill("the traces of "+strings.Join(days, ", "), from,
+		"toDate(Timestamp) IN ('"+strings.Join(days, "', '")+"')")
 }
 
 // onlyDrops matches a TTL that only drops spans after a time.
 var onlyDrops = regexp.MustCompile(`^(?:toDate(?:Time)?\()?(?:Timestamp|Start|End)\)?` +
 	` \+ toInterval(?:Second|Minute|Hour|Day|Week|Month|Quarter|Year)\(\d+\)$`)
 
-// lookupTTL returns the TTL clause of the lookup table, which keeps a trace as long as its spans.
+// lookupTTL returns the TTL of the lookup table, which keeps a trace as long as its spans.
 func (s Schema) lookupTTL(of table) string {
 	if s.TTL != 0 {
-		return s.ttlClause("End")
+		return s.ttlOf("End")
 	}
 	for part := range strings.SplitSeq(of.ttl(), ", ") {
 		if onlyDrops.MatchString(part) {
-			return "\nTTL " + strings.Replace(part, "Timestamp", "End", 1)
+			return strings.Replace(part, "Timestamp", "End", 1)
 		}
 	}
 	return ""

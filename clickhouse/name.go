@@ -12,23 +12,31 @@ var (
 	clusterName = regexp.MustCompile(`^([A-Za-z0-9_-]{1,128}|\{[A-Za-z0-9_-]{1,128}\})$`)
 )
 
-// names are those of a schema's tables and views. They begin with spans.
+// names are those of a schema's tables and views. They begin with Spans.
 type names struct {
-	spans, lookup string // which tools read: the spans, and when each trace began and ended
-	rows, times   string // which hold the rows of both; other tables on a cluster only
-	feed          string // the materialized view that fills times from rows
+	Spans, Lookup    string // which tools read: the spans, and when each trace began and ended
+	Rows, LookupRows string // which hold the rows of both; other tables on a cluster only
+	LookupView       string // the materialized view that fills LookupRows from Rows
+
+	// of an adoption
+	Other                  string // the new table before the swap, the old one after it
+	History, HistoryLookup string // views of both tables and of the lookup table
+	Dropped                string // what was Other, to be dropped
+	TrialA, TrialB         string // which prepare exchanges to see whether the server can
 }
 
 // named returns the names. The lookup table and its view have the exporter's names.
 func (s Schema) named() names {
 	const lookup = "_trace_id_ts"
-	n := names{spans: cmp.Or(s.Table, "otel_traces")}
-	n.rows = n.spans
+	spans := cmp.Or(s.Table, "otel_traces")
+	rows := spans
 	if s.Cluster != "" && !s.local {
-		n.rows += "_local"
+		rows += "_local"
 	}
-	n.lookup, n.times, n.feed = n.spans+lookup, n.rows+lookup, n.rows+lookup+"_mv"
-	return n
+	return names{Spans: spans, Lookup: spans + lookup, Rows: rows, LookupRows: rows + lookup,
+		LookupView: rows + lookup + "_mv", Other: spans + "_other", History: spans + "_all",
+		HistoryLookup: spans + "_all" + lookup, Dropped: spans + "_dropped",
+		TrialA: spans + "_trial_a", TrialB: spans + "_trial_b"}
 }
 
 // quoted returns the full name of a table.
@@ -39,29 +47,12 @@ func (s Schema) quoted(name string) string {
 	return quoteName(s.Database) + "." + quoteName(name)
 }
 
-// inDatabase returns an expression for the database's name.
-func (s Schema) inDatabase() string {
-	if s.Database == "" {
-		return "currentDatabase()"
-	}
-	return quoteText(s.Database)
-}
-
 // onCluster returns the clause for statements that run on the whole cluster.
 func (s Schema) onCluster() string {
 	if s.Cluster == "" {
 		return ""
 	}
 	return " ON CLUSTER " + quoteName(s.Cluster)
-}
-
-// everywhere returns an expression for a system table of this server, or of the cluster by one of
-// ClickHouse's table functions.
-func (s Schema) everywhere(function, table string) string {
-	if s.Cluster == "" {
-		return table
-	}
-	return function + "(" + quoteText(s.Cluster) + ", " + table + ")"
 }
 
 // quoteName returns a text as a quoted identifier.
@@ -72,13 +63,4 @@ func quoteText(s string) string { return quote("'", s) }
 
 func quote(mark, s string) string {
 	return mark + strings.NewReplacer(`\`, `\\`, mark, `\`+mark).Replace(s) + mark
-}
-
-// list returns texts as a list, each one quoted.
-func list(quote func(string) string, texts []string) string {
-	quoted := make([]string, len(texts))
-	for i, text := range texts {
-		quoted[i] = quote(text)
-	}
-	return strings.Join(quoted, ", ")
 }

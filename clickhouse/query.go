@@ -52,14 +52,10 @@ func Traces[ID ~[16]byte](s Schema, ids []ID) (q Query, err error) {
 	for i, id := range ids {
 		texts[i] = fmt.Sprintf("'%x'", [16]byte(id))
 	}
-	return Query{SQL: s.render("traces", "{settings}", s.lookupSettings()),
-		Params: []Param{{"ids", "[" + strings.Join(texts, ",") + "]"}}}, nil
-}
-
-// lookupSettings returns the clause for a query by ID: on a cluster a known ID selects the shard.
-func (s Schema) lookupSettings() string {
-	if s.Cluster == "" {
-		return ""
+	v := s.values()
+	if s.Cluster != "" { // a known ID selects the shard
+		v.Settings = "optimize_skip_unused_shards = 1"
 	}
-	return "\nSETTINGS optimize_skip_unused_shards = 1"
+	return Query{SQL: s.render("traces", v),
+		Params: []Param{{"ids", "[" + strings.Join(texts, ",") + "]"}}}, nil
 }

@@ -12,7 +12,7 @@ var indexes = regexp.MustCompile(`(?m)^    INDEX (\w+) (.*? GRANULARITY \d+)`).
 // repairs returns the steps that add what an existing table lacks. Existing parts get it in the
 // background.
 func (s Schema) repairs(t table) (steps []Step) {
-	for _, g := range s.gaps(t) {
+	for _, g := range s.missingParts(t) {
 		steps = append(steps, Step{Does: t.Name + " has the " + g.what,
 			SQL: []string{s.alter(t.Name) + g.change}})
 	}
@@ -22,9 +22,9 @@ func (s Schema) repairs(t table) (steps []Step) {
 // gap is a part that a table lacks, and the change of ALTER TABLE that adds it.
 type gap struct{ what, change string }
 
-// gaps returns what an existing table lacks: columns of the exporter, our indexes, small compressed
+// missingParts returns what an existing table lacks: columns of the exporter, our indexes, small compressed
 // blocks, and the projection that the schema names.
-func (s Schema) gaps(t table) (all []gap) {
+func (s Schema) missingParts(t table) (all []gap) {
 	if !t.exists() {
 		return nil
 	}
@@ -68,8 +68,7 @@ var blockSize = regexp.MustCompile(smallBlocks + `\d+`)
 // olderCharts reports whether the table has the projection for charts as it was without
 // _part_offset.
 func (t table) olderCharts() bool {
-	shown := strings.ReplaceAll(strings.Join(strings.Fields(template("charts")), " "), "( ", "(")
-	return strings.Contains(t.Definition, strings.Replace(shown, ", _part_offset", "", 1))
+	return strings.Contains(t.Definition, strings.Replace(Charts.shown(), ", _part_offset", "", 1))
 }
 
 // rebuild returns a note on an older projection for charts, which takes long to build again.

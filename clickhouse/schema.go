@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -53,6 +54,11 @@ func (p Projection) element() string {
 	return template("charts")
 }
 
+// shown returns the definition of the projection as system.tables shows it.
+func (p Projection) shown() string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(p.element()), " "), "( ", "(")
+}
+
 func (s Schema) validate() error {
 	for _, part := range []struct{ what, name string }{
 		{"database", s.Database}, {"table", s.Table},
@@ -95,19 +101,19 @@ func (s Schema) Statements() ([]string, error) {
 }
 
 // steps returns the steps that Create runs on a server.
-func (s Schema) steps(o server) []Step {
+func (s Schema) steps(o catalog) []Step {
 	n := s.named()
-	create := s.createRows(n.rows, s.engine(o, ""))
-	steps := []Step{s.functions(), exists(n.rows, create)}
-	if n.spans != n.rows {
-		steps = append(steps, s.front(n.spans, n.rows))
+	create := s.createRows(s.engine(o, ""))
+	steps := []Step{s.functions(), createStep(n.Rows, create)}
+	if n.Spans != n.Rows {
+		steps = append(steps, s.front(n.Spans, n.Rows))
 	}
-	return append(steps, s.lookup(o, s.quoted(n.rows))...)
+	return append(steps, s.lookup(o, s.quoted(n.Rows))...)
 }
 
-// exists returns the step that creates a table or view.
-func exists(name, sql string) Step {
-	return Step{Does: name + " exists", SQL: []string{sql}}
+// createStep returns the step that creates a table or view.
+func createStep(name, sql string) Step {
+	return Step{Does: "create " + name, SQL: []string{sql}}
 }
 
 // alter returns the beginning of a statement that changes a table.

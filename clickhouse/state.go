@@ -3,7 +3,6 @@ package clickhouse
 import (
 	"context"
 	"database/sql"
-	"slices"
 )
 
 // Phase is the progress of an [Adoption], as the tables show it.
@@ -22,42 +21,42 @@ func (p Phase) String() string {
 	return [...]string{"not begun", "prepared", "swapped", "finished"}[p]
 }
 
-// adoption is an Adoption as observed on a server.
+// adoption is a table of spans as observed on a server, and perhaps its Adoption.
 type adoption struct {
 	Schema
-	server
+	catalog
 	db              *sql.DB
 	policiesChecked bool
+	creates         bool // no adoption
 	phase           Phase
 	live            table // that the Collector writes to
 	other           table // alongside it: the new one before the swap, the old one after it
 }
 
-// The ends of the names of an adoption's tables and views, after that of the table.
-const (
-	otherEnd        = "_other"
-	historyEnd      = "_all"
-	historyTimesEnd = "_all_trace_id_ts"
-	droppedEnd      = "_dropped" // to be dropped
-)
-
 // ownComment is the comment of the views of an adoption, by which they are recognised: others may
 // have such names, too.
 const ownComment = "of an adoption by traceflake"
 
-// observe returns the adoption as observed on the server, and an error if a check for the operation
-// fails.
+// observe returns the adoption as observed on the server, and an error if a condition for the
+// operation does not hold.
 func (a Adoption) observe(ctx context.Context, db *sql.DB, op operation) (*adoption, error) {
-	s := Schema{Database: a.Database, Table: a.Table, Cluster: a.Cluster, local: true}
-	found, err := s.look(ctx, db)
+	s := Schema{Database: a.Database, Table: a.Table, Cluster: a.Cluster, local: true,
+		Projection: a.Projection}
+	return s.observe(ctx, db, op, a.PoliciesChecked)
+}
+
+// observe returns the table as observed on the server, and an error if a condition for the
+// operation does not hold.
+func (s Schema) observe(ctx context.Context, db *sql.DB, op operation, policiesChecked bool) (
+	*adoption, error) {
+	found, err := s.readCatalog(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	s.Database, s.Version = found.database, found.version
-	s.Projection = a.Projection
-	name := s.named().spans
-	o := &adoption{Schema: s, server: found, db: db, policiesChecked: a.PoliciesChecked,
-		live: found.table(name), other: found.table(name + otherEnd)}
+	s.Database, s.Version = found.Database, found.Version
+	n := s.named()
+	o := &adoption{Schema: s, catalog: found, db: db, policiesChecked: policiesChecked, creates: op == creating,
+		live: found.table(n.Rows), other: found.table(n.Other)}
 	switch {
 	case o.live.ours() && o.other.exists():
 		o.phase = Swapped
@@ -72,23 +71,28 @@ func (a Adoption) observe(ctx context.Context, db *sql.DB, op operation) (*adopt
 // Whole returns the schema of the view of both tables if the table is in an [Adoption], or s: after
 // Swap the table itself lacks older spans.
 func (s Schema) Whole(ctx context.Context, db *sql.DB) (Schema, error) {
-	view := s.named().spans + historyEnd
+	v := s.values()
 	found, err := read[table](ctx, db, "SELECT name FROM system.tables WHERE database = "+
-		s.inDatabase()+" AND name = "+quoteText(view)+" AND comment = "+quoteText(ownComment))
+		v.Database+" AND name = "+quoteText(v.History)+" AND comment = "+quoteText(ownComment))
 	if len(found) > 0 {
-		s.Table = view
+		s.Table = v.History
 	}
 	return s, err
 }
 
-// render returns a template of an adoption, filled in; see [Schema.render].
-func (o *adoption) render(name string, more ...string) string {
-	return o.Schema.render("adopt/"+name, slices.Concat(more,
-		o.place("live", o.live.Name), o.place("other", o.other.Name),
-		o.place("history", o.live.Name+historyEnd),
-		o.place("history_times", o.live.Name+historyTimesEnd),
-		o.place("dropped", o.live.Name+droppedEnd),
-		o.place("trial_a", o.live.Name+"_trial_a"), o.place("trial_b", o.live.Name+"_trial_b"),
-		[]string{"{comment}", quoteText(ownComment), "{on_cluster_text}",
-			quoteText(o.onCluster())})...)
+// topK returns a note if row policies hide spans of the table on a version of ClickHouse that then
+// returns too few rows. A user who may not see policies gets none.
+func (o *adoption) topK(ctx context.Context) []string {
+	const from, to = "26.4", "26.8"
+	if !since(o.Version, from) || since(o.Version, to) {
+		return nil
+	}
+	found, err := read[struct{ Name string }](ctx, o.db, "SELECT name FROM system.row_policies "+
+		"WHERE database = "+o.values().Database+" AND table IN ("+quoteText(o.live.Name)+", '')")
+	if err != nil || len(found) == 0 {
+		return nil
+	}
+	return []string{"with the row policies of " + o.live.Name + ", ClickHouse " + o.Version +
+		" returns too few rows for ORDER BY Timestamp DESC LIMIT 10 without a condition " +
+		"(ClickHouse #114073): set use_skip_indexes_for_top_k = 0 for their users"}
 }

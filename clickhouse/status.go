@@ -11,7 +11,8 @@ type Status struct {
 	Problem  error // what is wrong with the tables, and what to do
 	Obstacle error // why the table cannot be adopted
 	Tables   []TableStatus
-	Next     string // what an operator can do next, as text and statements
+	Notes    []string
+	Next     string // what an operator can do next
 }
 
 // TableStatus describes a table.
@@ -30,20 +31,17 @@ func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) 
 	if o == nil || !o.live.exists() {
 		return s, err
 	}
-	s.Phase, s.Problem, s.Next = o.phase, err, o.next()
+	s.Phase, s.Problem, s.Notes, s.Next = o.phase, err, o.topK(ctx), o.next()
 	if s.Phase == NotBegun {
 		s.Obstacle = o.check(ctx, beginning)
 	}
 	for _, t := range []table{o.live, o.other} {
-		if !t.exists() {
+		if !t.exists() || o.unreadable() != "" {
 			continue
 		}
-		newest := "1" // of a Distributed table
-		if t.Newest != "" {
-			newest = "_partition_id = " + quoteText(t.Newest)
-		}
-		facts, err := read[Fact](ctx, db, o.render("facts", "{table}", o.quoted(t.Name),
-			"{name}", quoteText(t.Name), "{newest}", newest))
+		v := o.values()
+		v.Of, v.Partition = t.Name, t.Newest
+		facts, err := read[Fact](ctx, db, o.render("adopt/facts", v))
 		if err != nil {
 			return s, err
 		}

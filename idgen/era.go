@@ -43,21 +43,20 @@ type eras struct {
 	after func(d time.Duration, f func()) // starts a timer; nil: there are none
 }
 
-func (s *eras) start(m *vmclock.Machine, source Source, after func(time.Duration, func())) {
-	s.machine, s.page = m, m.Version()
-	s.source, _ = source.(generational)
+func (s *eras) start(c *config) {
+	s.machine, s.page, s.after = c.machine, c.machine.Version(), c.after
+	s.source, _ = c.source.(generational)
 	s.now.Store(&era{generations: s.present()})
-	s.after = after
 }
 
-// holds reports whether what is ready may be used.
-func (s *eras) holds(b *batch) bool {
+// current reports whether b belongs to the current era.
+func (s *eras) current(b *batch) bool {
 	return b.era == s.now.Load() && b.version == s.page.Load()
 }
 
-// current returns the era. If a generation has changed it begins the next one: when it returns, IDs
+// latest returns the era. If a generation has changed it begins the next one: when it returns, IDs
 // of the earlier generation are over for all processors, whoever noticed first.
-func (s *eras) current() *era {
+func (s *eras) latest() *era {
 	e := s.now.Load() // before the generations with which it is compared
 	if e.generations == s.present() {
 		return e
@@ -89,8 +88,8 @@ func (s *eras) end(e *era) bool {
 	return s.now.CompareAndSwap(e, &era{generations: e.generations})
 }
 
-// endWith sets a timer that ends e at the end of ms's second. The timer is a new one each time,
-// because one of a synctest bubble must not be touched outside of it.
+// endWith sets a timer that ends e at the end of ms's second. The timer is a new one each time: one
+// that was made inside a synctest bubble must not be reset outside.
 func (s *eras) endWith(e *era, ms int64) {
 	second := ms / 1000
 	if s.after == nil || e.second.Swap(second) == second {

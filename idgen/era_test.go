@@ -90,6 +90,21 @@ func TestBubbles(t *testing.T) {
 	}
 }
 
+// A second that is ahead of the millisecond says that the clock was stepped: it is read at once.
+func TestSecondAhead(t *testing.T) {
+	for _, step := range []time.Duration{time.Millisecond, 1500 * time.Millisecond} {
+		c := newClock(noon.Truncate(time.Second).Add(-time.Millisecond))
+		g, _ := c.both(t)
+		c.add(step) // to the next second, which the source sees
+		for range maxBatch {
+			spanOf(g)
+		}
+		if late := c.late(t, g); late != 0 || g.borrowed.Load() != 0 {
+			t.Errorf("stepped by %v: late by %v, %d ms borrowed", step, late, g.borrowed.Load())
+		}
+	}
+}
+
 // A timer ends the era for which it was set, and no later era, such as that of a restore.
 func TestTimerEndsItsEra(t *testing.T) {
 	reportstest.Collect(t)

@@ -28,8 +28,7 @@ type Generator struct {
 	// line.
 	slots    []slot
 	eras     eras
-	clock    clock
-	source   Source // nil in a zero Generator
+	config   // zero in a zero Generator
 	sequence sequence
 	random   random
 	spare    sync.Pool // of batches without a processor
@@ -44,30 +43,29 @@ type Generator struct {
 // New returns a generator. Without options it needs no configuration and no store; the package
 // documentation says what it then guarantees.
 func New(opts ...Option) *Generator {
-	cfg := config{machine: vmclock.System(), entropy: entropy.Read, kernel: kernelBits}
-	WithClock(nil)(&cfg)
-	for _, opt := range opts {
+	g := &Generator{config: config{machine: vmclock.System(), entropy: entropy.Read,
+		kernel: kernelBits}}
+	for _, opt := range append([]Option{WithClock(nil)}, opts...) {
 		if opt != nil {
-			opt(&cfg)
+			opt(&g.config)
 		}
 	}
-	g := &Generator{source: cfg.source, clock: cfg.clock}
-	if cfg.after != nil { // otherwise nothing ends what a processor has
+	if g.after != nil { // otherwise nothing ends what a processor has
 		g.slots = make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
 	}
-	g.eras.start(cfg.machine, cfg.source, cfg.after) // before a secret is drawn
-	g.random.kernel = cfg.kernel
-	g.random.renew(cfg.entropy)
+	g.eras.start(&g.config) // before a secret is drawn
+	g.random.kernel = g.kernel
+	g.random.renew(g.entropy)
 	if g.source == nil {
-		g.source = newPrivate(cfg.now, cfg.entropy)
+		g.source = newPrivate(g.now, g.entropy)
 	}
 	g.eras.renew = func() {
 		if own, ok := g.source.(*private); ok {
 			own.renew()
 		}
-		g.random.renew(cfg.entropy)
+		g.random.renew(g.entropy)
 	}
-	if err := g.register(cfg.meters); err != nil { // it works without metrics
+	if err := g.register(g.meters); err != nil { // it works without metrics
 		g.eras.reports.Add(fmt.Errorf("idgen: metrics: %w", err))
 	}
 	return g
@@ -105,11 +103,11 @@ func (g *Generator) OnRestore() {
 
 // NewIDs returns the IDs of a new trace's root span. Both are valid. ctx is not used.
 //
-// The results are filled in place: an ID that is put together elsewhere is copied by one load,
-// which waits for the two stores before it.
+// The results are filled in place: assembling an ID in a temporary costs a stall, because one
+// 16-byte load waits for two 8-byte stores.
 func (g *Generator) NewIDs(context.Context) (id trace.TraceID, span trace.SpanID) {
 	p := procPin()
-	if b := g.here(p); b != nil && b.has(2) && g.eras.holds(b) {
+	if b := g.here(p); b != nil && b.has(2) && g.eras.current(b) {
 		count := readCounter()
 		if (b.stays(count, g.clock.gate) || g.clock.follow(b, count) && b.covers()) &&
 			(b.run.left > 0 || b.run.extend(&g.sequence, b.ms)) {
@@ -126,7 +124,7 @@ func (g *Generator) NewIDs(context.Context) (id trace.TraceID, span trace.SpanID
 // NewSpanID returns the ID of a further span. It is valid. ctx and traceID are not used.
 func (g *Generator) NewSpanID(context.Context, trace.TraceID) (span trace.SpanID) {
 	p := procPin()
-	if b := g.here(p); b != nil && b.has(1) && g.eras.holds(b) {
+	if b := g.here(p); b != nil && b.has(1) && g.eras.current(b) {
 		binary.BigEndian.PutUint64(span[:], b.id())
 		g.unpin(p)
 		return span
@@ -146,30 +144,4 @@ func (g *Generator) NewTraceIDAt(t time.Time) (trace.TraceID, error) {
 	low := randflake.ID(binary.BigEndian.Uint64(span[:]))
 	sequence := (g.backfilled.Add(1) - 1) % layout.MaxSequence
 	return traceid.New(t, uint32(sequence)+1, low) // 0 is no sequence of the first millisecond
-}
-
-// slow returns IDs if none is ready on processor p, and unpins the goroutine: n is two for a trace
-// and its first span, and one for a span.
-func (g *Generator) slow(p int, n uint32) (id trace.TraceID, span trace.SpanID) {
-	b := g.detach(p)
-	high, err := g.prepare(b, n)
-	next := b.id
-	if n == 2 && high == 0 {
-		// A wrong time would sort all such IDs into one place; random ones sort anywhere.
-		high = g.random.id()
-		if err == nil {
-			err = errClock
-		}
-	}
-	if err != nil {
-		g.refusals.add(err)
-		next = g.random.id
-	}
-	if n == 2 {
-		binary.BigEndian.PutUint64(id[:8], high)
-		binary.BigEndian.PutUint64(id[8:], next())
-	}
-	binary.BigEndian.PutUint64(span[:], next())
-	g.attach(b)
-	return id, span
 }

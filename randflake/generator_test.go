@@ -248,3 +248,22 @@ func TestSealWhileReserving(t *testing.T) {
 		}
 	}
 }
+
+// The place that would be encrypted to zero is skipped wherever it is in a batch: first, in the
+// middle, last, or the next after it.
+func TestZeroIsSkipped(t *testing.T) {
+	zero := newCodec(t, testSecret).Decode(0)
+	clock := newClock(zero.Time)
+	for _, n := range []uint32{1, zero.Sequence, zero.Sequence + 1, zero.Sequence + 2} {
+		c := newChecker(t, Lease{Node: zero.Node, Nodes: 1, Start: zero.Time,
+			End: zero.Time.Add(time.Minute)}, WithClock(clock.now))
+		for first := uint32(0); first <= zero.Sequence; {
+			ids := make([]ID, n)
+			if _, _, err := c.Fill(ids); err != nil {
+				t.Fatal(err)
+			}
+			c.add(ids...)
+			first = c.codec.Decode(ids[0]).Sequence
+		}
+	}
+}

@@ -9,16 +9,16 @@ import (
 	"github.com/traceflake/traceflake/internal/compare"
 )
 
-// TestSection: a small table of ours has the answers of the exporter's, and an answer that differs
+// TestPage: a small table of ours has the answers of the exporter's, and an answer that differs
 // is found.
-func TestSection(t *testing.T) {
-	g := group{"test", 0.5, 2, 25, "", []string{"exporter 1", "ours 1"}}
-	section, err := g.section(t.Context())
+func TestPage(t *testing.T) {
+	g := group{"test", 0.5, 2, 25, []string{"exporter 1", "ours 1"}}
+	page, err := g.page(t.Context())
 	if errors.Is(err, child.ErrNotInstalled) {
 		t.Skip(err)
 	}
-	if err != nil || !strings.Contains(section, "| a service: p99 a minute, 2 h ") {
-		t.Errorf("%v\n%s", err, section)
+	if err != nil || !strings.Contains(page, "| a service: p99 a minute, 2 h ") {
+		t.Errorf("%v\n%s", err, page)
 	}
 	one := compare.Table{Title: "a 1 %", Values: []compare.Value{{Name: "x", Answer: "1"}}}
 	two := compare.Table{Title: "b 1 %", Values: []compare.Value{{Name: "x", Answer: "2"}}}

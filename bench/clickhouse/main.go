@@ -1,12 +1,11 @@
 // Command clickhouse measures tables of generated spans as `traceflake clickhouse compare` measures
-// those of a user, and writes each group of tables to its section of RESULTS.md:
+// those of a user, and writes each group of tables to a page of results:
 //
 //	cd bench/clickhouse && go run . [GROUP…]
 //
-// The group check is only printed, and measured only if it is named.
-//
-// Bytes and rows carry over to other machines; of CPU time only the ratios do. layouts has the
-// tables of others, and spans.sql the spans.
+// The group check is only printed, and measured only if it is named. Bytes and rows carry over to
+// other machines; of CPU time only the ratios do, which differ by a tenth between runs. layouts has
+// the tables of others, and spans.sql the spans.
 package main
 
 import (
@@ -19,7 +18,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -38,38 +36,35 @@ var (
 	generate string
 )
 
-// group is a section of the page: tables with the same spans, but for the share of random IDs.
+// group is a page: tables with the same spans, but for the share of random IDs.
 type group struct {
 	name     string
 	rate     float64 // million spans a day
 	hours    float64 // of spans
 	services int
-	kind     string // "", unmerged, narrow (without attributes), or cpu: its CPU time alone
 	// ours, ours-…, or files of layouts with a + between them; and the percentage of random IDs
 	tables []string
 }
 
 var plan = []group{
-	{"100", 100, 2, 25, "", []string{"exporter 1", "ours 1", "ours 0", "ours 50", "ours 100",
-		"ours-none 1", "exporter+text 1"}},
-	{"5", 5, 24, 25, "", []string{"exporter 1", "ours 0", "ours 1", "ours 100"}},
-	{"services", 5, 3, 200, "", []string{"exporter 1", "ours 1"}},
-	{"0.5", 0.5, 48, 25, "", []string{"exporter 1", "ours 0", "ours 1", "ours 100"}},
-	{"others", 5, 3, 25, "", []string{"exporter 1", "ours 1", "ours-none 1", "ours-all 1",
+	{"100-million", 100, 2, 25, []string{"exporter 1", "ours 1", "ours 0", "ours 100"}},
+	{"5-million", 5, 12, 25, []string{"exporter 1", "ours 1", "ours 0", "ours 100"}},
+	{"half-a-million", 0.5, 24, 25, []string{"exporter 1", "ours 1", "ours 0", "ours 100"}},
+	{"others", 5, 3, 25, []string{"exporter 1", "ours 1", "ours-none 1", "ours-all 1",
 		"exporter+text 1", "exporter+by_trace 0", "exporter+by_trace 100",
 		"exporter+zstd+by_trace 0"}},
-	{"parts", 5, 6, 25, "unmerged", []string{"exporter 1", "ours 1"}},
-	{"1day", 0.2, 24, 25, "narrow", []string{"exporter 1", "ours 1"}},
-	{"30days", 0.2, 720, 25, "narrow", []string{"exporter 1", "ours 1"}},
-	{"cpu", 100, 0.24, 25, "cpu", []string{"exporter 1", "ours 0", "ours 1", "ours 100",
-		"ours-none 1"}},
-	{check, 0.5, 2, 25, "", []string{"exporter 1", "ours 1"}},
-	{older, 100, 2, 25, "", []string{"exporter 1", "ours 1"}},
+	{"200-services", 5, 3, 200, []string{"exporter 1", "ours 1"}},
+	{unmerged, 5, 3, 25, []string{"exporter 1", "ours 1"}},
+	{"30-days", 0.1, 720, 25, []string{"exporter 1", "ours 1"}},
+	{older, 5, 3, 25, []string{"exporter 1", "ours 1"}},
+	{check, 0.5, 2, 25, []string{"exporter 1", "ours 1"}},
 }
 
+// Groups that are treated differently.
 const (
-	check = "check"
-	older = "older" // on the ClickHouse of `make engines`
+	check    = "check"
+	unmerged = "unmerged"
+	older    = "older-server" // with the ClickHouse of `make engines`
 )
 
 func main() {
@@ -82,12 +77,13 @@ func main() {
 		if g.name == older {
 			_ = os.Unsetenv("TRACEFLAKETEST_CLICKHOUSE_PYTHON") // cannot fail
 		}
-		section, err := g.section(ctx)
+		page, err := g.page(ctx)
 		switch {
-		case err == nil && g.name == check:
-			fmt.Print(section)
-		case err == nil:
-			err = replace("RESULTS.md", section)
+		case err != nil:
+		case g.name == check:
+			fmt.Print(page)
+		default:
+			err = os.WriteFile("results/"+g.name+".md", []byte(page), 0o644)
 		}
 		if err != nil {
 			log.Fatalf("bench/clickhouse: %s: %v", g.name, err)
@@ -95,64 +91,29 @@ func main() {
 	}
 }
 
-// replace writes a section to a page, in place of that with the same heading.
-func replace(page, section string) error {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	heading, _, _ := strings.Cut(section, "\n")
-	all := regexp.MustCompile(`(?m)^## `).Split(strings.TrimSpace(string(text)), -1)
-	i := slices.IndexFunc(all, func(s string) bool {
-		return strings.HasPrefix(s, strings.TrimPrefix(heading, "## ")+"\n")
-	})
-	if i < 0 {
-		i, all = len(all), append(all, "")
-	}
-	all[i] = strings.TrimPrefix(section, "## ")
-	for i := range all {
-		all[i] = strings.TrimSpace(all[i]) + "\n"
-	}
-	return os.WriteFile(page, []byte(strings.Join(all, "\n## ")), 0o644)
-}
-
-// section measures the tables and returns them as text.
-func (g group) section(ctx context.Context) (string, error) {
-	all := make([]compare.Table, len(g.tables))
-	cpu := make([][]float64, len(g.tables))
+// page measures the tables and returns them as text.
+func (g group) page(ctx context.Context) (string, error) {
+	var all []compare.Table
 	var version string
-	for round := 0; round == 0 || g.kind == "cpu" && round < 3; round++ {
-		for i, t := range g.tables {
-			log.Print(g.name, ": ", t)
-			var seconds float64
-			var err error
-			if all[i], version, seconds, err = g.measure(ctx, t); err != nil {
-				return "", fmt.Errorf("%s: %w", t, err)
-			}
-			cpu[i] = append(cpu[i], seconds)
-			slices.Sort(cpu[i])
+	for _, title := range g.tables {
+		log.Print(g.name, ": ", title)
+		t, err := g.measure(ctx, title, &version)
+		if err == nil {
+			err = same(all, t)
 		}
-	}
-	for i, t := range all {
-		if g.kind == "cpu" {
-			all[i].Values = []compare.Value{{Name: "CPU seconds of a million spans, median",
-				Megabytes: cpu[i][1]}, {Name: "lowest", Megabytes: cpu[i][0]},
-				{Name: "highest", Megabytes: cpu[i][2]}}
-		} else if err := same(all[:i], t); err != nil {
-			return "", err
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", title, err)
 		}
+		all = append(all, t)
 	}
-	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
+	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=8", "HEAD").Output()
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "## %s\n\n%g million spans a day, %g hours, %d services", g.name, g.rate,
-		g.hours, g.services)
-	if g.kind != "" {
-		fmt.Fprintf(&b, "; %s", g.kind)
-	}
-	fmt.Fprintf(&b, ". ClickHouse %s, commit %s.\n\n", version, strings.TrimSpace(string(commit)))
+	fmt.Fprintf(&b, "# %s\n\n%g million spans a day, %g hours, %d services. "+
+		"ClickHouse %s, commit %s.\n\n", g.name, g.rate, g.hours, g.services, version,
+		strings.TrimSpace(string(commit)))
 	err = compare.Write(&b, all, false)
 	return b.String(), err
 }
@@ -169,41 +130,37 @@ func same(others []compare.Table, t compare.Table) error {
 }
 
 // measure loads a table in a server of its own, and measures it.
-func (g group) measure(ctx context.Context, title string) (t compare.Table, version string,
-	cpu float64, err error) {
+func (g group) measure(ctx context.Context, title string, version *string) (compare.Table, error) {
+	t := compare.Table{Title: title + " %", Name: "spans", Lookup: "spans_trace_id_ts"}
 	e, err := servers.ClickHouse(ctx)
 	if err != nil {
-		return t, "", 0, err
+		return t, err
 	}
 	defer func() { _ = e.Close() }()
-	r, err := e.Query(ctx, "SELECT version()")
-	if err != nil {
-		return t, "", 0, err
-	}
-	version = r.Rows[0][0]
-	layout, random, _ := strings.Cut(title, " ")
-	statements, err := statements(layout, version)
-	if err == nil {
-		err = e.Exec(ctx, statements...)
-	}
-	if err == nil {
-		cpu, err = g.load(ctx, e, random)
-	}
-	if err != nil {
-		return t, "", 0, err
-	}
-	t = compare.Table{Title: title + " %", Database: e.Database(), Name: "spans",
-		Lookup: "spans_trace_id_ts"}
-	if g.kind == "cpu" {
-		return t, version, cpu, nil
-	}
+	t.Database = e.Database()
 	db, err := sql.Open("clickhouse", e.DSN())
 	if err != nil {
-		return t, "", 0, err
+		return t, err
 	}
 	defer func() { _ = db.Close() }()
+	if err := db.QueryRowContext(ctx, "SELECT version()").Scan(version); err != nil {
+		return t, err
+	}
+	layout, random, _ := strings.Cut(title, " ")
+	all, err := statements(layout, *version)
+	if err == nil {
+		err = e.Exec(ctx, all...)
+	}
+	if err != nil {
+		return t, err
+	}
+	seconds, err := g.load(ctx, e, random)
+	if err != nil {
+		return t, err
+	}
+	t.Values = []compare.Value{{Name: "CPU seconds for a million spans", N: seconds}}
 	from := time.Date(2026, 10, 20, 8, 0, 0, 0, time.UTC)
-	return t, version, 0, t.Measure(ctx, db, compare.Period{From: from,
+	return t, t.Measure(ctx, db, compare.Period{From: from,
 		To: from.Add(time.Duration(g.hours * float64(time.Hour)))}, true)
 }
 
@@ -219,7 +176,7 @@ func statements(layout, version string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := "unmerged"
+	files := "only_optimize"
 	if !ok {
 		files = layout + "+" + files
 		all = slices.DeleteFunc(all, func(s string) bool {
@@ -236,45 +193,45 @@ func statements(layout, version string) ([]string, error) {
 	return all, nil
 }
 
-// step is how many spans are generated at a time. No table whose CPU time counts has more.
-const step = 2_000_000
-
 // load stores the spans in blocks of 100,000, as a busy Collector does, merges them, and returns
-// the seconds of CPU time that the server took for it since the last step began, for a million
-// spans.
+// the seconds of CPU time that the server took for it, for a million spans.
 func (g group) load(ctx context.Context, e *servers.Engine, random string) (float64, error) {
-	columns := "Timestamp, TraceId, SpanId, SpanName, ServiceName, Duration"
-	if g.kind != "narrow" {
-		columns += ", ParentSpanId, SpanKind, ResourceAttributes, SpanAttributes, StatusCode, " +
-			"StatusMessage, `Events.Timestamp`, `Events.Name`, `Events.Attributes`"
-	}
+	const (
+		step    = 2_000_000 // spans that are generated at a time
+		columns = "Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, " +
+			"ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage, " +
+			"`Events.Timestamp`, `Events.Name`, `Events.Attributes`"
+		insert = "INSERT INTO spans (" + columns + ") SELECT " + columns + " FROM source " +
+			"SETTINGS max_threads = 1, max_insert_threads = 1, max_insert_block_size = 100000, " +
+			"min_insert_block_size_rows = 100000, min_insert_block_size_bytes = 0"
+	)
 	spans := int(g.rate * 1e6 / 24 * g.hours)
-	var before float64
+	var used float64
+	counted := func(statements ...string) error {
+		before, err1 := cpu(ctx, e)
+		err2 := e.Exec(ctx, statements...)
+		after, err3 := cpu(ctx, e)
+		used += after - before
+		return errors.Join(err1, err2, err3)
+	}
 	for from := 0; from < spans; from += step {
 		source := strings.NewReplacer("{services}", fmt.Sprint(g.services), "{random}", random,
 			"{us}", fmt.Sprint(864000/g.rate), "{from}", fmt.Sprint(from), "{count}",
 			fmt.Sprint(min(step, spans-from))).Replace(generate)
-		err := e.Exec(ctx, "DROP TABLE IF EXISTS source", "CREATE TABLE source ENGINE = Memory "+
-			"AS SELECT "+columns+" FROM ("+source+")")
+		err := e.Exec(ctx, "CREATE OR REPLACE TABLE source ENGINE = Memory AS SELECT "+columns+
+			" FROM ("+source+")")
+		if err == nil {
+			err = counted(insert)
+		}
 		if err != nil {
 			return 0, err
 		}
-		if before, err = cpu(ctx, e); err != nil {
-			return 0, err
-		}
-		if err := e.Exec(ctx, "INSERT INTO spans ("+columns+") SELECT "+columns+" FROM source "+
-			"SETTINGS max_threads = 1, max_insert_threads = 1, max_insert_block_size = 100000, "+
-			"min_insert_block_size_rows = 100000, min_insert_block_size_bytes = 0"); err != nil {
-			return 0, err
-		}
 	}
-	last := []string{"DROP TABLE source"}
-	if g.kind != "unmerged" {
-		last = append(last, "OPTIMIZE TABLE spans FINAL", "OPTIMIZE TABLE spans_trace_id_ts FINAL")
+	if g.name == unmerged {
+		return used / float64(spans) * 1e6, nil
 	}
-	err := e.Exec(ctx, last...)
-	after, noCPU := cpu(ctx, e)
-	return (after - before) / float64(spans) * 1e6, errors.Join(err, noCPU)
+	err := counted("OPTIMIZE TABLE spans FINAL", "OPTIMIZE TABLE spans_trace_id_ts FINAL")
+	return used / float64(spans) * 1e6, err
 }
 
 // cpu returns the seconds of CPU time that ClickHouse has used, on Linux.

@@ -1,12 +1,13 @@
 -- The exporter's lookup table: a row for each trace and inserted block. A lookup reads a granule of
 -- each part: granules are small, and partitions are weeks.
-CREATE TABLE IF NOT EXISTS {times_rows}{uuid}{on_cluster} (
+CREATE TABLE IF NOT EXISTS {{table .LookupRows}}{{.UUID}}{{.OnCluster}} (
     TraceId String CODEC(ZSTD(1)),
     Start DateTime CODEC(Delta, ZSTD(1)),
     End DateTime CODEC(Delta, ZSTD(1))
-) ENGINE = {engine}
+) ENGINE = {{.Engine}}
 PARTITION BY toMonday(Start)
 PRIMARY KEY TraceId
-ORDER BY (TraceId, Start){ttl}
+ORDER BY (TraceId, Start){{with .TTL}}
+TTL {{.}}{{end}}
 SETTINGS index_granularity = 512, use_const_adaptive_granularity = 1, use_primary_key_cache = 1,
     min_compress_block_size = 8192, ttl_only_drop_parts = 1

@@ -1,6 +1,6 @@
 -- The exporter's columns and indexes, in the order of traces.
 -- The primary key has no Timestamp: a condition on it would use that column alone, not the bucket.
-CREATE TABLE IF NOT EXISTS {table}{on_cluster} (
+CREATE TABLE IF NOT EXISTS {{table .Rows}}{{.OnCluster}} (
     Timestamp DateTime64(9) CODEC(Delta, ZSTD(3)),
     TraceId String CODEC(ZSTD(3)),
     SpanId String CODEC(ZSTD(3)),
@@ -29,9 +29,11 @@ CREATE TABLE IF NOT EXISTS {table}{on_cluster} (
     INDEX idx_res_attr_value mapValues(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX idx_duration Duration TYPE minmax GRANULARITY 1{projection}
-) ENGINE = {engine}
+    INDEX idx_duration Duration TYPE minmax GRANULARITY 1{{with .Projection}},
+    {{.}}{{end}}
+) ENGINE = {{.Engine}}
 PARTITION BY toDate(Timestamp)
-PRIMARY KEY ({bucket}, TraceId)
-ORDER BY ({bucket}{desc}, TraceId, Timestamp){ttl}
-SETTINGS {settings}
+PRIMARY KEY (toStartOfFiveMinutes(Timestamp), TraceId)
+ORDER BY (toStartOfFiveMinutes(Timestamp){{if .Newest}} DESC{{end}}, TraceId, Timestamp){{with .TTL}}
+TTL {{.}}{{end}}
+SETTINGS {{.Settings}}

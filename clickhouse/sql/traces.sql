@@ -1,4 +1,5 @@
-SELECT {columns}
-FROM {spans}
+SELECT {{list .Columns}}
+FROM {{table .Spans}}
 WHERE TraceId IN {ids:Array(String)}
-ORDER BY TraceId, Timestamp, SpanId{settings}
+ORDER BY TraceId, Timestamp, SpanId{{with .Settings}}
+SETTINGS {{.}}{{end}}

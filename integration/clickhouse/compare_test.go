@@ -51,7 +51,7 @@ func TestCompare(t *testing.T) {
 		return cmd, &out
 	}
 	for _, c := range []struct{ stdin, args, want string }{
-		{"", "--dry-run", "the 200000 spans of spans from "},
+		{"", "--dry-run", "200000 spans of spans from "},
 		{"", "--hours=2", "nothing was written"},
 		{"n\n", "--hours=2", "nothing was written"},
 		{"", "--hours=0", "--hours is at least 1"},

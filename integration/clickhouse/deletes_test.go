@@ -38,3 +38,27 @@ func TestDeletesLeaveProjection(t *testing.T) {
 	e.exec("DELETE FROM spans WHERE ServiceName = 'service-2'")
 	e.is("0", projections)
 }
+
+// TestTimesOfSessions: why docs/clickhouse.md says to give times with their zone, and within 1970 to
+// 2106: on the exporter's table and on ours, other conditions lose spans.
+func TestTimesOfSessions(t *testing.T) {
+	e := newEngine(t)
+	e.run(collectorTable("exporter"), nil)
+	e.exec("ALTER TABLE exporter REMOVE TTL")
+	e.creates(clickhouse.Schema{Table: "ours"})
+	for _, table := range []string{"exporter", "ours"} {
+		e.exec("INSERT INTO " + table + " (Timestamp) SELECT toDateTime64('2026-10-14 00:00:00', " +
+			"9, 'UTC') + number * 30 FROM numbers(10000)")
+		e.exec("INSERT INTO " + table + " (Timestamp) VALUES ('1969-12-31 23:00:00')")
+		for where, want := range map[string]string{
+			"Timestamp >= T('2026-10-15 00:00:00', 9, 'UTC') AND Timestamp < " +
+				"T('2026-10-15 01:00:00', 9, 'UTC')": "120",
+			"Timestamp >= '2026-10-15 00:00:00' AND Timestamp < '2026-10-15 01:00:00'": "0", // of 120
+			"Timestamp BETWEEN T('1950-01-01 00:00:00', 9, 'UTC') AND " +
+				"T('2026-10-14 00:00:00', 9, 'UTC')": "1", // of 2
+		} {
+			e.is(want, "SELECT count() FROM "+table+" WHERE "+strings.ReplaceAll(where, "T(",
+				"toDateTime64(")+" SETTINGS session_timezone = 'Asia/Tokyo'")
+		}
+	}
+}

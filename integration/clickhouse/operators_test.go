@@ -80,6 +80,82 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// TestStatusDuringSwaps: a status that is read while others exchange the tables finds no fault, as if
+// the name of the table with the older spans were somebody else's.
+func TestStatusDuringSwaps(t *testing.T) {
+	e := newEngine(t)
+	e.run(collectorTable("spans"), nil)
+	e.insert("spans", few())
+	e.walks(ofSpans, "prepare")
+	done := make(chan error, 1)
+	go func() {
+		for range 100 {
+			if _, err := e.Query(t.Context(), "EXCHANGE TABLES spans AND spans_other"); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for running := true; running; {
+		select {
+		case err := <-done:
+			if running = false; err != nil {
+				t.Error(err)
+			}
+		default:
+			status, err := ofSpans.Status(t.Context(), e.db)
+			if err != nil || status.Problem != nil {
+				t.Fatal(err, status.Problem)
+			}
+		}
+	}
+}
+
+// TestLookupLacksDays: status says which days' traces are missing from the lookup table, after a
+// partition was attached, or the table was truncated, and the command that it names adds them.
+func TestLookupLacksDays(t *testing.T) {
+	for _, ours := range []bool{false, true} {
+		t.Run(fmt.Sprint("ours ", ours), func(t *testing.T) {
+			e := newEngine(t)
+			repair := func() { e.walks(ofSpans, "prepare") }
+			command := "`adopt prepare`"
+			if ours {
+				repair = func() { e.creates(clickhouse.Schema{Table: "spans"}) }
+				command = "`create`"
+				repair()
+			} else {
+				e.run(collectorTable("spans"), nil)
+			}
+			lacks := func(want string) {
+				t.Helper()
+				status, err := ofSpans.Status(t.Context(), e.db)
+				if got := fmt.Sprint(status.Problem); err != nil || !strings.Contains(got, want) {
+					t.Errorf("the status says %s, want %s (%v)", got, want, err)
+				}
+			}
+			e.insert("spans", few())
+			e.exec("CREATE TABLE backup AS spans")
+			e.exec("INSERT INTO backup (Timestamp, TraceId) SELECT '2026-10-20 10:00:00', " +
+				"lower(hex(sipHash128(number % 100))) FROM numbers(5000)")
+			lacks("<nil>")
+			e.exec("ALTER TABLE spans ATTACH PARTITION '2026-10-20' FROM backup")
+			lacks("spans_trace_id_ts lacks traces of 2026-10-20, as after ATTACH PARTITION or " +
+				"with a shorter TTL, so tools may not find them by ID: " + command + " adds them")
+			repair()
+			lacks("<nil>")
+			e.is("100", "SELECT uniqExact(TraceId) FROM spans_trace_id_ts WHERE toDate(Start) = "+
+				"'2026-10-20'")
+			e.exec("TRUNCATE TABLE spans_trace_id_ts")
+			all := "2026-10-14, 2026-10-15, 2026-10-20"
+			if !ours { // it has a TTL, by which the first day may be gone
+				all = "2026-10-15, 2026-10-20"
+			}
+			lacks("lacks traces of " + all)
+		})
+	}
+}
+
 // TestStatus: spans in the future, no TTL, and a Distributed table.
 func TestStatus(t *testing.T) {
 	e := newEngine(t)
@@ -125,8 +201,8 @@ func TestStatus(t *testing.T) {
 func TestReplicatedDatabase(t *testing.T) {
 	e := newEngine(t)
 	db := e.rewriting("", func(query string) string {
-		return strings.Replace(query, "SELECT name, engine, version()",
-			"SELECT name, 'Replicated' AS engine, version()", 1)
+		return strings.Replace(query, "engine AS database_engine",
+			"'Replicated' AS database_engine", 1)
 	})
 	plan, err := clickhouse.Schema{}.Plan(t.Context(), db)
 	if text := fmt.Sprint(plan.SQL()); err != nil ||

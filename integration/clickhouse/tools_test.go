@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,7 @@ func TestTools(t *testing.T) {
 	e.walks(adoption{Table: "adopted"}, "prepare", "swap")
 	insert("adopted", "Timestamp >= '2026-10-14 10:00:00'")
 	e.tools(append(tables, "adopted_all"))
+	e.roots()
 
 	for _, table := range tables {
 		// HyperDX takes the time column from the primary key.
@@ -103,6 +105,30 @@ func TestTools(t *testing.T) {
 				"table = '" + table +
 				"_trace_id_ts' ORDER BY name")); got != "[End Start TraceId]" {
 			t.Errorf("%s: Grafana finds the columns %s", table, got)
+		}
+	}
+}
+
+// roots compares the root operation that Grafana's list of traces names, any(SpanName), with that
+// of the root span: in our table a trace's first span comes first, unless the trace goes on in the
+// next five minutes and the newest come first. In the exporter's table any span may.
+func (e *engine) roots() {
+	e.t.Helper()
+	var list string
+	for _, q := range tools(e.t) {
+		if strings.Contains(q.sql, "any(SpanName) AS RootOperation") {
+			list = q.sql
+		}
+	}
+	for table, right := range map[string][2]int{"exporter": {0, 100}, "charts": {200, 200},
+		"none": {200, 200}, "newest": {195, 200}} {
+		n, err := strconv.Atoi(e.one("SELECT count() FROM (" +
+			strings.ReplaceAll(list, "{table}", table) + ") AS listed JOIN (SELECT TraceId, " +
+			"SpanName FROM exporter WHERE ParentSpanId = '') AS root USING (TraceId) " +
+			"WHERE RootOperation = SpanName"))
+		if err != nil || n < right[0] || n > right[1] {
+			e.t.Errorf("%s: the root operations of %d traces of 200 are right, want %v (%v)", table,
+				n, right, err)
 		}
 	}
 }

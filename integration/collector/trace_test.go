@@ -71,7 +71,7 @@ func TestTraceCommand(t *testing.T) {
 	}
 	// The waterfall, of a log line on standard input.
 	log := "started\n" + `{"level":"error","msg":"failed","trace_id":"` + id.String() + `"}` + "\n"
-	if drawn := run(0, log, "--details"); !strings.Contains(drawn, "\n     out of stock\n") {
+	if drawn := run(0, log, "--details"); !strings.Contains(drawn, "\n    out of stock\n") {
 		t.Errorf("the waterfall lacks the span's error:\n%s", drawn)
 	}
 

@@ -1,47 +1,48 @@
--- The questions. "place: x" gives the values of {x} in those after it: a question is asked once for
--- each value. "list: x" gives a list. "(count)": of spans with one time any may be returned, so
--- only their number is compared.
+-- The questions. "place: x" gives what {x} stands for in those after it, as text of SQL. "(count)":
+-- of spans with one time any may be returned, so only their number is compared.
 
 -- place: service
-SELECT ServiceName FROM {spans} WHERE {all} AND ServiceName != ''
+SELECT formatRowNoNewline('Values', ServiceName) FROM {spans} WHERE {all} AND ServiceName != ''
 GROUP BY ServiceName
 ORDER BY abs(toInt64(count()) - sum(count()) OVER () / 25), ServiceName LIMIT 1;
 
 -- place: name
-SELECT SpanName FROM {spans} WHERE {all} AND ServiceName = {service}
+SELECT formatRowNoNewline('Values', SpanName) FROM {spans}
+WHERE {all} AND ServiceName = {service}
 GROUP BY SpanName ORDER BY count() DESC, SpanName LIMIT 1;
 
 -- place: slow
-SELECT quantileExact(0.9999)(Duration) FROM {spans} WHERE {all} AND ServiceName = {service};
+SELECT toString(quantileExact(0.9999)(Duration)) FROM {spans}
+WHERE {all} AND ServiceName = {service};
 
 -- place: attribute
-SELECT attribute.1 FROM {spans} ARRAY JOIN CAST(SpanAttributes, 'Array(Tuple(String, String))')
-    AS attribute
+SELECT concat('SpanAttributes[', formatRowNoNewline('Values', key), '] = ',
+    formatRowNoNewline('Values', value))
+FROM {spans} ARRAY JOIN mapKeys(SpanAttributes) AS key, mapValues(SpanAttributes) AS value
 WHERE {five_minutes}
-GROUP BY attribute ORDER BY abs(toInt64(count()) - 10), attribute LIMIT 1;
-
--- place: value
-SELECT SpanAttributes[{attribute}] AS value FROM {spans}
-WHERE {five_minutes} AND mapContains(SpanAttributes, {attribute})
-GROUP BY value ORDER BY abs(toInt64(count()) - 10), value LIMIT 1;
+GROUP BY key, value ORDER BY abs(toInt64(count()) - 10), key, value LIMIT 1;
 
 -- place: id
-SELECT TraceId FROM {spans} WHERE {five_minutes} AND TraceId != ''
-GROUP BY TraceId ORDER BY cityHash64(TraceId) LIMIT 5;
+SELECT formatRowNoNewline('Values', TraceId) FROM {spans} WHERE {five_minutes} AND TraceId != ''
+GROUP BY TraceId HAVING count() > 1 ORDER BY cityHash64(TraceId) LIMIT 1;
 
 -- place: absent
-SELECT concat(substring(TraceId, 1, 16), repeat('0', 16)) FROM {spans}
-WHERE {five_minutes} AND TraceId != ''
-GROUP BY TraceId ORDER BY cityHash64(TraceId) LIMIT 5;
+SELECT formatRowNoNewline('Values', concat(substring(TraceId, 1, 16), repeat('0', 16)))
+FROM {spans} WHERE {five_minutes} AND TraceId != ''
+GROUP BY TraceId ORDER BY cityHash64(TraceId) LIMIT 1;
 
--- list: some
-SELECT TraceId FROM {spans} WHERE {five_minutes} AND TraceId != ''
-GROUP BY TraceId HAVING count() > 1 ORDER BY cityHash64(TraceId) LIMIT 100;
+-- place: some
+SELECT concat('(', arrayStringConcat(groupArray(formatRowNoNewline('Values', TraceId)), ', '), ')')
+FROM (
+    SELECT TraceId FROM {spans} WHERE {five_minutes} AND TraceId != ''
+    GROUP BY TraceId HAVING count() > 1 ORDER BY cityHash64(TraceId) LIMIT 100);
 
--- list: newest
-SELECT TraceId FROM {spans} WHERE {five_minutes} AND TraceId != ''
-GROUP BY TraceId HAVING min(Timestamp) < {at} + INTERVAL 210 SECOND
-ORDER BY min(Timestamp) DESC, TraceId LIMIT 100;
+-- place: newest
+SELECT concat('(', arrayStringConcat(groupArray(formatRowNoNewline('Values', TraceId)), ', '), ')')
+FROM (
+    SELECT TraceId FROM {spans} WHERE {five_minutes} AND TraceId != ''
+    GROUP BY TraceId HAVING min(Timestamp) < {at} + INTERVAL 210 SECOND
+    ORDER BY min(Timestamp) DESC, TraceId LIMIT 100);
 
 -- TraceId = x
 SELECT * FROM {spans} WHERE TraceId = {id};
@@ -85,7 +86,7 @@ WHERE StatusCode = 'Error' AND {five_minutes}
 ORDER BY Timestamp DESC, SpanId LIMIT 100;
 
 -- an attribute, 5 min
-SELECT TraceId, SpanId FROM {spans} WHERE SpanAttributes[{attribute}] = {value} AND {five_minutes}
+SELECT TraceId, SpanId FROM {spans} WHERE {attribute} AND {five_minutes}
 ORDER BY SpanId LIMIT 100;
 
 -- rates of all services, 5 min
@@ -124,12 +125,12 @@ ORDER BY Timestamp DESC, SpanId LIMIT 100;
 
 -- a service: slower than 99.99 %, {hours} h
 SELECT TraceId, SpanId, Duration FROM {spans}
-WHERE ServiceName = {service} AND Duration >= toUInt64({slow}) AND {all}
+WHERE ServiceName = {service} AND Duration >= {slow} AND {all}
 ORDER BY Duration DESC, SpanId LIMIT 20;
 
 -- a service: slow roots, {hours} h
 SELECT TraceId, ServiceName, SpanName, Timestamp, Duration FROM {spans}
-WHERE ServiceName = {service} AND ParentSpanId = '' AND Duration >= toUInt64({slow}) AND {all}
+WHERE ServiceName = {service} AND ParentSpanId = '' AND Duration >= {slow} AND {all}
 ORDER BY Timestamp DESC, Duration DESC LIMIT 20;
 
 -- a service: slowest of a name, {hours} h

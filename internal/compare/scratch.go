@@ -8,7 +8,6 @@ import (
 	_ "embed" // the query
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -66,17 +65,16 @@ func Look(ctx context.Context, db *sql.DB, of clickhouse.Adoption, hours int) (*
 	return c, err
 }
 
-// Write writes what Run will do.
-func (c *Copies) Write(w io.Writer) {
-	const layout = "2006-01-02 15:04:05"
-	fmt.Fprintf(w, "the %d spans of %s from %s to %s (UTC) are copied into two tables\n"+
-		"next to it, %s%s…, which are dropped at the end;\n"+
-		"this needs up to %.2f GB of the %.0f GB that are free\n", c.Spans, c.live.Name, c.From.UTC().Format(layout), c.To.UTC().Format(layout), c.live.Name,
-		scratch, float64(c.Needs)/1e9, float64(c.Free)/1e9)
-	for _, name := range c.Left {
-		fmt.Fprintf(w, "left by a comparison that runs or was killed: DROP TABLE %s;\n",
-			c.live.quoted(name))
+// String says what Run will do.
+func (c *Copies) String() string {
+	s := fmt.Sprintf("%d spans of %s from %s to %s (UTC) are copied into two tables next to it,\n"+
+		"%s%s…, which are dropped at the end; this needs up to %.2f of %.0f GB that are free\n",
+		c.Spans, c.live.Name, c.From.UTC().Format(time.DateTime), c.To.UTC().Format(time.DateTime),
+		c.live.Name, scratch, float64(c.Needs)/1e9, float64(c.Free)/1e9)
+	if len(c.Left) > 0 {
+		s += "left by comparisons that run or were killed: " + strings.Join(c.Left, ", ") + "\n"
 	}
+	return s
 }
 
 // Run copies the spans, asks the questions of both tables, and drops them, also after an error or
@@ -84,14 +82,14 @@ func (c *Copies) Write(w io.Writer) {
 func (c *Copies) Run(ctx context.Context) (tables []Table, err error) {
 	name := c.live.Name + scratch + strings.ToLower(rand.Text()[:8])
 	defer func() { err = errors.Join(err, c.drop(name)) }()
-	theirs := Table{Title: c.live.Name, Database: c.live.Database, Name: name,
-		Lookup: name + "_trace_id_ts"}
+	theirs := Table{c.live.Name, c.live.Database, name, name + "_trace_id_ts", nil}
 	ours := theirs
 	ours.Title, ours.Name = "as adopted", name+"_other"
 	// A statement that may create a table is not interrupted: it could go on after drop.
 	whole := context.WithoutCancel(ctx)
-	if _, err := c.db.ExecContext(whole, "CREATE TABLE "+theirs.quoted(theirs.Name)+" AS "+
-		c.live.quoted(c.live.Name)+" ENGINE = "+c.engine); err != nil {
+	err = c.exec(whole, "CREATE TABLE "+theirs.quoted(theirs.Name)+" AS "+
+		c.live.quoted(c.live.Name)+" ENGINE = "+c.engine)
+	if err != nil {
 		return nil, err
 	}
 	plan, err := clickhouse.Adoption{Database: theirs.Database, Table: theirs.Name,
@@ -103,47 +101,37 @@ func (c *Copies) Run(ctx context.Context) (tables []Table, err error) {
 		if strings.Contains(step.SQL[0], "FUNCTION") { // they belong to the server
 			continue
 		}
-		if err := errors.Join(context.Cause(ctx),
-			clickhouse.Plan{Steps: []clickhouse.Step{step}}.Run(whole, c.db, nil)); err != nil {
+		err := clickhouse.Plan{Steps: []clickhouse.Step{step}}.Run(whole, c.db, nil)
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.fill(ctx, theirs, ours); err != nil {
-		return nil, err
-	}
-	for _, t := range []*Table{&theirs, &ours} {
-		if err := t.Measure(ctx, c.db, c.Period, false); err != nil {
-			return nil, err
-		}
-	}
-	return []Table{theirs, ours}, Differs(theirs, ours)
-}
-
-// fill copies the spans in slices, so that it can be interrupted, and merges the tables.
-func (c *Copies) fill(ctx context.Context, theirs, ours Table) error {
-	var columns string
-	if err := c.db.QueryRowContext(ctx, "SELECT arrayStringConcat(groupArray('`' || "+
-		"replace(name, '`', '\\\\`') || '`'), ', ') FROM system.columns WHERE database = "+
-		text(theirs.Database)+" AND table = "+text(theirs.Name)+
-		" AND default_kind IN ('', 'DEFAULT')").Scan(&columns); err != nil {
-		return err
-	}
-	var statements []string
+	var statements []string // each short, so that they can be interrupted
 	for from := c.From; from.Before(c.To); from = from.Add(5 * time.Minute) {
-		to := from.Add(5 * time.Minute)
-		if to.After(c.To) {
-			to = c.To
-		}
 		of := c.live
 		for _, t := range []Table{theirs, ours} {
-			statements = append(statements, "INSERT INTO "+t.quoted(t.Name)+" ("+columns+
-				") SELECT "+columns+" FROM "+of.quoted(of.Name)+" WHERE "+between(from, to))
+			statements = append(statements, "INSERT INTO "+t.quoted(t.Name)+" SELECT * FROM "+
+				of.quoted(of.Name)+" WHERE "+between(from, from.Add(5*time.Minute)))
 			of = theirs // other spans of this time may arrive
 		}
 	}
 	for _, name := range []string{theirs.Name, ours.Name, theirs.Lookup} {
 		statements = append(statements, "OPTIMIZE TABLE "+theirs.quoted(name)+" FINAL")
 	}
+	if err := c.exec(ctx, statements...); err != nil {
+		return nil, err
+	}
+	tables = []Table{theirs, ours}
+	for i := range tables {
+		if err := tables[i].Measure(ctx, c.db, c.Period, false); err != nil {
+			return nil, err
+		}
+	}
+	return tables, Differs(tables[0], tables[1])
+}
+
+// exec runs statements in order, up to the first that fails.
+func (c *Copies) exec(ctx context.Context, statements ...string) error {
 	for _, statement := range statements {
 		if _, err := c.db.ExecContext(ctx, statement); err != nil {
 			return err
@@ -156,15 +144,16 @@ func (c *Copies) fill(ctx context.Context, theirs, ours Table) error {
 func (c *Copies) drop(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	var names []string
+	var names []string // views first: they have longer names
 	err := c.db.QueryRowContext(ctx, "SELECT arrayReverseSort(groupArray(name)) "+
-		"FROM system.tables WHERE database = "+text(c.live.Database)+" AND startsWith(name, "+text(name)+")").
-		Scan(&names) // views first: they have longer names
-	for _, name := range names {
-		if err == nil {
-			_, err = c.db.ExecContext(ctx, "DROP TABLE IF EXISTS "+c.live.quoted(name)+
-				" SYNC SETTINGS max_table_size_to_drop = 0")
-		}
+		"FROM system.tables WHERE database = "+text(c.live.Database)+" AND startsWith(name, "+
+		text(name)+")").Scan(&names)
+	for i, name := range names {
+		names[i] = "DROP TABLE IF EXISTS " + c.live.quoted(name) +
+			" SYNC SETTINGS max_table_size_to_drop = 0"
+	}
+	if err == nil {
+		err = c.exec(ctx, names...)
 	}
 	if err != nil {
 		err = fmt.Errorf("drop the tables of %s whose names begin with %s: %w", c.live.Database,

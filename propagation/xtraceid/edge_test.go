@@ -152,6 +152,7 @@ func TestRemoveContext(t *testing.T) {
 		"X-Request-Id", "Authorization", "X-Trace-Id-Extra", "Sw9", "B34", "Request-Idle",
 		"X-Forwarded-For", "Traceparent2", "Server-Timing", "X_Request_Id", "XTrace-Id", "X-Wtap",
 		"Trace-Id", "X-Ting-Yun", "Uber-Trace-Id2", "Baggage-Claim", "X-Tracer",
+		"My-X-B3-TraceId", "X-Sw8-Id", "My-Uberctx-User", "X-Ot-Baggage-User", "Re-Sentry-Trace",
 	} {
 		kept.Set(name, "1")
 	}

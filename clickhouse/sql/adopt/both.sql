@@ -1,1 +1,2 @@
-(SELECT TraceId, Timestamp FROM {live} UNION ALL SELECT TraceId, Timestamp FROM {other})
+(SELECT TraceId, Timestamp FROM {{table .Spans}}
+UNION ALL SELECT TraceId, Timestamp FROM {{table .Other}})

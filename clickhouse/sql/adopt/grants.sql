@@ -6,14 +6,14 @@ WITH
         SELECT table, ifNull(column, '') AS column, coalesce(user_name, role_name, '') AS reader,
             is_partial_revoke = 1 AS revoked
         FROM system.grants
-        WHERE database = {database} AND toString(access_type) = 'SELECT'),
-    {on_cluster_text} || ' SELECT' || if(column = '', '', '(' || quoted(column) || ')') || ' ON '
-        || quoted({database}) || '.' || quoted(twin.2) AS what
+        WHERE database = {{.Database}} AND toString(access_type) = 'SELECT'),
+    {{text .OnCluster}} || ' SELECT' || if(column = '', '', '(' || quoted(column) || ')') || ' ON '
+        || quoted({{.Database}}) || '.' || quoted(twin.2) AS what
 SELECT DISTINCT
     if(revoked, 'REVOKE' || what || ' FROM ', 'GRANT' || what || ' TO ') || quoted(reader) AS sql
 FROM readers
 JOIN (SELECT arrayJoin([
-    ({live_name}, {other_name}), ({live_name}, {history_name}),
-    ({lookup_name}, {history_times_name})]) AS twin) AS twins ON table = twin.1
+    ({{text .Spans}}, {{text .Other}}), ({{text .Spans}}, {{text .History}}),
+    ({{text .Lookup}}, {{text .HistoryLookup}})]) AS twin) AS twins ON table = twin.1
 WHERE (twin.2, column, reader, revoked) NOT IN (SELECT table, column, reader, revoked FROM readers)
 ORDER BY ALL

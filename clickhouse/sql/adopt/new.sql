@@ -1,11 +1,14 @@
 # The new table has the columns, indexes, constraints and projections of the old one, its TTL and
 # its settings.
-CREATE TABLE IF NOT EXISTS {other}{uuid}{on_cluster} AS {live}
-ENGINE = {engine}
+CREATE TABLE IF NOT EXISTS {{table .Other}}{{.UUID}}{{.OnCluster}} AS {{table .Spans}}
+ENGINE = {{.Engine}}
 PARTITION BY toDate(Timestamp)
-PRIMARY KEY ({bucket}, TraceId)
-ORDER BY ({bucket}{desc}, TraceId, Timestamp){ttl}
-SETTINGS {settings}
-COMMENT {live_comment};
-ALTER TABLE {other}{on_cluster}
-    ADD INDEX IF NOT EXISTS idx_timestamp Timestamp TYPE minmax GRANULARITY 1{projection}
+PRIMARY KEY (toStartOfFiveMinutes(Timestamp), TraceId)
+ORDER BY (toStartOfFiveMinutes(Timestamp){{if .Newest}} DESC{{end}}, TraceId,
+    Timestamp){{with .TTL}}
+TTL {{.}}{{end}}
+SETTINGS {{.Settings}}
+COMMENT {{text .Comment}};
+ALTER TABLE {{table .Other}}{{.OnCluster}}
+    ADD INDEX IF NOT EXISTS idx_timestamp Timestamp TYPE minmax GRANULARITY 1{{with .Projection}},
+    ADD {{.}}{{end}}

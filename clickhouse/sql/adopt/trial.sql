@@ -1,6 +1,6 @@
 # This server can exchange tables, unlike some file systems and database engines.
-CREATE TABLE IF NOT EXISTS {trial_a}{on_cluster} (x UInt8) ENGINE = Null COMMENT {comment};
-CREATE TABLE IF NOT EXISTS {trial_b}{on_cluster} (x UInt8) ENGINE = Null COMMENT {comment};
-EXCHANGE TABLES {trial_a} AND {trial_b}{on_cluster};
-DROP TABLE IF EXISTS {trial_a}{on_cluster};
-DROP TABLE IF EXISTS {trial_b}{on_cluster}
+CREATE TABLE IF NOT EXISTS {{table .TrialA}}{{.OnCluster}} (x UInt8) ENGINE = Null COMMENT {{text .Comment}};
+CREATE TABLE IF NOT EXISTS {{table .TrialB}}{{.OnCluster}} (x UInt8) ENGINE = Null COMMENT {{text .Comment}};
+EXCHANGE TABLES {{table .TrialA}} AND {{table .TrialB}}{{.OnCluster}};
+DROP TABLE IF EXISTS {{table .TrialA}}{{.OnCluster}};
+DROP TABLE IF EXISTS {{table .TrialB}}{{.OnCluster}}

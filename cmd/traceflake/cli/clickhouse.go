@@ -49,8 +49,10 @@ type spansServer struct {
 
 // addFlags adds the flags that name a server and its table of spans.
 func (s *spansServer) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.dsn, "dsn", "", "clickhouse://user:password@host:9000/database or "+
-		"http://…:8123/database (default $"+clickhouseVar+")")
+	flags.StringVar(&s.dsn, "dsn", "", "clickhouse://user:password@host:9000/database, "+
+		"https://…:8443/database, http://…:8123/database; with TLS also "+
+		"clickhouse://…:9440/database?secure=true; read_timeout=1h lets statements run longer "+
+		"than 5m (default $"+clickhouseVar+")")
 	flags.StringVar(&s.schema.Database, "database", "", "database (default the connection's)")
 	flags.StringVar(&s.schema.Table, "table", "", "table (default otel_traces)")
 	flags.StringVar(&s.schema.Cluster, "cluster", "", "cluster (default one server)")
@@ -66,14 +68,14 @@ func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) (err e
 	if s.address() == "" {
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}
-	options, err := chgo.ParseDSN(s.address())
+	options, err := parseDSN(s.address())
 	scheme, _, _ := strings.Cut(s.address(), "://")
 	if err == nil && !slices.Contains([]string{"clickhouse", "tcp", "http", "https"}, scheme) {
 		err = errors.New("its scheme is unknown")
 	}
 	if err != nil {
 		return wrong("correct "+clickhouseVar+": want clickhouse://user:password@host:9000/"+
-			"database or http://user:password@host:8123/database, without quotes",
+			"database, https://user:password@host:8443/database or http://…, without quotes",
 			"clickhouse: the address %s is invalid: %w", redact.Address(s.address()), err)
 	}
 	for i, host := range options.Addr {
@@ -89,12 +91,25 @@ func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) (err e
 	return call(db)
 }
 
+// parseDSN returns the options of an address. The driver wants secure=true besides https.
+func parseDSN(address string) (*chgo.Options, error) {
+	if strings.HasPrefix(address, "https://") {
+		separator := "?"
+		if strings.Contains(address, "?") {
+			separator = "&"
+		}
+		address += separator + "secure=true"
+	}
+	return chgo.ParseDSN(address)
+}
+
 // fixes maps ClickHouse's codes of errors to what an operator can do.
 var fixes = map[int32]string{
 	516: "correct user and password in the address",
 	497: "grant the user the missing rights, and run the same command again: it continues where " +
 		"it stopped",
 	81:  "create the database, or correct it in the address",
+	47:  "correct --table: the table lacks a column of the exporter's",
 	60:  "traceflake clickhouse create; or correct the database in the address",
 	159: overloaded, 160: overloaded, 241: overloaded,
 }

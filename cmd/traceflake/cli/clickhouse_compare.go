@@ -43,7 +43,7 @@ the database.`,
 			if err != nil {
 				return err
 			}
-			copies.Write(out)
+			fmt.Fprint(out, copies)
 			if copies.Needs > copies.Free {
 				return wrong("compare fewer --hours, or free some space",
 					"clickhouse: there is not enough space")

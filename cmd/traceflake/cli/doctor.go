@@ -38,6 +38,7 @@ func (f finding) text() string {
 type doctor struct {
 	*commonFlags
 	clickhouse spansServer
+	allFacts   bool // of the tables
 	output     *string
 	cmd        *cobra.Command
 	err        error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
@@ -32,10 +33,7 @@ func (d *doctor) spans() {
 		if err != nil {
 			return unfit(err)
 		}
-		for _, t := range status.Tables {
-			d.table(t)
-		}
-		d.adoption(status)
+		d.tables(status)
 		return nil
 	})
 	if err != nil {
@@ -54,30 +52,35 @@ func unfit(err error) error {
 		"message", "%w", err)
 }
 
-func (d *doctor) table(t clickhouse.TableStatus) {
-	text := t.Table
-	for _, fact := range t.Facts {
-		if slices.Contains([]string{"engine", "TTL", "ordered IDs"}, fact.Name) {
-			text += ", " + fact.Name + " " + fact.Value
+// tables reports the tables, what is wrong with them, and how far an adoption is.
+func (d *doctor) tables(s clickhouse.Status) {
+	for _, t := range s.Tables {
+		text := t.Table
+		if t.New {
+			text += ", the new table of an adoption"
 		}
+		for _, fact := range t.Facts {
+			if d.allFacts {
+				text += fmt.Sprintf("\n         %-15s %s", fact.Name, fact.Value)
+			} else if slices.Contains([]string{"engine", "TTL", "ordered IDs"}, fact.Name) {
+				text += ", " + fact.Name + " " + fact.Value
+			}
+		}
+		d.report("table", text, nil)
 	}
-	d.report("table", text, nil)
-}
-
-// adoption reports what is wrong with the tables, and how far an adoption is.
-func (d *doctor) adoption(s clickhouse.Status) {
-	what, adopting := "table", s.Phase == clickhouse.Prepared || s.Phase == clickhouse.Swapped
-	if adopting {
-		what = "adoption"
+	for _, note := range s.Notes {
+		d.report("note", note, nil)
+	}
+	what := "adoption"
+	if s.Phase == clickhouse.NotBegun || s.Phase == clickhouse.Finished {
+		what = "table"
 	}
 	switch {
 	case s.Problem != nil:
-		d.report(what, "", wrong("follow the message; `traceflake clickhouse status` shows "+
-			"the tables", "%w", s.Problem))
+		d.report(what, "", wrong("follow the message", "%w", s.Problem))
 	case s.Obstacle != nil: // nor has anybody asked for one
 		d.report("adoption", "not possible: "+s.Obstacle.Error(), nil)
-	case adopting:
-		d.report("adoption", s.Phase.String()+"; `traceflake clickhouse status` shows what is next",
-			nil)
+	case s.Phase != clickhouse.Finished:
+		d.report("adoption", s.Phase.String()+"; "+s.Next, nil)
 	}
 }

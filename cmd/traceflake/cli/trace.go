@@ -43,8 +43,7 @@ draws their spans as a tree with a bar for the time of each. IDs may have all fo
 inspect reads. Without arguments trace reads standard input, such as a log: it draws
 each trace in it once, and skips lines without a trace ID.
 
-A line begins with "!" if its span failed, above the reason, and with "~" if the span is
-late: it starts more than an hour before or after the time in the trace ID.
+A line begins with "!" if its span failed, above the reason.
 
 With -o json each span is an object on a line of its own, with the columns of the
 table: {"Timestamp":"2026-…","TraceId":"1950…","SpanId":"…","Events.Name":[],…}`,
@@ -67,8 +66,9 @@ table: {"Timestamp":"2026-…","TraceId":"1950…","SpanId":"…","Events.Name":
 	f.clickhouse.addFlags(cmd.Flags())
 	const shown = 1000
 	cmd.Flags().UintVar(&f.shown, "spans", shown,
-		"how many spans are drawn at most, and then as many that failed; 0 draws all")
-	cmd.Flags().BoolVar(&f.details, "details", false, "also draw attributes and events")
+		"how many spans are drawn at most; 0 draws all")
+	cmd.Flags().BoolVar(&f.details, "details", false,
+		"also draw attributes, events, links and the resource")
 	f.output = outputFlag(cmd)
 	return cmd
 }
@@ -97,7 +97,7 @@ func (f *finder) one(ctx context.Context, id trace.TraceID) (missing, err error)
 	found, drawn := 0, waterfall.New(id, f.details)
 	schema, asJSON := f.clickhouse.schema, *f.output == "json"
 	asLines := json.NewEncoder(f.out)
-	err = waterfall.Fetch(ctx, f.db, schema, id, func(s waterfall.Span) error {
+	err = eachSpan(ctx, f.db, schema, id, func(s waterfall.Span) error {
 		found++
 		if asJSON {
 			return asLines.Encode(s)
@@ -118,15 +118,15 @@ func (f *finder) one(ctx context.Context, id trace.TraceID) (missing, err error)
 	case asJSON:
 		return nil, nil
 	}
-	if err := drawn.Draw(f.out, f.look()); err != nil {
+	if err := drawn.Draw(f.out, f.options()); err != nil {
 		return nil, err
 	}
 	_, err = fmt.Fprintln(f.out)
 	return nil, err
 }
 
-// look returns how traces are drawn, by what the output is.
-func (f *finder) look() waterfall.Options {
+// options returns how traces are drawn, by what the output is.
+func (f *finder) options() waterfall.Options {
 	o := waterfall.Options{Width: 100, Spans: int(f.shown)}
 	if f.terminal == nil {
 		return o

@@ -5,72 +5,48 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/mattn/go-runewidth"
 
 	"github.com/traceflake/traceflake/traceid"
 )
 
 // Options say how a trace is drawn.
 type Options struct {
-	Width int  // columns; at least [MinWidth] are used
+	Width int  // columns; at least 60 are used
 	Color bool // errors are red, by ANSI escape codes
-	Spans int  // how many spans are drawn at most, and then as many failed ones; 0 draws all
+	Spans int  // how many spans are drawn at most; 0 draws all
 }
 
-// MinWidth is the least number of columns in which bars can be read.
-const MinWidth = 60
-
 // Draw writes the trace: some lines about all of it, and a line for each span, above its message
-// if it failed, and its details. A line begins with "!" if its span failed, and with "~" if the
-// span is late: it starts more than an hour before or after the time of the trace ID.
+// if it failed, and its details. A line begins with "!" if its span failed. The attributes of a
+// resource are drawn once.
 func (t *Trace) Draw(w io.Writer, o Options) error {
-	p := t.plan(t.ordered(), max(o.Width, MinWidth))
-	shown := len(p.spans)
+	spans := t.ordered()
+	l := layoutOf(spans, max(o.Width, 60))
+	b := bufio.NewWriter(w)
+	t.head(b, l, spans)
+	shown := len(spans)
 	if o.Spans > 0 {
 		shown = min(shown, o.Spans)
 	}
-	b := bufio.NewWriter(w)
-	t.head(b, p)
-	fmt.Fprintf(b, "\n   %s %s %s\n", fit("SERVICE", p.service), fit("SPAN", p.name), p.scale())
-	for _, s := range p.spans[:shown] {
-		t.draw(b, p, s, o.Color)
-	}
-	if hidden := p.spans[shown:]; len(hidden) > 0 {
-		failed := slices.DeleteFunc(slices.Clone(hidden), func(s span) bool { return !s.failed })
-		fmt.Fprintf(b, "   … and %s more, of which %d failed\n", count(len(hidden), "span"),
-			len(failed))
-		for _, s := range failed[:min(len(failed), o.Spans)] {
-			t.draw(b, p, s, o.Color)
+	resources := make(map[string]bool)
+	for _, s := range spans[:shown] {
+		resource := strings.Join(s.resource, "\n")
+		if !resources[resource] && resource != "" {
+			s.details = append(append(s.details, "resource:"), indented(s.resource)...)
+			resources[resource] = true
 		}
+		l.draw(b, s, o.Color)
+	}
+	if shown < len(spans) {
+		fmt.Fprintf(b, "  … and %s more\n", count(len(spans)-shown, "span"))
 	}
 	return b.Flush()
 }
 
-// draw writes the line of a span, its message and its details.
-func (t *Trace) draw(w io.Writer, p plan, s span, color bool) {
-	const indent = "     "
-	lines := []string{t.line(p, s)}
-	if s.message != "" {
-		lines = append(lines, indent+s.message)
-	}
-	if color && s.failed {
-		for i, line := range lines {
-			lines[i] = "\x1b[31m" + line + "\x1b[0m"
-		}
-	}
-	for _, detail := range s.details {
-		lines = append(lines, indent+detail)
-	}
-	fmt.Fprintln(w, strings.Join(lines, "\n"))
-}
-
-// plan is where the parts of the lines stand.
-type plan struct {
-	spans              []span
+// layout is where the parts of the lines stand.
+type layout struct {
 	start, end         int64 // of the trace, in Unix nanoseconds
 	service, name, bar int   // columns
 }
@@ -78,60 +54,43 @@ type plan struct {
 // length is the width of the column of durations.
 const length = 8
 
-func (t *Trace) plan(spans []span, width int) plan {
-	p := plan{spans: spans, start: math.MaxInt64, end: math.MinInt64}
-	const (
-		// columns of a service, and the part of the line that it takes at most
-		widest, share = 20, 5
-		gaps          = 6 // marks and spaces
-	)
+func layoutOf(spans []span, width int) layout {
+	const service, share, gaps = 16, 3, 5
+	l := layout{math.MaxInt64, math.MinInt64, service, width / share, 0}
 	for _, s := range spans {
-		p.start, p.end = min(p.start, s.start), max(p.end, s.end)
-		p.service = max(p.service, runewidth.StringWidth(s.service))
-		p.name = max(p.name, s.depth+runewidth.StringWidth(s.name))
+		l.start, l.end = min(l.start, s.start), max(l.end, s.end)
 	}
-	p.service = max(len("SERVICE"), min(p.service, widest, width/share))
-	p.name = max(len("SPAN"), min(p.name, (width-p.service)*2/share))
-	p.bar = width - p.service - p.name - length - gaps
-	return p
+	l.bar = width - l.service - l.name - length - gaps
+	return l
 }
 
-// head writes what is known of the whole trace.
-func (t *Trace) head(w io.Writer, p plan) {
-	services := make(map[string]bool)
-	var failed, lates int
-	for _, s := range p.spans {
+// head writes what is known of the whole trace, and the line above the spans.
+func (t *Trace) head(w io.Writer, l layout, spans []span) {
+	services, failed := make(map[string]bool), 0
+	for _, s := range spans {
 		services[s.service] = true
 		if s.failed {
 			failed++
 		}
-		if t.late(s) {
-			lates++
-		}
 	}
-	fmt.Fprintf(w, "trace %s\n  %s in %s, %s\n", t.id, count(len(p.spans), "span"),
-		count(len(services), "service"), short(between(p.start, p.end)))
+	whole := short(between(l.start, l.end))
+	fmt.Fprintf(w, "trace %s\n  %s in %s, %s\n", t.id, count(len(spans), "span"),
+		count(len(services), "service"), whole)
 	if failed > 0 {
 		fmt.Fprintf(w, "  ! %s failed\n", count(failed, "span"))
 	}
-	of, first := traceid.Time(t.id), time.Unix(0, p.start).UTC()
-	if !t.timed() {
-		fmt.Fprintf(w, "  first span  %s\n", stamp(first))
-		return
+	first := time.Unix(0, l.start)
+	fmt.Fprintf(w, "  first span  %s", stamp(first))
+	if [8]byte(t.id[:8]) != [8]byte{} { // an ID of 64 bits has no time
+		of := traceid.Time(t.id)
+		side := "after"
+		if first.Before(of) {
+			side = "before"
+		}
+		fmt.Fprintf(w, ", %s %s the ID's time %s", short(first.Sub(of).Abs()), side, stamp(of))
 	}
-	if lates > 0 {
-		fmt.Fprintf(w, "  ~ %s over an hour from the ID's time\n", count(lates, "span"))
-	}
-	fmt.Fprintf(w, "  ID's time   %s\n", stamp(of))
-	side := "after"
-	if first.Before(of) {
-		side = "before"
-	}
-	fmt.Fprintf(w, "  first span  %s, %s %s it\n", stamp(first), short(first.Sub(of).Abs()), side)
-	if lates == len(p.spans) {
-		fmt.Fprint(w, "  the time in the ID is not that of the spans: "+
-			"another system generated the ID, or a clock is wrong\n")
-	}
+	fmt.Fprintf(w, "\n\n  %s %s %s%s DURATION\n", fit("SERVICE", l.service), fit("SPAN", l.name),
+		fit("0s", l.bar-len(whole)), whole)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
@@ -143,38 +102,38 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// scale is the line above the bars: the times at their left and right ends.
-func (p plan) scale() string {
-	end := short(between(p.start, p.end))
-	return fit("0s", p.bar-len(end)) + end + " " + "DURATION"
-}
-
-// line is the line of a span, without the newline.
-func (t *Trace) line(p plan, s span) string {
-	mark, tilde := " ", " "
+// draw writes the line of a span, its message and its details.
+func (l layout) draw(w io.Writer, s span, color bool) {
+	mark, red, plain := " ", "", ""
 	if s.failed {
 		mark = "!"
 	}
-	if t.late(s) {
-		tilde = "~"
+	if s.failed && color {
+		red, plain = "\x1b[31m", "\x1b[0m"
 	}
 	indent := strings.Repeat(" ", s.depth)
-	if deepest := p.name / 2; s.depth > deepest { // the name keeps half of its column
+	if deepest := l.name / 2; s.depth > deepest { // the name keeps half of its column
 		indent = fmt.Sprintf("%*s", deepest, fmt.Sprintf("%d ", s.depth))
 	}
-	return fmt.Sprintf("%s%s %s %s %s %*s", mark, tilde, fit(s.service, p.service),
-		fit(indent+s.name, p.name), p.barOf(s), length, short(between(s.start, s.end)))
+	fmt.Fprintf(w, "%s%s %s %s %s %*s%s\n", red, mark, fit(s.service, l.service),
+		fit(indent+s.name, l.name), l.barOf(s), length, short(between(s.start, s.end)), plain)
+	for _, line := range s.message {
+		fmt.Fprintf(w, "    %s%s%s\n", red, line, plain)
+	}
+	for _, line := range s.details {
+		fmt.Fprintf(w, "    %s\n", line)
+	}
 }
 
 // barOf draws when s ran. A bar has at least one column, and ends within the column that its end
 // falls in.
-func (p plan) barOf(s span) string {
+func (l layout) barOf(s span) string {
 	column := func(at int64) int {
-		whole := max(float64(between(p.start, p.end)), 1)
-		return int(float64(between(p.start, at)) / whole * float64(p.bar))
+		whole := max(float64(between(l.start, l.end)), 1)
+		return int(float64(between(l.start, at)) / whole * float64(l.bar))
 	}
-	from := min(column(s.start), p.bar-1)
-	to := min(max(column(s.end), from+1), p.bar)
+	from := min(column(s.start), l.bar-1)
+	to := min(max(column(s.end), from+1), l.bar)
 	return strings.Repeat(" ", from) + strings.Repeat("█", to-from) +
-		strings.Repeat(" ", p.bar-to)
+		strings.Repeat(" ", l.bar-to)
 }

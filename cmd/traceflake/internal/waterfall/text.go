@@ -1,6 +1,8 @@
 package waterfall
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -8,14 +10,48 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Printable replaces what a terminal would not print but obey.
-func Printable(text string) string {
+// printable returns a line in which what a terminal would not print but obey is replaced. Joiners,
+// as in many scripts and emoji, only change how their neighbors look.
+func printable(line string) string {
+	const joiners = "\u200c\u200d"
 	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
+		switch {
+		case r == '\t':
+			return ' '
+		case !unicode.IsPrint(r) && !strings.ContainsRune(joiners, r):
 			return unicode.ReplacementChar
 		}
 		return r
-	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
+	}, strings.ToValidUTF8(line, string(unicode.ReplacementChar)))
+}
+
+// lines returns the printable lines of a text.
+func lines(text string) (all []string) {
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\r\n"), "\n") {
+		all = append(all, printable(strings.TrimSuffix(line, "\r")))
+	}
+	return all
+}
+
+func indented(lines []string) (all []string) {
+	for _, line := range lines {
+		all = append(all, "  "+line)
+	}
+	return all
+}
+
+// pairs returns the lines for attributes. A value of several lines, such as a stack trace, begins
+// on the next one.
+func pairs(attributes map[string]string) (all []string) {
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
+		value := lines(attributes[key])
+		if len(value) == 1 {
+			all = append(all, printable(key)+" = "+value[0])
+			continue
+		}
+		all = append(append(all, printable(key)+" ="), indented(value)...)
+	}
+	return all
 }
 
 // fit cuts or pads text to a width in columns of a terminal.

@@ -1,44 +1,62 @@
-// Package waterfall reads the spans of a trace from ClickHouse, and draws them as lines of text:
-// their tree, a bar for the time of each, and what failed. It is apart from cli to be tested
-// without servers or flags.
+// Package waterfall draws the spans of a trace as lines of text: their tree, a bar for the time of
+// each, and what failed. It reads nothing itself.
 package waterfall
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/traceflake/traceflake/traceid"
 )
 
-// late is how far a span may start from the time of its trace ID before it is marked as late.
-const late = time.Hour
+// Span is a row of the exporter's table of spans. Tags are the names of the columns.
+type Span struct {
+	Timestamp          time.Time
+	TraceID            string `json:"TraceId"`
+	SpanID             string `json:"SpanId"`
+	ParentSpanID       string `json:"ParentSpanId"`
+	TraceState         string
+	SpanName           string
+	SpanKind           string
+	ServiceName        string
+	ResourceAttributes map[string]string
+	ScopeName          string
+	ScopeVersion       string
+	SpanAttributes     map[string]string
+	Duration           uint64
+	StatusCode         string
+	StatusMessage      string
+	EventsTimestamp    []time.Time         `json:"Events.Timestamp"`
+	EventsName         []string            `json:"Events.Name"`
+	EventsAttributes   []map[string]string `json:"Events.Attributes"`
+	LinksTraceID       []string            `json:"Links.TraceId"`
+	LinksSpanID        []string            `json:"Links.SpanId"`
+	LinksTraceState    []string            `json:"Links.TraceState"`
+	LinksAttributes    []map[string]string `json:"Links.Attributes"`
+}
 
 // Trace collects the spans of a trace. Without details it keeps about 100 bytes for each.
 type Trace struct {
 	id      trace.TraceID
 	spans   []span
-	texts   map[string]string // each service, name and message once
+	texts   map[string]string // each service and name once
 	details bool
 }
 
-// span holds the fields of a span that its line shows. Times are Unix nanoseconds.
+// span holds the fields of a span that its lines show. Times are Unix nanoseconds.
 type span struct {
-	id, parent    trace.SpanID
-	service, name string
-	start, end    int64
-	failed        bool
-	message       string   // why it failed
-	details       []string // its attributes and events
-	depth         int
+	id, parent        trace.SpanID
+	service, name     string
+	start, end        int64
+	failed            bool
+	message           []string // why it failed
+	details, resource []string // its attributes, events and links, and those of its resource
+	depth             int
 }
 
-// New returns a trace without spans. With details, the attributes and events of the spans are kept
-// and drawn.
+// New returns a trace without spans. With details, attributes, events and links are kept and drawn.
 func New(id trace.TraceID, details bool) *Trace {
 	return &Trace{id: id, texts: make(map[string]string), details: details}
 }
@@ -58,17 +76,11 @@ func (t *Trace) Add(from Span) {
 		// "Error", and STATUS_CODE_ERROR of older versions of the exporter
 		failed: strings.HasSuffix(strings.ToUpper(from.StatusCode), "ERROR"),
 	}
-	if s.failed {
-		s.message = t.once(messageOf(from))
+	if message := messageOf(from); s.failed && message != "" {
+		s.message = lines(message)
 	}
 	if t.details {
-		s.details = pairs(from.SpanAttributes, "")
-		events := min(len(from.EventsTimestamp), len(from.EventsName), len(from.EventsAttributes))
-		for i, at := range from.EventsTimestamp[:events] { // a view's may differ
-			after := short(between(s.start, at.UnixNano()))
-			s.details = append(s.details, Printable(from.EventsName[i])+" after "+after)
-			s.details = append(s.details, pairs(from.EventsAttributes[i], "  ")...)
-		}
+		s.details, s.resource = detailsOf(from), pairs(from.ResourceAttributes)
 	}
 	t.spans = append(t.spans, s)
 }
@@ -82,12 +94,21 @@ func messageOf(s Span) string {
 	return message
 }
 
-// pairs returns a line for each attribute.
-func pairs(attributes map[string]string, indent string) (lines []string) {
-	for _, key := range slices.Sorted(maps.Keys(attributes)) {
-		lines = append(lines, indent+Printable(key+" = "+attributes[key]))
+// detailsOf returns the lines for a span's attributes, events and links. Those of a view may lack
+// some of the parts.
+func detailsOf(s Span) (all []string) {
+	all = pairs(s.SpanAttributes)
+	for i := range min(len(s.EventsTimestamp), len(s.EventsName), len(s.EventsAttributes)) {
+		after := short(s.EventsTimestamp[i].Sub(s.Timestamp))
+		all = append(all, printable(s.EventsName[i])+" after "+after)
+		all = append(all, indented(pairs(s.EventsAttributes[i]))...)
 	}
-	return lines
+	for i := range min(len(s.LinksTraceID), len(s.LinksSpanID), len(s.LinksAttributes)) {
+		all = append(all, "link to span "+printable(s.LinksSpanID[i])+" of trace "+
+			printable(s.LinksTraceID[i]))
+		all = append(all, indented(pairs(s.LinksAttributes[i]))...)
+	}
+	return all
 }
 
 // once returns a printable copy of text, the same one for equal texts.
@@ -95,17 +116,9 @@ func (t *Trace) once(text string) string {
 	if known, ok := t.texts[text]; ok {
 		return known
 	}
-	shown := Printable(text)
+	shown := printable(text)
 	t.texts[text] = shown
 	return shown
-}
-
-// timed reports whether the trace's ID has a time: one of 64 bits has none.
-func (t *Trace) timed() bool { return [8]byte(t.id[:8]) != [8]byte{} }
-
-// late reports whether s starts too far from the time of the trace's ID.
-func (t *Trace) late(s span) bool {
-	return t.timed() && time.Unix(0, s.start).Sub(traceid.Time(t.id)).Abs() > late
 }
 
 // ordered sorts the spans as the tree is read, parents before their children and siblings by

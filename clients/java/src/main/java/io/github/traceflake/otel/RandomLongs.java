@@ -1,13 +1,16 @@
 package io.github.traceflake.otel;
 
 import java.nio.ByteBuffer;
-import java.security.NoSuchAlgorithmException;
+import java.security.GeneralSecurityException;
 import java.security.SecureRandom;
 import java.util.Random;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.LongSupplier;
+import javax.crypto.Cipher;
+import javax.crypto.spec.IvParameterSpec;
+import javax.crypto.spec.SecretKeySpec;
 
 /**
  * Random numbers from {@link SecureRandom}, which is drawn from in blocks because a single draw
@@ -16,32 +19,19 @@ import java.util.function.LongSupplier;
  */
 final class RandomLongs implements LongSupplier {
   private static final int STRIPES = 16; // a power of two; fewer threads meet at one counter
-  private static final int SEED_BYTES = 55; // of Hash_DRBG
+  private static final int FIRST_SIZE = 16; // of a block; the next ones double
+  private static final int SIZE = 1024;
 
   private final AtomicReferenceArray<Block> blocks = new AtomicReferenceArray<>(STRIPES);
   private final Random source;
-  private final SecureRandom fast; // or null
 
   RandomLongs() {
-    this(new SecureRandom(), drbg());
+    this(new SecureRandom());
   }
 
-  RandomLongs(Random source, SecureRandom fast) {
+  RandomLongs(Random source) {
     this.source = source;
-    this.fast = fast;
     discard();
-  }
-
-  /**
-   * Returns a source that takes a third of the time of the default one on Linux, which also reads
-   * the kernel's numbers, or null in Java 8.
-   */
-  static SecureRandom drbg() {
-    try {
-      return SecureRandom.getInstance("DRBG");
-    } catch (NoSuchAlgorithmException e) {
-      return null;
-    }
   }
 
   /** Makes the next numbers come from new blocks. */
@@ -60,36 +50,49 @@ final class RandomLongs implements LongSupplier {
     if (i < block.numbers.length) {
       return block.numbers[i];
     }
-    Block fresh = draw();
+    Block fresh = draw(Math.min(Math.max(FIRST_SIZE, 2 * block.numbers.length), SIZE));
     long first = fresh.numbers[fresh.next.getAndIncrement()];
     blocks.compareAndSet(stripe, block, fresh); // if another thread was faster, its block stays
     return first;
   }
 
-  private Block draw() {
-    byte[] bytes = new byte[Block.SIZE * Long.BYTES];
+  private Block draw(int size) {
+    byte[] bytes = new byte[size * Long.BYTES];
     try {
-      if (fast == null) {
-        source.nextBytes(bytes);
+      if (size == SIZE) {
+        bytes = encrypted(bytes);
       } else {
-        // With a new seed for each block the numbers of copies of this process diverge.
-        byte[] seed = new byte[SEED_BYTES];
-        source.nextBytes(seed);
-        fast.setSeed(seed);
-        fast.nextBytes(bytes);
+        source.nextBytes(bytes);
       }
-    } catch (RuntimeException e) { // the host must not fail for a lack of IDs
+    } catch (RuntimeException e) { // the host must not fail for an ID
       ThreadLocalRandom.current().nextBytes(bytes);
     }
-    Block block = new Block(Block.SIZE);
+    Block block = new Block(size);
     ByteBuffer.wrap(bytes).asLongBuffer().get(block.numbers);
     return block;
   }
 
+  /**
+   * Returns random bytes: zeros, encrypted under a new key. With AES in counter mode they take a
+   * fraction of the time of SecureRandom. Its classes are not loaded for the first IDs.
+   */
+  private byte[] encrypted(byte[] zeros) {
+    byte[] key = new byte[16];
+    source.nextBytes(key);
+    try {
+      Cipher aes = Cipher.getInstance("AES/CTR/NoPadding");
+      IvParameterSpec start = new IvParameterSpec(new byte[16]);
+      aes.init(Cipher.ENCRYPT_MODE, new SecretKeySpec(key, "AES"), start);
+      return aes.doFinal(zeros);
+    } catch (GeneralSecurityException e) { // this platform has no AES
+      byte[] bytes = zeros.clone();
+      source.nextBytes(bytes);
+      return bytes;
+    }
+  }
+
   /** Numbers that are handed out once each. */
   private static final class Block {
-    static final int SIZE = 512;
-
     final long[] numbers;
     final AtomicInteger next = new AtomicInteger();
 

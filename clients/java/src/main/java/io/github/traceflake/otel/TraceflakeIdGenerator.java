@@ -30,6 +30,10 @@ public final class TraceflakeIdGenerator implements IdGenerator {
   private static final TraceflakeIdGenerator INSTANCE =
       new TraceflakeIdGenerator(0, System::currentTimeMillis, RANDOM);
 
+  static {
+    Restore.onRestore(TraceflakeIdGenerator::afterRestore);
+  }
+
   private final AtomicLong lastClear; // the time and sequence of the last trace ID
   private final LongSupplier clock;
   private final LongSupplier random;
@@ -67,9 +71,8 @@ public final class TraceflakeIdGenerator implements IdGenerator {
   }
 
   /**
-   * Discards the random numbers that are ready. Call it where several copies of this process may
-   * begin, for instance in {@code afterRestore} of a CRaC resource: until then all copies have the
-   * same numbers.
+   * Discards the random numbers that are ready. CRaC and SnapStart call it. Call it where other
+   * copies of this process may begin: until then all copies have the same numbers.
    */
   public static void afterRestore() {
     RANDOM.discard();

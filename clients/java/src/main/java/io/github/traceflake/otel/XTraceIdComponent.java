@@ -3,6 +3,8 @@ package io.github.traceflake.otel;
 import io.opentelemetry.api.incubator.config.DeclarativeConfigProperties;
 import io.opentelemetry.context.propagation.TextMapPropagator;
 import io.opentelemetry.sdk.autoconfigure.spi.internal.ComponentProvider;
+import java.util.Objects;
+import java.util.stream.Stream;
 
 /**
  * The propagator {@code xtraceid} in a configuration file. Its options are {@code header}, {@code
@@ -26,6 +28,17 @@ public final class XTraceIdComponent implements ComponentProvider {
 
   @Override
   public TextMapPropagator create(DeclarativeConfigProperties config) {
-    return XTraceIdPropagator.builder().configure(config::getString, config::getBoolean).build();
+    XTraceIdPropagator.checkOptions(config.getPropertyKeys());
+    return XTraceIdPropagator.builder()
+        .configure(option -> text(config, option))
+        .build();
+  }
+
+  private static String text(DeclarativeConfigProperties config, String option) {
+    return Stream.of(config.getString(option), config.getBoolean(option), config.getLong(option))
+        .filter(Objects::nonNull)
+        .map(Object::toString)
+        .findFirst()
+        .orElse(null);
   }
 }

@@ -10,13 +10,14 @@ import io.opentelemetry.context.propagation.TextMapGetter;
 import io.opentelemetry.context.propagation.TextMapPropagator;
 import io.opentelemetry.context.propagation.TextMapSetter;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
-import java.util.function.Function;
-import java.util.logging.Logger;
+import java.util.Set;
+import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 
 /**
@@ -27,7 +28,13 @@ import java.util.regex.Pattern;
  * x-trace-id} is ignored without B3 or another propagator's parent in the same trace.
  */
 public final class XTraceIdPropagator implements TextMapPropagator {
-  private static final Logger logger = Logger.getLogger(XTraceIdPropagator.class.getName());
+  private static final List<String> OPTIONS =
+      Arrays.asList("header", "b3_encoding", "b3_64bit", "deferred_sampled", "dashes");
+
+  // As of 1.50, and so not in the SDK of Spring Boot 3.
+  private static final boolean GETTERS_HAVE_ALL =
+      Arrays.stream(TextMapGetter.class.getMethods()).anyMatch(m -> m.getName().equals("getAll"));
+
   private static final Pattern DIGITS = Pattern.compile("[ \t]*([0-9a-fA-F]{32})[ \t]*");
   private static final Pattern DASHES =
       Pattern.compile("[ \t]*(\\p{XDigit}{8}(?:-\\p{XDigit}{4}){3}-\\p{XDigit}{12})[ \t]*");
@@ -84,7 +91,7 @@ public final class XTraceIdPropagator implements TextMapPropagator {
     B3 b3 = B3.read(carrier, getter);
     SpanContext span = b3.span;
     Decision decision = b3.decision;
-    String id = traceId(getter.getAll(carrier, header));
+    String id = traceId(values(carrier, getter));
     if (id != null && joins(span, id)) {
       span = with(span, id, span.getTraceFlags());
       found = joins(found, id) ? with(found, id, found.getTraceFlags()) : SpanContext.getInvalid();
@@ -122,6 +129,15 @@ public final class XTraceIdPropagator implements TextMapPropagator {
   private static SpanContext with(SpanContext span, String traceId, TraceFlags flags) {
     return SpanContext.createFromRemoteParent(
         traceId, span.getSpanId(), flags, span.getTraceState());
+  }
+
+  /** Returns the values of the header, or only the first if the SDK has no more. */
+  private <C> Iterator<String> values(C carrier, TextMapGetter<C> getter) {
+    if (GETTERS_HAVE_ALL) {
+      return getter.getAll(carrier, header);
+    }
+    String value = getter.get(carrier, header);
+    return (value == null ? Collections.<String>emptyList() : Arrays.asList(value)).iterator();
   }
 
   /** Returns the one ID in these values, or null. */
@@ -213,18 +229,19 @@ public final class XTraceIdPropagator implements TextMapPropagator {
     private Builder() {}
 
     /**
-     * Sets the name of the header that carries the trace ID. A name that is not an HTTP field name,
-     * or that belongs to another format, is logged, and x-trace-id is used.
+     * Sets the name of the header that carries the trace ID.
      *
      * @param name the header's name
      * @return this builder
+     * @throws IllegalArgumentException if the name is not an HTTP field name, or belongs to another
+     *     format
      */
     public Builder setHeader(String name) {
-      boolean valid = TOKEN.matcher(name).matches() && !TAKEN.matcher(name).matches();
-      if (!valid) {
-        logger.warning("traceflake: cannot use the header name \"" + name + "\": using " + HEADER);
+      if (!TOKEN.matcher(name).matches() || TAKEN.matcher(name).matches()) {
+        throw new IllegalArgumentException(
+            "traceflake: header is \"" + name + "\", which is not a name for a header of its own");
       }
-      header = valid ? name : HEADER;
+      header = name;
       return this;
     }
 
@@ -281,21 +298,64 @@ public final class XTraceIdPropagator implements TextMapPropagator {
       return new XTraceIdPropagator(this);
     }
 
-    /** Sets the options of a configuration, by their names. */
-    Builder configure(Function<String, String> text, Function<String, Boolean> flag) {
-      if (text.apply("header") != null) {
-        setHeader(text.apply("header"));
+    /** Sets the options of a configuration by their names. Empty ones are unset. */
+    Builder configure(UnaryOperator<String> configuration) {
+      for (String option : OPTIONS) {
+        String value = configuration.apply(option);
+        if (value != null && !value.trim().isEmpty()) {
+          set(option, value.trim());
+        }
       }
-      String name = text.apply("b3_encoding");
-      try {
-        encoding = name == null ? encoding : B3Encoding.valueOf(name.toUpperCase(Locale.ROOT));
-      } catch (IllegalArgumentException e) {
-        logger.warning("traceflake: want the B3 encoding multi, single, both or none, not " + name);
-      }
-      traceId64 = Boolean.TRUE.equals(flag.apply("b3_64bit"));
-      deferredSampled = Boolean.TRUE.equals(flag.apply("deferred_sampled"));
-      dashes = Boolean.TRUE.equals(flag.apply("dashes"));
       return this;
+    }
+
+    /** Sets the options by their properties, such as otel.traceflake.b3.encoding. */
+    Builder configureByProperties(UnaryOperator<String> properties) {
+      return configure(
+          option -> properties.apply("otel.traceflake." + option.replace('_', '.')));
+    }
+
+    private void set(String option, String value) {
+      switch (option) {
+        case "header":
+          setHeader(value);
+          break;
+        case "b3_encoding":
+          encoding = B3Encoding.valueOf(oneOf(option, value, "MULTI", "SINGLE", "BOTH", "NONE"));
+          break;
+        case "b3_64bit":
+          traceId64 = flag(option, value);
+          break;
+        case "deferred_sampled":
+          deferredSampled = flag(option, value);
+          break;
+        default:
+          dashes = flag(option, value);
+      }
+    }
+
+    private static boolean flag(String option, String value) {
+      return oneOf(option, value, "TRUE", "FALSE").equals("TRUE");
+    }
+
+    private static String oneOf(String option, String value, String... possible) {
+      String upper = value.toUpperCase(Locale.ROOT);
+      if (!Arrays.asList(possible).contains(upper)) {
+        String list = String.join(", ", possible).toLowerCase(Locale.ROOT);
+        throw new IllegalArgumentException(
+            "traceflake: " + option + " is \"" + value + "\": want one of " + list);
+      }
+      return upper;
+    }
+  }
+
+  /** Throws an exception if one of these is not the name of an option. */
+  static void checkOptions(Set<String> names) {
+    for (String name : names) {
+      if (!OPTIONS.contains(name)) {
+        throw new IllegalArgumentException(
+            "traceflake: there is no option " + name + ": want one of " + String.join(", ", OPTIONS));
+      }
     }
   }
 }

@@ -20,12 +20,6 @@ public final class XTraceIdProvider implements ConfigurablePropagatorProvider {
 
   @Override
   public TextMapPropagator getPropagator(ConfigProperties config) {
-    return XTraceIdPropagator.builder()
-        .configure(name -> config.getString(key(name)), name -> config.getBoolean(key(name)))
-        .build();
-  }
-
-  private static String key(String option) {
-    return "otel.traceflake." + option.replace('_', '.');
+    return XTraceIdPropagator.builder().configureByProperties(config::getString).build();
   }
 }

@@ -16,9 +16,10 @@ import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import java.util.jar.JarFile;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The built jar, with the agent, the SDK's autoconfiguration, and both. */
+/** The built jar, with the agent, the SDK's autoconfiguration, both, and Spring Boot. */
 class JarIT {
   static final String JAR = System.getProperty("jar");
   static final String AGENT = "-javaagent:" + System.getProperty("agent");
@@ -33,6 +34,11 @@ class JarIT {
   };
   static final String INCOMING =
       "x-request-id: 32d1f0a9-c800-0005-a1b2-c3d4e5f60718\r\nb3: 00f067aa0ba902b7-53995c3f42cd8ad8\r\n";
+
+  // As of SDK 1.60. Agents before 2.26 have an older one.
+  static final String RANDOM_FLAG = Boolean.getBoolean("no.random.flag") ? "01" : "03";
+
+  static final String AUTOCONFIGURED = Autoconfigured.class.getName();
   static final String TEST_CLASSES = "target/test-classes";
   static final List<String> SDK =
       Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
@@ -43,7 +49,7 @@ class JarIT {
 
   @Test
   void agent() throws Exception {
-    assertTraced(run(Service.class, List.of(TEST_CLASSES), AGENT, EXTENSION));
+    assertTraced(run(Service.class.getName(), List.of(TEST_CLASSES), AGENT, EXTENSION));
   }
 
   @Test
@@ -71,17 +77,41 @@ class JarIT {
             traceflake:
         """);
     String option = "-Dotel.config.file=" + config;
-    assertTraced(run(Service.class, List.of(TEST_CLASSES), AGENT, EXTENSION, option));
+    assertTraced(run(Service.class.getName(), List.of(TEST_CLASSES), AGENT, EXTENSION, option));
   }
 
   @Test
   void autoconfiguration() throws Exception {
-    assertTraced(run(Autoconfigured.class, classPath()));
+    assertTraced(run(AUTOCONFIGURED, classPath()));
+  }
+
+  @Test
+  void autoconfigurationWithAMisspeltSetting() throws Exception {
+    Process process = start(AUTOCONFIGURED, classPath(), "-Dotel.traceflake.dashes=yes");
+    assertTrue(process.waitFor() != 0);
+    String log = Files.readString(dir.resolve("err"), UTF_8);
+    assertTrue(log.contains("traceflake: dashes is \"yes\": want one of true, false"), log);
+  }
+
+  /** An application of Spring Boot that has no line for the jar. */
+  @Test
+  @EnabledIfSystemProperty(named = "boot", matches = ".+")
+  void springBoot() throws Exception {
+    List<String> classPath = new ArrayList<>(List.of(System.getProperty("boot"), JAR));
+    String[] options = {
+      "-Dmanagement.tracing.propagation.consume=w3c", // B3 is for ours
+      "-Dmanagement.tracing.sampling.probability=1",
+      "-Dserver.port=0"
+    };
+    assertTraced(run("shop.Shop", classPath, options));
+    classPath.remove(JAR);
+    List<String> headers = run("shop.Shop", classPath, options);
+    assertThrows(AssertionError.class, () -> assertTraced(headers));
   }
 
   @Test
   void autoconfigurationAndAgent() throws Exception {
-    assertTraced(run(Autoconfigured.class, classPath(), AGENT, EXTENSION));
+    assertTraced(run(AUTOCONFIGURED, classPath(), AGENT, EXTENSION));
   }
 
   @Test
@@ -89,7 +119,7 @@ class JarIT {
     List<String> classPath = classPath();
     classPath.remove(JAR);
     List<String> headers =
-        run(Autoconfigured.class, classPath, "-Dotel.propagators=tracecontext");
+        run(AUTOCONFIGURED, classPath, "-Dotel.propagators=tracecontext");
     assertThrows(AssertionError.class, () -> assertTraced(headers));
   }
 
@@ -119,25 +149,29 @@ class JarIT {
   }
 
   /** Runs a program that gets three requests, and returns the headers that it sends for them. */
-  private List<String> run(Class<?> main, List<String> classPath, String... options)
+  private List<String> run(String main, List<String> classPath, String... options)
       throws Exception {
+    Process process = start(main, classPath, options);
+    assertTrue(process.waitFor(5, TimeUnit.MINUTES), "the program does not end");
+    String log = Files.readString(dir.resolve("err"), UTF_8);
+    assertEquals(0, process.exitValue(), log);
+    assertFalse(log.contains("ERROR") || log.contains("Exception"), log);
+    return Files.readAllLines(dir.resolve("out"), UTF_8);
+  }
+
+  private Process start(String main, List<String> classPath, String... options) throws Exception {
     List<String> command = new ArrayList<>();
     command.add(ProcessHandle.current().info().command().orElseThrow());
     command.addAll(List.of("-Dotel.metrics.exporter=none", "-Dotel.logs.exporter=none"));
     command.add("-Dotel.traces.exporter=console");
     command.addAll(List.of(OPTIONS));
     command.addAll(List.of(options));
-    command.addAll(List.of("-cp", String.join(File.pathSeparator, classPath), main.getName()));
+    command.addAll(List.of("-cp", String.join(File.pathSeparator, classPath), main));
     command.addAll(List.of("A: 1\r\n", "A: 2\r\n", INCOMING));
-    Path out = dir.resolve("out");
-    Path err = dir.resolve("err");
-    var builder = new ProcessBuilder(command).redirectOutput(out.toFile());
-    Process process = builder.redirectError(err.toFile()).start();
-    assertTrue(process.waitFor(60, TimeUnit.SECONDS), "the program does not end");
-    String log = Files.readString(err, UTF_8);
-    assertEquals(0, process.exitValue(), log);
-    assertFalse(log.contains("ERROR") || log.contains("Exception"), log);
-    return Files.readAllLines(out, UTF_8);
+    return new ProcessBuilder(command)
+        .redirectOutput(dir.resolve("out").toFile())
+        .redirectError(dir.resolve("err").toFile())
+        .start();
   }
 
   /** Two new traces, whose IDs have the time of now and are random, and the caller's trace. */
@@ -153,7 +187,7 @@ class JarIT {
     assertTrue(ids.get(0).compareTo(ids.get(1)) < 0, ids::toString);
     assertEquals("32d1f0a9c8000005a1b2c3d4e5f60718", ids.get(2));
     assertEquals(
-        List.of("03", "03", "01"),
+        List.of(RANDOM_FLAG, RANDOM_FLAG, "01"),
         values(headers, "traceparent").stream().map(value -> value.substring(53)).toList());
 
     assertEquals(ids, values(headers, "x-request-id"));

@@ -2,6 +2,7 @@ package io.github.traceflake.otel;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.opentelemetry.api.trace.Span;
@@ -13,12 +14,14 @@ import io.opentelemetry.context.Context;
 import io.opentelemetry.context.propagation.TextMapGetter;
 import io.opentelemetry.context.propagation.TextMapPropagator;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.FieldSource;
@@ -78,9 +81,18 @@ class XTraceIdPropagatorTest {
         : TextMapPropagator.composite(ours, w3c);
   }
 
+  /** SDKs before 1.50 read only the first value of a header. */
+  private static boolean oneValue(Vectors rule) {
+    Vectors incoming = rule.part("incoming");
+    return incoming.json().keySet().stream().allMatch(name -> incoming.texts(name).size() == 1);
+  }
+
   @ParameterizedTest
   @FieldSource
   void rules(Vectors rule) {
+    boolean all =
+        Arrays.stream(TextMapGetter.class.getMethods()).anyMatch(m -> m.getName().equals("getAll"));
+    Assumptions.assumeTrue(all || oneValue(rule), "this SDK reads one value");
     Vectors options = rule.has("options") ? rule.part("options") : new Vectors(Map.of());
     TextMapPropagator propagator = propagator(options);
     Map<String, List<String>> incoming = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
@@ -189,8 +201,8 @@ class XTraceIdPropagatorTest {
   @Test
   void headerNames() {
     for (String bad : List.of("", "a b", "x:y", "é", "b3", "X-B3-TraceId", "Traceparent")) {
-      var fields = XTraceIdPropagator.builder().setHeader(bad).build().fields();
-      assertTrue(fields.contains("x-trace-id"), bad);
+      var builder = XTraceIdPropagator.builder();
+      assertThrows(IllegalArgumentException.class, () -> builder.setHeader(bad), bad);
     }
     for (String good : List.of("X-Request-Id", "x_trace", "!#$%&'*+-.^_`|~")) {
       assertTrue(XTraceIdPropagator.builder().setHeader(good).build().fields().contains(good));

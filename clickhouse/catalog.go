@@ -15,12 +15,18 @@ import (
 // 26.7.
 const minVersion = "26.3"
 
-// server is a snapshot of a schema's tables and those with similar names, as reported by one
-// server.
-type server struct {
-	database, databaseEngine string
-	version                  string
-	tables                   []table
+// catalog holds the tables of a schema and those with similar names, as one statement found them.
+type catalog struct {
+	databaseInfo
+	tables []table
+}
+
+// databaseInfo is what a server says of a database and of itself.
+type databaseInfo struct {
+	Database, Version string
+
+	DatabaseEngine string   `json:"database_engine"`
+	Functions      []string // of users
 }
 
 // table is a table or view. If it does not exist, only its name is set.
@@ -30,7 +36,6 @@ type table struct {
 	Engine     string
 	Full       string // engine, keys, TTL and settings
 	Definition string // CREATE TABLE; empty if the server lost it
-	SortingKey string `json:"sorting_key"`
 	Comment    string
 	Ours       uint8 // 1 if it has the sorting key of our layout, unlike any exporter's table
 	Columns    []column
@@ -39,10 +44,7 @@ type table struct {
 }
 
 // column is a column. Its kind is DEFAULT, MATERIALIZED, ALIAS, EPHEMERAL or "".
-type column struct{ Name, Type, Kind, Comment string }
-
-// stored reports whether the column exists on disk.
-func (c column) stored() bool { return c.Name != "" && c.Kind != "ALIAS" && c.Kind != "EPHEMERAL" }
+type column struct{ Name, Type, Kind string }
 
 func (t table) exists() bool    { return t.Engine != "" }
 func (t table) ours() bool      { return t.Ours == 1 }
@@ -85,8 +87,41 @@ func (t table) distributes() (database, name string) {
 	return "", ""
 }
 
+// definitions returns the names or the whole definitions of the columns. A full disk may leave a
+// table without its own.
+func (t table) definitions(whole bool) (all []string) {
+	if m := columnList.FindStringSubmatch(t.Definition); whole && m != nil {
+		return strings.Split(m[1], ", `")
+	}
+	for _, c := range t.Columns {
+		all = append(all, c.Name+"`")
+	}
+	return all
+}
+
+// columnList matches the columns in the definition of a MergeTree.
+var columnList = regexp.MustCompile(
+	"(?s)\\(`(.*?)(?:, (?:INDEX|PROJECTION|CONSTRAINT) .*)?\\) ENGINE = ")
+
+// fills reports whether t is a materialized view that fills a table from another one.
+func (t table) fills(to, from string) bool {
+	m := viewParts.FindStringSubmatch(strings.ReplaceAll(t.Definition, "`", ""))
+	return t.Engine == "MaterializedView" && m != nil && m[1] == to && m[2] == from
+}
+
+// viewParts matches the names of the tables in the definition of a materialized view.
+var viewParts = regexp.MustCompile(
+	`(?s)^CREATE MATERIALIZED VIEW .*? TO [^ .]+\.([^ ]+) .*? FROM [^ .]+\.([^ ;)]+)`)
+
+// isLookup reports whether t is like the exporter's lookup table.
+func (t table) isLookup() bool {
+	times := strings.Contains(t.column("Start").Type, "DateTime") &&
+		strings.Contains(t.column("End").Type, "DateTime")
+	return t.mergeTree() && t.column("TraceId").Type == "String" && times
+}
+
 // table returns the table with a name.
-func (o server) table(name string) table {
+func (o catalog) table(name string) table {
 	i := slices.IndexFunc(o.tables, func(t table) bool { return t.Name == name })
 	if i < 0 {
 		return table{Name: name}
@@ -94,15 +129,12 @@ func (o server) table(name string) table {
 	return o.tables[i]
 }
 
-// look returns the server's tables. It sends one query for all of them, since another operator may
-// exchange tables between two.
-func (s Schema) look(ctx context.Context, db *sql.DB) (o server, err error) {
+// readCatalog reads the tables, all in one statement: another operator may exchange them between two.
+func (s Schema) readCatalog(ctx context.Context, db *sql.DB) (o catalog, err error) {
 	if err := s.validate(); err != nil {
 		return o, err
 	}
-	found, err := read[struct{ Name, Engine, Version string }](ctx, db,
-		"SELECT name, engine, version() AS version FROM system.databases WHERE name = "+
-			s.inDatabase())
+	found, err := read[databaseInfo](ctx, db, s.render("database", s.values()))
 	switch {
 	case err != nil:
 		return o, err
@@ -113,10 +145,8 @@ func (s Schema) look(ctx context.Context, db *sql.DB) (o server, err error) {
 			"it to %s or newer",
 			found[0].Version, minVersion)
 	}
-	s.Database = found[0].Name
-	o = server{database: s.Database, databaseEngine: found[0].Engine,
-		version: found[0].Version}
-	o.tables, err = read[table](ctx, db, s.render("tables"))
+	o.databaseInfo, s.Database = found[0], found[0].Database
+	o.tables, err = read[table](ctx, db, s.render("catalog", s.values()))
 	return o, err
 }
 
@@ -142,40 +172,4 @@ func read[T any](ctx context.Context, db *sql.DB, query string) (all []T, err er
 		all = append(all, row)
 	}
 	return all, cmp.Or(err, rows.Err())
-}
-
-// fits returns the server's tables, and an error if Create would have to change one of them, or if
-// another object has a table's name. A table with other indexes or granules is accepted, because it
-// returns the same rows.
-func (s Schema) fits(ctx context.Context, db *sql.DB) (o server, err error) {
-	if o, err = s.look(ctx, db); err != nil {
-		return o, err
-	}
-	n := s.named()
-	stored, times, feed := o.table(n.rows), o.table(n.times), o.table(n.feed)
-	fronts := func(name, rows string) bool {
-		_, of := o.table(name).distributes()
-		return name == rows || of == rows
-	}
-	conflict := stored.conflict()
-	const adopt, drop = "adopt it or choose another name", "rename or drop it"
-	for _, of := range []struct {
-		table
-		fits   bool
-		is, do string
-	}{
-		{stored, conflict == "", conflict, adopt},
-		{o.table(n.spans), fronts(n.spans, n.rows), "is not Distributed over " + n.rows, adopt},
-		{o.table(n.lookup), fronts(n.lookup, n.times), "is not Distributed over " + n.times, adopt},
-		{times, times.mergeTree() && times.column("TraceId").Type == "String" &&
-			times.column("Start").Type != "" && times.column("End").Type != "",
-			"is not the exporter's lookup table", drop},
-		{feed, feed.Engine == "MaterializedView", "is not a materialized view", drop},
-	} {
-		if of.exists() && !of.fits {
-			return o, errorf("table %s %s; it was not changed: %s", of.Name, of.is,
-				of.do)
-		}
-	}
-	return o, nil
 }

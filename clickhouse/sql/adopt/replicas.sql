@@ -1,0 +1,2 @@
+SELECT toUInt32(max(total_replicas)) AS replicas FROM system.replicas
+WHERE database = {{.Database}} AND table = {{text .Spans}}

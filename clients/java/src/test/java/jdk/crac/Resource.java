@@ -1,0 +1,8 @@
+package jdk.crac;
+
+/** See {@link Core}. */
+public interface Resource {
+  void beforeCheckpoint(Context<? extends Resource> context) throws Exception;
+
+  void afterRestore(Context<? extends Resource> context) throws Exception;
+}
