@@ -23,6 +23,10 @@ export interface XTraceIdOptions {
  * span ID, so `x-trace-id` is ignored without B3 or another propagator's parent in the same trace.
  */
 export declare class XTraceIdPropagator implements TextMapPropagator {
+  /**
+   * Options without a value are unset. Throws a TypeError if one is unknown or has a value that is
+   * not possible.
+   */
   constructor(options?: XTraceIdOptions);
   inject(context: Context, carrier: unknown, setter: TextMapSetter): void;
   extract(context: Context, carrier: unknown, getter: TextMapGetter): Context;

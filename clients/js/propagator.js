@@ -1,6 +1,6 @@
 // The header x-trace-id alongside B3, for OpenTelemetry in JavaScript. The rules:
 // https://github.com/traceflake/traceflake/blob/main/docs/headers.md
-import { createContextKey, diag, isSpanContextValid, trace, TraceFlags } from '@opentelemetry/api';
+import { createContextKey, isSpanContextValid, trace, TraceFlags } from '@opentelemetry/api';
 
 const B3 = 'b3';
 const TRACE_ID = 'x-b3-traceid';
@@ -24,18 +24,39 @@ const STATE = createContextKey('traceflake-b3');
 // The SDK's key, of which @opentelemetry/core has a function.
 const SUPPRESSED = createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
 
+const flag = [false, (value) => typeof value === 'boolean', 'true or false'];
+
+// Of each option the default, whether a value is possible, and which are.
+const OPTIONS = {
+  header: ['x-trace-id', (value) => TOKEN.test(value) && !TAKEN.test(value), 'a name for a header of its own'],
+  b3Encoding: ['multi', (value) => /^(multi|single|both|none)$/.test(value), 'multi, single, both or none'],
+  b3TraceId64: flag,
+  deferredSampled: flag,
+  dashes: flag,
+};
+
+// optionsOf returns all options. Those without a value are unset.
+function optionsOf(options) {
+  const all = Object.fromEntries(Object.entries(OPTIONS).map(([name, [unset]]) => [name, unset]));
+  for (let [name, value] of Object.entries(options)) {
+    if (!Object.keys(OPTIONS).includes(name)) {
+      throw new TypeError(`traceflake: there is no option ${name}: want one of ${Object.keys(OPTIONS).join(', ')}`);
+    }
+    if (value === undefined || value === null || value === '') continue;
+    if (name === 'b3Encoding') value = String(value).toLowerCase();
+    const [, possible, want] = OPTIONS[name];
+    if (!possible(value)) {
+      throw new TypeError(`traceflake: ${name} is ${JSON.stringify(value)}: want ${want}`);
+    }
+    all[name] = value;
+  }
+  return all;
+}
+
 export class XTraceIdPropagator {
   constructor(options = {}) {
-    let { header = 'x-trace-id', b3Encoding = 'multi' } = options;
-    if (!TOKEN.test(header) || TAKEN.test(header)) {
-      diag.warn(`traceflake: cannot use the header name ${JSON.stringify(header)}: using x-trace-id`);
-      header = 'x-trace-id';
-    }
-    if (!['multi', 'single', 'both', 'none'].includes(b3Encoding)) {
-      diag.warn(`traceflake: want the B3 encoding multi, single, both or none, not ${b3Encoding}`);
-      b3Encoding = 'multi';
-    }
-    this._options = { ...options, header };
+    this._options = optionsOf(options);
+    const { b3Encoding } = this._options;
     this._single = ['single', 'both'].includes(b3Encoding);
     this._multi = ['multi', 'both'].includes(b3Encoding);
   }

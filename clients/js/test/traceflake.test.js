@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, it, mock } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { buildSync } from 'esbuild';
 import * as esm from '@traceflake/otel';
 import { check } from '../../../testdata/ports/check.js';
 import { adapt } from '../../../testdata/ports/client.js';
@@ -75,36 +70,6 @@ describe('generator', () => {
     assert.match(generateTraceId(), /^[0-9a-f]{32}$/);
     assert.match(generateSpanId(), /^[0-9a-f]{16}$/);
     assert.match(at(0, generateTraceId), /^[0-9a-f]{32}$/);
-  });
-
-  // Node's user-land snapshots (--build-snapshot): each process begins with the same memory.
-  it('draws new numbers in each process that is started from a snapshot', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'snapshot-'));
-    try {
-      const file = (name) => join(folder, name);
-      buildSync({
-        stdin: {
-          contents: `
-            const { TraceflakeIdGenerator } = require('./traceflake.js');
-            const g = new TraceflakeIdGenerator();
-            g.generateTraceId();
-            require('v8').startupSnapshot.setDeserializeMainFunction(() => {
-              const ids = [];
-              for (let i = 0; i < 600; i++) ids.push(g.generateSpanId(), g.generateTraceId().slice(16));
-              console.log(ids.join(' '));
-            });`,
-          resolveDir: fileURLToPath(new URL('..', import.meta.url)),
-        },
-        bundle: true, platform: 'node', outfile: file('main.js'),
-      });
-      const node = (...args) => execFileSync(process.execPath, ['--snapshot-blob', file('blob'), ...args], { stdio: ['ignore', 'pipe', 'ignore'] }).toString();
-      node('--build-snapshot', file('main.js'));
-      const ids = (node() + ' ' + node()).trim().split(/\s+/);
-      assert.equal(ids.length, 2400);
-      assert.equal(new Set(ids).size, ids.length);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
   });
 
   it('refuses subclasses that override its methods', () => {

@@ -42,7 +42,7 @@ export const wrong = [
   ['dashes only', '([0-9a-f]{32}|[0-9a-f]{8}', '([0-9a-f]{8}'],
   ['dashes anywhere', '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', '[0-9a-f-]{36}'],
   ['fewer dashes', '(-[0-9a-f]{4}){3}-', '(-?[0-9a-f]{4}){3}-?'],
-  ['the name is fixed', '{ ...options, header }', "{ ...options, header: 'x-trace-id' }"],
+  ['the name is fixed', 'this._options = optionsOf(options);', "this._options = { ...optionsOf(options), header: 'x-trace-id' };"],
   ['x-trace-id is read, too', 'list(getter.get(carrier, this._options.header))', "list(getter.get(carrier, this._options.header) ?? getter.get(carrier, 'x-trace-id'))"],
   // B3 in one header.
   ['b3 is not read', 'if (single.length) {', 'if (false) {'],
