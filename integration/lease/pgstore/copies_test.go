@@ -105,13 +105,13 @@ func TestCopies(t *testing.T) {
 		wantError(t, "drawing a place", err, lease.ErrMisconfigured, "SET UNLOGGED")
 		must(server.Exec(ctx, "ALTER TABLE traceflake_place SET UNLOGGED"))
 	})
-	t.Run("an image that was put back", func(t *testing.T) {
+	t.Run("a restart, and an image that was put back", func(t *testing.T) {
 		store := calls.NewPlace(t, objects(server.DSN()))
 		must(server.Stop())
 		image := copied()
 		must(server.Run(), server.Wait(ctx))
-		_, err := calls.Prepared(ctx, objects(server.DSN()))
-		must(err, server.Stop(), server.Swap(image), server.Run(), server.Wait(ctx))
+		store.Refuses(t, objects(server.DSN()))
+		must(server.Stop(), server.Swap(image), server.Run(), server.Wait(ctx))
 		store.Refuses(t, objects(server.DSN()))
 	})
 }

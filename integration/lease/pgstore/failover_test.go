@@ -32,13 +32,15 @@ func newCluster(tb testing.TB) *cluster {
 }
 
 // follow gives the primary another standby.
-func (c *cluster) follow() (err error) {
+func (c *cluster) follow() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c.replication = network.NewProxy(c.tb, c.primary.Address)
-	if c.standby, err = c.primary.Standby(ctx, c.replication.Address()); err == nil {
-		c.tb.Cleanup(func() { _ = c.standby.Close() })
+	standby, err := c.primary.Standby(ctx, c.replication.Address())
+	if err == nil {
+		c.tb.Cleanup(func() { _ = standby.Close() })
 	}
+	c.standby = standby
 	return err
 }
 
