@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,13 +26,13 @@ type store struct {
 	opened time.Time
 
 	mu    sync.Mutex
-	lives []life // of all histories that were shown, the present one first
+	known lease.Description // with all histories that the store has shown
 
 	// was is the history that a lease directory had after the last restore of this process, ""
 	// before it was read. It is nil if there was no restore.
 	was atomic.Pointer[string]
 
-	keyring atomic.Pointer[randflake.Keyring] // of the lives
+	keyring atomic.Pointer[randflake.Keyring] // of known
 	asked   atomic.Int64                      // when, since opened, unknown last read, in ns
 }
 
@@ -114,11 +115,11 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	return s.Store.Acquire(ctx, r)
 }
 
-// learn adds the histories of a description to those that are known, and their keys to the keyring.
+// learn makes a description, and the histories that the store has forgotten since, the known ones.
 func (s *store) learn(ctx context.Context, d lease.Description) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.lives) > 0 && s.lives[0].ID == d.ID {
+	if s.known.ID == d.ID {
 		return
 	}
 	k, err := s.secrets(ctx)
@@ -128,8 +129,15 @@ func (s *store) learn(ctx context.Context, d lease.Description) {
 	if err != nil { // which the Keeper reports
 		return
 	}
-	s.lives = merge(livesOf(d), s.lives, time.Now().Add(d.LongestTTL))
-	s.keyring.Store(keys(k, s.lives))
+	shown := d.Histories()
+	for _, h := range s.known.Histories() {
+		same := func(o lease.History) bool { return o.ID == h.ID }
+		if h.ID != "" && !slices.ContainsFunc(shown, same) {
+			d.Earlier = append(slices.Clip(d.Earlier), h)
+		}
+	}
+	s.known = d
+	s.keyring.Store(Keys(k, d))
 }
 
 const (
