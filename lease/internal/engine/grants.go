@@ -53,12 +53,8 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (g lease.Grant, er
 		if !errors.Is(err, lease.ErrNoFreeNode) {
 			return g, err
 		}
-		number, err = s.search(ctx, c, r, order)
-		if errors.Is(err, lease.ErrNoFreeNode) { // which says nothing in a copy
-			err = cmp.Or(s.confirm(ctx, c, nil), err)
-		}
-		if err != nil {
-			return lease.Grant{}, s.confirm(ctx, c, err)
+		if number, err = s.search(ctx, c, r, order); err != nil {
+			return lease.Grant{}, cmp.Or(s.confirm(ctx, c, nil), err) // elsewhere it says nothing
 		}
 	}
 }
