@@ -142,7 +142,7 @@ func addressForm(value string) Secrets {
 	}
 	scheme, _, ok := strings.Cut(value, "://")
 	if !ok || scheme == "" || strings.ContainsFunc(scheme, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("+-.", r)
 	}) {
 		return whole(value)
 	}

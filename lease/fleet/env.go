@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/traceflake/traceflake/internal/duration"
+	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
 )
@@ -50,6 +51,7 @@ func invalid(name, value string, err error) error {
 // ignored, and empty variables count as unset. Unknown variables that begin with TRACEFLAKE_ are
 // reported to otel.Handle. Errors: [ErrConfig]; Strict is then set all the same, if it is valid.
 func Env() (c Config, err error) {
+	defer func() { err = redact.Environment(os.Environ()).Error(err) }()
 	for _, name := range unknown(os.Environ()) {
 		otel.Handle(lease.Advise(&lease.Error{
 			Err: fmt.Errorf("fleet: the variable %s is not known and has no effect", name),

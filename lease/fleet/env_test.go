@@ -90,6 +90,39 @@ func TestBadValues(t *testing.T) {
 	}
 }
 
+// A secret in a wrong place is neither returned nor reported, in each variable and form. The right
+// place is named.
+func TestMisplacedSecret(t *testing.T) {
+	dir := t.TempDir()
+	for name, value := range map[string]string{"hex": secret, "a file": "# it\n" + secret + "\n",
+		"base64": "/3/9YCG7K9Wwr2dikIlDuA6wo5/9YCG7K9Wwr2dikIk=", "quoted": `"` + secret + `"`,
+		"a URL": "postgres://app:" + secret + "@host/db", "a directory": "file:" + secret} {
+		for _, variable := range []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE",
+			"TRACEFLAKE_TTL", "TRACEFLAKE_STRICT", "TRACEFLAKE_SECRET"} {
+			t.Chdir(dir)
+			vars := map[string]string{"TRACEFLAKE_STORE": "fleet-test://host",
+				"TRACEFLAKE_STRICT": "1", variable: value}
+			env(t, vars)
+			errs := reportstest.Collect(t)
+			g, err := fleet.FromEnv(t.Context())
+			if g != nil {
+				err = errors.Join(err, g.Ready(t.Context()), g.Shutdown(t.Context()))
+			}
+			text := fmt.Sprint(err, errs())
+			for i := range len(value) - 11 {
+				if part := value[i : i+12]; strings.Contains(text, part) &&
+					!strings.HasPrefix(part, "postgres://") {
+					t.Fatalf("%s in %s: %q is in %s", name, variable, part, text)
+				}
+			}
+			if variable == "TRACEFLAKE_SECRET_FILE" && name == "hex" &&
+				!strings.Contains(text, "set it as TRACEFLAKE_SECRET,") {
+				t.Errorf("%s in %s: %s", name, variable, text)
+			}
+		}
+	}
+}
+
 // The bounds of each value are valid, and spaces around a value are ignored.
 func TestBounds(t *testing.T) {
 	for want, values := range map[fleet.Config][2]string{

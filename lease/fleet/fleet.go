@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
@@ -28,6 +29,7 @@ type IDs struct {
 	gen    *idgen.Generator // nil in a zero IDs, and if Open failed
 	keeper *lease.Keeper    // nil without leases
 	store  *store           // nil without leases
+	hidden redact.Secrets   // of the settings
 
 	shutdown    sync.Once
 	shutdownErr error
@@ -49,7 +51,9 @@ func FromEnv(ctx context.Context) (*IDs, error) {
 }
 
 // Open returns a generator with these settings, as [FromEnv] does with those of the environment.
-func (c Config) Open(ctx context.Context) (*IDs, error) {
+func (c Config) Open(ctx context.Context) (_ *IDs, err error) {
+	hidden := c.hidden()
+	defer func() { err = hidden.Error(err) }()
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -111,10 +115,12 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 	ids.store = &store{Store: opened, config: c, opened: time.Now()}
 	if !c.ownSecret() { // the disk of a lease directory may not be mounted yet
 		if _, err := c.LoadSecrets(); err != nil {
-			return err
+			return lease.Advise(err)
 		}
 	}
-	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider)}
+	ids.hidden = c.hidden()
+	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider),
+		lease.WithErrorHandler(func(err error) { otel.Handle(ids.hidden.Error(err)) })}
 	if c.TTL != 0 {
 		opts = append(opts, lease.WithTTL(c.TTL))
 	}
@@ -122,6 +128,12 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 		return fmt.Errorf("fleet: %w", err)
 	}
 	return c.wait(ctx, ids.keeper)
+}
+
+// hidden returns what may not be shown of the settings: a value without the form that it should
+// have may be a secret.
+func (c Config) hidden() redact.Secrets {
+	return redact.Join(redact.Setting(storeVar, c.Store), redact.Setting(fileVar, c.SecretFile))
 }
 
 // wait waits for the first lease for a second, and a strict start for longer if the store has not
@@ -168,7 +180,7 @@ func (ids *IDs) Ready(ctx context.Context) error {
 		return nil
 	}
 	if err := ids.keeper.Ready(ctx); err != nil {
-		return fmt.Errorf("fleet: not ready: %w", err)
+		return ids.hidden.Error(fmt.Errorf("fleet: not ready: %w", err))
 	}
 	return nil
 }

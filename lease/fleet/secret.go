@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -87,6 +88,10 @@ func readKeyring(path string) (*randflake.Keyring, error) {
 	text, err := await.Call(ctx, 0, func(context.Context) ([]byte, error) {
 		return readSecrets(path)
 	})
+	if _, secret := randflake.ParseKeyring(path); err != nil && secret == nil {
+		return nil, &lease.Error{Err: errors.New("the value is a secret, not the path of a file"),
+			Fix: "set it as " + secretVar + ", or the path of its file here"}
+	}
 	if err != nil {
 		return nil, driver.Diagnose(err)
 	}
