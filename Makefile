@@ -192,9 +192,9 @@ portable: ## vet and test the packages with portable files, without assembly
 
 # Long tests read TRACEFLAKETEST_NIGHTLY: with any non-empty value they run more rounds.
 .PHONY: nightly
-nightly: engines ## run every test with many more rounds, new random numbers, and an outage with a real Prometheus
-	prometheus=$$(deploy/prometheus/check) && \
-	TRACEFLAKETEST_PROMETHEUS=$$prometheus TRACEFLAKETEST_NIGHTLY=1 $(WITH_SERVERS) $(GO_TEST) -count=1 work
+nightly: engines ## run every test with many more rounds, new random numbers, with a real Prometheus and a real Jaeger
+	prometheus=$$(deploy/prometheus/check) && jaeger=$$(deploy/jaeger/build) && \
+	TRACEFLAKETEST_PROMETHEUS=$$prometheus TRACEFLAKETEST_JAEGER=$$jaeger TRACEFLAKETEST_NIGHTLY=1 $(WITH_SERVERS) $(GO_TEST) -count=1 work
 
 .PHONY: arm64
 arm64: ## run the tests of the packages with files for arm64 in an emulator
