@@ -66,8 +66,8 @@ func (b *bench) wantText(texts ...string) {
 }
 
 // A store that was moved, copied or restored elsewhere gets a new history from whoever renews or
-// leases first. The lease of the old history is used, under its key, until there is another one,
-// and ready IDs stay valid.
+// leases first, who has minutes for it. The lease of the old history is used, under its key, until
+// there is another one, and ready IDs stay valid.
 func TestStoreMoves(t *testing.T) {
 	option, collect := metered(t)
 	b := newHeld(t, option)
@@ -95,6 +95,11 @@ func TestStoreMoves(t *testing.T) {
 	}
 	if _, err := former.Generator().Next(); !errors.Is(err, randflake.ErrSealed) {
 		t.Errorf("the former generator: %v", err)
+	}
+	begin := b.store.asked("begin")[0].ctx
+	if until, ok := begin.Deadline(); !ok || time.Until(until) < 4*time.Minute ||
+		!errors.Is(begin.Err(), context.Canceled) {
+		t.Errorf("a begin had until %s: %v", until, begin.Err())
 	}
 	b.wantDrops()
 	b.Drop(b.Term())
@@ -151,7 +156,8 @@ func TestFormerLeaseIsUsedToItsEnd(t *testing.T) {
 }
 
 // A store that was set back at its place shows another grant than it acknowledged. The Keeper drops
-// its grant at once, reads the block again, and begins a history.
+// its grant at once, reads the block again, and begins a history. As long as it cannot be read
+// again, nothing is leased.
 func TestStoreForgets(t *testing.T) {
 	b := newBench(t)
 	before := b.backup()
@@ -159,10 +165,19 @@ func TestStoreForgets(t *testing.T) {
 	first := b.history()
 	b.clock.Add(6 * time.Second)
 	b.objects.Set(before)
+	b.store.on = func(c *call) {
+		if c.send(); c.op == "get" && len(b.store.asked("get")) > 1 {
+			c.err = errAway
+		}
+	}
 	b.Step(t.Context())
 	b.wantDrops("store_contradiction")
 	b.wantError(lease.ErrNoLease)
-	b.pass(time.Second)
+	b.pass(time.Minute)
+	b.wantError(lease.ErrNoLease)
+	b.wantBegun(0, 0)
+	b.store.on = nil
+	b.pass(2 * lease.MaxBackoff)
 	b.mustOne()
 	b.wantBegun(0, 1)
 	if second := b.history(); first.ID == second.ID || second.Reason != lease.Contradicted {
@@ -198,34 +213,15 @@ func TestOneStaleAnswer(t *testing.T) {
 		if op == "renew" {
 			b.wantDrops("store_contradiction")
 			b.wantNode(1)
+			b.Drop(b.Term())
+			b.pass(time.Second)
+			if n := len(b.store.asked("get")); n != 1 {
+				t.Errorf("the block was read %d times", n)
+			}
 		} else {
 			b.wantReports()
 		}
 	}
-}
-
-// If the block cannot be read again, the Keeper leases nothing in the history before it can.
-func TestDoubtLasts(t *testing.T) {
-	b := newBench(t)
-	before := b.backup()
-	b.pass(0)
-	b.clock.Add(6 * time.Second)
-	b.objects.Set(before)
-	b.store.on = func(c *call) {
-		if c.op == "get" && len(b.store.asked("get")) > 1 {
-			c.err = errAway
-		} else {
-			c.send()
-		}
-	}
-	b.pass(time.Minute)
-	if n := len(b.store.asked("acquire")); n != 1 {
-		t.Errorf("%d Acquires", n-1)
-	}
-	b.store.on = nil
-	b.pass(lease.MaxBackoff * 2)
-	b.mustOne()
-	b.wantBegun(0, 1)
 }
 
 // A page of another history under a complete description, in a row.
@@ -472,19 +468,5 @@ func TestCodecWithoutSecret(t *testing.T) {
 	b.pass(time.Minute)
 	if n := len(b.store.asked("acquire")); n > 0 || !errors.Is(b.Failure(), errAway) {
 		t.Errorf("acquired %d times, and failed with %v", n, b.Failure())
-	}
-}
-
-// A begin has minutes, unlike other calls.
-func TestBeginHasItsOwnTime(t *testing.T) {
-	b := newHeld(t)
-	b.clock.Add(6 * time.Second)
-	b.objects.Move()
-	b.pass(time.Second)
-	for _, c := range b.store.asked("begin") {
-		until, ok := c.ctx.Deadline()
-		if !ok || time.Until(until) < 4*time.Minute || !errors.Is(c.ctx.Err(), context.Canceled) {
-			t.Errorf("a begin has until %s", until)
-		}
 	}
 }
