@@ -1,11 +1,13 @@
 package idgen
 
-import "time"
+import (
+	"time"
+
+	"github.com/traceflake/traceflake/internal/layout"
+)
 
 const (
-	// trusted is how long the monotonic clock stands in for the wall clock: a step of the wall
-	// clock is noticed after this time at the latest.
-	trusted = 250 * time.Millisecond
+	trusted = layout.Noticed
 	// maxPause is how long reading both clocks may take. If it took longer, the goroutine was
 	// stopped between them, and the monotonic clock does not stand in for the wall clock.
 	maxPause = 100 * time.Microsecond

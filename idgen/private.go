@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -49,7 +50,7 @@ func (p *private) fresh() *randflake.Generator {
 	p.draw(secret[:])
 	codec, err1 := randflake.NewCodec(secret[:])
 	g, err2 := randflake.NewGenerator(codec, everything, randflake.WithClock(p.now),
-		randflake.WithStart(func() uint64 { return drawn(p.draw) }))
+		layout.WithStart(func() uint64 { return drawn(p.draw) }).(randflake.Option))
 	if err := errors.Join(err1, err2); err != nil {
 		panic(err) // the secret has the right length, and the lease is a constant
 	}

@@ -7,12 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/randflake"
 )
-
-// maxClockGap is how far the wall clock and the monotonic clock may diverge between two checks
-// before it counts as a step, a suspension or a clone.
-const maxClockGap = time.Second
 
 // term is one grant in use, from its acquisition to its end: one grant, one generator, once. Its
 // states:
@@ -95,7 +92,7 @@ func (t *term) now() time.Time {
 // every ID is generated on the machine on which its grant was requested.
 func (t *term) check(at reading) {
 	t.checkMachine()
-	if gap := time.Duration(at.offset() - t.offset.Load()); gap.Abs() > maxClockGap {
+	if gap := time.Duration(at.offset() - t.offset.Load()); gap.Abs() > layout.ClockGap {
 		t.keeper.drop(t, clockGap, fmt.Errorf("lease: node %d: the wall clock moved by %s against "+
 			"the monotonic clock: the clock was stepped, or the machine suspended or cloned",
 			t.lease.Node, gap.Round(time.Millisecond)))

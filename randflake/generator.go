@@ -70,16 +70,18 @@ func WithClock(now func() time.Time) Option {
 	}
 }
 
-// WithStart sets where in a second's space IDs begin when the clock reaches the second, instead of
+// withStart sets where in a second's space IDs begin when the clock reaches the second, instead of
 // at the first sequence number of the first node: at draw() modulo seven eighths of the space. So
 // at least an eighth is left before the next second is borrowed.
 //
-// It is for a generator whose secret no other has: if draw returns random numbers, copies of the
-// generator diverge when the next second begins. draw is called by many goroutines at once, more
-// than once for some seconds.
-func WithStart(draw func() uint64) Option {
+// It is for a generator whose secret no other has, that of package idgen: if draw returns random
+// numbers, copies of the generator diverge when the next second begins. draw is called by many
+// goroutines at once, more than once for some seconds.
+func withStart(draw func() uint64) Option {
 	return func(g *Generator) { g.draw = draw }
 }
+
+func init() { layout.WithStart = func(draw func() uint64) any { return withStart(draw) } }
 
 // NewGenerator returns the generator of a lease. It returns an error if the lease is not as
 // [Lease] requires.

@@ -24,7 +24,7 @@ type machine struct {
 	next   place // the first that is unused
 	end    int64
 	sealed bool
-	drawn  uint64 // by WithStart's function
+	drawn  uint64 // by withStart's function
 }
 
 type place struct {
@@ -183,9 +183,9 @@ func TestMachine(t *testing.T) {
 		part := time.Duration(rapid.IntRange(0, int(time.Second)-1).Draw(t, "part"))
 		l := Lease{m.node, nodes, start.Add(-part), time.Unix(m.end, 0).Add(part)}
 		opts := []Option{nil, WithClock(m.clock.now)}
-		withStart := rapid.Bool().Draw(t, "WithStart")
-		if withStart {
-			opts = append(opts, WithStart(func() uint64 { return m.drawn }))
+		started := rapid.Bool().Draw(t, "WithStart")
+		if started {
+			opts = append(opts, withStart(func() uint64 { return m.drawn }))
 		}
 		g, err := NewGenerator(codec, l, opts...)
 		if err != nil {
@@ -200,7 +200,7 @@ func TestMachine(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"Fill": fill, "Fill again": fill,
 			"clock": func(*rapid.T) {
-				if m.move(); withStart {
+				if m.move(); started {
 					m.drawn = places.Draw(t, "drawn")
 				}
 			},
