@@ -20,6 +20,9 @@ import (
 // settings of its own.
 func (e *engine) adoptableSpans(spans int) {
 	e.t.Helper()
+	if strings.HasPrefix(e.one("SELECT version()"), "26.3.") {
+		e.t.Skip("DROP TABLE … SYNC never ends in this engine without a server")
+	}
 	e.run(collectorTable("spans"), nil)
 	e.exec("ALTER TABLE spans ADD COLUMN `own ``column` String MATERIALIZED upper(SpanName), " +
 		"MODIFY SETTING min_bytes_for_wide_part = 1000")
@@ -41,7 +44,8 @@ var ofScratch = clickhouse.Adoption{Table: "spans"}
 func TestCompare(t *testing.T) {
 	path := child.Build(t, child.Traceflake)
 	e := newEngine(t)
-	e.adoptableSpans(200_000)
+	e.adoptableSpans(50_000)
+	e.creates(clickhouse.Schema{Table: "ours"})
 	before := e.snapshot()
 	command := func(stdin string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 		cmd := exec.CommandContext(t.Context(), path, append([]string{"clickhouse", "compare",
@@ -51,11 +55,12 @@ func TestCompare(t *testing.T) {
 		return cmd, &out
 	}
 	for _, c := range []struct{ stdin, args, want string }{
-		{"", "--dry-run", "200000 spans of spans from "},
+		{"", "--dry-run", "50000 spans of spans from "},
 		{"", "--hours=2", "nothing was written"},
 		{"n\n", "--hours=2", "nothing was written"},
 		{"", "--hours=0", "--hours is at least 1"},
 		{"", "--table=absent", "absent"},
+		{"", "--table=ours", "the table has the layout"},
 		{"y\n", "--hours=2", "| a service: p99 a minute, 2 h "},
 	} {
 		cmd, out := command(c.stdin, c.args)
@@ -130,10 +135,9 @@ func TestCompareInterrupted(t *testing.T) {
 			if at < 20 {
 				t.Errorf("only %d statements", statements)
 			}
+			e.fails("SELECT traceIDSeq('')", "UNKNOWN_FUNCTION")
 			return
 		}
-		if at > 20 { // the spans are copied and the questions asked with many
-			at += 30
-		}
+		at += at / 5 // many copy spans or ask questions
 	}
 }

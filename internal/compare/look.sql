@@ -1,9 +1,11 @@
 -- A table, its engine without replication and TTL, its newest spans, the space on its disks, and
 -- the tables that earlier comparisons left.
-SELECT t.db, t.engine, p.spans, p.newest, p.bytes, d.free, l.names FROM (
-    SELECT any(database) AS db, any(replaceRegexpOne(replaceRegexpOne(engine_full,
-        '^(Replicated|Shared)?MergeTree(\\([^)]*\\))?', 'MergeTree'),
-        '(?s) TTL .*?( SETTINGS |$)', '\\1')) AS engine
+SELECT t.db, t.ours, t.engine, p.spans, p.newest, p.bytes, d.free, l.names FROM (
+    SELECT any(database) AS db,
+        any(sorting_key = 'toStartOfFiveMinutes(Timestamp), TraceId, Timestamp') AS ours,
+        any(replaceRegexpOne(replaceRegexpOne(engine_full,
+            '^(Replicated|Shared)?MergeTree(\\([^)]*\\))?', 'MergeTree'),
+            '(?s) TTL .*?( SETTINGS |$)', '\\1')) AS engine
     FROM system.tables
     WHERE database = if({database} = '', currentDatabase(), {database}) AND name = {name}
 ) AS t, (

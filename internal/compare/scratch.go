@@ -37,25 +37,25 @@ const scratch = "_compare_"
 // adoption if the table could not be adopted.
 func Look(ctx context.Context, db *sql.DB, of clickhouse.Adoption, hours int) (*Copies, error) {
 	of.PoliciesChecked = true
-	plan, err := of.Prepare(ctx, db)
-	if err != nil {
+	if _, err := of.Prepare(ctx, db); err != nil {
 		return nil, err
 	}
-	if len(plan.Steps) == 0 {
-		return nil, errors.New("the table has the layout that it would be compared with")
-	}
 	c := &Copies{db: db, live: Table{Name: cmp.Or(of.Table, "otel_traces"), Database: of.Database}}
+	var ours bool
 	var rows uint64
 	var newest time.Time
 	var bytes float64 // of a span
-	err = db.QueryRowContext(ctx, strings.NewReplacer("{name}", text(c.live.Name), "{database}",
+	err := db.QueryRowContext(ctx, strings.NewReplacer("{name}", text(c.live.Name), "{database}",
 		text(of.Database), "{scratch}", text(c.live.Name+scratch)).Replace(look)).
-		Scan(&c.live.Database, &c.engine, &rows, &newest, &bytes, &c.Free, &c.Left)
-	if err == nil && rows == 0 {
-		err = errors.New("the table has no spans")
-	}
-	if err != nil {
+		Scan(&c.live.Database, &ours, &c.engine, &rows, &newest, &bytes, &c.Free, &c.Left)
+	switch {
+	case err != nil:
 		return nil, err
+	case ours:
+		return nil, errors.New("the table has the layout that it would be compared with: name " +
+			"another one with --table")
+	case rows == 0:
+		return nil, errors.New("the table has no spans")
 	}
 	c.To = newest.Add(time.Second)
 	c.From = c.To.Add(-time.Duration(hours) * time.Hour)
@@ -98,7 +98,7 @@ func (c *Copies) Run(ctx context.Context) (tables []Table, err error) {
 		return nil, err
 	}
 	for _, step := range plan.Steps {
-		if strings.Contains(step.SQL[0], "FUNCTION") { // they belong to the server
+		if strings.Contains(step.Script(), " FUNCTION ") { // they belong to the server
 			continue
 		}
 		err := clickhouse.Plan{Steps: []clickhouse.Step{step}}.Run(whole, c.db, nil)

@@ -25,9 +25,10 @@ megabytes from files / thousands of rows / milliseconds of both, and in parenthe
 second's megabytes as a share of the first's.
 
 It says how much space it needs and asks before it writes. It drops its tables at the end,
-also after an error or an interruption, and changes nothing else. The server's caches are
-not emptied. It needs the rights CREATE TABLE, DROP TABLE, SELECT, INSERT and OPTIMIZE on
-the database.`,
+also after an error or an interruption, and changes nothing else. Meanwhile everybody who
+may read the database can read the copies, without the table's row policies. The server's
+caches are not emptied. It needs the rights CREATE TABLE, CREATE VIEW, DROP TABLE, DROP
+VIEW, ALTER, SELECT, INSERT and OPTIMIZE on the database.`,
 		Example: `  traceflake clickhouse compare
   traceflake clickhouse compare --hours 6 --yes`,
 	}
