@@ -69,8 +69,9 @@ func place(root *os.Root) (string, error) {
 	}
 	boot, err := os.ReadFile(bootID)
 	if err != nil {
-		// not fs.ErrNotExist, which is about the directory
-		return "", &lease.Error{Err: fmt.Errorf("%w: %v", lease.ErrMisconfigured, err),
+		// without err, whose fs.ErrNotExist would be about the directory
+		return "", &lease.Error{Err: fmt.Errorf("%w: %s cannot be read", lease.ErrMisconfigured,
+			bootID),
 			Fix: "mount /proc, which shows the kernel's boot ID"}
 	}
 	born := fmt.Sprintf("since %d.%09d", x.Btime.Sec, x.Btime.Nsec)

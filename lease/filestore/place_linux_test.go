@@ -12,7 +12,7 @@ import (
 	"github.com/traceflake/traceflake/lease"
 )
 
-// After a start of the machine, as of one from an image that has the directory, it is another place.
+// After a start of the machine, also of one from an image with the directory, it is another place.
 func TestBoot(t *testing.T) {
 	defer func(was string) { bootID = was }(bootID)
 	path := newPath(t)

@@ -289,7 +289,7 @@ func conditions(tb testing.TB, newStorage func(testing.TB) Storage) {
 	two.refused("on condition that there is no such object, twice,", "page-0000", "")
 	first := two.read("page-0000").Version
 	one.refused("with a version that it never had", "page-0000", "x"+first)
-	one.refused("with a version that it never had", "page-0000", first+"0") // perhaps a later number
+	one.refused("with a version that it never had", "page-0000", first+"0") // a later number
 	two.write("page-0000", "second\n", first)
 	one.refused("with the version before", "page-0000", first)
 	second := two.read("page-0000").Version

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -8,35 +9,40 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// The rules for granting, in one place. Each function returns the next state of a block, with the
-// version raised by one, or an error.
+// The rules for granting, in one place. Each function returns the next state of a block at a time of
+// the store's clock, with the version raised by one, or an error. The request has passed
+// checkRequest.
 
-// acquire grants the block for [now, now+TTL), truncated to whole seconds. The request has passed
-// checkRequest, and no block has its nonce. Errors: [lease.ErrNoFreeNode] if the block is not free.
-func acquire(b lease.Grant, r lease.Request) (lease.Grant, error) {
+// acquire grants the block for [now, now+TTL), truncated to whole seconds. No block has the nonce.
+// Errors: [lease.ErrNoFreeNode] if the block is not free, [lease.ErrClockAhead].
+func acquire(b lease.Grant, r lease.Request, clock time.Time) (lease.Grant, error) {
+	behind, err := checkClock(r.Now, clock)
+	if err != nil {
+		return b, err
+	}
 	if !b.Free(r.Now) {
 		return b, fmt.Errorf("%w: node %d is granted until %s", lease.ErrNoFreeNode, b.Node,
 			text(b.End))
 	}
 	b.Start = second(r.Now)
 	b.End = capEnd(b.Start.Add(r.TTL))
-	b.Acquired, b.Nonce, b.Owner = r.Nonce, r.Nonce, r.Owner
+	b.Acquired, b.Nonce, b.Owner, b.Behind = r.Nonce, r.Nonce, r.Owner, behind
 	b.Version++
 	return b, nil
 }
 
 // renew moves the block's end to now+TTL, truncated to a whole second and limited to the end of
-// life, unless it is that late already. The request has passed checkRequest. The block always
-// changes: if two clients hold one grant, only one can renew. Errors: [lease.ErrLost],
-// [lease.ErrInvalidRequest].
-func renew(b, g lease.Grant, r lease.Request) (lease.Grant, error) {
-	if err := allow(b, g, r.Nonce); err != nil {
+// life, unless it is that late already. The block always changes: if two clients hold one grant,
+// only one can renew. Errors: [lease.ErrLost], [lease.ErrInvalidRequest], [lease.ErrClockAhead].
+func renew(b, g lease.Grant, r lease.Request, clock time.Time) (lease.Grant, error) {
+	behind, err := checkClock(r.Now, clock)
+	if err := cmp.Or(err, allow(b, g, r.Nonce)); err != nil {
 		return b, err
 	}
 	if end := capEnd(r.Now.Add(r.TTL)); end.After(b.End) {
 		b.End = end
 	}
-	b.Nonce = r.Nonce
+	b.Nonce, b.Behind = r.Nonce, behind
 	b.Version++
 	return b, nil
 }

@@ -29,10 +29,10 @@ func TestBlocks(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	renewTo := func(end time.Time) (lease.Grant, error) {
 		return renew(held, held, lease.Request{Nonce: fresh, Now: end.Add(-time.Hour),
-			TTL: time.Hour})
+			TTL: time.Hour}, time.Time{})
 	}
 	grant := func(now time.Time) (lease.Grant, error) {
-		return acquire(held, lease.Request{Nonce: fresh, Now: now, TTL: 3500 * ms, Owner: "web-2"})
+		return acquire(held, lease.Request{Nonce: fresh, Now: now, TTL: 3500 * ms, Owner: "web-2"}, time.Time{})
 	}
 	for _, c := range []struct {
 		rule       func(time.Time) (lease.Grant, error)
@@ -41,8 +41,10 @@ func TestBlocks(t *testing.T) {
 		owner      string
 		acquired   string
 	}{
-		{grant, 10 * s, 10 * s, 13 * s, "web-2", fresh}, {grant, 12500 * ms, 12 * s, 15 * s, "web-2", fresh},
-		{renewTo, 20999 * ms, 0, 20 * s, "web-1", first}, {renewTo, 10900 * ms, 0, 10 * s, "web-1", first},
+		{grant, 10 * s, 10 * s, 13 * s, "web-2", fresh},
+		{grant, 12500 * ms, 12 * s, 15 * s, "web-2", fresh},
+		{renewTo, 20999 * ms, 0, 20 * s, "web-1", first},
+		{renewTo, 10900 * ms, 0, 10 * s, "web-1", first},
 		{renewTo, -time.Hour, 0, 10 * s, "web-1", first},
 	} {
 		want := lease.Grant{Lease: randflake.Lease{Node: 8, Nodes: 8, Start: at(c.start),
@@ -66,7 +68,8 @@ func TestBlocks(t *testing.T) {
 func TestBlockRefuses(t *testing.T) {
 	refused := func(what string, g lease.Grant, nonce string, want error) {
 		t.Helper()
-		got, err := renew(held, g, lease.Request{Nonce: nonce, Now: at(0), TTL: time.Hour})
+		got, err := renew(held, g, lease.Request{Nonce: nonce, Now: at(0), TTL: time.Hour},
+			time.Time{})
 		if !errors.Is(err, want) || got != held {
 			t.Errorf("%s: %+v, %v; want %v", what, got, err, want)
 		}

@@ -19,7 +19,8 @@ func Sealed(data []byte) []byte {
 	return append(bytes.Clone(lines), sumOf(lines)...)
 }
 
-// Help completes a begin in a store of one page that somebody else left, under its ID, as nobody may.
+// Help completes a begin that somebody else left in a store of one page, under its ID, as nobody
+// may.
 func Help(ctx context.Context, server driver.Objects) bool {
 	o, err := server.Read(ctx, configName)
 	if err != nil {

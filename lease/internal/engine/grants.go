@@ -34,18 +34,12 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (g lease.Grant, er
 		return g, err
 	}
 	r.TTL = min(r.TTL, c.LongestTTL)
-	rule := func(p *page) (lease.Grant, bool, error) {
+	rule := func(p *page) (lease.Grant, error) {
 		b := p.offer(r.Nonce)
 		if b.Nonce == r.Nonce {
-			return b, false, nil
+			return b, nil
 		}
-		behind, err := checkClock(r.Now, p.now)
-		if err != nil {
-			return b, false, err
-		}
-		b, err = acquire(b, r)
-		b.Behind = behind
-		return b, true, err
+		return acquire(b, r, p.now)
 	}
 	order := c.tryOrder(r.Nonce)
 	for number := order[0]; ; {
@@ -69,14 +63,8 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant,
 		return lease.Grant{}, err
 	}
 	r.TTL = min(r.TTL, c.LongestTTL)
-	return s.change(ctx, c, c.page(g.Node), r.Nonce, func(p *page) (lease.Grant, bool, error) {
-		behind, err := checkClock(r.Now, p.now)
-		if err != nil {
-			return g, false, err
-		}
-		b, err := renew(p.get(g.Node), g, r)
-		b.Behind = behind
-		return b, true, err
+	return s.change(ctx, c, c.page(g.Node), r.Nonce, func(p *page) (lease.Grant, error) {
+		return renew(p.get(g.Node), g, r, p.now)
 	})
 }
 
@@ -149,25 +137,26 @@ func (s *Store) update(ctx context.Context, c *config, number int,
 }
 
 // change changes a block of a page, under a nonce, and confirms it. rule returns the block's next
-// state, and whether it is to be written.
+// state, or the present one.
 //
-// If a write was refused and the page then has the nonce, only a change that is not to be written
-// succeeds: either something between here and the server repeated the write, and the first one was
+// If a write was refused and the page then has the nonce, only a call that finds its grant
+// succeeds. Either something between here and the server repeated the write, and the first one was
 // stored; or a copy of this process wrote with the same nonce. At most one of two copies may
 // succeed, and this process cannot know which it is.
 func (s *Store) change(ctx context.Context, c *config, number int, nonce string,
-	rule func(p *page) (lease.Grant, bool, error)) (g lease.Grant, err error) {
+	rule func(p *page) (lease.Grant, error)) (g lease.Grant, err error) {
 	var p *page
 	before := s.seen.before(c, number)
 	err = s.update(ctx, c, number, func(o driver.Object, again bool) (data []byte, err error) {
 		if p, err = s.parse(c, number, o, before); err != nil {
 			return nil, err
 		}
-		repeated, write := again && p.has(nonce), false
-		switch g, write, err = rule(p); {
-		case repeated && (write || err != nil):
+		switch g, err = rule(p); {
+		case err == nil && g == p.get(g.Node):
+			return nil, nil
+		case again && p.has(nonce):
 			return nil, errRepeated
-		case err != nil || !write:
+		case err != nil:
 			return nil, err
 		}
 		p.put(g)

@@ -73,7 +73,7 @@ func (s *Store) Create(ctx context.Context, d lease.Description,
 	if err != nil {
 		return d, err
 	}
-	prepared := false
+	probed := false
 	c, err := s.begin(ctx, func(c *config, o driver.Object) (*next, error) {
 		switch {
 		case c.ID != "" && !c.uncreated():
@@ -86,12 +86,12 @@ func (s *Store) Create(ctx context.Context, d lease.Description,
 				}
 			}
 		}
-		if s.layout.Probe && !prepared {
+		if s.layout.Probe && !probed {
 			if err := probe(ctx, s.objects, o.Place); err != nil {
 				return nil, fmt.Errorf("trying out the server with the object %q: %w", probeName,
 					err)
 			}
-			prepared = true
+			probed = true
 		}
 		n := &next{config{Description: d, BlocksPerPage: s.layout.BlocksPerPage}, secret}
 		n.Begun, n.Reason, n.Earlier = begun(o, time.Now()), lease.Created, nil

@@ -425,8 +425,8 @@ func TestContradicted(t *testing.T) {
 	}
 }
 
-// A history gets the secret of the one that it leaves, unless an operator gives another one. Who has
-// neither begins none.
+// A history gets the secret of the one that it leaves, unless an operator gives another one. A
+// process that has neither begins none.
 func TestWhoseSecret(t *testing.T) {
 	server := new(counted)
 	s := open(server, 2, few(8))

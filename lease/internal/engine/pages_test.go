@@ -31,8 +31,8 @@ func TestFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fixed := strings.NewReplacer(again.ID, strings.Repeat("2", 32), again.Secret, "2233445566778899",
-		s.ID, strings.Repeat("1", 32), s.Secret, "1122334455667788", place.Place, "drawn")
+	fixed := strings.NewReplacer(again.ID, strings.Repeat("2", 32),
+		again.Secret, "2233445566778899", s.ID, strings.Repeat("1", 32), s.Secret, "1122334455667788", place.Place, "drawn")
 	r := calls.Request(again.ID, t0)
 	owners := map[string]string{"01": "pod<1>", "04": "pod<3>"}
 	for _, nonce := range []string{"05", "06", "01", "04"} { // two for each page
@@ -90,7 +90,9 @@ func TestEdited(t *testing.T) {
 		"another checksum": {"page-0000", "", "{\"Format\":4}\n{}", driver.ErrEdited},
 		"not ours":         {"page-0000", "", `{"kind":"Lease"}`, lease.ErrSchemaVersion},
 		"newer":            {"page-0000", "", `{"Format":5,"Number":"a"}`, lease.ErrSchemaVersion},
-		"a newer config":   {"config", "", `{"Format":5}`, lease.ErrSchemaVersion},
+		"older": {"config", "", `{"Format":3,"ID":"0123456789abcdef0123456789abcdef"}`,
+			lease.ErrSchemaVersion},
+		"a newer config": {"config", "", `{"Format":5}`, lease.ErrSchemaVersion},
 		"no pages": {"config", `"BlocksPerPage":64`, `"BlocksPerPage":0`,
 			driver.ErrEdited},
 		"3 nodes":           {"config", `"BlockSize":8`, `"BlockSize":3`, driver.ErrEdited},
@@ -108,7 +110,8 @@ func TestEdited(t *testing.T) {
 		"a late end":     {"page-0000", end, "2100-01-01T00:00:00Z", driver.ErrEdited},
 		"a broken end":   {"page-0000", end, "2026-05-04T03:03:01.5Z", driver.ErrEdited},
 		"a block twice": {"page-0000", `"Owner":""}`, `"Owner":""}` + "\n" +
-			`{"Node":0,"Nodes":8,"End":"2026-05-04T03:03:01Z","Nonce":"1","Acquired":"1","Version":1}`, driver.ErrEdited},
+			`{"Node":0,"Nodes":8,"End":"2026-05-04T03:03:01Z","Nonce":"1","Acquired":"1",` +
+			`"Version":1}`, driver.ErrEdited},
 	} {
 		server := new(counted)
 		s := open(server, 64, few(64))
