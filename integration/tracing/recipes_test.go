@@ -142,8 +142,8 @@ func TestRestoredHook(t *testing.T) {
 	defer func() { _ = ids.Shutdown(t.Context()) }()
 	mux := http.NewServeMux()
 	restored := func(http.ResponseWriter, *http.Request) { ids.OnRestore() }
-	mux.HandleFunc("POST /aws/lambda-microvms/runtime/v1/run", restored) // Lambda MicroVMs
-	mux.HandleFunc("POST /restored", restored)                           // others
+	mux.HandleFunc("POST /aws/lambda-microvms/runtime/v1/run", restored)
+	mux.HandleFunc("POST /restored", restored)
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	ids.NewIDs(t.Context()) // with the lease

@@ -69,10 +69,7 @@ func TestUninstallFromPostgres(t *testing.T) {
 	creates(t, server.DSN())
 	executes("", true)
 	executes(argument(t, `psql postgres://host/db -c '(.+)'`), false)
-	functions := child.Output(t, 0, exec.CommandContext(t.Context(),
-		child.Build(t, child.Traceflake), "postgres", "--schema", "public"))
-	_, functions, _ = strings.Cut(functions, "\n") // which is for psql
-	executes(functions, true)
+	executes(child.Read(t, "contrib/postgres/functions.sql"), true)
 	executes(blocks(t, "sql")[0], false)
 }
 
