@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,12 @@ type dashboard struct {
 	Panels []struct {
 		Title   string
 		Targets []struct{ Expr, RawSQL string }
+
+		FieldConfig struct {
+			Overrides []struct {
+				Properties []struct{ Value json.RawMessage }
+			}
+		}
 	}
 }
 
@@ -130,6 +137,9 @@ func TestDashboards(t *testing.T) {
 							p.Title, len(r.Rows), r.Read.Disk, len(most.Rows), most.Read.Disk)
 					}
 				}
+				for _, link := range p.FieldConfig.Overrides {
+					testLogs(t, e, link.Properties[0].Value, sql)
+				}
 				if strings.Contains(sql, " AS newest") {
 					newest++
 					wrong := e.Rows(t, "SELECT * FROM ("+sql+") WHERE newest NOT IN ("+
@@ -149,5 +159,48 @@ func TestDashboards(t *testing.T) {
 	}
 	if traces != 1 || newest != 1 {
 		t.Errorf("%d panels have a trace, %d the newest traces, want one each", traces, newest)
+	}
+}
+
+// testLogs: the link from a trace to its logs finds them, from the time in the ID on, before which
+// neither spans nor logs of the trace were written.
+func testLogs(t *testing.T, e *servers.Engine, links json.RawMessage, panel string) {
+	t.Helper()
+	var all []struct{ URL string }
+	_ = json.Unmarshal(links, &all) // of other properties, which are none
+	i := slices.IndexFunc(all, func(link struct{ URL string }) bool {
+		return strings.HasPrefix(link.URL, "/explore")
+	})
+	if i < 0 {
+		return
+	}
+	var panes map[string]struct {
+		Queries []struct{ RawSQL string }
+		Range   struct{ From, To string }
+	}
+	_, text, _ := strings.Cut(all[i].URL, "&panes=")
+	if err := json.Unmarshal([]byte(text), &panes); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	logs := panes["logs"]
+	if logs.Range.From != "${__data.fields.begins}" || logs.Range.To != "now" {
+		t.Errorf("the logs are those of %+v", logs.Range)
+	}
+	late := e.Rows(t, "SELECT TraceId FROM ("+panel+") WHERE begins > "+
+		"toUnixTimestamp64Milli(Timestamp) OR begins < toUnixTimestamp64Milli(Timestamp) - 86400000")
+	if len(late) > 0 {
+		t.Errorf("the logs of %d traces begin at a wrong time", len(late))
+	}
+	e.Run(t, []string{"CREATE TABLE telemetry.otel_logs (Timestamp DateTime64(9), TraceId String, " +
+		"SeverityText String, ServiceName String, Body String) ENGINE = MergeTree ORDER BY Timestamp",
+		"INSERT INTO telemetry.otel_logs (Timestamp, TraceId, Body) SELECT Timestamp, TraceId, " +
+			"'one' FROM telemetry.spans WHERE ParentSpanId = ''"}, nil)
+	for _, row := range e.Rows(t, "SELECT TraceId, begins FROM ("+panel+") LIMIT 4") {
+		sql := strings.NewReplacer("$__timeFilter(Timestamp)", "Timestamp >= "+
+			"fromUnixTimestamp64Milli(toInt64("+row[1]+"))", "${database}", "telemetry",
+			"${__value.text}", row[0]).Replace(logs.Queries[0].RawSQL)
+		if got := e.Rows(t, sql); len(got) != 1 || strings.Contains(sql, "$") {
+			t.Errorf("%d logs, want one: %s", len(got), sql)
+		}
 	}
 }
