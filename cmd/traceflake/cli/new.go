@@ -44,7 +44,8 @@ derives the same ID from the same time and key. A derived ID cannot be decoded.`
 			return nil
 		},
 	}
-	f.addStore(cmd.Flags(), "lease directory whose secret is used, with --key")
+	cmd.Flags().StringVar(&f.flags.Store, "store", "", "with --key, lease directory whose secret "+
+		"is used: file:DIR (default $TRACEFLAKE_STORE)")
 	f.addSecret(cmd)
 	cmd.Flags().UintVarP(&o.number, "number", "n", 1, "how many IDs")
 	cmd.Flags().StringVar(&o.at, "at", "", "generate IDs for records of this time, such as "+
