@@ -120,6 +120,8 @@ func (s *Store) Begin(ctx context.Context,
 		case c.Keyless && r.Reason != lease.Rekey:
 			return nil, &lease.Error{Err: fmt.Errorf("%w: a store without a secret begins no "+
 				"history by itself", lease.ErrMisconfigured), Fix: fixKeyless}
+		case c.Keyless && r.Secret != nil:
+			return nil, invalid("the store was created without a secret, and gets none")
 		}
 		n := &next{*c, r.Secret}
 		if !c.Keyless && n.secret == nil {

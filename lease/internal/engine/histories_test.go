@@ -491,6 +491,10 @@ func TestKeyless(t *testing.T) {
 	}
 	_, err = s.Begin(t.Context(), calls.Begin(d, lease.Moved))
 	wantErr(t, "begin", err, lease.ErrMisconfigured)
+	r := calls.Begin(d, lease.Rekey)
+	r.Secret = calls.Secret()
+	_, err = s.Begin(t.Context(), r)
+	wantErr(t, "begin with a secret", err, lease.ErrInvalidRequest)
 	next, err := s.Begin(t.Context(), calls.Begin(d, lease.Rekey))
 	if err != nil || !next.Keyless || next.Secret != "" || next.ID == d.ID {
 		t.Fatalf("%+v, %v", next, err)
