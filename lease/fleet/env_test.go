@@ -141,6 +141,31 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Secrets in a variable are used like those of a file, and never printed.
+func TestSecretInAVariable(t *testing.T) {
+	const other = "00112233445566778899aabbccddeeff"
+	env(t, map[string]string{"TRACEFLAKE_STORE": "fleet-test://host",
+		"TRACEFLAKE_SECRET": " " + other + "  " + secret + "\n"})
+	c, err := fleet.Env()
+	if err != nil || len(c.Secrets.Codecs()) != 2 {
+		t.Fatalf("%d secrets, want 2: %v", len(c.Secrets.Codecs()), err)
+	}
+	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c)} {
+		if strings.Contains(text, other[:8]) || strings.Contains(text, secret[:8]) {
+			t.Errorf("it shows a secret: %s", text)
+		}
+	}
+	ids, err := c.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ids.Shutdown(t.Context()) }()
+	id, _ := ids.NewIDs(t.Context())
+	if err := ids.Ready(t.Context()); err != nil || !ids.Verifier().Verify(id) {
+		t.Errorf("%s: %v", id, err)
+	}
+}
+
 // Variables that nothing reads are reported once, without their values. Kubernetes sets some for a
 // Service.
 func TestUnknownVariables(t *testing.T) {

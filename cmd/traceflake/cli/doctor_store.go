@@ -29,7 +29,7 @@ func (d storeCheck) run() {
 	about, err := within(d.cmd.Context(), d.Describe)
 	none := errors.Is(d.open().noStore(err), errNoFile)
 	k := d.secrets(about, none)
-	moved := false
+	idle := false // it grants nothing now
 	found := fmt.Sprintf("history %s, created %s, %s", about.ID,
 		about.Created.Format(time.DateOnly), summary(about))
 	switch {
@@ -42,7 +42,10 @@ func (d storeCheck) run() {
 		}
 	case errors.Is(err, lease.ErrMoved) && !lease.Permanent(err):
 		found += "; it was restored, moved or copied: the next process begins a history"
-		moved, err = true, nil
+		idle, err = true, nil
+	case errors.Is(err, lease.ErrBeginning):
+		found += "; a history is being begun; if that is interrupted, the next process begins one"
+		idle, err = true, nil
 	}
 	if !d.report("store", found, err) || none {
 		return
@@ -60,7 +63,7 @@ func (d storeCheck) run() {
 	d.histories(about)
 	d.check("rights", d.rights)
 	d.check("clock", d.clock)
-	if moved {
+	if idle {
 		return
 	}
 	d.check("leases", func(ctx context.Context) (string, error) { return d.leases(ctx, about) })
