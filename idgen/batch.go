@@ -63,7 +63,7 @@ func (b *batch) set(ms int64) {
 	}
 }
 
-// enter moves b to an era and discards the IDs from an earlier one. Its run ends when b is attached.
+// enter moves b to an era and discards the IDs of an earlier one. A run ends when b is attached.
 func (b *batch) enter(e *era) {
 	b.version = e.version
 	if b.era != e {

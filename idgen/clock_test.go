@@ -89,7 +89,7 @@ func TestCounterIsForTheSystemClock(t *testing.T) {
 	if systemGate() == 0 {
 		t.Skip("no counter here")
 	}
-	g, _ = c.both(t, func(cfg *config) { cfg.gate = math.MaxUint32 }) // some seconds
+	g, _ = c.both(t, func(cfg *config) { cfg.clock.gate = math.MaxUint32 }) // some seconds
 	c.late(t, g)
 	c.pass(2 * time.Millisecond)
 	if late := c.late(t, g); late != 2*time.Millisecond {

@@ -9,8 +9,8 @@ import (
 )
 
 type config struct {
-	source Source
-	clock
+	source  Source
+	clock   clock
 	after   func(d time.Duration, f func()) // calls f after d; nil: there are no timers
 	machine *vmclock.Machine
 	entropy func([]byte)  // fills it with bytes that differ between copies

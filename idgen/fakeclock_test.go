@@ -106,7 +106,7 @@ func (c *fakeClock) generator(opts ...Option) *Generator {
 }
 
 // noCounter makes a generator read the monotonic clock for each trace ID.
-func noCounter(cfg *config) { cfg.gate = 0 }
+func noCounter(cfg *config) { cfg.clock.gate = 0 }
 
 // late returns how far the next ID's time is behind c's.
 func (c *fakeClock) late(t *testing.T, g *Generator) time.Duration {

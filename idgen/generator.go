@@ -57,7 +57,7 @@ func New(opts ...Option) *Generator {
 	g.random.kernel = g.kernel
 	g.random.renew(g.entropy)
 	if g.source == nil {
-		g.source = newPrivate(g.now, g.entropy)
+		g.source = newPrivate(g.clock.now, g.entropy)
 	}
 	g.eras.renew = func() {
 		if own, ok := g.source.(*private); ok {

@@ -16,10 +16,10 @@ import (
 // same ID.
 var ErrNoKey = errors.New("traceid: a derived ID needs a key")
 
-// DeriveTrace returns the trace ID of a time and a key: the same for each call with the same secret, so
-// that processes which do not know each other agree on it. The key distinguishes the records of a
-// millisecond, and must not be empty. The error is [ErrNoKey] or [ErrOutOfRange]. docs/format.md
-// describes the derivation. A [Verifier] refuses derived IDs.
+// DeriveTrace returns the trace ID of a time and a key: the same for each call with the same
+// secret, so that processes which do not know each other agree on it. The key distinguishes the
+// records of a millisecond, and must not be empty. The error is [ErrNoKey] or [ErrOutOfRange].
+// docs/format.md describes the derivation. A [Verifier] refuses derived IDs.
 func DeriveTrace(c *randflake.Codec, t time.Time, key string) (trace.TraceID, error) {
 	sum, err := mac(c, "backfill", t, key)
 	if err != nil {

@@ -14,9 +14,9 @@
 //
 // A trace ID from the internet can be anything. At the edge, [Untrusted] uses only what a verifier,
 // such as traceid's, accepts, and [ResponseHandler] adds a link to the caller's span instead of
-// continuing the trace. x-trace-id alone contains no span to link to: to keep it, record the header as the
-// attribute http.request.header.x-trace-id. [RemoveContext] is for reverse proxies. All of these
-// check origin, they do not authenticate: anyone who has seen an ID can send it again.
+// continuing the trace. x-trace-id alone contains no span to link to: to keep it, record the header
+// as the attribute http.request.header.x-trace-id. [RemoveContext] is for reverse proxies. All of
+// these check origin, they do not authenticate: anyone who has seen an ID can send it again.
 //
 // With contrib's autoprop and OTEL_PROPAGATORS=tracecontext,baggage,xtraceid (no spaces; the
 // propagator listed last wins):

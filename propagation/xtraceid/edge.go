@@ -25,8 +25,9 @@ type Trust struct {
 // and of what p extracts it uses what t accepts. If t accepts nothing, a new trace starts. Unless t
 // accepts the whole context, [AddLink] adds a link to the caller's span, if the request names one.
 //
-//	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "edge", otelhttp.WithPropagators(
-//		xtraceid.Untrusted(otel.GetTextMapPropagator(), xtraceid.Trust{Context: verifier.Verify})))
+//	edge := xtraceid.Untrusted(otel.GetTextMapPropagator(),
+//		xtraceid.Trust{Context: verifier.Verify})
+//	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "edge", otelhttp.WithPropagators(edge))
 //
 // p is a propagator of any format, or a composite propagator. Baggage still reaches downstream
 // services; a reverse proxy also forwards the headers themselves unless it calls [RemoveContext].

@@ -74,8 +74,8 @@ func (p *propagator) extract(ctx context.Context, in *headers) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, sc)
 }
 
-// diagnosis is a value of the context in which [Untrusted] extracts: whether a trace is lost is known
-// only when its caller is accepted.
+// diagnosis is a value of the context in which [Untrusted] extracts: whether a trace is lost is
+// known only when its caller is accepted.
 type diagnosis struct {
 	lost  *propagator // it would report errLost
 	ended bool        // the extraction has ended; the context may outlive it

@@ -54,8 +54,8 @@ func WithServerTiming() ResponseOption {
 //
 //	otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "server")
 //
-// It does not answer a browser's preflight: requests from other origins also need a handler for CORS
-// that allows the headers which the page sends, usually traceparent, tracestate, baggage and
+// It does not answer a browser's preflight: requests from other origins also need a handler for
+// CORS that allows the headers which the page sends, usually traceparent, tracestate, baggage and
 // x-trace-id.
 //
 // Without a trace ID in the context it adds nothing. It also calls [AddLink]. Frameworks that start

@@ -137,7 +137,8 @@ func TestRules(t *testing.T) {
 			if want.HasTraceID() {
 				id = want.TraceID().String()
 			}
-			span := spanContext(t, id, own, want.IsSampled() && !c.Options.Dropped).WithRemote(false)
+			sampled := want.IsSampled() && !c.Options.Dropped
+			span := spanContext(t, id, own, sampled).WithRemote(false)
 			ctx = trace.ContextWithSpanContext(ctx, span)
 			out := injected(ctx, p)
 			if !maps.Equal(out, c.Injected) {

@@ -46,7 +46,7 @@ func TestFind(t *testing.T) {
 // Ordinary lines of logs are decided without the expressions, which are slower.
 func TestMayContain(t *testing.T) {
 	for _, line := range []string{
-		"2026-11-05T18:54:51.782Z INFO 1 --- [nio-8080-exec-7] o.s.b.OrderedRequestContextFilter : x",
+		"2026-11-05T18:54:51.782Z INFO 1 --- [nio-exec-7] o.s.b.OrderedRequestContextFilter : x",
 		`10.0.1.2 - - [22/Mar/2026:08:50:45 +0100] "GET /a?id=12345 HTTP/1.1" 200 30 "-" ` +
 			`"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0"`,
 		`{"level":"info","ts":"2026-11-05T18:54:51.782Z","caller":"cart/add.go:5","ms":12.345}`,

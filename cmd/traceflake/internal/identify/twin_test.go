@@ -18,8 +18,7 @@ import { identify, idsIn } from './clients/js/inspect/identify.js';
 for (const line of JSON.parse(readFileSync(0))) {
   const found = idsIn(line).flatMap((id) => identify(id, Number(process.argv[1])).map((of) => ({
     role: id.role || undefined, id: id.id, kind: of.kind, sequence: of.sequence, parts: of.parts,
-    time: of.time === undefined ? undefined : new Date(of.time).toISOString().replace(/\.?0*Z$/, 'Z'),
-    text: of.text })));
+    time: of.time && new Date(of.time).toISOString().replace(/\.?0*Z$/, 'Z'), text: of.text })));
   console.log(JSON.stringify(found));
 }`
 
