@@ -88,36 +88,45 @@ const placeName = "place"
 // are unique at Amazon only, but a copy of the object has another time, and one that was created
 // there has other data.
 func (s *objects) place(ctx context.Context) (string, error) {
-	a, err := s.get(ctx, placeName)
-	if err != nil || a.missing() {
+	drawn, since, err := s.mark(ctx)
+	if err != nil || since == "" {
 		return "", err
 	}
-	return fmt.Sprintf("s3://%s/%s %.32s since %s", s.bucket, s.prefix, a.body,
-		a.header.Get("Last-Modified")), nil
+	return fmt.Sprintf("s3://%s/%s %s since %s", s.bucket, s.prefix, drawn, since), nil
+}
+
+// mark returns the data of the object "place" and its time, which are empty if there is none.
+func (s *objects) mark(ctx context.Context) (drawn, since string, err error) {
+	a, err := s.get(ctx, placeName)
+	if err != nil || a.missing() {
+		return "", "", err
+	}
+	return fmt.Sprintf("%.32s", a.body), a.header.Get("Last-Modified"), nil
 }
 
 // Prepare implements [driver.Objects]. Times are whole seconds, and a mirror may copy an object
-// within milliseconds. So Prepare writes the object at the end of a second, by the clock that sets
-// these times: a copy has a later one.
+// within milliseconds. So Prepare writes the object, with other data each time, until it has done so
+// at the end of a second, by the clock that sets these times: a copy of the last data has a later
+// one.
 func (s *objects) Prepare(ctx context.Context) (err error) {
 	defer s.failed(&err, putObject, s.prefix+placeName)
-	at, err := s.place(ctx)
+	_, at, err := s.mark(ctx)
 	if err != nil || at != "" {
 		return err
 	}
 	const most = 5
 	pause := 10 * time.Millisecond
-	drawn, version := lease.NewNonce(), ""
+	var version string
 	var before time.Time // when the last write began
 	atEnd := false       // whether this write is to be at the end of the second
 	for misses := 0; misses < most; {
 		began := time.Now()
-		o, err := s.Write(ctx, placeName, []byte(drawn), version, "")
+		o, err := s.Write(ctx, placeName, []byte(lease.NewNonce()), version, "")
 		_, busy := errors.AsType[*driver.TryAgain](err)
 		second := at
 		if err == nil {
 			version = o.Version
-			at, err = s.place(ctx)
+			_, at, err = s.mark(ctx)
 		}
 		switch {
 		case errors.Is(err, driver.ErrChanged): // another client does the same

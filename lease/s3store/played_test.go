@@ -263,13 +263,13 @@ func TestExpiredCredentials(t *testing.T) {
 
 // A mirror that copies each object after some milliseconds gives the place another time, since it
 // was written at the end of a second. Without that, or on a server that accepts a write of an
-// object each second, it would do so only by chance.
+// object each second, it would do so only by chance. One that missed later writes has other data.
 func TestPlace(t *testing.T) {
 	const lag = 50 * time.Millisecond
 	for what, noticed := range map[string]bool{"aligned": true, "unaligned": false, "busy": false} {
 		synctest.Test(t, func(t *testing.T) {
 			var modified time.Time
-			writes := 0
+			var data [][]byte // of each write
 			cfg := place{"http://host", "leases", keys}.config()
 			cfg.HTTPClient = doer(func(r *http.Request) (*http.Response, error) {
 				time.Sleep(3 * time.Millisecond)
@@ -280,13 +280,15 @@ func TestPlace(t *testing.T) {
 				case r.Method == http.MethodPut && what == "busy" && soon:
 					respond(w, 503, "SlowDown")
 				case r.Method == http.MethodPut:
-					writes, modified = writes+1, now
-					w.Header().Set("ETag", strconv.Quote(strconv.Itoa(writes)))
-				case writes == 0, strings.HasSuffix(r.URL.Path, "config"):
+					body, _ := io.ReadAll(r.Body)
+					data, modified = append(data, body), now
+					w.Header().Set("ETag", strconv.Quote(md5Sum(body)))
+				case data == nil, strings.HasSuffix(r.URL.Path, "config"):
 					respond(w, 404, "NoSuchKey")
 				default:
 					w.Header().Set("ETag", `"abc"`)
 					w.Header().Set("Last-Modified", modified.UTC().Format(http.TimeFormat))
+					_, _ = w.Write(data[len(data)-1])
 				}
 				return w.Result(), nil
 			})
@@ -310,6 +312,14 @@ func TestPlace(t *testing.T) {
 				(o.Place != copied.Place) != noticed {
 				t.Errorf("%s: the place is %q, and the mirror's %q, %v", what, o.Place,
 					copied.Place, err)
+			}
+			modified = modified.Add(-lag)
+			for _, earlier := range data[:len(data)-1] {
+				data = append(data, earlier)
+				if missed, err := s.Read(t.Context(), "config"); err != nil ||
+					missed.Place == o.Place {
+					t.Errorf("%s: an earlier place is %q, %v", what, missed.Place, err)
+				}
 			}
 		})
 	}

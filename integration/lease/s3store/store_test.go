@@ -51,7 +51,7 @@ func TestMirror(t *testing.T) {
 			// the place before the description
 			for _, key := range slices.Backward(slices.Sorted(maps.Keys(all))) {
 				if etag := all[key]; seen[key] != etag {
-					time.Sleep(300 * time.Millisecond) // a slower one notices more
+					time.Sleep(700 * time.Millisecond) // more than this machine takes for a write
 					copyObject(ctx, server, mirror, key)
 					seen[key] = etag
 					mirrored <- key
