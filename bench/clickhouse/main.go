@@ -54,7 +54,7 @@ var plan = []group{
 		"exporter+by_trace 100", "exporter+zstd+by_trace 0"}},
 	{"1-million", 1, 24, 25, []string{"exporter 1", "ours 1", tuned + " 1"}},
 	{check, 0.5, 2, 25, []string{"exporter 1", "ours 1"}},
-	{older, 5, 3, 25, []string{"exporter 1", "ours 1"}},
+	{older, 100, 1, 25, []string{"exporter 1", "ours 1"}},
 }
 
 // Groups that are treated differently.

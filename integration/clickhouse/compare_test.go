@@ -118,7 +118,7 @@ func TestCompareInterrupted(t *testing.T) {
 			}
 			return settled.Replace(query)
 		})
-		copies, err := compare.Look(ctx, db, ofScratch, 2)
+		copies, err := compare.Look(ctx, db, ofScratch, 1)
 		var tables []compare.Table
 		if err == nil {
 			tables, err = copies.Run(ctx)
@@ -138,6 +138,6 @@ func TestCompareInterrupted(t *testing.T) {
 			e.fails("SELECT traceIDSeq('')", "UNKNOWN_FUNCTION")
 			return
 		}
-		at += at / 5 // many copy spans or ask questions
+		at += at / 2 // many copy spans or ask questions
 	}
 }

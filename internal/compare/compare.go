@@ -75,7 +75,7 @@ func (t *Table) Measure(ctx context.Context, db *sql.DB, p Period, cold bool) er
 			if errors.Is(err, sql.ErrNoRows) { // such as attributes: nothing is asked about them
 				err = nil
 			}
-		} else if !strings.Contains(query, "{") {
+		} else if !strings.Contains(query, "{") && t.value(name).Name == "" {
 			err = t.ask(ctx, db, name, query, cold)
 		}
 		if err != nil {
