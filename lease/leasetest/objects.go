@@ -22,7 +22,8 @@ import (
 // Storage is a place for objects: a prefix of keys, a namespace, a folder.
 type Storage struct {
 	// Server is the address, host:port, of the server, if clients reach it over TCP. Run puts a
-	// proxy in front of it, which delays requests and responses.
+	// proxy in front of it, which delays requests and responses. One client reaches it directly:
+	// another address must not mean another store.
 	Server string
 	// Open returns a new client, which need not connect, of the server at an address: that of the
 	// proxy, or "".

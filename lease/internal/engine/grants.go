@@ -90,8 +90,8 @@ func (s *Store) aboutBlock(ctx context.Context, g lease.Grant) (*config, error) 
 
 // confirm is called after pages of a history were read or written, with the error of that: it
 // returns an error unless the description shows now that the history is complete, and here. Some
-// servers cannot compare the place when they write a page, and none but a database the description:
-// a page alone may have been set back, or the client may have reached a copy.
+// servers cannot compare the place when they write a page, and none compares the description: a
+// page alone may have been set back, or the client may have reached a copy.
 //
 // It also finds the cause if a page does not fit the history.
 func (s *Store) confirm(ctx context.Context, c *config, err error) error {

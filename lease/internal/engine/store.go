@@ -70,8 +70,8 @@ func (s *Store) Describe(ctx context.Context) (_ lease.Description, err error) {
 	return c.Description, err
 }
 
-// List implements [stores.Store]. It lists the objects, reads every page whose data is not in the
-// list. The pages are not read at one moment unless the server lists their data.
+// List implements [stores.Store]. It lists the objects, and reads every page whose data is not in
+// the list. The pages are not read at one moment unless the server lists their data.
 func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	defer s.failed(ctx, &err, "list")
 	c, err := s.describe(ctx)
