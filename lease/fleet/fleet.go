@@ -114,7 +114,7 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 	}
 	ids.store = &store{Store: opened, config: c, opened: time.Now()}
 	if !c.ownSecret() { // the disk of a lease directory may not be mounted yet
-		if _, err := c.LoadSecrets(); err != nil {
+		if ids.store.own, err = c.LoadSecrets(); err != nil {
 			return lease.Advise(err)
 		}
 	}

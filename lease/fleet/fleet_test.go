@@ -165,6 +165,13 @@ func TestRekey(t *testing.T) {
 				t.Errorf("%s does not verify", id)
 			}
 		}
+		// The file is not needed for another history under the same secret.
+		if err := os.Remove(vars["TRACEFLAKE_SECRET_FILE"]); err != nil {
+			t.Fatal(err)
+		}
+		begin(t, text, 1)
+		time.Sleep(time.Minute)
+		g.NewIDs(t.Context())
 		if g.Fallbacks() > 0 || g.Ready(t.Context()) != nil {
 			t.Errorf("%d fallbacks, %v; reported %v", g.Fallbacks(), g.Ready(t.Context()), errs())
 		}

@@ -26,7 +26,8 @@ type store struct {
 	opened time.Time
 
 	mu    sync.Mutex
-	known lease.Description // with all histories that the store has shown
+	own   *randflake.Keyring // the secrets that were read last, or nil
+	known lease.Description  // with all histories that the store has shown
 
 	// was is the history that a lease directory had after the last restore of this process, ""
 	// before it was read. It is nil if there was no restore.
@@ -36,9 +37,18 @@ type store struct {
 	asked   atomic.Int64                      // when, since opened, unknown last read, in ns
 }
 
-// secrets returns the process's secrets, for [lease.Start]. A file is read each time: a history may
-// have a secret that was added to it. A lease directory that is missing is created with its secret.
-func (s *store) secrets(ctx context.Context) (*randflake.Keyring, error) {
+// secrets returns the process's secrets, for [lease.Start].
+func (s *store) secrets(ctx context.Context) (_ *randflake.Keyring, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.own == nil {
+		s.own, err = s.read(ctx)
+	}
+	return s.own, err
+}
+
+// read reads the secrets. A lease directory that is missing is created with its secret.
+func (s *store) read(ctx context.Context) (*randflake.Keyring, error) {
 	switch c := s.config; {
 	case c.ownSecret():
 		return filestore.Secret(ctx, c.directory())
@@ -122,11 +132,14 @@ func (s *store) learn(ctx context.Context, d lease.Description) {
 	if s.known.ID == d.ID {
 		return
 	}
-	k, err := s.secrets(ctx)
-	if err == nil {
-		_, err = d.Find(k)
+	if _, err := d.Find(s.own); err != nil { // it may have been added to the file
+		k, err := s.read(ctx)
+		if err != nil { // which the Keeper reports
+			return
+		}
+		s.own = k
 	}
-	if err != nil { // which the Keeper reports
+	if _, err := d.Find(s.own); err != nil {
 		return
 	}
 	shown := d.Histories()
@@ -137,7 +150,7 @@ func (s *store) learn(ctx context.Context, d lease.Description) {
 		}
 	}
 	s.known = d
-	s.keyring.Store(Keys(k, d))
+	s.keyring.Store(Keys(s.own, d))
 }
 
 const (
