@@ -105,9 +105,9 @@ func (s *objects) mark(ctx context.Context) (drawn, since string, err error) {
 }
 
 // Prepare implements [driver.Objects]. Times are whole seconds, and a mirror may copy an object
-// within milliseconds. So Prepare writes the object, with other data each time, until it has done so
-// at the end of a second, by the clock that sets these times: a copy of the last data has a later
-// one.
+// within milliseconds. So Prepare writes the object, with other data each time, until it has done
+// so at the end of a second, by the clock that sets these times: a copy of the last data has a
+// later one.
 func (s *objects) Prepare(ctx context.Context) (err error) {
 	defer s.failed(&err, putObject, s.prefix+placeName)
 	_, at, err := s.mark(ctx)
