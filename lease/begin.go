@@ -174,6 +174,7 @@ func (l *loop) enter(ctx context.Context, d Description) error {
 	}
 	l.search.begin = nil
 	k := l.keeper
+	k.blocks.Store(int64(d.Blocks()))
 	if ttl := time.Duration(k.ttl.Load()); d.LongestTTL > 0 && d.LongestTTL < ttl {
 		l.report(fmt.Errorf(
 			"lease: the store grants leases of at most %s, this process requests %s: "+

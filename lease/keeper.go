@@ -51,6 +51,7 @@ type Keeper struct {
 	histories  atomic.Pointer[[]History]       // of the store, as far as they are known
 	ttl        atomic.Int64                    // in ns: configured, or the store's longest
 	behind     atomic.Int64                    // the last [Grant.Behind], in ns
+	blocks     atomic.Int64                    // that the store has
 	restores   atomic.Uint64                   // reported by OnRestore
 	state      atomic.Pointer[state]
 	failure    atomic.Pointer[error]

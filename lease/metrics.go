@@ -45,6 +45,8 @@ var outcomes = []struct {
 	{ErrSchemaVersion, "schema_version"},
 	{ErrInvalidRequest, "invalid_request"},
 	{ErrMisconfigured, "misconfigured"},
+	{ErrDiskFull, "disk_full"},
+	{ErrUnavailable, "unavailable"},
 	{context.DeadlineExceeded, "timeout"},
 }
 
@@ -134,7 +136,9 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 	blocks, err6 := m.Int64ObservableUpDownCounter("traceflake.lease.blocks",
 		metric.WithUnit("{block}"),
 		metric.WithDescription("Blocks of nodes held."))
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+	all, err8 := m.Int64ObservableGauge("traceflake.lease.store.blocks", metric.WithUnit("{block}"),
+		metric.WithDescription("Blocks of nodes that the store has."))
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return nil, err
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
@@ -143,6 +147,9 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 			n, left = 1, max(t.end().Sub(k.cfg.clock().wall), 0)
 		}
 		o.ObserveInt64(blocks, n)
+		if n := k.blocks.Load(); n > 0 { // the store has been described
+			o.ObserveInt64(all, n)
+		}
 		o.ObserveFloat64(remaining, left.Seconds())
 		o.ObserveFloat64(ttl, time.Duration(k.ttl.Load()).Seconds())
 		o.ObserveFloat64(behind, time.Duration(k.behind.Load()).Seconds())
@@ -160,5 +167,5 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 			o.ObserveInt64(counter, n, s.attributes())
 		}
 		return nil
-	}, requests, drops, histories, remaining, ttl, behind, blocks)
+	}, requests, drops, histories, remaining, ttl, behind, blocks, all)
 }

@@ -30,6 +30,7 @@ func metered(t *testing.T) (lease.Option, func() map[string]float64) {
 
 const (
 	blocks    = "traceflake.lease.blocks {block}"
+	all       = "traceflake.lease.store.blocks {block}"
 	remaining = "traceflake.lease.remaining s"
 	ttl       = "traceflake.lease.ttl s"
 	behind    = "traceflake.lease.clock_behind s"
@@ -72,7 +73,8 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	b.Step(t.Context())
-	check(map[string]float64{requests("describe", ""): 1, requests("acquire", "no_free_node"): 1})
+	check(map[string]float64{requests("describe", ""): 1, requests("acquire", "no_free_node"): 1,
+		all: 4})
 	b.store.on = nil
 	b.pass(6 * time.Second)
 	check(map[string]float64{

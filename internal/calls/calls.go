@@ -147,6 +147,13 @@ func Meaning(err error) string {
 	return ""
 }
 
+// Means reports whether an error has the meaning of a row of [driver.Answers], and no lasting one
+// besides.
+func Means(err, meaning error) bool {
+	return (meaning == nil || errors.Is(err, meaning)) &&
+		lease.Permanent(err) == lease.Permanent(meaning)
+}
+
 // WantError returns a check that an error wraps the sentinel, if not nil, and contains, with its
 // fix, always and every text, but no secret.
 func WantError(always string, secrets ...string) func(tb testing.TB, what string, err,

@@ -36,6 +36,10 @@ func Collect(tb testing.TB, r metric.Reader) map[string]float64 {
 				for _, p := range d.DataPoints {
 					put(p.Attributes, float64(p.Value))
 				}
+			case metricdata.Gauge[int64]:
+				for _, p := range d.DataPoints {
+					put(p.Attributes, float64(p.Value))
+				}
 			case metricdata.Gauge[float64]:
 				for _, p := range d.DataPoints {
 					put(p.Attributes, p.Value)

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -26,9 +27,10 @@ type Answer struct {
 type Answers []Answer
 
 // ParseAnswers parses a table of answers, in a file beside the store. It panics if the table is not
-// as in this example, whose first line has the code, the meaning ("refused": an operator has to
-// change something; "schema": the data is another program's; "later": the cause may pass) and the
-// text:
+// as in this example, whose first line has the code, the meaning and the text. The meaning is
+// "refused" if an operator has to change something, "schema" if the data is another program's,
+// "full" if there is no space left, "unavailable" if no server was reached, and "later" if the cause
+// may pass otherwise:
 //
 //	08P01 refused no such database
 //		create the database, or correct it in the URL
@@ -38,7 +40,7 @@ type Answers []Answer
 // [CommonFix]. Lines that begin with # are comments.
 func ParseAnswers(table string) (rows Answers) {
 	means := map[string]error{"refused": lease.ErrMisconfigured, "schema": lease.ErrSchemaVersion,
-		"later": nil}
+		"full": lease.ErrDiskFull, "unavailable": lease.ErrUnavailable, "later": nil}
 	for line := range strings.Lines(table) {
 		text, continued := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "\t")
 		recorded, isRecorded := strings.CutPrefix(text, "< ")
@@ -65,6 +67,23 @@ func ParseAnswers(table string) (rows Answers) {
 	}
 	return rows
 }
+
+// Mean returns an error with a meaning, an error of package lease. Only if an operator has to change
+// something, the text says what it means.
+func Mean(meaning, err error) error {
+	switch {
+	case meaning == nil || err == nil || errors.Is(err, meaning):
+		return err
+	case lease.Permanent(meaning):
+		return fmt.Errorf("%w: %w", meaning, err)
+	}
+	return meant{err, meaning}
+}
+
+type meant struct{ err, meaning error }
+
+func (m meant) Error() string   { return m.err.Error() }
+func (m meant) Unwrap() []error { return []error{m.err, m.meaning} }
 
 // Find returns the first row for an answer, or the zero Answer.
 func (rows Answers) Find(code, message string) Answer {

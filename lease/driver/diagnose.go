@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	_ "embed" // the answers
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -81,13 +80,21 @@ func Diagnose(err error) error {
 		return err
 	}
 	row := network.Find("", err.Error())
-	if row.Means != nil && !errors.Is(err, row.Means) {
-		err = fmt.Errorf("%w: %w", row.Means, err)
+	err = Mean(row.Means, err)
+	if row.Means == nil && unreached(err) {
+		err = Mean(lease.ErrUnavailable, err)
 	}
 	if fix := cmp.Or(row.Fix, fixOf(err)); fix != "" {
 		return &lease.Error{Err: err, Fix: fix}
 	}
 	return err
+}
+
+// unreached reports whether no server was reached, or the connection broke.
+func unreached(err error) bool {
+	_, network := errors.AsType[net.Error](err)
+	return network && !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
 func fixOf(err error) string {

@@ -29,10 +29,7 @@ func (s *objects) failed(err error) error {
 	switch {
 	case row.Fix != "":
 		fix := strings.NewReplacer("{url}", urlForm, "{prefix}", s.prefix).Replace(row.Fix)
-		if row.Means != nil {
-			err = fmt.Errorf("%w: %w", row.Means, err)
-		}
-		return &lease.Error{Err: err, Fix: fix}
+		return &lease.Error{Err: driver.Mean(row.Means, err), Fix: fix}
 	case errors.Is(err, context.DeadlineExceeded) && why != nil && *why != "":
 		return s.unconnected(fmt.Errorf("%w: %s", err, *why))
 	}
@@ -58,5 +55,5 @@ func (s *objects) unconnected(err error) error {
 			fix = driver.CommonFix("OTHER_SERVER")
 		}
 	}
-	return &lease.Error{Err: err, Fix: fix}
+	return &lease.Error{Err: driver.Mean(lease.ErrUnavailable, err), Fix: fix}
 }

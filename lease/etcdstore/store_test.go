@@ -259,7 +259,7 @@ func TestAnswers(t *testing.T) {
 		for _, message := range row.Recorded {
 			err := new(objects).failed(rpctypes.Error(status.Error(codes.Unknown, message)))
 			fix := strings.NewReplacer("{url}", urlForm, "{prefix}", "").Replace(row.Fix)
-			if lease.Fix(err) != fix || lease.Permanent(err) != (row.Means != nil) {
+			if lease.Fix(err) != fix || !calls.Means(err, row.Means) {
 				t.Errorf("%s: %v, fix %q, permanent: %t; want those of %+v", message, err,
 					lease.Fix(err), lease.Permanent(err), row)
 			}

@@ -134,7 +134,7 @@ func explain(err error) error {
 			Fix: "let the user of the process own the directory, and be able to write there, on " +
 				"a file system that is not read-only"}
 	case errors.Is(err, errFull):
-		return &lease.Error{Err: err,
+		return &lease.Error{Err: driver.Mean(lease.ErrDiskFull, err),
 			Fix: "free some space on the disk; processes recover by themselves"}
 	}
 	return driver.Diagnose(err)

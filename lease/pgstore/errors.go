@@ -108,10 +108,9 @@ func explain(ctx context.Context, failed error) error {
 			about.Means = nil // another address may serve later
 		}
 	}
-	for _, sentinel := range []error{about.Means, ctx.Err()} {
-		if sentinel != nil && !errors.Is(err, sentinel) {
-			err = fmt.Errorf("%w: %w", sentinel, err)
-		}
+	err = driver.Mean(about.Means, err)
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	if about.Fix != "" {
 		err = &lease.Error{Err: err, Fix: about.Fix}

@@ -42,7 +42,7 @@ func explain(err error) error {
 	if row.Fix == "" {
 		return driver.Diagnose(err)
 	}
-	return &lease.Error{Err: fmt.Errorf("%w: %w", row.Means, err), Fix: row.Fix}
+	return &lease.Error{Err: driver.Mean(row.Means, err), Fix: row.Fix}
 }
 
 // refused returns the error for an unexpected response. If an operator can fix the cause, the error
@@ -75,10 +75,11 @@ func (s *objects) refused(a answer) error {
 	if fix == "" {
 		return fmt.Errorf("the server responds with %s", a)
 	}
-	err := fmt.Errorf("the server responds with %s", a)
-	if row.Means != nil || row.Fix == "" {
-		err = fmt.Errorf("%w: %s", lease.ErrMisconfigured, a)
+	meaning := row.Means
+	if row.Fix == "" {
+		meaning = lease.ErrMisconfigured
 	}
+	err := driver.Mean(meaning, fmt.Errorf("the server responds with %s", a))
 	if a.Code == wrongClock && time.Now().After(a.time) {
 		err = fmt.Errorf("%w: %w", lease.ErrClockAhead, err)
 	}
