@@ -20,11 +20,16 @@ import (
 var (
 	// ErrNoLease is returned if no grant is held: the store has not answered yet, or the grant was
 	// dropped. Wait; the Keeper retries by itself. It wraps [randflake.ErrNoLease].
-	ErrNoLease = fmt.Errorf("lease: %w", randflake.ErrNoLease)
+	ErrNoLease error = noLease{}
 	// ErrClosed is returned after Close, by a Keeper and by a store. It wraps
 	// [randflake.ErrSealed].
 	ErrClosed error = closedError{}
 )
+
+type noLease struct{}
+
+func (noLease) Error() string { return "lease: no lease is held" }
+func (noLease) Unwrap() error { return randflake.ErrNoLease }
 
 type closedError struct{}
 

@@ -24,10 +24,15 @@ type finding struct {
 	Found string `json:"found"`
 	// Fix tells what to do if the check failed.
 	Fix string `json:"fix,omitempty"`
+	// Note is set if there is nothing to check, only to know.
+	Note bool `json:"note,omitempty"`
 }
 
 // text is a finding as lines of text.
 func (f finding) text() string {
+	if f.Note {
+		return fmt.Sprintf("note   %-12s %s\n", f.Check, f.Found)
+	}
 	if f.OK {
 		return fmt.Sprintf("ok     %-12s %s\n", f.Check, f.Found)
 	}
@@ -41,6 +46,7 @@ type doctor struct {
 	allFacts   bool // of the tables
 	output     *string
 	cmd        *cobra.Command
+	first      string // the fix of the first check that failed
 	err        error
 }
 
@@ -56,7 +62,10 @@ The exit code is 1 if a check fails.
 
 Run doctor where the services run, with their environment.
 
-With -o json each check is an object on a line of its own; fix is set if ok is false:
+The last line has the first thing to do.
+
+With -o json each check is an object on a line of its own; fix is set if ok is false,
+and "note":true if nothing was checked:
 {"check":"secret","ok":false,"found":"no secret file","fix":"set TRACEFLAKE_SECRET_FILE …"}`,
 		Example: `  traceflake doctor
   traceflake doctor --store postgres://db/traceflake --secret-file secret -o json`,
@@ -74,8 +83,14 @@ func (d *doctor) run() error {
 	if d.clickhouse.address() != "" {
 		d.spans()
 	}
+	if d.first != "" && *d.output == "text" && errors.Is(d.err, errReported) {
+		fmt.Fprintf(d.cmd.OutOrStdout(), "\nFirst, %s.\n", d.first)
+	}
 	return d.err
 }
+
+// note prints what there is to know.
+func (d *doctor) note(check, found string) { d.print(finding{check, true, found, "", true}) }
 
 // wrong returns an error with its fix.
 func wrong(fix, format string, args ...any) error {
@@ -91,16 +106,21 @@ func (d *doctor) report(check, found string, err error) (ok bool) {
 	}
 	f := finding{Check: check, OK: err == nil, Found: found}
 	if err != nil {
-		f.Fix = cmp.Or(lease.Fix(err), "no known fix: read the server's log before you change "+
-			"anything")
+		f.Fix = cmp.Or(lease.Fix(err), "see the message; if it is the server's, its log may have "+
+			"more")
 		f.Found = strings.TrimSuffix(err.Error(), "; "+f.Fix) // reports have it already
+		d.first = cmp.Or(d.first, f.Fix)
 		d.err = cmp.Or(d.err, errReported)
 	}
-	err = errors.Join(show(d.cmd.OutOrStdout(), *d.output, f.text, f), flush(d.cmd))
+	d.print(f)
+	return f.OK
+}
+
+func (d *doctor) print(f finding) {
+	err := errors.Join(show(d.cmd.OutOrStdout(), *d.output, f.text, f), flush(d.cmd))
 	if err != nil {
 		d.err = err
 	}
-	return f.OK
 }
 
 // check reports the result of a check.

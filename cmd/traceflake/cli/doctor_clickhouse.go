@@ -69,7 +69,7 @@ func (d *doctor) tables(s clickhouse.Status) {
 		d.report("table", text, nil)
 	}
 	for _, note := range s.Notes {
-		d.report("note", note, nil)
+		d.note("table", note)
 	}
 	what := "adoption"
 	if s.Phase == clickhouse.NotBegun || s.Phase == clickhouse.Finished {
@@ -79,7 +79,7 @@ func (d *doctor) tables(s clickhouse.Status) {
 	case s.Problem != nil:
 		d.report(what, "", wrong("follow the message", "%w", s.Problem))
 	case s.Obstacle != nil: // nor has anybody asked for one
-		d.report("adoption", "not possible: "+s.Obstacle.Error(), nil)
+		d.note("adoption", "not possible: "+s.Obstacle.Error())
 	case s.Phase != clickhouse.Finished:
 		d.report("adoption", s.Phase.String()+"; "+s.Next, nil)
 	}
