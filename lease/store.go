@@ -39,7 +39,8 @@ var (
 	// ErrNoStore is returned if no store exists, or if its creation was interrupted.
 	ErrNoStore = fixable("lease: no lease store exists here",
 		"if it was never created, or that was interrupted: traceflake lease create; if it was "+
-			"lost, see \"Changing the store\" in docs/leases.md")
+			"lost, see https://github.com/traceflake/traceflake/blob/main/docs/leases.md"+
+			"#changing-the-store")
 	// ErrExists is returned when a store is created where one exists.
 	ErrExists = errors.New("lease: a lease store exists here")
 	// ErrHistory is returned if the store has another history than the request. The caller
