@@ -9,8 +9,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// The rules for granting, in one place. Each function returns the next state of a block at a time of
-// the store's clock, with the version raised by one, or an error. The request has passed
+// The rules for granting, in one place. Each function returns the next state of a block, at a time
+// of the store's clock and with the version raised by one, or an error. The request has passed
 // checkRequest.
 
 // acquire grants the block for [now, now+TTL), truncated to whole seconds. No block has the nonce.

@@ -32,7 +32,8 @@ func TestBlocks(t *testing.T) {
 			TTL: time.Hour}, time.Time{})
 	}
 	grant := func(now time.Time) (lease.Grant, error) {
-		return acquire(held, lease.Request{Nonce: fresh, Now: now, TTL: 3500 * ms, Owner: "web-2"}, time.Time{})
+		return acquire(held, lease.Request{Nonce: fresh, Now: now, TTL: 3500 * ms,
+			Owner: "web-2"}, time.Time{})
 	}
 	for _, c := range []struct {
 		rule       func(time.Time) (lease.Grant, error)

@@ -32,7 +32,8 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	fixed := strings.NewReplacer(again.ID, strings.Repeat("2", 32),
-		again.Secret, "2233445566778899", s.ID, strings.Repeat("1", 32), s.Secret, "1122334455667788", place.Place, "drawn")
+		again.Secret, "2233445566778899", s.ID, strings.Repeat("1", 32),
+		s.Secret, "1122334455667788", place.Place, "drawn")
 	r := calls.Request(again.ID, t0)
 	owners := map[string]string{"01": "pod<1>", "04": "pod<3>"}
 	for _, nonce := range []string{"05", "06", "01", "04"} { // two for each page
