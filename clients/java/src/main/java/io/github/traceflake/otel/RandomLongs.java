@@ -17,7 +17,7 @@ import javax.crypto.spec.SecretKeySpec;
  * takes a lock and costs many times more. A number is taken from a block by one atomic increment.
  * The blocks are not bound to threads: a virtual thread is often too short-lived for its own.
  */
-final class RandomLongs implements LongSupplier {
+final class RandomLongs implements LongSupplier, Runnable {
   private static final int STRIPES = 16; // a power of two; fewer threads meet at one counter
   private static final int FIRST_SIZE = 16; // of a block; the next ones double
   private static final int SIZE = 1024;
@@ -31,11 +31,12 @@ final class RandomLongs implements LongSupplier {
 
   RandomLongs(Random source) {
     this.source = source;
-    discard();
+    run();
   }
 
-  /** Makes the next numbers come from new blocks. */
-  void discard() {
+  /** Discards the numbers that are ready, after a restore. */
+  @Override
+  public void run() {
     for (int i = 0; i < STRIPES; i++) {
       blocks.set(i, new Block(0));
     }
@@ -60,7 +61,7 @@ final class RandomLongs implements LongSupplier {
     byte[] bytes = new byte[size * Long.BYTES];
     try {
       if (size == SIZE) {
-        bytes = encrypted(bytes);
+        Aes.fill(bytes, source);
       } else {
         source.nextBytes(bytes);
       }
@@ -72,22 +73,20 @@ final class RandomLongs implements LongSupplier {
     return block;
   }
 
-  /**
-   * Returns random bytes: zeros, encrypted under a new key. With AES in counter mode they take a
-   * fraction of the time of SecureRandom. Its classes are not loaded for the first IDs.
-   */
-  private byte[] encrypted(byte[] zeros) {
-    byte[] key = new byte[16];
-    source.nextBytes(key);
-    try {
-      Cipher aes = Cipher.getInstance("AES/CTR/NoPadding");
-      IvParameterSpec start = new IvParameterSpec(new byte[16]);
-      aes.init(Cipher.ENCRYPT_MODE, new SecretKeySpec(key, "AES"), start);
-      return aes.doFinal(zeros);
-    } catch (GeneralSecurityException e) { // this platform has no AES
-      byte[] bytes = zeros.clone();
-      source.nextBytes(bytes);
-      return bytes;
+  /** AES in counter mode, in a class of its own, which is not loaded for the first IDs. */
+  private static final class Aes {
+    /** Fills bytes, which are zero, in a fraction of the time of SecureRandom. */
+    static void fill(byte[] bytes, Random keys) {
+      byte[] key = new byte[16];
+      keys.nextBytes(key);
+      try {
+        Cipher aes = Cipher.getInstance("AES/CTR/NoPadding");
+        IvParameterSpec start = new IvParameterSpec(new byte[16]);
+        aes.init(Cipher.ENCRYPT_MODE, new SecretKeySpec(key, "AES"), start);
+        aes.doFinal(bytes, 0, bytes.length, bytes);
+      } catch (GeneralSecurityException | RuntimeException e) { // this platform has no AES
+        keys.nextBytes(bytes);
+      }
     }
   }
 

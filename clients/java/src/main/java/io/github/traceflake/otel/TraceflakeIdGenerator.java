@@ -28,10 +28,10 @@ public final class TraceflakeIdGenerator implements IdGenerator {
 
   private static final RandomLongs RANDOM = new RandomLongs();
   private static final TraceflakeIdGenerator INSTANCE =
-      new TraceflakeIdGenerator(0, System::currentTimeMillis, RANDOM);
+      new TraceflakeIdGenerator(0, new Clock(), RANDOM);
 
   static {
-    Restore.onRestore(TraceflakeIdGenerator::afterRestore);
+    Restore.onRestore(RANDOM);
   }
 
   private final AtomicLong lastClear; // the time and sequence of the last trace ID
@@ -75,7 +75,7 @@ public final class TraceflakeIdGenerator implements IdGenerator {
    * copies of this process may begin: until then all copies have the same numbers.
    */
   public static void afterRestore() {
-    RANDOM.discard();
+    RANDOM.run();
   }
 
   /** Returns the clear half of a trace ID, or 0 if the clock is outside its range. */
@@ -111,5 +111,13 @@ public final class TraceflakeIdGenerator implements IdGenerator {
   @Override
   public String toString() {
     return "TraceflakeIdGenerator";
+  }
+
+  /** The system's clock. The first lambda expression of a process costs as much as many IDs. */
+  private static final class Clock implements LongSupplier {
+    @Override
+    public long getAsLong() {
+      return System.currentTimeMillis();
+    }
   }
 }

@@ -26,11 +26,11 @@ import org.openjdk.jmh.infra.Blackhole;
 
 /** The cost of IDs and of recorded root spans, with the SDK's generator and with ours: bench.sh. */
 @State(Scope.Benchmark)
-@BenchmarkMode(Mode.SampleTime) // whose median other load on the machine hardly changes
+@BenchmarkMode(Mode.AverageTime) // a median would hide the draws of random numbers
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
-@Warmup(iterations = 3, time = 1)
-@Measurement(iterations = 4, time = 1)
-@Fork(2)
+@Warmup(iterations = 5, time = 4) // until AES runs by the processor's instructions
+@Measurement(iterations = 6, time = 2)
+@Fork(1)
 public class IdBenchmark {
   private static final int N = 200;
 

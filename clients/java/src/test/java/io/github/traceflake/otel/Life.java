@@ -125,10 +125,16 @@ final class Life {
     return field;
   }
 
-  /** Of the JDK's CRaC, which is a mock; org.crac, which finds it, is real. */
+  /**
+   * By org.crac, which is real, and which the generator uses in an environment as that of AWS
+   * Lambda. It finds the JDK's CRaC, which is a mock.
+   */
   private static void restore() throws Exception {
+    assertEquals("snap-start", System.getenv("AWS_LAMBDA_INITIALIZATION_TYPE"));
     var generator = TraceflakeIdGenerator.getInstance();
     var numbers = (RandomLongs) field(generator, "random").get(generator);
+    boolean[] restored = new boolean[1];
+    Restore.register("jdk.crac", Life.class.getClassLoader(), () -> restored[0] = true);
     for (Executable restore :
         List.<Executable>of(
             TraceflakeIdGenerator::afterRestore,
@@ -145,6 +151,7 @@ final class Life {
       generator.generateTraceId();
       assertTrue(ready(numbers).stream().noneMatch(before::contains));
     }
+    assertTrue(restored[0]);
   }
 
   private static void noLock() throws Exception {

@@ -40,11 +40,11 @@ class LifeTest {
   static final List<Wrong> wrong =
       List.of(
           new Wrong("nothing is wrong", "RandomLongs"),
-          new Wrong("afterRestore does nothing", "TraceflakeIdGenerator", "RANDOM.discard();", ""),
+          new Wrong("afterRestore does nothing", "TraceflakeIdGenerator", "RANDOM.run();", ""),
           new Wrong(
               "a restore is not noticed",
               "TraceflakeIdGenerator",
-              "Restore.onRestore(TraceflakeIdGenerator::afterRestore);",
+              "Restore.onRestore(RANDOM);",
               ""),
           new Wrong(
               "span IDs take a lock",
@@ -62,10 +62,10 @@ class LifeTest {
               "RandomLongs",
               "this(new SecureRandom());",
               "this(strong());",
-              "  /** Makes the next",
+              "  /** Discards the",
               "  static Random strong() {try {return SecureRandom.getInstanceStrong();}"
                   + " catch (GeneralSecurityException e) {throw new RuntimeException(e);}}\n"
-                  + "  /** Makes the next"),
+                  + "  /** Discards the"),
           new Wrong("a source that fails", "RandomLongs", "catch (RuntimeException e)",
               "catch (IllegalStateException e)"),
           new Wrong("the clock is held for 3 s", "TraceflakeIdGenerator", "2000L", "3000L"),

@@ -73,7 +73,7 @@ class RandomLongsTest {
     assertEquals(0, numbers.getAsLong());
     drawn[0] = -1; // as in a copy
     assertEquals(0, numbers.getAsLong());
-    numbers.discard();
+    numbers.run();
     assertEquals(-1, numbers.getAsLong());
   }
 

@@ -4,6 +4,8 @@ import static java.lang.Long.parseUnsignedLong;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.opentelemetry.sdk.trace.IdGenerator;
+import io.opentelemetry.sdk.trace.SdkTracerProvider;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import java.util.HashSet;
@@ -59,6 +61,20 @@ class RecipeTest {
         assertTrue(halves.add(id.substring(16)));
         assertTrue(halves.add((String) call(traceflake, "spanId")));
       }
+    }
+  }
+
+  /** The SDK's interface, with a clock that is that of the recipe. */
+  @Test
+  void idGenerator() throws Exception {
+    now[0] = 1_800_000_000_000L;
+    var type = Class.forName("TraceflakeIdGenerator");
+    var ids = type.getConstructor(traceflake.getClass()).newInstance(traceflake);
+    try (var provider = SdkTracerProvider.builder().setIdGenerator((IdGenerator) ids).build()) {
+      var span = provider.get("test").spanBuilder("root").startSpan().getSpanContext();
+      long clear = parseUnsignedLong(span.getTraceId().substring(0, 16), 16);
+      assertEquals(now[0], (clear >>> 23) + 1_577_836_800_000L);
+      assertTrue(span.isValid());
     }
   }
 
