@@ -241,6 +241,10 @@ func TestVerifierLearns(t *testing.T) {
 		foreign[15]++
 		old := traceid.Min(time.Now().Add(-time.Hour))
 		v.Verify(old)
+		synctest.Wait()
+		if n := opened.described.Load(); n != before {
+			t.Errorf("an old ID made it read %d descriptions", n-before)
+		}
 		if id := leasedID(t, d, time.Now()); v.Verify(id) {
 			t.Error("it is verified before the description was read")
 		} else if synctest.Wait(); !v.Verify(id) {
