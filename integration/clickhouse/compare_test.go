@@ -104,7 +104,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareInterrupted interrupts a comparison before each of its statements.
+// TestCompareInterrupted interrupts a comparison at different statements.
 func TestCompareInterrupted(t *testing.T) {
 	e := newEngine(t)
 	e.adoptableSpans(2000)

@@ -117,6 +117,9 @@ func TestOlderTable(t *testing.T) {
 	}
 	e.exec(table)
 	e.insert("spans", few())
+	e.fails("ALTER TABLE spans MOVE PARTITION ID '"+e.one("SELECT any(partition_id) FROM "+
+		"system.parts WHERE active AND database = currentDatabase() AND table = 'spans'")+
+		"' TO TABLE new", "Code: 36")
 	s := clickhouse.Schema{Table: "spans"}
 	definition := func(table string) string {
 		words := regexp.MustCompile(`[^ ,]+`).FindAllString(e.one(

@@ -43,30 +43,27 @@ type Period struct{ From, To time.Time }
 // Measure adds the sizes of a table and what the questions read. With cold, the server's caches are
 // emptied before each question.
 func (t *Table) Measure(ctx context.Context, db *sql.DB, p Period, cold bool) error {
-	sizes := [3]Value{{Name: "disk"}, {Name: "keys and marks"}, {Name: "disk of the lookup table"}}
-	err := db.QueryRowContext(ctx, `SELECT sumIf(bytes_on_disk, table = `+text(t.Name)+`) / 1e6,
-		sumIf(primary_key_bytes_in_memory + marks_bytes, table = `+text(t.Name)+`) / 1e6,
-		sumIf(bytes_on_disk, table = `+text(t.Lookup)+`) / 1e6
-		FROM system.parts WHERE active AND database = `+text(t.Database)).
-		Scan(&sizes[0].N, &sizes[1].N, &sizes[2].N)
-	if err != nil {
-		return err
-	}
-	t.Values = append(t.Values, sizes[:]...)
 	// The beginning of a bucket after two thirds of the period.
 	at := p.From.Add(p.To.Sub(p.From) * 2 / 3).Truncate(5 * time.Minute)
 	all := strings.NewReplacer("{all}", between(p.From, p.To), "{hours}",
 		fmt.Sprint(p.To.Sub(p.From).Hours()), "{to}", literal(p.To), "{at}", literal(at),
 		"{five_minutes}", between(at, at.Add(5*time.Minute)), "{spans}", t.quoted(t.Name),
-		"{lookup}", t.quoted(t.Lookup)).Replace(questions)
+		"{lookup}", t.quoted(t.Lookup), "{database_name}", text(t.Database), "{spans_name}",
+		text(t.Name), "{lookup_name}", text(t.Lookup)).Replace(questions)
 	for {
 		var question string
+		var err error
 		_, all, _ = strings.Cut(all, "\n\n-- ")
 		if question, _, _ = strings.Cut(all, ";\n"); question == "" {
 			return nil
 		}
 		name, query, _ := strings.Cut(question, "\n")
-		if place, ok := strings.CutPrefix(name, "place: "); ok {
+		size, ok := strings.CutPrefix(name, "size: ")
+		if ok {
+			v := Value{Name: size}
+			err = db.QueryRowContext(ctx, query).Scan(&v.N)
+			t.Values = append(t.Values, v)
+		} else if place, ok := strings.CutPrefix(name, "place: "); ok {
 			var value string
 			err = db.QueryRowContext(ctx, query).Scan(&value)
 			if value != "" {
@@ -84,16 +81,14 @@ func (t *Table) Measure(ctx context.Context, db *sql.DB, p Period, cold bool) er
 	}
 }
 
-func (t *Table) quoted(name string) string { return quote(t.Database) + "." + quote(name) }
-
-// quote returns a name as an identifier of SQL.
-func quote(name string) string {
-	return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
+func (t *Table) quoted(name string) string {
+	return quote(t.Database, "`") + "." + quote(name, "`")
 }
 
-// text returns a text as a literal of SQL.
-func text(s string) string {
-	return "'" + strings.NewReplacer("\\", "\\\\", "'", "\\'").Replace(s) + "'"
+func text(s string) string { return quote(s, "'") }
+
+func quote(s, mark string) string {
+	return mark + strings.NewReplacer("\\", "\\\\", mark, "\\"+mark).Replace(s) + mark
 }
 
 func literal(t time.Time) string {

@@ -1,5 +1,18 @@
--- The questions. "place: x" gives what {x} stands for in those after it, as text of SQL. "(count)":
--- of spans with one time any may be returned, so only their number is compared.
+-- The questions. "size: x" gives megabytes. "place: x" gives what {x} stands for in those after it,
+-- as text of SQL. "(count)": of spans with one time any may be returned, so only their number is
+-- compared.
+
+-- size: disk
+SELECT sum(bytes_on_disk) / 1e6 FROM system.parts
+WHERE active AND database = {database_name} AND table = {spans_name};
+
+-- size: keys and marks
+SELECT sum(primary_key_bytes_in_memory + marks_bytes) / 1e6 FROM system.parts
+WHERE active AND database = {database_name} AND table = {spans_name};
+
+-- size: disk of the lookup table
+SELECT sum(bytes_on_disk) / 1e6 FROM system.parts
+WHERE active AND database = {database_name} AND table = {lookup_name};
 
 -- place: service
 SELECT formatRowNoNewline('Values', ServiceName) FROM {spans} WHERE {all} AND ServiceName != ''
