@@ -72,8 +72,8 @@ var (
 		"if another program keeps its data there, leave it alone and correct the address; if a "+
 			"newer traceflake wrote it, install that version; if an older one did, create another "+
 			"store")
-	// ErrUnavailable is returned if no server was reached, or the connection broke. Its text is that
-	// of the connection's error.
+	// ErrUnavailable is returned if no server was reached, or the connection broke. Its text is
+	// that of the connection's error.
 	ErrUnavailable = errors.New("lease: the store is unavailable")
 	// ErrDiskFull is returned if the store has no space left. Its text is the server's.
 	ErrDiskFull = errors.New("lease: the store's disk is full")

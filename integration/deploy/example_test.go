@@ -113,7 +113,8 @@ func TestQuickStart(t *testing.T) {
 // After the commands of docs/leases.md, the program of examples/otelhttp/quickstart holds a lease.
 func TestQuickStartWithLeases(t *testing.T) {
 	program := child.Read(t, "examples/otelhttp/quickstart/main.go")
-	install, commands, _ := strings.Cut(child.Blocks(child.Read(t, "docs/leases.md"), "sh")[0], "\n")
+	page := child.Read(t, "docs/leases.md")
+	install, commands, _ := strings.Cut(child.Blocks(page, "sh")[0], "\n")
 	const shown = "postgres://user:password@host/db"
 	if !strings.HasPrefix(install, "go install ") || strings.Count(commands, shown) != 1 {
 		t.Fatalf("unexpected commands:\n%s\n%s", install, commands)

@@ -29,8 +29,8 @@ type Answers []Answer
 // ParseAnswers parses a table of answers, in a file beside the store. It panics if the table is not
 // as in this example, whose first line has the code, the meaning and the text. The meaning is
 // "refused" if an operator has to change something, "schema" if the data is another program's,
-// "full" if there is no space left, "unavailable" if no server was reached, and "later" if the cause
-// may pass otherwise:
+// "full" if there is no space left, "unavailable" if no server was reached, and "later" if the
+// cause may pass otherwise:
 //
 //	08P01 refused no such database
 //		create the database, or correct it in the URL
@@ -68,8 +68,8 @@ func ParseAnswers(table string) (rows Answers) {
 	return rows
 }
 
-// Mean returns an error with a meaning, an error of package lease. Only if an operator has to change
-// something, the text says what it means.
+// Mean returns an error with a meaning, an error of package lease. Only if an operator has to
+// change something, the text says what it means.
 func Mean(meaning, err error) error {
 	switch {
 	case meaning == nil || err == nil || errors.Is(err, meaning):

@@ -108,8 +108,8 @@ func (o *objects) failed(r request, err error) error {
 	case s != nil && s.Code == http.StatusUnauthorized:
 		fix = "correct the credentials, which the server does not accept"
 	case s != nil && s.Code == http.StatusForbidden && s.Kind == "":
-		fix = "list the API server's host in NO_PROXY, or correct the URL: the response is not that " +
-			"of an API server"
+		fix = "list the API server's host in NO_PROXY, or correct the URL: the response is not " +
+			"that of an API server"
 	case s != nil && s.Code == http.StatusForbidden:
 		fix = "give the client's Role get, list, create and update, or see why else the server " +
 			"refuses the request"

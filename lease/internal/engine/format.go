@@ -14,7 +14,7 @@ import (
 
 // An object is lines of JSON: a header, one for each block that was granted, and a checksum.
 //
-//	config     {"Format":4,"ID":"…","Nodes":131072,"BlockSize":8,"Complete":true,"Place":"…",…}
+//	config     {"Format":4,"ID":"…","Nodes":131072,"Complete":true,"Place":"…",…}
 //	           {"CRC32C":"…"}
 //	page-0000  {"Format":4,"Store":"…","Number":0,"Recent":[…]}
 //	           {"Node":0,"Nodes":8,"Start":"…","End":"…","Nonce":"…","Version":1,…}
