@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"math/bits"
 	"time"
-	"unsafe"
+	"unsafe" // also for linkname
 
 	"github.com/traceflake/traceflake/sparx64"
 )
@@ -101,5 +101,9 @@ func (c *Codec) decrypt(id ID) uint64 {
 
 // encryptRun writes the IDs, which are uint64s, of len(dst) consecutive raw words.
 func (c *Codec) encryptRun(dst []ID, raw uint64) {
-	c.cipher.EncryptRun(unsafe.Slice((*uint64)(unsafe.SliceData(dst)), len(dst)), raw)
+	encryptNumbers(c.cipher, unsafe.Slice((*uint64)(unsafe.SliceData(dst)), len(dst)), raw)
 }
+
+//go:linkname encryptNumbers github.com/traceflake/traceflake/sparx64.encryptNumbersOf
+//go:noescape
+func encryptNumbers(c *sparx64.Cipher, dst []uint64, first uint64)

@@ -6,7 +6,7 @@
 // data: under one key, a 64-bit block cipher in any common mode leaks after some gigabytes. It
 // does not authenticate.
 //
-// A block as a uint64 is its eight bytes in big-endian order, except in [Cipher.EncryptRun].
+// A block as a uint64 is its eight bytes in big-endian order.
 //
 // Runs use AVX-512 (F, BW and VBMI2) or AVX2 on amd64, if the processor has them, and NEON on
 // arm64. The build tag purego leaves only the portable code.

@@ -62,7 +62,7 @@ func TestRunIsTheSameAsOneByOne(t *testing.T) {
 					t.Fatalf("%016x is decrypted to %016x", number, opened)
 				}
 			}
-			c.EncryptRun(got[before:before+n], first)
+			encryptNumbersOf(c, got[before:before+n], first)
 			for i := range want {
 				if got[i] != want[i] {
 					t.Fatalf("%d numbers from %#x, word %d: %016x, want %016x",

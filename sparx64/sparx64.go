@@ -3,7 +3,7 @@ package sparx64
 import (
 	"encoding/binary"
 	"fmt"
-	"unsafe"
+	"unsafe" // also for linkname
 )
 
 const (
@@ -48,10 +48,13 @@ func (c *Cipher) EncryptUint64(block uint64) uint64 { return c.keys.encrypt(bloc
 // DecryptUint64 is the inverse of EncryptUint64.
 func (c *Cipher) DecryptUint64(block uint64) uint64 { return c.keys.decrypt(block) }
 
-// EncryptRun encrypts len(dst) consecutive numbers, the first, the first + 1 and so on, modulo
-// 2^64, with the fastest backend. A number is a block in little-endian byte order, and so is its
-// encryption: dst[i] is bits.ReverseBytes64(c.EncryptUint64(bits.ReverseBytes64(first + i))).
-func (c *Cipher) EncryptRun(dst []uint64, first uint64) { encryptRun(&c.keys, dst, first) }
+// encryptNumbersOf encrypts len(dst) consecutive numbers, the first, the first + 1 and so on,
+// modulo 2^64, with the fastest backend. A number is a block in little-endian byte order, and so is
+// its encryption: dst[i] is bits.ReverseBytes64(c.EncryptUint64(bits.ReverseBytes64(first + i))).
+// It is for package randflake alone, which links it by its name.
+//
+//go:linkname encryptNumbersOf
+func encryptNumbersOf(c *Cipher, dst []uint64, first uint64) { encryptRun(&c.keys, dst, first) }
 
 // Format keeps the round keys, which reveal the key, out of logs.
 func (Cipher) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("sparx64.Cipher(hidden)")) }
