@@ -35,7 +35,7 @@ const (
 	late                    // an earlier renewal by the Keeper was written, without its knowledge
 	unwritten               // nothing was written yet; a proposal may still arrive
 	ended                   // the store has, or needs, another history
-	forgotten               // the store cannot have this after what it acknowledged: it was set back
+	forgotten               // the store lacks what it acknowledged: it was set back
 	copied                  // another process wrote instead, which can only be a copy of this one
 	// the block was granted again, after the lease's end
 	lost

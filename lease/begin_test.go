@@ -109,8 +109,8 @@ func TestStoreMoves(t *testing.T) {
 	if n := collect(); n[histories+lease.Moved] != 1 || n[histories+lease.Contradicted] != 0 {
 		t.Errorf("the metrics count %v begun histories", n)
 	}
-	b.wantText("the store's history was begun elsewhere", "nothing is to be done\nlease: the store "+
-		"has a new history, "+second.ID, "(moved). Leases continue")
+	b.wantText("the store's history was begun elsewhere", "nothing is to be done\nlease: the store"+
+		" has a new history, "+second.ID, "(moved). Leases continue")
 	if known := b.Histories(); len(known) != 2 || known[0] != second || known[1] != first {
 		t.Errorf("the histories are %+v", known)
 	}
@@ -147,8 +147,9 @@ func TestFormerLeaseIsUsedToItsEnd(t *testing.T) {
 	if b.wantBegun(1, 0); b.Drops()["restored"] == 0 {
 		t.Errorf("dropped %v", b.Drops())
 	}
-	if text := errors.Join(b.reports...).Error(); strings.Count(text, "nothing is to be done") != 2 {
-		t.Errorf("reported %s", text)
+	said := errors.Join(b.reports...).Error()
+	if strings.Count(said, "nothing is to be done") != 2 {
+		t.Errorf("reported %s", said)
 	}
 	b.store.on = nil
 	b.pass(time.Minute)
@@ -249,7 +250,7 @@ func TestAnotherHistory(t *testing.T) {
 	}{"the same secret": {nil, 1}, "another secret": {next, 3}} {
 		b := newHeld(t)
 		b.rekey(c.secret)
-		end := b.block(0).Lease.End // of a block that was never granted
+		end := b.block(0).End // of a block that was never granted
 		if b.pass(6 * time.Second); c.secret != nil {
 			b.mustOne() // of the old lease
 			b.pass(time.Minute)

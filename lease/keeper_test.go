@@ -27,7 +27,8 @@ func TestConfiguration(t *testing.T) {
 		"TTL too short": {memory, lease.MinTTL - 1},
 		"TTL too long":  {memory, lease.MaxTTL + 1},
 	} {
-		if _, err := lease.Start(t.Context(), c.store, testSecrets, lease.WithTTL(c.ttl)); err == nil {
+		_, err := lease.Start(t.Context(), c.store, testSecrets, lease.WithTTL(c.ttl))
+		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -115,9 +116,9 @@ func TestFullStoreIsAskedRarely(t *testing.T) {
 // A store whose grants are expired or empty is not called continuously.
 func TestUselessGrants(t *testing.T) {
 	for name, spoil := range map[string]func(*lease.Grant){
-		"expired":            func(g *lease.Grant) { g.Start, g.End = testStart.Add(-time.Hour), testStart },
-		"empty":              func(g *lease.Grant) { g.Nodes = 0 },
-		"of another history": func(g *lease.Grant) { g.Store = "another" },
+		"expired": func(g *lease.Grant) { g.Start, g.End = testStart.Add(-time.Hour), testStart },
+		"empty":   func(g *lease.Grant) { g.Nodes = 0 },
+		"foreign": func(g *lease.Grant) { g.Store = "another history" },
 	} {
 		b := newBench(t)
 		b.store.on = func(c *call) {

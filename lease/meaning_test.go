@@ -48,9 +48,9 @@ func TestMeaning(t *testing.T) {
 		"another's nonce":                     {"another's", 4, 0, 5 * s, false, false, copied},
 		"another's nonce, my version":         {"another's", 3, 0, 0, false, false, forgotten},
 		"another grant, from my end on":       {"another's", 4, 10 * s, 10 * s, true, false, lost},
-		"another grant, from before my end":   {"another's", 5, 9 * s, 40 * s, true, false, forgotten},
+		"another grant, before my end":        {"another's", 5, 9 * s, 40 * s, true, false, forgotten},
 		"another grant, at my start":          {"another's", 4, 0, 5 * s, true, false, forgotten},
-		"another grant, my version":           {"another's", 3, 40 * s, 40 * s, true, false, forgotten},
+		"another grant, as old":               {"another's", 3, 40 * s, 40 * s, true, false, forgotten},
 	} {
 		stored := Grant{Lease: randflake.Lease{Start: start.Add(tt.start),
 			End: mine.grant.End.Add(tt.end)}, Nonce: tt.nonce, Version: tt.version,

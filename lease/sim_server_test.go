@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -107,11 +108,9 @@ func (w *world) failOver() {
 // generated in them may be equal.
 func (s *server) setBack() {
 	back, w := s.earlier(), s.w
-	names := []string{configName, "page-0", "page-1"}
 	what := "wholly"
 	if w.rng.IntN(3) == 0 {
-		what = pick(w, names...)
-		names = []string{what}
+		what = pick(w, slices.Sorted(maps.Keys(s.objects))...)
 	}
 	s.objects = maps.Clone(s.objects)
 	for name := range s.objects {
