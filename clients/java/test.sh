@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the jar, and tests it with the SDK that it is built with, the newest and one without
-# TextMapGetter.getAll, two agents, two versions of Spring Boot, and, if there is a JDK 21 or newer,
-# virtual threads.
+# TextMapGetter.getAll, two agents, two versions of Spring Boot, Quarkus, and, if there is a JDK 21
+# or newer, virtual threads.
 set -euo pipefail
 cd "$(dirname "$0")"
 newest=1.68.0
@@ -38,6 +38,14 @@ boot() { # boot VERSION [OPTION...]
 }
 boot "$(property boot3.version)"
 boot "$(property boot4.version)" -Pboot4
+
+mvn --batch-mode --quiet install:install-file -Dfile="$(echo target/traceflake-otel-?.?.?.jar)" -Dpackaging=jar \
+  -DgroupId=io.github.traceflake -DartifactId=traceflake-otel -Dversion=test
+mvn --batch-mode --quiet -f quarkus/pom.xml package
+maven surefire:test@jar -Dtest='JarIT#quarkus' -Dno.random.flag=true \
+  -Dquarkus=quarkus/target/quarkus-app/quarkus-run.jar
+echo "the Java client was tested with Quarkus" \
+  "$(sed -n 's|.*<quarkus.version>\(.*\)</.*|\1|p' quarkus/pom.xml)"
 
 for home in "${JAVA_HOME_25_X64:-}" "${JAVA_HOME_21_X64:-}" /usr/lib/jvm/*; do
   version=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$home/release" 2>/dev/null || true)

@@ -19,6 +19,8 @@ environment() {
 
 newest=../../.cache/python
 environment $newest -r requirements.txt
+[[ -x $newest/bin/uwsgi ]] || "$newest/bin/pip" install uwsgi==2.0.31 ||
+  echo "uWSGI was not tested: it needs gcc and Python's headers"
 $newest/bin/ruff check .
 $newest/bin/ruff format --check .
 for version in 3.10 3.11 3.12 3.13 3.14; do $newest/bin/mypy --python-version $version; done

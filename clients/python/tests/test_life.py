@@ -278,7 +278,7 @@ def test_uwsgi(tmp_path):
     """As before. uWSGI forks in C, and by default without Python's hooks."""
     uwsgi = Path(sys.executable).with_name("uwsgi")
     if not uwsgi.exists():
-        pytest.skip("uWSGI is only there with the newest SDK")
+        pytest.skip("uWSGI is not there: test.sh installs it with the newest SDK")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The built jar, with the agent, the SDK's autoconfiguration, both, and Spring Boot. */
+/** The built jar, with the agent, the SDK's autoconfiguration, both, Spring Boot, and Quarkus. */
 class JarIT {
   static final String JAR = System.getProperty("jar");
   static final String AGENT = "-javaagent:" + System.getProperty("agent");
@@ -107,6 +107,15 @@ class JarIT {
     classPath.remove(JAR);
     List<String> headers = run("shop.Shop", classPath, options);
     assertThrows(AssertionError.class, () -> assertTraced(headers));
+  }
+
+  /** An application of Quarkus that has no line for the jar, but for the propagator's name. */
+  @Test
+  @EnabledIfSystemProperty(named = "quarkus", matches = ".+")
+  void quarkus() throws Exception {
+    List<String> classPath = List.of(System.getProperty("quarkus"));
+    String main = "io.quarkus.bootstrap.runner.QuarkusEntryPoint";
+    assertTraced(run(main, classPath, "-Dotel.traces.exporter=none"));
   }
 
   @Test
