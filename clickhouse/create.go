@@ -54,7 +54,8 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (p Plan, err error) {
 // notes returns what is different in the existing tables, and how an operator can change it.
 func (s Schema) notes(o catalog) (notes []string) {
 	n := s.named()
-	for _, of := range []struct{ table, column string }{{n.Rows, "Timestamp"}, {n.LookupRows, "End"}} {
+	for _, of := range []struct{ table, column string }{
+		{n.Rows, "Timestamp"}, {n.LookupRows, "End"}} {
 		t := o.table(of.table)
 		if want := s.ttlOf(of.column); s.TTL != 0 && t.exists() && t.ttl() != want {
 			notes = append(notes, fmt.Sprintf("the TTL of %s stays %q; to change it, run\n%s;",

@@ -22,8 +22,8 @@ func (s Schema) repairs(t table) (steps []Step) {
 // gap is a part that a table lacks, and the change of ALTER TABLE that adds it.
 type gap struct{ what, change string }
 
-// missingParts returns what an existing table lacks: columns of the exporter, our indexes, small compressed
-// blocks, and the projection that the schema names.
+// missingParts returns what an existing table lacks: columns of the exporter, our indexes, small
+// compressed blocks, and the projection that the schema names.
 func (s Schema) missingParts(t table) (all []gap) {
 	if !t.exists() {
 		return nil
@@ -76,9 +76,9 @@ func (s Schema) rebuild(t table) []string {
 	if s.Projection != "" || !t.olderCharts() {
 		return nil
 	}
-	return []string{"the projection charts of " + t.Name + " has no _part_offset, so searches for " +
-		"rare spans of a service read more than they could:\n`create --projection charts` builds " +
-		"it again for all stored spans"}
+	return []string{"the projection charts of " + t.Name + " has no _part_offset, so searches " +
+		"for rare spans of a service read more than they could:\n" +
+		"`create --projection charts` builds it again for all stored spans"}
 }
 
 // conflict returns what prevents a table from becoming one of the layout, or "".

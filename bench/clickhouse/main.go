@@ -69,9 +69,17 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		log.Fatal("bench/clickhouse: ", err)
+	}
+}
+
+// run measures the named groups, or all but check.
+func run(ctx context.Context, names []string) error {
 	for _, g := range plan {
-		if !slices.Contains(os.Args[1:], g.name) && (len(os.Args) > 1 || g.name == check) {
+		if !slices.Contains(names, g.name) && (len(names) > 0 || g.name == check) {
 			continue
 		}
 		if g.name == older {
@@ -86,9 +94,10 @@ func main() {
 			err = os.WriteFile("results/"+g.name+".md", []byte(page), 0o644)
 		}
 		if err != nil {
-			log.Fatalf("bench/clickhouse: %s: %v", g.name, err)
+			return fmt.Errorf("%s: %w", g.name, err)
 		}
 	}
+	return nil
 }
 
 // page measures the tables and returns them as text.
