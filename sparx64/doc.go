@@ -8,6 +8,7 @@
 //
 // A block as a uint64 is its eight bytes in big-endian order.
 //
-// Runs use AVX-512 (F, BW and VBMI2) or AVX2 on amd64, if the processor has them, and NEON on
-// arm64. The build tag purego leaves only the portable code.
+// Runs of consecutive numbers, which package randflake encrypts, use AVX-512 (F, BW and VBMI2) or
+// AVX2 on amd64, if the processor has them, and NEON on arm64. The build tag purego leaves only the
+// portable code.
 package sparx64
