@@ -13,16 +13,11 @@ WITH
         maxIf(delete_ttl_info_max, max_time <= now() + INTERVAL 1 HOUR))
         FROM system.parts
         WHERE active AND database = {{.Database}} AND table = {{text .Of}}) AS stored,
-    (SELECT arraySort(groupArray(database || '.' || name)) FROM system.tables
-        WHERE match(as_select, '[^A-Za-z0-9_.-]`?' || regexpQuoteMeta({{.Database}})
-            || '`?\\.`?' || {{text .Of}} || '($|[^A-Za-z0-9_-])')) AS readers,
     extract(engine_full, '(?s) TTL (.*?)(?: SETTINGS .*)?$') AS ttl
 SELECT fact.1 AS name, fact.2 AS value
 FROM (SELECT arrayJoin([
-    ('sorted by', if(sorting_key = '', 'nothing', sorting_key)),
     ('engine', engine),
     ('TTL', if(ttl = '', 'none', ttl)),
-    ('storage policy', if(storage_policy = '', 'none', storage_policy)),
     ('spans', toString(greatest(spans, stored.1)) -- a row policy may hide some
         || if(stored.2 > 0, printf(', %.1f MiB', stored.2 / 1048576), '')
         || if(future > 0, '; ' || toString(future) || ' of them begin in the future', '')),
@@ -30,6 +25,5 @@ FROM (SELECT arrayJoin([
         || 'partition', 100 * sampled.2, sampled.1))),
     ('last expires', if(ttl = '' OR stored.3 = 0, 'never', printf('in %.1f days (%s)',
         (toUnixTimestamp(stored.3) - toUnixTimestamp(now())) / 86400,
-        formatDateTime(stored.3, '%Y-%m-%dT%H:%i:%SZ', 'UTC')))),
-    ('read by', if(empty(readers), 'no views', arrayStringConcat(readers, ', ')))]) AS fact
+        formatDateTime(stored.3, '%Y-%m-%dT%H:%i:%SZ', 'UTC'))))]) AS fact
     FROM system.tables WHERE database = {{.Database}} AND name = {{text .Of}})
