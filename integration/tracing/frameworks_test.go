@@ -12,13 +12,13 @@ import (
 	"connectrpc.com/otelconnect"
 	"github.com/gin-gonic/gin"
 	"github.com/go-chi/chi/v5"
-	"github.com/gofiber/contrib/otelfiber/v2"
-	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v3"
 	"github.com/labstack/echo/v4"
 	"github.com/riandyrn/otelchi"
 	"go.opentelemetry.io/contrib/instrumentation/github.com/gin-gonic/gin/otelgin"
 	"go.opentelemetry.io/contrib/instrumentation/github.com/labstack/echo/otelecho"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -50,8 +50,16 @@ func TestFrameworks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = app.Listener(listener) }()
+	go func() { _ = app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
 	expectTrace(t, "fiber", "http://"+listener.Addr().String())
+	response, err := app.Test(httptest.NewRequest(http.MethodPost, "/untraced", http.NoBody))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if got := response.Header.Values("x-trace-id"); len(got) != 0 {
+		t.Errorf("fiber: x-trace-id %q without a span", got)
+	}
 	if err := app.Shutdown(); err != nil {
 		t.Error(err)
 	}
@@ -107,15 +115,27 @@ func echoService() http.Handler {
 	return e
 }
 
+// fiberService starts spans as gofiber/contrib's middleware does.
 func fiberService() *fiber.App {
-	app := fiber.New(fiber.Config{DisableStartupMessage: true})
-	app.Use(otelfiber.Middleware())
-	app.Use(func(c *fiber.Ctx) error {
-		sc := trace.SpanContextFromContext(c.UserContext())
-		c.Set(xtraceid.DefaultHeader, sc.TraceID().String())
+	app := fiber.New()
+	app.Use(func(c fiber.Ctx) error {
+		if c.Path() == "/untraced" {
+			return c.Next()
+		}
+		carrier := propagation.HeaderCarrier(c.GetReqHeaders())
+		ctx := otel.GetTextMapPropagator().Extract(c.Context(), carrier)
+		ctx, span := otel.Tracer("fiber").Start(ctx, c.Path())
+		defer span.End()
+		c.SetContext(ctx)
 		return c.Next()
 	})
-	app.Post("/", func(c *fiber.Ctx) error { return c.SendString("hi") })
+	app.Use(func(c fiber.Ctx) error {
+		if id := trace.SpanContextFromContext(c.Context()).TraceID(); id.IsValid() {
+			c.Set(xtraceid.DefaultHeader, id.String())
+		}
+		return c.Next()
+	})
+	app.Post("/", func(c fiber.Ctx) error { return c.SendString("hi") })
 	return app
 }
 
