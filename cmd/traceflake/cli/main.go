@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -142,7 +143,17 @@ unreachable store.`,
 	for _, cmd := range root.Commands() {
 		checkArgs(cmd)
 	}
+	root.SetUsageTemplate(
+		strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsages | switches"))
 	return root
+}
+
+func init() {
+	// --verify in place of --verify[=true|false]
+	const values = "[=true|false]"
+	cobra.AddTemplateFunc("switches", func(usages string) string {
+		return strings.ReplaceAll(usages, values, strings.Repeat(" ", len(values)))
+	})
 }
 
 // group returns a command with subcommands.

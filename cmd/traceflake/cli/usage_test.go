@@ -12,8 +12,11 @@ import (
 // examples are right.
 func TestExamples(t *testing.T) {
 	for _, cmd := range commands(newRoot(nil)) {
-		if cmd.Example == "" || strings.Contains(cmd.UsageString(), "(default 0") {
-			t.Errorf("%s: no example, or a zero default in its help", cmd.CommandPath())
+		usage := cmd.UsageString()
+		if cmd.Example == "" || strings.Contains(usage, "(default 0") ||
+			strings.Contains(usage, "[=") {
+			t.Errorf("%s: no example, or a zero default or [=true|false] in its help",
+				cmd.CommandPath())
 		}
 		for line := range strings.Lines(cmd.Example) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), " | ")
