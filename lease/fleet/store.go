@@ -47,6 +47,17 @@ func (s *store) secrets(ctx context.Context) (_ *randflake.Keyring, err error) {
 	return s.own, err
 }
 
+// readAgain returns the secrets as they are now: one may have been added to the file.
+func (s *store) readAgain(ctx context.Context) (*randflake.Keyring, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.read(ctx)
+	if err == nil {
+		s.own = k
+	}
+	return k, err
+}
+
 // read reads the secrets. A lease directory that is missing is created with its secret.
 func (s *store) read(ctx context.Context) (*randflake.Keyring, error) {
 	switch c := s.config; {
@@ -87,6 +98,12 @@ func (s *store) Begin(ctx context.Context, r lease.BeginRequest) (lease.Descript
 		}
 	}
 	d, err := s.Store.Begin(ctx, r)
+	if errors.Is(err, lease.ErrWrongSecret) { // a begin under an added one may be interrupted
+		if r.Secrets, err = s.readAgain(ctx); err != nil {
+			return d, err
+		}
+		d, err = s.Store.Begin(ctx, r)
+	}
 	if err == nil || errors.Is(err, lease.ErrHistory) {
 		s.learn(ctx, d)
 	}
