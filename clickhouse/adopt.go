@@ -156,8 +156,8 @@ func (o *adoption) next() string {
 	case o.phase == NotBegun:
 		return "next: `adopt prepare`"
 	case o.phase == Prepared && o.other.Rows > 0:
-		return "next: `adopt swap`; or move the spans that were stored since the last swap out of " +
-			o.other.Name + ": " + page + "#move-a-day"
+		return "next: `adopt swap`; or move the spans that were stored since the last swap out " +
+			"of " + o.other.Name + ": " + page + "#move-a-day"
 	case o.phase == Prepared:
 		return "next: `adopt swap`; to cancel: " + page + "#finish-or-cancel"
 	case o.phase == Swapped:

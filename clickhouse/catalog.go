@@ -129,7 +129,8 @@ func (o catalog) table(name string) table {
 	return o.tables[i]
 }
 
-// readCatalog reads the tables, all in one statement: another operator may exchange them between two.
+// readCatalog reads the tables, all in one statement: another operator may exchange them between
+// two.
 func (s Schema) readCatalog(ctx context.Context, db *sql.DB) (o catalog, err error) {
 	if err := s.validate(); err != nil {
 		return o, err

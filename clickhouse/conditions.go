@@ -140,8 +140,8 @@ func (o *adoption) taken() string {
 	}
 	for _, of := range all {
 		if t := o.table(of.name); t.exists() && !of.fits {
-			return fmt.Sprintf("%s is a %s, not %s; nothing was changed: rename it by RENAME TABLE "+
-				"%s TO %s", t.Name, t.Engine, of.is, o.quoted(t.Name),
+			return fmt.Sprintf("%s is a %s, not %s; nothing was changed: rename it by RENAME "+
+				"TABLE %s TO %s", t.Name, t.Engine, of.is, o.quoted(t.Name),
 				o.quoted(cmp.Or(of.to, t.Name+"_before")))
 		}
 	}
@@ -302,8 +302,8 @@ func (o *adoption) lacksTraces(ctx context.Context) error {
 	if err != nil || len(days) == 0 {
 		return err
 	}
-	return errorf("%s lacks traces of %s, as after ATTACH PARTITION or with a shorter TTL, so tools "+
-		"may not find them by ID%s", o.named().LookupRows, strings.Join(days, ", "),
+	return errorf("%s lacks traces of %s, as after ATTACH PARTITION or with a shorter TTL, so "+
+		"tools may not find them by ID%s", o.named().LookupRows, strings.Join(days, ", "),
 		o.repair("adds them"))
 }
 

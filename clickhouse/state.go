@@ -55,8 +55,8 @@ func (s Schema) observe(ctx context.Context, db *sql.DB, op operation, policiesC
 	}
 	s.Database, s.Version = found.Database, found.Version
 	n := s.named()
-	o := &adoption{Schema: s, catalog: found, db: db, policiesChecked: policiesChecked, creates: op == creating,
-		live: found.table(n.Rows), other: found.table(n.Other)}
+	o := &adoption{Schema: s, catalog: found, db: db, policiesChecked: policiesChecked,
+		creates: op == creating, live: found.table(n.Rows), other: found.table(n.Other)}
 	switch {
 	case o.live.ours() && o.other.exists():
 		o.phase = Swapped

@@ -34,6 +34,8 @@ CREATE TABLE IF NOT EXISTS {{table .Rows}}{{.OnCluster}} (
 ) ENGINE = {{.Engine}}
 PARTITION BY toDate(Timestamp)
 PRIMARY KEY (toStartOfFiveMinutes(Timestamp), TraceId)
-ORDER BY (toStartOfFiveMinutes(Timestamp){{if .Newest}} DESC{{end}}, TraceId, Timestamp){{with .TTL}}
-TTL {{.}}{{end}}
+ORDER BY (toStartOfFiveMinutes(Timestamp){{if .Newest}} DESC{{end}}, TraceId, Timestamp)
+{{- with .TTL}}
+TTL {{.}}
+{{- end}}
 SETTINGS {{.Settings}}

@@ -147,8 +147,8 @@ func TestTopK(t *testing.T) {
 	}
 	s := clickhouse.Schema{Database: "tenants", Table: "ours"}
 	e.creates(s)
-	e.exec("INSERT INTO tenants.ours (Timestamp, SpanName) SELECT toDateTime64('2026-10-14 00:00:00', 9) + " +
-		"number / 10, if(number < 100000, 'GET /0', 'GET /1') FROM numbers(200000)")
+	e.exec("INSERT INTO tenants.ours (Timestamp, SpanName) SELECT " +
+		"toDateTime64('2026-10-14 00:00:00', 9) + number / 10, if(number < 100000, 'GET /0', 'GET /1') FROM numbers(200000)")
 	const newest = "SELECT count() FROM (SELECT Timestamp FROM tenants.ours ORDER BY Timestamp " +
 		"DESC LIMIT 10"
 	e.is("0", newest+")")
@@ -163,7 +163,8 @@ func TestTopK(t *testing.T) {
 	}
 	status, err := adoption{Database: "tenants", Table: "ours"}.Status(t.Context(), e.db)
 	for _, notes := range [][]string{created.Notes, prepared.Notes, status.Notes} {
-		if err != nil || !strings.Contains(fmt.Sprint(notes), "set use_skip_indexes_for_top_k = 0") {
+		if err != nil || !strings.Contains(fmt.Sprint(notes),
+			"set use_skip_indexes_for_top_k = 0") {
 			t.Errorf("the notes do not name the setting: %q (%v)", notes, err)
 		}
 	}

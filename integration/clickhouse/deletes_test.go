@@ -39,8 +39,8 @@ func TestDeletesLeaveProjection(t *testing.T) {
 	e.is("0", projections)
 }
 
-// TestTimesOfSessions: why docs/clickhouse.md says to give times with their zone, and within 1970 to
-// 2106: on the exporter's table and on ours, other conditions lose spans.
+// TestTimesOfSessions: why docs/clickhouse.md says to give times with their zone, and within 1970
+// to 2106: on the exporter's table and on ours, other conditions lose spans.
 func TestTimesOfSessions(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("exporter"), nil)
@@ -53,7 +53,8 @@ func TestTimesOfSessions(t *testing.T) {
 		for where, want := range map[string]string{
 			"Timestamp >= T('2026-10-15 00:00:00', 9, 'UTC') AND Timestamp < " +
 				"T('2026-10-15 01:00:00', 9, 'UTC')": "120",
-			"Timestamp >= '2026-10-15 00:00:00' AND Timestamp < '2026-10-15 01:00:00'": "0", // of 120
+			// of 120
+			"Timestamp >= '2026-10-15 00:00:00' AND Timestamp < '2026-10-15 01:00:00'": "0",
 			"Timestamp BETWEEN T('1950-01-01 00:00:00', 9, 'UTC') AND " +
 				"T('2026-10-14 00:00:00', 9, 'UTC')": "1", // of 2
 		} {

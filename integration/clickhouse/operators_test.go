@@ -80,8 +80,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestStatusDuringSwaps: a status that is read while others exchange the tables finds no fault, as if
-// the name of the table with the older spans were somebody else's.
+// TestStatusDuringSwaps: a status that is read while others exchange the tables finds no fault, as
+// if the name of the table with the older spans were somebody else's.
 func TestStatusDuringSwaps(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)

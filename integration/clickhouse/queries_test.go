@@ -1,6 +1,7 @@
 package clickhouse_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -164,45 +165,73 @@ func testTraces(t *testing.T, e *engine, s clickhouse.Schema, spans []span) {
 	whole(trace.TraceID{1}.String())
 }
 
-// TestLookupReads: a trace is found by its ID alone for a twentieth of the table's IDs, although the
-// table has spans from before 1970 and after 2106, and the newest traces for their hour.
+var lookupDays = flag.Int("lookup-days", 2, "days of TestLookupReads, of 500,000 spans each")
+
+// TestLookupReads: whatever its age, a trace with a random ID is found by its ID alone for a
+// twentieth of the table's IDs, and for less than by the lookup table of the exporter's table. The
+// newest traces are listed for their hour. The tables have spans from before 1970 and after 2106.
 func TestLookupReads(t *testing.T) {
 	e := newEngine(t)
+	const perDay = 500_000
+	from := time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC)
+	e.run(collectorTable("exporter"), nil)
 	for _, s := range []clickhouse.Schema{{Table: "oldest"}, {Table: "newest", Version: "26.8"}} {
 		e.run(s.Statements())
-		const spans = 1_000_000 // of two days
-		e.exec(fmt.Sprintf("INSERT INTO %s (Timestamp, TraceId) SELECT "+
-			"toDateTime64('2026-10-14 00:00:00', 9) + number * 0.1728, "+
-			"lower(hex(MD5(toString(intDiv(number, 5))))) FROM numbers(%d)", s.Table, spans))
-		e.exec("INSERT INTO " + s.Table + " (Timestamp, TraceId) VALUES " +
+	}
+	for _, table := range []string{"exporter", "oldest", "newest"} {
+		for day := range *lookupDays {
+			e.exec(fmt.Sprintf("INSERT INTO %s (Timestamp, TraceId, SpanId, ServiceName, SpanName, "+
+				"Duration, SpanAttributes) SELECT toDateTime64('%s', 9, 'UTC') + number * 0.1728, "+
+				"lower(hex(sipHash128(%d, intDiv(number, 5)))), lower(hex(sipHash64(number))) AS id, "+
+				"'s' || number %% 25, 'n' || number %% 8, sipHash64(id) %% 1000000000, "+
+				"map('user', toString(sipHash64(id, 1))) FROM numbers(%d)", table, from.AddDate(0, 0, day).Format(time.DateTime), day,
+				perDay))
+		}
+		e.exec("INSERT INTO " + table + " (Timestamp, TraceId) VALUES " +
 			"('1931-02-03 04:05:06', 'a'), ('2150-02-03 04:05:06', 'b')")
-		e.exec("OPTIMIZE TABLE " + s.Table + " FINAL")
-		read := func() (rows int) {
+		e.exec("OPTIMIZE TABLE " + table + " FINAL")
+	}
+	const alone = "SELECT * FROM {table} WHERE TraceId = '{id}'"
+	const twoSteps = "WITH (SELECT (min(Start), max(End) + 1) FROM {table}_trace_id_ts WHERE " +
+		"TraceId = '{id}') AS times " + alone + " AND Timestamp BETWEEN times.1 AND times.2"
+	spans := uint64(perDay * *lookupDays)
+	for age := 1; age <= *lookupDays; age = min(age*2, max(age+1, *lookupDays)) {
+		id := e.one("SELECT any(TraceId) FROM oldest WHERE Timestamp = '" +
+			from.AddDate(0, 0, *lookupDays-age).Add(12*time.Hour).Format(time.DateTime) + "'")
+		reads := func(table, query string) (rows, bytes uint64) {
+			r, err := e.Reads(t.Context(),
+				strings.NewReplacer("{table}", table, "{id}", id).Replace(query))
+			if err != nil || len(r.Rows) != 5 {
+				t.Fatalf("%s: %d spans, %v", table, len(r.Rows), err)
+			}
+			t.Logf("%2d days old, %-8s %7d rows, %9d bytes", age, table, r.Read.Rows, r.Read.Disk)
+			return r.Read.Rows, r.Read.Disk
+		}
+		_, most := reads("exporter", twoSteps)
+		reads("exporter", alone)
+		for _, table := range []string{"oldest", "newest"} {
+			if rows, bytes := reads(table, alone); rows > spans/20 || bytes > most {
+				t.Errorf("want at most %d rows and %d bytes", spans/20, most)
+			}
+		}
+	}
+	from = from.AddDate(0, 0, *lookupDays-1).Add(12 * time.Hour)
+	to := stamp(from.Add(5 * time.Minute))
+	for _, table := range []string{"oldest", "newest"} {
+		selected := func() (rows int) {
 			rows, _ = strconv.Atoi(e.one("SELECT value FROM system.events WHERE event = " +
 				"'SelectedRows'"))
 			return rows
 		}
-		within := func(what string, rows, most int) {
-			t.Helper()
-			if t.Logf("%s: %s reads %d rows of %d", s.Table, what, rows, spans); rows > most {
-				t.Errorf("want at most %d", most)
-			}
+		before := selected()
+		q, err := documented("**The newest traces", table, "from", stamp(from), "to", to, "first", to,
+			"last", "")
+		if found := e.find("TraceId")(q, err); len(found) != 100 {
+			t.Errorf("%s: %d traces, want 100", table, len(found))
 		}
-		before := read()
-		if found := e.find("SpanId")(s.Trace(e.traceIDs("SELECT TraceId FROM " + s.Table +
-			" WHERE Timestamp = '2026-10-14 12:00:00'")[0])); len(found) != 5 {
-			t.Errorf("%s: %d spans, want 5", s.Table, len(found))
+		if rows := selected() - before; rows > int(spans/10) {
+			t.Errorf("%s: a list reads %d rows of %d", table, rows, spans)
 		}
-		within("a lookup", read()-before, spans/20)
-		from := time.Date(2026, 10, 15, 12, 0, 0, 0, time.UTC)
-		to := stamp(from.Add(5 * time.Minute))
-		before = read()
-		if found := e.find("TraceId")(documented("**The newest traces", s.Table,
-			"from", stamp(from), "to", to,
-			"first", to, "last", "")); len(found) != 100 {
-			t.Errorf("%s: %d traces, want 100", s.Table, len(found))
-		}
-		within("a list", read()-before, spans/10)
 	}
 }
 

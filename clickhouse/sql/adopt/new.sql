@@ -4,9 +4,10 @@ CREATE TABLE IF NOT EXISTS {{table .Other}}{{.UUID}}{{.OnCluster}} AS {{table .S
 ENGINE = {{.Engine}}
 PARTITION BY toDate(Timestamp)
 PRIMARY KEY (toStartOfFiveMinutes(Timestamp), TraceId)
-ORDER BY (toStartOfFiveMinutes(Timestamp){{if .Newest}} DESC{{end}}, TraceId,
-    Timestamp){{with .TTL}}
-TTL {{.}}{{end}}
+ORDER BY (toStartOfFiveMinutes(Timestamp){{if .Newest}} DESC{{end}}, TraceId, Timestamp)
+{{- with .TTL}}
+TTL {{.}}
+{{- end}}
 SETTINGS {{.Settings}}
 COMMENT {{text .Comment}};
 ALTER TABLE {{table .Other}}{{.OnCluster}}
