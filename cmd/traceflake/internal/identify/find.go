@@ -115,7 +115,7 @@ func (f *finder) rewrite() {
 			})
 		}
 	}
-	if f.has("...") || f.has("…") {
+	if f.has("...") || f.has("…") || f.has("u2026") {
 		f.cut = table.Cut.FindString(f.line)
 		f.line = table.Cut.ReplaceAllString(f.line, " ")
 	}
