@@ -11,7 +11,7 @@ import pytest
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "src" / "traceflake"
 
-PROCESS = "process = os.getpid()", "process = 0"
+PROCESS = "from os import getpid\n", "def getpid():\n    return 0\n"
 STATES = "self._states: dict[int, _State] = {}"
 HOOK = "os.register_at_fork(after_in_child=self._states.clear)"
 LAST = "            last = state.last\n"

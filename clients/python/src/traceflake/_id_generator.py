@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import struct
 import threading
+from os import getpid
 from time import time_ns
 
 from opentelemetry.sdk.trace.id_generator import IdGenerator
@@ -49,23 +50,22 @@ class TraceflakeIdGenerator(IdGenerator):
             register_after_restore(self._states.clear)
 
     def _state(self) -> _State:
-        """Return the state of this process."""
-        process = os.getpid()
-        state = self._states.get(process)
-        if state is None:
-            state = self._states.setdefault(process, _State())  # atomic
-            for other in self._states.keys() - {process}:  # of which a child could get the number
+        """Return the state of this process, which begins if there is none."""
+        process = getpid()
+        state = self._states.setdefault(process, _State())  # atomic
+        for other in list(self._states):  # of which a child could get the number
+            if other != process:
                 self._states.pop(other, None)
         return state
 
     def generate_trace_id(self) -> int:
         """Return a trace ID that is greater than the last one."""
-        state = self._state()
+        state = self._states.get(getpid()) or self._state()
         return (_next_clear(state) or _random(state)) << 64 | _random(state)
 
     def generate_span_id(self) -> int:
         """Return 64 random bits that are not all 0."""
-        return _random(self._state())
+        return _random(self._states.get(getpid()) or self._state())
 
     def is_trace_id_random(self) -> bool:
         """Return True: the last 64 bits are random, which samplers may rely on."""
