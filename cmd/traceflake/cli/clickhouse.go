@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	_ "embed" // the answers
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
@@ -103,50 +106,67 @@ func parseDSN(address string) (*chgo.Options, error) {
 	return chgo.ParseDSN(address)
 }
 
-// fixes maps ClickHouse's codes of errors to what an operator can do.
-var fixes = map[int32]string{
-	516: "correct user and password in the address",
-	497: "grant the user the missing rights, and run the same command again: it continues where " +
-		"it stopped",
-	81:  "create the database, or correct it in the address",
-	47:  "correct --table: the table lacks a column of the exporter's",
-	60:  "traceflake clickhouse create; or correct the database in the address",
-	159: overloaded, 160: overloaded, 241: overloaded,
-}
+//go:embed answers.txt
+var answersTable string
 
-const overloaded = "try again: the server is overloaded"
+// answers has what ClickHouse answers.
+var answers = driver.ParseAnswers(answersTable)
 
-// code returns the code of an error of ClickHouse, or 0.
-func code(err error) int32 {
+// code returns the code that answers have for an error.
+func code(err error) string {
 	if e, ok := errors.AsType[*chgo.Exception](err); ok {
-		return e.Code
+		return strconv.Itoa(int(e.Code))
 	}
-	return 0
+	if e, ok := errors.AsType[*chgo.HTTPError](err); ok {
+		return "http" + strconv.Itoa(e.StatusCode)
+	}
+	return "connect"
 }
 
 // diagnose adds what an operator can do to an error.
 func diagnose(err error) error {
-	if fix := fixes[code(err)]; fix != "" {
+	if err == nil {
+		return nil
+	}
+	if fix := answers.Find(code(err), err.Error()).Fix; fix != "" {
 		return wrong(fix, "%w", err)
 	}
 	return driver.Diagnose(err)
 }
 
-// unconnected returns the error for a server to which no connection is possible. Without a code of
-// the server, without TLS, and if something listens, it is another kind of server, or its other
-// port.
+// unconnected returns the error for a server to which no connection is possible. If something
+// listens that does not answer as ClickHouse, it is another kind of server, or its other port.
 func unconnected(err error) error {
-	err = fmt.Errorf("clickhouse: connect: %w", err)
+	err = fmt.Errorf("clickhouse: connect: %w", cause(err))
+	_, answered := errors.AsType[*chgo.Exception](err)
 	_, dialed := errors.AsType[*net.OpError](err)
-	fix := lease.Fix(driver.Diagnose(err))
+	fix := lease.Fix(diagnose(err))
 	other := fix == "" || fix == driver.CommonFix("OTHER_SERVER") ||
 		errors.Is(err, context.DeadlineExceeded)
-	if code(err) == 0 && !dialed && other {
+	if !answered && !dialed && other {
 		return wrong("start the server, or correct the address: another kind of server may listen "+
 			"there; ports are 9000 for clickhouse://, 8123 for http://, with TLS 9440 and 8443",
 			"%w", err)
 	}
 	return err
+}
+
+// cause returns the error of a connection without what the driver writes before it: what it was
+// about to ask for, twice, and the request's URL. Of a page it has the beginning.
+func cause(err error) error {
+	const most = 200
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	e, ok := errors.AsType[*chgo.HTTPError](err)
+	switch {
+	case !ok:
+		return err
+	case len(e.Error()) > most && code(err) == "http"+strconv.Itoa(e.StatusCode):
+		text := fmt.Sprintf("%.*s…", most, e.Err)
+		return &chgo.HTTPError{StatusCode: e.StatusCode, Err: errors.New(text)}
+	}
+	return e
 }
 
 // withPort adds the default port to a host that has none.

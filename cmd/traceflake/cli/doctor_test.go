@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -62,6 +63,46 @@ func TestSilentServers(t *testing.T) {
 	}
 }
 
+// A server that replays each recorded answer of ClickHouse's, or of a proxy before it: the doctor
+// has the fix of the answer's row, and says what was answered once.
+func TestClickHouseAnswers(t *testing.T) {
+	var all sync.WaitGroup
+	for _, row := range answers {
+		for _, message := range row.Recorded {
+			if found := answers.Find(row.Code, message); found.Fix != row.Fix {
+				t.Errorf("%s %q: found %q, not %q", row.Code, message, found.Fix, row.Fix)
+			}
+			if row.Code == "connect" {
+				continue // TestDoctorOnFakes has handshakes
+			}
+			server := httptest.NewServer(http.HandlerFunc(
+				func(w http.ResponseWriter, _ *http.Request) {
+					if status, page := strings.CutPrefix(row.Code, "http"); page {
+						code, _ := strconv.Atoi(status)
+						w.WriteHeader(code)
+						fmt.Fprint(w, message, strings.Repeat("<p>page</p>", 100))
+						return
+					}
+					w.Header().Set("X-ClickHouse-Exception-Code", row.Code)
+					w.WriteHeader(http.StatusInternalServerError)
+					fmt.Fprintf(w, "Code: %s. DB::Exception: %s (NAME)\n", row.Code, message)
+				}))
+			t.Cleanup(server.Close)
+			all.Go(func() {
+				r := command(t, "", "doctor", "--dsn=http://"+server.Listener.Addr().String())
+				r.want(t, 1, row.Fix, "")
+				if strings.Contains(r.out, "hello") || len(r.out) > 1200 {
+					t.Errorf("%s %q: %s", row.Code, message, r.out)
+				}
+			})
+		}
+		if len(row.Recorded) == 0 || row.Fix == "" {
+			t.Errorf("no message or fix of %+v", row)
+		}
+	}
+	all.Wait()
+}
+
 // On fakes of servers, since those of the tests have neither TLS nor ClickHouse's users: one side
 // uses TLS and the other does not, a certificate is not trusted, ClickHouse refuses, another kind
 // of server listens. The errors of the real clients have the advice that fits.
@@ -80,9 +121,15 @@ func TestDoctorOnFakes(t *testing.T) {
 	secure.EnableHTTP2 = true
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
+	mutual := httptest.NewUnstartedServer(http.NotFoundHandler())
+	mutual.Config.ErrorLog = secure.Config.ErrorLog
+	mutual.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	mutual.StartTLS()
+	t.Cleanup(mutual.Close)
+	mutualTLS := mutual.Listener.Addr().String() + "/otel?secure=true&skip_verify=true"
 	notFound := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(notFound.Close)
-	plain, tls := refuse(0), secure.Listener.Addr().String()
+	plain, encrypted := refuse(0), secure.Listener.Addr().String()
 	notClickHouse := notFound.Listener.Addr().String()
 	setAWSKey(t)
 	secret := write(t, "secret", secretA)
@@ -93,24 +140,26 @@ func TestDoctorOnFakes(t *testing.T) {
 	for _, c := range []struct{ address, want string }{
 		{"--store=etcd://no.such.invalid", "the DNS of this machine"},
 		{"--store=etcds://" + plain, mixed},
-		{"--store=etcd://" + tls, other},
+		{"--store=etcd://" + encrypted, other},
 		{"--store=etcd://" + plain, other},
-		{"--store=etcds://" + tls, untrusted},
+		{"--store=etcds://" + encrypted, untrusted},
 		{"--store=s3://bucket?region=r&endpoint=https://" + plain, mixed},
-		{"--store=s3://bucket?region=r&endpoint=https://" + tls, untrusted},
+		{"--store=s3://bucket?region=r&endpoint=https://" + encrypted, untrusted},
 		{"--store=k8s://a/b?server=https://" + plain, mixed},
-		{"--store=k8s://a/b?server=https://" + tls, untrusted},
+		{"--store=k8s://a/b?server=https://" + encrypted, untrusted},
 		{"--dsn=https://" + plain + "/otel?secure=true", mixed},
-		{"--dsn=http://" + tls + "/otel", port},
-		{"--dsn=clickhouse://" + tls + "/otel", port},
+		{"--dsn=http://" + encrypted + "/otel", port},
+		{"--dsn=clickhouse://" + encrypted + "/otel", port},
 		{"--dsn=clickhouse://" + plain + "/otel", port},
 		{"--dsn=http://" + notClickHouse + "/otel", port},
-		{"--store=postgres://" + tls + "/db?sslmode=disable", other},
-		{"--store=s3://bucket?region=r&endpoint=http://" + tls, other},
+		{"--store=postgres://" + encrypted + "/db?sslmode=disable", other},
+		{"--store=s3://bucket?region=r&endpoint=http://" + encrypted, other},
 		{"--store=s3://bucket?region=r&endpoint=http://" + notClickHouse, other},
-		{"--store=k8s://a/b?server=http://" + tls, "one that requires https"},
-		{"--dsn=https://" + tls + "/otel?secure=true", untrusted},
-		{"--dsn=clickhouse://" + tls + "/otel?secure=true", untrusted},
+		{"--store=k8s://a/b?server=http://" + encrypted, "one that requires https"},
+		{"--dsn=https://" + encrypted + "/otel?secure=true", "SSL_CERT_FILE names"},
+		{"--dsn=clickhouse://" + encrypted + "/otel?secure=true", "SSL_CERT_FILE names"},
+		{"--dsn=https://" + mutualTLS, "accept clients without a certificate"},
+		{"--dsn=clickhouse://" + mutualTLS, "accept clients without a certificate"},
 		{"--dsn=http://" + refuse(516) + "/otel", "correct user and password"},
 		{"--dsn=http://" + refuse(497) + "/otel", "grant the user"},
 		{"--dsn=http://" + refuse(81) + "/otel", "create the database"},
