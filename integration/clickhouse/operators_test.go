@@ -66,6 +66,23 @@ func TestTwoOperators(t *testing.T) {
 	interleaved(t, []string{"prepare", "swap", "undo"}, "end", "swap")
 }
 
+// TestStaleSwap: a swap that was planned before another operator's does not undo it.
+func TestStaleSwap(t *testing.T) {
+	e := newEngine(t)
+	e.run(collectorTable("spans"), nil)
+	e.walks(ofSpans, "prepare")
+	stale, err := ofSpans.Swap(t.Context(), e.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.walks(ofSpans, "swap")
+	if err := stale.Run(t.Context(), e.db, nil); err == nil ||
+		!strings.Contains(err.Error(), "the tables are exchanged already") {
+		t.Errorf("the second swap: %v", err)
+	}
+	e.is("1", e.isNew())
+}
+
 // TestRepair: a lookup finds a trace whose span was stored during an exchange, so that the
 // materialized view did not get it.
 func TestRepair(t *testing.T) {
