@@ -8,7 +8,7 @@ mvn --batch-mode --quiet dependency:build-classpath -Dmdep.outputFile=target/cla
   -Dopentelemetry.version=1.68.0
 run() { java -cp "target/classes:target/test-classes:$(<target/classpath)" "$@"; }
 
-run org.openjdk.jmh.Main IdBenchmark -prof io.github.traceflake.otel.CpuTime "$@" |
+run org.openjdk.jmh.Main "${1:-IdBenchmark}" -prof io.github.traceflake.otel.CpuTime |
   grep -E 'Benchmark .*Score|:cpu .*avgt'
 for first in SDK SecureRandom traceflake; do
   median=$(for _ in {1..11}; do run io.github.traceflake.otel.ColdStart $first; done | sort -n | sed -n 6p)
