@@ -128,7 +128,7 @@ func startEdge(t *testing.T) (url string) {
 }
 
 // checkPage checks that the script of the client's README traces a page's own requests.
-func checkPage(t *testing.T, e *servers.Engine, tab context.Context, edge string) {
+func checkPage(t *testing.T, tab context.Context, e *servers.Engine, edge string) {
 	t.Helper()
 	script := child.Read(t, "clients/js/test/page.js")
 	if !strings.Contains(child.Read(t, "clients/js/README.md"), "```js\n"+script+"```\n") {
@@ -224,7 +224,7 @@ func TestBrowser(t *testing.T) {
 	if refused != "Failed to fetch" {
 		t.Errorf("a request with B3: %s", refused)
 	}
-	checkPage(t, e, tab, edge)
+	checkPage(t, tab, e, edge)
 
 	// The query of docs/other-languages.md finds the one root of edge, whose ID is ordered.
 	query := child.Blocks(child.Read(t, "docs/other-languages.md"), "sql")[0]

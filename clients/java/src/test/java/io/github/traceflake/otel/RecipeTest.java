@@ -4,8 +4,10 @@ import static java.lang.Long.parseUnsignedLong;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.opentelemetry.exporter.logging.LoggingSpanExporter;
 import io.opentelemetry.sdk.trace.IdGenerator;
 import io.opentelemetry.sdk.trace.SdkTracerProvider;
+import io.opentelemetry.sdk.trace.export.SimpleSpanProcessor;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import java.util.HashSet;
@@ -70,7 +72,9 @@ class RecipeTest {
     now[0] = 1_800_000_000_000L;
     var type = Class.forName("TraceflakeIdGenerator");
     var ids = type.getConstructor(traceflake.getClass()).newInstance(traceflake);
-    try (var provider = SdkTracerProvider.builder().setIdGenerator((IdGenerator) ids).build()) {
+    var builder = SdkTracerProvider.builder().setIdGenerator((IdGenerator) ids);
+    builder.addSpanProcessor(SimpleSpanProcessor.create(LoggingSpanExporter.create()));
+    try (var provider = builder.build()) { // without a processor, the SDK does not trace
       var span = provider.get("test").spanBuilder("root").startSpan().getSpanContext();
       long clear = parseUnsignedLong(span.getTraceId().substring(0, 16), 16);
       assertEquals(now[0], (clear >>> 23) + 1_577_836_800_000L);
