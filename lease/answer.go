@@ -73,9 +73,9 @@ func (a answer) explain(t *term) (reason, error) {
 	switch a {
 	case forgotten:
 		return contradicted, fmt.Errorf("%w: node %d: it lacks a lease until %s that it "+
-			"acknowledged. IDs generated since %s in its history %s may be equal. The store gets "+
-			"a new history by itself; nothing is to be done",
-			ErrContradicted, t.grant.Node, text(t.grant.End), text(t.seen), t.grant.Store)
+			"acknowledged. IDs generated since %s in its history %s may be equal. %s",
+			ErrContradicted, t.grant.Node, text(t.grant.End), text(t.seen), t.grant.Store,
+			t.keeper.healing())
 	case copied:
 		return cloned, fmt.Errorf("%w: node %d: a copy of this process renewed the lease",
 			ErrCloned, t.grant.Node)

@@ -49,9 +49,18 @@ func (l *loop) contradicted(err error, again bool) {
 	if !again {
 		return
 	}
-	l.report(fmt.Errorf("%w. IDs generated in its history %s may be equal. The store gets a new "+
-		"history by itself; nothing is to be done", err, l.about.ID))
+	l.report(fmt.Errorf("%w. IDs generated in its history %s may be equal. %s", err, l.about.ID,
+		l.keeper.healing()))
 	l.leave(l.about.ID, Contradicted)
+}
+
+// healing says what becomes of a store that was set back.
+func (k *Keeper) healing() string {
+	if k.nodesOnly {
+		return "Such a store begins no history by itself: stop all processes that lease from it, " +
+			"wait for the longest lease, then: traceflake lease rekey"
+	}
+	return "The store gets a new history by itself; nothing is to be done"
 }
 
 // forget lets the next step describe the store.
@@ -165,15 +174,33 @@ func (l *loop) readSecrets(ctx context.Context) (*randflake.Keyring, error) {
 	return secrets, nil
 }
 
-// enter lets the Keeper lease in the history of a description. If the configured TTL is longer than
-// the store grants, it uses the store's longest.
+// returned is called with a history that the store had already left. If it shows it twice, it was
+// set back: the history forgot what was granted in it before it was left.
+func (l *loop) returned(h History) {
+	again := l.search.returned == h.ID
+	l.forget()
+	if l.search.returned = h.ID; !again {
+		return
+	}
+	l.report(fmt.Errorf("%w: its history is %s again, which it had left. IDs generated in that "+
+		"history may be equal. %s", ErrContradicted, h.ID, l.keeper.healing()))
+	l.leave(h.ID, Contradicted)
+}
+
+// enter lets the Keeper lease in the history of a description, unless the store had left it. If the
+// configured TTL is longer than the store grants, it uses the store's longest.
 func (l *loop) enter(ctx context.Context, d Description) error {
+	k := l.keeper
+	known := k.Histories()
+	if slices.IndexFunc(known, func(h History) bool { return h.ID == d.ID }) > 0 {
+		l.returned(d.History)
+		return nil
+	}
 	codec, err := l.codecOf(ctx, d)
 	if err != nil {
 		return err
 	}
-	l.search.begin = nil
-	k := l.keeper
+	l.search.begin, l.search.returned = nil, ""
 	k.blocks.Store(int64(d.Blocks()))
 	if ttl := time.Duration(k.ttl.Load()); d.LongestTTL > 0 && d.LongestTTL < ttl {
 		l.report(fmt.Errorf(
@@ -181,7 +208,6 @@ func (l *loop) enter(ctx context.Context, d Description) error {
 				"without the store, leased IDs last for the shorter time only", d.LongestTTL, ttl))
 		k.ttl.Store(int64(d.LongestTTL))
 	}
-	known := k.Histories()
 	if len(known) == 0 || known[0].ID != d.ID {
 		l.seen = append(l.seen, k.cfg.clock().elapsed)
 		if len(known) > 0 {

@@ -225,6 +225,43 @@ func TestOneStaleAnswer(t *testing.T) {
 	}
 }
 
+// A store that shows a history which it had left was set back. Nothing is leased in that history: it
+// forgot what was granted before it was left, and some of that may still be used.
+func TestHistoryReturns(t *testing.T) {
+	for name, times := range map[string]int{"set back": 1 << 30, "one stale answer": 1} {
+		b := newHeld(t)
+		first, before := b.history(), b.backup()
+		b.rekey(nil)
+		b.pass(6 * time.Second)
+		second, after := b.history(), b.backup()
+		b.objects.Set(before)
+		b.Drop(b.Term())
+		b.store.on = func(c *call) {
+			c.send()
+			switch {
+			case c.op == "acquire" && c.grant.Store == first.ID:
+				t.Errorf("%s: it leases in the history that was left", name)
+			case c.op == "describe":
+				if times--; times == 0 {
+					b.objects.Set(after)
+				}
+			}
+		}
+		b.pass(6 * time.Second)
+		b.mustOne()
+		last := b.history()
+		if times > 0 {
+			b.wantBegun(0, 1)
+			b.wantText(first.ID + " again, which it had left")
+			if last.ID == first.ID || last.ID == second.ID || last.Reason != lease.Contradicted {
+				t.Errorf("%s: the history is %+v", name, last)
+			}
+		} else if b.wantBegun(0, 0); last.ID != second.ID {
+			t.Errorf("%s: the history is %+v", name, last)
+		}
+	}
+}
+
 // A page of another history under a complete description, in a row.
 func TestStoreContradictsItself(t *testing.T) {
 	b := newBench(t)

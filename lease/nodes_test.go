@@ -69,6 +69,30 @@ func TestNodesEnd(t *testing.T) {
 	}
 }
 
+// A store without a secret that was set back begins no history: the process says what an operator
+// has to do, and waits for it.
+func TestNodesOfAStoreThatForgets(t *testing.T) {
+	objects, keyless := new(memstore.Objects), few
+	keyless.Keyless = true
+	b := newBenchOn(t, must(newMemory(t, objects, keyless)))
+	b.objects = objects
+	before := b.backup()
+	b.pass(0)
+	b.objects.Set(before)
+	b.pass(time.Minute)
+	if n, err := b.Nodes(t.Context()); err == nil {
+		t.Errorf("it holds %+v", n)
+	}
+	said := errors.Join(b.reports...).Error()
+	if strings.Contains(said, "nothing is to be done") ||
+		strings.Count(said, "then: traceflake lease rekey") != 2 {
+		t.Errorf("reported %s", said)
+	}
+	b.rekey(nil)
+	b.pass(time.Minute)
+	must(b.Nodes(t.Context()))
+}
+
 // While the store is unavailable, the context ends a tenth of the TTL before the lease, even if a
 // call to the store is in flight then. A TTL that is the store's longest is reported.
 func TestNodesEndEarly(t *testing.T) {

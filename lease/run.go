@@ -57,6 +57,7 @@ type search struct {
 	// doubt is a term whose block showed that the store was set back; it is read again.
 	doubt        *term
 	contradicted bool          // the last Acquire showed it
+	returned     string        // the history, already left, that the last description had
 	begin        *BeginRequest // the history that must begin; nil if none must
 }
 
