@@ -228,12 +228,14 @@ func (o *adoption) unequal() string {
 
 // incomplete: something was dropped, or Prepare or Create has not finished.
 func (o *adoption) incomplete() string {
-	n, missing := o.named(), ""
+	n := o.named()
+	var missing string
 	switch {
 	case o.live.mergeTree() && !o.filled(o.catalog):
 		missing = n.LookupRows + " or the view that fills it is missing or incomplete, so tools " +
 			"may not find traces by ID"
-	case o.other.exists() && !(o.table(n.History).exists() && o.table(n.HistoryLookup).exists()):
+	case o.other.exists() &&
+		(!o.table(n.History).exists() || !o.table(n.HistoryLookup).exists()):
 		missing = "a view of both tables is missing"
 	default:
 		return ""

@@ -148,7 +148,8 @@ func TestTopK(t *testing.T) {
 	s := clickhouse.Schema{Database: "tenants", Table: "ours"}
 	e.creates(s)
 	e.exec("INSERT INTO tenants.ours (Timestamp, SpanName) SELECT " +
-		"toDateTime64('2026-10-14 00:00:00', 9) + number / 10, if(number < 100000, 'GET /0', 'GET /1') FROM numbers(200000)")
+		"toDateTime64('2026-10-14 00:00:00', 9) + number / 10, if(number < 100000, " +
+		"'GET /0', 'GET /1') FROM numbers(200000)")
 	const newest = "SELECT count() FROM (SELECT Timestamp FROM tenants.ours ORDER BY Timestamp " +
 		"DESC LIMIT 10"
 	e.is("0", newest+")")

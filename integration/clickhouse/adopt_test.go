@@ -331,8 +331,8 @@ func TestNoExchange(t *testing.T) {
 	e.followed("spans_all")
 }
 
-// TestAdoptOnCluster: what is printed for a cluster parses, and every change has ON CLUSTER. Nothing
-// of it was ever run on a cluster.
+// TestAdoptOnCluster: what is printed for a cluster parses, and every change has ON CLUSTER.
+// Nothing of it was ever run on a cluster.
 func TestAdoptOnCluster(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)

@@ -180,12 +180,13 @@ func TestLookupReads(t *testing.T) {
 	}
 	for _, table := range []string{"exporter", "oldest", "newest"} {
 		for day := range *lookupDays {
-			e.exec(fmt.Sprintf("INSERT INTO %s (Timestamp, TraceId, SpanId, ServiceName, SpanName, "+
-				"Duration, SpanAttributes) SELECT toDateTime64('%s', 9, 'UTC') + number * 0.1728, "+
-				"lower(hex(sipHash128(%d, intDiv(number, 5)))), lower(hex(sipHash64(number))) AS id, "+
-				"'s' || number %% 25, 'n' || number %% 8, sipHash64(id) %% 1000000000, "+
-				"map('user', toString(sipHash64(id, 1))) FROM numbers(%d)", table, from.AddDate(0, 0, day).Format(time.DateTime), day,
-				perDay))
+			e.exec(fmt.Sprintf(`INSERT INTO %s (Timestamp, TraceId, SpanId, ServiceName, SpanName,
+				Duration, SpanAttributes)
+				SELECT toDateTime64('%s', 9, 'UTC') + number * 0.1728,
+				lower(hex(sipHash128(%d, intDiv(number, 5)))), lower(hex(sipHash64(number))) AS id,
+				's' || number %% 25, 'n' || number %% 8, sipHash64(id) %% 1000000000,
+				map('user', toString(sipHash64(id, 1))) FROM numbers(%d)`, table,
+				from.AddDate(0, 0, day).Format(time.DateTime), day, perDay))
 		}
 		e.exec("INSERT INTO " + table + " (Timestamp, TraceId) VALUES " +
 			"('1931-02-03 04:05:06', 'a'), ('2150-02-03 04:05:06', 'b')")
@@ -224,8 +225,8 @@ func TestLookupReads(t *testing.T) {
 			return rows
 		}
 		before := selected()
-		q, err := documented("**The newest traces", table, "from", stamp(from), "to", to, "first", to,
-			"last", "")
+		q, err := documented("**The newest traces", table, "from", stamp(from), "to", to,
+			"first", to, "last", "")
 		if found := e.find("TraceId")(q, err); len(found) != 100 {
 			t.Errorf("%s: %d traces, want 100", table, len(found))
 		}

@@ -18,8 +18,9 @@ func TestDefaultPort(t *testing.T) {
 		"clickhouse://host/otel": "host:9000", "clickhouse://[::1]/otel": "[::1]:9000",
 		"clickhouse://host/otel?secure=true": "host:9440",
 		"http://host/otel":                   "host:8123",
-		"https://host/otel":                  "host:8443", "https://host/otel?read_timeout=1h": "host:8443",
-		"clickhouse://host:1/otel": "host:1",
+		"https://host/otel":                  "host:8443",
+		"https://host/otel?read_timeout=1h":  "host:8443",
+		"clickhouse://host:1/otel":           "host:1",
 	} {
 		o, err := parseDSN(dsn)
 		if err != nil {
