@@ -44,11 +44,14 @@ func (s *objects) unconnected(err error) error {
 	if handshake := s.handshake.Load(); handshake != nil {
 		refused := errors.New(err.Error()) // without the end of the context, which is no cause
 		fix = cmp.Or(lease.Fix(driver.Diagnose(*handshake)), lease.Fix(driver.Diagnose(refused)))
+		encrypted := slices.ContainsFunc(s.config.Endpoints, isTLS)
 		switch {
+		case encrypted && fix == driver.CommonFix("OTHER_SERVER"): // it understood no handshake
+			fix = driver.CommonFix("TLS")
 		case fix != "":
 		case *handshake != nil:
 			fix = driver.CommonFix("TLS")
-		case slices.ContainsFunc(s.config.Endpoints, isTLS): // which the server then closed
+		case encrypted: // which the server then closed
 			fix = driver.CommonFix("CLIENT_CERTIFICATE") +
 				"; or another kind of server listens there"
 		default:

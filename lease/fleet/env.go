@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -72,10 +73,30 @@ func Env() (c Config, err error) {
 	}
 	if text := value(secretVar); text != "" {
 		if c.Secrets, err = randflake.ParseKeyring(text); err != nil {
-			return c, fmt.Errorf("%w: %s: %w", ErrConfig, secretVar, err)
+			err = fmt.Errorf("%w: %s: %w", ErrConfig, secretVar, err)
+			if fix := misplaced(text); fix != "" {
+				err = &lease.Error{Err: err, Fix: fix}
+			}
+			return c, err
 		}
 	}
 	return c, nil
+}
+
+// misplaced returns what to do if a text is in the place of a secret, or "".
+func misplaced(text string) string {
+	decoded, notBase64 := base64.StdEncoding.DecodeString(text)
+	_, noSecret := randflake.ParseKeyring(string(decoded))
+	switch {
+	case strings.Contains(text, "://"):
+		return "set it as " + storeVar
+	case strings.HasPrefix(text, "/"):
+		return "set it as " + fileVar + ", which is for paths"
+	case notBase64 == nil && noSecret == nil:
+		return "decode it from base64: a Secret of Kubernetes has that under data only, not under " +
+			"stringData"
+	}
+	return ""
 }
 
 var errTTL = errors.New("want a duration from 2s to 24h, such as 10m")

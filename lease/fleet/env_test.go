@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -86,6 +87,22 @@ func TestBadValues(t *testing.T) {
 		if text := err.Error(); path != "" && strings.Count(text, path) > 1 ||
 			strings.Contains(text, "hunter2") || strings.Contains(text, secret[:8]) {
 			t.Errorf("%s: it repeats the path, or shows a secret: %s", c.name, text)
+		}
+	}
+}
+
+// In the place of the secret is a path, an address, or the base64 of one: the fix says so.
+func TestMisplaced(t *testing.T) {
+	for value, want := range map[string]string{
+		"/run/secrets/traceflake":                         "set it as TRACEFLAKE_SECRET_FILE",
+		"postgres://app:hunter2@host/db":                  "set it as TRACEFLAKE_STORE",
+		base64.StdEncoding.EncodeToString([]byte(secret)): "decode it from base64",
+		"changeme": "",
+	} {
+		env(t, map[string]string{"TRACEFLAKE_SECRET": value})
+		_, err := fleet.Env()
+		if fix := lease.Fix(err); !errors.Is(err, fleet.ErrConfig) || !strings.Contains(fix, want) {
+			t.Errorf("%s: %v, fix %q", value, err, fix)
 		}
 	}
 }

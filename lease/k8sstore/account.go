@@ -1,6 +1,7 @@
 package k8sstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/traceflake/traceflake/lease"
 )
 
 // accountDir is where the kubelet mounts the service account of a pod.
@@ -22,14 +25,14 @@ const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 func inPod(dir string) (*objects, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return nil, errors.New("this is not a pod, because KUBERNETES_SERVICE_HOST and " +
-			"KUBERNETES_SERVICE_PORT are not set; run `kubectl proxy` and add " +
-			"?server=http://127.0.0.1:8001 to the URL")
+		return nil, &lease.Error{Err: errors.New("this is not a pod, because " +
+			"KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"),
+			Fix: "run `kubectl proxy` and add ?server=http://127.0.0.1:8001 to the URL"}
 	}
 	_, noToken := read(dir, "token")
 	_, noCA := readRoots(dir)
 	namespace, noNamespace := read(dir, "namespace")
-	if err := errors.Join(noToken, noCA, noNamespace); err != nil {
+	if err := cmp.Or(noToken, noCA, noNamespace); err != nil {
 		return nil, err
 	}
 	return &objects{client: newClient(dir), server: "https://" + net.JoinHostPort(host, port),
@@ -44,8 +47,9 @@ func read(dir, name string) (string, error) {
 		err = fmt.Errorf("%s is empty", filepath.Join(dir, name))
 	}
 	if err != nil {
-		err = fmt.Errorf("the pod's service account: %w (is automountServiceAccountToken false?)",
-			err)
+		err = &lease.Error{Err: fmt.Errorf("the pod's service account: %w", err),
+			Fix: "mount the service account: automountServiceAccountToken is false in it or in the " +
+				"pod, or this is no pod"}
 	}
 	return text, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"maps"
 	"net/http"
@@ -109,7 +110,7 @@ func TestAnswers(t *testing.T) {
 					w.Header().Set("X-Amz-Bucket-Region", "mars-1")
 					w.WriteHeader(http.StatusBadRequest)
 					_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>",
-						row.Code, message)
+						row.Code, html.EscapeString(message))
 				}).Read(t.Context(), "page-0000")
 			}
 			fix := strings.ReplaceAll(row.Fix, "{theirs}", "mars-1")

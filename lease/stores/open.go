@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,6 +67,9 @@ func Open(url string) (Store, error) {
 	openers.RUnlock()
 	if !ok || open == nil {
 		return nil, advise(url, invalid{unknown(scheme)})
+	}
+	if fixOf(url, misread) != "" {
+		return nil, advise(url, invalid{errors.New("the URL is not the one that was meant")})
 	}
 	s, err := open(url)
 	if err != nil {

@@ -161,7 +161,7 @@ func (d *doctor) environment() {
 			err = c.Check()
 		}
 		if err != nil {
-			err = wrong("correct the value", "%w", err)
+			err = wrong(cmp.Or(lease.Fix(err), "correct the value"), "%w", err)
 		}
 		return err
 	})

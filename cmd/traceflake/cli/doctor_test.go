@@ -63,6 +63,28 @@ func TestSilentServers(t *testing.T) {
 	}
 }
 
+// closing starts a server that closes each connection when something arrives, as etcd without TLS
+// does when a handshake arrives. It returns the address.
+func closing(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 4096))
+			_ = conn.Close()
+		}
+	}()
+	return listener.Addr().String()
+}
+
 // A server that replays each recorded answer of ClickHouse's, or of a proxy before it: the doctor
 // has the fix of the answer's row, and says what was answered once.
 func TestClickHouseAnswers(t *testing.T) {
@@ -143,6 +165,7 @@ func TestDoctorOnFakes(t *testing.T) {
 		{"--store=etcd://" + encrypted, other},
 		{"--store=etcd://" + plain, other},
 		{"--store=etcds://" + encrypted, untrusted},
+		{"--store=etcds://" + closing(t), mixed},
 		{"--store=s3://bucket?region=r&endpoint=https://" + plain, mixed},
 		{"--store=s3://bucket?region=r&endpoint=https://" + encrypted, untrusted},
 		{"--store=k8s://a/b?server=https://" + plain, mixed},
