@@ -93,8 +93,8 @@ func misplaced(text string) string {
 	case strings.HasPrefix(text, "/"):
 		return "set it as " + fileVar + ", which is for paths"
 	case notBase64 == nil && noSecret == nil:
-		return "decode it from base64: a Secret of Kubernetes has that under data only, not under " +
-			"stringData"
+		return "decode it from base64: a Secret of Kubernetes has that under data only, not " +
+			"under stringData"
 	}
 	return ""
 }

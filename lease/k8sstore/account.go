@@ -48,8 +48,8 @@ func read(dir, name string) (string, error) {
 	}
 	if err != nil {
 		err = &lease.Error{Err: fmt.Errorf("the pod's service account: %w", err),
-			Fix: "mount the service account: automountServiceAccountToken is false in it or in the " +
-				"pod, or this is no pod"}
+			Fix: "mount the service account: automountServiceAccountToken is false in it or in " +
+				"the pod, or this is no pod"}
 	}
 	return text, err
 }

@@ -48,16 +48,21 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		// The error contains the URL and, if its parts are unclear, the password.
-		text := "want postgres://user:password@host:port/database, with special characters of " +
-			"the password as %XX"
+		text := urlForm
 		if _, why, ok := strings.Cut(err.Error(), "`: "); ok &&
 			!strings.Contains(why, "failed to parse as URL") {
 			text = why
 		}
 		return nil, errors.New(text)
 	}
+	if strings.Contains(config.ConnConfig.Host, "@") { // of the password
+		return nil, errors.New(urlForm)
+	}
 	return config, nil
 }
+
+const urlForm = "want postgres://user:password@host:port/database, with special characters of the " +
+	"password as %XX"
 
 // New returns a store with at most two connections of its own, which it closes after 30 s without a
 // call. config comes from [pgxpool.ParseConfig], or from the program's own pool: pool.Config(). Its

@@ -68,7 +68,7 @@ func Open(url string) (Store, error) {
 	if !ok || open == nil {
 		return nil, advise(url, invalid{unknown(scheme)})
 	}
-	if fixOf(url, misread) != "" {
+	if misread(url) {
 		return nil, advise(url, invalid{errors.New("the URL is not the one that was meant")})
 	}
 	s, err := open(url)

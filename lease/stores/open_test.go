@@ -51,7 +51,6 @@ func TestMistakes(t *testing.T) {
 		"wrong://host:5432/db?a=b@c":            "correct the URL",
 		"stores-test://app:${PASSWORD}@host/db": "a placeholder was not replaced",
 		"stores-test://app:{{ .x }}@host/db":    "a placeholder was not replaced",
-		"stores-test://app:hunter2@b@host/db":   "as %XX",
 		"jdbc:postgresql://host/db":             "postgres:// alone",
 		"postgresql+asyncpg://app@host/db":      "postgres:// alone",
 		"host=a password=hunter2 dbname=b":      "postgres://user:password@host:port/database",

@@ -20,6 +20,7 @@ import (
 
 	"github.com/traceflake/traceflake/clickhouse"
 	"github.com/traceflake/traceflake/internal/await"
+	"github.com/traceflake/traceflake/internal/mistakes"
 	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -71,14 +72,18 @@ func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) (err e
 	if s.address() == "" {
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}
+	if fix := mistakes.Misread(s.address()); fix != "" {
+		return wrong(fix, "clickhouse: the address is not the one that was meant")
+	}
 	options, err := parseDSN(s.address())
 	scheme, _, _ := strings.Cut(s.address(), "://")
 	if err == nil && !slices.Contains([]string{"clickhouse", "tcp", "http", "https"}, scheme) {
 		err = errors.New("its scheme is unknown")
 	}
 	if err != nil {
-		return wrong("correct "+clickhouseVar+": want clickhouse://user:password@host:9000/"+
-			"database, https://user:password@host:8443/database or http://…, without quotes",
+		return wrong(cmp.Or(mistakes.Fix(s.address()), "correct "+clickhouseVar+
+			": want clickhouse://user:password@host:9000/database, "+
+			"https://user:password@host:8443/database or http://…"),
 			"clickhouse: the address %s is invalid: %w", redact.Address(s.address()), err)
 	}
 	for i, host := range options.Addr {

@@ -44,3 +44,22 @@ func TestUnfit(t *testing.T) {
 		}
 	}
 }
+
+// An address that would be read as another one than was meant is refused, and so is an invalid one;
+// the fix is that of the mistake.
+func TestMistakenAddresses(t *testing.T) {
+	for address, want := range map[string]string{
+		"clickhouse://u:$(PASSWORD)@127.0.0.1:1/otel":  "a placeholder was not replaced",
+		"clickhouse://u:hunter2@127.0.0.1:1/otel # it": "remove the comment",
+		"clickhouse://u:hunter2%%40b@127.0.0.1:1/otel": "% in the password as %25",
+		"clickhouse://u:hun/ter2@127.0.0.1:1/otel":     "as %XX",
+		"'clickhouse://u:hunter2@127.0.0.1:1/otel'":    "remove the quotes",
+		"localhost:9000": "want clickhouse://",
+	} {
+		r := command(t, "", "doctor", "--dsn="+address)
+		r.want(t, 1, want, "")
+		if strings.Contains(r.out, "hunter2") {
+			t.Errorf("%s: %s", address, r.out)
+		}
+	}
+}
