@@ -225,8 +225,8 @@ func TestOneStaleAnswer(t *testing.T) {
 	}
 }
 
-// A store that shows a history which it had left was set back. Nothing is leased in that history: it
-// forgot what was granted before it was left, and some of that may still be used.
+// A store that shows a history which it had left was set back. Nothing is leased in that history:
+// it forgot what was granted before it was left, and some of that may still be used.
 func TestHistoryReturns(t *testing.T) {
 	for name, times := range map[string]int{"set back": 1 << 30, "one stale answer": 1} {
 		b := newHeld(t)

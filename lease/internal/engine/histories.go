@@ -162,11 +162,12 @@ func begun(o driver.Object, now time.Time) time.Time {
 // client knows. The store keeps 64, and any more with whose leases IDs may still be generated.
 func (c *config) earlier(known []lease.History, now time.Time) (all []lease.History) {
 	const least = 64
+	shown := c.Earlier
 	if c.Complete {
-		known = append([]lease.History{c.History}, known...)
+		shown = c.Histories()
 	}
 	seen := map[string]bool{}
-	for _, h := range append(slices.Clone(c.Earlier), known...) {
+	for _, h := range slices.Concat(shown, known) {
 		if !seen[h.ID] {
 			all, seen[h.ID] = append(all, h), true
 		}
