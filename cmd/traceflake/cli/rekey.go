@@ -49,9 +49,13 @@ store without a secret: then rekey prints what has to be stopped before.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "begun the history %s of %s: all blocks are "+
-				"free, and processes switch at their next request\n", begun.ID, s)
-			return err
+			fmt.Fprintf(cmd.OutOrStdout(), "begun the history %s of %s: all blocks are free, and "+
+				"processes switch at their next request\n", begun.ID, s)
+			if k, err := s.settings.LoadSecrets(); err == nil && len(k.Codecs()) > 1 {
+				fmt.Fprintf(cmd.OutOrStdout(), "of %d secrets it has the first, %s\n",
+					len(k.Codecs()), compared(k.Codec(), begun))
+			}
+			return nil
 		})
 	}
 	return cmd
@@ -73,6 +77,16 @@ func rekey(ctx context.Context, s openStore, d lease.Description) (lease.Descrip
 			"somebody else has begun the history %s in the meantime", begun.ID)
 	}
 	return begun, err
+}
+
+// compared compares the secret of a history with that of the one before: an operator who wants to
+// change it may have added the new one to the end of the file.
+func compared(secret *randflake.Codec, d lease.Description) string {
+	if before := d.Histories()[1:]; len(before) > 0 &&
+		before[0].Fingerprint(secret) == before[0].Secret {
+		return "as the history before: the secret was not changed"
+	}
+	return "and not that of the history before"
 }
 
 func leaseKeysCommand(f *commonFlags) *cobra.Command {

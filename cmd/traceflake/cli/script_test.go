@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
@@ -33,6 +34,7 @@ var variables = []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLA
 //	ids FILE N                   prints N trace IDs of now under the first key of a file
 //	move STORE                   gives the server of a store another place
 //	backup STORE                 saves the objects of a server, to which restore sets it back
+//	begin STORE SECRETS          begins a history after a move, as a process does
 //	acquire STORE [OFFSET]       prints the history in which a process has acquired a lease
 //	clock OFFSET                 moves the clock of the operator's machine
 //	exec sh SCRIPT               runs a script that may call the program traceflake
@@ -106,6 +108,15 @@ func TestScripts(t *testing.T) {
 				defer enter(ts)()
 				ahead, _ := time.ParseDuration(slices.Concat(args, []string{"0s"})[1])
 				fmt.Fprintln(ts.Stdout(), acquired(t, args[0], ahead))
+			},
+			"begin": func(ts *testscript.TestScript, _ bool, args []string) {
+				defer enter(ts)()
+				secrets, err := fleet.LoadKeyring(args[1])
+				ts.Check(err)
+				s := opened(t, args[0])
+				_, err = s.Begin(t.Context(), lease.BeginRequest{Reason: lease.Moved,
+					Now: time.Now(), Secrets: secrets})
+				ts.Check(err)
 			},
 			"clock": func(ts *testscript.TestScript, _ bool, args []string) {
 				ahead, err := time.ParseDuration(args[0])
