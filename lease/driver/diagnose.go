@@ -94,7 +94,7 @@ func Diagnose(err error) error {
 func unreached(err error) bool {
 	_, network := errors.AsType[net.Error](err)
 	return network && !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+		errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func fixOf(err error) string {
