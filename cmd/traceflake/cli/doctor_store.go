@@ -106,7 +106,8 @@ func (d storeCheck) histories(about lease.Description) {
 		if len(last) <= most {
 			last = append(last, rfc3339(h.Begun)+" "+h.Reason)
 		}
-		if h.Reason != lease.Created && h.Reason != lease.Rekey && now().Sub(h.Begun) < 24*time.Hour {
+		alone := h.Reason != lease.Created && h.Reason != lease.Rekey
+		if alone && now().Sub(h.Begun) < 24*time.Hour {
 			today++
 		}
 	}
