@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"net"
 	"strings"
 	"testing"
 
@@ -20,6 +21,14 @@ func TestAnswers(t *testing.T) {
 		if len(row.Recorded) == 0 {
 			t.Errorf("no message is recorded of %+v", row)
 		}
+	}
+}
+
+// A missing socket of Unix is a server that has not started, no missing file.
+func TestMissingSocket(t *testing.T) {
+	_, err := net.Dial("unix", t.TempDir()+"/.s.PGSQL.5432")
+	if fix := lease.Fix(Diagnose(err)); fix != CommonFix("NOTHING_THERE") {
+		t.Errorf("%v, fix %q", err, fix)
 	}
 }
 

@@ -107,6 +107,11 @@ func fixOf(err error) string {
 	if _, unknown := errors.AsType[*net.DNSError](err); unknown {
 		return CommonFix("NOTHING_THERE")
 	}
+	dial, ok := errors.AsType[*net.OpError](err)
+	dialed := ok && dial.Op == "dial"
+	if dialed && errors.Is(err, fs.ErrNotExist) { // a socket
+		return CommonFix("NOTHING_THERE")
+	}
 	for _, row := range kinds {
 		for _, cause := range row.about {
 			if errors.Is(err, cause) {
@@ -114,7 +119,7 @@ func fixOf(err error) string {
 			}
 		}
 	}
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
+	if dialed {
 		return CommonFix("NOTHING_THERE")
 	}
 	return ""

@@ -61,8 +61,8 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-const urlForm = "want postgres://user:password@host:port/database, with special characters of the " +
-	"password as %XX"
+const urlForm = "want postgres://user:password@host:port/database, with special characters of " +
+	"the password as %XX"
 
 // New returns a store with at most two connections of its own, which it closes after 30 s without a
 // call. config comes from [pgxpool.ParseConfig], or from the program's own pool: pool.Config(). Its
