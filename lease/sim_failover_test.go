@@ -39,7 +39,8 @@ func (w *world) replace() {
 // Servers that lose acknowledged writes while processes generate IDs. If the place changes, no IDs
 // are equal, also while the old server serves others, and whoever starts. If it does not, the
 // running processes find out before they lease anything anew, so no IDs are equal as long as no
-// process starts. If others start, equal IDs are generated for one lease time at most.
+// process starts, or is about to switch to the history that the server shows. Otherwise equal IDs
+// are generated for one lease time at most.
 func TestServersThatForget(t *testing.T) {
 	seeds := uint64(30)
 	if testing.Short() || raced() {
