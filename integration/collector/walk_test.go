@@ -23,7 +23,8 @@ import (
 )
 
 // TestAdoptWalk adopts the table of the Collector's exporter, back and forth, while an exporter
-// stores spans and restarts after each command with create_schema. The command is killed before each of its statements, and while the server runs it.
+// stores spans and restarts after each command with create_schema. The command is killed before
+// each of its statements, and while the server runs it.
 // Each span is stored once, and found by its trace ID. The tables are those of this version of the
 // exporter, and those that v0.161.0 created: a module cannot be linked in two versions.
 func TestAdoptWalk(t *testing.T) {

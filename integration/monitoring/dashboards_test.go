@@ -187,12 +187,14 @@ func testLogs(t *testing.T, e *servers.Engine, links json.RawMessage, panel stri
 		t.Errorf("the logs are those of %+v", logs.Range)
 	}
 	late := e.Rows(t, "SELECT TraceId FROM ("+panel+") WHERE begins > "+
-		"toUnixTimestamp64Milli(Timestamp) OR begins < toUnixTimestamp64Milli(Timestamp) - 86400000")
+		"toUnixTimestamp64Milli(Timestamp) OR "+
+		"begins < toUnixTimestamp64Milli(Timestamp) - 86400000")
 	if len(late) > 0 {
 		t.Errorf("the logs of %d traces begin at a wrong time", len(late))
 	}
-	e.Run(t, []string{"CREATE TABLE telemetry.otel_logs (Timestamp DateTime64(9), TraceId String, " +
-		"SeverityText String, ServiceName String, Body String) ENGINE = MergeTree ORDER BY Timestamp",
+	e.Run(t, []string{"CREATE TABLE telemetry.otel_logs (Timestamp DateTime64(9), " +
+		"TraceId String, SeverityText String, ServiceName String, Body String) " +
+		"ENGINE = MergeTree ORDER BY Timestamp",
 		"INSERT INTO telemetry.otel_logs (Timestamp, TraceId, Body) SELECT Timestamp, TraceId, " +
 			"'one' FROM telemetry.spans WHERE ParentSpanId = ''"}, nil)
 	for _, row := range e.Rows(t, "SELECT TraceId, begins FROM ("+panel+") LIMIT 4") {
