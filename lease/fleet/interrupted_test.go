@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,12 +21,12 @@ import (
 // tornObjects refuse to write pages while torn.
 type tornObjects struct {
 	memstore.Objects
-	torn bool
+	torn atomic.Bool
 }
 
 func (o *tornObjects) Write(ctx context.Context, name string, data []byte,
 	version, place string) (driver.Object, error) {
-	if o.torn && strings.HasPrefix(name, "page-") {
+	if o.torn.Load() && strings.HasPrefix(name, "page-") {
 		return driver.Object{}, context.Canceled
 	}
 	return o.Objects.Write(ctx, name, data, version, place)
@@ -63,13 +64,13 @@ func TestInterruptedRekey(t *testing.T) {
 		if err := errors.Join(err, parsed); err != nil {
 			t.Fatal(err)
 		}
-		objects.torn = true
+		objects.torn.Store(true)
 		_, err = store.Begin(t.Context(), lease.BeginRequest{Leaves: d.ID, Reason: lease.Rekey,
 			Now: time.Now(), Secrets: k, Secret: k.Codecs()[1]})
 		if !errors.Is(err, context.Canceled) {
 			t.Fatalf("the interrupted rekey: %v", err)
 		}
-		objects.torn = false
+		objects.torn.Store(false)
 		time.Sleep(time.Minute)
 		g.NewIDs(t.Context())
 		now, err := store.Describe(t.Context())
