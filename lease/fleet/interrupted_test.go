@@ -32,6 +32,12 @@ func (o *tornObjects) Write(ctx context.Context, name string, data []byte,
 	return o.Objects.Write(ctx, name, data, version, place)
 }
 
+var torn stores.Store // the store at fleet-torn:
+
+func init() {
+	stores.Register("fleet-torn", func(string) (stores.Store, error) { return torn, nil })
+}
+
 // A rekey to another secret is interrupted: processes whose file has it go on without a restart,
 // under the new secret.
 func TestInterruptedRekey(t *testing.T) {
@@ -45,7 +51,7 @@ func TestInterruptedRekey(t *testing.T) {
 		k.Codec()); err != nil {
 		t.Fatal(err)
 	}
-	stores.Register("fleet-torn", func(string) (stores.Store, error) { return store, nil })
+	torn = store
 	vars := leased(t, "fleet-torn://host", "TRACEFLAKE_TTL", "10s")
 	env(t, vars)
 	errs := reportstest.Collect(t)

@@ -9,13 +9,16 @@ import (
 	"github.com/traceflake/traceflake/lease/stores"
 )
 
-// No error of a store that was opened by URL contains the URL's password.
-func TestErrorsAreRedacted(t *testing.T) {
+func init() {
 	stores.Register("teststore", func(url string) (stores.Store, error) {
 		return client(wire{new(counted), func(context.Context, string, func() error) error {
 			return errors.New("cannot connect to " + url)
 		}}, 1), nil
 	})
+}
+
+// No error of a store that was opened by URL contains the URL's password.
+func TestErrorsAreRedacted(t *testing.T) {
 	s, err := stores.Open("teststore://user:hunter2@host")
 	if err != nil {
 		t.Fatal(err)
