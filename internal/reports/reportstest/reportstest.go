@@ -18,6 +18,14 @@ import (
 // such tests do not run in parallel.
 func Collect(tb testing.TB) (all func() []error) {
 	tb.Helper()
+	delivered := func() {
+		for end := time.Now().Add(10 * time.Second); reports.Delivering() > 0; {
+			if runtime.Gosched(); time.Now().After(end) {
+				tb.Fatal("a report was not delivered")
+			}
+		}
+	}
+	delivered() // those of earlier tests
 	var mu sync.Mutex
 	var errs []error
 	old := otel.GetErrorHandler()
@@ -26,13 +34,6 @@ func Collect(tb testing.TB) (all func() []error) {
 		defer mu.Unlock()
 		errs = append(errs, err)
 	}))
-	delivered := func() {
-		for end := time.Now().Add(10 * time.Second); reports.Delivering() > 0; {
-			if runtime.Gosched(); time.Now().After(end) {
-				tb.Fatal("a report was not delivered")
-			}
-		}
-	}
 	tb.Cleanup(func() { delivered(); otel.SetErrorHandler(old) })
 	return func() []error {
 		delivered()
