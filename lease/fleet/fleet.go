@@ -52,15 +52,15 @@ func FromEnv(ctx context.Context) (*IDs, error) {
 
 // Open returns a generator with these settings, as [FromEnv] does with those of the environment.
 func (c Config) Open(ctx context.Context) (_ *IDs, err error) {
-	hidden := c.hidden()
-	defer func() { err = hidden.Error(err) }()
+	ids := &IDs{hidden: c.hidden()}
+	defer func() { err = ids.hidden.Error(err) }()
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	if c.Store == "" {
-		return &IDs{gen: idgen.New(idgen.WithMeterProvider(c.MeterProvider))}, nil
+		ids.gen = idgen.New(idgen.WithMeterProvider(c.MeterProvider))
+		return ids, nil
 	}
-	ids := new(IDs)
 	if err := c.open(ctx, ids); err != nil {
 		return nil, errors.Join(err, ids.Shutdown(context.WithoutCancel(ctx)))
 	}
@@ -118,7 +118,6 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 			return lease.Advise(err)
 		}
 	}
-	ids.hidden = c.hidden()
 	opts := []lease.Option{lease.WithMeterProvider(c.MeterProvider),
 		lease.WithErrorHandler(func(err error) { otel.Handle(ids.hidden.Error(err)) })}
 	if c.TTL != 0 {
