@@ -72,6 +72,7 @@ func (s Schema) render(file string, v values) string {
 			return strings.Join(quoted, ", ")
 		},
 	}).Parse(template(file)))
+	texttemplate.Must(t.New("layout").Parse(template("layout"))) // which some files contain
 	var sql strings.Builder
 	if err := t.Execute(&sql, v); err != nil {
 		panic(err) // a mistake in the file

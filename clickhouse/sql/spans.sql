@@ -31,11 +31,4 @@ CREATE TABLE IF NOT EXISTS {{table .Rows}}{{.OnCluster}} (
     INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX idx_duration Duration TYPE minmax GRANULARITY 1{{with .Projection}},
     {{.}}{{end}}
-) ENGINE = {{.Engine}}
-PARTITION BY toDate(Timestamp)
-PRIMARY KEY (toStartOfFiveMinutes(Timestamp), TraceId)
-ORDER BY (toStartOfFiveMinutes(Timestamp){{if .Newest}} DESC{{end}}, TraceId, Timestamp)
-{{- with .TTL}}
-TTL {{.}}
-{{- end}}
-SETTINGS {{.Settings}}
+) {{template "layout" .}}

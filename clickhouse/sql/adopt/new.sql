@@ -1,14 +1,7 @@
 # The new table has the columns, indexes, constraints and projections of the old one, its TTL and
 # its settings.
 CREATE TABLE IF NOT EXISTS {{table .Other}}{{.UUID}}{{.OnCluster}} AS {{table .Spans}}
-ENGINE = {{.Engine}}
-PARTITION BY toDate(Timestamp)
-PRIMARY KEY (toStartOfFiveMinutes(Timestamp), TraceId)
-ORDER BY (toStartOfFiveMinutes(Timestamp){{if .Newest}} DESC{{end}}, TraceId, Timestamp)
-{{- with .TTL}}
-TTL {{.}}
-{{- end}}
-SETTINGS {{.Settings}}
+{{template "layout" .}}
 COMMENT {{text .Comment}};
 ALTER TABLE {{table .Other}}{{.OnCluster}}
     ADD INDEX IF NOT EXISTS idx_timestamp Timestamp TYPE minmax GRANULARITY 1{{with .Projection}},
