@@ -26,8 +26,8 @@ type Answer struct {
 // Answers are tried in their order.
 type Answers []Answer
 
-// ParseAnswers parses a table of answers, in a file beside the store. It panics if the table is not
-// as in this example, whose first line has the code, the meaning and the text. The meaning is
+// ParseAnswers parses the answers in a file of the store's package. It panics if the text is not as
+// in this example, whose first line has the code, the meaning and the text. The meaning is
 // "refused" if an operator has to change something, "schema" if the data is another program's,
 // "full" if there is no space left, "unavailable" if no server was reached, and "later" if the
 // cause may pass otherwise:
