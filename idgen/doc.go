@@ -20,6 +20,6 @@
 // random. The beginning and the end of such an outage are each reported once to [otel.Handle], in a
 // separate goroutine.
 //
-// docs/generator.md describes order, time, collisions, cost and tests; docs/clones.md what happens
-// to copies of a process, and docs/metrics.md the metrics.
+// docs/generator.md describes order, time, collisions, cost, tests and what happens to copies of a
+// process; docs/metrics.md describes the metrics.
 package idgen

@@ -31,7 +31,7 @@
 // unique: at worst, a suspended process or a stepped clock causes a refusal.
 //
 // The rules assume a store that is linearizable and durable within a history, and memory that is
-// not cloned; docs/clones.md says how a copy of a process is detected. A store that is set back
+// not cloned; docs/generator.md says how a copy of a process is detected. A store that is set back
 // without a change of its place is noticed by the next holder whose lease it forgot: only IDs
 // generated before may be equal. IDs of two histories, and random IDs that are generated without a
 // lease, collide only as 64-bit random numbers would.

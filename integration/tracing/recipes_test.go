@@ -35,7 +35,7 @@ func TestRecipes(t *testing.T) {
 		"propagation/xtraceid/example_test.go"} {
 		sources += indent.ReplaceAllString(child.Read(t, path), "")
 	}
-	for _, page := range []string{"recipes", "clones", "migrating-b3", "security", "headers"} {
+	for _, page := range []string{"recipes", "generator", "migrating-b3", "security", "headers"} {
 		blocks := child.Blocks(child.Read(t, "docs/"+page+".md"), "go")
 		if len(blocks) == 0 {
 			t.Errorf("%s has no code", page)
