@@ -2,9 +2,10 @@
 -- Any other text gives NULL, never an error. ClickHouse evaluates them once for constants, so that
 -- Timestamp >= traceIDTime('…') uses partitions and the sort key.
 
--- traceIDTime: the clear half's time, to the millisecond. Any valid ID has one, ours or not.
+-- traceIDTime: the clear half's time, to the millisecond. Any ID has one, ours or not, except those
+-- of 64 bits, whose clear half is zero.
 CREATE OR REPLACE FUNCTION traceIDTime AS (id) ->
-    if(match(id, '^[0-9a-f]{32}$'),
+    if(match(id, '^[0-9a-f]{32}$') AND NOT startsWith(id, '0000000000000000'),
        fromUnixTimestamp64Milli(
            toInt64(bitShiftRight(reinterpretAsUInt64(reverse(unhex(substring(id, 1, 16)))), 23))
                + 1577836800000, 'UTC'),
@@ -42,8 +43,7 @@ CREATE OR REPLACE FUNCTION traceIDMax AS (t) ->
 -- traceIDIsOurs: 1 if the ID may be ours: its time lies in [now - max_age, now + skew]. The two are
 -- intervals or seconds.
 CREATE OR REPLACE FUNCTION traceIDIsOurs AS (id, now, max_age, skew) ->
-    ifNull(substring(id, 1, 16) != '0000000000000000'
-           AND traceIDTime(id) >= toDateTime64(now, 9, 'UTC') - max_age
+    ifNull(traceIDTime(id) >= toDateTime64(now, 9, 'UTC') - max_age
            AND traceIDTime(id) <= toDateTime64(now, 9, 'UTC') + skew, 0);
 
 -- traceIDAt: an ID for a record that has none in order: its time, a number to distinguish records

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,170 +13,113 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/clickhouse"
-	"github.com/traceflake/traceflake/internal/layout"
 	"github.com/traceflake/traceflake/traceid"
 )
 
 const null = "ᴺᵁᴸᴸ"
 
-// store creates the functions and fills a table with IDs.
-func store[ID any](e *engine, ids []ID) {
-	e.t.Helper()
-	e.run(clickhouse.Schema{Table: "functions"}.Statements())
-	var values strings.Builder
-	for i, id := range ids {
-		fmt.Fprintf(&values, "(%d,unhex('%x'))", i, fmt.Sprint(id))
-	}
-	e.exec("CREATE TABLE ids (n UInt32, id String, TraceId ALIAS id) ENGINE = MergeTree ORDER BY n")
-	e.exec("INSERT INTO ids VALUES " + values.String())
-}
-
-func milli(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") }
-
-func edges() []trace.TraceID {
-	var ids []trace.TraceID
-	for _, high := range []uint64{0, 1, 1<<23 - 1, 1 << 23, 1<<63 - 1, 1 << 63, 1<<64 - 1,
-		1<<64 - 1<<23, 0x18f06868b6000000} {
-		for _, low := range []uint64{0, 1, 1<<63 - 1, 1 << 63, 1<<64 - 1} {
-			ids = append(ids, id(high, low))
-		}
-	}
-	return ids
-}
-
-func id(high, low uint64) (id trace.TraceID) {
-	binary.BigEndian.PutUint64(id[:8], high)
-	binary.BigEndian.PutUint64(id[8:], low)
-	return id
-}
-
 func random(n int) []trace.TraceID {
 	r := rand.New(rand.NewPCG(1, 2))
 	ids := make([]trace.TraceID, n)
 	for i := range ids {
-		ids[i] = id(r.Uint64(), r.Uint64())
+		binary.BigEndian.PutUint64(ids[i][:8], r.Uint64())
+		binary.BigEndian.PutUint64(ids[i][8:], r.Uint64())
 	}
 	return ids
 }
 
-// TestFunctionsAgreeWithGo compares each function with its counterpart in Go, value by value, and
-// checks the documented condition of sampling.
-func TestFunctionsAgreeWithGo(t *testing.T) {
-	e := newEngine(t)
-	ids := append(edges(), random(50_000)...)
-	store(e, ids)
-	now := time.Date(2026, 10, 15, 11, 0, 0, 123456789, time.UTC)
-	const age, skew = 40 * 365 * 24 * time.Hour, 10 * 365 * 24 * time.Hour
-	verifier := traceid.NewVerifier(nil, traceid.WithPlausible(age), traceid.WithSkew(skew),
-		traceid.WithClock(func() time.Time { return now }))
-	got := e.exec(fmt.Sprintf(`SELECT traceIDTime(id), traceIDSeq(id), traceIDLow(id),
-		traceIDMin(traceIDTime(id)), traceIDMax(traceIDTime(id)),
-		traceIDIsOurs(id, toDateTime64('%s', 9, 'UTC'), toIntervalSecond(%d), %d),
-		traceIDAt(traceIDTime(id), traceIDSeq(id), traceIDLow(id))
-		FROM ids ORDER BY n`, now.Format("2006-01-02 15:04:05.000000000"), int(age.Seconds()),
-		int(skew.Seconds())))
-	if len(got) != len(ids) {
-		t.Fatalf("%d rows of %d", len(got), len(ids))
-	}
-	for i, id := range ids {
-		ours := "0"
-		if verifier.Plausible(id) {
-			ours = "1"
-		}
-		same := id
-		if binary.BigEndian.Uint64(id[:8]) == 0 {
-			same[7] = 1 // a zero clear half would say that the ID is not ours
-		}
-		at := traceid.Time(id)
-		if at.IsZero() {
-			at = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC) // SQL has a time for 64-bit IDs, too
-		}
-		want := []string{milli(at), strconv.Itoa(int(traceid.Inspect(nil, id).Sequence)),
-			strconv.FormatUint(binary.BigEndian.Uint64(id[8:]), 10),
-			traceid.Min(at).String(), traceid.Max(at).String(), ours, same.String()}
-		for column, value := range want {
-			if got[i][column] != value {
-				t.Fatalf("%s: column %d is %s, in Go %s", id, column, got[i][column], value)
-			}
-		}
-	}
-	// The documented condition keeps the traces that the sampler keeps.
-	for _, ratio := range []float64{0, 1e-18, 0.001, 0.1, 0.25, 1. / 3, 0.5, 0.999999} {
-		sampler := sdktrace.TraceIDRatioBased(ratio)
-		var kept []string
-		for _, id := range ids {
-			if sampler.ShouldSample(
-				sdktrace.SamplingParameters{ParentContext: t.Context(),
-					TraceID: id}).Decision == sdktrace.RecordAndSample {
-				kept = append(kept, id.String())
-			}
-		}
-		condition := fmt.Sprintf(
-			"bitShiftRight(traceIDLow(TraceId), 1) < toUInt64(%g * 9223372036854775808)", ratio)
-		if got := e.column("SELECT TraceId FROM ids WHERE " + condition +
-			" ORDER BY n"); !slices.Equal(got, kept) {
-			t.Errorf("ratio %v: %d traces, the sampler keeps %d, or others", ratio, len(got),
-				len(kept))
-		}
-	}
-}
-
-func TestBoundsAgreeWithGo(t *testing.T) {
+// TestFunctionVectors: the functions return the known answers of testdata/format.json, and NULL for
+// text that is not a trace ID.
+func TestFunctionVectors(t *testing.T) {
 	e := newEngine(t)
 	e.run(clickhouse.Schema{Table: "functions"}.Statements())
-	times := []time.Time{
-		time.Date(1900, 1, 2, 0, 0, 0, 0, time.UTC), time.Unix(-1, 999_999_999), time.Unix(0, 0),
-		time.UnixMilli(layout.EpochMillis).Add(-1), time.UnixMilli(layout.EpochMillis),
-		time.UnixMilli(layout.EpochMillis).Add(time.Millisecond - 1),
-		time.UnixMilli(layout.EpochMillis + 1),
-		time.Date(2026, 10, 15, 10, 0, 0, 999_999_999, time.UTC),
-		time.UnixMilli(layout.EpochMillis + 1<<41 - 1), time.UnixMilli(layout.EpochMillis + 1<<41),
-		time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC),
-	}
-	for _, at := range times {
-		literal := "toDateTime64('" + at.UTC().Format("2006-01-02 15:04:05.000000000") +
-			"', 9, 'UTC')"
-		e.is(traceid.Min(at).String(), "SELECT traceIDMin("+literal+")")
-		e.is(traceid.Max(at).String(), "SELECT traceIDMax("+literal+")")
+	vectors := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(
+		read("../../testdata/format.json"))
+	const at = "fromUnixTimestamp64Milli(v.unix_ms, 'UTC')"
+	const now = "toDateTime64('2026-01-01 00:00:00', 3, 'UTC'), toIntervalYear(40), 0"
+	for _, c := range []struct{ part, as, holds string }{
+		{"ids", "Tuple(unix_ms Int64, sequence UInt32, low String, id String)", "(" +
+			"traceIDTime(v.id), traceIDSeq(v.id), leftPad(lower(hex(traceIDLow(v.id))), 16, '0')," +
+			"traceIDAt(" + at + ", v.sequence + 8388608, traceIDLow(v.id))) = (" + at +
+			", v.sequence, v.low, v.id)"},
+		{"no_id", "Tuple(unix_ms Int64, wrong String)",
+			"v.wrong != 'time' OR traceIDAt(" + at + ", 1, 1) IS NULL"},
+		{"read", "Tuple(unix_ms Nullable(Int64), id String)",
+			"toUnixTimestamp64Milli(traceIDTime(v.id)) IS NOT DISTINCT FROM v.unix_ms"},
+		{"bounds", "Tuple(unix_ms Int64, min String, max String)",
+			"(traceIDMin(" + at + "), traceIDMax(" + at + ")) = (v.min, v.max)"},
+		{"malformed", "String", "traceIDTime(v) IS NULL AND NOT traceIDIsOurs(v, " + now +
+			") AND (v = repeat('0', 32) OR coalesce(traceIDSeq(v), traceIDLow(v)) IS NULL)"},
+	} {
+		e.exec("CREATE OR REPLACE TABLE vectors ENGINE = Memory AS SELECT arrayJoin(JSONExtract('" +
+			vectors + "', '" + c.part + "', 'Array(" + c.as + ")')) AS v")
+		e.is("1", "SELECT count() > 0 FROM vectors")
+		wrong := e.exec("SELECT v FROM vectors WHERE NOT ifNull(" + c.holds + ", 0)")
+		if len(wrong) > 0 {
+			t.Errorf("%s: %q", c.part, wrong)
+		}
 	}
 	ten := time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)
-	for _, c := range []struct{ query, want string }{
-		{"traceIDMin(toDateTime('2026-10-15 19:00:00', 'Asia/Tokyo'))", traceid.Min(ten).String()},
-		{"traceIDMin('2026-10-15 10:00:00')", traceid.Min(ten).String()},
-		{"traceIDMin(NULL)", null},
-		{"traceIDMax(CAST(NULL, 'Nullable(DateTime)'))", null},
-		{"traceIDAt(toDateTime('2019-12-31 23:59:59', 'UTC'), 0, 1)", null},
-		{"traceIDAt(toDateTime64('2090-01-01 00:00:00', 3, 'UTC'), 0, 1)", null},
-		{"traceIDAt(NULL, 0, 1)", null},
-		{"traceIDAt(toDateTime64('2020-01-01 00:00:00', 3, 'UTC'), 0, 1)",
-			"00000000000000010000000000000001"},
-		{"traceIDAt(toDateTime64('2020-01-01 00:00:00.001', 3, 'UTC'), 8388608 + 5, 255)",
-			"000000000080000500000000000000ff"},
+	for query, want := range map[string]string{
+		"traceIDMin(toDateTime('2026-10-15 19:00:00', 'Asia/Tokyo'))": traceid.Min(ten).String(),
+		"traceIDMin('2026-10-15 10:00:00')":                           traceid.Min(ten).String(),
+		"traceIDMax(toDateTime64('2026-10-15 10:00:00.000999999', 9, 'UTC'))": traceid.Max(
+			ten).String(),
+		"traceIDMin(toDateTime64('1900-01-02 00:00:00', 9, 'UTC'))": traceid.Min(
+			time.Time{}).String(),
+		"traceIDMin(NULL)": null,
+		"traceIDMax(CAST(NULL, 'Nullable(DateTime)'))": null,
+		"traceIDAt(NULL, 0, 1)":                        null,
+		"traceIDAt(toDateTime('2020-01-01 00:00:00', 'UTC'), 0, 1)": "0000000000000001" +
+			"0000000000000001",
+		"traceIDTime('')":   null,
+		"traceIDTime(NULL)": null,
+		"traceIDTime('" + strings.ToUpper(traceid.Max(ten).String()) + "')": null,
 	} {
-		e.is(c.want, "SELECT "+c.query)
+		e.is(want, "SELECT "+query)
 	}
 }
 
-// TestFunctionsOnOtherTexts: text that is not a trace ID gives NULL, even in a
-// scan.
-func TestFunctionsOnOtherTexts(t *testing.T) {
+// TestFunctionsAgreeWithGo: traceIDIsOurs is 1 for the IDs that a Verifier finds plausible, to the
+// millisecond, and the documented condition keeps the traces that the SDK's sampler keeps.
+func TestFunctionsAgreeWithGo(t *testing.T) {
 	e := newEngine(t)
-	ours := traceid.Min(time.Date(2026, 10, 15, 10, 0, 0, 0, time.UTC)).String()
-	store(e, []string{"", "0", ours[:31], ours + "0", ours[:16], strings.ToUpper(ours),
-		"g" + ours[1:], ours[:31] + " ", ours + "\n", "\x00" + ours[1:],
-		strings.Repeat("é", 16), "0x" + ours[2:], ours})
-	for _, row := range e.exec("SELECT hex(id), traceIDTime(id), traceIDSeq(id), traceIDLow(id), " +
-		"traceIDIsOurs(id, now(), toIntervalYear(40), 0) FROM ids WHERE id != '" + ours + "'") {
-		if !slices.Equal(row[1:], []string{null, null, null, "0"}) {
-			t.Errorf("%s: %v", row[0], row[1:])
+	e.run(clickhouse.Schema{Table: "functions"}.Statements())
+	now := time.Date(2026, 10, 15, 11, 0, 0, 123_000_000, time.UTC)
+	const age, skew = 5 * 365 * 24 * time.Hour, 10 * 365 * 24 * time.Hour
+	verifier := traceid.NewVerifier(nil, traceid.WithPlausible(age), traceid.WithSkew(skew),
+		traceid.WithClock(func() time.Time { return now }))
+	ids := append(random(5000), trace.TraceID{15: 1})
+	for d := range 3 {
+		for _, at := range []time.Time{now.Add(-age), now.Add(skew)} {
+			ids = append(ids, traceid.Max(at.Add(time.Duration(d-1)*time.Millisecond)))
 		}
 	}
-	e.is("1", "SELECT count() FROM ids WHERE traceIDTime(id) > '2020-01-02' OR traceIDSeq(id) >= 0")
-	for _, constant := range []string{"'" + strings.ToUpper(ours) + "'", "''", "NULL"} {
-		e.is(null, "SELECT traceIDTime("+constant+")")
+	agree := func(what, condition string, is func(trace.TraceID) bool) {
+		t.Helper()
+		var want []string
+		for _, id := range ids {
+			if is(id) {
+				want = append(want, id.String())
+			}
+		}
+		if got := e.column("SELECT TraceId FROM ids WHERE " + condition); !slices.Equal(sorted(got),
+			sorted(want)) {
+			t.Errorf("%s: %d IDs, in Go %d, or others", what, len(got), len(want))
+		}
 	}
-	// A 64-bit ID, padded as B3 pads it, is valid but not ours.
-	e.is("2020-01-01 00:00:00.000 0", "SELECT traceIDTime(x) || ' ' || traceIDIsOurs(x, "+
-		"toDateTime('2020-01-01 00:00:01', 'UTC'), 60, 60) FROM (SELECT "+
-		"'000000000000000000000000000000ff' AS x)")
+	e.exec("CREATE TABLE ids ENGINE = Memory AS SELECT arrayJoin(extractAll('" +
+		fmt.Sprint(ids) + "', '[0-9a-f]{32}')) AS TraceId")
+	agree("ours", fmt.Sprintf("traceIDIsOurs(TraceId, toDateTime64('%s', 3, 'UTC'), "+
+		"toIntervalSecond(%.0f), %.0f)", now.Format("2006-01-02 15:04:05.000"), age.Seconds(),
+		skew.Seconds()), verifier.Plausible)
+	for _, ratio := range []float64{0, 1e-18, 0.001, 0.1, 0.25, 1. / 3, 0.5, 0.999999} {
+		sampler := sdktrace.TraceIDRatioBased(ratio)
+		agree(fmt.Sprint("ratio ", ratio), fmt.Sprintf(
+			"bitShiftRight(traceIDLow(TraceId), 1) < toUInt64(%g * 9223372036854775808)", ratio),
+			func(id trace.TraceID) bool {
+				return sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: t.Context(),
+					TraceID: id}).Decision == sdktrace.RecordAndSample
+			})
+	}
 }
