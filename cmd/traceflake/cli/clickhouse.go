@@ -31,16 +31,19 @@ const clickhouseVar = "TRACEFLAKE_CLICKHOUSE_DSN"
 
 func clickhouseCommand() *cobra.Command {
 	var s spansServer
+	changing := []*cobra.Command{clickhouseCreateCommand(&s), clickhouseAdoptCommand(&s),
+		clickhouseCompareCommand(&s)}
+	for _, cmd := range changing {
+		cmd.PersistentFlags().BoolVar(&s.dryRun, "dry-run", false,
+			"print the SQL and change nothing")
+	}
 	cmd := group(&cobra.Command{
 		Use:   "clickhouse",
 		Short: "Create the spans table in ClickHouse, or adopt one",
 		Example: `  traceflake clickhouse create --dsn clickhouse://localhost:9000/otel
   traceflake clickhouse adopt prepare --dry-run`,
-	}, clickhouseCreateCommand(&s), clickhouseAdoptCommand(&s), clickhouseCompareCommand(&s),
-		clickhouseStatusCommand(&s))
-	flags := cmd.PersistentFlags()
-	s.addFlags(flags)
-	flags.BoolVar(&s.dryRun, "dry-run", false, "print the SQL and change nothing")
+	}, append(changing, clickhouseStatusCommand(&s))...)
+	s.addFlags(cmd.PersistentFlags())
 	return cmd
 }
 
