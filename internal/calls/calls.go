@@ -164,6 +164,9 @@ func WantError(always string, secrets ...string) func(tb testing.TB, what string
 			tb.Errorf("%s: got error %v, want %v", what, err, sentinel)
 			return
 		}
+		if sentinel == lease.ErrInvalidRequest && strings.Contains(err.Error(), sentinel.Error()) {
+			tb.Errorf("%s: error %q says more than what is wrong", what, err)
+		}
 		err = lease.Advise(err)
 		for _, text := range append(texts, always) {
 			if !strings.Contains(err.Error(), text) {

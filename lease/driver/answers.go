@@ -80,6 +80,12 @@ func Mean(meaning, err error) error {
 	return meant{err, meaning}
 }
 
+// Invalid returns an error that wraps [lease.ErrInvalidRequest], whose text is that of
+// [fmt.Errorf].
+func Invalid(format string, args ...any) error {
+	return meant{fmt.Errorf(format, args...), lease.ErrInvalidRequest}
+}
+
 type meant struct{ err, meaning error }
 
 func (m meant) Error() string   { return m.err.Error() }

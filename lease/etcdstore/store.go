@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
 )
@@ -40,7 +39,7 @@ const (
 // [lease.ErrInvalidRequest].
 func New(client clientv3.KV, prefix string) (stores.Store, error) {
 	if client == nil || client == (*clientv3.Client)(nil) {
-		return nil, fmt.Errorf("etcdstore: %w: no client", lease.ErrInvalidRequest)
+		return nil, driver.Invalid("%s: no client", name)
 	}
 	return (&objects{given: client}).store(prefix)
 }

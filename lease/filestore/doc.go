@@ -1,6 +1,5 @@
 // Package filestore keeps leases in a directory: for the processes of one host, without any server.
-// Importing it registers file:DIR, for example in TRACEFLAKE_STORE; everything after the colon is
-// the path.
+// Importing it registers file:DIR, for example in TRACEFLAKE_STORE; DIR is the whole path.
 //
 // The first process creates the directory, even if several start at once, with a secret file: see
 // [Secret] and [stores.Ensure]. Every object of package driver is a file. A write creates a file

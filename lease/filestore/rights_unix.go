@@ -23,7 +23,7 @@ const largest = 1 << 20
 func (o *objects) CheckRights(context.Context) error {
 	path := o.path
 	files, err := os.ReadDir(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) { // no link either
 		path = filepath.Dir(path)
 		_, err = os.Stat(path)
 	}

@@ -26,8 +26,12 @@ func TestCheckRights(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, fileMode); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("nowhere", filepath.Join(dir, "dangling")); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]string{
 		"new":           "",
+		"dangling":      "no such file or directory",
 		"mounted":       "", // a file system of its own
 		"missing/store": "no such file or directory",
 		"file":          syscall.ENOTDIR.Error(),

@@ -1,8 +1,10 @@
 package filestore
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/traceflake/traceflake/lease"
@@ -14,9 +16,18 @@ import (
 // blocks that were granted take room.
 const blocksPerPage = 1024
 
-func init() {
-	stores.Register("file",
-		func(url string) (stores.Store, error) { return New(strings.TrimPrefix(url, "file:")) })
+func init() { stores.Register("file", openURL) }
+
+// openURL opens the store at file: and a path.
+func openURL(url string) (stores.Store, error) {
+	path := strings.TrimPrefix(url, "file:")
+	if !filepath.IsAbs(path) || strings.ContainsAny(path, "?#") {
+		return nil, &lease.Error{
+			Err: errors.New("filestore: want file: and the whole path of a directory"),
+			Fix: "write the whole path after file:, without parameters: only shells replace ~ " +
+				"and $NAME"}
+	}
+	return New(path)
 }
 
 // New returns the store in the directory at path, which [stores.Ensure] creates if it does not
@@ -31,9 +42,8 @@ func New(path string) (stores.Store, error) {
 }
 
 func newObjects(path string) (*objects, error) {
-	if path == "" || strings.ContainsRune(path, 0) {
-		return nil, fmt.Errorf("filestore: %w: the path is empty or contains a zero byte",
-			lease.ErrInvalidRequest)
+	if path == "" {
+		return nil, driver.Invalid("filestore: the path is empty")
 	}
 	return &objects{path: path, turn: make(chan struct{}, 1), disk: system}, nil
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
+var wantError = calls.WantError("filestore: ")
+
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // directoryStore is a store, and its objects.
@@ -80,6 +82,20 @@ func acquire(t *testing.T, s directoryStore, now time.Time) lease.Grant {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// A URL has the whole path, which does not depend on where a process was started, and no parameters.
+func TestURL(t *testing.T) {
+	for _, url := range []string{"file:", "file:leases", "file:../leases", "file:~/leases",
+		"file: /leases", `file:C:\leases`, "file:/leases?mode=0700", "file:/leases#1"} {
+		_, err := stores.Open(url)
+		wantError(t, url, err, lease.ErrInvalidRequest, "write the whole path after file:")
+	}
+	_, err := New("")
+	wantError(t, "no path", err, lease.ErrInvalidRequest)
+	if _, err := stores.Open("file:" + newPath(t)); err != nil {
+		t.Error(err)
+	}
 }
 
 func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "leases") }

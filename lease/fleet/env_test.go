@@ -71,7 +71,7 @@ func TestBadValues(t *testing.T) {
 		{"undecided", vars("TRACEFLAKE_STRICT", "perhaps"),
 			`TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
 		{"a directory without a path", map[string]string{"TRACEFLAKE_STORE": "file:"},
-			"the path is empty"},
+			"want file: and the whole path of a directory"},
 	} {
 		env(t, c.vars)
 		g, err := fleet.FromEnv(t.Context())
@@ -143,10 +143,10 @@ func TestMisplacedSecret(t *testing.T) {
 // The bounds of each value are valid, and spaces around a value are ignored.
 func TestBounds(t *testing.T) {
 	for want, values := range map[fleet.Config][2]string{
-		{Store: "file:x", TTL: 2 * time.Second, Strict: true}: {" 2s", "true\n"},
-		{Store: "file:x", TTL: lease.MaxTTL}:                  {"1d", "0"},
+		{Store: "file:/x", TTL: 2 * time.Second, Strict: true}: {" 2s", "true\n"},
+		{Store: "file:/x", TTL: lease.MaxTTL}:                  {"1d", "0"},
 	} {
-		env(t, map[string]string{"TRACEFLAKE_STORE": " file:x\n", "TRACEFLAKE_SECRET_FILE": " ",
+		env(t, map[string]string{"TRACEFLAKE_STORE": " file:/x\n", "TRACEFLAKE_SECRET_FILE": " ",
 			"TRACEFLAKE_TTL": values[0], "TRACEFLAKE_STRICT": values[1]})
 		if got, err := fleet.Env(); got != want || errors.Join(err, got.Check()) != nil {
 			t.Errorf("%q: got %+v, %v, %v", values, got, err, got.Check())

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
 )
@@ -47,7 +46,7 @@ func openURL(text string) (stores.Store, error) {
 }
 
 func invalid(err error) error {
-	return fmt.Errorf("k8sstore: %w: %w", lease.ErrInvalidRequest, err)
+	return driver.Invalid("k8sstore: %w", err)
 }
 
 // New returns a store in a namespace of the API server at a URL, with a client that authenticates

@@ -86,14 +86,6 @@ func readOf(t *testing.T, url string) error {
 	return err
 }
 
-// A password with an @ that is not escaped would be a part of the host.
-func TestTwoAts(t *testing.T) {
-	config, err := parse("postgres://app:hunter2@secret@127.0.0.1/db")
-	if err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("%+v, %v", config, err)
-	}
-}
-
 // A server that replays each recorded answer: the client's error has the meaning and the fix of the
 // answer's row, and of no other.
 func TestAnswers(t *testing.T) {

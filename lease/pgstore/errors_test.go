@@ -76,12 +76,22 @@ func TestErrors(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	_, err := pgstore.New(nil)
 	wantError(t, "no configuration", err, lease.ErrInvalidRequest, "configuration")
+	for parameters, text := range map[string]string{
+		"search_path=a,b":             "search_path is a,b, want the one schema",
+		"sslmode=required":            "sslmode is invalid); set sslmode to one of disable,",
+		"target_session_attrs=primry": "primry; set target_session_attrs=read-write",
+		"connect_timeout=now": "connect_timeout (strconv.ParseInt: parsing \"now\": " +
+			"invalid syntax); correct the parameter",
+		"servicefile=/none&service=a":  "; let PGSERVICEFILE name a file",
+		"sslmode=prefer&sslrootcert=/": "sslrootcert name a file that exists",
+	} {
+		_, err := stores.Open("postgres://user:hunter2@host/db?" + parameters)
+		wantError(t, parameters, err, lease.ErrInvalidRequest, text)
+	}
 	for url, text := range map[string]string{
-		"postgres://user:hunter2@host:port/":                  "invalid port",
-		"postgres://user:%hunter2@host/db":                    "special characters of the password",
-		"postgres://user:hunter2@localhost/?sslmode=perhaps":  "sslmode is invalid",
-		"postgres://user:hunter2@host/db?search_path=a,b":     "search_path",
-		"postgres://user:hunter2@host/db?connect_timeout=now": "connect_timeout",
+		"postgres://user:hunter2@host:port/":          "invalid port; correct the parameter",
+		"postgres://user:%hunter2@host/db":            "special characters of the password",
+		"postgres://app:hunter2@hunter2@127.0.0.1/db": "special characters of the password",
 	} {
 		_, err := stores.Open(url)
 		wantError(t, text, err, lease.ErrInvalidRequest, text)

@@ -48,12 +48,14 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		// The error contains the URL and, if its parts are unclear, the password.
-		text := urlForm
-		if _, why, ok := strings.Cut(err.Error(), "`: "); ok &&
-			!strings.Contains(why, "failed to parse as URL") {
-			text = why
+		_, why, ok := strings.Cut(err.Error(), "`: ")
+		if !ok || strings.Contains(why, "failed to parse as URL") {
+			return nil, errors.New(urlForm)
 		}
-		return nil, errors.New(text)
+		err = errors.New(why)
+		return nil, &lease.Error{Err: err, Fix: cmp.Or(answers.Find("", why).Fix,
+			lease.Fix(driver.Diagnose(err)), "correct the parameter in the URL, or the variable "+
+				"or service file of libpq that sets it")}
 	}
 	if strings.Contains(config.ConnConfig.Host, "@") { // of the password
 		return nil, errors.New(urlForm)
@@ -73,11 +75,11 @@ const urlForm = "want postgres://user:password@host:port/database, with special 
 // that was not replicated only as a warning.
 func New(config *pgxpool.Config) (stores.Store, error) {
 	if config == nil {
-		return nil, fmt.Errorf("pgstore: %w: no configuration", lease.ErrInvalidRequest)
+		return nil, driver.Invalid("pgstore: no configuration")
 	}
 	o, err := newObjects(config)
 	if err != nil {
-		return nil, fmt.Errorf("pgstore: %w", err)
+		return nil, err
 	}
 	return stores.New(o, driver.Layout{Name: "pgstore", BlocksPerPage: blocksPerPage})
 }
@@ -90,8 +92,8 @@ func newObjects(config *pgxpool.Config) (*objects, error) {
 	schema := cmp.Or(strings.Trim(path, ` "`), "public")
 	prepare(config.ConnConfig)
 	if strings.Contains(schema, ",") {
-		return nil, fmt.Errorf("%w: search_path is %s, want the one schema of the tables",
-			lease.ErrInvalidRequest, schema)
+		return nil, driver.Invalid("pgstore: search_path is %s, want the one schema of the tables",
+			schema)
 	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	return &objects{pool: pool, schema: schema}, err

@@ -15,7 +15,6 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
 )
@@ -81,7 +80,7 @@ func openURL(text string) (stores.Store, error) {
 func New(cfg aws.Config, bucket, prefix string) (stores.Store, error) {
 	s, err := newServer(cfg, bucket, prefix)
 	if err != nil {
-		return nil, fmt.Errorf("s3store: %w: %w", lease.ErrInvalidRequest, err)
+		return nil, driver.Invalid("s3store: %w", err)
 	}
 	return stores.New(s, driver.Layout{Name: "s3store", BlocksPerPage: blocksPerPage, Probe: true})
 }

@@ -9,13 +9,8 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// shellPath is one that only a shell understands, which a lease directory would be called.
-var shellPath = regexp.MustCompile(`^file:[~$\s]`)
-
 // wrong are the mistakes in URLs of stores that cannot be opened, besides those of other servers'.
 var wrong = []mistakes.Mistake{
-	{Pattern: shellPath, Fix: "write the whole path after file:, without a space: only shells " +
-		"replace ~ and $NAME"},
 	{Pattern: regexp.MustCompile(`^jdbc:|^\w+\+\w+://`),
 		Fix: "write postgres:// alone: jdbc: and +driver are of other libraries"},
 	{Pattern: regexp.MustCompile(`^(\w+=\S* +)*(host|dbname|user)=`),
@@ -28,9 +23,6 @@ var wrong = []mistakes.Mistake{
 		Fix: "set the URL of the store here, and this value, a secret, as TRACEFLAKE_SECRET"},
 }
 
-// misread reports whether a store might open a URL as another one than was meant.
-func misread(url string) bool { return mistakes.Misread(url) != "" || shellPath.MatchString(url) }
-
 // advise adds what an operator can do to the error of a URL that cannot be opened.
 func advise(url string, err error) error {
 	err = driver.Diagnose(err) // of a file that the URL names
@@ -40,8 +32,3 @@ func advise(url string, err error) error {
 	return &lease.Error{Err: err, Fix: cmp.Or(mistakes.Fix(url), mistakes.Find(url, wrong),
 		"correct the URL of the store")}
 }
-
-// invalid is an error of a URL. Its text is that of err alone.
-type invalid struct{ error }
-
-func (e invalid) Unwrap() []error { return []error{e.error, lease.ErrInvalidRequest} }

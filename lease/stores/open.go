@@ -1,14 +1,14 @@
 package stores
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/traceflake/traceflake/internal/mistakes"
 	"github.com/traceflake/traceflake/internal/redact"
+	"github.com/traceflake/traceflake/lease/driver"
 )
 
 // packages maps the schemes of this project to the packages to import.
@@ -66,14 +66,14 @@ func Open(url string) (Store, error) {
 	open := openers.byScheme[scheme]
 	openers.RUnlock()
 	if !ok || open == nil {
-		return nil, advise(url, invalid{unknown(scheme)})
+		return nil, advise(url, unknown(scheme))
 	}
-	if misread(url) {
-		return nil, advise(url, invalid{errors.New("the URL is not the one that was meant")})
+	if mistakes.Misread(url) != "" {
+		return nil, advise(url, driver.Invalid("the URL is not the one that was meant"))
 	}
 	s, err := open(url)
 	if err != nil {
-		err = advise(url, invalid{err})
+		err = advise(url, driver.Invalid("%w", err))
 	}
 	secrets := redact.Of(url)
 	if s, ok := s.(interface{ Redact(redact.Secrets) }); ok {
@@ -87,9 +87,9 @@ func Open(url string) (Store, error) {
 func unknown(scheme string) error {
 	imported := strings.Join(Schemes(), ", ")
 	if name := packages[scheme]; name != "" {
-		return fmt.Errorf("unknown kind of store: %s: import _ %q in the program, which has %s",
+		return driver.Invalid("unknown kind of store: %s: import _ %q in the program, which has %s",
 			scheme, "github.com/traceflake/traceflake/lease/"+name, imported)
 	}
-	return fmt.Errorf("unknown kind of store: its URL must begin with one of: %s; for another "+
+	return driver.Invalid("unknown kind of store: its URL must begin with one of: %s; for another "+
 		"kind of store import its package", imported)
 }
