@@ -46,57 +46,16 @@ func lease(nodes uint32, d time.Duration) Lease {
 	return Lease{Nodes: nodes, Start: base, End: base.Add(d)}
 }
 
-// checker is a generator that checks the guarantee for every ID added to it: it is inside the
-// lease, and later than every ID before it.
-type checker struct {
-	*Generator
-	t     testing.TB
-	lease Lease
-	last  uint64
-	n     int
-}
-
 // testSecret's tuple that encrypts to zero is early in a sequence: see TestMachine.
 const testSecret = "test secret 2539"
 
-func newChecker(t testing.TB, l Lease, opts ...Option) *checker {
+func newGenerator(t testing.TB, l Lease, opts ...Option) *Generator {
 	t.Helper()
 	g, err := NewGenerator(newCodec(t, testSecret), l, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &checker{Generator: g, t: t, lease: l}
-}
-
-func (c *checker) add(ids ...ID) {
-	c.t.Helper()
-	for _, id := range ids {
-		if id == 0 {
-			c.t.Fatal("the ID is zero")
-		}
-		p := c.codec.Decode(id)
-		if p.Time.Before(c.lease.Start) || !p.Time.Before(c.lease.End) || p.Node < c.lease.Node ||
-			p.Node >= c.lease.Node+c.lease.Nodes {
-			c.t.Fatalf("ID %d: %+v is outside of %+v", c.n, p, c.lease)
-		}
-		raw := c.codec.decrypt(id)
-		if c.n > 0 && raw <= c.last {
-			c.t.Fatalf("ID %d: raw word %d follows %d", c.n, raw, c.last)
-		}
-		c.last = raw
-		c.n++
-	}
-}
-
-// one returns the next ID.
-func (c *checker) one() ID {
-	c.t.Helper()
-	id, err := c.Next()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.add(id)
-	return id
+	return g
 }
 
 func TestLeaseIsCheckedFirst(t *testing.T) {
@@ -125,8 +84,11 @@ func TestLeaseIsCheckedFirst(t *testing.T) {
 // method of theirs.
 func TestZeroValues(t *testing.T) {
 	now := time.Now()
-	newChecker(t, Lease{Nodes: 1, Start: now.Add(-time.Second), End: now.Add(time.Hour)},
-		nil, WithClock(nil)).one()
+	g := newGenerator(t, Lease{Nodes: 1, Start: now.Add(-time.Second), End: now.Add(time.Hour)},
+		nil, WithClock(nil))
+	if err := g.Check(); err != nil {
+		t.Error(err)
+	}
 	if n, _, err := new(Generator).Fill(make([]ID, 3)); n != 0 || !errors.Is(err, ErrNoLease) {
 		t.Errorf("a zero Generator: %d, %v", n, err)
 	}
@@ -142,45 +104,12 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// At the end of life nothing wraps, whether with one node or with all, whose last second is not
-// used.
-func TestEndOfLife(t *testing.T) {
-	end := time.Unix(EndOfLife, 0).UTC()
-	for nodes, last := range map[uint32]time.Time{
-		1: end.Add(-time.Second), MaxNode + 1: end.Add(-2 * time.Second),
-	} {
-		l := Lease{Node: MaxNode + 1 - nodes, Nodes: nodes, Start: end.Add(-10 * time.Second),
-			End: end}
-		clock := newClock(l.Start)
-		g := newChecker(t, l, WithClock(clock.now))
-		for ; !clock.now().After(last); clock.add(100 * time.Millisecond) {
-			g.one()
-		}
-		if got := timeOf(g.last >> secondShift); !got.Equal(last) {
-			t.Errorf("%d nodes: the time of the last ID is %v", nodes, got)
-		}
-		// The very last words, one by one, and none after them.
-		g.next.Store(g.end.Load() - 3)
-		for range 3 {
-			g.one()
-		}
-		for ; clock.now().Before(end.Add(3 * time.Second)); clock.add(time.Second) {
-			if id, err := g.Next(); err == nil {
-				t.Errorf("%d nodes, past the last word: %v", nodes, id)
-			}
-		}
-		if got := g.Seal(); got.After(end) {
-			t.Errorf("unused from %v", got)
-		}
-	}
-}
-
 // Many goroutines, a clock that jumps in both directions, a moving end and a Seal in the middle:
 // all IDs differ, and none is later than Seal's result.
 func TestConcurrentUse(t *testing.T) {
 	l := lease(2, 20*time.Second)
 	clock := newClock(base)
-	g := newChecker(t, l, WithClock(clock.now))
+	g := newGenerator(t, l, WithClock(clock.now))
 	got := make([][]ID, 2*runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
 	for w := range got {
@@ -229,10 +158,10 @@ func TestSealWhileReserving(t *testing.T) {
 	}
 	for range tries {
 		seconds.Store(0)
-		g := newChecker(t, lease(1, 20*365*24*time.Hour), WithClock(now))
+		g := newGenerator(t, lease(1, 20*365*24*time.Hour), WithClock(now))
 		last := make(chan ID)
 		go func() {
-			id := g.one()
+			var id ID
 			// each in a second of its own
 			for next, err := g.Next(); err == nil; next, err = g.Next() {
 				id = next
@@ -245,25 +174,6 @@ func TestSealWhileReserving(t *testing.T) {
 		unused := g.Seal()
 		if p := g.codec.Decode(<-last); !p.Time.Before(unused) {
 			t.Fatalf("%+v was reserved, and Seal returned %v as unused", p, unused)
-		}
-	}
-}
-
-// The place that would be encrypted to zero is skipped wherever it is in a batch: first, in the
-// middle, last, or the next after it.
-func TestZeroIsSkipped(t *testing.T) {
-	zero := newCodec(t, testSecret).Decode(0)
-	clock := newClock(zero.Time)
-	for _, n := range []uint32{1, zero.Sequence, zero.Sequence + 1, zero.Sequence + 2} {
-		c := newChecker(t, Lease{Node: zero.Node, Nodes: 1, Start: zero.Time,
-			End: zero.Time.Add(time.Minute)}, WithClock(clock.now))
-		for first := uint32(0); first <= zero.Sequence; {
-			ids := make([]ID, n)
-			if _, _, err := c.Fill(ids); err != nil {
-				t.Fatal(err)
-			}
-			c.add(ids...)
-			first = c.codec.Decode(ids[0]).Sequence
 		}
 	}
 }

@@ -130,6 +130,14 @@ func (m *machine) seal() {
 	m.sealed = true
 }
 
+// past returns the first second that no lease of these nodes has.
+func (m *machine) past() int64 {
+	if m.room == 1<<secondShift {
+		return EndOfLife - 1
+	}
+	return EndOfLife
+}
+
 func (m *machine) extend(to time.Time) {
 	var want error
 	switch second := to.Unix(); {
@@ -142,7 +150,7 @@ func (m *machine) extend(to time.Time) {
 	case second < m.end:
 		want = errInvalidLease
 	default:
-		m.end = second
+		m.end = min(second, m.past())
 	}
 	if err := m.Extend(to); !errors.Is(err, want) {
 		m.Fatalf("Extend to %v: %v, want %v", to, err, want)
@@ -173,15 +181,19 @@ func TestMachine(t *testing.T) {
 	fixSeed(t)
 	codec := newCodec(t, testSecret)
 	rapid.Check(t, func(t *rapid.T) {
-		nodes, zero := draw[uint32](t, "nodes", 1, 2, 8), codec.Decode(0)
-		start := zero.Time.Add(-draw(t, "before", 0, time.Second, 3*time.Second))
+		nodes, zero := draw[uint32](t, "nodes", 1, 2, 8, MaxNode+1), codec.Decode(0)
+		start := draw(t, "near", zero.Time, time.Unix(EndOfLife-1, 0)).
+			Add(-draw(t, "before", 0, time.Second, 3*time.Second))
 		m := &machine{T: t, clock: newClock(start), room: int(nodes) * perNode,
-			start: start.Unix(), end: start.Unix() + rapid.Int64Range(1, 6).Draw(t, "length"),
-			node: zero.Node &^ (nodes - 1), next: place{start.Unix(), 0}}
+			start: start.Unix(), node: zero.Node &^ (nodes - 1), next: place{start.Unix(), 0}}
 		m.zero = place{zero.Time.Unix(), int(zero.Node-m.node)*perNode + int(zero.Sequence)}
 		// The lease's incomplete seconds are not used.
 		part := time.Duration(rapid.IntRange(0, int(time.Second)-1).Draw(t, "part"))
-		l := Lease{m.node, nodes, start.Add(-part), time.Unix(m.end, 0).Add(part)}
+		end := min(m.start+rapid.Int64Range(1, 6).Draw(t, "length"), EndOfLife)
+		l := Lease{m.node, nodes, start.Add(-part), time.Unix(end, 0).Add(part)}
+		if m.end = min(end, m.past()); m.end == m.start {
+			return // no lease of all nodes has the last second
+		}
 		opts := []Option{nil, WithClock(m.clock.now)}
 		started := rapid.Bool().Draw(t, "WithStart")
 		if started {
@@ -192,13 +204,27 @@ func TestMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Generator = g
+		room := min(m.room, 8*perNode)
 		size := rapid.OneOf(rapid.IntRange(0, 600),
-			rapid.SampledFrom([]int{m.room / 2, m.room - 1, m.room, m.room + 1}))
+			rapid.SampledFrom([]int{room / 2, room - 1, room, room + 1}))
 		places := rapid.OneOf(rapid.Uint64Range(uint64(m.zero.at)-50, uint64(m.zero.at)),
 			rapid.Uint64Range(0, 2*uint64(m.room)))
 		fill := func(*rapid.T) { m.fill(size.Draw(t, "n"), nil) }
 		t.Repeat(map[string]func(*rapid.T){
 			"Fill": fill, "Fill again": fill,
+			"Fill to zero": func(*rapid.T) { // just before it, with it, and past it
+				if n := m.zero.at - m.next.at + draw(t, "more", 0, 1, 2); 0 < n && n <= 600 {
+					m.fill(n, nil)
+				}
+			},
+			"jump": func(*rapid.T) { // to the lease's last places, or to just before zero
+				to := draw(t, "to", place{m.end - 1, m.room - 3},
+					place{m.zero.second, m.zero.at - 3})
+				if m.oneIn(3) && !m.sealed && m.next.before(to) {
+					m.next = to
+					g.next.Store(g.space.word(uint64(to.second-Epoch)) + uint64(to.at))
+				}
+			},
 			"clock": func(*rapid.T) {
 				if m.move(); started {
 					m.drawn = places.Draw(t, "drawn")

@@ -111,8 +111,8 @@ func (v *Verifier) Plausible(id trace.TraceID) bool {
 	return v != nil && v.now != nil && v.recent >= 0 && v.within(id, v.recent)
 }
 
-// within reports whether id has a clear half, whose time lies in [now-maxAge, now+skew].
+// within reports whether id's time lies in [now-maxAge, now+skew], as that of no 64-bit ID does.
 func (v *Verifier) within(id trace.TraceID, maxAge time.Duration) bool {
 	t, now := Time(id), v.now()
-	return !t.IsZero() && !t.Before(now.Add(-maxAge)) && !t.After(now.Add(v.skew))
+	return !t.Before(now.Add(-maxAge)) && !t.After(now.Add(v.skew))
 }

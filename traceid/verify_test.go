@@ -61,67 +61,50 @@ func parse(t testing.TB, s string) trace.TraceID {
 	return id
 }
 
+// How old an ID may be, and how far ahead: of an ID under the first secret, under the last one, and
+// under another, which is plausible at most.
 func TestVerifier(t *testing.T) {
 	keyring := newKeyring(t, fleetSecret, lastSecret)
-	old := newKeyring(t, lastSecret)
-	second := noon.Truncate(time.Second)
-	ours := assemble(t, keyring, noon, second)
-	foreign := assemble(t, newKeyring(t, anotherSecret), noon, noon)
-	const ms, hour = time.Millisecond, time.Hour
+	const ms, minute, hour, day = time.Millisecond, time.Minute, time.Hour, 24 * time.Hour
+	recent := traceid.WithPlausible(5 * minute)
 	type options = []traceid.VerifierOption
-	recent := traceid.WithPlausible(5 * time.Minute)
 	const verified, plausible = "verified", "plausible"
-	for _, tt := range []struct {
-		name string
-		id   trace.TraceID
-		now  time.Time
+	for _, c := range []struct {
 		opts options
-		want string
+		ages map[time.Duration]string
 	}{
-		{"generated now", ours, noon, nil, verified},
-		{"under the last secret", assemble(t, old, noon, second), noon, nil, verified},
-		{"a day old", ours, noon.Add(24 * hour), nil, verified},
-		{"older", ours, noon.Add(24*hour + ms), nil, ""},
-		{"older, allowed", ours, noon.Add(72 * hour), options{traceid.WithMaxAge(73 * hour)},
-			verified},
-		{"a negative age", ours, noon.Add(ms), options{traceid.WithMaxAge(-hour)}, ""},
-		{"a minute ahead", ours, noon.Add(-time.Minute), nil, verified},
-		{"further ahead", ours, noon.Add(-time.Minute - ms), nil, ""},
-		{"further ahead, allowed", ours, noon.Add(-hour), options{traceid.WithSkew(hour)},
-			verified},
-		{"foreign", foreign, noon, nil, ""},
-		{"foreign, ahead", foreign, noon.Add(-time.Second), nil, ""},
-		{"ours, and recent", ours, noon, options{recent}, verified + plausible},
-		{"foreign, but recent", foreign, noon, options{recent}, plausible},
-		{"just young enough", foreign, noon.Add(5 * time.Minute), options{recent}, plausible},
-		{"too old", foreign, noon.Add(5*time.Minute + ms), options{recent}, ""},
-		{"foreign, a minute ahead", foreign, noon.Add(-time.Minute), options{recent}, plausible},
-		{"foreign, further ahead", foreign, noon.Add(-time.Minute - ms), options{recent}, ""},
-		{"foreign, further ahead, allowed", foreign, noon.Add(-hour),
-			options{recent, traceid.WithSkew(hour)}, plausible},
-		{"foreign, ahead, not allowed", foreign, noon.Add(-ms),
-			options{recent, traceid.WithSkew(0)}, ""},
-		{"ours, not recent", ours, noon.Add(hour), options{recent}, verified},
-		{"ours, recent, but older than a maximum", ours, noon.Add(ms),
-			options{recent, traceid.WithMaxAge(0)}, plausible},
-		{"no age", foreign, noon, options{traceid.WithPlausible(-1)}, plausible},
-		{"no age, a millisecond old", foreign, noon.Add(ms), options{traceid.WithPlausible(-1)},
-			""},
-		{"64 bits, at the epoch", trace.TraceID{8: 1}, epoch, options{recent}, ""},
-		{"zero, at the epoch", trace.TraceID{}, epoch, options{recent}, ""},
-		{"the epoch itself", trace.TraceID{7: 1, 8: 1}, epoch, options{recent}, plausible},
-		{"UUIDv7 at noon", parse(t, "019cec37b7f47000a000000000000000"), noon, options{recent}, ""},
+		{nil, map[time.Duration]string{-minute - ms: "", -minute: verified, 0: verified,
+			day: verified, day + ms: ""}},
+		{options{recent}, map[time.Duration]string{-minute - ms: "", -minute: verified + plausible,
+			5 * minute: verified + plausible, 5*minute + ms: verified, day + ms: ""}},
+		{options{traceid.WithMaxAge(73 * hour)}, map[time.Duration]string{72 * hour: verified}},
+		{options{traceid.WithMaxAge(-hour)}, map[time.Duration]string{0: verified, ms: ""}},
+		{options{recent, traceid.WithMaxAge(0)}, map[time.Duration]string{ms: plausible}},
+		{options{recent, traceid.WithSkew(hour)},
+			map[time.Duration]string{-hour: verified + plausible}},
+		{options{recent, traceid.WithSkew(-hour)},
+			map[time.Duration]string{0: verified + plausible, -ms: ""}},
+		{options{traceid.WithPlausible(-1)},
+			map[time.Duration]string{0: verified + plausible, ms: verified}},
 	} {
-		v := traceid.NewVerifier(keyring, append(tt.opts, traceid.WithClock(fixed(tt.now)))...)
-		got := ""
-		if v.Verify(tt.id) {
-			got += verified
-		}
-		if v.Plausible(tt.id) {
-			got += plausible
-		}
-		if got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		for age, want := range c.ages {
+			v := traceid.NewVerifier(keyring,
+				append(c.opts, traceid.WithClock(fixed(noon.Add(age))))...)
+			for _, secret := range []string{fleetSecret, lastSecret, anotherSecret} {
+				id, got := assemble(t, newKeyring(t, secret), noon, noon), ""
+				if secret == anotherSecret {
+					want = strings.TrimPrefix(want, verified)
+				}
+				if v.Verify(id) {
+					got += verified
+				}
+				if v.Plausible(id) {
+					got += plausible
+				}
+				if got != want {
+					t.Errorf("%v old, secret %s: %q, want %q", age, secret, got, want)
+				}
+			}
 		}
 	}
 }

@@ -27,7 +27,7 @@ func readB3(in *headers) (trace.SpanContext, decision) {
 	id, rest, _ := strings.Cut(in[b3Single], "-")
 	span, rest, more := strings.Cut(rest, "-")
 	d, parent, hasParent := strings.Cut(rest, "-")
-	valid := !more && !hasParent // undecided
+	valid := !more // undecided
 	switch decision(d) {
 	case sampled, notSampled, debug:
 		valid = !hasParent || isSpanID(parent)

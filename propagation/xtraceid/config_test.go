@@ -49,34 +49,6 @@ func TestHeaderNames(t *testing.T) {
 	}
 }
 
-// B3 without a sampling decision, which loses traces, is reported once.
-func TestLostTraces(t *testing.T) {
-	const ids = traceT + "-" + spanS
-	for _, c := range []struct {
-		name     string
-		carrier  propagation.MapCarrier
-		options  []xtraceid.Option
-		reported int
-	}{
-		{"undecided", propagation.MapCarrier{"b3": ids}, nil, 1},
-		{"undecided, with x-trace-id", propagation.MapCarrier{"b3": ids, "x-trace-id": traceT}, nil,
-			1},
-		{"taken as sampled", propagation.MapCarrier{"b3": ids},
-			[]xtraceid.Option{xtraceid.WithDeferredSampled()}, 0},
-		{"not sampled", propagation.MapCarrier{"b3": ids + "-0"}, nil, 0},
-		{"x-trace-id alone", propagation.MapCarrier{"x-trace-id": traceT}, nil, 0},
-	} {
-		errs := reportstest.Collect(t)
-		p := xtraceid.New(c.options...)
-		for range 3 {
-			p.Extract(t.Context(), c.carrier)
-		}
-		if got := errs(); len(got) != c.reported {
-			t.Errorf("%s: reported %q", c.name, got)
-		}
-	}
-}
-
 // A trace that [xtraceid.Untrusted] refuses or decides about is not lost, and does not spend the
 // one report of a trace that is.
 func TestLostTracesOfUntrusted(t *testing.T) {

@@ -60,7 +60,7 @@ func (p *propagator) extract(ctx context.Context, in *headers) context.Context {
 	switch {
 	case d == undecided && p.deferredSampled:
 		d, sc = sampled, sc.WithTraceFlags(sc.TraceFlags().WithSampled(true))
-	case d == undecided && !sc.IsSampled():
+	case d == undecided:
 		if of, ok := ctx.Value(diagnosisKey{}).(*diagnosis); ok && !of.ended {
 			of.lost = p
 		} else {

@@ -1,16 +1,17 @@
 package xtraceid_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/textproto"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,8 @@ func TestResponseHandler(t *testing.T) {
 	timed := func(h http.Handler) http.Handler {
 		return xtraceid.ResponseHandler(h, xtraceid.WithServerTiming())
 	}
+	// A handler for CORS uses the same slice for all responses.
+	shared := []string{"x-trace-id", "X-Other-Header"}
 	ids, exposed := []string{traceT}, []string{"x-trace-id"}
 	for _, c := range []struct {
 		name    string
@@ -79,6 +82,9 @@ func TestResponseHandler(t *testing.T) {
 			http.Header{"X-Trace-Id": ids, expose: exposed}},
 		{"CORS inside, a list", span, plain(set(end, expose, "X-Trace-ID, X-Other-Header")),
 			http.Header{"X-Trace-Id": ids, expose: {"X-Trace-ID, X-Other-Header", "x-trace-id"}}},
+		{"CORS inside, shared", span, timed(http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) { w.Header()[expose] = shared[:1] })),
+			http.Header{"X-Trace-Id": ids, timing: {of(span)}, expose: {"x-trace-id", timing}}},
 		{"an ID set inside", span, plain(set(end, "x-trace-id", traceU)),
 			http.Header{"X-Trace-Id": ids, expose: exposed}},
 		{"a list of timings set outside", span, set(timed(end), timing, "traceparent;dur=5, db"),
@@ -99,41 +105,8 @@ func TestResponseHandler(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-}
-
-// A handler for CORS uses the same slice for all responses.
-func TestResponseHandlerSharesHeaders(t *testing.T) {
-	shared := []string{"x-trace-id", "X-Other-Header"}[:1]
-	handler := xtraceid.ResponseHandler(http.HandlerFunc(
-		func(w http.ResponseWriter, _ *http.Request) { w.Header()[expose] = shared }),
-		xtraceid.WithServerTiming())
-	for range 2 {
-		w := httptest.NewRecorder()
-		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-		inSpan(spanContext(t, traceT, spanS, true), handler).ServeHTTP(w, r)
-		got, want := w.Header()[expose], []string{"x-trace-id", timing}
-		if all := shared[:2]; !slices.Equal(got, want) || all[0] != want[0] || all[1] == timing {
-			t.Errorf("exposed %q, want %q; the handler's slice is %q", got, want, all)
-		}
-	}
-}
-
-// What a handler sets after the response has begun is a trailer's value.
-func TestResponseHandlerTrailer(t *testing.T) {
-	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusOK)
-		w.Header().Set("X-Trace-Id", traceU)
-		_, _ = io.WriteString(w, "hello")
-	})
-	w := httptest.NewRecorder()
-	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-	span := spanContext(t, traceT, spanS, true)
-	inSpan(span, xtraceid.ResponseHandler(handler)).ServeHTTP(w, r)
-	response := w.Result()
-	_ = response.Body.Close()
-	header, after := response.Header.Get("x-trace-id"), w.Header().Get("x-trace-id")
-	if header != traceT || after != traceU {
-		t.Errorf("the header has %s, the handler set %s, which became %s", header, traceU, after)
+	if shared[1] != "X-Other-Header" {
+		t.Errorf("the handler's slice is now %q", shared)
 	}
 }
 
@@ -171,8 +144,8 @@ func TestResponseFlushErrors(t *testing.T) {
 	}
 }
 
-// However a response begins, it has the span's ID, not that which the handler has set. The
-// handler's writer has the features of the server's.
+// However a response begins, it has the span's ID, not that which the handler has set; what the
+// handler sets afterwards is a trailer's value. Its writer has the features of the server's.
 func TestResponseBegins(t *testing.T) {
 	for name, begin := range map[string]func(w http.ResponseWriter){
 		"status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) },
@@ -181,92 +154,90 @@ func TestResponseBegins(t *testing.T) {
 		"file": func(w http.ResponseWriter) {
 			_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader("hel"))
 		},
-		"write": func(http.ResponseWriter) {},
+		"text":  func(w http.ResponseWriter) { _, _ = io.WriteString(w, "hel") },
+		"write": func(w http.ResponseWriter) { _, _ = w.Write([]byte("hel")) },
 	} {
-		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			c := http.NewResponseController(w)
-			if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-				t.Errorf("ResponseController: %v", err)
-			}
-			end := func(w http.ResponseWriter) { _, _ = w.Write([]byte("lo")) }
-			for _, f := range []func(w http.ResponseWriter){begin, end} {
-				w.Header().Set("x-trace-id", traceU)
-				f(w)
-			}
-		})
-		s := httptest.NewServer(inSpan(spanContext(t, traceT, spanS, true),
-			xtraceid.ResponseHandler(handler)))
-		check := func(header map[string][]string) {
-			if got := header["X-Trace-Id"]; !slices.Equal(got, []string{traceT}) {
-				t.Errorf("%s: x-trace-id %q", name, got)
-			}
-		}
+		handler := xtraceid.ResponseHandler(http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) {
+				c := http.NewResponseController(w)
+				if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+					t.Errorf("ResponseController: %v", err)
+				}
+				end := func(w http.ResponseWriter) { _, _ = w.Write([]byte("lo")) }
+				for _, f := range []func(w http.ResponseWriter){begin, end} {
+					w.Header().Set("x-trace-id", traceU)
+					f(w)
+				}
+			}))
+		var after string
+		s := httptest.NewServer(inSpan(spanContext(t, traceT, spanS, true), http.HandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) {
+				handler.ServeHTTP(w, r)
+				after = w.Header().Get("x-trace-id")
+			})))
+		hints := http.Header{"X-Trace-Id": {traceT}}
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
-			Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { check(h); return nil },
+			Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+				hints = http.Header(h)
+				return nil
+			},
 		})
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(resp.Header)
+		resp := get(ctx, t, s.URL, nil)
 		body, err := io.ReadAll(resp.Body)
-		if err != nil || !strings.HasSuffix(string(body), "lo") ||
-			(resp.StatusCode == http.StatusAccepted) != (name == "status") {
-			t.Errorf("%s: %s %q, %v", name, resp.Status, body, err)
-		}
 		resp.Body.Close()
 		s.Close()
+		begun := name != "hints" // before end
+		if err != nil || !strings.HasSuffix(string(body), "lo") ||
+			(resp.StatusCode == http.StatusAccepted) != (name == "status") ||
+			resp.Header.Get("x-trace-id") != traceT || hints.Get("x-trace-id") != traceT ||
+			begun != (after == traceU) {
+			t.Errorf("%s: %s %q, %v: %v, hints %v, then %s", name, resp.Status, body, err,
+				resp.Header, hints, after)
+		}
 	}
+}
+
+// get returns the response to a request with headers.
+func get(ctx context.Context, t *testing.T, url string, h http.Header) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = h
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+// upstream is a service behind a reverse proxy.
+type upstream http.Response
+
+func (u *upstream) RoundTrip(*http.Request) (*http.Response, error) {
+	return (*http.Response)(u), nil
 }
 
 // A reverse proxy adds the headers of the upstream response, which has its own ID: those of the
 // span here win, even if the upstream service changes the protocol.
 func TestResponseHandlerProxy(t *testing.T) {
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		conn, rw, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		fmt.Fprintf(rw,
-			"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n"+
-				"X-Trace-Id: %s\r\n%s: x-trace-id\r\n%s: db;dur=5\r\n\r\n", traceU, expose, timing)
-		_ = rw.Flush()
-		_, _ = io.CopyN(conn, rw, 5)
-	}))
-	defer upstream.Close()
-	to, err := url.Parse(upstream.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := xtraceid.ResponseHandler(httputil.NewSingleHostReverseProxy(to),
-		xtraceid.WithServerTiming())
-	here := httptest.NewServer(inSpan(spanContext(t, traceT, spanS, true), proxy))
+	service, end := net.Pipe()
+	defer end.Close()
+	proxy := &httputil.ReverseProxy{Rewrite: func(*httputil.ProxyRequest) {},
+		Transport: &upstream{StatusCode: http.StatusSwitchingProtocols, Body: service,
+			Header: headers("Connection", "Upgrade", "Upgrade", "echo", "X-Trace-Id", traceU,
+				expose, "x-trace-id", timing, "db;dur=5")}}
+	here := httptest.NewServer(inSpan(spanContext(t, traceT, spanS, true),
+		xtraceid.ResponseHandler(proxy, xtraceid.WithServerTiming())))
 	defer here.Close()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, here.URL, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header = headers("Connection", "Upgrade", "Upgrade", "echo")
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := get(t.Context(), t, here.URL, headers("Connection", "Upgrade", "Upgrade", "echo"))
 	defer resp.Body.Close()
 	wants := http.Header{"X-Trace-Id": {traceT}, expose: {"x-trace-id", timing},
 		timing: {"db;dur=5", `traceparent;desc="00-` + traceT + "-" + spanS + `-01"`}}
 	for name, want := range wants {
 		if got := resp.Header[name]; !slices.Equal(got, want) {
-			t.Errorf("%s is %q, want %q", name, got, want)
+			t.Errorf("%s: %s is %q, want %q", resp.Status, name, got, want)
 		}
-	}
-	_, _ = io.WriteString(resp.Body.(io.Writer), "hello")
-	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "hello" {
-		t.Errorf("%s: %q, %v", resp.Status, body, err)
 	}
 }

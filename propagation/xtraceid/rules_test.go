@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
@@ -71,18 +72,16 @@ func (r rule) want(tb testing.TB) trace.SpanContext {
 	return spanContext(tb, e.TraceID, e.SpanID, e.Sampled == true)
 }
 
+// encodings are the encodings of B3, as the rules name them.
+var encodings = map[string]b3.Encoding{"": b3.B3MultipleHeader, "single": b3.B3SingleHeader,
+	"both": b3.B3MultipleHeader | b3.B3SingleHeader}
+
 // propagator returns the rule's.
 func (r rule) propagator() propagation.TextMapPropagator {
 	o := r.Options
-	var opts []xtraceid.Option
+	opts := []xtraceid.Option{xtraceid.WithB3Encoding(encodings[o.Encoding])}
 	if o.Header != "" {
 		opts = append(opts, xtraceid.WithHeader(o.Header))
-	}
-	switch o.Encoding {
-	case "single":
-		opts = append(opts, xtraceid.WithB3Encoding(b3.B3SingleHeader))
-	case "both":
-		opts = append(opts, xtraceid.WithB3Encoding(b3.B3MultipleHeader|b3.B3SingleHeader))
 	}
 	if o.B3TraceID64 {
 		opts = append(opts, xtraceid.WithB3TraceID64())
@@ -116,12 +115,14 @@ type values struct{ propagation.HeaderCarrier }
 
 func (v values) Values(key string) []string { return http.Header(v.HeaderCarrier).Values(key) }
 
-// Each rule, read from HTTP and from another carrier.
+// Each rule, read from HTTP and from another carrier. B3 without a sampling decision, which loses
+// traces, is reported once.
 func TestRules(t *testing.T) {
 	const newTrace, own = "32d1f0a9c80000070123456789abcdef", "b7ad6b7169203331"
 	written := map[string]fields{} // by encoding
 	for _, c := range rules(t) {
 		t.Run(c.Name, func(t *testing.T) {
+			errs := reportstest.Collect(t)
 			p, want := c.propagator(), c.want(t)
 			http := propagation.HeaderCarrier(c.Incoming)
 			ctx := p.Extract(t.Context(), http)
@@ -129,6 +130,10 @@ func TestRules(t *testing.T) {
 				if got := trace.SpanContextFromContext(ctx); !got.Equal(want) {
 					t.Errorf("got %s, want %s", show(got), show(want))
 				}
+			}
+			if lost := c.Extracted.Sampled == "deferred"; (len(errs()) == 1) != lost &&
+				c.Options.TraceContext != "last" { // which decides after the report
+				t.Errorf("reported %q", errs())
 			}
 			if out := injected(ctx, p); !maps.Equal(out, c.Forwarded) {
 				t.Errorf("forwarded %v\nwant      %v", out, c.Forwarded)
@@ -164,6 +169,28 @@ func TestRules(t *testing.T) {
 		got := r.propagator().Fields()
 		if slices.Sort(got); !slices.Equal(got, slices.Sorted(maps.Keys(all))) {
 			t.Errorf("encoding %q: Inject writes %v, Fields returns %q", encoding, all, got)
+		}
+	}
+}
+
+// Without a trace ID header, OpenTelemetry's propagator of B3 reads and writes the same, in each
+// encoding, except that it takes over a debug flag that comes without IDs.
+func TestAgreesWithContrib(t *testing.T) {
+	for _, c := range rules(t) {
+		in := propagation.HeaderCarrier(c.Incoming.Clone())
+		http.Header(in).Del(xtraceid.DefaultHeader)
+		for _, encoding := range encodings {
+			ours := xtraceid.New(xtraceid.WithB3Encoding(encoding))
+			theirs := b3.New(b3.WithInjectEncoding(encoding))
+			here, there := ours.Extract(t.Context(), in), theirs.Extract(t.Context(), in)
+			got, want := trace.SpanContextFromContext(here), trace.SpanContextFromContext(there)
+			written, expected := injected(here, ours), injected(there, theirs)
+			delete(written, xtraceid.DefaultHeader)
+			if !got.Equal(want) || want.IsValid() && !maps.Equal(written, expected) &&
+				!strings.Contains(c.Name, "debug without IDs") {
+				t.Errorf("%s: %s, written as %v; contrib has %s, as %v", c.Name, show(got), written,
+					show(want), expected)
+			}
 		}
 	}
 }
