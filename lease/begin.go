@@ -25,33 +25,33 @@ func another(err error) bool {
 		errors.Is(err, ErrMoved) && !errors.Is(err, ErrMisconfigured)
 }
 
-// learn draws the conclusion from the error of a call in a history, if it is about the history, and
-// reports whether it is.
-func (l *loop) learn(h History, err error) bool {
+// learn draws the conclusion from an error that is about the present history, and reports whether
+// it is. With a history that is to begin anyway there is none to draw.
+func (l *loop) learn(err error) bool {
 	switch {
-	case !another(err), l.search.begin != nil: // the latter: it is being left already
+	case !another(err), l.search.begin != nil:
 		return false
+	case errors.Is(err, ErrHistory):
+		l.search = search{}
+		return true
 	case errors.Is(err, ErrMoved):
 		l.report(fmt.Errorf("%w: it was restored, moved or copied, or a standby was promoted. No "+
 			"IDs are equal. The store gets a new history by itself; nothing is to be done", err))
-		l.leave(h.ID, Moved)
-	case errors.Is(err, ErrBeginning):
-		l.leave("", Moved) // for any that is complete
-	default:
-		l.forget()
 	}
+	l.leave("", Moved) // for any that is complete, and here
 	return true
 }
 
-// contradicted is called with an error of Acquire which shows that the store was set back. What one
-// response shows begins no history.
-func (l *loop) contradicted(err error, again bool) {
-	if !again {
+// contradicted is called with an error which shows that the store was set back. What one response
+// shows begins no history: servers exist that answer with old data.
+func (l *loop) contradicted(history string, err error) {
+	if !l.search.suspect {
+		l.search.suspect = true
 		return
 	}
-	l.report(fmt.Errorf("%w. IDs generated in its history %s may be equal. %s", err, l.about.ID,
+	l.report(fmt.Errorf("%w. IDs generated in its history %s may be equal. %s", err, history,
 		l.keeper.healing()))
-	l.leave(l.about.ID, Contradicted)
+	l.leave(history, Contradicted)
 }
 
 // healing says what becomes of a store that was set back.
@@ -63,17 +63,9 @@ func (k *Keeper) healing() string {
 	return "The store gets a new history by itself; nothing is to be done"
 }
 
-// forget lets the next step describe the store.
-func (l *loop) forget() {
-	l.about = Description{}
-	l.search = search{machine: l.search.machine, notBefore: l.search.notBefore,
-		failures: l.search.failures}
-}
-
 // leave lets the next step begin a history.
 func (l *loop) leave(id, why string) {
-	l.forget()
-	l.search.begin = &BeginRequest{Leaves: id, Reason: why}
+	l.search = search{begin: &BeginRequest{Leaves: id, Reason: why}}
 }
 
 // leaveTerm ends the renewals of a term whose history has ended. It is used to its end, or until
@@ -82,34 +74,33 @@ func (l *loop) leaveTerm(t *term) {
 	if t.proven {
 		l.former = t
 	}
-	l.term, l.search.notBefore = nil, l.keeper.cfg.clock().elapsed
+	l.term, l.due = nil, l.keeper.cfg.clock().elapsed
 }
 
 // reread reads the block of a term again that showed that the store was set back.
 func (l *loop) reread(ctx context.Context) error {
 	t := l.search.doubt
-	stored, err := l.get(ctx, t.grant)
+	_, said, err := l.read(ctx, t)
 	switch {
-	case errors.Is(err, ErrContradicted), err == nil && t.meaning(stored, false) == forgotten:
+	case said == forgotten:
 		l.leave(t.grant.Store, Contradicted)
-	case err != nil:
-		return err
+		return nil
+	case err == nil:
+		l.search.doubt = nil
 	}
-	l.search.doubt = nil
-	return nil
+	return err
 }
 
-// describe reads the description of the store.
+// describe reads the description of the store, and enters its history unless that must not go on.
 func (l *loop) describe(ctx context.Context) error {
 	bounded, done := l.call(ctx, "describe", callTimeout)
 	d, err := l.store.Describe(bounded)
 	begin := l.search.begin
-	wait := begin != nil && (another(err) ||
-		err == nil && begin.Reason == Contradicted && begin.Leaves == d.ID)
-	if err == nil && !wait {
+	waits := begin != nil && (another(err) || err == nil && d.ID == begin.Leaves)
+	if err == nil && !waits {
 		err = l.enter(ctx, d)
 	}
-	if done(err); wait || l.learn(d.History, err) {
+	if done(err); waits {
 		return nil
 	}
 	return err
@@ -127,7 +118,7 @@ func (l *loop) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if k.cfg.machine() != l.search.machine {
+	if k.cfg.machine() != l.machine {
 		return nil // a copy may draw the same ID
 	}
 	r := *l.search.begin
@@ -138,11 +129,11 @@ func (l *loop) begin(ctx context.Context) error {
 	switch {
 	case err != nil && !errors.Is(err, ErrHistory):
 		return err
-	case k.cfg.machine() != l.search.machine: // a copy may have drawn the same ID
+	case k.cfg.machine() != l.machine: // a copy may have drawn the same ID
 		l.leave(d.ID, r.Reason)
 		return nil
 	case err == nil:
-		k.counts.add(series{history: r.Reason})
+		k.counts.add(series{of: histories, what: r.Reason})
 	}
 	return l.enter(ctx, d)
 }
@@ -174,58 +165,49 @@ func (l *loop) readSecrets(ctx context.Context) (*randflake.Keyring, error) {
 	return secrets, nil
 }
 
-// returned is called with a history that the store had already left. If it shows it twice, it was
-// set back: the history forgot what was granted in it before it was left.
-func (l *loop) returned(h History) {
-	again := l.search.returned == h.ID
-	l.forget()
-	if l.search.returned = h.ID; !again {
-		return
-	}
-	l.report(fmt.Errorf("%w: its history is %s again, which it had left. IDs generated in that "+
-		"history may be equal. %s", ErrContradicted, h.ID, l.keeper.healing()))
-	l.leave(h.ID, Contradicted)
-}
-
-// enter lets the Keeper lease in the history of a description, unless the store had left it. If the
-// configured TTL is longer than the store grants, it uses the store's longest.
+// enter lets the Keeper lease in the history of a description, unless the store had left it. Then
+// the store was set back, and the history forgot what was granted in it before it was left.
 func (l *loop) enter(ctx context.Context, d Description) error {
 	k := l.keeper
-	known := k.Histories()
-	if slices.IndexFunc(known, func(h History) bool { return h.ID == d.ID }) > 0 {
-		l.returned(d.History)
+	is := func(h History) bool { return h.ID == d.ID }
+	if slices.IndexFunc(k.current().histories, is) > 0 {
+		l.contradicted(d.ID, fmt.Errorf("%w: its history is %s again, which it had left",
+			ErrContradicted, d.ID))
 		return nil
 	}
 	codec, err := l.codecOf(ctx, d)
 	if err != nil {
 		return err
 	}
-	l.search.begin, l.search.returned = nil, ""
-	k.blocks.Store(int64(d.Blocks()))
-	if ttl := time.Duration(k.ttl.Load()); d.LongestTTL > 0 && d.LongestTTL < ttl {
+	l.search = search{codec: codec}
+	was, _ := k.change(func(s *state) { s.about, s.histories = d, merge(d, s.histories) })
+	if d.LongestTTL < k.cfg.ttl && d.LongestTTL != was.about.LongestTTL {
 		l.report(fmt.Errorf(
-			"lease: the store grants leases of at most %s, this process requests %s: "+
-				"without the store, leased IDs last for the shorter time only", d.LongestTTL, ttl))
-		k.ttl.Store(int64(d.LongestTTL))
+			"lease: the store grants leases of at most %s, this process requests %s: without the "+
+				"store, leased IDs last for the shorter time only", d.LongestTTL, k.cfg.ttl))
 	}
-	if len(known) == 0 || known[0].ID != d.ID {
-		l.seen = append(l.seen, k.cfg.clock().elapsed)
-		if len(known) > 0 {
-			l.report(reports.Recovered(fmt.Sprintf("lease: the store has a new history, %s, begun "+
-				"at %s (%s). Leases continue in it; nothing is to be done", d.ID, text(d.Begun),
-				d.Reason)))
-		}
+	if was.about.ID == d.ID {
+		return nil
 	}
-	merged := d.Histories()
-	for _, h := range known {
-		if !slices.ContainsFunc(merged, func(o History) bool { return o.ID == h.ID }) {
-			merged = append(merged, h)
-		}
+	l.seen = append(l.seen, k.cfg.clock().elapsed)
+	if was.about.ID != "" {
+		l.report(reports.Recovered(fmt.Sprintf("lease: the store has a new history, %s, begun at "+
+			"%s (%s). Leases continue in it; nothing is to be done", d.ID, text(d.Begun),
+			d.Reason)))
 	}
-	slices.SortStableFunc(merged[1:], func(a, b History) int { return b.Begun.Compare(a.Begun) })
-	k.histories.Store(&merged)
-	l.about, l.codec = d, codec
 	return nil
+}
+
+// merge returns the histories of a description and those that were known before.
+func merge(d Description, known []History) []History {
+	all := d.Histories()
+	for _, h := range known {
+		if !slices.ContainsFunc(all, func(o History) bool { return o.ID == h.ID }) {
+			all = append(all, h)
+		}
+	}
+	slices.SortStableFunc(all[1:], func(a, b History) int { return b.Begun.Compare(a.Begun) })
+	return all
 }
 
 // codecOf returns the codec of IDs leased in a store's history. A store without a secret has none;

@@ -19,7 +19,7 @@ const (
 type Term = term
 
 func (t *term) Grant() Grant                    { return t.grant }
-func (t *term) Over() bool                      { return t.over.Load() != nil }
+func (t *term) Over() bool                      { return t.ctx.Err() != nil }
 func (t *term) Seen() time.Time                 { return t.seen }
 func (t *term) Proven() bool                    { return t.proven }
 func (t *term) Generator() *randflake.Generator { return t.gen }
@@ -47,7 +47,7 @@ func (l *Loop) SetJitter(f func() float64)             { l.loop.jitter = f }
 func (l *Loop) SetNonces(f func() string)              { l.loop.nonce = f }
 func (k *Keeper) Seal()                                { k.seal() }
 func (k *Keeper) Kick() chan struct{}                  { return k.kick }
-func (k *Keeper) Published() *Term                     { return k.state.Load().term }
+func (k *Keeper) Published() *Term                     { return k.current().term }
 
 // ReportAtOnce lets the Keeper call its error handler itself.
 func (l *Loop) ReportAtOnce() { l.loop.report = l.loop.keeper.cfg.report }
@@ -81,8 +81,8 @@ func (k *Keeper) Drop(t *Term) { k.drop(t, restored, ErrCloned) }
 func (k *Keeper) Drops() map[string]int64 {
 	counts := map[string]int64{}
 	for s, n := range k.counts.of {
-		if s.reason != "" && n > 0 {
-			counts[string(s.reason)] = n
+		if s.of == drops && n > 0 {
+			counts[s.what] = n
 		}
 	}
 	return counts

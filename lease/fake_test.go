@@ -193,7 +193,7 @@ func newBenchOn(t *testing.T, memory stores.Store, opts ...lease.Option) *bench 
 		lease.WithMachine(func() uint64 { return b.life }),
 	}, opts...)
 	// which change nothing
-	opts = append(opts, nil, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))
+	opts = append(opts, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))
 	secrets := func(context.Context) (*randflake.Keyring, error) {
 		if b.secrets == nil {
 			return nil, errAway

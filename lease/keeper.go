@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,21 +21,20 @@ import (
 var (
 	// ErrNoLease is returned if no grant is held: the store has not answered yet, or the grant was
 	// dropped. Wait; the Keeper retries by itself. It wraps [randflake.ErrNoLease].
-	ErrNoLease error = noLease{}
+	ErrNoLease error = refusal{"lease: no lease is held", randflake.ErrNoLease}
 	// ErrClosed is returned after Close, by a Keeper and by a store. It wraps
 	// [randflake.ErrSealed].
-	ErrClosed error = closedError{}
+	ErrClosed error = refusal{"lease: closed", randflake.ErrSealed}
 )
 
-type noLease struct{}
+// refusal is a generator's error with a text of its own.
+type refusal struct {
+	text  string
+	cause error
+}
 
-func (noLease) Error() string { return "lease: no lease is held" }
-func (noLease) Unwrap() error { return randflake.ErrNoLease }
-
-type closedError struct{}
-
-func (closedError) Error() string { return "lease: closed" }
-func (closedError) Unwrap() error { return randflake.ErrSealed }
+func (r refusal) Error() string { return r.text }
+func (r refusal) Unwrap() error { return r.cause }
 
 // Keeper holds a lease of one block and generates IDs with it. Its one goroutine acquires a grant
 // from the store and renews it at half its time. If a process needs more IDs a second than a block
@@ -46,21 +46,16 @@ func (closedError) Unwrap() error { return randflake.ErrSealed }
 // Keeper is safe for concurrent use. Next and Fill do no I/O. A zero Keeper refuses with
 // [ErrNoLease].
 type Keeper struct {
-	cfg     config
-	counts  *counts
-	metrics metric.Registration // of the lease held
-	reports reports.Queue
+	cfg       config
+	nodesOnly bool // it was started without secrets
+	counts    *counts
+	metrics   metric.Registration
+	reports   reports.Queue
 
-	nodesOnly  bool                            // it was started without secrets
-	codec      atomic.Pointer[randflake.Codec] // of the last grant; nil before the first one
-	histories  atomic.Pointer[[]History]       // of the store, as far as they are known
-	ttl        atomic.Int64                    // in ns: configured, or the store's longest
-	behind     atomic.Int64                    // the last [Grant.Behind], in ns
-	blocks     atomic.Int64                    // that the store has
-	restores   atomic.Uint64                   // reported by OnRestore
 	state      atomic.Pointer[state]
-	failure    atomic.Pointer[error]
+	changing   sync.Mutex // held while the state is replaced
 	generation atomic.Uint64
+	restores   atomic.Uint64 // reported by OnRestore
 	kick       chan struct{} // wakes the goroutine
 
 	// settled is closed with the first grant, the first error that is Permanent, and by Close. It
@@ -68,15 +63,46 @@ type Keeper struct {
 	settled chan struct{}
 	settle  func() // closes it
 
-	stop    context.CancelFunc // ends the goroutine
-	closing sync.Once
+	stop context.CancelFunc // ends the goroutine
 }
 
-// state is that with which IDs are generated. It is replaced, never changed.
+// state is what other goroutines know of a Keeper's. It is replaced, never changed.
 type state struct {
-	term *term // nil if there is none
+	term *term // with which IDs are generated; nil if there is none
 	// why there is none, or, if the term was dropped in the meantime, that there is none
-	err error
+	err       error
+	codec     *randflake.Codec // of the last term; nil before the first one
+	about     Description      // as the Keeper has last entered it; without an ID before
+	histories []History        // of the store, as far as they are known
+	failure   error            // the store's last; nil if it has granted or renewed a lease since
+	behind    time.Duration    // the last [Grant.Behind]
+}
+
+// current returns the current state, also of a zero Keeper.
+func (k *Keeper) current() *state {
+	if s := k.state.Load(); s != nil {
+		return s
+	}
+	return &state{err: ErrNoLease}
+}
+
+// change replaces the state, unless the Keeper is closed, and returns the earlier one.
+func (k *Keeper) change(f func(*state)) (was *state, open bool) {
+	k.changing.Lock()
+	defer k.changing.Unlock()
+	was = k.current()
+	if errors.Is(was.err, ErrClosed) {
+		return was, false
+	}
+	now := *was
+	f(&now)
+	k.state.Store(&now)
+	return was, true
+}
+
+// ttl returns the length of the leases to request: as configured, or the store's longest.
+func (k *Keeper) ttl() time.Duration {
+	return min(k.cfg.ttl, cmp.Or(k.current().about.LongestTTL, MaxTTL))
 }
 
 // Secrets returns the secrets of a process: a history of a store has one of them, see
@@ -121,23 +147,19 @@ func newLoop(s Store, secrets Secrets, opts ...Option) (*loop, error) {
 		settled:   make(chan struct{}),
 	}
 	k.settle = sync.OnceFunc(func() { close(k.settled) })
-	k.ttl.Store(int64(cfg.ttl))
 	k.cfg.machine = func() uint64 {
 		// a step of either changes the sum
 		return cfg.machine() + k.restores.Load()*0x9e3779b97f4a7c15
 	}
-	k.state.Store(&state{err: ErrNoLease})
 	if k.metrics, err = k.register(cfg.meters); err != nil {
 		return nil, fmt.Errorf("lease: metrics: %w", err)
 	}
 	return &loop{
-		keeper:  k,
-		store:   s,
-		secrets: secrets,
-		search: search{
-			machine:   k.cfg.machine(),
-			notBefore: k.cfg.clock().elapsed, // which may count from any moment
-		},
+		keeper:    k,
+		store:     s,
+		secrets:   secrets,
+		machine:   k.cfg.machine(),
+		due:       k.cfg.clock().elapsed, // which may count from any moment
 		report:    k.reports.Add,
 		jitter:    rand.Float64,
 		nonce:     NewNonce,
@@ -146,71 +168,50 @@ func newLoop(s Store, secrets Secrets, opts ...Option) (*loop, error) {
 }
 
 // Ready returns nil if a lease is held now, even if its IDs of this second are used up. Before
-// the first grant it waits for one, unless the store has returned an error that is [Permanent]; if
-// ctx ends first, the error wraps that of ctx. After the first grant it does not wait: the error is
-// the one that Next would return. All errors wrap the store's last error too, if any. Ready takes
-// no ID.
+// the first grant it waits for one, unless the store has returned an error that is [Permanent],
+// until ctx ends. The error is the one that Next would return. It also wraps that of ctx if ctx has
+// ended and it is [ErrNoLease], and the store's last error, if any. Ready takes no ID.
 func (k *Keeper) Ready(ctx context.Context) error {
-	if k.settled == nil {
-		return ErrNoLease
-	}
-	select {
-	case <-k.settled:
-	default:
-		select {
-		case <-k.settled:
-		case <-ctx.Done():
-			return because(fmt.Errorf("lease: no grant yet: %w", ctx.Err()), k.Failure())
-		}
-	}
-	failure := k.Failure() // before the state: a failure is cleared once a term is held
-	h := k.current()
-	if h.term == nil {
-		return because(h.err, failure)
-	}
-	refusal := h.term.gen.Check()
-	if refusal == nil || errors.Is(refusal, randflake.ErrExhausted) {
-		return nil
-	}
-	return because(k.refusal(h, refusal), failure)
-}
-
-// because adds the store's last error, if any, to err.
-func because(err, failure error) error {
-	if failure != nil {
-		return fmt.Errorf("%w; the store says: %w", err, failure)
-	}
+	_, err := k.ready(ctx)
 	return err
 }
 
-// current returns the current state, also of a zero Keeper.
-func (k *Keeper) current() *state {
-	if h := k.state.Load(); h != nil {
-		return h
+// ready also returns the term that is held.
+func (k *Keeper) ready(ctx context.Context) (*term, error) {
+	if k.settled == nil {
+		return nil, ErrNoLease
 	}
-	return &state{err: ErrNoLease}
+	select {
+	case <-k.settled:
+	case <-ctx.Done():
+	}
+	s := k.current()
+	err := s.err
+	if s.term != nil {
+		err = k.refusal(s, s.term.gen.Check())
+		if err == nil || errors.Is(err, randflake.ErrExhausted) {
+			return s.term, nil
+		}
+	}
+	if errors.Is(err, ErrNoLease) && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", err, ctx.Err())
+	}
+	if s.failure != nil {
+		err = fmt.Errorf("%w; the store says: %w", err, s.failure)
+	}
+	return nil, err
 }
 
 // Codec returns the codec of new IDs, that of the history of the last lease. It is nil before the
 // first lease, and changes with the first one in another history.
-func (k *Keeper) Codec() *randflake.Codec { return k.codec.Load() }
+func (k *Keeper) Codec() *randflake.Codec { return k.current().codec }
 
 // Histories returns the histories of the store that the Keeper knows, the present one first, the
 // others by their beginnings, newest first. It forgets none of them, even if the store has.
-func (k *Keeper) Histories() []History {
-	if known := k.histories.Load(); known != nil {
-		return slices.Clone(*known)
-	}
-	return nil
-}
+func (k *Keeper) Histories() []History { return slices.Clone(k.current().histories) }
 
 // Failure returns the store's last error, or nil if the store granted or renewed a lease since.
-func (k *Keeper) Failure() error {
-	if failure := k.failure.Load(); failure != nil {
-		return *failure
-	}
-	return nil
-}
+func (k *Keeper) Failure() error { return k.current().failure }
 
 // Next generates one ID. Errors: [ErrNoLease], [ErrClosed], [ErrKeyless] and those of
 // [randflake.Generator.Next].
@@ -227,31 +228,27 @@ func (k *Keeper) Fill(dst []randflake.ID) (n int, second time.Time, err error) {
 	if k.nodesOnly {
 		return 0, time.Time{}, fmt.Errorf("%w: this Keeper has no secret for IDs", ErrKeyless)
 	}
-	for h := k.current(); ; {
-		if h.term == nil {
-			return 0, time.Time{}, h.err
+	for {
+		s := k.current()
+		if s.term == nil {
+			return 0, time.Time{}, s.err
 		}
-		n, second, err = h.term.gen.Fill(dst)
-		if err == nil {
-			return n, second, nil
+		n, second, err = s.term.gen.Fill(dst)
+		err = k.refusal(s, err)
+		if err == nil || k.current().term == s.term {
+			return n, second, err
 		}
-		err = k.refusal(h, err)
-		now := k.current()
-		if now == h {
-			return 0, time.Time{}, err
-		}
-		h = now // the term was replaced in the meantime
 	}
 }
 
 // refusal returns the error for users when a generator refuses. A clock that is behind ends the
 // term.
-func (k *Keeper) refusal(h *state, err error) error {
+func (k *Keeper) refusal(s *state, err error) error {
 	switch {
 	case errors.Is(err, randflake.ErrSealed): // which is not for users
-		return h.err
+		return s.err
 	case errors.Is(err, randflake.ErrClockBehind):
-		k.drop(h.term, clockBehind, fmt.Errorf("lease: node %d: %w", h.term.lease.Node, err))
+		k.drop(s.term, clockBehind, fmt.Errorf("lease: node %d: %w", s.term.lease.Node, err))
 	}
 	return err
 }
@@ -267,7 +264,7 @@ func (k *Keeper) Generation() uint64 { return k.generation.Load() }
 func (k *Keeper) OnRestore() {
 	k.restores.Add(1)
 	if t := k.current().term; t != nil {
-		t.checkMachine()
+		t.now()
 	}
 }
 
@@ -275,32 +272,28 @@ func (k *Keeper) OnRestore() {
 // metrics. It does not wait for the store. The block stays unused until the lease's end: a program
 // that ends without Close loses nothing but its last reports.
 func (k *Keeper) Close() {
-	if k.settled == nil {
+	if k.settled == nil || !k.seal() {
 		return
 	}
-	k.closing.Do(func() {
-		k.seal()
-		k.settle()
-		k.stop()
-		_ = k.metrics.Unregister()
-		k.reports.Flush()
-	})
+	k.settle()
+	k.stop()
+	_ = k.metrics.Unregister()
+	k.reports.Flush()
 }
 
-// seal ends the generation of IDs.
-func (k *Keeper) seal() { k.state.Swap(&state{err: ErrClosed}).seal() }
-
-func (h *state) seal() {
-	if h.term != nil {
-		h.term.gen.Seal()
-		h.term.cancel(ErrClosed)
+// seal ends the generation of IDs, and reports whether it had not ended.
+func (k *Keeper) seal() bool {
+	was, open := k.change(func(s *state) { s.term, s.err = nil, ErrClosed })
+	if open && was.term != nil {
+		was.term.end(ErrClosed)
 	}
+	return open
 }
 
 // drop ends a term whose grant must not be used any more. Any goroutine may call it.
 func (k *Keeper) drop(t *term, why reason, err error) {
-	if t.finish(err) {
-		k.counts.add(series{reason: why})
+	if t.end(err) {
+		k.counts.add(series{of: drops, what: string(why)})
 		k.generation.Add(1)
 		k.wake()
 	}

@@ -61,29 +61,18 @@ func outcome(err error) string {
 	return otherOutcome
 }
 
-// series identifies what is counted: requests by operation and outcome, drops and begun histories
-// by reason.
-type series struct {
-	operation string // describe, acquire, renew, get or begin
-	outcome   string // "" for success
-	reason    reason // of a drop
-	history   string // the reason of a begun history
-}
+// What is counted, and the first attribute of its series, after traceflake.lease.
+const (
+	requests  = "operation"
+	drops     = "drop.reason"
+	histories = "history.reason"
+)
 
-func (s series) attributes() metric.MeasurementOption {
-	switch {
-	case s.reason != "":
-		return metric.WithAttributes(
-			attribute.String("traceflake.lease.drop.reason", string(s.reason)))
-	case s.history != "":
-		return metric.WithAttributes(
-			attribute.String("traceflake.lease.history.reason", s.history))
-	}
-	attrs := []attribute.KeyValue{attribute.String("traceflake.lease.operation", s.operation)}
-	if s.outcome != "" {
-		attrs = append(attrs, attribute.String("error.type", s.outcome))
-	}
-	return metric.WithAttributes(attrs...)
+// series identifies what is counted.
+type series struct {
+	of      string // requests, drops or histories
+	what    string // the value of the attribute: describe, acquire, renew, get, begin, or a reason
+	outcome string // of a request: "" for success
 }
 
 // counts are a Keeper's counters. They are counted here and read on collection, so that events
@@ -98,12 +87,12 @@ type counts struct {
 // Alerts on other requests are about failures that last.
 func newCounts() *counts {
 	c := &counts{of: map[series]int64{
-		{operation: "acquire", outcome: "no_free_node"}: 0,
-		{history: Moved}:        0,
-		{history: Contradicted}: 0,
+		{requests, "acquire", "no_free_node"}: 0,
+		{histories, Moved, ""}:                0,
+		{histories, Contradicted, ""}:         0,
 	}}
 	for _, why := range []reason{clockGap, clockBehind, contradicted, cloned, restored, taken} {
-		c.of[series{reason: why}] = 0
+		c.of[series{of: drops, what: string(why)}] = 0
 	}
 	return c
 }
@@ -116,56 +105,61 @@ func (c *counts) add(s series) {
 
 // register registers the Keeper's metrics; unregistering the result ends them.
 func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) {
+	const prefix = "traceflake.lease."
 	m := mp.Meter(scope, metric.WithInstrumentationVersion(version.Library()))
-	requests, err1 := m.Int64ObservableCounter("traceflake.lease.requests",
-		metric.WithUnit("{request}"),
-		metric.WithDescription("Requests to the lease store, by operation and outcome."))
-	drops, err2 := m.Int64ObservableCounter("traceflake.lease.drops", metric.WithUnit("{grant}"),
-		metric.WithDescription("Grants dropped before their end, by reason."))
-	histories, err7 := m.Int64ObservableCounter("traceflake.lease.histories",
-		metric.WithUnit("{history}"),
-		metric.WithDescription("Histories of the store that this process has begun, by reason."))
-	remaining, err3 := m.Float64ObservableGauge("traceflake.lease.remaining", metric.WithUnit("s"),
-		metric.WithDescription(
-			"Time until the lease held ends; IDs can be generated for so long without the store."))
-	ttl, err4 := m.Float64ObservableGauge("traceflake.lease.ttl", metric.WithUnit("s"),
-		metric.WithDescription("Length of the leases that the process requests."))
-	behind, err5 := m.Float64ObservableGauge("traceflake.lease.clock_behind",
-		metric.WithUnit("s"), metric.WithDescription(
-			"How far the clock is behind the store's, or 0 if that is less than a minute."))
-	blocks, err6 := m.Int64ObservableUpDownCounter("traceflake.lease.blocks",
-		metric.WithUnit("{block}"),
+	var all []metric.Observable
+	var errs []error
+	counter := func(name, unit, description string) metric.Int64ObservableCounter {
+		c, err := m.Int64ObservableCounter(prefix+name, metric.WithUnit(unit),
+			metric.WithDescription(description))
+		all, errs = append(all, c), append(errs, err)
+		return c
+	}
+	gauge := func(name, unit, description string) metric.Float64ObservableGauge {
+		g, err := m.Float64ObservableGauge(prefix+name, metric.WithUnit(unit),
+			metric.WithDescription(description))
+		all, errs = append(all, g), append(errs, err)
+		return g
+	}
+	counters := map[string]metric.Int64ObservableCounter{
+		requests: counter("requests", "{request}",
+			"Requests to the lease store, by operation and outcome."),
+		drops: counter("drops", "{grant}", "Grants dropped before their end, by reason."),
+		histories: counter("histories", "{history}",
+			"Histories of the store that this process has begun, by reason."),
+	}
+	remaining := gauge("remaining", "s",
+		"Time until the lease held ends; IDs can be generated for so long without the store.")
+	ttl := gauge("ttl", "s", "Length of the leases that the process requests.")
+	behind := gauge("clock_behind", "s",
+		"How far the clock is behind the store's, or 0 if that is less than a minute.")
+	has := gauge("store.blocks", "{block}", "Blocks of nodes that the store has.")
+	blocks, err := m.Int64ObservableUpDownCounter(prefix+"blocks", metric.WithUnit("{block}"),
 		metric.WithDescription("Blocks of nodes held."))
-	all, err8 := m.Int64ObservableGauge("traceflake.lease.store.blocks", metric.WithUnit("{block}"),
-		metric.WithDescription("Blocks of nodes that the store has."))
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
 	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		n, left := int64(0), time.Duration(0)
-		if t := k.state.Load().term; t != nil {
-			n, left = 1, max(t.end().Sub(k.cfg.clock().wall), 0)
+		s, held, left := k.current(), int64(0), time.Duration(0)
+		if s.term != nil {
+			held, left = 1, max(s.term.expires().Sub(k.cfg.clock().wall), 0)
 		}
-		o.ObserveInt64(blocks, n)
-		if n := k.blocks.Load(); n > 0 { // the store has been described
-			o.ObserveInt64(all, n)
+		o.ObserveInt64(blocks, held)
+		if n := s.about.Blocks(); n > 0 { // the store has been described
+			o.ObserveFloat64(has, float64(n))
 		}
 		o.ObserveFloat64(remaining, left.Seconds())
-		o.ObserveFloat64(ttl, time.Duration(k.ttl.Load()).Seconds())
-		o.ObserveFloat64(behind, time.Duration(k.behind.Load()).Seconds())
-		counts := k.counts
-		counts.mu.Lock()
-		defer counts.mu.Unlock()
-		for s, n := range counts.of {
-			counter := requests
-			switch {
-			case s.reason != "":
-				counter = drops
-			case s.history != "":
-				counter = histories
+		o.ObserveFloat64(ttl, k.ttl().Seconds())
+		o.ObserveFloat64(behind, s.behind.Seconds())
+		k.counts.mu.Lock()
+		defer k.counts.mu.Unlock()
+		for c, n := range k.counts.of {
+			attrs := []attribute.KeyValue{attribute.String(prefix+c.of, c.what)}
+			if c.outcome != "" {
+				attrs = append(attrs, attribute.String("error.type", c.outcome))
 			}
-			o.ObserveInt64(counter, n, s.attributes())
+			o.ObserveInt64(counters[c.of], n, metric.WithAttributes(attrs...))
 		}
 		return nil
-	}, requests, drops, histories, remaining, ttl, behind, blocks, all)
+	}, append(all, blocks)...)
 }

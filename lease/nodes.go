@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // Nodes are the node numbers of a lease, for generators other than Randflake's: every kind of
@@ -39,15 +41,9 @@ func (k *Keeper) Nodes(ctx context.Context) (*Nodes, error) {
 	if !k.nodesOnly {
 		return nil, fmt.Errorf("%w: this Keeper leases nodes for IDs", ErrKeyless)
 	}
-	if err := k.Ready(ctx); err != nil {
+	t, err := k.ready(ctx)
+	if err != nil {
 		return nil, err
-	}
-	t := k.current().term
-	if t == nil {
-		return nil, because(ErrNoLease, k.Failure())
-	}
-	if !t.shared.Swap(true) {
-		t.endEarly()
 	}
 	return &Nodes{First: t.lease.Node, Count: t.lease.Nodes, From: t.lease.Start, t: t}, nil
 }
@@ -55,12 +51,12 @@ func (k *Keeper) Nodes(ctx context.Context) (*Nodes, error) {
 // endEarly ends the term a margin before the lease's end. A timer calls it again until then: the
 // Keeper's goroutine may be waiting for the store.
 func (t *term) endEarly() {
-	margin := min(time.Duration(t.keeper.ttl.Load()/10), time.Second)
-	if left := t.end().Add(-margin).Sub(t.keeper.cfg.clock().wall); left > 0 {
+	margin := min(t.keeper.ttl()/10, time.Second)
+	if left := t.expires().Add(-margin).Sub(t.keeper.cfg.clock().wall); left > 0 {
 		time.AfterFunc(left, t.endEarly)
 		return
 	}
-	t.finish(nil)
+	t.end(randflake.ErrLeaseExpired)
 	t.keeper.wake()
 }
 
@@ -72,11 +68,11 @@ func (n *Nodes) Context() context.Context { return n.t.ctx }
 
 // Until returns the lease's end, which grows with every renewal: no ID may contain that time or a
 // later one.
-func (n *Nodes) Until() time.Time { return n.t.end() }
+func (n *Nodes) Until() time.Time { return n.t.expires() }
 
 // Hold reports whether an ID that contains this time may be used. Call it after the ID was
 // generated: the process may have been stopped in between.
 func (n *Nodes) Hold(at time.Time) bool {
-	n.t.check(n.t.keeper.cfg.clock())
+	n.t.now()
 	return n.t.ctx.Err() == nil && !at.Before(n.From) && at.Before(n.Until())
 }

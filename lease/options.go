@@ -60,9 +60,7 @@ func newConfig(opts []Option) (config, error) {
 	c := config{ttl: DefaultTTL, owner: ownerOn(host), clock: systemClock,
 		report: otel.Handle, meters: otel.GetMeterProvider(), machine: vmclock.System().Generation}
 	for _, opt := range opts {
-		if opt != nil {
-			opt(&c)
-		}
+		opt(&c)
 	}
 	if c.ttl < MinTTL || c.ttl > MaxTTL {
 		return c, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, MinTTL, MaxTTL)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/traceflake/traceflake/internal/entropy"
 )
@@ -25,12 +24,12 @@ func NewNonce() string {
 // process ID and the start time.
 func ownerOn(host string) string {
 	suffix := fmt.Sprintf("/%d/%s", os.Getpid(), started.UTC().Format(time.RFC3339))
-	host = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
+	host = cmp.Or(host, "unknown")
+	host = strings.ToValidUTF8(host[:min(len(host), MaxOwner-len(suffix))], "")
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
-	}, cmp.Or(host, "unknown"))
-	host = host[:min(len(host), MaxOwner-len(suffix))]
-	return strings.ToValidUTF8(host, "") + suffix
+	}, host) + suffix
 }

@@ -33,11 +33,12 @@ type loop struct {
 	store   Store
 	secrets Secrets
 
-	about    Description      // of the history in which to lease; without an ID it must be read
-	codec    *randflake.Codec // of that history
-	term     *term            // the grant held in it; nil if none
-	former   *term            // a grant of an earlier history, used to its end; nil if none
-	search   search
+	term     *term           // the grant held in the present history; nil if none
+	former   *term           // a grant of an earlier history, used to its end; nil if none
+	search   search          // for a term
+	due      time.Duration   // when the next step is, on the monotonic clock
+	failures int             // steps in a row
+	machine  uint64          // its generation, as far as the Keeper knows
 	seen     []time.Duration // when each history of the last hour was met, on the monotonic clock
 	reported error           // the sentinel of the last permanent failure
 
@@ -48,17 +49,15 @@ type loop struct {
 	reseeding time.Duration
 }
 
-// search is the way to the next term.
+// search is how far the Keeper has come on its way to a term.
 type search struct {
-	machine   uint64        // its generation, as far as the Keeper knows
-	notBefore time.Duration // on the monotonic clock
-	failures  int           // in a row
-	nonce     string        // of an Acquire that was not granted yet
-	// doubt is a term whose block showed that the store was set back; it is read again.
-	doubt        *term
-	contradicted bool          // the last Acquire showed it
-	returned     string        // the history, already left, that the last description had
-	begin        *BeginRequest // the history that must begin; nil if none must
+	begin *BeginRequest    // the history that must begin first; nil if none must
+	doubt *term            // its block showed that the store was set back: read it again first
+	codec *randflake.Codec // of the history in which to lease; nil: describe the store first
+	nonce string           // of an Acquire that was not granted yet
+	// suspect is set by a response which showed that the store was set back, until a description or
+	// a grant shows otherwise.
+	suspect bool
 }
 
 // run is the Keeper's goroutine.
@@ -78,30 +77,30 @@ func (l *loop) run(ctx context.Context) {
 // step does what is due and returns how long to wait for the next time.
 func (l *loop) step(ctx context.Context) time.Duration {
 	now := l.sweep()
-	switch t := l.term; {
-	case ctx.Err() != nil: // closing
-	case t == nil && now.elapsed >= l.search.notBefore:
+	switch {
+	case ctx.Err() != nil || now.elapsed < l.due: // closing, or woken
+	case l.term == nil:
 		l.seek(ctx)
-	case t != nil && now.elapsed >= t.renewAt:
-		l.renew(ctx, t, now.wall)
+	default:
+		l.renew(ctx, l.term, now.wall)
 	}
 	now = l.keeper.cfg.clock()
-	next := l.search.notBefore
-	if t := l.term; t != nil {
-		next = min(t.renewAt, now.elapsed+t.grant.End.Sub(now.wall))
+	wait := min(l.due-now.elapsed, checkEvery)
+	if l.term != nil {
+		wait = min(wait, l.term.grant.End.Sub(now.wall))
 	}
-	return max(min(next-now.elapsed, checkEvery), 0)
+	return max(wait, 0)
 }
 
 // sweep removes the terms that have ended, and returns a reading of the clocks at which one that
 // remains could be used.
 func (l *loop) sweep() reading {
 	now := l.keeper.cfg.clock()
-	if l.former != nil && l.ended(l.former, now) {
+	if l.ended(l.former, now) {
 		l.former = nil
 	}
-	if l.term != nil && l.ended(l.term, now) {
-		l.term = nil
+	if l.ended(l.term, now) {
+		l.term, l.due = nil, now.elapsed
 	}
 	return now
 }
@@ -109,44 +108,43 @@ func (l *loop) sweep() reading {
 // ended reports whether a term has ended. It ends one at its lease's end; if the term was dropped,
 // it reports why.
 func (l *loop) ended(t *term, now reading) bool {
+	if t == nil {
+		return false
+	}
 	t.check(now)
 	t.offset.Store(now.offset())
 	if !now.wall.Before(t.grant.End) {
-		t.finish(nil)
+		t.end(randflake.ErrLeaseExpired)
 	}
-	dropped := t.over.Load()
-	if dropped == nil {
+	why := context.Cause(t.ctx)
+	if why == nil {
 		return false
 	}
-	h := &state{err: randflake.ErrLeaseExpired}
-	if *dropped != nil {
-		h.err = ErrNoLease
-		l.report(*dropped)
+	err := why
+	if !errors.Is(why, randflake.ErrLeaseExpired) {
+		err = ErrNoLease
 	}
-	if l.keeper.state.Load().term == t {
-		l.publish(h)
+	_, open := l.keeper.change(func(s *state) {
+		if s.term == t {
+			s.term, s.err = nil, err
+		}
+	})
+	if open && errors.Is(err, ErrNoLease) {
+		l.report(why)
 	}
 	return true
 }
 
-// publish lets Next and Fill use a state, unless the Keeper is closed.
-func (l *loop) publish(h *state) {
-	now := l.keeper.state.Load()
-	if errors.Is(now.err, ErrClosed) || !l.keeper.state.CompareAndSwap(now, h) {
-		h.seal() // only Close replaces what is held as well
-	}
-}
-
-// seek takes the next step to a grant: it describes the store, begins a history if it must not go
-// on in the present one, and acquires a block.
+// seek takes the next step to a grant: it begins a history if one must begin, or describes the
+// store, and acquires a block.
 //
 // After a restore it waits, and then draws a new nonce: copies may draw the same ones until their
 // kernels learn of it. The machine is read before the nonce is drawn, so that a grant requested in
 // an unnoticed restore generates no IDs.
 func (l *loop) seek(ctx context.Context) {
-	if machine := l.keeper.cfg.machine(); machine != l.search.machine {
-		l.search.machine, l.search.nonce = machine, ""
-		l.search.notBefore = l.keeper.cfg.clock().elapsed + l.reseeding
+	if machine := l.keeper.cfg.machine(); machine != l.machine {
+		l.machine, l.search.nonce = machine, ""
+		l.due = l.keeper.cfg.clock().elapsed + l.reseeding
 		return
 	}
 	what, err := "acquire", error(nil)
@@ -155,21 +153,21 @@ func (l *loop) seek(ctx context.Context) {
 		what, err = "begin a history", l.begin(ctx)
 	case l.search.doubt != nil:
 		what, err = "read a block again", l.reread(ctx)
-	case l.about.ID == "":
+	case l.search.codec == nil:
 		what, err = "open the store", l.describe(ctx)
 	}
-	if err == nil && l.about.ID != "" {
+	if err == nil && l.search.codec != nil {
 		what, err = "acquire", l.acquire(ctx)
 	}
 	longest := maxBackoff
 	if errors.Is(err, ErrNoFreeNode) {
 		longest = maxFull
 	}
-	if err != nil && !l.learn(l.about.History, err) {
-		l.failed(ctx, what, err)
+	if err != nil && !l.learn(err) {
+		l.failed(what, err)
 	}
 	if l.term == nil {
-		l.search.notBefore = l.later(&l.search.failures, longest)
+		l.retry(longest)
 	}
 }
 
@@ -179,13 +177,14 @@ func (l *loop) call(ctx context.Context, operation string,
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	return ctx, func(err error) {
 		cancel()
-		l.keeper.counts.add(series{operation: operation, outcome: outcome(err)})
+		l.keeper.counts.add(series{requests, operation, outcome(err)})
 	}
 }
 
 func (l *loop) request(nonce string, now time.Time) Request {
-	return Request{Store: l.about.ID, Nonce: nonce, Now: now,
-		TTL: time.Duration(l.keeper.ttl.Load()), Owner: l.keeper.cfg.owner}
+	k := l.keeper
+	return Request{Store: k.current().about.ID, Nonce: nonce, Now: now, TTL: k.ttl(),
+		Owner: k.cfg.owner}
 }
 
 // acquire requests a block. An Acquire that was not granted keeps its nonce, so that a grant is
@@ -198,34 +197,34 @@ func (l *loop) acquire(ctx context.Context) error {
 		l.search.nonce = l.nonce()
 	}
 	before := l.keeper.cfg.clock()
+	r := l.request(l.search.nonce, before.wall)
 	bounded, done := l.call(ctx, "acquire", callTimeout)
-	g, err := l.store.Acquire(bounded, l.request(l.search.nonce, before.wall))
+	g, err := l.store.Acquire(bounded, r)
 	done(err)
-	again := l.search.contradicted
-	if l.search.contradicted = errors.Is(err, ErrContradicted); l.search.contradicted {
-		l.contradicted(err, again)
+	switch {
+	case errors.Is(err, ErrContradicted):
+		l.contradicted(r.Store, err)
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
-	l.search.nonce = ""
-	if g.Store != l.about.ID {
+	l.search.nonce, l.search.suspect = "", false
+	if g.Store != r.Store {
 		return fmt.Errorf("%w: %s", ErrHistory, g.Store)
 	}
 	if !before.wall.Before(g.End) {
 		return nil // over already: the nonce may have been granted long ago
 	}
-	t, err := l.keeper.newTerm(g, l.codec, before, l.search.machine)
+	t, err := l.keeper.newTerm(g, l.search.codec, before, l.machine)
 	if err != nil {
 		return err
 	}
 	l.term = t
 	if repeated {
-		t.renewAt = l.keeper.cfg.clock().elapsed
-		return nil
+		l.due = l.keeper.cfg.clock().elapsed
+	} else {
+		l.prove(t)
 	}
-	l.prove(t)
 	return nil
 }
 
@@ -233,27 +232,30 @@ func (l *loop) acquire(ctx context.Context) error {
 // It replaces the term of an earlier history. The next renewal is at half of the time left, plus or
 // minus a tenth.
 func (l *loop) prove(t *term) {
-	k, behind := l.keeper, t.grant.Behind
-	if was := k.behind.Swap(int64(behind)); was == 0 && behind > 0 {
+	k, behind, now := l.keeper, t.grant.Behind, l.keeper.cfg.clock()
+	half := float64(t.grant.End.Sub(now.wall)) / 2
+	l.failures, l.due = 0, now.elapsed+time.Duration(half*(0.9+0.2*l.jitter()))
+	t.proven = true
+	was, open := k.change(func(s *state) {
+		s.term, s.err, s.failure, s.behind = t, ErrNoLease, nil, behind
+		if !k.nodesOnly {
+			s.codec = t.codec
+		}
+	})
+	if !open {
+		t.end(ErrClosed)
+		return
+	}
+	if l.former != nil {
+		l.former.end(randflake.ErrLeaseExpired)
+		l.former = nil
+	}
+	k.settle()
+	if was.behind == 0 && behind > 0 {
 		l.report(fmt.Errorf("lease: the clock is %s behind the store's: the IDs of this process "+
 			"are too old, and its lease is over for others; set this machine's clock", behind))
 	}
-	now := k.cfg.clock()
-	half := float64(t.grant.End.Sub(now.wall)) / 2
-	t.failures, t.renewAt = 0, now.elapsed+time.Duration(half*(0.9+0.2*l.jitter()))
-	if !t.proven {
-		t.proven, l.search.failures, l.search.notBefore = true, 0, now.elapsed
-		if !k.nodesOnly {
-			k.codec.Store(t.codec)
-		}
-		l.publish(&state{term: t, err: ErrNoLease})
-		if l.former != nil {
-			l.former.finish(nil)
-			l.former = nil
-		}
-	}
-	k.settle()
-	if k.failure.Swap(nil) != nil { // not before the term can be used: Ready gives the reason
+	if was.failure != nil {
 		l.reported = nil
 		l.report(errRecovered)
 	}
@@ -268,13 +270,13 @@ func (l *loop) renew(ctx context.Context, t *term, now time.Time) {
 		l.prove(t)
 	case late: // renew again soon: a copy may have written this nonce as well
 		t.confirm(stored, now)
-		t.renewAt = l.later(&t.failures, time.Second)
+		l.retry(time.Second)
 	case unwritten:
-		t.renewAt = l.later(&t.failures, maxBackoff)
-		l.failed(ctx, "renew", err)
+		l.retry(maxBackoff)
+		l.failed("renew", err)
 	case ended:
 		l.leaveTerm(t)
-		l.learn(l.about.History, err)
+		l.learn(err)
 	default:
 		if said == forgotten {
 			l.search.doubt = t
@@ -299,44 +301,52 @@ func (l *loop) propose(ctx context.Context, t *term,
 	if !errors.Is(err, ErrLost) {
 		t.pending = append(t.pending, nonce)
 	}
-	stored, unread := l.get(ctx, t.grant)
-	switch {
-	case unread == nil:
-		return stored, t.meaning(stored, false), err
-	case errors.Is(unread, ErrContradicted):
-		return stored, forgotten, unread
-	case another(unread):
-		return stored, ended, unread
+	stored, said, unread := l.read(ctx, t)
+	if said != ended {
+		unread = err
 	}
-	return stored, unwritten, err // as far as is known
+	return stored, said, unread
 }
 
-func (l *loop) get(ctx context.Context, g Grant) (Grant, error) {
+// read reads the block of a term, and returns what it means. An error without a meaning leaves
+// everything as it was, as far as is known.
+func (l *loop) read(ctx context.Context, t *term) (stored Grant, said answer, err error) {
 	bounded, done := l.call(ctx, "get", callTimeout)
-	stored, err := l.store.Get(bounded, g)
+	stored, err = l.store.Get(bounded, t.grant)
 	done(err)
-	return stored, err
+	switch {
+	case err == nil:
+		said = t.meaning(stored, false)
+	case errors.Is(err, ErrContradicted):
+		said = forgotten
+	case another(err):
+		said = ended
+	default:
+		said = unwritten
+	}
+	return stored, said, err
 }
 
-// later returns when to try again, on the monotonic clock. The wait doubles with every failure in a
-// row, up to a bound; jitter spreads the clients of a store that comes back.
-func (l *loop) later(failures *int, longest time.Duration) time.Duration {
-	d := min(minBackoff<<min(*failures, 11), longest, time.Duration(l.keeper.ttl.Load()/8))
-	*failures++
-	return l.keeper.cfg.clock().elapsed + time.Duration(float64(d)*(0.5+l.jitter()))
+// retry lets the next step wait. The wait doubles with every failure in a row, up to a bound;
+// jitter spreads the clients of a store that comes back.
+func (l *loop) retry(longest time.Duration) {
+	d := min(minBackoff<<min(l.failures, 11), longest, l.keeper.ttl()/8)
+	l.failures++
+	l.due = l.keeper.cfg.clock().elapsed + time.Duration(float64(d)*(0.5+l.jitter()))
 }
 
 // errRecovered is reported after a failure.
 var errRecovered error = reports.Recovered("lease: recovered: the store grants and renews leases")
 
 // failed reports a failure when it begins, and again when it turns out to be permanent.
-func (l *loop) failed(ctx context.Context, what string, err error) {
-	if ctx.Err() != nil {
-		return // closing
-	}
+func (l *loop) failed(what string, err error) {
 	err = Advise(fmt.Errorf("lease: %s: %w", what, err))
+	was, open := l.keeper.change(func(s *state) { s.failure = err })
+	if !open {
+		return
+	}
 	cause := permanent(err)
-	if l.keeper.failure.Swap(&err) == nil || cause != nil && !errors.Is(cause, l.reported) {
+	if was.failure == nil || cause != nil && !errors.Is(cause, l.reported) {
 		l.report(err)
 	}
 	if cause != nil {

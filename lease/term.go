@@ -1,8 +1,8 @@
 package lease
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -35,20 +35,16 @@ type term struct {
 	machine uint64          // its generation when the grant was requested
 	offset  atomic.Int64    // wall clock minus monotonic clock at the last step, in ns
 	until   atomic.Int64    // the lease's end, in Unix seconds
-	shared  atomic.Bool     // other generators use the nodes; see Nodes
-	// over is nil until the term has ended. It then has the reason why the term was dropped, or a
-	// nil error otherwise.
-	over   atomic.Pointer[error]
-	ctx    context.Context // of what uses the nodes
+	// ctx ends with the term. Its cause is [randflake.ErrLeaseExpired], [ErrClosed], or why the
+	// grant must not be used any more.
+	ctx    context.Context
 	cancel context.CancelCauseFunc
 
 	// Only the Keeper's goroutine uses the fields below.
-	grant    Grant         // as the store acknowledged it last
-	seen     time.Time     // when that was requested, on the wall clock
-	pending  []string      // the nonces of renewals since then that may be written
-	proven   bool          // no other process can hold the grant
-	renewAt  time.Duration // on the monotonic clock
-	failures int           // renewals in a row
+	grant   Grant     // as the store acknowledged it last
+	seen    time.Time // when that was requested, on the wall clock
+	pending []string  // the nonces of renewals since then that may be written
+	proven  bool      // no other process can hold the grant
 }
 
 // newTerm starts the generator of a grant, with the codec of its history. before is a reading of
@@ -65,6 +61,9 @@ func (k *Keeper) newTerm(g Grant, codec *randflake.Codec, before reading,
 		return nil, err
 	}
 	t.confirm(g, before.wall)
+	if k.nodesOnly {
+		t.endEarly()
+	}
 	return t, nil
 }
 
@@ -76,8 +75,8 @@ func (t *term) confirm(g Grant, at time.Time) {
 	t.until.Store(g.End.Unix())
 }
 
-// end returns the lease's end. Any goroutine may call it.
-func (t *term) end() time.Time { return time.Unix(t.until.Load(), 0).UTC() }
+// expires returns the lease's end. Any goroutine may call it.
+func (t *term) expires() time.Time { return time.Unix(t.until.Load(), 0).UTC() }
 
 // now returns the generator's time. It seals the generator if the grant must not be used at that
 // time.
@@ -91,7 +90,9 @@ func (t *term) now() time.Time {
 // from a snapshot, or the clocks have diverged. It checks the machine after the clocks were read:
 // every ID is generated on the machine on which its grant was requested.
 func (t *term) check(at reading) {
-	t.checkMachine()
+	if t.keeper.cfg.machine() != t.machine {
+		t.keeper.drop(t, restored, fmt.Errorf("%w: it was restored from a snapshot", ErrCloned))
+	}
 	if gap := time.Duration(at.offset() - t.offset.Load()); gap.Abs() > layout.ClockGap {
 		t.keeper.drop(t, clockGap, fmt.Errorf("lease: node %d: the wall clock moved by %s against "+
 			"the monotonic clock: the clock was stepped, or the machine suspended or cloned",
@@ -99,18 +100,10 @@ func (t *term) check(at reading) {
 	}
 }
 
-// checkMachine drops the term if the machine was restored from a snapshot.
-func (t *term) checkMachine() {
-	if t.keeper.cfg.machine() != t.machine {
-		t.keeper.drop(t, restored, fmt.Errorf("%w: it was restored from a snapshot", ErrCloned))
-	}
-}
-
-// finish seals the generator and reports whether the term had not ended before. dropped is nil
-// unless the grant must not be used any more.
-func (t *term) finish(dropped error) (first bool) {
-	first = t.over.CompareAndSwap(nil, &dropped)
-	t.cancel(cmp.Or(dropped, randflake.ErrLeaseExpired))
+// end ends the term and seals its generator, and reports whether it is why the term has ended: it
+// had not ended before, and nobody else passes this error.
+func (t *term) end(why error) bool {
+	t.cancel(why)
 	t.gen.Seal()
-	return first
+	return errors.Is(context.Cause(t.ctx), why)
 }

@@ -103,8 +103,8 @@ func TestReady(t *testing.T) {
 	for store, want := range map[string]string{
 		"":                  "ready\n",
 		"fleet-test://host": "ready\n",
-		"fleet-test://away": "fleet: not ready: lease: no grant yet: context canceled; the store " +
-			"says: lease: acquire: connection refused\n",
+		"fleet-test://away": "fleet: not ready: lease: no lease is held: context canceled; the " +
+			"store says: lease: acquire: connection refused\n",
 	} {
 		var vars map[string]string
 		if store != "" {
