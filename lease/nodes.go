@@ -13,7 +13,7 @@ import (
 // secret, whose nodes are in the generator's range, with blocks of one node, and start the
 // Keeper without secrets:
 //
-//	traceflake lease create --without-secret --nodes 0+1024 --block-size 1
+//	traceflake lease create --without-secret --nodes 1024 --block-size 1
 //
 // A generator that reads the clock by itself is unique in the fleet as long as every ID contains a
 // time at which the process held the nodes. End it when the context ends, and check each ID, after

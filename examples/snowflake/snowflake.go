@@ -2,8 +2,8 @@
 // github.com/bwmarrin/snowflake and github.com/sony/sonyflake. Each kind of generator needs a store
 // of its own:
 //
-//	traceflake lease create --without-secret --nodes 0+1024 --block-size 1 …    # Snowflake
-//	traceflake lease create --without-secret --nodes 0+65536 --block-size 1 …   # Sonyflake
+//	traceflake lease create --without-secret --nodes 1024 --block-size 1 …    # Snowflake
+//	traceflake lease create --without-secret --nodes 65536 --block-size 1 …   # Sonyflake
 //
 // Nothing is given back: with 1024 numbers and a TTL of a minute ([lease.WithTTL]), 1024 processes
 // may run or start within a minute.

@@ -1,10 +1,11 @@
 package fleet
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/traceflake/traceflake/internal/duration"
+	"github.com/traceflake/traceflake/internal/mistakes"
 	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
@@ -73,30 +75,40 @@ func Env() (c Config, err error) {
 	}
 	if text := value(secretVar); text != "" {
 		if c.Secrets, err = randflake.ParseKeyring(text); err != nil {
-			err = fmt.Errorf("%w: %s: %w", ErrConfig, secretVar, err)
-			if fix := misplaced(text); fix != "" {
-				err = &lease.Error{Err: err, Fix: fix}
-			}
-			return c, err
+			return c, &lease.Error{Err: fmt.Errorf("%w: %s: %w", ErrConfig, secretVar, err),
+				Fix: mistakes.Find(text, misplaced)}
 		}
 	}
 	return c, nil
 }
 
-// misplaced returns what to do if a text is in the place of a secret, or "".
-func misplaced(text string) string {
-	decoded, notBase64 := base64.StdEncoding.DecodeString(text)
-	_, noSecret := randflake.ParseKeyring(string(decoded))
-	switch {
-	case strings.Contains(text, "://"):
-		return "set it as " + storeVar
-	case strings.HasPrefix(text, "/"):
-		return "set it as " + fileVar + ", which is for paths"
-	case notBase64 == nil && noSecret == nil:
-		return "decode it from base64: a Secret of Kubernetes has that under data only, not " +
-			"under stringData"
+// misplaced are texts that were seen in the place of a secret.
+var misplaced = []mistakes.Mistake{
+	{Pattern: regexp.MustCompile(`://`), Fix: "set it as " + storeVar},
+	{Pattern: regexp.MustCompile(`^/`), Fix: "set it as " + fileVar + ", which is for paths"},
+	{Pattern: regexp.MustCompile(`^[A-Za-z0-9+/]{42,}=*$`),
+		Fix: "decode it from base64: a Secret of Kubernetes has that under data only, not under " +
+			"stringData"},
+}
+
+// known contains all variables, sorted: those of a process, of the command and of the vmclock
+// device. Those of this repository's tests begin with TRACEFLAKETEST_. docs/configuration.md lists
+// both.
+var known = []string{"TRACEFLAKE_CLICKHOUSE_DSN", secretVar, fileVar, storeVar, strictVar,
+	ttlVar, "TRACEFLAKE_VMCLOCK"}
+
+// unknown returns the unknown variables that begin with TRACEFLAKE_, such as mistyped names, in an environment,
+// without their values, which may be secrets. Kubernetes sets some in each pod for a Service whose
+// name begins with traceflake, such as TRACEFLAKE_SERVICE_HOST and TRACEFLAKE_PORT_80_TCP.
+func unknown(environ []string) (names []string) {
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		service := strings.Contains(name, "_SERVICE_") || strings.Contains(name, "_PORT")
+		if strings.HasPrefix(name, "TRACEFLAKE_") && !service && !slices.Contains(known, name) {
+			names = append(names, name)
+		}
 	}
-	return ""
+	return names
 }
 
 var errTTL = errors.New("want a duration from 2s to 24h, such as 10m")
@@ -108,20 +120,9 @@ func (c Config) Check() error {
 		return invalid(ttlVar, c.TTL.String(), errTTL)
 	case c.Secrets != nil && c.SecretFile != "":
 		return fmt.Errorf("%w: %s and %s are set: set one of them", ErrConfig, secretVar, fileVar)
-	case c.Store != "":
-		return nil
-	}
-	for _, variable := range []struct {
-		name string
-		set  bool
-	}{
-		{secretVar, c.Secrets != nil}, {fileVar, c.SecretFile != ""}, {ttlVar, c.TTL != 0},
-		{strictVar, c.Strict},
-	} {
-		if variable.set {
-			return fmt.Errorf("%w: %s is set, but %s is not: set both for leased nodes, or neither",
-				ErrConfig, variable.name, storeVar)
-		}
+	case c.Store == "" && (c.Secrets != nil || c.SecretFile != "" || c.TTL != 0 || c.Strict):
+		return fmt.Errorf("%w: %s is not set, but one of %s, %s, %s and %s is: set it for leased "+
+			"nodes, or none of them", ErrConfig, storeVar, secretVar, fileVar, ttlVar, strictVar)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,75 +15,61 @@ import (
 )
 
 func TestBadValues(t *testing.T) {
-	const store = "fleet-test://user:hunter2@host"
 	dir := t.TempDir()
-	opened = &fakeStore{url: "none yet"}
-	vars := func(vars ...string) map[string]string { return leased(t, store, vars...) }
 	good, short := file(t, secret), file(t, secret[:30])
+	opened = &fakeStore{}
+	const alone = "TRACEFLAKE_STORE is not set, but one of"
 	for _, c := range []struct {
-		name string
-		vars map[string]string
-		want string
+		name, store, secretFile string
+		variable, value         string // another one
+		want                    string
 	}{
-		{"secret without store", map[string]string{"TRACEFLAKE_SECRET_FILE": good},
-			"TRACEFLAKE_SECRET_FILE is set, but TRACEFLAKE_STORE is not"},
-		{"secret in a variable without store", map[string]string{"TRACEFLAKE_SECRET": secret},
-			"TRACEFLAKE_SECRET is set, but TRACEFLAKE_STORE is not"},
-		{"two places for the secret", vars("TRACEFLAKE_SECRET", secret),
+		{"secret file without store", "", good, "", "", alone},
+		{"secret without store", "", "", "SECRET", secret, alone},
+		{"TTL without store", "", "", "TTL", "1m", alone},
+		{"strict without store", "", "", "STRICT", "1", alone},
+		{"two places for the secret", "fleet-test://h", good, "SECRET", secret,
 			"TRACEFLAKE_SECRET and TRACEFLAKE_SECRET_FILE are set: set one of them"},
-		{"bad secret in a variable", map[string]string{"TRACEFLAKE_STORE": store,
-			"TRACEFLAKE_SECRET": secret + " " + secret[:30]},
+		{"bad secret", "fleet-test://h", "", "SECRET", secret + " " + secret[:30],
 			"TRACEFLAKE_SECRET: randflake: invalid keyring: line 1 has a secret of 30 characters"},
-		{"TTL without store", map[string]string{"TRACEFLAKE_TTL": "1m"},
-			"TRACEFLAKE_TTL is set, but TRACEFLAKE_STORE is not"},
-		{"strict without store", map[string]string{"TRACEFLAKE_STRICT": "1"},
-			"TRACEFLAKE_STRICT is set, but TRACEFLAKE_STORE is not"},
-		{"store without secret", map[string]string{"TRACEFLAKE_STORE": store},
-			"TRACEFLAKE_STORE=fleet-test://host: set TRACEFLAKE_SECRET_FILE or TRACEFLAKE_SECRET " +
-				"to the secret that `traceflake lease create` wrote"},
-		{"missing secret", vars("TRACEFLAKE_SECRET_FILE", filepath.Join(dir, "none")),
+		{"store without secret", "fleet-test://h", "", "", "", "no secret; set TRACEFLAKE_SECRET" +
+			"_FILE (or --secret-file) or TRACEFLAKE_SECRET to the secret that `traceflake lease " +
+			"create` wrote"},
+		{"missing secret file", "fleet-test://h", dir + "/none", "", "",
 			"TRACEFLAKE_SECRET_FILE: open " + dir},
-		{"folder for a secret", vars("TRACEFLAKE_SECRET_FILE", dir),
+		{"folder for a secret file", "fleet-test://h", dir, "", "",
 			"TRACEFLAKE_SECRET_FILE: read " + dir},
-		{"endless secret", vars("TRACEFLAKE_SECRET_FILE", file(t, strings.Repeat("\n", 2<<20))),
-			"contains more than 1 MiB"},
-		{"bad secret", vars("TRACEFLAKE_SECRET_FILE", short), "TRACEFLAKE_SECRET_FILE: " + short +
+		{"bad secret file", "fleet-test://h", short, "", "", "TRACEFLAKE_SECRET_FILE: " + short +
 			": randflake: invalid keyring: line 1 has a secret of 30 characters"},
-		{"unknown store", vars("TRACEFLAKE_STORE", "redis://user:hunter2@host"),
-			"TRACEFLAKE_STORE=redis://host: unknown kind of store: its " +
-				"URL must begin with one of: file:, "},
-		{"store not imported",
-			vars("TRACEFLAKE_STORE", "postgres://user:hunter2@host/db?sslmode=disable"),
-			`TRACEFLAKE_STORE=postgres://host/db: unknown kind of store: ` +
-				`postgres: import _ "github.com/traceflake/traceflake/lease/pgstore"`},
-		{"driver refuses", vars("TRACEFLAKE_STORE", "fleet-test://refuse"),
-			"TRACEFLAKE_STORE=fleet-test://refuse: the driver " +
-				"refuses"},
-		{"TTL too short", vars("TRACEFLAKE_TTL", "1999ms"),
+		{"unknown store", "redis://user:hunter2@host", good, "", "", "TRACEFLAKE_STORE=redis://" +
+			"host: unknown kind of store: its URL must begin with one of: file:, "},
+		{"driver refuses", "fleet-test://refuse", good, "", "",
+			"TRACEFLAKE_STORE=fleet-test://refuse: the driver refuses"},
+		{"TTL too short", "fleet-test://h", good, "TTL", "1999ms",
 			"TRACEFLAKE_TTL=1.999s: want a duration from 2s to 24h"},
-		{"TTL too long", vars("TRACEFLAKE_TTL", "24h0m1s"),
+		{"TTL too long", "fleet-test://h", good, "TTL", "24h0m1s",
 			"TRACEFLAKE_TTL=24h0m1s: want a duration from 2s to 24h"},
-		{"TTL without a unit", vars("TRACEFLAKE_TTL", "10"),
+		{"TTL without a unit", "fleet-test://h", good, "TTL", "10",
 			`TRACEFLAKE_TTL="10": want a duration from 2s to 24h`},
-		{"TTL of zero", vars("TRACEFLAKE_TTL", "0s"),
+		{"TTL of zero", "fleet-test://h", good, "TTL", "0s",
 			`TRACEFLAKE_TTL="0s": want a duration from 2s to 24h`},
-		{"undecided", vars("TRACEFLAKE_STRICT", "perhaps"),
+		{"undecided", "fleet-test://h", good, "STRICT", "perhaps",
 			`TRACEFLAKE_STRICT="perhaps": want 1 or 0`},
-		{"a directory without a path", map[string]string{"TRACEFLAKE_STORE": "file:"},
+		{"a directory without a path", "file:", "", "", "",
 			"want file: and the whole path of a directory"},
 	} {
-		env(t, c.vars)
-		g, err := fleet.FromEnv(t.Context())
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
-			continue
+		env(t, map[string]string{"TRACEFLAKE_STORE": c.store,
+			"TRACEFLAKE_SECRET_FILE": c.secretFile})
+		if c.variable != "" {
+			t.Setenv("TRACEFLAKE_"+c.variable, c.value)
 		}
-		if g != nil || opened.url == c.vars["TRACEFLAKE_STORE"] && opened.closed != 1 {
-			t.Errorf("%s: got a generator: %v; the store was closed %d times", c.name, g != nil,
+		ids, err := fleet.FromEnv(t.Context())
+		text := fmt.Sprint(err)
+		if ids != nil || !strings.Contains(text, c.want) || opened.url != "" && !opened.closed {
+			t.Errorf("%s: got %v, want %q; the store is closed: %v", c.name, err, c.want,
 				opened.closed)
 		}
-		path := c.vars["TRACEFLAKE_SECRET_FILE"]
-		if text := err.Error(); path != "" && strings.Count(text, path) > 1 ||
+		if c.secretFile != "" && strings.Count(text, c.secretFile) > 1 ||
 			strings.Contains(text, "hunter2") || strings.Contains(text, secret[:8]) {
 			t.Errorf("%s: it repeats the path, or shows a secret: %s", c.name, text)
 		}
@@ -110,20 +95,18 @@ func TestMisplaced(t *testing.T) {
 // A secret in a wrong place is neither returned nor reported, in each variable and form. The right
 // place is named.
 func TestMisplacedSecret(t *testing.T) {
-	dir := t.TempDir()
+	t.Chdir(t.TempDir())
 	for name, value := range map[string]string{"hex": secret, "a file": "# it\n" + secret + "\n",
 		"base64": "/3/9YCG7K9Wwr2dikIlDuA6wo5/9YCG7K9Wwr2dikIk=", "quoted": `"` + secret + `"`,
 		"a URL": "postgres://app:" + secret + "@host/db", "a directory": "file:" + secret} {
 		for _, variable := range []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE",
 			"TRACEFLAKE_TTL", "TRACEFLAKE_STRICT", "TRACEFLAKE_SECRET"} {
-			t.Chdir(dir)
-			vars := map[string]string{"TRACEFLAKE_STORE": "fleet-test://host",
-				"TRACEFLAKE_STRICT": "1", variable: value}
-			env(t, vars)
+			env(t, map[string]string{"TRACEFLAKE_STORE": "fleet-test://host",
+				"TRACEFLAKE_STRICT": "1", variable: value})
 			errs := reportstest.Collect(t)
-			g, err := fleet.FromEnv(t.Context())
-			if g != nil {
-				err = errors.Join(err, g.Ready(t.Context()), g.Shutdown(t.Context()))
+			ids, err := fleet.FromEnv(t.Context())
+			if ids != nil {
+				err = errors.Join(err, ids.Ready(t.Context()), ids.Shutdown(t.Context()))
 			}
 			text := fmt.Sprint(err, errs())
 			for i := range len(value) - 11 {
@@ -160,23 +143,17 @@ func TestBounds(t *testing.T) {
 
 // Secrets in a variable are used like those of a file, and never printed.
 func TestSecretInAVariable(t *testing.T) {
-	const other = "00112233445566778899aabbccddeeff"
 	env(t, map[string]string{"TRACEFLAKE_STORE": "fleet-test://host",
 		"TRACEFLAKE_SECRET": " " + other + "  " + secret + "\n"})
 	c, err := fleet.Env()
 	if err != nil || len(c.Secrets.Codecs()) != 2 {
 		t.Fatalf("%d secrets, want 2: %v", len(c.Secrets.Codecs()), err)
 	}
-	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c)} {
-		if strings.Contains(text, other[:8]) || strings.Contains(text, secret[:8]) {
-			t.Errorf("it shows a secret: %s", text)
-		}
+	text := fmt.Sprintf("%v %+v %#v", c, c, c)
+	if strings.Contains(text, other[:8]) || strings.Contains(text, secret[:8]) {
+		t.Errorf("it shows a secret: %s", text)
 	}
-	ids, err := c.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = ids.Shutdown(t.Context()) }()
+	ids := open(t, c)
 	id, _ := ids.NewIDs(t.Context())
 	if err := ids.Ready(t.Context()); err != nil || !ids.Verifier().Verify(id) {
 		t.Errorf("%s: %v", id, err)
@@ -192,13 +169,14 @@ func TestUnknownVariables(t *testing.T) {
 		"TRACEFLAKESTORE", "OTEL_TRACEFLAKE_STORE_SECRET") {
 		t.Setenv(name, "hunter2")
 	}
+	env(t, nil)
 	errs := reportstest.Collect(t)
-	fromEnv(t, nil)
+	_, err := fleet.Env()
 	got := errs()
 	for _, name := range want {
 		if text := fmt.Sprint(got); !strings.Contains(text, name+" is not known") ||
-			len(got) != len(want) || strings.Contains(text, "hunter2") {
-			t.Errorf("reported %v, want one report of each of %q", got, want)
+			len(got) != len(want) || strings.Contains(text, "hunter2") || err != nil {
+			t.Errorf("reported %v, want one report of each of %q: %v", got, want, err)
 		}
 	}
 }
@@ -206,17 +184,16 @@ func TestUnknownVariables(t *testing.T) {
 // A secret file that every user may read is reported once, and used.
 func TestReadableSecret(t *testing.T) {
 	for mode, want := range map[os.FileMode]int{0o644: 1, 0o604: 1, 0o640: 0, 0o400: 0} {
-		vars := leased(t, "fleet-test://host")
-		path := vars["TRACEFLAKE_SECRET_FILE"]
+		path := file(t, secret)
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
 		errs := reportstest.Collect(t)
-		fromEnv(t, vars)
+		open(t, fleet.Config{Store: "fleet-test://host", SecretFile: path})
 		got := errs()
-		text := errors.Join(got...)
-		if len(got) != want || want > 0 && (!strings.Contains(text.Error(), path) ||
-			!strings.Contains(text.Error(), "chmod")) {
+		text := fmt.Sprint(got)
+		if len(got) != want || want > 0 && (!strings.Contains(text, path) ||
+			!strings.Contains(text, "chmod")) {
 			t.Errorf("mode %s: reported %v, want %d", mode, got, want)
 		}
 	}

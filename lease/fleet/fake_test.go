@@ -7,20 +7,50 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
-	"github.com/traceflake/traceflake/lease/memstore"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// fakeStore is a store that is registered as another module would do it.
+// fakeStore is a store in memory that is registered as another module would do it.
 type fakeStore struct {
 	stores.Store
+	server calls.Memory
 	url    string
-	closed int
+	closed bool
 
 	described atomic.Int64
 	shown     atomic.Pointer[lease.Description] // by a store that was set back
+}
+
+// opened is the store that was opened last.
+var opened *fakeStore
+
+func init() {
+	stores.Register("fleet-test", func(url string) (_ stores.Store, err error) {
+		if strings.Contains(url, "refuse") {
+			return nil, errors.New("the driver refuses")
+		}
+		opened = &fakeStore{url: url}
+		layout := driver.Layout{Name: "fleet-test", BlocksPerPage: 4}
+		if opened.Store, err = stores.New(&opened.server, layout); err != nil {
+			return nil, err
+		}
+		_, err = opened.Create(context.Background(),
+			lease.Description{First: 256, Nodes: 64, BlockSize: 16}, keyring(secret).Codec())
+		return opened, err
+	})
+}
+
+// keyring returns secrets.
+func keyring(text string) *randflake.Keyring {
+	k, err := randflake.ParseKeyring(text)
+	if err != nil {
+		panic(err)
+	}
+	return k
 }
 
 func (s *fakeStore) Describe(ctx context.Context) (lease.Description, error) {
@@ -31,26 +61,6 @@ func (s *fakeStore) Describe(ctx context.Context) (lease.Description, error) {
 	return s.Store.Describe(ctx)
 }
 
-// opened is the store that was opened last.
-var opened *fakeStore
-
-func init() {
-	stores.Register("fleet-test", func(url string) (stores.Store, error) {
-		if strings.Contains(url, "refuse") {
-			return nil, errors.New("the driver refuses")
-		}
-		nodes := lease.Description{First: 256, Nodes: 64, BlockSize: 16}
-		secrets, err := randflake.ParseKeyring(secret)
-		if err != nil {
-			return nil, err
-		}
-		opened = &fakeStore{Store: memstore.New(nodes, secrets.Codec()), url: url}
-		return opened, nil
-	})
-}
-
-var errAway = errors.New("connection refused")
-
 // slowAnswer is later than the second that a start otherwise waits.
 const slowAnswer = 1503 * time.Millisecond
 
@@ -59,14 +69,10 @@ var answers = map[string]struct {
 	after time.Duration
 	err   error
 }{
-	"dead":   {time.Hour, nil},
-	"away":   {0, errAway},
-	"full":   {0, lease.ErrNoFreeNode},
-	"role":   {0, lease.ErrMisconfigured},
-	"newer":  {0, lease.ErrSchemaVersion},
-	"absent": {0, lease.ErrNoStore},
-	"moved":  {0, lease.ErrMoved},
-	"slow":   {slowAnswer, lease.ErrMisconfigured},
+	"dead": {time.Hour, nil},
+	"away": {0, errors.New("connection refused")},
+	"role": {0, lease.ErrMisconfigured},
+	"slow": {slowAnswer, lease.ErrMisconfigured},
 }
 
 func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -84,6 +90,6 @@ func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, 
 }
 
 func (s *fakeStore) Close() error {
-	s.closed++
-	return nil
+	s.closed = true
+	return s.Store.Close()
 }

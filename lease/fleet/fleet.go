@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -30,9 +29,6 @@ type IDs struct {
 	keeper *lease.Keeper    // nil without leases
 	store  *store           // nil without leases
 	hidden redact.Secrets   // of the settings
-
-	shutdown    sync.Once
-	shutdownErr error
 }
 
 // FromEnv returns the generator that the environment configures.
@@ -112,8 +108,8 @@ func (c Config) open(ctx context.Context, ids *IDs) (err error) {
 	if err != nil {
 		return c.explain(err)
 	}
-	ids.store = &store{Store: opened, config: c, opened: time.Now()}
-	if !c.ownSecret() { // the disk of a lease directory may not be mounted yet
+	ids.store = &store{Store: opened, config: c}
+	if !c.OwnSecret() { // the disk of a lease directory may not be mounted yet
 		if ids.store.own, err = c.LoadSecrets(); err != nil {
 			return lease.Advise(err)
 		}
@@ -155,13 +151,6 @@ func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	return nil
 }
 
-// over is a context that has ended: with it, Ready does not wait.
-var over = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // explain adds the setting to an error of the store.
 func (c Config) explain(err error) error {
 	err = lease.Advise(err)
@@ -190,8 +179,10 @@ func (ids *IDs) Ready(ctx context.Context) error {
 // can reach it. As a readiness probe it would take working processes out of service during an
 // outage.
 func (ids *IDs) ReadyHandler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
+		over, cancel := context.WithCancel(r.Context())
+		cancel() // so that Ready does not wait
 		if err := ids.Ready(over); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
@@ -226,20 +217,13 @@ func (ids *IDs) Verifier(opts ...traceid.VerifierOption) *traceid.Verifier {
 // its IDs: a lease ends by itself. IDs generated after it are random if they were leased before.
 // Further calls return the same error.
 func (ids *IDs) Shutdown(context.Context) error {
-	ids.shutdown.Do(func() {
-		var errs []error
-		if ids.keeper != nil {
-			ids.keeper.Close()
-		}
-		if ids.store != nil {
-			errs = append(errs, ids.store.Close())
-		}
-		if ids.gen != nil {
-			errs = append(errs, ids.gen.Close())
-		}
-		ids.shutdownErr = errors.Join(errs...)
-	})
-	return ids.shutdownErr
+	if ids.keeper != nil {
+		ids.keeper.Close()
+	}
+	if ids.store == nil {
+		return ids.generator().Close()
+	}
+	return errors.Join(ids.store.Close(), ids.generator().Close())
 }
 
 // Level returns the level at which to log an error that an OpenTelemetry error handler gets: Info

@@ -23,7 +23,6 @@ import (
 type store struct {
 	stores.Store
 	config Config
-	opened time.Time
 
 	mu    sync.Mutex
 	own   *randflake.Keyring // the secrets that were read last, or nil
@@ -34,46 +33,37 @@ type store struct {
 	was atomic.Pointer[string]
 
 	keyring atomic.Pointer[randflake.Keyring] // of known
-	asked   atomic.Int64                      // when, since opened, unknown last read, in ns
+	asked   atomic.Bool                       // by unknown, in the last five seconds
 }
 
 // secrets returns the process's secrets, for [lease.Start].
-func (s *store) secrets(ctx context.Context) (_ *randflake.Keyring, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.own == nil {
-		s.own, err = s.read(ctx)
-	}
-	return s.own, err
+func (s *store) secrets(ctx context.Context) (*randflake.Keyring, error) {
+	return s.read(ctx, false)
 }
 
-// readAgain returns the secrets as they are now: one may have been added to the file.
-func (s *store) readAgain(ctx context.Context) (*randflake.Keyring, error) {
+// read returns the secrets: those read before or, if a new one is needed, those of the file now. A
+// lease directory that is missing is created with its secret.
+func (s *store) read(ctx context.Context, again bool) (k *randflake.Keyring, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.read(ctx)
+	switch {
+	case s.own != nil && !again:
+		return s.own, nil
+	case s.config.OwnSecret():
+		k, err = filestore.Secret(ctx, s.config.Directory())
+	default:
+		k, err = s.config.LoadSecrets()
+	}
 	if err == nil {
 		s.own = k
 	}
 	return k, err
 }
 
-// read reads the secrets. A lease directory that is missing is created with its secret.
-func (s *store) read(ctx context.Context) (*randflake.Keyring, error) {
-	switch c := s.config; {
-	case c.ownSecret():
-		return filestore.Secret(ctx, c.directory())
-	case c.Secrets != nil:
-		return c.Secrets, nil
-	default:
-		return readKeyring(c.SecretFile)
-	}
-}
-
 // Describe implements [lease.Store].
 func (s *store) Describe(ctx context.Context) (lease.Description, error) {
 	d, err := s.Store.Describe(ctx)
-	if s.config.directory() != "" && errors.Is(err, lease.ErrNoStore) {
+	if s.config.Directory() != "" && errors.Is(err, lease.ErrNoStore) {
 		k, err := s.secrets(ctx)
 		if err == nil {
 			err = stores.Ensure(ctx, s.Store, k.Codec())
@@ -99,7 +89,7 @@ func (s *store) Begin(ctx context.Context, r lease.BeginRequest) (lease.Descript
 	}
 	d, err := s.Store.Begin(ctx, r)
 	if errors.Is(err, lease.ErrWrongSecret) { // a begin under an added one may be interrupted
-		if r.Secrets, err = s.readAgain(ctx); err != nil {
+		if r.Secrets, err = s.read(ctx, true); err != nil {
 			return d, err
 		}
 		d, err = s.Store.Begin(ctx, r)
@@ -113,7 +103,7 @@ func (s *store) Begin(ctx context.Context, r lease.BeginRequest) (lease.Descript
 // OnRestore must be called after this process was restored from a snapshot. A lease directory may
 // have been copied with the process: then another history must begin in it.
 func (s *store) OnRestore() {
-	if s.config.directory() != "" {
+	if s.config.Directory() != "" {
 		s.was.Store(new(string))
 	}
 }
@@ -144,19 +134,16 @@ func (s *store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 
 // learn makes a description, and the histories that the store has forgotten since, the known ones.
 func (s *store) learn(ctx context.Context, d lease.Description) {
+	k, err := s.secrets(ctx)
+	if _, unknown := d.Find(k); unknown != nil {
+		k, err = s.read(ctx, true)
+	}
+	if _, unknown := d.Find(k); err != nil || unknown != nil { // which the Keeper reports
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known.ID == d.ID {
-		return
-	}
-	if _, err := d.Find(s.own); err != nil { // it may have been added to the file
-		k, err := s.read(ctx)
-		if err != nil { // which the Keeper reports
-			return
-		}
-		s.own = k
-	}
-	if _, err := d.Find(s.own); err != nil {
 		return
 	}
 	shown := d.Histories()
@@ -167,7 +154,7 @@ func (s *store) learn(ctx context.Context, d lease.Description) {
 		}
 	}
 	s.known = d
-	s.keyring.Store(Keys(s.own, d))
+	s.keyring.Store(Keys(k, d))
 }
 
 const (
@@ -180,11 +167,10 @@ const (
 
 // unknown reads the description in the background, because an ID is under no known key.
 func (s *store) unknown(id trace.TraceID) {
-	now, last := int64(time.Since(s.opened)), s.asked.Load()
-	if time.Since(traceid.Time(id)) > fresh || now-last < int64(unknownEvery) ||
-		!s.asked.CompareAndSwap(last, now) {
+	if time.Since(traceid.Time(id)) > fresh || !s.asked.CompareAndSwap(false, true) {
 		return
 	}
+	time.AfterFunc(unknownEvery, func() { s.asked.Store(false) })
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), unknownEvery)
 		defer cancel()

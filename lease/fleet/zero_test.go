@@ -81,5 +81,5 @@ func TestZeroValues(t *testing.T) {
 // noServer is a database that cannot be reached.
 type noServer struct{}
 
-func (noServer) Connect(context.Context) (sqldriver.Conn, error) { return nil, errAway }
+func (noServer) Connect(context.Context) (sqldriver.Conn, error) { return nil, answers["away"].err }
 func (noServer) Driver() sqldriver.Driver                        { return nil }

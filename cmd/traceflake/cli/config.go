@@ -51,9 +51,6 @@ func (f *commonFlags) secrets() (*randflake.Keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Secrets == nil && c.SecretFile == "" && !(openStore{settings: c}).directory() {
-		return nil, errNoSecret
-	}
 	return c.LoadSecrets()
 }
 
@@ -61,30 +58,22 @@ func (f *commonFlags) secrets() (*randflake.Keyring, error) {
 // store, the secrets themselves.
 func (f *commonFlags) keys(cmd *cobra.Command) (*randflake.Keyring, error) {
 	k, err := f.secrets()
-	if c, _ := f.config(); c.Store != "" && !errors.Is(err, errNoSecret) {
-		err = f.withStore(cmd, func(ctx context.Context, s openStore) (err error) {
-			k, err = s.keys(ctx)
+	if c, _ := f.config(); err == nil && c.Store != "" {
+		use := f.withStore(func(ctx context.Context, _ *cobra.Command, s openStore) error {
+			d, secrets, err := s.histories(ctx)
+			k = fleet.Keys(secrets, d)
 			return err
 		})
+		err = use(cmd, nil)
 	}
 	return k, err
 }
 
 var (
-	errNoSecret = errors.New("no secret: give --secret-file, or set TRACEFLAKE_SECRET_FILE or " +
-		"TRACEFLAKE_SECRET")
 	errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
 	errNoFile  = errors.New("the lease directory has no lease store yet; the next process " +
 		"creates it, with its secret")
 )
-
-// noStore replaces the advice of lease.ErrNoStore for a store that nobody needs to create.
-func (s openStore) noStore(err error) error {
-	if s.directory() && errors.Is(err, lease.ErrNoStore) {
-		return errNoFile
-	}
-	return err
-}
 
 // storeTimeout limits a command, which may write every page of a store.
 const storeTimeout = 2 * time.Minute
@@ -106,31 +95,59 @@ type openStore struct {
 // String returns the address of the store without its password.
 func (s openStore) String() string { return redact.Address(s.settings.Store) }
 
-// describe returns the description of the store, or an error if it does not answer soon.
+// describe returns the description of the store, also of one that moved or whose history is being
+// begun, or an error if it does not answer soon.
 func (s openStore) describe(ctx context.Context) (lease.Description, error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	return s.Describe(ctx)
+	d, err := s.Describe(ctx)
+	if d.ID != "" && !errors.Is(err, lease.ErrNoStore) {
+		err = nil
+	}
+	return d, err
 }
 
-// withStore opens the store of the flags or the environment, which it does not create, for one
-// call.
-func (f *commonFlags) withStore(cmd *cobra.Command,
-	call func(context.Context, openStore) error) error {
-	c, err := f.config()
-	if err == nil && c.Store == "" {
-		err = errNoStore
+// noStore replaces the advice of lease.ErrNoStore for a store that nobody needs to create.
+func (s openStore) noStore(err error) error {
+	if s.settings.Directory() != "" && errors.Is(err, lease.ErrNoStore) {
+		return errNoFile
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// histories returns the description of a store that has a secret, and the secrets.
+func (s openStore) histories(ctx context.Context) (d lease.Description, k *randflake.Keyring,
+	err error) {
+	if k, err = s.settings.LoadSecrets(); err == nil {
+		d, err = s.describe(ctx)
 	}
-	s, err := stores.Open(c.Store)
-	if err != nil {
-		return err
+	if err == nil && d.Keyless {
+		err = wrong("name a store that was created with a secret: the numbers of this one have "+
+			"no key", "%w", lease.ErrKeyless)
 	}
-	defer func() { _ = s.Close() }()
-	ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
-	defer cancel()
-	opened := openStore{s, c}
-	return opened.noStore(call(ctx, opened))
+	return d, k, err
+}
+
+// withStore returns what a command runs: it opens the store of the flags or the environment, which
+// it does not create, for one call.
+func (f *commonFlags) withStore(call func(context.Context, *cobra.Command, openStore) error) func(
+	*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		c, err := f.config()
+		if err == nil && c.Store == "" {
+			err = errNoStore
+		}
+		if err != nil {
+			return err
+		}
+		s, err := stores.Open(c.Store)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = s.Close() }()
+		ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
+		defer cancel()
+		opened := openStore{s, c}
+		return opened.noStore(call(ctx, cmd, opened))
+	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,13 +16,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// creation is the command `lease create` with its flags.
-type creation struct {
-	cmd   *cobra.Command
-	asked lease.Description
-}
-
 func leaseCreateCommand(f *commonFlags) *cobra.Command {
+	var asked lease.Description
 	cmd := &cobra.Command{
 		Use:   "create --store URL --secret-file FILE",
 		Short: "Create a lease store, once",
@@ -40,113 +33,91 @@ create only to set another block size or a shorter longest TTL.
 A store for other generators, such as Snowflakes, has no secret (--without-secret).`,
 		Example: `  traceflake lease create --store postgres://db/traceflake --secret-file secret
   traceflake lease create --store etcd://host:2379 --secret-file secret --block-size 32
-  traceflake lease create --store s3://bucket --without-secret --nodes 0+1024 --block-size 1`,
+  traceflake lease create --store s3://bucket --without-secret --nodes 1024 --block-size 1`,
+		RunE: f.withStore(func(ctx context.Context, cmd *cobra.Command, s openStore) error {
+			return s.create(ctx, cmd, asked)
+		}),
 	}
-	c := creation{cmd: cmd}
-	cmd.RunE = func(*cobra.Command, []string) error { return f.withStore(cmd, c.run) }
 	f.addSecret(cmd)
-	cmd.Flags().BoolVar(&c.asked.Keyless, "without-secret", false,
+	cmd.Flags().BoolVar(&asked.Keyless, "without-secret", false,
 		"create a store for other generators")
-	cmd.Flags().Func("nodes", "nodes of the store, FIRST+COUNT (default all, 0+131072)",
-		func(text string) error {
-			var rest string
-			n, _ := fmt.Sscanf(text, "%d+%d%s", &c.asked.First, &c.asked.Nodes, &rest)
-			if n != 2 || c.asked.Nodes == 0 {
-				return errors.New("it is not FIRST+COUNT, such as 0+1024")
-			}
-			return nil
-		})
-	cmd.Flags().Uint32Var(&c.asked.BlockSize, "block-size", 8,
-		"nodes in a block, a power of two; a process leases one block at a time")
-	durationFlag(cmd, &c.asked.LongestTTL, "longest-ttl", 0,
+	cmd.Flags().Uint32Var(&asked.First, "first-node", 0, "the store's first node")
+	cmd.Flags().Uint32Var(&asked.Nodes, "nodes", 0,
+		"how many nodes the store has (default all, 131072)")
+	cmd.Flags().Uint32Var(&asked.BlockSize, "block-size", 0, "nodes in a block, a power of two; "+
+		"a process leases one block at a time (default 8)")
+	durationFlag(cmd, &asked.LongestTTL, "longest-ttl", 0,
 		"longest lease (default "+shortly(lease.DefaultTTL)+", in a lease directory "+
 			shortly(lease.MaxTTL)+")")
 	return cmd
 }
 
-// run creates the store, or finds that it exists.
-func (c *creation) run(ctx context.Context, s openStore) error {
+// create creates the store, or finds that it exists and is as asked for.
+func (s openStore) create(ctx context.Context, cmd *cobra.Command, asked lease.Description) error {
 	d, err := s.describe(ctx)
-	verb := "created"
+	verb := "the store exists:"
 	if errors.Is(err, lease.ErrNoStore) {
-		d, err = c.create(ctx, s)
-	} else if d.ID != "" { // in any state
-		verb, err = "the store exists:", nil
+		verb = "created"
+		if s.settings.Directory() != "" { // as if a process created it
+			asked.LongestTTL = cmp.Or(asked.LongestTTL, lease.MaxTTL)
+		}
+		var secret *randflake.Codec
+		if !asked.Keyless {
+			k, err := s.createSecret(ctx)
+			if err != nil {
+				return err
+			}
+			secret = k.Codec()
+		}
+		d, err = s.Create(ctx, asked, secret)
 	}
-	if errors.Is(err, lease.ErrExists) { // somebody else created it meanwhile
-		verb, err = "the store exists:", nil
+	if d.ID != "" && errors.Is(err, lease.ErrExists) { // somebody else created it meanwhile
+		err = nil
 	}
 	if err == nil {
-		err = c.compare(s, d)
+		err = s.compare(d, asked)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s %s: history %s, %s\n", verb, s, d.ID, summary(d))
 	}
-	fmt.Fprintf(c.cmd.OutOrStdout(), "%s %s: history %s, %s\n", verb, s, d.ID, summary(d))
-	if file := s.settings.SecretFile; file != "" && !d.Keyless {
-		fmt.Fprintf(c.cmd.OutOrStdout(), "for every process: TRACEFLAKE_STORE is the URL of the "+
-			"store, with its own user and password; TRACEFLAKE_SECRET_FILE is the path of a copy "+
-			"of %s\n", file)
-	}
-	return nil
-}
-
-// create creates the store, and its secret unless that exists.
-func (c *creation) create(ctx context.Context, s openStore) (lease.Description, error) {
-	d := c.asked
-	if s.directory() { // as if a process created it
-		d.LongestTTL = cmp.Or(d.LongestTTL, lease.MaxTTL)
-	}
-	var secret *randflake.Codec
-	if !d.Keyless {
-		k, err := s.createSecret(ctx)
-		if err != nil {
-			return d, err
-		}
-		secret = k.Codec()
-	}
-	return s.Create(ctx, d, secret)
+	return err
 }
 
 // createSecret returns the secrets of the settings. If the secret file does not exist, it is
-// created with a new secret: under a temporary name, so that it is never incomplete.
+// created with a new secret.
 func (s openStore) createSecret(ctx context.Context) (*randflake.Keyring, error) {
-	c := s.settings
-	if s.directory() && c.SecretFile == "" && c.Secrets == nil {
-		return filestore.Secret(ctx, s.path())
+	if s.settings.OwnSecret() {
+		return filestore.Secret(ctx, s.settings.Directory())
 	}
-	k, err := c.LoadSecrets()
+	k, err := s.settings.LoadSecrets()
 	if !errors.Is(err, fs.ErrNotExist) {
 		return k, err
 	}
-	secret := make([]byte, 16)
-	entropy.Read(secret)
-	f, err := os.CreateTemp(filepath.Dir(c.SecretFile), "secret-*.new") // mode 0600
+	f, err := os.OpenFile(s.settings.SecretFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.Remove(f.Name()) }()
+	var secret [16]byte
+	entropy.Read(secret[:])
 	_, err = fmt.Fprintf(f, "%x\n", secret)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.Remove(f.Name()))
 	}
-	if err = os.Link(f.Name(), c.SecretFile); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, wrong("write a secret there: openssl rand -hex 16", "%w", err)
-	}
-	return c.LoadSecrets()
+	return s.settings.LoadSecrets()
 }
 
-// compare returns an error if the command asks for another store than the one that exists.
-func (c *creation) compare(s openStore, d lease.Description) error {
-	given := c.cmd.Flags().Changed
-	switch {
-	case given("nodes") && (c.asked.First != d.First || c.asked.Nodes != d.Nodes),
-		given("block-size") && c.asked.BlockSize != d.BlockSize,
-		given("longest-ttl") && c.asked.LongestTTL != d.LongestTTL,
-		c.asked.Keyless != d.Keyless:
+// compare returns an error if another store than d is asked for, or if d has another secret.
+func (s openStore) compare(d, asked lease.Description) error {
+	if asked.Nodes == 0 {
+		asked.First, asked.Nodes = d.First, d.Nodes
+	}
+	asked.BlockSize = cmp.Or(asked.BlockSize, d.BlockSize)
+	asked.LongestTTL = cmp.Or(asked.LongestTTL, d.LongestTTL)
+	if summary(asked) != summary(d) {
 		return fmt.Errorf("%w, with %s, which cannot change: leave out the flags, or create "+
 			"another store elsewhere", lease.ErrExists, summary(d))
-	case d.Keyless:
+	}
+	if d.Keyless {
 		return nil
 	}
 	k, err := s.settings.LoadSecrets()
@@ -165,9 +136,3 @@ func summary(d lease.Description) string {
 	}
 	return text
 }
-
-// directory reports whether the store is a lease directory, which no operator needs to create.
-func (s openStore) directory() bool { return strings.HasPrefix(s.settings.Store, "file:") }
-
-// path returns the path of a lease directory.
-func (s openStore) path() string { return strings.TrimPrefix(s.settings.Store, "file:") }

@@ -117,7 +117,7 @@ func (d *doctor) report(check, found string, err error) (ok bool) {
 }
 
 func (d *doctor) print(f finding) {
-	err := errors.Join(show(d.cmd.OutOrStdout(), *d.output, f.text, f), flush(d.cmd))
+	err := errors.Join(show(d.cmd.OutOrStdout(), *d.output, f.text(), f), flush(d.cmd))
 	if err != nil {
 		d.err = err
 	}
@@ -182,5 +182,5 @@ func (d *doctor) environment() {
 		return
 	}
 	defer func() { _ = s.Close() }()
-	storeCheck{doctor: d, settings: c, Store: s}.run()
+	storeCheck{d, openStore{s, c}}.run()
 }

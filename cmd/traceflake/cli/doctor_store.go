@@ -13,21 +13,19 @@ import (
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/fleet"
-	"github.com/traceflake/traceflake/lease/stores"
 	"github.com/traceflake/traceflake/randflake"
 )
 
 // storeCheck checks a lease store, with the settings of a service.
 type storeCheck struct {
 	*doctor
-	settings fleet.Config
-	stores.Store
+	openStore
 }
 
 // run checks whether a service would get a lease.
 func (d storeCheck) run() {
 	about, err := within(d.cmd.Context(), d.Describe)
-	none := errors.Is(d.open().noStore(err), errNoFile)
+	none := errors.Is(d.noStore(err), errNoFile)
 	k := d.secrets(about, none)
 	idle := false // it grants nothing now
 	found := fmt.Sprintf("history %s, created %s, %s", about.ID,
@@ -35,10 +33,10 @@ func (d storeCheck) run() {
 	switch {
 	case none:
 		found = errNoFile.Error()
-		pages, _ := filepath.Glob(filepath.Join(d.open().path(), "page-*"))
+		pages, _ := filepath.Glob(filepath.Join(d.settings.Directory(), "page-*"))
 		if _, err = within(d.cmd.Context(), d.rights); err == nil && len(pages) > 0 {
 			err = wrong("restore that file, or create another store elsewhere",
-				"%s has pages of a store, but the file \"config\" is gone", d.open())
+				"%s has pages of a store, but the file \"config\" is gone", d.openStore)
 		}
 	case errors.Is(err, lease.ErrMoved) && !lease.Permanent(err):
 		found += "; it was restored, moved or copied: the next process begins a history"
@@ -68,8 +66,6 @@ func (d storeCheck) run() {
 	}
 	d.check("leases", func(ctx context.Context) (string, error) { return d.leases(ctx, about) })
 }
-
-func (d storeCheck) open() openStore { return openStore{d.Store, d.settings} }
 
 // secrets checks the secrets that a service would use. A lease directory that is missing has none.
 func (d storeCheck) secrets(about lease.Description, none bool) (k *randflake.Keyring) {

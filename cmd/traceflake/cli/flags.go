@@ -36,37 +36,26 @@ func outputFlag(cmd *cobra.Command) *string {
 }
 
 // show writes a record as text, or as a line of JSON.
-func show(to io.Writer, output string, text func() string, record any) error {
+func show(to io.Writer, output, text string, record any) error {
 	if output == "json" {
 		return json.NewEncoder(to).Encode(record)
 	}
-	_, err := io.WriteString(to, text())
+	_, err := io.WriteString(to, text)
 	return err
 }
-
-// timeFlag is the value of a flag, in the language of [duration.Parse].
-type timeFlag time.Duration
-
-func (d *timeFlag) Set(text string) error {
-	parsed, err := duration.Parse(text)
-	if err == nil && parsed < 0 {
-		err = errors.New("it is negative")
-	}
-	*d = timeFlag(parsed)
-	return err
-}
-
-func (d *timeFlag) String() string { return shortly(time.Duration(*d)) }
-
-func (d *timeFlag) Type() string { return "duration" }
 
 // durationFlag adds a flag for a duration, such as 30d or 1h30m.
 func durationFlag(cmd *cobra.Command, p *time.Duration, name string, value time.Duration,
 	what string) {
 	*p = value
-	flag := cmd.Flags().VarPF((*timeFlag)(p), name, "", what)
-	if value == 0 {
-		flag.DefValue = "" // the help explains the default
+	cmd.Flags().Func(name, what, func(text string) (err error) {
+		if *p, err = duration.Parse(text); err == nil && *p < 0 {
+			err = errors.New("it is negative")
+		}
+		return err
+	})
+	if value > 0 { // otherwise the help explains the default
+		cmd.Flags().Lookup(name).DefValue = shortly(value)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/cmd/traceflake/internal/identify"
+	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/traceid"
 )
 
@@ -57,7 +58,7 @@ a record:
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			keyring, err := f.keys(cmd)
-			if err != nil && (verify || !errors.Is(err, errNoSecret)) {
+			if err != nil && (verify || !errors.Is(err, fleet.ErrNoSecret)) {
 				return err
 			}
 			in.cmd, in.output, in.identifier.Keyring = cmd, *output, keyring
@@ -107,7 +108,7 @@ func (in *inspection) line(number int, text string) (problem, err error) {
 			}
 		}
 		err = errors.Join(err,
-			show(in.cmd.OutOrStdout(), in.output, func() string { return in.row(id, v) }, struct {
+			show(in.cmd.OutOrStdout(), in.output, in.row(id, v), struct {
 				Line int `json:"line,omitempty"`
 				identify.Found
 				*verdict
