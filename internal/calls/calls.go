@@ -4,6 +4,7 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -147,11 +148,25 @@ func Meaning(err error) string {
 	return ""
 }
 
-// Means reports whether an error has the meaning of a row of [driver.Answers], and no lasting one
-// besides.
-func Means(err, meaning error) bool {
-	return (meaning == nil || errors.Is(err, meaning)) &&
-		lease.Permanent(err) == lease.Permanent(meaning)
+// Answers checks that each recorded message of a table, replayed to a client, has the meaning and
+// the fix of its row, and of no other, with words of the fixes replaced.
+func Answers(tb testing.TB, rows driver.Answers, replay func(row driver.Answer,
+	message string) error, words ...string) {
+	tb.Helper()
+	for _, row := range rows {
+		want := strings.NewReplacer(words...).Replace(cmp.Or(row.Fix, lease.Fix(row.Means)))
+		for _, message := range row.Recorded {
+			err := replay(row, message)
+			if lease.Fix(err) != want || row.Means != nil && !errors.Is(err, row.Means) ||
+				lease.Permanent(err) != lease.Permanent(row.Means) {
+				tb.Errorf("%s %q: %v, fix %q, permanent: %t; want those of %+v", row.Code, message,
+					err, lease.Fix(err), lease.Permanent(err), row)
+			}
+		}
+		if len(row.Recorded) == 0 {
+			tb.Errorf("no message is recorded of %+v", row)
+		}
+	}
 }
 
 // WantError returns a check that an error wraps the sentinel, if not nil, and contains, with its
@@ -164,7 +179,7 @@ func WantError(always string, secrets ...string) func(tb testing.TB, what string
 			tb.Errorf("%s: got error %v, want %v", what, err, sentinel)
 			return
 		}
-		if sentinel == lease.ErrInvalidRequest && strings.Contains(err.Error(), sentinel.Error()) {
+		if strings.Contains(err.Error(), lease.ErrInvalidRequest.Error()) {
 			tb.Errorf("%s: error %q says more than what is wrong", what, err)
 		}
 		err = lease.Advise(err)

@@ -134,13 +134,6 @@ func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 	return t.Txn.Then(ops...)
 }
 
-// A store that is restored to an old backup, again and again, grants nothing twice in a history
-// that was begun since.
-func TestRestored(t *testing.T) {
-	client, prefix := newPrefix(t)
-	calls.Restored(t, func() (stores.Store, error) { return New(client, prefix) })
-}
-
 // Write returns the data in etcd, which the store compares with the data sent.
 func TestAlteredValues(t *testing.T) {
 	client, prefix := newPrefix(t)
@@ -255,19 +248,9 @@ func TestUnconnected(t *testing.T) {
 
 // Each recorded answer has the meaning and the fix of its row.
 func TestAnswers(t *testing.T) {
-	for _, row := range answers {
-		for _, message := range row.Recorded {
-			err := new(objects).failed(rpctypes.Error(status.Error(codes.Unknown, message)))
-			fix := strings.NewReplacer("{url}", urlForm, "{prefix}", "").Replace(row.Fix)
-			if lease.Fix(err) != fix || !calls.Means(err, row.Means) {
-				t.Errorf("%s: %v, fix %q, permanent: %t; want those of %+v", message, err,
-					lease.Fix(err), lease.Permanent(err), row)
-			}
-		}
-		if len(row.Recorded) == 0 {
-			t.Errorf("no message is recorded of %+v", row)
-		}
-	}
+	calls.Answers(t, answers, func(_ driver.Answer, message string) error {
+		return new(objects).failed(rpctypes.Error(status.Error(codes.Unknown, message)))
+	}, "{url}", urlForm, "{prefix}", "")
 }
 
 // A server that demands a certificate of the client: without one, and with one that it does not

@@ -1,7 +1,6 @@
 package filestore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,32 +55,27 @@ func (o *objects) create() (*os.Root, error) {
 	return o.open()
 }
 
-// lock locks the directory that is at the path now. It waits for as long as other processes have
-// locked it, and fails if ctx is over then.
+// lock opens and locks the directory. It waits for as long as other processes have locked it, and
+// fails if ctx is over then. If another directory takes the path meanwhile, the call still acts on
+// this one, which nobody mistakes for the other: their places differ.
 func (o *objects) lock(ctx context.Context, open func() (*os.Root, error)) (*directory, error) {
-	for {
-		root, err := open()
-		if err != nil {
-			return nil, err
-		}
-		lock, err := o.disk.lock(root)
-		if err != nil {
-			return nil, errors.Join(err, root.Close())
-		}
-		d := &directory{root: root, lock: lock, disk: o.disk}
-		opened, err := root.Stat(".")
-		named, missing := os.Stat(o.path)
-		if err = cmp.Or(context.Cause(ctx), err, missing); err == nil &&
-			os.SameFile(opened, named) {
-			if d.place, err = o.disk.place(root); err == nil {
-				d.place += restores()
-				return d, nil
-			}
-		}
-		if err = errors.Join(err, d.close()); err != nil {
-			return nil, err
-		} // otherwise another directory is in its place
+	root, err := open()
+	if err != nil {
+		return nil, err
 	}
+	lock, err := o.disk.lock(root)
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	d := &directory{root: root, lock: lock, disk: o.disk}
+	if err = context.Cause(ctx); err == nil {
+		d.place, err = o.disk.place(root)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	d.place += restores()
+	return d, nil
 }
 
 func (d *directory) close() error { return errors.Join(d.lock.Close(), d.root.Close()) }

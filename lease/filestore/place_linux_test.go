@@ -1,65 +1,44 @@
 package filestore
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease"
 )
 
 // After a start of the machine, also of one from an image with the directory, it is another place.
 func TestBoot(t *testing.T) {
 	defer func(was string) { bootID = was }(bootID)
-	path := newPath(t)
-	open(t, path)
+	o := open(t, newPath(t))
+	original := calls.NewPlace(t, o)
 	bootID = filepath.Join(t.TempDir(), "boot_id")
 	if err := os.WriteFile(bootID, []byte("another\n"), fileMode); err != nil {
 		t.Fatal(err)
 	}
-	wantMoved(t, "after a start", path)
+	original.Refuses(t, o)
 	bootID += ".missing"
-	if _, err := unopened(t, path).Describe(t.Context()); !errors.Is(err, lease.ErrMisconfigured) {
-		t.Errorf("without a boot ID: %v", err)
-	}
+	_, err := o.Read(t.Context(), "config")
+	wantError(t, "without a boot ID", err, lease.ErrMisconfigured, "mount /proc")
 }
 
 // A directory that other hosts can mount is refused, and left alone.
 func TestRemote(t *testing.T) {
-	path := newPath(t)
-	if err := os.Mkdir(path, dirMode); err != nil {
-		t.Fatal(err)
-	}
+	path := t.TempDir()
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
 		t.Fatal(err)
 	}
 	remote[uint32(s.Type)] = "NFS"
 	defer delete(remote, uint32(s.Type))
-	if err := ensure(t, unopened(t, path)); !errors.Is(err, lease.ErrMisconfigured) {
-		t.Errorf("NFS: %v, want %v", err, lease.ErrMisconfigured)
-	}
+	_, err := Secret(t.Context(), path)
+	wantError(t, "NFS", err, lease.ErrMisconfigured, "choose one on a local disk")
 	if files, err := os.ReadDir(path); err != nil || len(files) > 0 {
 		t.Errorf("NFS: the directory has %v, %v", files, err)
-	}
-}
-
-// The place has the time of birth, if the file system keeps it: inodes are used again.
-func TestBirth(t *testing.T) {
-	root, err := unopened(t, newPath(t)).objects.create()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	at, err := place(root)
-	var s unix.Statx_t
-	err = errors.Join(err, unix.Statx(unix.AT_FDCWD, root.Name(), 0, unix.STATX_BTIME, &s))
-	if err != nil || s.Mask&unix.STATX_BTIME != 0 && !strings.Contains(at, " since ") {
-		t.Errorf("the place is %q, %v", at, err)
 	}
 }
 
@@ -76,18 +55,21 @@ func TestContainer(t *testing.T) {
 		}
 		return path
 	}
-	overlay := func(target, lower, upper string) string {
+	overlay := func(target, lower, upper string) *objects {
 		if err := unix.Mount("overlay", at(target), "overlay", 0, "lowerdir="+at(lower)+
 			",upperdir="+at(upper)+",workdir="+at(upper+".work")); err != nil {
 			t.Skip(err)
 		}
 		t.Cleanup(func() { _ = unix.Unmount(at(target), unix.MNT_DETACH) })
-		return filepath.Join(at(target), "leases")
+		return open(t, filepath.Join(at(target), "leases"))
 	}
-	open(t, overlay("image", "empty", "layer"))
+	original := calls.NewPlace(t, overlay("image", "empty", "layer"))
 	if err := unix.Unmount(at("image"), 0); err != nil {
 		t.Fatal(err)
 	}
-	open(t, overlay("image", "empty", "layer"))
-	wantMoved(t, "a container", overlay("container", "layer", "upper"))
+	again, err := overlay("image", "empty", "layer").Read(t.Context(), "config")
+	if err != nil || again.Place != original.Place {
+		t.Errorf("mounted again: the place is %q, %v; want %q", again.Place, err, original.Place)
+	}
+	original.Refuses(t, overlay("container", "layer", "upper"))
 }

@@ -41,12 +41,11 @@ func TestCheckRights(t *testing.T) {
 		if path == "locked/store" && os.Geteuid() == 0 { // who may write everywhere
 			continue
 		}
-		s := unopened(t, filepath.Join(dir, path))
-		before, _ := os.ReadDir(s.objects.path)
-		rights := s.CheckRights(t.Context())
-		after, _ := os.ReadDir(s.objects.path)
-		created := ensure(t, s)
-		for _, err := range []error{rights, created} {
+		o := open(t, filepath.Join(dir, path))
+		before, _ := os.ReadDir(o.path)
+		rights := o.CheckRights(t.Context())
+		after, _ := os.ReadDir(o.path)
+		for _, err := range []error{rights, o.Prepare(t.Context())} {
 			if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", path, err, want)
 			}

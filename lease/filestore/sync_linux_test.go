@@ -3,15 +3,12 @@ package filestore
 import (
 	"errors"
 	"io/fs"
-	"math"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,9 +20,9 @@ import (
 // The data is synced before the file gets its name, and the name after that.
 func TestAnswersAreSynced(t *testing.T) {
 	path := newPath(t)
-	s := unopened(t, path)
+	o := open(t, path)
 	durable := map[string]string{} // what files had when their names were synced
-	s.objects.disk.syncNames = func(root *os.Root, names ...string) error {
+	o.disk.syncNames = func(root *os.Root, names ...string) error {
 		for _, name := range names {
 			durable[name] = content(t, filepath.Join(path, name))
 			if pages, counts := unsynced(t, root, name); counts && pages > 0 {
@@ -46,14 +43,15 @@ func TestAnswersAreSynced(t *testing.T) {
 			}
 		}
 	}
-	answered("create", ensure(t, s))
+	_, err := o.secret(t.Context())
+	answered("secret", err)
 	if _, synced := durable[filepath.Base(path)]; !synced {
-		t.Error("create: answered before the name of the directory was synced")
+		t.Error("secret: answered before the name of the directory was synced")
 	}
-	_, err := s.objects.Write(t.Context(), "note", []byte("1"), "", here(t, s))
-	answered("write", err)
-	_, err = begin(t, s)
-	answered("begin", err)
+	first, err := calls.Write(t.Context(), o, "note", "1", "")
+	answered("create", err)
+	_, err = calls.Write(t.Context(), o, "note", "2", first.Version)
+	answered("replace", err)
 }
 
 // content returns what a file has, or "" if there is none.
@@ -82,46 +80,35 @@ func unsynced(t *testing.T, root *os.Root, name string) (pages uint64, ok bool) 
 	return s.Dirty + s.Writeback, true
 }
 
-// TestFullDisk runs in a process that may write no file beyond a size. What was written before
-// stays, and what cannot be written is refused.
+// What was written before a disk was full stays, and what cannot be written is refused. Here the
+// process may write no file beyond a size.
 func TestFullDisk(t *testing.T) {
-	const limited = "FILESTORE_TEST_FULL"
-	if os.Getenv(limited) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		cmd.Env = append(os.Environ(), limited+"=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
-		return
-	}
-	if fix := lease.Fix(explain(errFull)); !strings.Contains(fix, "free some space") {
-		t.Errorf("the fix is %q", fix)
-	}
-	path, other := newPath(t), newPath(t)
-	s := open(t, path)
-	first := acquire(t, s, time.Now())
-	signal.Ignore(syscall.SIGXFSZ)
-	size := syscall.Rlimit{Cur: 64, Max: math.MaxUint64} // less than any object
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &size); err != nil {
-		t.Skip(err)
-	}
-	renewed := calls.Renewal(first)
-	_, renew := s.Renew(t.Context(), first, renewed)
-	create := ensure(t, unopened(t, other))
-	for name, err := range map[string]error{"renew": renew, "create": create} {
-		if !errors.Is(err, syscall.EFBIG) {
-			t.Errorf("%s gives %v, want the system's error", name, err)
-		}
-	}
-	size.Cur = size.Max
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &size); err != nil {
+	wantError(t, "a full disk", explain(errFull), lease.ErrDiskFull, "free some space")
+	o := open(t, newPath(t))
+	first, err := calls.Write(t.Context(), o, "note", "1", "")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Get(t.Context(), first); err != nil || got != first {
-		t.Errorf("the grant is %v, %v; want %v", got, err, first)
+	large := strings.Repeat("2", 1<<20)
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var usual syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &usual); err != nil {
+		t.Skip(err)
 	}
-	if _, err := s.Renew(t.Context(), first, renewed); err != nil { // there is room again
-		t.Error(err)
+	full := syscall.Rlimit{Cur: 1 << 19, Max: usual.Max}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &full); err != nil {
+		t.Skip(err)
 	}
-	open(t, other)
+	_, refused := calls.Write(t.Context(), o, "note", large, first.Version)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &usual); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, "beyond the size", refused, syscall.EFBIG)
+	if now, err := o.Read(t.Context(), "note"); err != nil || string(now.Data) != "1" {
+		t.Errorf("the object is %q, %v", now.Data, err)
+	}
+	if _, err := calls.Write(t.Context(), o, "note", large, first.Version); err != nil {
+		t.Errorf("when there is space again: %v", err)
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
-	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // storage is a place for objects of a real API server.
@@ -80,11 +79,4 @@ func TestCopies(t *testing.T) {
 	}
 	apply(s)
 	original.Refuses(t, s.open(s.server))
-}
-
-// A store that is restored to an old backup, again and again, grants nothing twice in a history
-// that was begun since.
-func TestRestored(t *testing.T) {
-	s := newStorage(t)
-	calls.Restored(t, func() (stores.Store, error) { return s.open(s.server).store() })
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/leasetest"
 	"github.com/traceflake/traceflake/lease/pgstore"
-	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // server returns the URL of a PostgreSQL in which the tests may create databases and roles.
@@ -140,11 +139,4 @@ func TestView(t *testing.T) {
 		g.End.Add(g.Behind).Unix(), g.Nonce, r.Owner, g.Version); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-}
-
-// A store that is restored to an old backup, again and again, grants nothing twice in a history
-// that was begun since.
-func TestRestored(t *testing.T) {
-	dsn, _ := newDatabase(t)
-	calls.Restored(t, func() (stores.Store, error) { return stores.Open(dsn) })
 }

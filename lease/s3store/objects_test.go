@@ -107,11 +107,3 @@ func TestServer(t *testing.T) {
 		}
 	})
 }
-
-// A store that is restored to an old backup, again and again, grants nothing twice in a history
-// that was begun since.
-func TestRestored(t *testing.T) {
-	p, prefix := real(t), newPrefix()
-	calls.Restored(t,
-		func() (stores.Store, error) { return New(p.config(), p.bucket, prefix) })
-}

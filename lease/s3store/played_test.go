@@ -102,27 +102,18 @@ func TestRequestURL(t *testing.T) {
 // A server that replays each recorded answer, and AWS's SDK: errors have the meaning and the fix of
 // the answer's row.
 func TestAnswers(t *testing.T) {
-	for _, row := range answers {
-		for _, message := range row.Recorded {
-			err := explain(errors.New(message))
-			if row.Code != "-" {
-				_, err = played(t, func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("X-Amz-Bucket-Region", "mars-1")
-					w.WriteHeader(http.StatusBadRequest)
-					_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>",
-						row.Code, html.EscapeString(message))
-				}).Read(t.Context(), "page-0000")
-			}
-			fix := strings.ReplaceAll(row.Fix, "{theirs}", "mars-1")
-			if lease.Fix(err) != fix || !calls.Means(err, row.Means) {
-				t.Errorf("%s %q: %v, fix %q, permanent: %t; want those of %+v", row.Code, message,
-					err, lease.Fix(err), lease.Permanent(err), row)
-			}
+	calls.Answers(t, answers, func(row driver.Answer, message string) error {
+		if row.Code == "-" {
+			return explain(errors.New(message))
 		}
-		if len(row.Recorded) == 0 {
-			t.Errorf("no message is recorded of %+v", row)
-		}
-	}
+		_, err := played(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Amz-Bucket-Region", "mars-1")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>",
+				row.Code, html.EscapeString(message))
+		}).Read(t.Context(), "page-0000")
+		return err
+	}, "{theirs}", "mars-1")
 }
 
 // Without credentials, the fix is that of what AWS's SDK lacks.
