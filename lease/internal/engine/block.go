@@ -51,22 +51,11 @@ func renew(b, g lease.Grant, r lease.Request, clock time.Time) (lease.Grant, err
 // nonce.
 func allow(b, g lease.Grant, nonce string) error {
 	switch {
-	case b.Node != g.Node || b.Nodes != g.Nodes:
-		return invalid("nodes %d+%d are not the block %d+%d", g.Node, g.Nodes, b.Node, b.Nodes)
-	case g.Nonce == "":
-		return invalid("the grant has no nonce")
 	case nonce == g.Nonce:
 		return invalid("the nonce is the grant's, want a fresh one")
-	}
-	if err := checkHex("nonce", nonce, nonceLen); err != nil {
-		return err
-	}
-	switch {
-	case b.Nonce != g.Nonce:
-		return fmt.Errorf("%w: node %d has another nonce, or none", lease.ErrLost, b.Node)
-	case b.Version != g.Version:
-		return fmt.Errorf("%w: node %d has version %d, not %d", lease.ErrLost, b.Node, b.Version,
-			g.Version)
+	case b.Nonce != g.Nonce || b.Version != g.Version || b.Version == 0:
+		return fmt.Errorf("%w: node %d has another nonce, or none, or version %d instead of %d",
+			lease.ErrLost, b.Node, b.Version, g.Version)
 	}
 	return nil
 }

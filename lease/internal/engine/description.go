@@ -7,6 +7,7 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
+	"github.com/traceflake/traceflake/randflake"
 )
 
 // configName is the name of the object that describes the store. Only a begin of a history writes
@@ -22,6 +23,8 @@ type config struct {
 	Complete bool
 	// Place is where the history was begun, a [driver.Object.Place].
 	Place string
+
+	secret *randflake.Codec // of a history that is being begun, nil in a store without one
 }
 
 // page returns the number of the page with the block at node.

@@ -16,7 +16,7 @@ import (
 //
 //	config     {"Format":4,"ID":"…","Nodes":131072,"Complete":true,"Place":"…",…}
 //	           {"CRC32C":"…"}
-//	page-0000  {"Format":4,"Store":"…","Number":0,"Recent":[…]}
+//	page-0000  {"Format":4,"Store":"…","Number":0}
 //	           {"Node":0,"Nodes":8,"Start":"…","End":"…","Nonce":"…","Version":1,…}
 //	           …
 //	           {"CRC32C":"…"}

@@ -37,7 +37,7 @@ func FuzzObjects(f *testing.F) {
 			}
 			if p, err := parse(known, 0, o); err == nil {
 				_ = p.offer(fresh)
-				data, err := p.bytes(fresh)
+				data, err := seal(p.pageHeader, p.granted()...)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -64,7 +64,7 @@ func (s *Store) Renew(ctx context.Context, g lease.Grant,
 	}
 	r.TTL = min(r.TTL, c.LongestTTL)
 	return s.change(ctx, c, c.page(g.Node), r.Nonce, func(p *page) (lease.Grant, error) {
-		return renew(p.get(g.Node), g, r, p.now)
+		return renew(*p.get(g.Node), g, r, p.now)
 	})
 }
 
@@ -79,7 +79,7 @@ func (s *Store) Get(ctx context.Context, g lease.Grant) (_ lease.Grant, err erro
 	if err := s.confirm(ctx, c, err); err != nil {
 		return lease.Grant{}, err
 	}
-	return p.get(g.Node), nil
+	return *p.get(g.Node), nil
 }
 
 // aboutBlock returns the description of the history to which g belongs, if g is one of its blocks.
@@ -152,15 +152,15 @@ func (s *Store) change(ctx context.Context, c *config, number int, nonce string,
 			return nil, err
 		}
 		switch g, err = rule(p); {
-		case err == nil && g == p.get(g.Node):
+		case err == nil && g == *p.get(g.Node):
 			return nil, nil
-		case again && p.has(nonce):
+		case again && p.offer(nonce).Nonce == nonce:
 			return nil, errRepeated
 		case err != nil:
 			return nil, err
 		}
-		p.put(g)
-		return p.bytes(nonce)
+		*p.get(g.Node) = g
+		return seal(p.pageHeader, p.granted()...)
 	})
 	if err == nil {
 		err = s.seen.add(p, before)
@@ -196,15 +196,15 @@ func (s *Store) read(ctx context.Context, c *config, number int) (*page, error) 
 func (s *Store) readAll(ctx context.Context, c *config, numbers []int,
 	listed map[string]driver.Object) ([]*page, error) {
 	pages := make([]*page, len(numbers))
-	read := func(ctx context.Context, i, number int) (err error) {
-		if o := listed[pageName(number)]; o.Data != nil {
-			pages[i], err = parse(c, number, o)
-		} else {
-			pages[i], err = s.read(ctx, c, number)
-		}
-		return err
-	}
-	return pages, each(ctx, s.outside.atOnce, numbers, read)
+	return pages, each(ctx, s.outside.atOnce, len(numbers),
+		func(ctx context.Context, i int) (err error) {
+			if o := listed[pageName(numbers[i])]; o.Data != nil {
+				pages[i], err = parse(c, numbers[i], o)
+			} else {
+				pages[i], err = s.read(ctx, c, numbers[i])
+			}
+			return err
+		})
 }
 
 // tryOrder returns the numbers of the pages in an order that depends on the nonce alone, so that

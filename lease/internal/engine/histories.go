@@ -10,7 +10,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -47,13 +46,6 @@ const (
 	watchPause = time.Second
 )
 
-// next is what an attempt is to write: a description without an ID, and the history's secret, nil
-// in a store without one.
-type next struct {
-	config
-	secret *randflake.Codec
-}
-
 // Create implements [stores.Store].
 func (s *Store) Create(ctx context.Context, d lease.Description,
 	secret *randflake.Codec) (_ lease.Description, err error) {
@@ -74,7 +66,7 @@ func (s *Store) Create(ctx context.Context, d lease.Description,
 		return d, err
 	}
 	probed := false
-	c, err := s.begin(ctx, func(c *config, o driver.Object) (*next, error) {
+	c, err := s.begin(ctx, func(c *config, o driver.Object) (*config, error) {
 		switch {
 		case c.ID != "" && !c.uncreated():
 			return nil, fmt.Errorf("%w, created at %s", lease.ErrExists, text(c.Created))
@@ -93,11 +85,9 @@ func (s *Store) Create(ctx context.Context, d lease.Description,
 			}
 			probed = true
 		}
-		n := &next{config{Description: d, BlocksPerPage: s.layout.BlocksPerPage}, secret}
+		n := &config{Description: d, BlocksPerPage: s.layout.BlocksPerPage, secret: secret}
 		n.Begun, n.Reason, n.Earlier = begun(o, time.Now()), lease.Created, nil
-		if n.Created = second(d.Created); d.Created.IsZero() {
-			n.Created = n.Begun
-		}
+		n.Created = n.Begun
 		return n, nil
 	})
 	return c.Description, err
@@ -107,10 +97,7 @@ func (s *Store) Create(ctx context.Context, d lease.Description,
 func (s *Store) Begin(ctx context.Context,
 	r lease.BeginRequest) (_ lease.Description, err error) {
 	defer s.failed(ctx, &err, "begin a history")
-	if err := checkBegin(r); err != nil {
-		return lease.Description{}, err
-	}
-	c, err := s.begin(ctx, func(c *config, o driver.Object) (*next, error) {
+	c, err := s.begin(ctx, func(c *config, o driver.Object) (*config, error) {
 		granting := c.grants(o.Place)
 		switch {
 		case errors.Is(granting, lease.ErrNoStore):
@@ -123,31 +110,18 @@ func (s *Store) Begin(ctx context.Context,
 		case c.Keyless && r.Secret != nil:
 			return nil, invalid("the store was created without a secret, and gets none")
 		}
-		n := &next{*c, r.Secret}
+		n := *c
+		n.secret = r.Secret
 		if !c.Keyless && n.secret == nil {
-			secret, err := c.Find(r.Secrets)
-			if err != nil {
+			if n.secret, err = c.Find(r.Secrets); err != nil {
 				return nil, err
 			}
-			n.secret = secret
 		}
 		n.Begun, n.Reason = begun(o, r.Now), r.Reason
 		n.Earlier = c.earlier(r.Known, n.Begun)
-		return n, nil
+		return &n, nil
 	})
 	return c.Description, err
-}
-
-func checkBegin(r lease.BeginRequest) error {
-	if !slices.Contains([]string{lease.Moved, lease.Contradicted, lease.Rekey}, r.Reason) {
-		return invalid("reason %q", r.Reason)
-	}
-	for _, h := range r.Known {
-		if err := checkHex("ID", h.ID, idLen); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // begun returns the time at which a history begins: the store's, if it has a clock.
@@ -183,7 +157,7 @@ func (c *config) earlier(known []lease.History, now time.Time) (all []lease.Hist
 // after a description, which is zero if there is none, or an error. begin returns the description
 // of the history that it has begun, or together with plan's error the one that plan was given.
 func (s *Store) begin(ctx context.Context,
-	plan func(c *config, o driver.Object) (*next, error)) (*config, error) {
+	plan func(c *config, o driver.Object) (*config, error)) (*config, error) {
 	ours := "" // the version of a description with whose begin nobody goes on
 	for tries := 1; ; tries++ {
 		o, err := s.place(ctx)
@@ -207,7 +181,7 @@ func (s *Store) begin(ctx context.Context,
 		}
 		ours, err = s.attempt(ctx, n, o)
 		if err == nil {
-			return &n.config, nil
+			return n, nil
 		}
 		_, busy := errors.AsType[*driver.TryAgain](err)
 		refused := busy || errors.Is(err, driver.ErrChanged) || errors.Is(err, lease.ErrMoved)
@@ -237,10 +211,11 @@ func (s *Store) place(ctx context.Context) (o driver.Object, err error) {
 }
 
 // watch waits while somebody else's begin advances: until the description changes, or no more pages
-// are written.
+// are written. They are written in order, more or less, so one in a sixteenth is enough.
 func (s *Store) watch(ctx context.Context, c *config, begun driver.Object) error {
-	most, still := -1, 0
-	for still < watchTries {
+	numbers := c.numbers()
+	stride := 1 + len(numbers)/16
+	for still := 0; still < watchTries; still++ {
 		if err := s.outside.sleep(ctx, watchPause/2+rand.N(watchPause)); err != nil {
 			return err
 		}
@@ -248,19 +223,12 @@ func (s *Store) watch(ctx context.Context, c *config, begun driver.Object) error
 		if err != nil || o.Version != begun.Version || o.Place != begun.Place {
 			return err
 		}
-		numbers := c.numbers()
-		written := sort.Search(len(numbers), func(i int) bool { // they are written in order
-			var h pageHeader
-			o, failed := s.objects.Read(ctx, pageName(numbers[i]))
-			err = cmp.Or(err, failed)
-			_, damaged := unseal("", o.Data, &h)
-			return damaged != nil || h.Store != c.ID
-		})
-		if err != nil {
+		if o, err = s.objects.Read(ctx, pageName(numbers[0])); err != nil {
 			return err
 		}
-		if still++; written > most {
-			most, still = written, 0
+		var h pageHeader
+		if _, err := unseal("", o.Data, &h); err == nil && h.Store == c.ID && len(numbers) > stride {
+			numbers, still = numbers[stride:], 0
 		}
 	}
 	return nil
@@ -269,7 +237,8 @@ func (s *Store) watch(ctx context.Context, c *config, begun driver.Object) error
 // attempt begins a history once, in a store whose description is o. It returns the version of the
 // description while it is being begun. If others prevent it, the error wraps driver.ErrChanged or
 // lease.ErrMoved.
-func (s *Store) attempt(ctx context.Context, n *next, o driver.Object) (begun string, err error) {
+func (s *Store) attempt(ctx context.Context, n *config,
+	o driver.Object) (begun string, err error) {
 	n.Format, n.Complete, n.ID, n.Place, n.Secret = format, false, s.drawID(o.Place), o.Place, ""
 	if n.secret != nil {
 		if _, err := lease.HistoryCodec(n.secret, n.ID); err != nil {
@@ -277,7 +246,7 @@ func (s *Store) attempt(ctx context.Context, n *next, o driver.Object) (begun st
 		}
 		n.Secret = n.Fingerprint(n.secret)
 	}
-	data, err := seal(n.config)
+	data, err := seal(n)
 	if err != nil {
 		return "", err
 	}
@@ -285,17 +254,18 @@ func (s *Store) attempt(ctx context.Context, n *next, o driver.Object) (begun st
 	if err != nil {
 		return "", err
 	}
-	err = each(ctx, s.outside.atOnce, n.numbers(), func(ctx context.Context, _, number int) error {
-		return s.empty(ctx, &n.config, number)
+	numbers := n.numbers()
+	err = each(ctx, s.outside.atOnce, len(numbers), func(ctx context.Context, i int) error {
+		return s.empty(ctx, n, numbers[i])
 	})
 	if err != nil {
 		return written.Version, err
 	}
 	n.Complete = true
-	if data, err = seal(n.config); err != nil {
-		return written.Version, err
+	if data, err = seal(n); err == nil {
+		_, err = s.objects.write(ctx, 1, configName, data, written.Version, o.Place)
 	}
-	return written.Version, s.objects.writeOnce(ctx, configName, data, written.Version, o.Place)
+	return written.Version, err
 }
 
 // drawID returns a new ID. Copies of a machine may draw the same random bits, and copies of a store
@@ -323,9 +293,6 @@ func (s *Store) empty(ctx context.Context, c *config, number int) error {
 		}
 		now, err := parseConfig(o)
 		switch {
-		case errors.Is(err, lease.ErrNoStore):
-			return nil, fmt.Errorf("%w: the server acknowledged the object %q, which is not there",
-				lease.ErrMisconfigured, configName)
 		case err != nil:
 			return nil, err
 		case o.Place != c.Place, now.ID != c.ID, now.Complete:

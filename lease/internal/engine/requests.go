@@ -28,7 +28,7 @@ const (
 	maxBusy = 8 * time.Second
 )
 
-// requests sends the requests of a store: each until the server is not busy, and none after Close.
+// requests sends the requests of a store: each until the server is not busy, and none after close.
 type requests struct {
 	driver.Objects
 	inFlight sync.WaitGroup
@@ -47,19 +47,7 @@ func (r *requests) List(ctx context.Context) (map[string]driver.Object, error) {
 	return send(ctx, r, busyTries, r.Objects.List)
 }
 
-func (r *requests) Write(ctx context.Context, name string, data []byte,
-	version, place string) (driver.Object, error) {
-	return r.write(ctx, busyTries, name, data, version, place)
-}
-
-// writeOnce is a Write that is sent once even if the server is busy.
-func (r *requests) writeOnce(ctx context.Context, name string, data []byte,
-	version, place string) error {
-	_, err := r.write(ctx, 1, name, data, version, place)
-	return err
-}
-
-// write verifies that the server stored what was sent.
+// write sends a write at most this often, and verifies that the server stored what was sent.
 func (r *requests) write(ctx context.Context, tries int, name string, data []byte,
 	version, place string) (driver.Object, error) {
 	o, err := send(ctx, r, tries, func(ctx context.Context) (driver.Object, error) {
@@ -70,6 +58,11 @@ func (r *requests) write(ctx context.Context, tries int, name string, data []byt
 		err = fmt.Errorf("%s: %w", name, errAltered)
 	}
 	return o, err
+}
+
+func (r *requests) Write(ctx context.Context, name string, data []byte,
+	version, place string) (driver.Object, error) {
+	return r.write(ctx, busyTries, name, data, version, place)
 }
 
 // do sends a request that returns nothing.
@@ -148,26 +141,21 @@ func sleep(ctx context.Context, d time.Duration) error {
 // atOnce is how many requests a call sends concurrently.
 const atOnce = 32
 
-// each calls f for each page and its index, most of them at once, and returns the first error.
-// After an error it starts no further calls. For a single page it starts no goroutine.
-func each(ctx context.Context, most int, numbers []int,
-	f func(ctx context.Context, i, number int) error) error {
+// each calls f for the indexes below n, most of them at once, and returns the first error. After an
+// error it starts no further calls. For a single one it starts no goroutine.
+func each(ctx context.Context, most, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var begun atomic.Int64
 	work := func() {
-		for ctx.Err() == nil {
-			i := int(begun.Add(1)) - 1
-			if i >= len(numbers) {
-				return
-			}
-			if err := f(ctx, i, numbers[i]); err != nil {
+		for i := int(begun.Add(1)); i <= n && ctx.Err() == nil; i = int(begun.Add(1)) {
+			if err := f(ctx, i-1); err != nil {
 				cancel(err)
 			}
 		}
 	}
 	var others sync.WaitGroup
-	for range min(len(numbers), most) - 1 {
+	for range min(n, most) - 1 {
 		others.Go(work)
 	}
 	work()

@@ -21,11 +21,10 @@ type Store struct {
 	layout  driver.Layout
 	secrets redact.Secrets // of the URL
 
-	outside  outside
-	known    atomic.Pointer[config] // the description of a history, as it was read last
-	seen     seen
-	closing  sync.Once
-	closeErr error
+	outside outside
+	known   atomic.Pointer[config] // the description of a history, as it was read last
+	seen    seen
+	close   func() error
 }
 
 var _ lease.Store = (*Store)(nil)
@@ -37,8 +36,9 @@ func New(o driver.Objects, layout driver.Layout) (*Store, error) {
 		return nil, fmt.Errorf("%s: %w", layout.Name, err)
 	}
 	life, end := context.WithCancel(context.Background())
-	return &Store{objects: &requests{Objects: o, life: life, end: end}, layout: layout,
-		outside: outside{entropy.Read, sleep, atOnce}}, nil
+	r := &requests{Objects: o, life: life, end: end}
+	return &Store{objects: r, layout: layout, outside: outside{entropy.Read, sleep, atOnce},
+		close: sync.OnceValue(func() error { return bounded(layout.Name, r.close) })}, nil
 }
 
 // outside is what a simulator replaces.
@@ -87,7 +87,7 @@ func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 		return nil, err
 	}
 	for _, p := range pages {
-		blocks = append(blocks, p.Blocks...)
+		blocks = append(blocks, p.granted()...)
 	}
 	return blocks, nil
 }
@@ -114,18 +114,17 @@ func (s *Store) CheckRights(ctx context.Context) (err error) {
 const closeTime = 500 * time.Millisecond
 
 // Close implements [stores.Store].
-func (s *Store) Close() error {
-	s.closing.Do(func() {
-		closed := make(chan error, 1)
-		go func() { closed <- s.objects.close() }()
-		select {
-		case s.closeErr = <-closed:
-		case <-time.After(closeTime):
-			s.closeErr = fmt.Errorf("%s: close: the client has not ended within %s", s.layout.Name,
-				closeTime)
-		}
-	})
-	return s.closeErr
+func (s *Store) Close() error { return s.close() }
+
+func bounded(name string, closes func() error) error {
+	closed := make(chan error, 1)
+	go func() { closed <- closes() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closeTime):
+		return fmt.Errorf("%s: close: the client has not ended within %s", name, closeTime)
+	}
 }
 
 // failed adds the operation to an error.
