@@ -23,10 +23,9 @@ import (
 // also run by hand. Each can be interrupted and repeated: it returns what is left to do. An
 // adoption ends by hand, as docs/clickhouse.md says: no method drops a table of spans.
 type Adoption struct {
-	Database   string     // "" is the connection's
-	Table      string     // the one that holds the rows, not a Distributed one; "" is otel_traces
-	Cluster    string     // "" is one server; else the statements have ON CLUSTER
-	Projection Projection // of the new table, as in Schema
+	Database string // "" is the connection's
+	Table    string // the one that holds the rows, not a Distributed one; "" is otel_traces
+	Cluster  string // "" is one server; else the statements have ON CLUSTER
 
 	// PoliciesChecked lets Prepare continue although this user may not see row policies: somebody
 	// with the rights has run the query that Prepare returned.
@@ -86,8 +85,6 @@ func (o *adoption) carried() values {
 	v.UUID, v.Engine = o.ownUUID(o.catalog, o.live.Engine), o.live.Engine
 	v.TTL, v.Newest = o.live.ttl(), since(o.Version, newestFirst)
 	v.Settings, v.Comment = strings.TrimSuffix(ours+", "+theirs, ", "), o.live.Comment
-	v.Projection = strings.Replace(o.Projection.element(), "PROJECTION",
-		"PROJECTION IF NOT EXISTS", 1)
 	return v
 }
 

@@ -1,7 +1,6 @@
 package clickhouse
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -109,40 +108,36 @@ func (o *adoption) otherEngine() string {
 // or it would be changed.
 func (o *adoption) taken() string {
 	n := o.named()
-	fronts := func(name, rows string) bool {
-		_, behind := o.table(name).distributes()
-		return name == rows || behind == rows
-	}
-	view := func(name string) bool { return o.table(name).Comment == ownComment }
-	const ofAdoption = "one of an adoption"
-	all := []struct {
+	type named struct {
 		name string
 		fits bool
 		is   string // if it fits
-		to   string // its new name
-	}{
-		{n.Spans, fronts(n.Spans, n.Rows), "Distributed over " + n.Rows, ""},
-		{n.Lookup, fronts(n.Lookup, n.LookupRows), "Distributed over " + n.LookupRows, ""},
-		{n.LookupRows, o.table(n.LookupRows).isLookup(),
-			"the exporter's lookup table with TraceId, Start and End", ""},
-		{n.LookupView, o.table(n.LookupView).fills(n.LookupRows, n.Rows),
-			"a materialized view that fills " + n.LookupRows + " from " + n.Rows, ""},
-		{n.Other, o.other.ours() != o.live.ours() && o.other.Engine == o.live.Engine, ofAdoption,
-			""},
-		{n.History, view(n.History), ofAdoption, ""},
-		{n.HistoryLookup, view(n.HistoryLookup), ofAdoption, ""},
-		{n.TrialA, view(n.TrialA), ofAdoption, ""},
-		{n.TrialB, view(n.TrialB), ofAdoption, ""},
-		{n.Dropped, false, "one that stays: an adoption was ended halfway", n.Other},
 	}
-	if o.creates {
-		all = all[:4]
+	fronts := func(name, rows string) named {
+		_, behind := o.table(name).distributes()
+		return named{name, name == rows || behind == rows, "Distributed over " + rows}
+	}
+	all := []named{
+		fronts(n.Spans, n.Rows), fronts(n.Lookup, n.LookupRows),
+		{n.LookupRows, o.table(n.LookupRows).isLookup(),
+			"the exporter's lookup table with TraceId, Start and End"},
+		{n.LookupView, o.table(n.LookupView).fills(n.LookupRows, n.Rows),
+			"a materialized view that fills " + n.LookupRows + " from " + n.Rows},
+	}
+	if !o.creates {
+		const ofAdoption = "one of an adoption"
+		all = append(all, named{n.Other,
+			o.other.ours() != o.live.ours() && o.other.Engine == o.live.Engine, ofAdoption})
+		for _, name := range []string{n.History, n.HistoryLookup, n.TrialA, n.TrialB} {
+			all = append(all, named{name, o.table(name).Comment == ownComment, ofAdoption})
+		}
+		all = append(all, named{n.Dropped, false, "one that stays: an adoption was ended " +
+			"halfway, and its name was " + n.Other})
 	}
 	for _, of := range all {
 		if t := o.table(of.name); t.exists() && !of.fits {
-			return fmt.Sprintf("%s is a %s, not %s; nothing was changed: rename it by RENAME "+
-				"TABLE %s TO %s", t.Name, t.Engine, of.is, o.quoted(t.Name),
-				o.quoted(cmp.Or(of.to, t.Name+"_before")))
+			return fmt.Sprintf("%s is a %s, not %s; nothing was changed: rename it", t.Name,
+				t.Engine, of.is)
 		}
 	}
 	return ""

@@ -72,7 +72,9 @@ func (s Schema) render(file string, v values) string {
 			return strings.Join(quoted, ", ")
 		},
 	}).Parse(template(file)))
-	texttemplate.Must(t.New("layout").Parse(template("layout"))) // which some files contain
+	for _, part := range []string{"layout", "charts"} { // which some files contain
+		texttemplate.Must(t.New(part).Parse(template(part)))
+	}
 	var sql strings.Builder
 	if err := t.Execute(&sql, v); err != nil {
 		panic(err) // a mistake in the file

@@ -45,14 +45,11 @@ func (s Schema) missingParts(t table) (all []gap) {
 		all = append(all, gap{"setting " + size + ", which parts take over as they merge",
 			"MODIFY SETTING " + size})
 	}
-	if s.Projection == "" || s.Projection == NoProjection {
-		return all
-	}
-	element := s.Projection.element() // PROJECTION name (…)
-	name := strings.Fields(element)[1]
-	add := "ADD " + strings.Replace(element, name, "IF NOT EXISTS "+name, 1) +
-		", MATERIALIZE PROJECTION " + name
+	element := s.Projection.element()
+	name, _, _ := strings.Cut(element, " ")
+	add := "ADD PROJECTION IF NOT EXISTS " + element + ", MATERIALIZE PROJECTION " + name
 	switch {
+	case s.Projection == "", s.Projection == NoProjection:
 	case !strings.Contains(t.Definition, "PROJECTION "+name+" "):
 		all = append(all, gap{"projection " + name, add})
 	case s.Projection == Charts && t.olderCharts():

@@ -43,7 +43,7 @@ const (
 	AllColumns Projection = "all"
 )
 
-// element returns the definition of the projection in a table, or "".
+// element returns the name and the definition of the projection, or "".
 func (p Projection) element() string {
 	switch p {
 	case NoProjection:
@@ -56,7 +56,8 @@ func (p Projection) element() string {
 
 // shown returns the definition of the projection as system.tables shows it.
 func (p Projection) shown() string {
-	return strings.ReplaceAll(strings.Join(strings.Fields(p.element()), " "), "( ", "(")
+	return "PROJECTION " + strings.ReplaceAll(strings.Join(strings.Fields(p.element()), " "), "( ",
+		"(")
 }
 
 func (s Schema) validate() error {

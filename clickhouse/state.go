@@ -40,8 +40,7 @@ const ownComment = "of an adoption by traceflake"
 // observe returns the adoption as observed on the server, and an error if a condition for the
 // operation does not hold.
 func (a Adoption) observe(ctx context.Context, db *sql.DB, op operation) (*adoption, error) {
-	s := Schema{Database: a.Database, Table: a.Table, Cluster: a.Cluster, local: true,
-		Projection: a.Projection}
+	s := Schema{Database: a.Database, Table: a.Table, Cluster: a.Cluster, local: true}
 	return s.observe(ctx, db, op, a.PoliciesChecked)
 }
 

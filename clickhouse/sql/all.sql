@@ -1,1 +1,1 @@
-PROJECTION by_service (SELECT * ORDER BY ServiceName, SpanName, Timestamp)
+by_service (SELECT * ORDER BY ServiceName, SpanName, Timestamp)

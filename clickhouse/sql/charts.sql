@@ -1,4 +1,4 @@
 -- _part_offset makes it an index of rows, too: ClickHouse finds rare spans of a service by it.
-PROJECTION charts (
+charts (
         SELECT Timestamp, ServiceName, SpanName, SpanKind, StatusCode, Duration, _part_offset
         ORDER BY ServiceName, SpanName, Timestamp)

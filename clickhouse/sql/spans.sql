@@ -30,5 +30,5 @@ CREATE TABLE IF NOT EXISTS {{table .Rows}}{{.OnCluster}} (
     INDEX idx_span_attr_key mapKeys(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX idx_span_attr_value mapValues(SpanAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX idx_duration Duration TYPE minmax GRANULARITY 1{{with .Projection}},
-    {{.}}{{end}}
+    PROJECTION {{.}}{{end}}
 ) {{template "layout" .}}

@@ -4,5 +4,5 @@ CREATE TABLE IF NOT EXISTS {{table .Other}}{{.UUID}}{{.OnCluster}} AS {{table .S
 {{template "layout" .}}
 COMMENT {{text .Comment}};
 ALTER TABLE {{table .Other}}{{.OnCluster}}
-    ADD INDEX IF NOT EXISTS idx_timestamp Timestamp TYPE minmax GRANULARITY 1{{with .Projection}},
-    ADD {{.}}{{end}}
+    ADD INDEX IF NOT EXISTS idx_timestamp Timestamp TYPE minmax GRANULARITY 1,
+    ADD PROJECTION IF NOT EXISTS {{template "charts"}}

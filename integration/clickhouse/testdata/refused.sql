@@ -33,18 +33,18 @@ CREATE VIEW spans_all AS SELECT 1 AS x
 -- ended halfway: spans_dropped is a MergeTree, not one that stays: an adoption was ended halfway
 CREATE TABLE spans_dropped AS spans
 
--- a lookup view: spans_trace_id_ts is a View, not the exporter's lookup table with TraceId, Start and End; nothing was changed: rename it by RENAME TABLE
+-- a lookup view: spans_trace_id_ts is a View, not the exporter's lookup table with TraceId, Start and End; nothing was changed: rename it
 CREATE VIEW spans_trace_id_ts AS SELECT TraceId, min(Timestamp) AS Start, max(Timestamp) AS End
 FROM spans GROUP BY TraceId
 
--- a lookup table that keeps nothing: spans_trace_id_ts is a Null, not the exporter's lookup table with TraceId, Start and End; nothing was changed: rename it by RENAME TABLE
+-- a lookup table that keeps nothing: spans_trace_id_ts is a Null, not the exporter's lookup table with TraceId, Start and End; nothing was changed: rename it
 CREATE TABLE spans_trace_id_ts (TraceId String, Start DateTime, End DateTime) ENGINE = Null
 
--- a lookup table with other columns: spans_trace_id_ts is a MergeTree, not the exporter's lookup table with TraceId, Start and End; nothing was changed: rename it by RENAME TABLE
+-- a lookup table with other columns: spans_trace_id_ts is a MergeTree, not the exporter's lookup table with TraceId, Start and End; nothing was changed: rename it
 CREATE TABLE spans_trace_id_ts (TraceId String, start DateTime, end DateTime) ENGINE = MergeTree
 ORDER BY TraceId
 
--- a materialized view in its place: spans_trace_id_ts is a MaterializedView, not the exporter's lookup table with TraceId, Start and End; nothing was changed: rename it by RENAME TABLE
+-- a materialized view in its place: spans_trace_id_ts is a MaterializedView, not the exporter's lookup table with TraceId, Start and End; nothing was changed: rename it
 CREATE MATERIALIZED VIEW spans_trace_id_ts (TraceId String, Start DateTime, End DateTime)
 ENGINE = MergeTree ORDER BY TraceId
 AS SELECT TraceId, min(Timestamp) AS Start, max(Timestamp) AS End FROM spans GROUP BY TraceId
