@@ -216,88 +216,6 @@ func (e *engine) isNew() string {
 		"WHERE database = currentDatabase() AND name = 'spans'")
 }
 
-// TestSwapRefused: what was changed between prepare and swap is said, and can be mended.
-func TestSwapRefused(t *testing.T) {
-	e := newEngine(t)
-	e.run(collectorTable("spans"), nil)
-	const ttl = "toDateTime(Timestamp) + toIntervalDay(7)"
-	e.cannot("swap", "the adoption of spans is not begun; next: `adopt prepare`")
-	e.walks(ofSpans, "prepare")
-	for change, want := range map[string]string{
-		"MODIFY COLUMN StatusMessage TTL " + ttl: "spans has the column `StatusMessage` ",
-		"MODIFY COLUMN SpanKind Enum8('' = 0)": "the table spans cannot be adopted: " +
-			"column SpanKind",
-		"ADD COLUMN Later String AFTER SpanName": "spans has the column `Later` String",
-		"ADD COLUMN Short String ALIAS SpanId":   "spans has the column `Short` String",
-		"MODIFY TTL " + ttl: "the TTL of spans is \"" + ttl +
-			"\" and that of spans_other",
-	} {
-		e.exec("ALTER TABLE spans " + change)
-		e.cannot("swap", want)
-		if strings.HasPrefix(change, "ADD COLUMN") { // which the view could not show
-			e.cannot("prepare", want)
-			status, err := ofSpans.Status(t.Context(), e.db)
-			if err != nil || !strings.Contains(fmt.Sprint(status.Problem), want) {
-				t.Errorf("the status says %v (%v), want %s", status.Problem, err, want)
-			}
-		}
-		if strings.Contains(change, "Enum8") {
-			change = "MODIFY COLUMN SpanKind LowCardinality(String) CODEC(ZSTD(3))"
-			e.exec("ALTER TABLE spans " + change)
-		}
-		e.exec("ALTER TABLE spans_other " + change)
-	}
-	e.exec("DROP VIEW spans_all")
-	e.cannot("swap", "a view of both tables is missing: `adopt prepare` creates it")
-	e.walks(ofSpans, "prepare", "swap")
-	e.is("1", e.isNew())
-	e.exec("SELECT Later, Short FROM spans_all")
-}
-
-// TestAdoptRefused: what cannot be adopted is refused by prepare before anything is changed, with
-// the reason that the status has.
-func TestAdoptRefused(t *testing.T) {
-	e := newEngine(t)
-	refused := func(name, want string, a adoption, db *sql.DB) {
-		t.Run(name, func(t *testing.T) {
-			e := &engine{e.Engine, t, e.db}
-			e.refuses(want, func() error {
-				_, err := a.Prepare(t.Context(), db)
-				return err
-			})
-			status, err := a.Status(t.Context(), db)
-			all := fmt.Sprint(err, status.Problem, status.Obstacle)
-			if !strings.Contains(all, want) {
-				t.Errorf("the status says %s, want %s", all, want)
-			}
-		})
-	}
-	refused("a typo", "there is no table spans in database "+e.Database(), ofSpans, e.db)
-	refused("no database", "there is no database nothere", adoption{Database: "nothere"}, e.db)
-	refused("a bad name", "database \"a.b\": a name has", adoption{Database: "a.b"}, e.db)
-	for _, section := range strings.Split(read("testdata/refused.sql"), "\n\n")[1:] {
-		heading, statements, _ := strings.Cut(section, "\n")
-		name, want, _ := strings.Cut(strings.TrimPrefix(heading, "-- "), ": ")
-		e.run(collectorTable("spans")[:1], nil)
-		e.run(strings.Split(statements, ";\n"), nil)
-		refused(name, want, ofSpans, e.db)
-		_, _ = e.Query(t.Context(), "ATTACH TABLE spans_dropped") // if it is detached
-		e.empty()
-	}
-	e.run(collectorTable("spans"), nil)
-	refused("replicas", "spans has 2 replicas: name their cluster with --cluster", ofSpans,
-		e.rewriting("", func(query string) string {
-			return strings.Replace(query, "system.replicas", rows("database, table, "+
-				"total_replicas", "currentDatabase(), 'spans', 2"), 1)
-		}))
-}
-
-// rows are a table with some columns, in place of a system table.
-func rows(columns string, values ...string) string {
-	return "(SELECT * FROM (SELECT " + strings.Join(values, " UNION ALL SELECT ") + ") AS r (" +
-		columns + "))"
-}
-
 // TestNoExchange: where tables cannot be exchanged, prepare says so before it changes anything, and
 // the page adopts the table without.
 func TestNoExchange(t *testing.T) {
@@ -336,8 +254,8 @@ func TestNoExchange(t *testing.T) {
 func TestAdoptOnCluster(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
-	grants := rows("database, table, column, user_name, role_name, is_partial_revoke, access_type",
-		"currentDatabase(), 'spans', NULL, 'grafana', NULL, 0, 'SELECT'")
+	const grants = "(SELECT currentDatabase() AS database, 'spans' AS table, NULL AS column, " +
+		"'grafana' AS user_name, NULL AS role_name, 0 AS is_partial_revoke, 'SELECT' AS access_type)"
 	db := e.rewriting("", func(query string) string {
 		return oneServer(strings.Replace(query, "system.grants", grants, 2))
 	})

@@ -171,18 +171,20 @@ func (s span) values() string {
 
 func (e *engine) insert(table string, spans []span) {
 	e.t.Helper()
-	for len(spans) > 0 {
-		n := min(len(spans), 5000)
-		rows := make([]string, n)
-		for i, s := range spans[:n] {
-			rows[i] = s.values()
-		}
-		e.exec("INSERT INTO " + table + " (Timestamp, TraceId, SpanId, ParentSpanId, " +
-			"ServiceName, SpanName, SpanKind, ResourceAttributes, SpanAttributes, Duration, " +
-			"StatusCode) VALUES " +
-			strings.Join(rows, ","))
-		spans = spans[n:]
+	for some := range slices.Chunk(spans, 5000) {
+		e.exec(insertion(table, some))
 	}
+}
+
+// insertion returns the statement that stores spans.
+func insertion(table string, spans []span) string {
+	var rows []string
+	for _, s := range spans {
+		rows = append(rows, s.values())
+	}
+	return "INSERT INTO " + table + " (Timestamp, TraceId, SpanId, ParentSpanId, ServiceName, " +
+		"SpanName, SpanKind, ResourceAttributes, SpanAttributes, Duration, StatusCode) VALUES " +
+		strings.Join(rows, ",")
 }
 
 // find runs a query of the package through database/sql and its parameters and
@@ -210,9 +212,8 @@ func parse(hex string) trace.TraceID {
 	return id
 }
 
-// through returns the DSN of a proxy that passes each statement to handle, with the engine as next.
-func (e *engine) through(handle func(w http.ResponseWriter, r *http.Request, statement string,
-	next http.Handler)) string {
+// through returns the DSN of a proxy that rewrites each statement.
+func (e *engine) through(rewrite func(string) string) string {
 	e.t.Helper()
 	at, err := url.Parse(e.DSN())
 	if err != nil {
@@ -221,8 +222,9 @@ func (e *engine) through(handle func(w http.ResponseWriter, r *http.Request, sta
 	next := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: at.Scheme, Host: at.Host})
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		statement, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(strings.NewReader(string(statement)))
-		handle(w, r, string(statement), next)
+		text := rewrite(string(statement))
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+		next.ServeHTTP(w, r)
 	}))
 	e.t.Cleanup(proxy.Close)
 	at.Scheme, at.Host = "http", strings.TrimPrefix(proxy.URL, "http://")
@@ -232,14 +234,7 @@ func (e *engine) through(handle func(w http.ResponseWriter, r *http.Request, sta
 // rewriting returns database/sql, with settings as in a URL, whose statements are rewritten.
 func (e *engine) rewriting(settings string, rewrite func(string) string) *sql.DB {
 	e.t.Helper()
-	return e.openAt(
-		e.through(func(w http.ResponseWriter, r *http.Request, statement string,
-			next http.Handler) {
-			statement = rewrite(statement)
-			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(statement)),
-				int64(len(statement))
-			next.ServeHTTP(w, r)
-		}) + "?" + settings)
+	return e.openAt(e.through(rewrite) + "?" + settings)
 }
 
 // everywhere matches a system table of all servers of the cluster.

@@ -75,12 +75,13 @@ func (d *doctor) tables(s clickhouse.Status) {
 	if s.Phase == clickhouse.NotBegun || s.Phase == clickhouse.Finished {
 		what = "table"
 	}
+	if s.Obstacle != nil { // nobody has asked for one
+		d.note("adoption", "not possible: "+s.Obstacle.Error())
+	}
 	switch {
 	case s.Problem != nil:
 		d.report(what, "", wrong("follow the message", "%w", s.Problem))
-	case s.Obstacle != nil: // nor has anybody asked for one
-		d.note("adoption", "not possible: "+s.Obstacle.Error())
-	case s.Phase != clickhouse.Finished:
+	case s.Obstacle == nil && s.Phase != clickhouse.Finished:
 		d.report("adoption", s.Phase.String()+"; "+s.Next, nil)
 	}
 }
