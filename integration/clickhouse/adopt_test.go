@@ -255,7 +255,8 @@ func TestAdoptOnCluster(t *testing.T) {
 	e := newEngine(t)
 	e.run(collectorTable("spans"), nil)
 	const grants = "(SELECT currentDatabase() AS database, 'spans' AS table, NULL AS column, " +
-		"'grafana' AS user_name, NULL AS role_name, 0 AS is_partial_revoke, 'SELECT' AS access_type)"
+		"'grafana' AS user_name, NULL AS role_name, 0 AS is_partial_revoke, " +
+		"'SELECT' AS access_type)"
 	db := e.rewriting("", func(query string) string {
 		return oneServer(strings.Replace(query, "system.grants", grants, 2))
 	})

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
 )
 
 // interleaved runs an operation of one operator, and another operator's before each of its

@@ -21,17 +21,17 @@ type script struct {
 // TestScripts runs the scripts in testdata/scripts. They consist of cases, each with an empty
 // database without functions, and these of steps, after empty lines:
 //
-//	-- NAME      begins a case; the lines that follow say what it shows
-//	> SQL        runs statements. Lines that begin with "= " are the rows of the last one; one that
-//	             begins with "! " is a part of its error
-//	$ ARGS       runs traceflake, which must succeed. The lines that follow are a part of what it
-//	             prints, and lines that begin with "~ " are not
-//	! ARGS       the same, but it must fail and change nothing
-//	? TEXT       adopt prepare fails, and status prints the same reason
+//	-- NAME   begins a case; the lines that follow say what it shows
+//	> SQL     runs statements. Lines that begin with "= " are the rows of the last one; a line
+//	          that begins with "! " is a part of the error of one of them
+//	$ ARGS    runs traceflake, which must succeed. The lines that follow are a part of what it
+//	          prints, and lines that begin with "~ " are not
+//	! ARGS    the same, but it must fail and change nothing
+//	? TEXT    adopt prepare fails, and status prints the same reason
 //
-// In SQL and ARGS {exporter} creates the table of the Collector's exporter, {lookup} its lookup table
-// and the view, {spans} stores few spans, {output} is the SQL that the last command printed, and
-// {### HEADING} is that of the page.
+// In SQL and ARGS {exporter} creates the table of the Collector's exporter, {lookup} its lookup
+// table and the view, {spans} stores few spans, {output} is the SQL that the last command printed,
+// and {### HEADING} is that of the page.
 func TestScripts(t *testing.T) {
 	program := child.Build(t, child.Traceflake)
 	e := newEngine(t)
