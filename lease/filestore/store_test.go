@@ -97,6 +97,35 @@ func TestSecret(t *testing.T) {
 	wantError(t, "half a secret", err, randflake.ErrInvalidKeyring, file)
 }
 
+// A directory whose secret is lost is not used under another one, until an operator begins a
+// history.
+func TestLostSecret(t *testing.T) {
+	path := newPath(t)
+	s, err := New(path)
+	first, failed := Secret(t.Context(), path)
+	if err := errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	created := stores.Ensure(t.Context(), s, first.Codec())
+	removed := os.Remove(filepath.Join(path, secretName))
+	another, err := Secret(t.Context(), path)
+	d, failed := s.Describe(t.Context())
+	if err := errors.Join(created, removed, err, failed); err != nil {
+		t.Fatal(err)
+	}
+	_, found := d.Find(another)
+	_, begun := s.Begin(t.Context(), lease.BeginRequest{Leaves: d.ID, Reason: lease.Moved,
+		Secrets: another})
+	for _, err := range []error{found, begun} {
+		wantError(t, "another secret", err, lease.ErrWrongSecret, "traceflake lease rekey")
+	}
+	if _, err := s.Begin(t.Context(), lease.BeginRequest{Leaves: d.ID, Reason: lease.Rekey,
+		Secret: another.Codec()}); err != nil {
+		t.Error(err)
+	}
+}
+
 // Only Prepare creates the directory. An empty file is none that was written.
 func TestFiles(t *testing.T) {
 	path := newPath(t)
