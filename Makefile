@@ -108,7 +108,7 @@ race: engines ## run the tests of the packages for users, and of the stores with
 	$(WITH_SERVERS) $(GO_TEST) -race -run '^TestObjectsThroughPgbouncer$$/^histories$$|Faults' ./integration/lease/...
 
 .PHONY: sim
-sim: ## run the simulator of leases with SEEDS seeds from FIRST on; its flag -seed N replays one
+sim: ## run the simulator of leases with SEEDS seeds from FIRST on; SEEDS=1 replays one
 	go test ./lease -run '^TestSimulation$$' -count=1 -timeout 0 -v -args -seeds $(SEEDS) -first $(FIRST)
 
 IDS ?= 1000000000

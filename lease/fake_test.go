@@ -88,49 +88,45 @@ func (s *fakeStore) asked(op string) (asked []*call) {
 	return asked
 }
 
-func (s *fakeStore) call(c *call, send func() (lease.Grant, error)) (lease.Grant, error) {
+func (s *fakeStore) call(c *call, send func()) {
 	s.calls = append(s.calls, c)
-	c.send = func() { c.grant, c.err = send() }
-	if s.on == nil {
-		c.send()
+	if c.send = send; s.on == nil {
+		send()
 	} else {
 		s.on(c)
 	}
-	return c.grant, c.err
 }
 
 func (s *fakeStore) Describe(ctx context.Context) (d lease.Description, err error) {
-	_, err = s.call(&call{ctx: ctx, op: "describe"}, func() (none lease.Grant, err error) {
-		d, err = s.Store.Describe(ctx)
-		return none, err
-	})
-	return d, err
+	c := &call{ctx: ctx, op: "describe"}
+	s.call(c, func() { d, c.err = s.Store.Describe(ctx) })
+	return d, c.err
 }
 
 func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
-	return s.call(&call{ctx: ctx, op: "acquire", nonce: r.Nonce},
-		func() (lease.Grant, error) { return s.Store.Acquire(ctx, r) })
+	c := &call{ctx: ctx, op: "acquire", nonce: r.Nonce}
+	s.call(c, func() { c.grant, c.err = s.Store.Acquire(ctx, r) })
+	return c.grant, c.err
 }
 
 func (s *fakeStore) Renew(ctx context.Context, g lease.Grant,
 	r lease.Request) (lease.Grant, error) {
-	return s.call(&call{ctx: ctx, op: "renew", nonce: r.Nonce, grant: g},
-		func() (lease.Grant, error) { return s.Store.Renew(ctx, g, r) })
+	c := &call{ctx: ctx, op: "renew", nonce: r.Nonce, grant: g}
+	s.call(c, func() { c.grant, c.err = s.Store.Renew(ctx, g, r) })
+	return c.grant, c.err
 }
 
 func (s *fakeStore) Begin(ctx context.Context, r lease.BeginRequest) (d lease.Description,
 	err error) {
 	c := &call{ctx: ctx, op: "begin", leaves: r.Leaves, reason: r.Reason}
-	_, err = s.call(c, func() (none lease.Grant, err error) {
-		d, err = s.Store.Begin(ctx, r)
-		return none, err
-	})
-	return d, err
+	s.call(c, func() { d, c.err = s.Store.Begin(ctx, r) })
+	return d, c.err
 }
 
 func (s *fakeStore) Get(ctx context.Context, g lease.Grant) (lease.Grant, error) {
-	return s.call(&call{ctx: ctx, op: "get", grant: g},
-		func() (lease.Grant, error) { return s.Store.Get(ctx, g) })
+	c := &call{ctx: ctx, op: "get", grant: g}
+	s.call(c, func() { c.grant, c.err = s.Store.Get(ctx, g) })
+	return c.grant, c.err
 }
 
 // bench is a Keeper without a goroutine: the test takes its steps.
@@ -192,8 +188,6 @@ func newBenchOn(t *testing.T, memory stores.Store, opts ...lease.Option) *bench 
 		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
 		lease.WithMachine(func() uint64 { return b.life }),
 	}, opts...)
-	// which change nothing
-	opts = append(opts, lease.WithMeterProvider(nil), lease.WithErrorHandler(nil))
 	secrets := func(context.Context) (*randflake.Keyring, error) {
 		if b.secrets == nil {
 			return nil, errAway

@@ -58,12 +58,6 @@ func TestStoreAway(t *testing.T) {
 	b.store.on = nil
 	b.pass(lease.MaxBackoff * 2)
 	b.mustOne()
-
-	// The last reason counts: an expired lease no longer matters after a drop.
-	b.store.on = fails(errAway)
-	b.Drop(b.Term())
-	b.pass(0)
-	b.wantError(lease.ErrNoLease)
 }
 
 // A failure that turns out to be permanent is reported, once for each cause, although a temporary
@@ -106,14 +100,10 @@ func TestFullStoreIsAskedRarely(t *testing.T) {
 			t.Errorf("TTL %s, %v: asked %d times in an hour, want about %d", c.ttl, c.err, n,
 				c.about)
 		}
-		b.wantReports(c.err)
-		b.store.on = nil
-		b.pass(2 * time.Minute)
-		b.mustOne()
 	}
 }
 
-// A store whose grants are expired or empty is not called continuously.
+// A store whose grants are useless is not called continuously.
 func TestUselessGrants(t *testing.T) {
 	for name, spoil := range map[string]func(*lease.Grant){
 		"expired": func(g *lease.Grant) { g.Start, g.End = testStart.Add(-time.Hour), testStart },
@@ -130,29 +120,32 @@ func TestUselessGrants(t *testing.T) {
 		if n := len(b.store.asked("acquire")); n == 0 || n > 50 {
 			t.Errorf("%s: %d calls in 10 s", name, n)
 		}
-		if name == "empty" &&
-			(len(b.reports) != 1 || errors.Is(b.reports[0], lease.ErrNoFreeNode)) {
-			t.Errorf("reported %v", b.reports)
-		}
 	}
 }
 
-// Each call to the store has five seconds, and its context ends with the call.
+// Each call to the store has five seconds, a begin, which writes every page, five minutes. Its
+// context ends with the call.
 func TestCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.store.on = func(c *call) {
-			if until, ok := c.ctx.Deadline(); !ok || time.Until(until) != 5*time.Second {
-				t.Errorf("%s has until %s, want 5 s", c.op, until)
+			want := 5 * time.Second
+			if c.op == "begin" {
+				want = 5 * time.Minute
+			}
+			if until, ok := c.ctx.Deadline(); !ok || time.Until(until) != want {
+				t.Errorf("%s has until %s, want %s", c.op, until, want)
 			}
 			if c.send(); c.op == "renew" {
 				c.err = errAway
 			}
 		}
 		b.pass(5 * time.Second)
-		for i, op := range []string{"describe", "acquire", "renew", "get"} {
-			if c := b.store.calls[i]; c.op != op || c.ctx.Err() == nil {
-				t.Errorf("call %d is %s, its context has %v; want %s", i, c.op, c.ctx.Err(), op)
+		b.objects.Move()
+		b.pass(5 * time.Second)
+		for _, op := range []string{"describe", "acquire", "renew", "get", "begin"} {
+			if c := b.store.asked(op); len(c) == 0 || c[0].ctx.Err() == nil {
+				t.Errorf("%d calls of %s, or one has not ended", len(c), op)
 			}
 		}
 	})
@@ -267,27 +260,6 @@ func TestReadyEndsWithARefusal(t *testing.T) {
 			}
 		})
 	}
-}
-
-// While a store recovers from a refusal, Ready returns the refusal or nil, at every step.
-func TestReadyWhileRecovering(t *testing.T) {
-	b := newBench(t)
-	b.store.on = fails(lease.ErrMisconfigured)
-	b.pass(time.Second)
-	asked := 0
-	b.SetJitter(func() float64 {
-		asked++
-		if err := b.Ready(t.Context()); err != nil && !errors.Is(err, lease.ErrMisconfigured) {
-			t.Error(err)
-		}
-		return 0.5
-	})
-	b.store.on = nil
-	b.pass(time.Minute)
-	if err := b.Ready(t.Context()); err != nil || asked == 0 {
-		t.Errorf("asked %d times while it recovered, at last: %v", asked, err)
-	}
-	b.wantReports(lease.ErrMisconfigured, lease.ErrRecovered)
 }
 
 // By default the Keeper of a process that is idle for days keeps its lease of 10 minutes with a

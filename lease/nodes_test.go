@@ -25,18 +25,9 @@ func TestNodesEnd(t *testing.T) {
 		"the end of the lease": {func(b *bench) {
 			b.store.on = fails(errAway)
 			b.pass(10 * time.Second)
-			if n, err := b.Nodes(b.t.Context()); !errors.Is(err, randflake.ErrLeaseExpired) {
-				b.t.Errorf("%+v, %v, want %v", n, err, randflake.ErrLeaseExpired)
-			}
 		}, randflake.ErrLeaseExpired},
 		"a step of the clock": {func(b *bench) { b.clock.Step(5 * time.Second) }, nil},
 		"a restored machine":  {func(b *bench) { b.life++ }, lease.ErrCloned},
-		"a copy that renewed": {func(b *bench) {
-			r := lease.Request{Nonce: lease.NewNonce(), Now: b.clock.Now()}
-			r.TTL = 20 * time.Second
-			must(b.memory.Renew(b.t.Context(), b.Term().Grant(), r))
-			b.pass(6 * time.Second)
-		}, lease.ErrCloned},
 		"Close": {func(b *bench) {
 			before := b.block(0)
 			b.Close()
@@ -69,28 +60,37 @@ func TestNodesEnd(t *testing.T) {
 	}
 }
 
-// A store without a secret that was set back begins no history: the process says what an operator
-// has to do, and waits for it.
+// A store without a secret that was set back, or moved, begins no history: the process says what an
+// operator has to do, and waits for it.
 func TestNodesOfAStoreThatForgets(t *testing.T) {
-	objects, keyless := new(memstore.Objects), few
-	keyless.Keyless = true
-	b := newBenchOn(t, must(newMemory(t, objects, keyless)))
-	b.objects = objects
-	before := b.backup()
-	b.pass(0)
-	b.objects.Set(before)
-	b.pass(time.Minute)
-	if n, err := b.Nodes(t.Context()); err == nil {
-		t.Errorf("it holds %+v", n)
+	for want, happen := range map[string]func(b *bench, empty map[string][]byte){
+		"then: traceflake lease rekey": func(b *bench, empty map[string][]byte) {
+			b.objects.Set(empty)
+		},
+		"begun elsewhere": func(b *bench, _ map[string][]byte) { b.objects.Move() },
+	} {
+		objects, keyless := new(memstore.Objects), few
+		keyless.Keyless = true
+		b := newBenchOn(t, must(newMemory(t, objects, keyless)))
+		b.objects = objects
+		empty := b.backup()
+		b.pass(0)
+		b.wantError(lease.ErrKeyless)
+		happen(b, empty)
+		b.pass(time.Minute)
+		if n, err := b.Nodes(t.Context()); err == nil || b.Codec() != nil {
+			t.Errorf("it holds %+v", n)
+		}
+		said := errors.Join(b.reports...)
+		if strings.Contains(said.Error(), "nothing is to be done") ||
+			!strings.Contains(said.Error(), want) || !errors.Is(said, lease.ErrMisconfigured) {
+			t.Errorf("reported %s", said)
+		}
+		b.rekey(nil)
+		b.pass(time.Minute)
+		must(b.Nodes(t.Context()))
+		b.wantBegun(0, 0)
 	}
-	said := errors.Join(b.reports...).Error()
-	if strings.Contains(said, "nothing is to be done") ||
-		strings.Count(said, "then: traceflake lease rekey") != 2 {
-		t.Errorf("reported %s", said)
-	}
-	b.rekey(nil)
-	b.pass(time.Minute)
-	must(b.Nodes(t.Context()))
 }
 
 // While the store is unavailable, the context ends a tenth of the TTL before the lease, even if a

@@ -168,4 +168,4 @@ func (c client) Get(_ context.Context, g lease.Grant) (lease.Grant, error) {
 	return stored, err
 }
 
-func text(t time.Time) string { return t.UTC().Format("15:04:05") }
+func text(t time.Time) string { return t.UTC().Format(time.RFC3339) }

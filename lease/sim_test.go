@@ -18,9 +18,8 @@ import (
 )
 
 var (
-	simSeeds = flag.Uint64("seeds", 100, "how many seeds to simulate")
+	simSeeds = flag.Uint64("seeds", 100, "how many seeds to simulate; 1 logs the history, too")
 	simFirst = flag.Uint64("first", 1, "the first of these seeds")
-	simSeed  = flag.Uint64("seed", 0, "replay only this seed, with its history")
 )
 
 // simLength is how long faults occur.
@@ -238,43 +237,37 @@ func raced() bool {
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// TestSimulation runs the production code under many seeds. With -seed, one seed is replayed and
-// its whole history is logged.
+// TestSimulation runs the production code under many seeds. With -seeds 1, the whole history of the
+// first one is logged.
 func TestSimulation(t *testing.T) {
-	first, last := *simFirst, *simFirst+*simSeeds-1
-	switch {
-	case *simSeed != 0:
-		first, last = *simSeed, *simSeed
-	case raced(), testing.Short():
-		last = min(last, first+9)
+	seeds := *simSeeds
+	if raced() || testing.Short() {
+		seeds = min(seeds, 10)
 	}
 	var next, made, lives atomic.Uint64
 	var all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
 			for {
-				seed := first + next.Add(1) - 1
-				if seed > last || t.Failed() {
+				i := next.Add(1) - 1
+				if i >= seeds || t.Failed() {
 					return
 				}
+				seed := *simFirst + i
 				w := simulate(seed, variant{})
 				made.Add(uint64(w.ledger.made))
 				lives.Add(uint64(len(w.processes)))
-				if *simSeed != 0 {
+				if seeds == 1 {
 					t.Log(strings.Join(w.log, "\n"))
 				}
 				if w.failed != "" {
 					t.Errorf("seed %d: %s\nreplay: go test ./lease -run '^TestSimulation$' -v "+
-						"-seed %d", seed, w.failed, seed)
-				}
-				if seed%500 == 0 { // a long run that is ended shows how far it came
-					t.Logf("seed %d ends, %d IDs so far", seed, made.Load())
+						"-args -seeds 1 -first %d", seed, w.failed, seed)
 				}
 			}
 		})
 	}
 	all.Wait()
-	seeds := last - first + 1
 	t.Logf("%d seeds, %d processes, %d IDs", seeds, lives.Load(), made.Load())
 	if least := 5_000 * seeds; made.Load() < least && !t.Failed() {
 		t.Errorf("only %d IDs were generated, want %d", made.Load(), least)
