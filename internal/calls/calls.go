@@ -45,37 +45,23 @@ func Renewal(g lease.Grant) lease.Request {
 // Everything creates a store of one block and calls each method once, as an operator and then, with
 // another client, as a process. It returns the first error.
 func Everything(ctx context.Context, open func() (stores.Store, error)) error {
-	s, err := open()
-	if err != nil {
+	operator, err1 := open()
+	process, err2 := open()
+	if err := cmp.Or(err1, err2); err != nil {
 		return err
 	}
-	defer func() { _ = s.Close() }()
-	now := time.Now()
-	var d lease.Description
-	var g lease.Grant
-	for _, call := range []func() error{
-		func() error {
-			_, err := s.Create(ctx, lease.Description{Nodes: 8, LongestTTL: lease.MaxTTL},
-				Secret())
-			return err
-		},
-		func() (err error) {
-			if s, err = open(); err == nil {
-				d, err = s.Describe(ctx)
-			}
-			return err
-		},
-		func() (err error) { g, err = s.Acquire(ctx, Request(d.ID, now)); return err },
-		func() (err error) { g, err = s.Renew(ctx, g, Renewal(g)); return err },
-		func() error { _, err := s.Get(ctx, g); return err },
-		func() error { _, err := s.List(ctx); return err },
-		func() error { _, err := s.Begin(ctx, Begin(d, lease.Rekey)); return err },
-	} {
-		if err := call(); err != nil {
-			return err
-		}
+	_, created := operator.Create(ctx, lease.Description{Nodes: 8, LongestTTL: lease.MaxTTL},
+		Secret())
+	d, described := process.Describe(ctx)
+	if err := cmp.Or(created, described); err != nil {
+		return err
 	}
-	return s.Close()
+	g, acquired := process.Acquire(ctx, Request(d.ID, time.Now()))
+	g, renewed := process.Renew(ctx, g, Renewal(g))
+	_, got := process.Get(ctx, g)
+	_, listed := process.List(ctx)
+	_, begun := process.Begin(ctx, Begin(d, lease.Rekey))
+	return cmp.Or(acquired, renewed, got, listed, begun, operator.Close(), process.Close())
 }
 
 // Begin returns a request for a history that leaves the one of d.

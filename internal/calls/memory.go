@@ -2,20 +2,17 @@ package calls
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/lease/memstore"
 )
 
-// Memory is [memstore.Objects] that counts requests, and may ignore conditions. It is safe for
-// concurrent use.
+// Memory is [memstore.Objects] that counts requests. It is safe for concurrent use.
 type Memory struct {
 	memstore.Objects
-	// Accepts, if not nil, runs after the version check, without the lock, and reports whether the
-	// write is stored. A server that always accepts ignores conditions, as some do.
-	Accepts func(name string, unchanged bool) bool
+	// Writing, if not nil, is called before each write of an object.
+	Writing func(name string)
 
 	// Reads, Writes and Lists count the requests.
 	Reads, Writes, Lists int
@@ -39,24 +36,10 @@ func (s *Memory) Read(ctx context.Context, name string) (driver.Object, error) {
 func (s *Memory) Write(ctx context.Context, name string, data []byte,
 	version, place string) (driver.Object, error) {
 	s.count(&s.Writes)
-	if s.Accepts == nil {
-		return s.Objects.Write(ctx, name, data, version, place)
+	if s.Writing != nil {
+		s.Writing(name)
 	}
-	o, err := s.Objects.Read(ctx, name)
-	if err == nil && !s.Accepts(name, o.Version == version) {
-		err = driver.ErrChanged
-	}
-	for err == nil {
-		if o, err = s.Objects.Read(ctx, name); err == nil {
-			if o, err = s.Objects.Write(ctx, name, data, o.Version, o.Place); err == nil {
-				return o, nil
-			}
-		}
-		if errors.Is(err, driver.ErrChanged) {
-			err = nil
-		}
-	}
-	return driver.Object{}, err
+	return s.Objects.Write(ctx, name, data, version, place)
 }
 
 // List implements [driver.Objects].

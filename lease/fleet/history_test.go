@@ -44,17 +44,16 @@ func TestRekey(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			opened.server.Accepts = func(name string, unchanged bool) bool {
+			opened.server.Writing = func(name string) {
 				if interrupted && strings.HasPrefix(name, "page-") {
 					cancel()
 				}
-				return unchanged
 			}
 			_, err := begin(ctx, both)
 			if interrupted != errors.Is(err, context.Canceled) || !interrupted && err != nil {
 				t.Fatal(err)
 			}
-			opened.server.Accepts = nil
+			opened.server.Writing = nil
 			time.Sleep(time.Minute)
 			after, _ := ids.NewIDs(t.Context())
 			for secret, id := range []trace.TraceID{after, before} {

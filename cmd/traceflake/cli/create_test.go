@@ -20,14 +20,13 @@ func TestLeaseCommandsAreKilled(t *testing.T) {
 			args := []string{"lease", name, "--store", url, "--secret-file", secret}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			s.Accepts = func(object string, unchanged bool) bool {
+			s.Writing = func(object string) {
 				if strings.HasPrefix(object, "page-") {
 					cancel()
 				}
-				return unchanged
 			}
 			silently(ctx, args...)
-			s.Accepts = nil
+			s.Writing = nil
 			left, err := opened(t, url).Describe(t.Context())
 			if err == nil {
 				t.Fatalf("%s was not interrupted", name)
