@@ -3,7 +3,6 @@
 package deploy
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,10 +18,15 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/kustomize/api/resmap"
-
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/integration/servers/kubernetes"
+)
+
+const (
+	// example is the package of the example services.
+	example = "github.com/traceflake/traceflake/examples/otelhttp"
+	// probeVar is the variable with the address at which they serve /ready and /metrics.
+	probeVar = "PROBE_ADDRESS"
 )
 
 // end ends a program as the kubelet does.
@@ -33,47 +37,19 @@ func end(t *testing.T, p *child.Server) {
 	}
 }
 
-// secretFile returns a file such as `traceflake lease create` writes.
-func secretFile(t *testing.T, dir, secret string) string {
+// create creates the objects of the manifests for a store in a new namespace with Kubernetes'
+// strictest rules for pods, and returns their YAML.
+func create(t *testing.T, s *kubernetes.Server, namespace, store string) (manifests string) {
 	t.Helper()
-	name := filepath.Join(dir, "secret-"+secret[:4])
-	child.Write(t, name, secret+"\n")
-	return name
-}
-
-// apply applies the manifests for a store in a new namespace with Kubernetes' strictest rules for
-// pods, and returns them. The server refuses unknown fields.
-func apply(t *testing.T, s *kubernetes.Server, namespace, store string) resmap.ResMap {
-	t.Helper()
-	objects := render(t, store, namespace)
-	text, err := objects.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, object := range []string{fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {
-		name: %s, labels: {pod-security.kubernetes.io/enforce: restricted}}}`, namespace),
-		string(text)} {
-		if err := s.Apply(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return objects
-}
-
-// token returns a token of the manifests' service account, as the kubelet mounts one.
-func token(t *testing.T, s *kubernetes.Server, namespace string) string {
-	t.Helper()
-	var request struct{ Status struct{ Token string } }
-	answer, err := s.Do(t.Context(), "POST",
-		"/api/v1/namespaces/"+namespace+"/serviceaccounts/orders/token", "application/json",
-		[]byte(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}`))
+	text, err := render(t, store, namespace).AsYaml()
 	if err == nil {
-		err = json.Unmarshal(answer, &request)
+		err = s.Create(t.Context(), "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+
+			", labels: {pod-security.kubernetes.io/enforce: restricted}}}\n---\n"+string(text))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return request.Status.Token
+	return string(text)
 }
 
 // A fleet's first day on a real API server with the manifests, their environment and the rights of
@@ -82,20 +58,19 @@ func token(t *testing.T, s *kubernetes.Server, namespace string) string {
 // again.
 func TestFirstDay(t *testing.T) {
 	s := child.ForTest(t, kubernetes.Start)
-	apply(t, s, "with-postgres", "postgres")
-	apply(t, s, "with-s3", "s3")
-	manifests := apply(t, s, "first-day", "kubernetes")
+	create(t, s, "with-postgres", "postgres")
+	create(t, s, "with-s3", "s3")
+	manifests := create(t, s, "first-day", "kubernetes")
 	// The API server can be unavailable, and its clock seem wrong to a machine whose own is.
 	var down atomic.Bool
-	api := func(token string, ahead time.Duration) string {
-		target, err := url.Parse(s.Proxy(token))
+	api := func(user string, ahead time.Duration) string {
+		target, err := url.Parse(s.Proxy(kubernetes.Token(kubernetes.Admin)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		proxy := httputil.NewSingleHostReverseProxy(target)
 		proxy.ModifyResponse = func(r *http.Response) error {
-			r.Header.Set("Date",
-				time.Now().Add(-ahead).UTC().Format(http.TimeFormat))
+			r.Header.Set("Date", time.Now().Add(-ahead).UTC().Format(http.TimeFormat))
 			return nil
 		}
 		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -103,21 +78,29 @@ func TestFirstDay(t *testing.T) {
 				http.Error(w, "unavailable", http.StatusServiceUnavailable)
 				return
 			}
+			if user != "" { // otherwise it is the operator
+				r.Header.Set("Impersonate-User", user)
+			}
 			proxy.ServeHTTP(w, r)
 		}))
 		t.Cleanup(front.Close)
 		return "k8s://first-day/traceflake?server=" + front.URL
 	}
 
-	pods := api(token(t, s, "first-day"), 0)
+	const account = "system:serviceaccount:first-day:orders" // of the manifests
+	pods := api(account, 0)
 	d := &day{t: t, dir: t.TempDir(), programs: map[string]string{
 		"traceflake": child.Build(t, child.Traceflake),
 		"service":    child.Build(t, example),
 	}}
 	// of two values the last one counts
-	d.env = append(environment(t, manifests, filepath.Join(d.dir, "secret")), "HOME="+d.dir,
+	variable := regexp.MustCompile(`(?m)^ +- name: ([A-Z_]+)\n +value: (.+)$`)
+	for _, v := range variable.FindAllStringSubmatch(manifests, -1) {
+		d.env = append(d.env, v[1]+"="+strings.Trim(v[2], `"`))
+	}
+	d.env = append(d.env, "TRACEFLAKE_SECRET_FILE="+filepath.Join(d.dir, "secret"), "HOME="+d.dir,
 		probeVar+"=", "TRACEFLAKE_TTL=4s",
-		"TRACEFLAKE_STORE="+api(kubernetes.Token(kubernetes.Admin), 0))
+		"TRACEFLAKE_STORE="+api("", 0))
 
 	d.title("Before anything exists")
 	d.run(1, "doctor")
@@ -141,7 +124,9 @@ func TestFirstDay(t *testing.T) {
 	d.title("The URL names another store")
 	d.fails("TRACEFLAKE_STORE=" + strings.Replace(pods, "/traceflake?", "/orders?", 1))
 	d.title("The secret is another store's")
-	d.fails("TRACEFLAKE_SECRET_FILE=" + secretFile(t, d.dir, "dffd6021bb2bd5b0af676290809ec3a5"))
+	foreign := filepath.Join(d.dir, "secret-dffd")
+	child.Write(t, foreign, "dffd6021bb2bd5b0af676290809ec3a5")
+	d.fails("TRACEFLAKE_SECRET_FILE=" + foreign)
 
 	d.title("The store is unavailable at the start")
 	down.Store(true)
@@ -166,11 +151,11 @@ func TestFirstDay(t *testing.T) {
 	d.run(0, "lease", "list", "--held")
 
 	d.title("The clock of a machine is two hours ahead of the store's")
-	d.env = append(d.env, "TRACEFLAKE_STORE="+api(token(t, s, "first-day"), 2*time.Hour))
+	d.env = append(d.env, "TRACEFLAKE_STORE="+api(account, 2*time.Hour))
 	d.run(1, "doctor")
 	d.fails()
 	d.title("The clock of a machine is two hours behind the store's")
-	d.fails("TRACEFLAKE_STORE=" + api(token(t, s, "first-day"), -2*time.Hour))
+	d.fails("TRACEFLAKE_STORE=" + api(account, -2*time.Hour))
 	d.env = append(d.env, "TRACEFLAKE_STORE="+pods)
 
 	d.title("An operator begins a history: processes switch by themselves")

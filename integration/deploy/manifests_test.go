@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,21 +33,6 @@ func render(t *testing.T, store, namespace string, components ...string) resmap.
 		t.Fatal(err)
 	}
 	return objects
-}
-
-// environment returns the variables of the only container of the manifests, with the secret in a
-// file.
-func environment(t *testing.T, objects resmap.ResMap, file string) (env []string) {
-	t.Helper()
-	text, err := objects.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
-	variable := regexp.MustCompile(`(?m)^ +- name: ([A-Z_]+)\n +value: (.+)$`)
-	for _, v := range variable.FindAllStringSubmatch(string(text), -1) {
-		env = append(env, v[1]+"="+strings.Trim(v[2], `"`))
-	}
-	return append(env, "TRACEFLAKE_SECRET_FILE="+file)
 }
 
 // The kustomizations of all stores and components can be built, and those of a store contain no

@@ -120,7 +120,7 @@ func TestUninstallFromS3(t *testing.T) {
 
 func TestUninstallFromKubernetes(t *testing.T) {
 	server := child.ForTest(t, kubernetes.Start)
-	if err := server.Apply(t.Context(),
+	if err := server.Create(t.Context(),
 		"{apiVersion: v1, kind: Namespace, metadata: {name: traceflake}}"); err != nil {
 		t.Fatal(err)
 	}

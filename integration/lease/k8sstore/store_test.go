@@ -71,7 +71,7 @@ func TestRights(t *testing.T) {
 // grantRights creates a namespace in which the limited user has rights to Leases.
 func grantRights(t *testing.T, s *kubernetes.Server, namespace string, verbs []string) {
 	t.Helper()
-	if err := s.Apply(t.Context(), fmt.Sprintf(`
+	if err := s.Create(t.Context(), fmt.Sprintf(`
 apiVersion: v1
 kind: Namespace
 metadata: {name: %[1]s}
