@@ -64,7 +64,7 @@ func TestPage(t *testing.T) {
 	page, all := child.Read(t, "docs/metrics.md"), exported(t)
 	row := regexp.MustCompile(
 		"(?m)^\\| `(\\S+)` \\| `(\\S+)` \\| (.*) \\| `(\\S+)` \\| (.*?) ?\\|$")
-	value := regexp.MustCompile("(?m)^\\| `([^` ]+)` \\|")
+	value := regexp.MustCompile("(?m)^\\| `([^|]+)` \\|")
 	rows := row.FindAllStringSubmatch(page, -1)
 	if len(rows) != len(all) {
 		t.Errorf("the page has %d metrics, want %d", len(rows), len(all))
@@ -93,7 +93,7 @@ func TestPage(t *testing.T) {
 		}
 		var listed []string
 		for _, v := range value.FindAllStringSubmatch(section, -1) {
-			listed = append(listed, v[1])
+			listed = append(listed, strings.Split(v[1], "`, `")...)
 		}
 		for _, label := range labels {
 			for _, v := range f.labels[label] {
