@@ -33,8 +33,9 @@ var (
 // Three methods are optional:
 //
 //   - Prepare(context.Context) error creates what the other methods need, such as a table, and
-//     draws a place unless there is one. The creation of a store calls it first, and the begin of
-//     a history if a Read of "config" has no place. Several clients may call it at once.
+//     draws a place unless there is one. The creation of a store and the begin of a history call
+//     it if a Read of "config" has no place. Several clients may call it at once. If some servers
+//     ignore conditions, it tests this one first.
 //   - CheckRights(context.Context) error returns nil if a process may lease and begin a history:
 //     read and replace every object, "config" too, and Prepare. It writes nothing. It returns
 //     [ErrRightsUnknown] if it cannot tell, and lease.ErrMisconfigured.
@@ -97,7 +98,4 @@ type Layout struct {
 	Name string
 	// BlocksPerPage is the number of blocks on a page of a new store, from 1 to 131072.
 	BlocksPerPage uint32
-	// Probe is set if creating a store must test the server's conditional writes, because the
-	// server has many implementations, some of which ignore conditions.
-	Probe bool
 }

@@ -27,7 +27,7 @@ type objects struct {
 	base        *url.URL // of the bucket, without a slash at the end
 	bucket      string
 	prefix      string
-	unaligned   bool // for tests that create many stores
+	quick       bool // for tests that create many stores: Prepare neither probes nor waits
 }
 
 // readTries is how often an object is read while its data and ETag belong to different writes.
@@ -104,19 +104,28 @@ func (s *objects) mark(ctx context.Context) (drawn, since string, err error) {
 	return fmt.Sprintf("%.32s", a.body), a.header.Get("Last-Modified"), nil
 }
 
-// Prepare implements [driver.Objects]. Times are whole seconds, and a mirror may copy an object
-// within milliseconds. So Prepare writes the object, with other data each time, until it has done
-// so at the end of a second, by the clock that sets these times: a copy of the last data has a
-// later one.
-func (s *objects) Prepare(ctx context.Context) (err error) {
-	defer s.failed(&err, putObject, s.prefix+placeName)
-	_, at, err := s.mark(ctx)
-	if err != nil || at != "" {
+// Prepare implements [driver.Objects]. Only a server that passes a probe gets a place.
+func (s *objects) Prepare(ctx context.Context) error {
+	_, since, err := s.mark(ctx)
+	if err != nil || since != "" {
 		return err
 	}
+	if !s.quick {
+		if err := s.probe(ctx); err != nil {
+			return fmt.Errorf("trying out the server: %w", err)
+		}
+	}
+	return s.draw(ctx)
+}
+
+// draw draws a place. Times are whole seconds, and a mirror may copy an object within milliseconds.
+// So it writes the object, with other data each time, until it has done so at the end of a second,
+// by the clock that sets these times: a copy of the last data has a later one.
+func (s *objects) draw(ctx context.Context) (err error) {
+	defer s.failed(&err, putObject, s.prefix+placeName)
 	const most = 5
 	pause := 10 * time.Millisecond
-	var version string
+	var version, at string
 	var before time.Time // when the last write began
 	atEnd := false       // whether this write is to be at the end of the second
 	for misses := 0; misses < most; {
@@ -136,7 +145,7 @@ func (s *objects) Prepare(ctx context.Context) (err error) {
 			pause = time.Second
 		case err != nil:
 			return err
-		case s.unaligned, atEnd && at == second:
+		case s.quick, atEnd && at == second:
 			return nil
 		case atEnd:
 			misses++

@@ -55,7 +55,7 @@ func (p place) server(tb testing.TB, prefix string) *objects {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s.unaligned = true
+	s.quick = true
 	return s
 }
 

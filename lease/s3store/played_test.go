@@ -288,13 +288,13 @@ func TestPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.unaligned = what == "unaligned"
+			s.quick = what == "unaligned"
 			o, err := s.Read(t.Context(), "config")
 			if err != nil || o.Place != "" {
 				t.Errorf("before there is a place it is %q, %v", o.Place, err)
 			}
 			time.Sleep(100 * time.Millisecond)
-			if err := s.Prepare(t.Context()); err != nil {
+			if err := s.draw(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			o, err = s.Read(t.Context(), "config")
@@ -314,25 +314,6 @@ func TestPlace(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A probe's write stops when the server has a part of its body: servers that check the condition
-// when a write begins, as Versity's 1.6.0 does, then accept several.
-func TestPartSent(t *testing.T) {
-	arrived, stopped := make(chan struct{}), false
-	ctx := driver.WithPartSent(t.Context(), func() {
-		stopped = true
-		<-arrived
-	})
-	_, err := played(t, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = r.Body.Read(make([]byte, 1))
-		close(arrived)
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("ETag", `"abc"`)
-	}).Write(ctx, "probe", make([]byte, 64<<10), "", "")
-	if err != nil || !stopped {
-		t.Errorf("%v; stopped: %t", err, stopped)
 	}
 }
 

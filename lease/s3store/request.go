@@ -106,7 +106,7 @@ func (s *objects) ask(ctx context.Context, method, path string, header http.Head
 	return a, nil
 }
 
-// inParts returns a body that calls [driver.PartSent] in its middle.
+// inParts returns a body that calls the function of a [meeting] in its middle.
 func inParts(ctx context.Context, data []byte) io.Reader {
 	if len(data) == 0 {
 		return http.NoBody
@@ -119,6 +119,8 @@ func inParts(ctx context.Context, data []byte) io.Reader {
 type partSent struct{ context.Context }
 
 func (h partSent) Read([]byte) (int, error) {
-	driver.PartSent(h)
+	if meet, ok := h.Value(meeting{}).(func()); ok {
+		meet()
+	}
 	return 0, io.EOF
 }

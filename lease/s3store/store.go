@@ -82,7 +82,7 @@ func New(cfg aws.Config, bucket, prefix string) (stores.Store, error) {
 	if err != nil {
 		return nil, driver.Invalid("s3store: %w", err)
 	}
-	return stores.New(s, driver.Layout{Name: "s3store", BlocksPerPage: blocksPerPage, Probe: true})
+	return stores.New(s, driver.Layout{Name: "s3store", BlocksPerPage: blocksPerPage})
 }
 
 var (

@@ -65,7 +65,6 @@ func (s *Store) Create(ctx context.Context, d lease.Description,
 	if err != nil {
 		return d, err
 	}
-	probed := false
 	c, err := s.begin(ctx, func(c *config, o driver.Object) (*config, error) {
 		switch {
 		case c.ID != "" && !c.uncreated():
@@ -77,13 +76,6 @@ func (s *Store) Create(ctx context.Context, d lease.Description,
 						"object %q is gone", lease.ErrExists, driver.ErrEdited, name, configName)
 				}
 			}
-		}
-		if s.layout.Probe && !probed {
-			if err := probe(ctx, s.objects, o.Place); err != nil {
-				return nil, fmt.Errorf("trying out the server with the object %q: %w", probeName,
-					err)
-			}
-			probed = true
 		}
 		n := &config{Description: d, BlocksPerPage: s.layout.BlocksPerPage, secret: secret}
 		n.Begun, n.Reason, n.Earlier = begun(o, time.Now()), lease.Created, nil
@@ -227,7 +219,8 @@ func (s *Store) watch(ctx context.Context, c *config, begun driver.Object) error
 			return err
 		}
 		var h pageHeader
-		if _, err := unseal("", o.Data, &h); err == nil && h.Store == c.ID && len(numbers) > stride {
+		_, err = unseal("", o.Data, &h)
+		if err == nil && h.Store == c.ID && len(numbers) > stride {
 			numbers, still = numbers[stride:], 0
 		}
 	}
