@@ -1,7 +1,6 @@
 package k8sstore
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -139,46 +138,6 @@ func TestResponses(t *testing.T) {
 		if n := sent.Load(); n != 3 {
 			t.Errorf("%d %s: the server received %d requests, want 3", c.code, c.body, n)
 		}
-	}
-}
-
-// The place is the UID of the object "config", which has no data before the store is created.
-func TestPlace(t *testing.T) {
-	text := strings.Replace(aLease, "page-0001", "config", 1)
-	o := played(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Date", "Sun, 22 Nov 2026 02:03:04 GMT")
-		if r.Method == http.MethodPost {
-			w.WriteHeader(http.StatusConflict)
-			_, _ = io.WriteString(w, `{"kind": "Status", "details": {"kind": "leases"}}`)
-			return
-		}
-		if body, _ := io.ReadAll(r.Body); len(body) > 0 {
-			var next object
-			if err := json.Unmarshal(body, &next); err != nil || next.Metadata.version() != "u/7" {
-				t.Errorf("%s is not conditional, %v", body, err)
-			}
-		}
-		_, _ = io.WriteString(w, text)
-	})
-	want := driver.Object{Data: []byte("data"), Version: "u/7", Place: "Lease u",
-		Time: time.Date(2026, 11, 22, 2, 3, 4, 0, time.UTC)}
-	got, err := o.Read(t.Context(), "config")
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v; want %+v", got, err, want)
-	}
-	_, err = o.Write(t.Context(), "config", []byte("data"), "", want.Place)
-	wantError(t, "creating it twice", err, driver.ErrChanged)
-
-	text = strings.Replace(text, `"data"`, `""`, 1)
-	if err := o.Prepare(t.Context()); err != nil {
-		t.Errorf("preparing twice: %v", err)
-	}
-	got, err = o.Read(t.Context(), "config")
-	if err != nil || got.Version != "" || got.Place != want.Place {
-		t.Errorf("without data: got %+v, %v", got, err)
-	}
-	if _, err = o.Write(t.Context(), "config", []byte("data"), "", got.Place); err != nil {
-		t.Errorf("creating it: %v", err)
 	}
 }
 

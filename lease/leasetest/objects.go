@@ -256,8 +256,10 @@ func places(tb testing.TB, newStorage func(testing.TB) Storage) {
 	}
 	history.Place(tb, storage.client(tb).Objects)
 	unchanged("a second Prepare")
+	c.missing("config", "prepared only")
 	c.write("config", "config\n", "")
 	unchanged("a write")
+	c.refused("on condition that there is no such object, twice,", "config", "")
 	c.write("config", "again\n", c.read("config").Version)
 	unchanged("another write")
 	c.write("page-0000", "page\n", "")
