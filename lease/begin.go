@@ -68,15 +68,6 @@ func (l *loop) leave(id, why string) {
 	l.search = search{begin: &BeginRequest{Leaves: id, Reason: why}}
 }
 
-// leaveTerm ends the renewals of a term whose history has ended. It is used to its end, or until
-// there is another one.
-func (l *loop) leaveTerm(t *term) {
-	if t.proven {
-		l.former = t
-	}
-	l.term, l.due = nil, l.keeper.cfg.clock().elapsed
-}
-
 // reread reads the block of a term again that showed that the store was set back.
 func (l *loop) reread(ctx context.Context) error {
 	t := l.search.doubt
@@ -106,12 +97,12 @@ func (l *loop) describe(ctx context.Context) error {
 	return err
 }
 
-// begin begins a history, under the secret of the one that it leaves. Each one waits longer than
-// the one before: a store that moves all the time is not kept busy. Somebody else may begin one
-// meanwhile.
+// begin begins a history, under the secret of the one that it leaves. The first two begins do not
+// wait, the others wait until the present history has been known for 1, 2, 4, and at most 8 minutes:
+// a store that moves all the time is not kept busy. Somebody else may begin one meanwhile.
 func (l *loop) begin(ctx context.Context) error {
 	k := l.keeper
-	if l.mayBegin() > k.cfg.clock().elapsed {
+	if n := l.met - 3; n >= 0 && k.cfg.clock().elapsed < l.metAt+time.Minute<<min(n, 3) {
 		return l.describe(ctx)
 	}
 	secrets, err := l.readSecrets(ctx)
@@ -136,19 +127,6 @@ func (l *loop) begin(ctx context.Context) error {
 		k.counts.add(series{of: histories, what: r.Reason})
 	}
 	return l.enter(ctx, d)
-}
-
-// mayBegin returns when this process may begin a history, on the monotonic clock. The first two in
-// an hour do not wait, the others wait until the present one has been seen for 1, 2, 4, and at most
-// 8 minutes.
-func (l *loop) mayBegin() time.Duration {
-	now := l.keeper.cfg.clock().elapsed
-	l.seen = slices.DeleteFunc(l.seen, func(at time.Duration) bool { return at < now-time.Hour })
-	n := len(l.seen)
-	if n < 3 {
-		return now
-	}
-	return l.seen[n-1] + time.Minute<<min(n-3, 3)
 }
 
 // readSecrets returns the secrets of the process.
@@ -189,7 +167,11 @@ func (l *loop) enter(ctx context.Context, d Description) error {
 	if was.about.ID == d.ID {
 		return nil
 	}
-	l.seen = append(l.seen, k.cfg.clock().elapsed)
+	now := k.cfg.clock().elapsed
+	if now > l.metAt+time.Hour {
+		l.met = 0
+	}
+	l.met, l.metAt = l.met+1, now
 	if was.about.ID != "" {
 		l.report(reports.Recovered(fmt.Sprintf("lease: the store has a new history, %s, begun at "+
 			"%s (%s). Leases continue in it; nothing is to be done", d.ID, text(d.Begun),

@@ -21,7 +21,6 @@ type Term = term
 func (t *term) Grant() Grant                    { return t.grant }
 func (t *term) Over() bool                      { return t.ctx.Err() != nil }
 func (t *term) Seen() time.Time                 { return t.seen }
-func (t *term) Proven() bool                    { return t.proven }
 func (t *term) Generator() *randflake.Generator { return t.gen }
 
 // Loop is a Keeper whose goroutine does not run: tests take its steps.
@@ -42,12 +41,19 @@ func NewLoop(s Store, secrets Secrets, opts ...Option) (*Loop, error) {
 
 func (l *Loop) Step(ctx context.Context) time.Duration { return l.loop.step(ctx) }
 func (l *Loop) Term() *Term                            { return l.loop.term }
-func (l *Loop) Former() *Term                          { return l.loop.former }
 func (l *Loop) SetJitter(f func() float64)             { l.loop.jitter = f }
 func (l *Loop) SetNonces(f func() string)              { l.loop.nonce = f }
 func (k *Keeper) Seal()                                { k.seal() }
 func (k *Keeper) Kick() chan struct{}                  { return k.kick }
 func (k *Keeper) Published() *Term                     { return k.current().term }
+
+// Former returns the term of an earlier history that is still used, or nil.
+func (l *Loop) Former() *Term {
+	if held := l.current().term; held != l.loop.term {
+		return held
+	}
+	return nil
+}
 
 // ReportAtOnce lets the Keeper call its error handler itself.
 func (l *Loop) ReportAtOnce() { l.loop.report = l.loop.keeper.cfg.report }

@@ -19,7 +19,7 @@ type config struct {
 	owner  string // shows operators who holds a block
 	clock  func() reading
 	meters metric.MeterProvider
-	report func(error)
+	report func(error) // nil: otel.Handle
 	// changes when this machine is restored from a snapshot
 	machine func() uint64
 }
@@ -44,21 +44,18 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 }
 
 // WithErrorHandler sets a function that is called when the store begins to fail, when it has
-// recovered or has another history, and when a grant is dropped; the default is [otel.Handle]. A
-// lasting failure is reported once. Reports arrive one at a time and in their order, in a goroutine
-// of their own: a handler that blocks delays only further reports. At most 16 reports wait.
+// recovered or has another history, and when a grant is dropped; the default, and nil, is
+// [otel.Handle]. A lasting failure is reported once. Reports arrive one at a time and in their
+// order, in a goroutine of their own: a handler that blocks delays only further reports. At most 16
+// reports wait.
 func WithErrorHandler(handle func(error)) Option {
-	return func(c *config) {
-		if handle != nil {
-			c.report = handle
-		}
-	}
+	return func(c *config) { c.report = handle }
 }
 
 func newConfig(opts []Option) (config, error) {
 	host, _ := os.Hostname() // "" if that fails
 	c := config{ttl: DefaultTTL, owner: ownerOn(host), clock: systemClock,
-		report: otel.Handle, meters: otel.GetMeterProvider(), machine: vmclock.System().Generation}
+		meters: otel.GetMeterProvider(), machine: vmclock.System().Generation}
 	for _, opt := range opts {
 		opt(&c)
 	}

@@ -33,14 +33,16 @@ type loop struct {
 	store   Store
 	secrets Secrets
 
-	term     *term           // the grant held in the present history; nil if none
-	former   *term           // a grant of an earlier history, used to its end; nil if none
-	search   search          // for a term
-	due      time.Duration   // when the next step is, on the monotonic clock
-	failures int             // steps in a row
-	machine  uint64          // its generation, as far as the Keeper knows
-	seen     []time.Duration // when each history of the last hour was met, on the monotonic clock
-	reported error           // the sentinel of the last permanent failure
+	// term is the grant held in the present history; nil if there is none. Until one is proven, the
+	// state may have the term of an earlier history, which is used to its end.
+	term     *term
+	search   search        // for a term
+	due      time.Duration // when the next step is, on the monotonic clock
+	failures int           // steps in a row
+	machine  uint64        // its generation, as far as the Keeper knows
+	met      int           // how many histories, until an hour passes without another
+	metAt    time.Duration // when it met the present one, on the monotonic clock
+	reported error         // the sentinel of the last permanent failure
 
 	// What tests replace.
 	report    func(error) // queues a report
@@ -96,8 +98,8 @@ func (l *loop) step(ctx context.Context) time.Duration {
 // remains could be used.
 func (l *loop) sweep() reading {
 	now := l.keeper.cfg.clock()
-	if l.ended(l.former, now) {
-		l.former = nil
+	if former := l.keeper.current().term; former != l.term {
+		l.ended(former, now)
 	}
 	if l.ended(l.term, now) {
 		l.term, l.due = nil, now.elapsed
@@ -235,7 +237,6 @@ func (l *loop) prove(t *term) {
 	k, behind, now := l.keeper, t.grant.Behind, l.keeper.cfg.clock()
 	half := float64(t.grant.End.Sub(now.wall)) / 2
 	l.failures, l.due = 0, now.elapsed+time.Duration(half*(0.9+0.2*l.jitter()))
-	t.proven = true
 	was, open := k.change(func(s *state) {
 		s.term, s.err, s.failure, s.behind = t, ErrNoLease, nil, behind
 		if !k.nodesOnly {
@@ -246,9 +247,8 @@ func (l *loop) prove(t *term) {
 		t.end(ErrClosed)
 		return
 	}
-	if l.former != nil {
-		l.former.end(randflake.ErrLeaseExpired)
-		l.former = nil
+	if former := was.term; former != nil && former != t {
+		former.end(randflake.ErrLeaseExpired)
 	}
 	k.settle()
 	if was.behind == 0 && behind > 0 {
@@ -274,8 +274,8 @@ func (l *loop) renew(ctx context.Context, t *term, now time.Time) {
 	case unwritten:
 		l.retry(maxBackoff)
 		l.failed("renew", err)
-	case ended:
-		l.leaveTerm(t)
+	case ended: // the term is used to its end, or until there is another one
+		l.term, l.due = nil, l.keeper.cfg.clock().elapsed
 		l.learn(err)
 	default:
 		if said == forgotten {

@@ -44,7 +44,6 @@ type term struct {
 	grant   Grant     // as the store acknowledged it last
 	seen    time.Time // when that was requested, on the wall clock
 	pending []string  // the nonces of renewals since then that may be written
-	proven  bool      // no other process can hold the grant
 }
 
 // newTerm starts the generator of a grant, with the codec of its history. before is a reading of
