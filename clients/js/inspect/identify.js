@@ -149,10 +149,6 @@ function read(role, text) {
     );
     return ulid ? { id: text, notation: 'ulid', value: ulid } : undefined;
   }
-  if (!role && /^[1-9a-v][0-9a-v]{9,12}$/.test(text)) {
-    const low = [...text].reduce((sum, c) => (sum << 5n) | BigInt(parseInt(c, 32)), 0n);
-    return low < 1n << 64n ? { id: text, notation: 'base32', value: low } : undefined;
-  }
   if (!role && kinds.some((kind) => kind.text?.test(text))) return { id: text, notation: 'text' };
   return undefined;
 }
@@ -163,8 +159,6 @@ function read(role, text) {
 export function identify(id, now = Date.now()) {
   const { notation, value } = id;
   if (notation === 'text') return ofTable(id, now);
-  if (notation === 'base32')
-    return unknown(64, value, 'Randflake ID', `by its form only, in hex ${hex(value, 16)}`);
   if (notation === 'ulid') {
     const ulid = ofTable(id, now).find(({ kind }) => kind === 'ULID');
     const text = hex(value, 32);

@@ -24,7 +24,7 @@ func inspectCommand(f *commonFlags) *cobra.Command {
 		Short: "Decode and verify trace and span IDs",
 		Long: `inspect decodes trace and span IDs. It finds them in headers, in log lines of any
 form and in addresses: first those with a name such as trace_id, otherwise any of 128
-bits. They may be in hex, in decimal, as a UUID or ULID, in base64 or base 32. Without
+bits. They may be in hex, in decimal, as a UUID or ULID, or in base64. Without
 arguments, and for "-", it reads the lines of standard input, such as <error.log, and
 skips those without an ID. The low half is decoded with a secret of the file or the
 store.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base32"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/big"
@@ -14,8 +13,6 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // ErrUnknown is returned for text in which there is no ID.
@@ -45,7 +42,6 @@ const (
 	asULID    = "ulid"
 	asHex64   = "hex64"
 	asDecimal = "decimal"
-	asBase32  = "base32"
 	asText    = "text" // a kind's own
 )
 
@@ -259,11 +255,9 @@ func padded(digits string, width int) string {
 	return strings.Repeat("0", max(width-len(digits), 0)) + digits
 }
 
-const base32Digits = 13 // of 64 bits
-
 // read reads the text of an ID in one of the notations. Its notation is "" if it is all zeros. Only
-// an ID with a role may be in base64 or lack leading zeros, and only one without in base 32. Base64
-// without padding looks like a word, so it must have a digit and letters of both cases.
+// an ID with a role may be in base64 or lack leading zeros. Base64 without padding looks like a word,
+// so it must have a digit and letters of both cases.
 func read(role, s string) (w written, ok bool) {
 	if digits, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok && isHex(digits) {
 		s = digits
@@ -289,7 +283,7 @@ func read(role, s string) (w written, ok bool) {
 	case w.notation != "" && err == nil:
 		w.id = id
 		return w, true
-	case isDecimal(s) && n > base32Digits && n < 40:
+	case isDecimal(s) && 13 < n && n < 40:
 		return w.fromDecimal()
 	case role == roleTrace && 17 <= n && n < 32 && isHex(s):
 		w, ok = read(role, padded(s, 32))
@@ -306,11 +300,6 @@ func read(role, s string) (w written, ok bool) {
 		w.notation = asULID
 		w.id, ok = parseULID(s)
 		return w, ok
-	case role == "" && 10 <= n && n <= base32Digits:
-		id, err := randflake.Parse(s) // one ID in 500 000 has fewer than 10 digits; most words do
-		w.notation = asBase32
-		binary.BigEndian.PutUint64(w.id[8:], uint64(id))
-		return w, err == nil
 	}
 	if role == "" && slices.ContainsFunc(table.Kinds, func(k *kind) bool {
 		return k.Text != nil && k.Text.MatchString(s)

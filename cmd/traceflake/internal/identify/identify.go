@@ -7,7 +7,6 @@ package identify
 
 import (
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"time"
 
@@ -78,15 +77,12 @@ func (x Identifier) Line(line string) (all []Found, err error) {
 // identify returns the kinds that an ID may be of, the likeliest first. Several secrets may decode
 // 64 bits.
 func (x Identifier) identify(w written) []Identity {
-	high, low := binary.BigEndian.Uint64(w.id[:8]), traceid.Low(w.id)
 	switch {
 	case w.notation == asText:
 		return x.kinds(w, Identity{})
 	case w.notation == asULID:
 		return x.ulid(w)
-	case w.notation == asBase32:
-		return x.base32(low)
-	case high != 0:
+	case is128(w.id):
 		return x.bits128(w)
 	}
 	all := x.bits64(w)
@@ -155,19 +151,6 @@ func (x Identifier) ulid(w written) []Identity {
 		}
 	}
 	return []Identity{{Kind: kindULID, Text: w.id.String(), Note: "its time is not plausible"}}
-}
-
-// base32 identifies a Randflake ID in base 32.
-func (x Identifier) base32(id randflake.ID) []Identity {
-	if all := x.randflake(id); len(all) > 0 {
-		return all
-	}
-	why := "no secret decodes it to a time in the past"
-	if x.Keyring == nil {
-		why = "a secret would decide"
-	}
-	note := fmt.Sprintf("by its form only, in hex %016x; %s", uint64(id), why)
-	return []Identity{{Kind: kindRandflake, Note: note}}
 }
 
 // ours returns the content of an ID, if it is ours.
