@@ -256,8 +256,8 @@ func padded(digits string, width int) string {
 }
 
 // read reads the text of an ID in one of the notations. Its notation is "" if it is all zeros. Only
-// an ID with a role may be in base64 or lack leading zeros. Base64 without padding looks like a word,
-// so it must have a digit and letters of both cases.
+// an ID with a role may be in base64 or lack leading zeros. Base64 without padding looks like a
+// word, so it must have a digit and letters of both cases.
 func read(role, s string) (w written, ok bool) {
 	if digits, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok && isHex(digits) {
 		s = digits

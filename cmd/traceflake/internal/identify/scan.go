@@ -6,26 +6,18 @@ import "strings"
 const (
 	hexDigit = 1 << iota
 	digit
-	lower
 	upper
-	base64Sign // that is neither a letter nor a digit
+	inBase64
 )
 
 var classes = func() (c [256]byte) {
-	for i := range c {
-		switch b := byte(i); {
-		case '0' <= b && b <= '9':
-			c[i] = hexDigit | digit
-		case 'a' <= b && b <= 'f':
-			c[i] = hexDigit | lower
-		case 'A' <= b && b <= 'F':
-			c[i] = hexDigit | upper
-		case 'g' <= b && b <= 'z':
-			c[i] = lower
-		case 'G' <= b && b <= 'Z':
-			c[i] = upper
-		case b == '+', b == '/', b == '-', b == '_':
-			c[i] = base64Sign
+	const digits, capitals = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	for class, of := range map[byte]string{
+		hexDigit: digits + "abcdefABCDEF", digit: digits, upper: capitals,
+		inBase64: digits + capitals + strings.ToLower(capitals) + "+/-_",
+	} {
+		for i := range len(of) {
+			c[of[i]] |= class
 		}
 	}
 	return c
