@@ -319,7 +319,10 @@ func TestModel(t *testing.T) {
 				m.source.lost = func() { m.lease(-time.Hour) } // which is noticed at once
 			},
 			"restored": func(*rapid.T) {
-				m.g.OnRestore()
+				before := m.source.generation
+				if m.g.OnRestore(); m.source.generation == before {
+					t.Fatal("the source was not told")
+				}
 				m.changed = -time.Hour
 			},
 			"refused": func(*rapid.T) { m.source.err = draw(t, "error", nil, errRefused) },

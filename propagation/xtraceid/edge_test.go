@@ -89,36 +89,6 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// A span that is in the context before belongs to this process and stays, unless it is remote.
-func TestUntrustedIntoSpan(t *testing.T) {
-	asked := false
-	refuse := func(trace.TraceID) bool { asked = true; return false }
-	p := xtraceid.Untrusted(xtraceid.New(), xtraceid.Trust{Context: refuse})
-	own := trace.SpanContextFromContext(local(t, traceT, spanP, true))
-	theirs := propagation.MapCarrier{"b3": traceU + "-" + spanS + "-1"}
-	for _, c := range []struct {
-		name string
-		here trace.SpanContext
-		in   propagation.MapCarrier
-		want trace.SpanContext
-		asks bool
-	}{
-		{"nothing comes", own, nil, own, false},
-		{"nothing comes, remote", own.WithRemote(true), nil, trace.SpanContext{}, true},
-		{"no trace ID, remote", trace.SpanContext{}.WithRemote(true), nil,
-			trace.SpanContext{}.WithRemote(true), false},
-		{"refused", own, theirs, own, true},
-		{"refused, remote", own.WithRemote(true), theirs, trace.SpanContext{}, true},
-	} {
-		asked = false
-		ctx := p.Extract(trace.ContextWithSpanContext(t.Context(), c.here), c.in)
-		if got := trace.SpanContextFromContext(ctx); !got.Equal(c.want) || asked != c.asks {
-			t.Errorf("%s: got %s, want %s; the verifier was asked: %v", c.name, show(got),
-				show(c.want), asked)
-		}
-	}
-}
-
 // Headers of each format, as its documentation or its client spells them.
 var contextHeaders = []string{
 	"traceparent", "tracestate", "baggage",

@@ -197,7 +197,8 @@ func TestAgreesWithContrib(t *testing.T) {
 
 // A span is already in the context: this process's own, or one that another propagator has found.
 // That of traceparent may have a tracestate and the random flag, which B3 does not have and must
-// not remove.
+// not remove. A refused request leaves this process's own span, whose trace no verifier is asked
+// about.
 func TestExtractIntoSpan(t *testing.T) {
 	own := trace.SpanContextFromContext(local(t, traceT, spanP, true))
 	remote := own.WithRemote(true)
@@ -209,66 +210,81 @@ func TestExtractIntoSpan(t *testing.T) {
 	padded := w3c.WithTraceID(traceID(t, strings.Repeat("0", 16)+traceT[16:]))
 	alone := func(id string) trace.SpanContext { return spanContext(t, id, "", false) }
 	broken := alone("").WithSpanID(own.SpanID()).WithTraceFlags(trace.FlagsSampled)
+	var none trace.SpanContext
+	asked := false
+	refuse := func(trace.TraceID) bool { asked = true; return false }
+	trusting := xtraceid.New()
+	refusing := xtraceid.Untrusted(trusting, xtraceid.Trust{Context: refuse})
 	for _, c := range []struct {
 		name    string
+		p       propagation.TextMapPropagator
 		here    trace.SpanContext
 		headers []string
 		want    trace.SpanContext
 	}{
-		{"nothing comes", own, nil, own},
-		{"nothing comes, remote", w3c, nil, w3c},
-		{"x-trace-id, with a span without a trace in the context", broken,
+		{"nothing comes", trusting, own, nil, own},
+		{"nothing comes, remote", trusting, w3c, nil, w3c},
+		{"x-trace-id, with a span without a trace in the context", trusting, broken,
 			[]string{"x-trace-id", traceT}, alone(traceT)},
-		{"x-trace-id of another trace", own, []string{"x-trace-id", traceU}, alone(traceU)},
-		{"x-trace-id of this trace", own, []string{"x-trace-id", traceT}, own},
-		{"x-trace-id of this trace, remote", w3c, []string{"x-trace-id", traceT}, w3c},
-		{"x-trace-id, 64-bit ID of this process", padded.WithRemote(false),
+		{"x-trace-id of another trace", trusting, own, []string{"x-trace-id", traceU},
+			alone(traceU)},
+		{"x-trace-id of this trace", trusting, own, []string{"x-trace-id", traceT}, own},
+		{"x-trace-id of this trace, remote", trusting, w3c, []string{"x-trace-id", traceT}, w3c},
+		{"x-trace-id, 64-bit ID of this process", trusting, padded.WithRemote(false),
 			[]string{"x-trace-id", traceT}, alone(traceT)},
-		{"x-trace-id, 64-bit ID, remote", padded, []string{"x-trace-id", traceT}, w3c},
-		{"B3", own, multi(traceU, spanS, "0"), spanContext(t, traceU, spanS, false)},
-		{"B3 of this span", own, multi(traceT, spanP, "1"), remote},
-		{"B3 of this span, remote", w3c, append(multi(traceT, spanS, "1"), "x-trace-id", traceT),
-			w3c},
-		{"B3 of this span, remote, shortened", w3c,
+		{"x-trace-id, 64-bit ID, remote", trusting, padded, []string{"x-trace-id", traceT}, w3c},
+		{"B3", trusting, own, multi(traceU, spanS, "0"), spanContext(t, traceU, spanS, false)},
+		{"B3 of this span", trusting, own, multi(traceT, spanP, "1"), remote},
+		{"B3 of this span, remote", trusting, w3c,
+			append(multi(traceT, spanS, "1"), "x-trace-id", traceT), w3c},
+		{"B3 of this span, remote, shortened", trusting, w3c,
 			append(multi(traceT[16:], spanS, "1"), "x-trace-id", traceT), w3c},
-		{"B3 names another parent", w3c, append(multi(traceT, spanP, "1"), "x-trace-id", traceT),
-			remote},
-		{"B3 undecided, this process sampled", own, multi(traceT, spanS, ""),
+		{"B3 names another parent", trusting, w3c,
+			append(multi(traceT, spanP, "1"), "x-trace-id", traceT), remote},
+		{"B3 undecided, this process sampled", trusting, own, multi(traceT, spanS, ""),
 			spanContext(t, traceT, spanS, false)},
+		{"nothing comes to an edge", refusing, own, nil, own},
+		{"no trace ID, remote", refusing, none.WithRemote(true), nil, none.WithRemote(true)},
+		{"refused: nothing comes, remote", refusing, remote, nil, none},
+		{"refused", refusing, own, multi(traceU, spanS, "1"), own},
+		{"refused, remote", refusing, remote, multi(traceU, spanS, "1"), none},
 	} {
+		asked = false
 		ctx := trace.ContextWithSpanContext(context.Background(), c.here)
-		ctx = xtraceid.New().Extract(ctx, propagation.HeaderCarrier(headers(c.headers...)))
-		if got := trace.SpanContextFromContext(ctx); !got.Equal(c.want) {
-			t.Errorf("%s: got %s, want %s", c.name, show(got), show(c.want))
+		ctx = c.p.Extract(ctx, propagation.HeaderCarrier(headers(c.headers...)))
+		if got := trace.SpanContextFromContext(ctx); !got.Equal(c.want) ||
+			asked != strings.HasPrefix(c.name, "refused") {
+			t.Errorf("%s: got %s, want %s; the verifier was asked: %v", c.name, show(got),
+				show(c.want), asked)
 		}
 	}
 }
 
-// A second request in the same context: the last one decides.
+// A second request in the same context: the last one decides. There is nothing to inject without a
+// trace that a caller has sent or a span.
 func TestExtractAgain(t *testing.T) {
 	p := xtraceid.New()
-	alone := p.Extract(t.Context(), propagation.HeaderCarrier(headers("x-trace-id", traceT)))
-	open := p.Extract(alone, propagation.HeaderCarrier(headers("b3", traceT+"-"+spanS)))
-	if out := injected(open, p); out["x-b3-spanid"] != spanS || out["x-b3-sampled"] != "" {
-		t.Errorf("sent %v, want no decision", out)
+	again := func(ctx context.Context, pairs ...string) context.Context {
+		return p.Extract(ctx, propagation.HeaderCarrier(headers(pairs...)))
 	}
-	ctx := p.Extract(t.Context(), propagation.HeaderCarrier(headers("b3", traceT+"-"+spanS+"-d")))
-	ctx = p.Extract(ctx, propagation.HeaderCarrier(headers("b3", traceT+"-"+spanP+"-0")))
-	if out := injected(ctx, p); out["x-b3-sampled"] != "0" || out["x-b3-flags"] != "" {
-		t.Errorf("sent %v, want the second decision", out)
-	}
-}
-
-// There is nothing to inject without a trace that a caller has sent or a span.
-func TestInjectNothing(t *testing.T) {
-	for name, ctx := range map[string]context.Context{
-		"span ID only": local(t, "", spanS, true),
-		"span ID only, remote": trace.ContextWithRemoteSpanContext(t.Context(),
-			spanContext(t, "", spanS, true)),
-		"trace ID only, from here": local(t, traceT, "", true),
+	alone := again(t.Context(), "x-trace-id", traceT)
+	debug := again(t.Context(), "b3", traceT+"-"+spanS+"-d")
+	for _, c := range []struct {
+		name string
+		ctx  context.Context
+		want string // the parent and the decision that are sent
+	}{
+		{"an open decision", again(alone, "b3", traceT+"-"+spanS), spanS},
+		{"another decision", again(debug, "b3", traceT+"-"+spanP+"-0"), spanP + "0"},
+		{"span ID only", local(t, "", spanS, true), ""},
+		{"span ID only, remote", trace.ContextWithRemoteSpanContext(t.Context(),
+			spanContext(t, "", spanS, true)), ""},
+		{"trace ID only, from here", local(t, traceT, "", true), ""},
 	} {
-		if out := injected(ctx, xtraceid.New()); len(out) > 0 {
-			t.Errorf("%s: injected %v", name, out)
+		out := injected(c.ctx, p)
+		if got := out["x-b3-spanid"] + out["x-b3-sampled"] + out["x-b3-flags"]; got != c.want ||
+			c.want == "" && len(out) > 0 {
+			t.Errorf("%s: sent %v, want %q", c.name, out, c.want)
 		}
 	}
 }
