@@ -74,27 +74,28 @@ api-server: $(API_SERVER) ## build Kubernetes' API server, once, in about 5 minu
 kubernetes: $(API_SERVER) ## run the tests that need Kubernetes' API server
 	$(WITH_SERVERS) $(GO_TEST) -count=1 ./lease/k8sstore ./integration/servers/kubernetes ./integration/lease/k8sstore ./integration/deploy ./integration/upgrade
 
-# Versions of ClickHouse other than that of `make engines`, as Python packages. Each is 550 MB.
+# ClickHouse as a Python package: the version that tests use by default, and others. Each is 550 MB.
 CLICKHOUSE          := $(CURDIR)/.cache/clickhouse-
+CLICKHOUSE_DEFAULT  := $(shell awk -F '"' '/^\tversion / { print $$2; exit }' integration/servers/clickhouse.go)
 CLICKHOUSE_NEWEST   := 26.9.0
 CLICKHOUSE_VERSIONS ?= 26.3.0 $(CLICKHOUSE_NEWEST)
 CLICKHOUSE_TESTS    ?= ^Test(DescendingKeys|Functions.*|Bounds.*|Queries.*|Repairs|OlderTable|EventDeltas|Compare|Refused|ExportersTable|Adopt|SwapRefused|MoveADay|EndLingers)$$
 
-$(CLICKHOUSE)%/complete:
+$(CLICKHOUSE)%/installed:
 	python3 -m venv $(@D)
-	$(@D)/bin/pip install --quiet chdb-core==$* pyarrow pandas
+	$(@D)/bin/pip install --quiet --no-deps chdb-core==$* lz4==4.4.5 clickhouse-cityhash==1.0.2.6
 	touch $@
 
 .PHONY: bench-clickhouse
-bench-clickhouse: engines $(CLICKHOUSE)$(CLICKHOUSE_NEWEST)/complete ## measure tables in ClickHouse into bench/clickhouse, in an hour; ARGS="100 cpu" for some of them
-	cd bench/clickhouse && TRACEFLAKETEST_CLICKHOUSE_PYTHON=$(CLICKHOUSE)$(CLICKHOUSE_NEWEST)/bin/python go run . $(ARGS)
+bench-clickhouse: engines $(CLICKHOUSE)$(CLICKHOUSE_NEWEST)/installed ## measure tables in ClickHouse into bench/clickhouse, in an hour; ARGS="100 cpu" for some of them
+	cd bench/clickhouse && TRACEFLAKETEST_CLICKHOUSE_VERSION=$(CLICKHOUSE_NEWEST) go run . $(ARGS)
 
 .PHONY: clickhouse-versions
-clickhouse-versions: engines $(CLICKHOUSE_VERSIONS:%=$(CLICKHOUSE)%/complete) ## test ClickHouse's functions, tables, queries and adoption on the oldest and the newest version; needs Python
+clickhouse-versions: $(CLICKHOUSE_VERSIONS:%=$(CLICKHOUSE)%/installed) ## test ClickHouse's functions, tables, queries and adoption on the oldest and the newest version
 	@set -euo pipefail; \
 	for version in $(CLICKHOUSE_VERSIONS); do \
 		echo "ClickHouse $$version"; \
-		TRACEFLAKETEST_CLICKHOUSE_PYTHON=$(CLICKHOUSE)$$version/bin/python $(GO_TEST) -count=1 -run '$(CLICKHOUSE_TESTS)' ./integration/clickhouse; \
+		TRACEFLAKETEST_CLICKHOUSE_VERSION=$$version $(GO_TEST) -count=1 -run '$(CLICKHOUSE_TESTS)' ./integration/clickhouse; \
 	done
 
 # The packages that services link, and the concurrent tests of stores on real servers. The skipped
@@ -280,7 +281,7 @@ tidy-check: ## check that all is committed and formatted
 tools: $(GOLANGCI_LINT) ## build the linter into .cache, once
 
 .PHONY: engines
-engines: ## fetch ClickHouse and PostgreSQL into .cache, once
+engines: $(if $(TRACEFLAKETEST_CLICKHOUSE_DSN),,$(CLICKHOUSE)$(CLICKHOUSE_DEFAULT)/installed) ## fetch ClickHouse and PostgreSQL into .cache, once
 	integration/servers/fetch.sh
 
 $(GOLANGCI_LINT):

@@ -83,7 +83,7 @@ func run(ctx context.Context, names []string) error {
 			continue
 		}
 		if g.name == older {
-			_ = os.Unsetenv("TRACEFLAKETEST_CLICKHOUSE_PYTHON") // cannot fail
+			_ = os.Unsetenv("TRACEFLAKETEST_CLICKHOUSE_VERSION") // cannot fail
 		}
 		page, err := g.page(ctx)
 		switch {

@@ -33,9 +33,9 @@ func users(roles []role, policies string) []byte {
 		policies)
 }
 
-// tenants is a database with the exporter's table in an engine with a users.xml of its own. libchdb
-// reads users.xml alone, once, and has no other storage of users: whatever creates a policy or a
-// grant fails, as on a server whose only users are in users.xml.
+// tenants is a database with the exporter's table in an engine with a users.xml of its own, which
+// is read once. It has no other storage of users: whatever creates a policy or a grant fails, as on
+// a server whose only users are in users.xml.
 func tenants(t *testing.T, roles []role, tables ...string) *engine {
 	t.Helper()
 	if os.Getenv("TRACEFLAKETEST_CLICKHOUSE_DSN") != "" {

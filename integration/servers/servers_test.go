@@ -30,7 +30,7 @@ func connect(t *testing.T, dsn string) clickhouse.Conn {
 // What the Collector's exporter, which sends spans and reads none, does not test.
 func TestClickHouseGo(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
-	conn, limited := connect(t, e.DSN()), connect(t, e.DSN()+"?limit=1")
+	conn, limited := connect(t, e.DSN()), connect(t, e.DSN()+"?limit=1&compress=lz4")
 	err := conn.Exec(t.Context(), "SELECT throwIf(number = 3) FROM numbers(10)")
 	if late, ok := errors.AsType[*clickhouse.Exception](err); !ok || late.Code != 395 {
 		t.Errorf("a statement that fails while it runs: %v, want exception 395", err)
@@ -103,9 +103,9 @@ func (o *outcome) Fatal(...any)   { o.failed = true }
 
 // A test without its engine is skipped, but never in CI.
 func TestNotInstalled(t *testing.T) {
-	t.Setenv("TRACEFLAKETEST_POSTGRES_DSN", "")
-	t.Setenv("TRACEFLAKETEST_ENGINES", t.TempDir())
-	_, err := servers.Postgres(t.Context())
+	t.Setenv("TRACEFLAKETEST_CLICKHOUSE_DSN", "")
+	t.Setenv("TRACEFLAKETEST_CLICKHOUSE_VERSION", "0")
+	_, err := servers.ClickHouse(t.Context())
 	if !errors.Is(err, child.ErrNotInstalled) || !strings.Contains(err.Error(), "make engines") {
 		t.Fatalf("got %v, want ErrNotInstalled and what to run", err)
 	}
@@ -122,7 +122,7 @@ func TestNotInstalled(t *testing.T) {
 		t.Setenv("CI", c.ci)
 		var got outcome
 		child.ForTest(&got,
-			func(context.Context) (*servers.PostgresServer, error) { return nil, c.err })
+			func(context.Context) (*servers.Engine, error) { return nil, c.err })
 		if got != c.want {
 			t.Errorf("CI=%q, error %v: %+v, want %+v", c.ci, c.err, got, c.want)
 		}
