@@ -1,11 +1,8 @@
 package monitoring_test
 
 import (
-	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,62 +13,28 @@ import (
 
 // dashboard has the parts that the tests use.
 type dashboard struct {
-	UID, Title string
 	Templating struct {
-		List []struct{ Name, Type, Query string }
+		List []struct{ Type, Query string }
 	}
 	Panels []struct {
 		Title   string
 		Targets []struct{ Expr, RawSQL string }
-
-		FieldConfig struct {
-			Overrides []struct {
-				Properties []struct{ Value json.RawMessage }
-			}
-		}
 	}
 }
 
-// dashboards returns those of deploy.
-func dashboards(t *testing.T) (all []dashboard) {
+// parsed returns a dashboard of deploy, and its text.
+func parsed(t *testing.T, name string) (d dashboard, text string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(child.Repository, "deploy/grafana/*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no dashboards", err)
+	text = child.Read(t, "deploy/grafana/"+name+".json")
+	if err := json.Unmarshal([]byte(text), &d); err != nil || len(d.Panels) == 0 {
+		t.Fatal("no panels in", name, err)
 	}
-	for _, file := range files {
-		var d dashboard
-		text, err := os.ReadFile(file)
-		if err == nil {
-			err = json.Unmarshal(text, &d)
-		}
-		if err != nil || d.UID == "" || d.Title == "" || len(d.Panels) == 0 {
-			t.Errorf("%s has no uid, title or panels: %v", file, err)
-		}
-		for _, p := range d.Panels {
-			if len(p.Targets) == 0 {
-				t.Errorf("%s: %s has no query", file, p.Title)
-			}
-		}
-		all = append(all, d)
-	}
-	return all
+	return d, text
 }
 
-// The replacements that Grafana's ClickHouse plugin makes for its macros and our variables.
-var macros = strings.NewReplacer(
-	"$__timeFilter(Timestamp)",
-	"Timestamp >= toDateTime64(1791972000, 9) AND Timestamp <= toDateTime64(1791975600, 9)",
-	"$__timeInterval(Timestamp)", "toStartOfInterval(toDateTime(Timestamp), INTERVAL 20 second)",
-	"$__fromTime", "toDateTime(1791972000)",
-	"$__toTime", "toDateTime(1791975600)",
-	"$service", "'shop','orders'",
-	"$database", "telemetry",
-	"$table", "spans", "${table}", "spans",
-)
-
-// spans inserts a day of traces, half of them with random IDs, and some with errors.
-const spans = `INSERT INTO telemetry.spans
+// spans inserts a day of traces, half of them with random IDs, and some with errors, and a log for
+// each.
+var spans = []string{`INSERT INTO spans
 	(Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, Duration,
 	StatusCode, StatusMessage, SpanAttributes)
 SELECT begin + INTERVAL number % 2 second,
@@ -81,128 +44,97 @@ SELECT begin + INTERVAL number % 2 second,
 	1000000 * (number + 1), if(number % 99 = 0, 'Error', 'Ok'), if(number % 99 = 0, 'no', ''),
 	map('url.path', '/' || toString(cityHash64(number)))
 FROM (SELECT number, intDiv(number, 2) AS trace,
-	toDateTime64(1791900000, 9, 'UTC') + INTERVAL trace second AS begin FROM numbers(172800))`
+	toDateTime64(1791900000, 9, 'UTC') + INTERVAL trace second AS begin FROM numbers(172800))`,
+	`OPTIMIZE TABLE spans FINAL`,
+	`CREATE TABLE otel_logs (Timestamp DateTime64(9), TraceId String, SeverityText String,
+	ServiceName String, Body String) ENGINE = MergeTree ORDER BY Timestamp`,
+	`INSERT INTO otel_logs (Timestamp, TraceId) SELECT Timestamp, TraceId FROM spans
+	WHERE ParentSpanId = ''`}
 
-// newestErrors has the newest trace with an error, by span, in the time of macros.
-const newestErrors = `SELECT TraceId FROM telemetry.spans
+const (
+	// wrongNewest are the rows of a panel that lack the newest trace with an error of their span.
+	wrongNewest = `SELECT * FROM (PANEL) WHERE newest NOT IN (
+	SELECT TraceId FROM spans
 	WHERE StatusCode = 'Error' AND Timestamp <= toDateTime64(1791975600, 9)
-	ORDER BY Timestamp DESC LIMIT 1 BY ServiceName, SpanName`
+	ORDER BY Timestamp DESC LIMIT 1 BY ServiceName, SpanName)`
+	// wrongBegins are those whose logs do not begin in the day before the root span.
+	wrongBegins = `SELECT * FROM (PANEL) WHERE begins > toUnixTimestamp64Milli(Timestamp)
+	OR begins < toUnixTimestamp64Milli(Timestamp) - 86400000`
+)
 
 // Every query of the dashboards runs on the table of clickhouse.Schema, whatever its name, and
-// returns rows. With random IDs, too, the newest trace is the newest, and a trace is found by
-// reading no more than the query of the package reads.
+// returns rows. With random IDs, too, the newest trace is the newest; a trace is found by reading
+// no more than the query of the package reads, and its logs from the time in the ID on.
 func TestDashboards(t *testing.T) {
 	e := child.ForTest(t, servers.ClickHouse)
-	e.Run(t, []string{"DROP DATABASE IF EXISTS telemetry SYNC", "CREATE DATABASE telemetry"}, nil)
-	t.Cleanup(func() {
-		if _, err := e.Query(context.Background(), "DROP DATABASE telemetry SYNC"); err != nil {
-			t.Error(err)
-		}
-	})
-	schema := clickhouse.Schema{Database: "telemetry", Table: "spans"}
+	schema := clickhouse.Schema{Table: "spans"}
 	statements, err := schema.Statements()
-	e.Run(t, append(statements, spans, "OPTIMIZE TABLE telemetry.spans FINAL"), err)
-	trace := e.Rows(t, "SELECT TraceId FROM telemetry.spans WHERE Timestamp = "+
-		"toDateTime64(1791973000, 9) ORDER BY SpanId LIMIT 1")[0][0]
+	e.Run(t, append(statements, spans...), err)
+	row := e.Rows(t, "SELECT currentDatabase(), TraceId FROM spans WHERE Timestamp = "+
+		"toDateTime64(1791973000, 9) ORDER BY SpanId LIMIT 1")[0]
+	database, trace := row[0], row[1]
 	ours, err := schema.Trace([16]byte{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	most, err := e.Reads(t.Context(), "SELECT * FROM ("+
-		strings.Replace(ours.SQL, "{ids:Array(String)}", "['"+trace+"']", 2)+")")
+	most, err := e.Reads(t.Context(),
+		"SELECT * FROM ("+strings.Replace(ours.SQL, "{ids:Array(String)}", "['"+trace+"']", 2)+")")
 	if err != nil || len(most.Rows) != 2 {
 		t.Fatalf("%d spans of %s: %v", len(most.Rows), trace, err)
 	}
+	d, text := parsed(t, "traces")
+	logs := regexp.MustCompile(`rawSql\\":\\"([^"\\]+)\\"}\],\\"range\\":{\\"from\\":` +
+		`\\"\$\{__data.fields.begins\}\\",\\"to\\":\\"now\\"}`).FindStringSubmatch(text)
+	if logs == nil {
+		t.Fatal("no link to the logs from the begin on")
+	}
+	// The replacements that Grafana's ClickHouse plugin makes for its macros and our variables.
+	const from, to = "toDateTime64(1791972000, 9)", "toDateTime64(1791975600, 9)"
+	grafana := strings.NewReplacer(
+		"$__timeFilter(Timestamp)", "Timestamp >= "+from+" AND Timestamp <= "+to,
+		"$__timeInterval(Timestamp)",
+		"toStartOfInterval(toDateTime(Timestamp), INTERVAL 20 second)",
+		"$__fromTime", "toDateTime("+from+")", "$__toTime", "toDateTime("+to+")",
+		"$service", "'shop','orders'", "$database", database, "${database}", database,
+		"$table", "spans", "${table}", "spans", "$trace", trace, "${__value.text}", trace)
 
-	traces, newest := 0, 0
-	for _, d := range dashboards(t) {
-		for _, p := range d.Panels {
-			for _, target := range p.Targets {
-				if target.Expr != "" {
-					continue // see TestOutage
-				}
-				sql := strings.ReplaceAll(macros.Replace(target.RawSQL), "$trace", trace)
-				if strings.Contains(sql, "$") {
-					t.Errorf("%s: an unknown macro is left in\n%s", p.Title, sql)
-					continue
-				}
-				r, err := e.Reads(t.Context(), sql)
-				if err != nil || len(r.Rows) == 0 {
-					t.Errorf("%s finds nothing: %v\n%s", p.Title, err, sql)
-				}
-				if strings.Contains(sql, trace) {
-					traces++
-					if len(r.Rows) != len(most.Rows) || r.Read.Disk > most.Read.Disk {
-						t.Errorf("%s: %d spans, for which it reads %d bytes, want %d and %d",
-							p.Title, len(r.Rows), r.Read.Disk, len(most.Rows), most.Read.Disk)
-					}
-				}
-				for _, link := range p.FieldConfig.Overrides {
-					testLogs(t, e, link.Properties[0].Value, sql)
-				}
-				if strings.Contains(sql, " AS newest") {
-					newest++
-					wrong := e.Rows(t, "SELECT * FROM ("+sql+") WHERE newest NOT IN ("+
-						newestErrors+")")
-					if len(wrong) > 0 {
-						t.Errorf("%s: %d of %d rows do not have the newest trace, the first %q",
-							p.Title, len(wrong), len(r.Rows), wrong[0])
+	checked := map[string]bool{}
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			sql := grafana.Replace(target.RawSQL)
+			r, err := e.Reads(t.Context(), sql)
+			if err != nil || len(r.Rows) == 0 || strings.Contains(sql, "$") {
+				t.Errorf("%s finds nothing: %v\n%s", p.Title, err, sql)
+			}
+			for part, wrong := range map[string]string{" AS newest": wrongNewest,
+				" AS begins": wrongBegins} {
+				if strings.Contains(sql, part) {
+					checked[part] = true
+					rows := e.Rows(t, strings.Replace(wrong, "PANEL", sql, 1))
+					if len(rows) > 0 {
+						t.Errorf("%s: %d rows have a wrong%s, the first %q", p.Title, len(rows),
+							part, rows[0])
 					}
 				}
 			}
-		}
-		for _, v := range d.Templating.List {
-			if v.Type == "query" && strings.HasPrefix(v.Query, "SELECT") {
-				e.Rows(t, macros.Replace(v.Query))
+			if strings.Contains(sql, trace) {
+				checked["trace"] = true
+				if len(r.Rows) != len(most.Rows) || r.Read.Disk > most.Read.Disk {
+					t.Errorf("%s: %d spans, for which it reads %d bytes, want %d and %d", p.Title,
+						len(r.Rows), r.Read.Disk, len(most.Rows), most.Read.Disk)
+				}
 			}
 		}
 	}
-	if traces != 1 || newest != 1 {
-		t.Errorf("%d panels have a trace, %d the newest traces, want one each", traces, newest)
+	if len(checked) != 3 {
+		t.Errorf("checked only %v", checked)
 	}
-}
-
-// testLogs: the link from a trace to its logs finds them, from the time in the ID on, before which
-// neither spans nor logs of the trace were written.
-func testLogs(t *testing.T, e *servers.Engine, links json.RawMessage, panel string) {
-	t.Helper()
-	var all []struct{ URL string }
-	_ = json.Unmarshal(links, &all) // of other properties, which are none
-	i := slices.IndexFunc(all, func(link struct{ URL string }) bool {
-		return strings.HasPrefix(link.URL, "/explore")
-	})
-	if i < 0 {
-		return
+	if found := e.Rows(t, grafana.Replace(logs[1])); len(found) != 1 {
+		t.Errorf("%d logs, want one", len(found))
 	}
-	var panes map[string]struct {
-		Queries []struct{ RawSQL string }
-		Range   struct{ From, To string }
-	}
-	_, text, _ := strings.Cut(all[i].URL, "&panes=")
-	if err := json.Unmarshal([]byte(text), &panes); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	logs := panes["logs"]
-	if logs.Range.From != "${__data.fields.begins}" || logs.Range.To != "now" {
-		t.Errorf("the logs are those of %+v", logs.Range)
-	}
-	late := e.Rows(t, "SELECT TraceId FROM ("+panel+") WHERE begins > "+
-		"toUnixTimestamp64Milli(Timestamp) OR "+
-		"begins < toUnixTimestamp64Milli(Timestamp) - 86400000")
-	if len(late) > 0 {
-		t.Errorf("the logs of %d traces begin at a wrong time", len(late))
-	}
-	e.Run(t, []string{"CREATE TABLE telemetry.otel_logs (Timestamp DateTime64(9), " +
-		"TraceId String, SeverityText String, ServiceName String, Body String) " +
-		"ENGINE = MergeTree ORDER BY Timestamp",
-		"INSERT INTO telemetry.otel_logs (Timestamp, TraceId, Body) SELECT Timestamp, TraceId, " +
-			"'one' FROM telemetry.spans WHERE ParentSpanId = ''"}, nil)
-	for _, row := range e.Rows(t, "SELECT TraceId, begins FROM ("+panel+") LIMIT 4") {
-		sql := strings.NewReplacer("$__timeFilter(Timestamp)", "Timestamp >= "+
-			"fromUnixTimestamp64Milli(toInt64("+row[1]+"))", "${database}", "telemetry",
-			"${__value.text}", row[0]).Replace(logs.Queries[0].RawSQL)
-		if got := e.Rows(t, sql); len(got) != 1 || strings.Contains(sql, "$") {
-			t.Errorf("%d logs, want one: %s", len(got), sql)
+	for _, v := range d.Templating.List {
+		if v.Type == "query" {
+			e.Rows(t, grafana.Replace(v.Query))
 		}
 	}
 }
