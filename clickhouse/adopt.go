@@ -46,7 +46,7 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	if o.phase != Swapped {
 		p.Steps = append(p.Steps, o.steps("new", o.carried())...)
 	}
-	if !o.filled(o.catalog) {
+	if !o.hasLookup(o.catalog) {
 		p.Steps = append(p.Steps, o.lookup(o.catalog, o.render("adopt/both", v))...)
 	} else if days, err := o.lackingDays(ctx); err != nil {
 		return p, err

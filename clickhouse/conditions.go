@@ -226,9 +226,9 @@ func (o *adoption) incomplete() string {
 	n := o.named()
 	var missing string
 	switch {
-	case o.live.mergeTree() && !o.filled(o.catalog):
-		missing = n.LookupRows + " or the view that fills it is missing or incomplete, so tools " +
-			"may not find traces by ID"
+	case o.live.mergeTree() && !o.hasLookup(o.catalog):
+		missing = n.LookupRows + " or the view that fills it is missing, so tools may not find " +
+			"traces by ID"
 	case o.other.exists() &&
 		(!o.table(n.History).exists() || !o.table(n.HistoryLookup).exists()):
 		missing = "a view of both tables is missing"
@@ -307,7 +307,7 @@ func (o *adoption) lacksTraces(ctx context.Context) error {
 // lackingDays returns the days whose traces the lookup table lacks, of both tables.
 func (o *adoption) lackingDays(ctx context.Context) (days []string, err error) {
 	for _, t := range []table{o.live, o.other} {
-		if err == nil && t.mergeTree() && o.filled(o.catalog) {
+		if err == nil && t.mergeTree() && o.hasLookup(o.catalog) {
 			var more []string
 			more, err = o.lacking(ctx, o.db, t)
 			days = append(days, more...)

@@ -38,7 +38,7 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	s.Version = o.Version
 	stored := o.table(s.named().Rows)
 	p = Plan{append(s.steps(o.catalog), s.repairs(stored)...), s.notes(o.catalog)}
-	if stored.exists() && s.filled(o.catalog) {
+	if stored.exists() && s.hasLookup(o.catalog) {
 		days, err := s.lacking(ctx, db, stored)
 		if err != nil {
 			return p, err

@@ -7,42 +7,29 @@ import (
 	"strings"
 )
 
-// filling is the comment of the materialized view until the lookup table has all older traces.
-const filling = "traceflake is filling the table"
-
 // lookup returns the steps that create the lookup table and the materialized view that fills it,
 // and that add the traces of spans that were stored before the view existed.
 func (s Schema) lookup(o catalog, from string) (steps []Step) {
 	v := s.values()
-	stored, view := o.table(v.Rows), o.table(v.LookupView)
-	comment := func(text string) string {
-		return s.alter(v.LookupView) + "MODIFY COMMENT " + quoteText(text)
-	}
-	if view.exists() && !o.table(v.LookupRows).exists() {
-		steps = append(steps, Step{Does: v.LookupView + " is marked as incomplete",
-			SQL: []string{comment(filling)}})
-	}
+	stored := o.table(v.Rows)
 	v.Engine = s.engine(o, stored.Engine)
 	v.UUID, v.TTL = s.ownUUID(o, v.Engine), s.lookupTTL(stored)
 	steps = append(steps, createStep(v.LookupRows, s.render("lookup", v)))
 	if v.LookupRows != v.Lookup {
 		steps = append(steps, s.front(v.Lookup, v.LookupRows))
 	}
-	if !stored.exists() || s.filled(o) {
-		return append(steps, createStep(v.LookupView, s.render("lookup_view", v)))
+	steps = append(steps, createStep(v.LookupView, s.render("lookup_view", v)))
+	if stored.exists() && !s.hasLookup(o) {
+		steps = append(steps, s.fill("all traces", from, ""))
 	}
-	fill := s.fill("all traces", from, "")
-	fill.SQL = append(fill.SQL, comment(""))
-	v.Comment = filling
-	return append(steps, createStep(v.LookupView, s.render("lookup_view", v)), fill)
+	return steps
 }
 
-// filled reports whether the lookup table has had a view since all of its spans were stored, or was
-// filled.
-func (s Schema) filled(o catalog) bool {
+// hasLookup reports whether the lookup table and its view exist. If they were created, but not
+// filled, the table lacks days.
+func (s Schema) hasLookup(o catalog) bool {
 	n := s.named()
-	view := o.table(n.LookupView)
-	return o.table(n.LookupRows).exists() && view.exists() && view.Comment != filling
+	return o.table(n.LookupRows).exists() && o.table(n.LookupView).exists()
 }
 
 // fill returns the step that adds traces of stored spans to the lookup table. Rows that it already
@@ -67,7 +54,7 @@ const sampled = 1000
 // spans that were inserted while its view existed, and a TTL of its own.
 func (s Schema) lacking(ctx context.Context, db *sql.DB, t table) (days []string, err error) {
 	v := s.values()
-	v.Of, v.Step, v.TTL = t.Name, max(1, t.Rows/sampled), t.ttl()
+	v.Of, v.Step, v.TTL = t.Name, max(1, t.Rows/sampled), t.expires()
 	rows, err := read[struct{ Day string }](ctx, db, s.render("lacking", v))
 	for _, row := range rows {
 		days = append(days, row.Day)
@@ -90,9 +77,14 @@ func (s Schema) lookupTTL(of table) string {
 	if s.TTL != 0 {
 		return s.ttlOf("End")
 	}
-	for part := range strings.SplitSeq(of.ttl(), ", ") {
+	return strings.Replace(of.expires(), "Timestamp", "End", 1)
+}
+
+// expires returns when spans of the table expire, as an expression, or "".
+func (t table) expires() string {
+	for part := range strings.SplitSeq(t.ttl(), ", ") {
 		if onlyDrops.MatchString(part) {
-			return strings.Replace(part, "Timestamp", "End", 1)
+			return part
 		}
 	}
 	return ""

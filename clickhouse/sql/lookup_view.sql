@@ -3,5 +3,4 @@ TO {{table .LookupRows}} AS
 SELECT TraceId, min(Timestamp) AS Start, max(Timestamp) AS End
 FROM {{table .Rows}}
 WHERE TraceId != ''
-GROUP BY TraceId{{with .Comment}}
-COMMENT {{text .}}{{end}}
+GROUP BY TraceId
