@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "traceflake-")
 	if err == nil {
-		err = os.WriteFile(dir+"/users.xml", users(rights(), ""), 0o600)
+		err = os.WriteFile(dir+"/users.xml", []byte(users()), 0o600)
 	}
 	if err != nil {
 		panic(err)
@@ -249,4 +249,13 @@ func oneServer(query string) string {
 	query = strings.Replace(query, "ENGINE = ReplicatedMergeTree", "ENGINE = MergeTree", 1)
 	query = strings.Replace(query, "ENGINE = Distributed(`c`", "ENGINE = Distributed(two", 1)
 	return onCluster.ReplaceAllString(query, "")
+}
+
+func countIf(spans []span, is func(span) bool) (n int) {
+	for _, s := range spans {
+		if is(s) {
+			n++
+		}
+	}
+	return n
 }

@@ -83,24 +83,6 @@ func TestMoveADay(t *testing.T) {
 	}
 }
 
-// TestMoveADayStops: nothing moves if the copy lacks a span, or has another one.
-func TestMoveADayStops(t *testing.T) {
-	for _, change := range []string{"DELETE WHERE SpanId = '%s'",
-		"UPDATE StatusMessage = 'another' WHERE SpanId = '%s'"} {
-		e := newEngine(t)
-		e.run(collectorTable("spans"), nil)
-		e.insert("spans", few())
-		e.walks(ofSpans, "prepare", "swap")
-		statements := recipe("### Move a day", "spans")
-		for _, statement := range statements[:2] {
-			e.exec(strings.ReplaceAll(statement, "2026-11-20", "2026-10-14"))
-		}
-		e.exec("ALTER TABLE spans_day " + fmt.Sprintf(change, hex(few()[0].id)) +
-			" SETTINGS mutations_sync = 2")
-		e.fails(strings.ReplaceAll(statements[2], "2026-11-20", "2026-10-14"), "they differ")
-	}
-}
-
 // runs starts a statement, sends its error once it ends, and returns when a condition on its row of
 // system.processes holds.
 func (e *engine) runs(statement, condition string, ended chan<- error) {

@@ -38,17 +38,22 @@ func of(command string) (all []string) {
 	return all
 }
 
-// rights are the roles of TestRights: create3 has all rights that the page lists for create, except
-// number 3.
-func rights() (all []role) {
+// users returns testdata/users.xml with the roles of TestRights: create3 has all rights that the
+// page lists for create, except number 3.
+func users() string {
+	roles, granted := "", ""
 	for _, command := range commands {
 		grants := of(command)
 		for i := range len(grants) + 1 {
+			role := fmt.Sprint(command, i)
 			has := slices.Concat(grants[:i], grants[min(i+1, len(grants)):])
-			all = append(all, role{fmt.Sprint(command, i), has})
+			roles += "<" + role + "><grants><query>" + strings.Join(has, "</query><query>") +
+				"</query></grants></" + role + ">"
+			granted += "<query>GRANT " + role + "</query>"
 		}
 	}
-	return all
+	return strings.NewReplacer("{roles}", roles, "{granted}", granted).Replace(
+		read("testdata/users.xml"))
 }
 
 // TestRights: a user with exactly the rights that the page lists can create tables, or adopt one.

@@ -94,7 +94,7 @@ func TestDocumentedSQL(t *testing.T) {
 			sql := strings.TrimSpace(block[1])
 			switch {
 			case strings.HasPrefix(sql, "GRANT"), // see TestRights
-				strings.Contains(sql, ";"): // see TestExportersTable
+				strings.Contains(sql, ";"): // see TestScripts
 				continue
 			// runs on the table that holds the rows
 			case s.Cluster != "" && strings.HasPrefix(sql, "ALTER"):
@@ -116,46 +116,6 @@ func TestDocumentedSQL(t *testing.T) {
 		}
 		if queries < 2 {
 			t.Errorf("only %d queries in the page", queries)
-		}
-	}
-}
-
-// TestExportersTable: with the changes that the page describes for the exporter's table, a trace is
-// found through them, also if it is stored later, deletions show at once, and DELETE FROM is
-// refused if there is a projection.
-func TestExportersTable(t *testing.T) {
-	for name, reads := range map[string]string{"text(": "idx_trace_id", "by_trace": "by_trace"} {
-		e := newEngine(t)
-		e.run(collectorTable("otel_traces"), nil)
-		spans := few()
-		e.insert("otel_traces", spans[:200])
-		for _, block := range sqlBlock.FindAllStringSubmatch(read("../../docs/clickhouse.md"), -1) {
-			if strings.Contains(block[1], name) {
-				e.run(strings.Split(strings.TrimSpace(block[1]), ";\n"), nil)
-			}
-		}
-		e.insert("otel_traces", spans[200:])
-		gone, kept := spans[0].trace, spans[len(spans)-1].trace
-		count := func(id string) string {
-			return e.one("SELECT count() FROM otel_traces WHERE TraceId = '" + id + "'")
-		}
-		of := func(id string) string {
-			return fmt.Sprint(countIf(spans, func(s span) bool { return s.trace == id }))
-		}
-		plan := fmt.Sprint(e.exec("EXPLAIN indexes = 1, projections = 1 SELECT * FROM " +
-			"otel_traces WHERE TraceId = '" + gone + "'"))
-		if !strings.Contains(plan, reads) || count(gone) != of(gone) || count(kept) != of(kept) {
-			t.Errorf("%s: %s and %s spans, want %s and %s; %s", name, count(gone), count(kept),
-				of(gone), of(kept), plan)
-		}
-		e.exec("ALTER TABLE otel_traces DELETE WHERE TraceId = '" + gone +
-			"' SETTINGS mutations_sync = 2")
-		if count(gone) != "0" || count(kept) != of(kept) {
-			t.Errorf("%s: after a deletion there are %s and %s spans", name, count(gone),
-				count(kept))
-		}
-		if name == "by_trace" {
-			e.fails("DELETE FROM otel_traces WHERE TraceId = '"+kept+"'", "SUPPORT_IS_DISABLED")
 		}
 	}
 }
