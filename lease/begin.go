@@ -98,8 +98,8 @@ func (l *loop) describe(ctx context.Context) error {
 }
 
 // begin begins a history, under the secret of the one that it leaves. The first two begins do not
-// wait, the others wait until the present history has been known for 1, 2, 4, and at most 8 minutes:
-// a store that moves all the time is not kept busy. Somebody else may begin one meanwhile.
+// wait, the others wait until the present history has been known for 1, 2, 4, and at most 8
+// minutes: a store that moves all the time is not kept busy. Somebody else may begin one meanwhile.
 func (l *loop) begin(ctx context.Context) error {
 	k := l.keeper
 	if n := l.met - 3; n >= 0 && k.cfg.clock().elapsed < l.metAt+time.Minute<<min(n, 3) {
@@ -138,7 +138,7 @@ func (l *loop) readSecrets(ctx context.Context) (*randflake.Keyring, error) {
 	defer cancel()
 	secrets, err := l.secrets(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("secret: %w", err)
+		return nil, fmt.Errorf("lease: secret: %w", err)
 	}
 	return secrets, nil
 }

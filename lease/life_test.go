@@ -10,29 +10,39 @@ import (
 
 // Tests of machines that are restored or copied, and of clocks that are wrong.
 
-// After a restore from a snapshot, a machine generates no IDs of an earlier grant: the original
-// machine may still use it. Each reservation checks the machine, not only the first in a second.
+// After a restore from a snapshot, a machine generates no IDs of a grant that was requested before:
+// the original machine may use it. Each reservation checks the machine, not only the first in a
+// second.
 func TestRestoredMachine(t *testing.T) {
 	for name, restore := range map[string]func(*bench){
 		"noticed by an ID": func(b *bench) {
+			b.pass(0)
+			b.mustOne()
 			b.life -= 3 // the snapshot may be an older one
 			b.wantError(lease.ErrNoLease)
 		},
 		"noticed by a step": func(b *bench) {
+			b.pass(0)
 			b.life++
 			if wait := b.Step(b.t.Context()); wait > lease.CheckEvery {
 				b.t.Errorf("the next step is in %s", wait)
 			}
 		},
-		"reported by OnRestore": func(b *bench) { b.OnRestore() },
+		"reported by OnRestore": func(b *bench) {
+			b.pass(0)
+			b.OnRestore()
+		},
+		"during an Acquire": func(b *bench) {
+			b.during("acquire", sync.OnceFunc(func() { b.life++ }))
+			b.Step(b.t.Context())
+			b.wantError(lease.ErrNoLease)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newHeld(t)
-			b.mustOne()
-			before := b.block(0)
+			b := newBench(t)
 			restore(b)
+			before := b.block(0)
 			b.wantDrops("restored")
-			b.wantBlock(before)
 			b.Step(t.Context())
 			b.pass(lease.Reseeding - time.Millisecond)
 			if n := len(b.store.asked("acquire")); n != 1 {
@@ -40,48 +50,38 @@ func TestRestoredMachine(t *testing.T) {
 			}
 			b.pass(time.Millisecond)
 			b.wantNode(1)
+			b.wantBlock(before)
 			b.wantReports(lease.ErrCloned)
 		})
 	}
 }
 
-// A grant is not used if the machine was restored, or suspended, after its Acquire began.
-func TestChangesDuringAcquire(t *testing.T) {
-	for reason, happen := range map[string]func(*bench){
-		"restored":  func(b *bench) { b.life++ },
-		"clock_gap": func(b *bench) { b.clock.Step(5 * time.Second) },
-	} {
-		b := newBench(t)
-		b.during("acquire", sync.OnceFunc(func() { happen(b) }))
-		b.Step(t.Context())
-		if id, err := b.Next(); err == nil {
-			t.Errorf("%s: made an ID of the grant that was requested before: %+v", reason,
-				id)
-		}
-		b.pass(2 * lease.Reseeding)
-		b.mustOne()
-		b.wantDrops(reason)
-	}
-}
-
-// A step of the clock drops the grant before an ID is generated with the new time.
+// A step of the clock, also during an Acquire, drops the grant before an ID is generated with the
+// new time.
 func TestClockStep(t *testing.T) {
 	for _, d := range []time.Duration{90 * time.Second, -90 * time.Second, 1100 * time.Millisecond,
 		-1100 * time.Millisecond} {
-		b := newHeld(t)
-		b.mustOne()
-		before := b.block(0)
-		b.clock.Step(d)
-		b.wantError(lease.ErrNoLease)
-		b.wantError(lease.ErrNoLease)
-		b.wantDrops("clock_gap")
-		b.pass(0)
-		p, free := b.mustOne(), d > time.Minute // the old grant is over by this clock
-		if !free && p.Node != 1 || !p.Time.Equal(testStart.Add(d).Truncate(time.Second)) {
-			t.Errorf("%s: made an ID of node %d, second %s", d, p.Node, p.Time)
-		}
-		if !free {
-			b.wantBlock(before)
+		for _, during := range []bool{false, true} {
+			b := newBench(t)
+			if step := func() { b.clock.Step(d) }; during {
+				b.during("acquire", sync.OnceFunc(step))
+				b.Step(t.Context())
+			} else {
+				b.pass(0)
+				b.mustOne()
+				step()
+			}
+			before := b.block(0)
+			b.wantError(lease.ErrNoLease)
+			b.wantDrops("clock_gap")
+			b.pass(0)
+			p, free := b.mustOne(), d > time.Minute // the old grant is over by this clock
+			if !free && p.Node != 1 || !p.Time.Equal(testStart.Add(d).Truncate(time.Second)) {
+				t.Errorf("%s: made an ID of node %d, second %s", d, p.Node, p.Time)
+			}
+			if !free {
+				b.wantBlock(before)
+			}
 		}
 	}
 }

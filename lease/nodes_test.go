@@ -93,30 +93,36 @@ func TestNodesOfAStoreThatForgets(t *testing.T) {
 	}
 }
 
-// While the store is unavailable, the context ends a tenth of the TTL before the lease, even if a
-// call to the store is in flight then. A TTL that is the store's longest is reported.
+// The context ends a tenth of the TTL before the lease that the store has acknowledged, even if a
+// call to the store is in flight then, and also if that succeeds later. Other nodes are leased as
+// soon as the store answers. A TTL that is the store's longest is reported.
 func TestNodesEndEarly(t *testing.T) {
-	for name, away := range map[string]func(context.Context) error{
-		"refuses": func(context.Context) error { return errAway },
-		"hangs":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	for name, renew := range map[string]func(*call){
+		"refuses": fails(errAway),
+		"hangs": func(c *call) {
+			<-c.ctx.Done()
+			c.err = c.ctx.Err()
+		},
+		"renews late": func(c *call) {
+			time.Sleep(time.Until(c.grant.End) - 200*time.Millisecond)
+			c.send()
+		},
 	} {
 		inTime(t, func(t *testing.T) {
-			d := lease.Description{LongestTTL: 4 * time.Second}
-			store := &fakeStore{Store: memstore.New(d, nil)}
+			store := &fakeStore{Store: memstore.New(lease.Description{Nodes: 4, BlockSize: 1,
+				LongestTTL: 4 * time.Second}, nil)}
 			store.on = func(c *call) {
-				if len(store.asked("renew")) > 3 {
-					c.err = away(c.ctx)
+				if c.op == "renew" && c.grant.Node == 0 && len(store.asked("renew")) > 3 {
+					renew(c)
 				} else {
 					c.send()
 				}
 			}
 			var reports []error
-			k := openNodes(t, store,
-				lease.WithErrorHandler(func(err error) { reports = append(reports, err) }))
-			n, err := k.Nodes(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			k := must(lease.Start(t.Context(), store, nil,
+				lease.WithMeterProvider(noop.NewMeterProvider()),
+				lease.WithErrorHandler(func(err error) { reports = append(reports, err) })))
+			n := must(k.Nodes(t.Context()))
 			<-n.Context().Done()
 			if left := time.Until(n.Until()); left != 400*time.Millisecond ||
 				!errors.Is(context.Cause(n.Context()), randflake.ErrLeaseExpired) ||
@@ -124,43 +130,16 @@ func TestNodesEndEarly(t *testing.T) {
 				t.Errorf("a store that %s: the context ended %s before the lease, after %s: %v",
 					name, left, time.Since(testStart), context.Cause(n.Context()))
 			}
+			time.Sleep(5 * time.Second)
+			if next := must(k.Nodes(t.Context())); next.First == n.First || n.Hold(time.Now()) {
+				t.Errorf("a store that %s: %+v are held again", name, n)
+			}
 			k.Close()
 			if text := errors.Join(reports...).Error(); strings.Count(text, "at most 4s") != 1 {
 				t.Errorf("reported %s", text)
 			}
 		})
 	}
-}
-
-// Nodes that ended while a renewal was in flight stay ended, even if it succeeds. Others are leased
-// at once.
-func TestNodesEndInARenewal(t *testing.T) {
-	inTime(t, func(t *testing.T) {
-		store := &fakeStore{Store: memstore.New(few, nil)}
-		store.on = func(c *call) {
-			if left := time.Until(c.grant.End); c.op == "renew" && left > 5*time.Second {
-				c.err = errAway
-				return
-			} else if c.op == "renew" {
-				time.Sleep(left - 500*time.Millisecond)
-			}
-			c.send()
-		}
-		k := openNodes(t, store, lease.WithTTL(20*time.Second))
-		n := must(k.Nodes(t.Context()))
-		<-n.Context().Done()
-		time.Sleep(time.Second)
-		if next, err := k.Nodes(t.Context()); err != nil || next.First == n.First {
-			t.Errorf("%+v, %v, want other nodes than %+v", next, err, n)
-		}
-		k.Close()
-	})
-}
-
-func openNodes(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
-	t.Helper()
-	return must(lease.Start(t.Context(), s, nil, append([]lease.Option{
-		lease.WithMeterProvider(noop.NewMeterProvider())}, opts...)...))
 }
 
 // Processes on one store that are copied and stopped, and whose clocks are stepped, never use a

@@ -149,24 +149,24 @@ func (l *loop) seek(ctx context.Context) {
 		l.due = l.keeper.cfg.clock().elapsed + l.reseeding
 		return
 	}
-	what, err := "acquire", error(nil)
+	var err error
 	switch {
 	case l.search.begin != nil:
-		what, err = "begin a history", l.begin(ctx)
+		err = l.begin(ctx)
 	case l.search.doubt != nil:
-		what, err = "read a block again", l.reread(ctx)
+		err = l.reread(ctx)
 	case l.search.codec == nil:
-		what, err = "open the store", l.describe(ctx)
+		err = l.describe(ctx)
 	}
 	if err == nil && l.search.codec != nil {
-		what, err = "acquire", l.acquire(ctx)
+		err = l.acquire(ctx)
 	}
 	longest := maxBackoff
 	if errors.Is(err, ErrNoFreeNode) {
 		longest = maxFull
 	}
 	if err != nil && !l.learn(err) {
-		l.failed(what, err)
+		l.failed(err)
 	}
 	if l.term == nil {
 		l.retry(longest)
@@ -273,7 +273,7 @@ func (l *loop) renew(ctx context.Context, t *term, now time.Time) {
 		l.retry(time.Second)
 	case unwritten:
 		l.retry(maxBackoff)
-		l.failed("renew", err)
+		l.failed(err)
 	case ended: // the term is used to its end, or until there is another one
 		l.term, l.due = nil, l.keeper.cfg.clock().elapsed
 		l.learn(err)
@@ -339,8 +339,8 @@ func (l *loop) retry(longest time.Duration) {
 var errRecovered error = reports.Recovered("lease: recovered: the store grants and renews leases")
 
 // failed reports a failure when it begins, and again when it turns out to be permanent.
-func (l *loop) failed(what string, err error) {
-	err = Advise(fmt.Errorf("lease: %s: %w", what, err))
+func (l *loop) failed(err error) {
+	err = Advise(err)
 	was, open := l.keeper.change(func(s *state) { s.failure = err })
 	if !open {
 		return

@@ -92,7 +92,7 @@ func (w *world) newProcess(h *host) *process {
 func (p *process) build() {
 	w := p.w
 	p.keeper = must(lease.NewLoop(client{w.engine(link{p: p}, p), p}, testSecrets,
-		lease.WithTTL(w.ttl), lease.WithClock(clock{w, p}.now),
+		lease.WithTTL(w.ttl), lease.WithClock(p.clock),
 		lease.WithMeterProvider(noop.NewMeterProvider()), lease.WithErrorHandler(func(error) {}),
 		lease.WithMachine(func() uint64 {
 			if w.wrong("a restored machine continues") {

@@ -2,7 +2,6 @@ package lease_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -167,5 +166,3 @@ func (w *world) engine(o driver.Objects, p *process) stores.Store {
 	}, func(time.Duration) { p.sleep(p.between(time.Second/2, 3*time.Second/2)) })
 	return s
 }
-
-func (s *server) String() string { return fmt.Sprintf("server %d", s.id) }

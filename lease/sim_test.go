@@ -113,7 +113,7 @@ func (w *world) chaos() {
 			h.cut = w.now + w.between(0, 2*w.ttl)
 			w.logf("host %d is cut off until %.3fs", h.id, h.cut.Seconds())
 		case 17, 18:
-			if w.bursts || w.about.BlockSize <= 2 && w.rng.IntN(12) == 0 {
+			if w.about.BlockSize <= 2 && w.rng.IntN(12) == 0 {
 				p.exhaust()
 			}
 		case 19, 20:

@@ -36,7 +36,6 @@ type world struct {
 
 	ttl       time.Duration
 	vmclock   bool   // machines report restores
-	bursts    bool   // many bursts of IDs
 	images    bool   // many golden images
 	moves     bool   // many failovers
 	compares  bool   // servers compare the place when they write, and not only when they are read
@@ -215,18 +214,12 @@ func (p *process) draw() string {
 // hex returns 32 random digits.
 func hex(from rand.Source) string { return fmt.Sprintf("%016x%016x", from.Uint64(), from.Uint64()) }
 
-// clock is a process's view of its host's clocks. A process may be stopped right after reading a
-// clock, before it uses the time.
-type clock struct {
-	w *world
-	p *process
-}
-
-// now reads both of them at once.
-func (c clock) now() (wall time.Time, elapsed time.Duration) {
-	wall = ask(c.p, func() time.Time { return c.w.time().Add(c.p.host.skew) })
-	elapsed = ask(c.p, func() time.Duration { return c.w.now - c.p.host.asleep })
-	c.p.pause()
+// clock reads both of its host's clocks at once. A process may be stopped right after that, before
+// it uses the time.
+func (p *process) clock() (wall time.Time, elapsed time.Duration) {
+	wall = ask(p, func() time.Time { return p.w.time().Add(p.host.skew) })
+	elapsed = ask(p, func() time.Duration { return p.w.now - p.host.asleep })
+	p.pause()
 	return wall, elapsed
 }
 

@@ -109,7 +109,7 @@ func TestReady(t *testing.T) {
 		"":                  "ready\n",
 		"fleet-test://host": "ready\n",
 		"fleet-test://away": "fleet: not ready: lease: no lease is held: context canceled; the " +
-			"store says: lease: acquire: connection refused\n",
+			"store says: connection refused\n",
 	} {
 		c := fleet.Config{Store: store}
 		if store != "" {
