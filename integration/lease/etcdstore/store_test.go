@@ -3,13 +3,13 @@
 package etcdstore_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/authpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
@@ -50,48 +50,48 @@ func TestFaults(t *testing.T) {
 
 var wantError = calls.WantError("etcdstore: ", "secret")
 
-// With the least rights that the documentation requires, and with none.
+// With the least rights that the documentation requires, with fewer, and with none.
 func TestRights(t *testing.T) {
 	cluster := etcd.ForTest(t, 1)
-	ctx := context.Background()
-	must := func(_ any, err error) {
-		t.Helper()
-		if err != nil {
+	ctx, end := t.Context(), clientv3.GetPrefixRangeEnd("/fleet/")
+	for user, permission := range map[string]authpb.Permission_Type{"user": clientv3.PermReadWrite,
+		"reader": clientv3.PermRead} {
+		_, role := cluster.RoleAdd(ctx, user)
+		_, granted := cluster.RoleGrantPermission(ctx, user, "/fleet/", end,
+			clientv3.PermissionType(permission))
+		_, added := cluster.UserAdd(ctx, user, "secret")
+		_, err := cluster.UserGrantRole(ctx, user, user)
+		if err := errors.Join(role, granted, added, err); err != nil {
 			t.Fatal(err)
 		}
 	}
-	must(cluster.RoleAdd(ctx, "fleet"))
-	end := clientv3.GetPrefixRangeEnd("/fleet/")
-	must(cluster.RoleGrantPermission(ctx, "fleet", "/fleet/", end,
-		clientv3.PermissionType(clientv3.PermReadWrite)))
-	must(cluster.UserAdd(ctx, "user", "secret"))
-	must(cluster.UserGrantRole(ctx, "user", "fleet"))
-	must(cluster.RoleAdd(ctx, "look"))
-	must(cluster.RoleGrantPermission(ctx, "look", "/fleet/", end,
-		clientv3.PermissionType(clientv3.PermRead)))
-	must(cluster.UserAdd(ctx, "reader", "secret"))
-	must(cluster.UserGrantRole(ctx, "reader", "look"))
-	must(cluster.UserAdd(ctx, "root", "secret"))
-	must(cluster.UserGrantRole(ctx, "root", "root"))
-	must(cluster.AuthEnable(ctx))
-	try := func(url string) error {
-		return calls.Everything(ctx, func() (stores.Store, error) { return stores.Open(url) })
+	_, added := cluster.UserAdd(ctx, "root", "secret")
+	_, granted := cluster.UserGrantRole(ctx, "root", "root")
+	_, enabled := cluster.AuthEnable(ctx)
+	if err := errors.Join(added, granted, enabled); err != nil {
+		t.Fatal(err)
 	}
-	host := cluster.Endpoints()[0]
-	if err := try("etcd://user:secret@" + host + "/fleet/"); err != nil {
-		t.Errorf("with the rights it needs: %v", err)
+	at := func(user, prefix string) string {
+		return "etcd://" + user + cluster.Endpoints()[0] + prefix
 	}
-	// A process can find its rights without a write.
-	rights := func(user string) error {
-		return calls.Open(t, "etcd://"+user+":secret@"+host+"/fleet/").CheckRights(ctx)
-	}
-	if err := rights("user"); err != nil {
+	if err := calls.Open(t, at("user:secret@", "/fleet/")).CheckRights(ctx); err != nil {
 		t.Errorf("the rights of the user: %v", err)
 	}
-	wantError(t, "the rights of a reader", rights("reader"), lease.ErrMisconfigured,
-		"permission denied", "read and write")
-	wantError(t, "another prefix", try("etcd://user:secret@"+host+"/other/"), nil,
-		"permission denied", "read and write")
-	wantError(t, "nobody", try("etcd://"+host+"/fleet/"), nil)
-	wantError(t, "a wrong password", try("etcd://user:wrong@"+host+"/fleet/"), nil)
+	for _, c := range []struct{ user, prefix, want string }{
+		{"reader:secret@", "/fleet/", "read and write"},
+		{"user:secret@", "/fleet/", ""},
+		{"user:secret@", "/other/", "read and write"},
+		{"user:wrong@", "/fleet/", "correct user and password"},
+		{"", "/fleet/", "set user and password"},
+	} {
+		open := func() (stores.Store, error) { return stores.Open(at(c.user, c.prefix)) }
+		err := calls.Everything(ctx, open)
+		if c.want != "" {
+			wantError(t, c.user+c.prefix, err, lease.ErrMisconfigured, c.want)
+		} else if err != nil {
+			t.Errorf("with the rights it needs: %v", err)
+		}
+	}
+	wantError(t, "a reader", calls.Open(t, at("reader:secret@", "/fleet/")).CheckRights(ctx),
+		lease.ErrMisconfigured, "permission denied")
 }

@@ -1,17 +1,18 @@
 //go:build unix
 
+// Package processes runs processes on a store while its server fails: see [Run].
 package processes
 
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
+	"encoding/gob"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -51,7 +52,10 @@ func Run(t *testing.T, outage func(during func()) error, urls ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Create(t, urls[0], lease.Description{Nodes: nodes})
+	if _, err := calls.Open(t, urls[0]).Create(t.Context(), lease.Description{Nodes: nodes},
+		calls.Secret()); err != nil {
+		t.Fatalf("create: %v", err)
+	}
 	f := &fleet{tb: t, urls: urls, codecs: map[string]*randflake.Codec{}, pages: map[second]*page{}}
 	defer func() {
 		for _, l := range f.all {
@@ -67,23 +71,19 @@ func Run(t *testing.T, outage func(during func()) error, urls ...string) {
 	for f.round(rounds, outage); f.count() < int64(ids); f.round(rounds, outage) {
 		rounds++
 	}
-	for _, l := range f.lives {
-		if err := l.Terminate(); err != nil {
-			t.Errorf("%s: %v: %s", l.Name, err, l.Output())
-		}
-	}
-	made := f.count()
-	t.Logf("%d rounds in %s: %d lives, %d IDs in %d histories; %d seconds of nodes in several",
-		rounds, time.Since(began).Round(time.Second), len(f.all), made, len(f.codecs), f.shared())
-	if made < minMade {
+	f.mu.Lock()
+	t.Logf("%d rounds in %s: %d processes, %d IDs in %d histories", rounds,
+		time.Since(began).Round(time.Second), len(f.all), f.count(), len(f.codecs))
+	f.mu.Unlock()
+	if made := f.count(); made < minMade {
 		t.Errorf("only %d IDs were generated", made)
 	}
 }
 
 // round disturbs the processes once in every way.
 func (f *fleet) round(n int, outage func(during func()) error) {
-	// Two processes are stopped past the end of their leases; the others are killed, or ended in
-	// an orderly way, and restarted at once. In the meantime the store is briefly unreachable.
+	// Two processes are stopped past the end of their leases; the others are killed, and restarted
+	// at once. In the meantime the store is briefly unreachable.
 	stopped := []int{n % workers, (n + 1) % workers}
 	for _, i := range stopped {
 		if err := f.lives[i].Signal(syscall.SIGSTOP); err != nil {
@@ -99,9 +99,7 @@ func (f *fleet) round(n int, outage func(during func()) error) {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
 		// one that was not stopped
 		i := (n + len(stopped) + rand.IntN(workers-len(stopped))) % workers
-		if l := f.lives[i]; rand.IntN(3) == 0 {
-			_ = l.Terminate() // it may not have got as far as to handle the signal
-		} else if err := l.Kill(); err != nil {
+		if err := f.lives[i].Kill(); err != nil {
 			f.tb.Fatal(err)
 		}
 		f.start(i)
@@ -123,27 +121,12 @@ func (f *fleet) round(n int, outage func(during func()) error) {
 	f.wait("after an outage longer than a lease")
 }
 
-// shared counts the seconds of nodes that are used in several histories, under different keys.
-func (f *fleet) shared() (n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	seen := map[second]bool{}
-	for at := range f.pages {
-		at.history = ""
-		if seen[at] {
-			n++
-		}
-		seen[at] = true
-	}
-	return n
-}
-
 // fleet is the workers of one store.
 type fleet struct {
 	tb    testing.TB
 	urls  []string
 	lives [workers]*life // the present ones
-	all   []*life
+	all   []*life        // also those that were killed
 
 	mu     sync.Mutex
 	codecs map[string]*randflake.Codec // of each history
@@ -153,8 +136,6 @@ type fleet struct {
 // life is one process of a worker, with the IDs that it generated.
 type life struct {
 	child.Server
-	fleet *fleet
-	rest  []byte // a part of a batch
 	count atomic.Int64
 }
 
@@ -172,21 +153,21 @@ type page struct {
 
 // mark records new IDs of a history, and reports one whose second of a node another life has used,
 // or that was generated before.
-func (f *fleet) mark(l *life, history string, ids []byte) {
+func (f *fleet) mark(l *life, b batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	codec := f.codecs[history]
+	codec := f.codecs[b.History]
 	if codec == nil {
 		var err error
-		if codec, err = lease.HistoryCodec(calls.Secret(), history); err != nil {
+		if codec, err = lease.HistoryCodec(calls.Secret(), b.History); err != nil {
 			f.tb.Error(err)
 			return
 		}
-		f.codecs[history] = codec
+		f.codecs[b.History] = codec
 	}
-	for b := range slices.Chunk(ids, 8) {
-		id := codec.Decode(randflake.ID(binary.BigEndian.Uint64(b)))
-		at := second{history, id.Node, id.Time.Unix()}
+	for _, encrypted := range b.IDs {
+		id := codec.Decode(encrypted)
+		at := second{b.History, id.Node, id.Time.Unix()}
 		p := f.pages[at]
 		if p == nil {
 			p = &page{by: l}
@@ -199,21 +180,33 @@ func (f *fleet) mark(l *life, history string, ids []byte) {
 		}
 		*word |= bit
 	}
+	l.count.Add(int64(len(b.IDs)))
 }
 
 func (f *fleet) start(i int) {
 	f.tb.Helper()
-	l := &life{fleet: f}
+	l := new(life)
+	out, in := io.Pipe()
 	l.Name = fmt.Sprintf("process %d", len(f.all)+1)
 	l.Command = func() *exec.Cmd {
 		cmd := child.Self(worker, f.urls[i%len(f.urls)])
-		cmd.Stdout = l
+		cmd.Stdout = in
 		return cmd
 	}
 	if err := l.Run(); err != nil {
 		f.tb.Fatal(err)
 	}
 	f.lives[i], f.all = l, append(f.all, l)
+	go func() {
+		batches := gob.NewDecoder(out)
+		for {
+			var b batch
+			if batches.Decode(&b) != nil {
+				return
+			}
+			f.mark(l, b)
+		}
+	}()
 }
 
 // count returns the number of IDs generated so far.
@@ -228,7 +221,7 @@ func (f *fleet) count() (made int64) {
 func (f *fleet) wait(when string) {
 	f.tb.Helper()
 	// on a busy machine, over a bad network, it takes many tries
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(f.tb.Context(), 90*time.Second)
 	defer cancel()
 	for _, l := range f.lives {
 		before := l.count.Load()
@@ -244,18 +237,18 @@ func (f *fleet) wait(when string) {
 	}
 }
 
-// Write records the IDs in a process's output.
-func (l *life) Write(b []byte) (int, error) {
-	l.rest = append(l.rest, b...)
-	for len(l.rest) >= headerLen {
-		n := int(binary.BigEndian.Uint32(l.rest[headerLen-4:]))
-		end := headerLen + 8*n
-		if len(l.rest) < end {
-			break
-		}
-		l.fleet.mark(l, string(l.rest[:headerLen-4]), l.rest[headerLen:end])
-		l.count.Add(int64(n))
-		l.rest = append(l.rest[:0], l.rest[end:]...)
+// Outage returns a function that kills a server, calls during, and starts the server again with the
+// data it had.
+func Outage(s interface {
+	Kill() error
+	Run() error
+	Wait(context.Context) error
+}) func(during func()) error {
+	return func(during func()) error {
+		killed := s.Kill()
+		during()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		return errors.Join(killed, s.Run(), s.Wait(ctx))
 	}
-	return len(b), nil
 }

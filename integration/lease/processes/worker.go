@@ -4,12 +4,10 @@ package processes
 
 import (
 	"context"
-	"encoding/binary"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/traceflake/traceflake/integration/servers/child"
@@ -28,31 +26,33 @@ import (
 const (
 	worker    = "worker" // the kind of the processes that Run starts
 	workerTTL = 2 * time.Second
-	headerLen = 32 + 4 // of a batch
 )
+
+// batch has IDs of one history, which a process has generated.
+type batch struct {
+	History string
+	IDs     []randflake.ID
+}
 
 func init() {
 	child.Main(worker, func(args []string) error { return work(args[0]) })
 }
 
-// work generates IDs as fast as its output is read, until it is asked to end or is killed. It
-// writes batches: the history's ID, the number of IDs in 4 bytes, and the IDs in 8 bytes each.
+// work generates IDs as fast as its output is read, until it is killed.
 func work(url string) error {
-	end, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
 	store, err := stores.Open(url)
 	if err != nil {
 		return err
 	}
 	report := func(err error) { fmt.Fprintln(os.Stderr, err) }
-	k, err := lease.Start(end, store, lease.FixedSecrets(calls.Secrets()),
+	k, err := lease.Start(context.Background(), store, lease.FixedSecrets(calls.Secrets()),
 		lease.WithTTL(workerTTL), lease.WithErrorHandler(report))
 	if err != nil {
 		return err
 	}
 	ids := make([]randflake.ID, 1024)
-	buf := make([]byte, 0, headerLen+8*len(ids))
-	for end.Err() == nil {
+	out := gob.NewEncoder(os.Stdout)
+	for {
 		n, second, err := k.Fill(ids)
 		if n == 0 && err != nil {
 			time.Sleep(5 * time.Millisecond)
@@ -62,17 +62,10 @@ func work(url string) error {
 		if err != nil {
 			return err
 		}
-		buf = binary.BigEndian.AppendUint32(append(buf[:0], history...), uint32(n))
-		for _, id := range ids[:n] {
-			buf = binary.BigEndian.AppendUint64(buf, uint64(id))
-		}
-		if _, err := os.Stdout.Write(buf); err != nil {
+		if err := out.Encode(batch{history, ids[:n]}); err != nil {
 			return err
 		}
 	}
-	k.Close()
-	_ = store.Close()
-	return nil
 }
 
 // historyOf returns the history under whose key an ID of a second was generated: a Keeper that has

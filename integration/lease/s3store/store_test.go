@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -43,43 +42,33 @@ func TestMirror(t *testing.T) {
 	s3.Root.Setenv(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	mirrored := make(chan string, 1<<10) // the keys that were copied
+	copied := make(chan struct{}) // of the whole store
 	go func() {
 		seen := map[string]string{}
 		for ctx.Err() == nil {
-			all := list(ctx, server)
+			all, err := server.Client().ListObjectsV2(ctx,
+				&sdk.ListObjectsV2Input{Bucket: aws.String(s3.Bucket)})
+			if err != nil {
+				continue
+			}
 			// the place before the description
-			for _, key := range slices.Backward(slices.Sorted(maps.Keys(all))) {
-				if etag := all[key]; seen[key] != etag {
+			for _, o := range slices.Backward(all.Contents) {
+				if seen[*o.Key] != *o.ETag {
 					time.Sleep(700 * time.Millisecond) // more than this machine takes for a write
-					copyObject(ctx, server, mirror, key)
-					seen[key] = etag
-					mirrored <- key
+					copyObject(ctx, server, mirror, *o.Key)
+					seen[*o.Key] = *o.ETag
+				}
+				if strings.HasSuffix(*o.Key, "/config") {
+					close(copied)
+					return
 				}
 			}
 		}
 	}()
 	original := calls.NewPlace(t, calls.Objects(t, leases+"mirror?endpoint="+server.Endpoint()))
 	original.Ignores = true
-	for key := range mirrored {
-		if strings.HasSuffix(key, "/config") {
-			break
-		}
-	}
+	<-copied
 	original.Refuses(t, calls.Objects(t, leases+"mirror?endpoint="+mirror.Endpoint()))
-}
-
-// list returns the ETags of a server's objects.
-func list(ctx context.Context, s *s3.Server) map[string]string {
-	all := map[string]string{}
-	found, err := s.Client().ListObjectsV2(ctx,
-		&sdk.ListObjectsV2Input{Bucket: aws.String(s3.Bucket)})
-	if err == nil {
-		for _, o := range found.Contents {
-			all[*o.Key] = *o.ETag
-		}
-	}
-	return all
 }
 
 // copyObject copies an object to another server.
