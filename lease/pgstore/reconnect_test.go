@@ -13,6 +13,7 @@ import (
 
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/lease/pgstore"
+	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // After a switchover the store leaves the old primary, which is read-only now and keeps its
@@ -29,6 +30,16 @@ func TestDemotedPrimary(t *testing.T) {
 	wantError(t, "write on the old primary", err, nil, "25006")
 	set("off")
 	write(t, o, "page-0000", "2", first.Version)
+}
+
+// again returns an error unless the store connects again, as a role whose sessions are ended.
+func again(t *testing.T, admin *pgxpool.Pool, role string, s stores.Store) error {
+	t.Helper()
+	execute(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
+		"WHERE usename = '"+role+"'")
+	_, _ = s.Time(t.Context()) // on the connection that was terminated
+	_, err := s.Time(t.Context())
+	return err
 }
 
 // The store reads the password file and the service file again for each connection: the
@@ -50,29 +61,19 @@ func TestFilesAreReadAgain(t *testing.T) {
 	}
 	files("hunter2", config.Port)
 	_, parameters, _ := strings.Cut(dsn, "?")
-	o := calls.Objects(t, "postgres://"+role+"@"+config.Host+"/"+config.Database+
+	s := calls.Open(t, "postgres://"+role+"@"+config.Host+"/"+config.Database+
 		"?service=leases&"+parameters)
-	connects := func() error {
-		_, err := o.Read(t.Context(), "page-0000")
-		return err
-	}
-	if err := connects(); err != nil {
+	if _, err := s.Time(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	again := func() error {
-		execute(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
-			"WHERE usename = '"+role+"'")
-		_ = connects() // on the connection that was terminated
-		return connects()
 	}
 	// as long tokens of clouds have them
 	execute(t, admin, "ALTER ROLE "+role+` PASSWORD 'host:5432/?Action=connect&X=hunter3\'`)
 	files(`host\:5432/?Action=connect&X=hunter3\\`, config.Port)
-	if err := again(); err != nil {
+	if err := again(t, admin, role, s); err != nil {
 		t.Errorf("with the new password: %v", err)
 	}
 	files("hunter3", 1)
-	wantError(t, "a port where no server is", again(), nil, "connection refused")
+	wantError(t, "a port where no server is", again(t, admin, role, s), nil, "connection refused")
 }
 
 // A hook of the program sets the password of each connection.
@@ -83,7 +84,7 @@ func TestHook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	password := "hunter2"
+	password := ""
 	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
 		c.Password = password
 		return nil
@@ -95,10 +96,7 @@ func TestHook(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	for _, password = range []string{"hunter2", "hunter3"} {
 		execute(t, admin, "ALTER ROLE "+role+" PASSWORD '"+password+"'")
-		execute(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
-			"WHERE usename = '"+role+"'")
-		_, _ = s.Time(t.Context()) // on the connection that was terminated
-		if _, err := s.Time(t.Context()); err != nil {
+		if err := again(t, admin, role, s); err != nil {
 			t.Errorf("with the password of the hook: %v", err)
 		}
 	}
