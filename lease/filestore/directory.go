@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,11 +36,14 @@ type disk struct {
 // open opens the directory. The dot is for the system's error if the path is a file.
 func (o *objects) open() (*os.Root, error) { return os.OpenRoot(o.path + "/.") }
 
-// create creates the directory, but not its parent, and opens it.
+// create opens the directory. It creates it, but not its parent, unless it has other files.
 func (o *objects) create() (*os.Root, error) {
 	err := os.Mkdir(o.path, dirMode)
 	if errors.Is(err, fs.ErrExist) {
-		return o.open()
+		files, unread := os.ReadDir(o.path + "/.")
+		if err = cmp.Or(unread, foreign(files)); err == nil {
+			return o.open()
+		}
 	}
 	if err != nil {
 		return nil, err

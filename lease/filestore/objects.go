@@ -1,7 +1,6 @@
 package filestore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,12 +36,9 @@ type objects struct {
 	disk disk
 }
 
-// Prepare implements [driver.Objects]. It creates the directory, unless it has other files.
+// Prepare implements [driver.Objects]. It creates the directory.
 func (o *objects) Prepare(ctx context.Context) error {
-	_, err := locked(ctx, o, o.create, func(d *directory) (none struct{}, err error) {
-		files, err := fs.ReadDir(d.root.FS(), ".")
-		return none, cmp.Or(err, foreign(files))
-	})
+	_, err := locked(ctx, o, o.create, func(*directory) (none struct{}, err error) { return })
 	return err
 }
 

@@ -49,16 +49,9 @@ func (o *objects) secret(ctx context.Context) (*randflake.Keyring, error) {
 	return k, nil
 }
 
-// draw creates the secret file. It has its content when it gets its name, and it never replaces
-// another one, even one that an operator puts there.
+// draw creates the secret file. It has its content when it gets its name, and it replaces no other
+// one, even one that an operator puts there.
 func (d *directory) draw() (text []byte, err error) {
-	files, err := fs.ReadDir(d.root.FS(), ".")
-	if err == nil {
-		err = foreign(files)
-	}
-	if err != nil {
-		return nil, err
-	}
 	var secret [16]byte
 	entropy.Read(secret[:])
 	text = []byte("# the secret of the lease store in this directory\n" +
@@ -66,11 +59,8 @@ func (d *directory) draw() (text []byte, err error) {
 	if err := d.write(secretName+unfinished, text); err != nil {
 		return nil, err
 	}
-	err = d.root.Link(secretName+unfinished, secretName)
-	if errors.Is(err, fs.ErrExist) {
-		text, err = d.root.ReadFile(secretName)
-	}
-	return text, errors.Join(err, d.root.Remove(secretName+unfinished))
+	return text, errors.Join(d.root.Link(secretName+unfinished, secretName),
+		d.root.Remove(secretName+unfinished))
 }
 
 // write creates a file and syncs its data.

@@ -86,8 +86,8 @@ func TestSecret(t *testing.T) {
 			again != secrets[0])
 	}
 	o := open(t, path)
-	if _, err := locked(t.Context(), o, o.open, (*directory).draw); err != nil ||
-		fingerprint() != again { // the file is there already
+	if _, err := locked(t.Context(), o, o.open, (*directory).draw); !errors.Is(err, fs.ErrExist) ||
+		fingerprint() != again {
 		t.Errorf("drawn beside a secret file: %v", err)
 	}
 	if err := os.Truncate(file, 60); err != nil {
