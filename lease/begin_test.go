@@ -16,11 +16,7 @@ import (
 
 // backup returns the objects of the store.
 func (b *bench) backup() map[string][]byte {
-	objects := map[string][]byte{}
-	for name, o := range must(b.objects.List(b.t.Context())) {
-		objects[name] = o.Data
-	}
-	return objects
+	return b.objects.Data()
 }
 
 // history returns the store's, wherever it was begun.

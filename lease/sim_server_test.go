@@ -73,15 +73,6 @@ func (s *server) Write(_ context.Context, name string, data []byte,
 	return driver.Object{Version: string(data)}, nil
 }
 
-// List implements [driver.Objects].
-func (s *server) List(ctx context.Context) (map[string]driver.Object, error) {
-	all := map[string]driver.Object{}
-	for name := range s.objects {
-		all[name], _ = s.Read(ctx, name)
-	}
-	return all, nil
-}
-
 // earlier returns the objects as they were some writes ago: mostly few.
 func (s *server) earlier() map[string]string {
 	ago := pick(s.w, 1+s.w.rng.IntN(4), 1+s.w.rng.IntN(len(s.states)))

@@ -62,7 +62,7 @@ var backends = map[string]func(t *testing.T) backend{
 		limited := at(strings.TrimPrefix(server.Proxy(kubernetes.Token(kubernetes.Limited)),
 			"http://"), "strict")
 		return backend{strings.TrimPrefix(proxy, "http://"), at, limited,
-			"get, list, create and update"}
+			"get, create and update"}
 	},
 	"S3": func(t *testing.T) backend {
 		s3.Root.Setenv(t)

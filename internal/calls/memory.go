@@ -14,8 +14,8 @@ type Memory struct {
 	// Writing, if not nil, is called before each write of an object.
 	Writing func(name string)
 
-	// Reads, Writes and Lists count the requests.
-	Reads, Writes, Lists int
+	// Reads and Writes count the requests.
+	Reads, Writes int
 
 	mu sync.Mutex
 }
@@ -40,10 +40,4 @@ func (s *Memory) Write(ctx context.Context, name string, data []byte,
 		s.Writing(name)
 	}
 	return s.Objects.Write(ctx, name, data, version, place)
-}
-
-// List implements [driver.Objects].
-func (s *Memory) List(ctx context.Context) (map[string]driver.Object, error) {
-	s.count(&s.Lists)
-	return s.Objects.List(ctx)
 }

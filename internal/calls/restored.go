@@ -30,9 +30,8 @@ func Restored(tb testing.TB, open func() (stores.Store, error)) {
 	first, err := s.Create(tb.Context(), lease.Description{Nodes: 8}, Secret())
 	must(err)
 	objects := s.(interface{ Objects() driver.Objects }).Objects()
-	backup, err := objects.List(tb.Context())
-	must(err)
-	for name := range backup {
+	backup := map[string]driver.Object{}
+	for _, name := range []string{"config", "page-0000"} {
 		backup[name], err = objects.Read(tb.Context(), name)
 		must(err)
 	}

@@ -124,7 +124,7 @@ const (
 	unknown
 )
 
-// call is a call of Write, or an object that a Read or List returned.
+// call is a call of Write, or an object that a Read returned.
 type call struct {
 	object  string
 	wrote   bool
@@ -167,12 +167,9 @@ type client struct {
 
 // calls reads an object, writes it, and writes it again with the version that the first write
 // returned. A client that cannot read writes with the version that it saw before. Sometimes it
-// lists all objects first, and sometimes it writes once more with a version that is certainly old.
+// writes once more with a version that is certainly old.
 // It reports whether the first write was answered.
 func (c client) calls(n int) (answered bool) {
-	if n%10 == 0 {
-		c.list()
-	}
 	name := objects[rand.IntN(len(objects))]
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -191,19 +188,6 @@ func (c client) calls(n int) (answered bool) {
 		}
 	}
 	return err == nil || errors.Is(err, driver.ErrChanged)
-}
-
-// list lists all objects. Unless the server lists names only, this counts as a read of each.
-func (c client) list() {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	began := time.Now()
-	listed, err := c.List(ctx)
-	for _, name := range objects {
-		if o := listed[name]; err != nil || o.Data != nil {
-			c.add(call{object: name, data: string(o.Data)}, began, err)
-		}
-	}
 }
 
 // write appends to an object on condition that it is still o, and returns the new object.

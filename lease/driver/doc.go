@@ -1,7 +1,7 @@
 // Package driver is for authors of stores: it contains what a backend implements. Services need
 // package lease and the package of their store.
 //
-// A backend implements [Objects]: three methods on small objects, which are replaced only if nobody
+// A backend implements [Objects]: two methods on small objects, which are replaced only if nobody
 // else has written them since they were read. stores.New does the rest: the rule of granting, the
 // store's identity and retries. Package memstore is a backend within one process.
 //

@@ -66,12 +66,6 @@ type Objects interface {
 	// wraps lease.ErrMoved if it is not the given one, or is unknown. Others ignore place. It is
 	// never "".
 	Write(ctx context.Context, name string, data []byte, version, place string) (Object, error)
-
-	// List returns every object by name, however many there are: no page of a longer answer may be
-	// left out. The list contains each write that was acknowledged before the call, and may contain
-	// later ones; it need not be a snapshot of one moment. Data may be nil if the server lists
-	// names only.
-	List(ctx context.Context) (map[string]Object, error)
 }
 
 // Object is a stored object. Its data belongs to the caller.

@@ -3,7 +3,6 @@ package etcdstore
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -93,22 +92,6 @@ func (p place) String() string {
 		return ""
 	}
 	return fmt.Sprintf(placeForm, p.cluster, p.revision, p.version, p.drawn)
-}
-
-// List implements [driver.Objects]. It returns the data, too, in one consistent snapshot.
-func (s *objects) List(ctx context.Context) (map[string]driver.Object, error) {
-	got, err := s.commit(ctx, []clientv3.Op{clientv3.OpGet(s.prefix, clientv3.WithPrefix())})
-	if err != nil {
-		return nil, err
-	}
-	kvs := values(got.Responses[0])
-	all := make(map[string]driver.Object, len(kvs))
-	for i, kv := range kvs {
-		if name := strings.TrimPrefix(string(kv.Key), s.prefix); name != placeKey {
-			all[name] = object(kvs[i:])
-		}
-	}
-	return all, nil
 }
 
 // Write implements [driver.Objects]. The store compares what it returns with what was sent. etcd

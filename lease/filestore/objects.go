@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/traceflake/traceflake/internal/await"
@@ -75,24 +73,6 @@ func (o *objects) Write(ctx context.Context, name string, data []byte,
 		err = lease.ErrMoved // only Prepare creates the directory
 	}
 	return written, err
-}
-
-// List implements [driver.Objects].
-func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
-	all, err := locked(ctx, o, o.open, func(d *directory) (map[string]driver.Object, error) {
-		files, err := fs.ReadDir(d.root.FS(), ".")
-		all := make(map[string]driver.Object, len(files))
-		for _, f := range files {
-			if err == nil && !f.IsDir() && object(f.Name()) {
-				all[f.Name()], err = d.object(f.Name())
-			}
-		}
-		return all, errors.Join(err, d.disk.syncNames(d.root, slices.Collect(maps.Keys(all))...))
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return all, err
 }
 
 // locked calls do with the directory that a function opens, locked. It returns when ctx is over,

@@ -7,7 +7,7 @@
 //	k8s://namespace/name?server=http://127.0.0.1:8001
 //
 // The default namespace is the pod's, and the default name traceflake. In a pod the store uses
-// the pod's service account, which needs get, list and update on leases of coordination.k8s.io;
+// the pod's service account, which needs get and update on leases of coordination.k8s.io;
 // whoever creates the store also needs create. For other settings pass your own client to [New].
 //
 // The store's clock is the Date of responses. README.md describes the objects, the

@@ -185,35 +185,3 @@ func (o *objects) check(l object, page string) error {
 	}
 	return nil
 }
-
-// List implements [driver.Objects]. It returns the data, too, in one consistent response: a store
-// has at most 1024 pages.
-func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
-	r := request{verb: "list", method: http.MethodGet,
-		query: "labelSelector=" + fleetLabel + "%3D" + o.name}
-	var list struct {
-		Kind  string
-		Items []object
-	}
-	_, err := o.do(ctx, r, &list)
-	if err == nil && list.Kind != "LeaseList" {
-		err = errOther
-	}
-	if err != nil {
-		return nil, o.failed(r, err)
-	}
-	all := map[string]driver.Object{}
-	for _, l := range list.Items {
-		if page, ok := strings.CutPrefix(l.Metadata.Name, o.nameOf("")); ok {
-			found := driver.Object{Version: l.Metadata.version()}
-			if text, ok := l.Metadata.Annotations[pageAnnotation]; ok &&
-				l.Metadata.DeletionTimestamp == "" {
-				found.Data = []byte(text) // otherwise Read returns what is wrong
-			}
-			if page != "config" || len(found.Data) > 0 {
-				all[page] = found
-			}
-		}
-	}
-	return all, nil
-}

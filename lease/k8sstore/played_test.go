@@ -91,7 +91,7 @@ func TestResponses(t *testing.T) {
 		{404, status("leases"), "", "changed", ""},
 		{409, status("leases"), "unknown", "changed", ""},
 		{404, status("namespaces"), "misconfigured", "misconfigured", `the namespace "shop"`},
-		{403, status(""), "misconfigured", "misconfigured", "Role get, list, create and update"},
+		{403, status(""), "misconfigured", "misconfigured", "Role get, create and update"},
 		{403, "<html>squid", "misconfigured", "misconfigured", "NO_PROXY"},
 		{401, "log in", "misconfigured", "misconfigured", "credentials"},
 		{503, "<html>", "unknown", "unknown", `503: "<html>"`},
@@ -153,27 +153,4 @@ func TestThrottling(t *testing.T) {
 			t.Errorf("Retry-After %q: %v, %+v, want %s", header, err, busy, want)
 		}
 	}
-}
-
-// A list has the data of each page, unless Read must report what is wrong with it.
-func TestList(t *testing.T) {
-	const list = `{"kind": "LeaseList", "items": [` +
-		`{"metadata": {"name": "orders.page-0001", "deletionTimestamp": "now", ` +
-		`"annotations": {"traceflake.github.io/page": "data"}}}, ` +
-		`{"metadata": {"name": "orders.page-0002", ` +
-		`"annotations": {"traceflake.github.io/page": "data"}}}, ` +
-		`{"metadata": {"name": "orders.page-0003"}}, {"metadata": {"name": "by-hand"}}, ` +
-		`{"metadata": {"name": "orders.config", ` +
-		`"annotations": {"traceflake.github.io/page": ""}}}]}` // before the store is created
-	body := list
-	o := played(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
-	got, err := o.List(t.Context())
-	want := map[string]driver.Object{"page-0001": {Version: "/"},
-		"page-0002": {Version: "/", Data: []byte("data")}, "page-0003": {Version: "/"}}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, %v, want %v", got, err, want)
-	}
-	body = aLease
-	_, err = o.List(t.Context())
-	wantError(t, "another kind", err, lease.ErrMisconfigured)
 }

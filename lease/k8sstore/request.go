@@ -41,8 +41,8 @@ func missing(err error, kind string) bool {
 // errOther is returned if a response is not from a Kubernetes API server.
 var errOther = errors.New("not a response of a Kubernetes API server with " + apiVersion)
 
-// maxResponse is twice the size of a list of every page, with blocks of one node.
-const maxResponse = 64 << 20
+// maxResponse is more than the largest object of an API server.
+const maxResponse = 4 << 20
 
 // do sends a request once and decodes the response into v. It returns the server's time, or the
 // zero Time if the response lacks it.
@@ -111,7 +111,7 @@ func (o *objects) failed(r request, err error) error {
 		fix = "list the API server's host in NO_PROXY, or correct the URL: the response is not " +
 			"that of an API server"
 	case s != nil && s.Code == http.StatusForbidden:
-		fix = "give the client's Role get, list, create and update, or see why else the server " +
+		fix = "give the client's Role get, create and update, or see why else the server " +
 			"refuses the request"
 	case errors.Is(err, errOther) && r.body == nil: // otherwise it may have written something
 		fix = "check the URL: another server answers there, or one that requires https"

@@ -80,7 +80,6 @@ var checks = []struct {
 	{"cut connections", cutConnections},
 	{"outage", outage},
 	{"histories", histories},
-	{"List", list},
 	{"a server that does not answer", contexts},
 	{"clock", clock},
 	{"Close", closes},
@@ -148,12 +147,9 @@ func (c client) refused(why, name, version string) {
 // missing checks that an object does not exist.
 func (c client) missing(name, why string) {
 	c.tb.Helper()
-	all, err := c.List(context.Background())
-	o := c.read(name)
-	if _, listed := all[name]; err != nil || listed || o.Version != "" || len(o.Data) > 0 {
-		c.tb.Errorf("an object that was %s has the version %.20q and %d bytes, and is in a List: "+
-			"%t, %v; want none, and no error",
-			why, o.Version, len(o.Data), listed, err)
+	if o := c.read(name); o.Version != "" || len(o.Data) > 0 {
+		c.tb.Errorf("an object that was %s has the version %.20q and %d bytes; want none", why,
+			o.Version, len(o.Data))
 	}
 	c.refused("with a version, of an object that was "+why, name, "1")
 }
@@ -484,40 +480,6 @@ func (c client) recovered(name string) (o driver.Object) {
 	}
 }
 
-func list(tb testing.TB, newStorage func(testing.TB) Storage) {
-	const n, workers = 1200, 16
-	c := newStorage(tb).client(tb)
-	name := func(i int) string { return fmt.Sprintf("page-%04d", i) }
-	var all sync.WaitGroup
-	for worker := range workers {
-		all.Go(func() {
-			for i := worker; i < n; i += workers {
-				if _, err := c.Write(context.Background(), name(i), []byte(name(i)), "",
-					c.place); err != nil {
-					tb.Errorf("Write: %v", err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	c.write(name(7), "next", c.read(name(7)).Version)
-	listed, err := c.List(context.Background())
-	if err != nil || len(listed) != n {
-		tb.Fatalf("List has %d of %d objects, %v: it must return all of them, however many pages "+
-			"its answer has", len(listed), n, err)
-	}
-	for i := range n {
-		want := name(i)
-		if i == 7 {
-			want = "next"
-		}
-		if o, ok := listed[name(i)]; !ok || o.Data != nil && string(o.Data) != want {
-			tb.Fatalf("List has %q as %s, want %q", o.Data, name(i), want)
-		}
-	}
-}
-
 // calls are one of each kind. The Write has a version that the object does not have.
 func (c client) calls() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
@@ -526,7 +488,6 @@ func (c client) calls() map[string]func(context.Context) error {
 			_, err := c.Write(ctx, "page-0000", []byte("late\n"), "none", c.place)
 			return err
 		},
-		"List": func(ctx context.Context) error { _, err := c.List(ctx); return err },
 	}
 }
 

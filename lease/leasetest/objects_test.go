@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -26,7 +25,6 @@ type fake struct {
 	gate, answers  chan struct{}                 // each has an element while messages pass
 	replica, given sync.Map                      // name → what was before; what Write was given
 	lent           sync.Map                      // version → data that Read returned
-	deleted        sync.Map                      // names
 	closed         atomic.Bool                   // a client was
 	cut            atomic.Pointer[chan struct{}] // closed while connections are cut
 	cutAt          atomic.Int64                  // in Unix time
@@ -214,7 +212,7 @@ func (f flawed) Write(ctx context.Context, name string, data []byte,
 		if string(now.Data) == string(data) {
 			return now, nil
 		}
-	case "reads of a replica", "a hundredth of the reads is of a replica", "lists of a replica":
+	case "reads of a replica", "a hundredth of the reads is of a replica":
 		if unchanged {
 			f.replica.Store(name, now)
 		}
@@ -277,35 +275,6 @@ func (f flawed) Prepare(context.Context) error {
 	return nil
 }
 
-func (f flawed) List(ctx context.Context) (map[string]driver.Object, error) {
-	if err := f.pass(ctx, f.gate); err != nil {
-		return nil, err
-	}
-	all, err := f.Objects.List(ctx)
-	switch f.flaw {
-	case "first thousand":
-		for i := 1000; i < 2000; i++ {
-			delete(all, fmt.Sprintf("page-%04d", i))
-		}
-	case "names with a prefix":
-		for name, o := range maps.Clone(all) {
-			delete(all, name)
-			all["leases/"+name] = o
-		}
-	case "lists what was deleted":
-		f.deleted.Range(func(name, _ any) bool {
-			all[name.(string)] = driver.Object{}
-			return true
-		})
-	case "lists of a replica":
-		f.replica.Range(func(name, o any) bool {
-			all[name.(string)] = o.(driver.Object)
-			return true
-		})
-	}
-	return all, err
-}
-
 // storages returns storages whose clients have a flaw.
 func storages(flaw string) func(testing.TB) Storage {
 	one := &memstore.Objects{}
@@ -343,7 +312,6 @@ func storages(flaw string) func(testing.TB) Storage {
 				return flawed{f, flaw, new(atomic.Bool), new(sync.Map)}, nil
 			},
 			Delete: func(name string) error {
-				f.deleted.Store(name, nil)
 				f.Delete(name)
 				f.mu.Lock()
 				defer f.mu.Unlock()
@@ -401,15 +369,11 @@ func TestRunCatchesWrongServers(t *testing.T) {
 		"at most 16 KB":                         {"reads 16384 bytes"},
 		"a cache in each client":                {"another client reads"},
 		"reads of a replica":                    {"which was known before"},
-		"lists of a replica":                    {"which was known before"},
-		"first thousand":                        {"List has 1000 of 1200 objects"},
-		"names with a prefix":                   {"List has \"\" as page-0000"},
-		"lists what was deleted":                {"and is in a List: true"},
 		"no error for what is missing":          {"that was never written has the version"},
 		"an error for what is missing":          {"Read of config has the place"},
 		"swallowed errors":                      {"Write that the server does not answer"},
 		"errors of its own":                     {"got error timeout"},
-		"obeys a context before a request only": {"Read that", "Write that", "List that"},
+		"obeys a context before a request only": {"Read that", "Write that"},
 		"a clock that stands still":             {"it must be the server's clock"},
 		"a clock of another zone":               {"want whole seconds of the server's clock"},
 		"a clock with fractions of a second":    {"want whole seconds of the server's clock"},

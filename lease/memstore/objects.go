@@ -78,15 +78,15 @@ func (m *Objects) Write(ctx context.Context, name string, data []byte,
 	return driver.Object{Version: string(data)}, nil
 }
 
-// List implements [driver.Objects].
-func (m *Objects) List(ctx context.Context) (map[string]driver.Object, error) {
+// Data returns the data of all objects, a backup for Set.
+func (m *Objects) Data() map[string][]byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := make(map[string]driver.Object, len(m.objects))
-	for name := range m.objects {
-		all[name] = m.object(name)
+	all := make(map[string][]byte, len(m.objects))
+	for name, data := range m.objects {
+		all[name] = []byte(data)
 	}
-	return all, ctx.Err()
+	return all
 }
 
 // Set sets the data of objects, as an operator does who restores a backup. Without data an object

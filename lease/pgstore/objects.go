@@ -95,24 +95,6 @@ func (o *objects) Write(ctx context.Context, name string, data []byte,
 	return rows[0].object()
 }
 
-// List implements [driver.Objects]. It runs one statement, which returns the data, too.
-func (o *objects) List(ctx context.Context) (map[string]driver.Object, error) {
-	rows, err := o.query(ctx, listSQL)
-	if err != nil && code(err) != noTable {
-		return nil, explain(ctx, err)
-	}
-	all := make(map[string]driver.Object, len(rows))
-	for _, r := range rows {
-		if r.Name == "" { // there is none
-			continue
-		}
-		if all[r.Name], err = r.object(); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
 // CheckRights writes nothing; see [driver.Objects]. A read locks the row, which needs the right to
 // write, and a server that is not read-only.
 func (o *objects) CheckRights(ctx context.Context) error {

@@ -46,8 +46,6 @@ FROM (SELECT) AS always LEFT JOIN object ON true`
 const readSQL = `WITH object AS (SELECT name, data FROM {schema}.traceflake_store
 	WHERE name = $1 FOR KEY SHARE)` + answerSQL
 
-const listSQL = `WITH object AS (SELECT name, data FROM {schema}.traceflake_store)` + answerSQL
-
 const replaceSQL = `WITH object AS (UPDATE {schema}.traceflake_store SET data = $3::bytea
 	WHERE name = $1 AND ` + versionSQL + ` = $4 AND ` + placeSQL + ` = $2
 	RETURNING name, data)` + answerSQL

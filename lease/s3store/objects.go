@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/md5" //nolint:gosec // S3's checksum of a transfer
 	"encoding/base64"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"net/http"
@@ -207,39 +206,6 @@ func (s *objects) Write(ctx context.Context, name string, data []byte,
 		o.Version, err = etag(a)
 	}
 	return o, err
-}
-
-// List implements [driver.Objects]. It lists names only.
-func (s *objects) List(ctx context.Context) (_ map[string]driver.Object, err error) {
-	defer s.failed(&err, listBucket, "")
-	all := make(map[string]driver.Object)
-	query := url.Values{"list-type": {"2"}, "prefix": {s.prefix}}
-	for {
-		a, err := s.ask(ctx, http.MethodGet, "?"+query.Encode(), nil, nil)
-		if err == nil && a.status != http.StatusOK {
-			err = s.refused(a)
-		}
-		if err != nil {
-			return nil, err
-		}
-		var l struct { // of the response of ListObjectsV2
-			XMLName               xml.Name `xml:"ListBucketResult"`
-			Contents              []struct{ Key string }
-			NextContinuationToken string
-		}
-		if err := xml.Unmarshal(a.body, &l); err != nil {
-			return nil, fmt.Errorf("not a list of objects: %w", err)
-		}
-		for _, c := range l.Contents {
-			if name := strings.TrimPrefix(c.Key, s.prefix); name != placeName {
-				all[name] = driver.Object{}
-			}
-		}
-		if l.NextContinuationToken == "" {
-			return all, nil
-		}
-		query.Set("continuation-token", l.NextContinuationToken)
-	}
 }
 
 // etag returns the entity tag of a response, without its quotes.

@@ -124,12 +124,7 @@ func TestScripts(t *testing.T) {
 				now = func() time.Time { return time.Now().Add(ahead) }
 			},
 			"backup": func(ts *testscript.TestScript, _ bool, args []string) {
-				objects, err := serverOf(args[0]).List(t.Context())
-				ts.Check(err)
-				clear(backup)
-				for name, o := range objects {
-					backup[name] = o.Data
-				}
+				backup = serverOf(args[0]).Data()
 			},
 			"restore": func(_ *testscript.TestScript, _ bool, args []string) {
 				serverOf(args[0]).Delete("")

@@ -29,7 +29,7 @@ func TestProcesses(t *testing.T) {
 
 var wantError = calls.WantError("k8sstore: ", "secret-of-")
 
-// The four verbs are enough, and each is needed: the error contains a missing verb, user or
+// The three verbs are enough, and each is needed: the error contains a missing verb, user or
 // namespace.
 func TestRights(t *testing.T) {
 	s := child.ForTest(t, kubernetes.Start)
@@ -39,18 +39,18 @@ func TestRights(t *testing.T) {
 		return calls.Everything(t.Context(),
 			func() (stores.Store, error) { return stores.Open(at) })
 	}
-	verbs := []string{"get", "list", "create", "update"}
+	verbs := []string{"get", "create", "update"}
 	for _, missing := range verbs {
 		in := "without-" + missing
 		grantRights(t, s, in,
 			slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == missing }))
 		wantError(t, in, try(kubernetes.Limited, in), lease.ErrMisconfigured,
 			fmt.Sprintf("%s leases.coordination.k8s.io in namespace %q", missing, in),
-			"Role get, list, create and update")
+			"Role get, create and update")
 	}
 	grantRights(t, s, "with-all", verbs)
 	if err := try(kubernetes.Limited, "with-all"); err != nil {
-		t.Errorf("with all four verbs: %v", err)
+		t.Errorf("with all three verbs: %v", err)
 	}
 	// A process can find its rights without a write.
 	for namespace, want := range map[string]error{"with-all": nil,

@@ -45,14 +45,6 @@ func (w wire) Write(ctx context.Context, name string, data []byte,
 	return o, err
 }
 
-func (w wire) List(ctx context.Context) (all map[string]driver.Object, err error) {
-	err = w.on(ctx, "list", func() (err error) {
-		all, err = w.counted.List(ctx)
-		return err
-	})
-	return all, err
-}
-
 // writes returns a wire that calls on with each write only, and the name of its object.
 func writes(server *counted, on func(name string, send func() error) error) wire {
 	return wire{server, func(_ context.Context, request string, send func() error) error {
@@ -127,15 +119,7 @@ func (o opened) block(node uint32) lease.Grant {
 // save returns a backup of a server.
 func save(t *testing.T, server *counted) map[string][]byte {
 	t.Helper()
-	all, err := server.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	backup := map[string][]byte{}
-	for name, o := range all {
-		backup[name] = o.Data
-	}
-	return backup
+	return server.Data()
 }
 
 // load restores a backup.

@@ -192,17 +192,12 @@ func (s *Store) read(ctx context.Context, c *config, number int) (*page, error) 
 	return s.parse(c, number, o, before)
 }
 
-// readAll returns pages, in the same order. It does not read those whose data was listed.
-func (s *Store) readAll(ctx context.Context, c *config, numbers []int,
-	listed map[string]driver.Object) ([]*page, error) {
+// readAll returns pages, in the same order.
+func (s *Store) readAll(ctx context.Context, c *config, numbers []int) ([]*page, error) {
 	pages := make([]*page, len(numbers))
 	return pages, each(ctx, s.outside.atOnce, len(numbers),
 		func(ctx context.Context, i int) (err error) {
-			if o := listed[pageName(numbers[i])]; o.Data != nil {
-				pages[i], err = parse(c, numbers[i], o)
-			} else {
-				pages[i], err = s.read(ctx, c, numbers[i])
-			}
+			pages[i], err = s.read(ctx, c, numbers[i])
 			return err
 		})
 }
@@ -222,7 +217,7 @@ func (c *config) tryOrder(nonce string) []int {
 func (s *Store) search(ctx context.Context, c *config, r lease.Request, order []int) (int, error) {
 	for size := 1; len(order) > 0; size = min(2*size, atOnce) {
 		size = min(size, len(order))
-		found, err := s.readAll(ctx, c, order[:size], nil)
+		found, err := s.readAll(ctx, c, order[:size])
 		if err != nil {
 			return 0, err
 		}

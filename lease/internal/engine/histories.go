@@ -7,10 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
@@ -61,28 +59,35 @@ func (s *Store) Create(ctx context.Context, d lease.Description,
 	if d.Keyless != (secret == nil) {
 		return d, invalid("a store needs either a secret, or none and Keyless")
 	}
-	listed, err := s.objects.List(ctx) // first: no page is written before the description
-	if err != nil {
-		return d, err
+	n := &config{Description: d, BlocksPerPage: s.layout.BlocksPerPage, secret: secret}
+	remains := s.remains(ctx, n.numbers()) // first: no page is written before the description
+	if remains != nil && !errors.Is(remains, lease.ErrExists) {
+		return d, remains
 	}
 	c, err := s.begin(ctx, func(c *config, o driver.Object) (*config, error) {
 		switch {
 		case c.ID != "" && !c.uncreated():
 			return nil, fmt.Errorf("%w, created at %s", lease.ErrExists, text(c.Created))
-		case c.ID == "":
-			for _, name := range slices.Sorted(maps.Keys(listed)) {
-				if strings.HasPrefix(name, pagePrefix) {
-					return nil, fmt.Errorf("%w: %w: its pages are here, such as %s, but the "+
-						"object %q is gone", lease.ErrExists, driver.ErrEdited, name, configName)
-				}
-			}
+		case c.ID == "" && remains != nil:
+			return nil, remains
 		}
-		n := &config{Description: d, BlocksPerPage: s.layout.BlocksPerPage, secret: secret}
 		n.Begun, n.Reason, n.Earlier = begun(o, time.Now()), lease.Created, nil
 		n.Created = n.Begun
 		return n, nil
 	})
 	return c.Description, err
+}
+
+// remains returns [lease.ErrExists] if one of the pages exists.
+func (s *Store) remains(ctx context.Context, numbers []int) error {
+	return each(ctx, s.outside.atOnce, len(numbers), func(ctx context.Context, i int) error {
+		o, err := s.objects.Read(ctx, pageName(numbers[i]))
+		if err == nil && o.Version != "" {
+			err = fmt.Errorf("%w: %w: its pages are here, such as %s, but the object %q is gone",
+				lease.ErrExists, driver.ErrEdited, pageName(numbers[i]), configName)
+		}
+		return err
+	})
 }
 
 // Begin implements [lease.Store].

@@ -401,8 +401,7 @@ func TestContradicted(t *testing.T) {
 		"the description": func(server *counted, _ map[string][]byte) {
 			other := new(counted)
 			open(other, 2, few(2))
-			all, _ := other.List(t.Context())
-			server.Set(map[string][]byte{"page-0000": all["page-0000"].Data})
+			server.Set(map[string][]byte{"page-0000": other.Data()["page-0000"]})
 		},
 	} {
 		server := new(counted)

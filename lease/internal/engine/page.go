@@ -27,9 +27,7 @@ type pageHeader struct {
 	Number int
 }
 
-const pagePrefix = "page-"
-
-func pageName(number int) string { return fmt.Sprintf("%s%04d", pagePrefix, number) }
+func pageName(number int) string { return fmt.Sprintf("page-%04d", number) }
 
 // parse reads a page of the history c. The checksum vouches for what does not depend on the place
 // of a block: it is as this package wrote it.

@@ -43,10 +43,6 @@ func (r *requests) Read(ctx context.Context, name string) (driver.Object, error)
 		func(ctx context.Context) (driver.Object, error) { return r.Objects.Read(ctx, name) })
 }
 
-func (r *requests) List(ctx context.Context) (map[string]driver.Object, error) {
-	return send(ctx, r, busyTries, r.Objects.List)
-}
-
 // write sends a write at most this often, and verifies that the server stored what was sent.
 func (r *requests) write(ctx context.Context, tries int, name string, data []byte,
 	version, place string) (driver.Object, error) {

@@ -70,19 +70,14 @@ func (s *Store) Describe(ctx context.Context) (_ lease.Description, err error) {
 	return c.Description, err
 }
 
-// List implements [stores.Store]. It lists the objects, and reads every page whose data is not in
-// the list. The pages are not read at one moment unless the server lists their data.
+// List implements [stores.Store]. It reads every page, not all at one moment.
 func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	defer s.failed(ctx, &err, "list")
 	c, err := s.describe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	listed, err := s.objects.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pages, err := s.readAll(ctx, c, c.numbers(), listed)
+	pages, err := s.readAll(ctx, c, c.numbers())
 	if err := s.confirm(ctx, c, err); err != nil {
 		return nil, err
 	}

@@ -142,10 +142,6 @@ func (l *link) Write(ctx context.Context, name string, data []byte,
 	return o, errors.Join(failed, err)
 }
 
-func (l *link) List(ctx context.Context) (map[string]driver.Object, error) {
-	return l.server.List(ctx)
-}
-
 // run lets three clients work until each has taken some steps.
 func (w *world) run(t *testing.T) {
 	const steps = 12
@@ -175,7 +171,7 @@ func (w *world) run(t *testing.T) {
 			time.Sleep(time.Second) // for those who wait for a begin
 		case n == 0 && w.backup == nil:
 			w.note("backup")
-			w.backup = w.objects(t)
+			w.backup = w.server.Data()
 		case n == 1 && w.backup != nil && w.setBack < 2:
 			w.setBackTo(t)
 		case n == 2 && w.late != nil:
@@ -190,18 +186,6 @@ func (w *world) run(t *testing.T) {
 			close(r.done)
 		}
 	}
-}
-
-func (w *world) objects(t *testing.T) map[string][]byte {
-	all, err := w.server.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	backup := map[string][]byte{}
-	for name, o := range all {
-		backup[name] = o.Data
-	}
-	return backup
 }
 
 func (w *world) setBackTo(t *testing.T) {
