@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Starts the two services of examples/otelhttp, with leases from a temporary directory unless
 # TRACEFLAKE_STORE is set, sends a request, and shows what is in the trace ID of the response. If
-# TRACEFLAKE_CLICKHOUSE_DSN and OTEL_EXPORTER_OTLP_ENDPOINT lead to the table of a Collector, it
-# also finds the trace there.
+# TRACEFLAKE_CLICKHOUSE_DSN is set, and OTEL_TRACES_EXPORTER=otlp sends to a Collector that writes
+# there, it also finds the trace.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)

@@ -25,7 +25,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
-	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
@@ -39,21 +38,12 @@ func main() {
 	}
 }
 
-var services = map[string]func(*fleet.IDs) (http.Handler, error){
-	"shop":    traced("shop", checkout),
-	"orders":  traced("orders", order),
-	"gateway": newGateway,
-}
-
-func traced(name string, handler http.HandlerFunc) func(*fleet.IDs) (http.Handler, error) {
-	return func(*fleet.IDs) (http.Handler, error) {
-		return otelhttp.NewHandler(xtraceid.ResponseHandler(handler), name), nil
-	}
-}
+// services are the programs, besides the gateway.
+var services = map[string]http.HandlerFunc{"shop": checkout, "orders": order}
 
 // run serves until ctx ends.
 func run(ctx context.Context, args []string) error {
-	if len(args) != 2 || services[args[0]] == nil {
+	if len(args) != 2 || args[0] != "gateway" && services[args[0]] == nil {
 		return errors.New("usage: shop ADDRESS, orders ADDRESS or gateway ADDRESS")
 	}
 	name, address := args[0], args[1]
@@ -61,7 +51,10 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	handler, err := services[name](ids)
+	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(services[name]), name)
+	if name == "gateway" {
+		handler, err = newGateway(ids)
+	}
 	if err == nil {
 		probes := http.NewServeMux() // not for the outside
 		probes.Handle("/ready", ids.ReadyHandler())

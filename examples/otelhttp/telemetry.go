@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"os"
 
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel"
@@ -30,7 +28,7 @@ func startTelemetry(ctx context.Context, service string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	exporter, err := newExporter(ctx)
+	exporter, err := autoexport.NewSpanExporter(ctx, autoexport.WithFallbackSpanExporter(printed))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,15 +59,10 @@ func startTelemetry(ctx context.Context, service string) (
 	}, nil
 }
 
-// newExporter returns an exporter that prints spans, unless a variable configures another.
-func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
-	if cmp.Or(os.Getenv("OTEL_TRACES_EXPORTER"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"),
-		os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")) != "" {
-		return autoexport.NewSpanExporter(ctx)
-	}
-	return stdouttrace.New()
-}
+// printed returns an exporter that prints spans. It is used unless OTEL_TRACES_EXPORTER is set:
+// otlp sends them to OTEL_EXPORTER_OTLP_ENDPOINT.
+func printed(context.Context) (sdktrace.SpanExporter, error) { return stdouttrace.New() }
 
 // scraped returns the reader of promhttp.Handler, for Prometheus to scrape. It is used unless
-// OTEL_METRICS_EXPORTER is set: otlp pushes to OTEL_EXPORTER_OTLP_ENDPOINT every minute.
+// OTEL_METRICS_EXPORTER is set: otlp pushes every minute.
 func scraped(context.Context) (sdkmetric.Reader, error) { return prometheus.New() }

@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/bwmarrin/snowflake v0.3.0
-	github.com/sony/sonyflake/v2 v2.2.0
 	github.com/traceflake/traceflake v0.1.0
 )
 

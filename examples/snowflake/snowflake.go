@@ -1,18 +1,15 @@
-// Package snowflake shows how other generators get their node numbers from a lease store: those of
-// github.com/bwmarrin/snowflake and github.com/sony/sonyflake. Each kind of generator needs a store
-// of its own:
+// Package snowflake shows how another generator, github.com/bwmarrin/snowflake, gets its node
+// numbers from a lease store. Each kind of generator needs a store of its own:
 //
-//	traceflake lease create --without-secret --nodes 1024 --block-size 1 …    # Snowflake
-//	traceflake lease create --without-secret --nodes 65536 --block-size 1 …   # Sonyflake
+//	traceflake lease create --without-secret --nodes 1024 --block-size 1 …
 //
 // Nothing is given back: with 1024 numbers and a TTL of a minute ([lease.WithTTL]), 1024 processes
 // may run or start within a minute.
 //
-// Both libraries read the clock by themselves. So every ID is checked after it was generated: it is
-// used only if the process held the number at the time that the ID contains. Two weaknesses remain:
-// bwmarrin's library counts time from the creation of the node, so a stepped clock goes unnoticed
-// until the Keeper drops the lease; Sonyflake sleeps while the clock is behind its last ID, so Next
-// may block for as long as the clock was set back.
+// The library reads the clock by itself. So every ID is checked after it was generated: it is used
+// only if the process held the number at the time that the ID contains. A weakness remains: the
+// library counts time from the creation of the node, so a stepped clock goes unnoticed until the
+// Keeper drops the lease.
 package snowflake
 
 import (
@@ -23,7 +20,6 @@ import (
 	"time"
 
 	bwmarrin "github.com/bwmarrin/snowflake"
-	"github.com/sony/sonyflake/v2"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/randflake"
@@ -41,7 +37,25 @@ type Snowflake struct {
 // Next returns an ID. Without a lease it waits for one until ctx ends. An error that retrying
 // cannot fix is returned at once.
 func (s *Snowflake) Next(ctx context.Context) (bwmarrin.ID, error) {
-	return next(ctx, s.Keeper, s.generate)
+	for {
+		err := s.Keeper.Ready(ctx) // which waits for the first lease, without a lock
+		if err == nil {
+			id, held, failed := s.generate(ctx)
+			if held {
+				return id, nil
+			}
+			err = failed
+		}
+		waits := errors.Is(err, lease.ErrNoLease) || errors.Is(err, randflake.ErrLeaseExpired)
+		if err != nil && !waits || lease.Permanent(err) {
+			return 0, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, cmp.Or(err, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 func (s *Snowflake) generate(ctx context.Context) (id bwmarrin.ID, held bool, err error) {
@@ -59,61 +73,4 @@ func (s *Snowflake) generate(ctx context.Context) (id bwmarrin.ID, held bool, er
 	}
 	id = s.node.Generate()
 	return id, nodes.Hold(time.UnixMilli(id.Time())), nil
-}
-
-// Sonyflake generates Sonyflakes whose machine numbers are leased. It is safe for concurrent use.
-type Sonyflake struct {
-	Keeper *lease.Keeper // started without secrets
-
-	mu    sync.Mutex
-	lease context.Context // of the machine number
-	sony  *sonyflake.Sonyflake
-}
-
-// Next returns an ID, as [Snowflake.Next] does.
-func (s *Sonyflake) Next(ctx context.Context) (int64, error) {
-	return next(ctx, s.Keeper, s.generate)
-}
-
-func (s *Sonyflake) generate(ctx context.Context) (id int64, held bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	nodes, err := s.Keeper.Nodes(ctx)
-	if err != nil {
-		return id, false, err
-	}
-	if s.lease != nodes.Context() {
-		machine := func() (int, error) { return int(nodes.First), nil }
-		if s.sony, err = sonyflake.New(sonyflake.Settings{MachineID: machine}); err != nil {
-			return id, false, err
-		}
-		s.lease = nodes.Context()
-	}
-	if id, err = s.sony.NextID(); err != nil {
-		return id, false, err
-	}
-	return id, nodes.Hold(s.sony.ToTime(id)), nil
-}
-
-// next returns the first ID that was generated while its node was held.
-func next[ID any](ctx context.Context, k *lease.Keeper,
-	generate func(context.Context) (id ID, held bool, err error)) (none ID, err error) {
-	for {
-		if err = k.Ready(ctx); err == nil { // which waits for the first lease, without a lock
-			id, held, failed := generate(ctx)
-			if held {
-				return id, nil
-			}
-			err = failed
-		}
-		waits := errors.Is(err, lease.ErrNoLease) || errors.Is(err, randflake.ErrLeaseExpired)
-		if err != nil && !waits || lease.Permanent(err) {
-			return none, err
-		}
-		select {
-		case <-ctx.Done():
-			return none, cmp.Or(err, ctx.Err())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package snowflake
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"time"
@@ -14,39 +13,29 @@ import (
 // restarted and told that they are copies.
 func TestUnique(t *testing.T) {
 	store := memstore.New(lease.Description{Nodes: 64, BlockSize: 1}, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	var snowflakes, sonyflakes sync.Map
+	var ids sync.Map
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for life := range 3 {
-				keeper, err := lease.Start(ctx, store, nil, lease.WithTTL(2*time.Second),
+				keeper, err := lease.Start(t.Context(), store, nil, lease.WithTTL(2*time.Second),
 					lease.WithErrorHandler(func(error) {}))
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				one, two := &Snowflake{Keeper: keeper}, &Sonyflake{Keeper: keeper}
+				snowflake := &Snowflake{Keeper: keeper}
 				for i := range 50 {
 					if life == 1 && i == 25 {
 						keeper.OnRestore() // the next ID waits for another lease
 					}
-					a, err := one.Next(ctx)
+					id, err := snowflake.Next(t.Context())
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					b, err := two.Next(ctx)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if _, twice := snowflakes.LoadOrStore(a, nil); twice {
-						t.Errorf("the Snowflake %d was generated twice", a)
-					}
-					if _, twice := sonyflakes.LoadOrStore(b, nil); twice {
-						t.Errorf("the Sonyflake %d was generated twice", b)
+					if _, twice := ids.LoadOrStore(id, nil); twice {
+						t.Errorf("the ID %d was generated twice", id)
 					}
 				}
 				keeper.Close()

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -41,15 +42,9 @@ func TestQuickStart(t *testing.T) {
 	}
 }
 
-// After the commands of docs/leases.md, the program of examples/otelhttp/quickstart holds a lease.
+// After the commands of docs/leases.md, a service of examples/otelhttp holds a lease.
 func TestQuickStartWithLeases(t *testing.T) {
-	at, err := child.Addresses(2)
-	if err != nil {
-		t.Fatal(err)
-	}
 	store, traceflake := child.ForTest(t, servers.Postgres).DSN(), child.Build(t, child.Traceflake)
-	program := strings.NewReplacer("127.0.0.1:8080", at[0], "127.0.0.1:9464", at[1]).Replace(
-		child.Read(t, "examples/otelhttp/quickstart/main.go"))
 	install, commands, _ := strings.Cut(
 		child.Blocks(child.Read(t, "docs/leases.md"), "sh")[0], "\n")
 	const shown = "postgres://user:password@host/db"
@@ -58,17 +53,15 @@ func TestQuickStartWithLeases(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-ec", "traceflake() { "+traceflake+
 		" \"$@\"; }\n"+strings.Replace(commands, shown, "'"+store+"'", 1)+"\nexec "+
-		built(t, program))
+		child.Build(t, example)+" orders 127.0.0.1:0")
 	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), probeVar+"=127.0.0.1:0")
 	service := child.Run(t, cmd)
-	service.Address, service.Answers = at[0], service.Listens
-	if err := service.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	child.Get(t, "http://"+at[0])
+	at := child.Await(t, service, 2, child.Served)
+	child.Get(t, at[0])
 	list := child.Output(t, 0, exec.CommandContext(t.Context(), traceflake, "lease", "list",
 		"--store", store))
-	_, metrics := child.Get(t, "http://"+at[1]+"/metrics")
+	_, metrics := child.Get(t, at[1]+"/metrics")
 	if strings.Count(list, "held by") != 1 ||
 		!regexp.MustCompile(`(?m)^traceflake_lease_blocks\{.*\} 1$`).MatchString(metrics) {
 		t.Errorf("want one lease that is held, and the metric\n%s\n%s\n%s", list, metrics,
