@@ -62,25 +62,26 @@ func exported(t *testing.T) (metrics map[string]string, values []string) {
 func TestPage(t *testing.T) {
 	page := child.Read(t, "docs/metrics.md")
 	metrics, values := exported(t)
-	row := regexp.MustCompile(
-		"(?m)^\\| `(\\S+)` \\| `(\\S+)` \\| (.*) \\| `(\\S+)` \\| (.*?) ?\\|$")
-	rows := row.FindAllStringSubmatch(page, -1)
-	if len(rows) != len(metrics) {
-		t.Errorf("the page has %d metrics, want %d", len(rows), len(metrics))
+	column := regexp.MustCompile("(?m)^\\| `(\\S+)` \\| .*\n\\|-")
+	sections := strings.Split(page, "\n## `")[1:]
+	if len(sections) != len(metrics) {
+		t.Errorf("the page has %d metrics, want %d", len(sections), len(metrics))
 	}
-	for _, r := range rows {
-		name, kind := strings.ReplaceAll(r[1], ".", "_"), "GAUGE"
-		if r[4] == "s" {
-			name += "_seconds"
+	for _, section := range sections {
+		title, text, _ := strings.Cut(section, "`\n\nIn Prometheus `")
+		name, text, _ := strings.Cut(text, "`")
+		kind, labels := "GAUGE", []string{}
+		if strings.HasSuffix(name, "_total") {
+			kind = "COUNTER"
 		}
-		if r[3] == "counter" {
-			name, kind = name+"_total", "COUNTER"
+		for _, m := range column.FindAllStringSubmatch(text, -1) {
+			labels = append(labels, strings.ReplaceAll(m[1], ".", "_"))
 		}
-		labels := strings.NewReplacer("`", "", ".", "_", ",", "").Replace(r[5])
-		if r[2] != name || metrics[name] != strings.TrimSpace(kind+" "+labels) ||
-			!strings.Contains(page, "\n## `"+r[1]+"`\n") {
-			t.Errorf("the page's row is\n%s\nand exported is %q, or it has no section", r[0],
-				metrics[name])
+		slices.Sort(labels)
+		short := strings.TrimSuffix(strings.TrimSuffix(name, "_total"), "_seconds")
+		want := strings.Join(append([]string{kind}, labels...), " ")
+		if short != strings.ReplaceAll(title, ".", "_") || metrics[name] != want {
+			t.Errorf("the page has %s as %s, %s; exported is %q", title, name, want, metrics[name])
 		}
 	}
 	listed := regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|").FindAllString(page, -1)
