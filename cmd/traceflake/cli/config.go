@@ -69,11 +69,7 @@ func (f *commonFlags) keys(cmd *cobra.Command) (*randflake.Keyring, error) {
 	return k, err
 }
 
-var (
-	errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
-	errNoFile  = errors.New("the lease directory has no lease store yet; the next process " +
-		"creates it, with its secret")
-)
+var errNoStore = errors.New("no store: give --store or set TRACEFLAKE_STORE")
 
 // storeTimeout limits a command, which may write every page of a store.
 const storeTimeout = 2 * time.Minute
@@ -105,14 +101,6 @@ func (s openStore) describe(ctx context.Context) (lease.Description, error) {
 		err = nil
 	}
 	return d, err
-}
-
-// noStore replaces the advice of lease.ErrNoStore for a store that nobody needs to create.
-func (s openStore) noStore(err error) error {
-	if s.settings.Directory() != "" && errors.Is(err, lease.ErrNoStore) {
-		return errNoFile
-	}
-	return err
 }
 
 // histories returns the description of a store that has a secret, and the secrets.
@@ -147,7 +135,6 @@ func (f *commonFlags) withStore(call func(context.Context, *cobra.Command, openS
 		defer func() { _ = s.Close() }()
 		ctx, cancel := context.WithTimeout(cmd.Context(), storeTimeout)
 		defer cancel()
-		opened := openStore{s, c}
-		return opened.noStore(call(ctx, cmd, opened))
+		return call(ctx, cmd, openStore{s, c})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
 
-	"github.com/traceflake/traceflake/internal/await"
 	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/stores"
@@ -66,7 +65,7 @@ The last line has the first thing to do.
 
 With -o json each check is an object on a line of its own; fix is set if ok is false,
 and "note":true if nothing was checked:
-{"check":"secret","ok":false,"found":"no secret file","fix":"set TRACEFLAKE_SECRET_FILE …"}`,
+{"check":"secret","ok":false,"found":"fleet: …: no secret","fix":"set TRACEFLAKE_SECRET…"}`,
 		Example: `  traceflake doctor
   traceflake doctor --store postgres://db/traceflake --secret-file secret -o json`,
 		RunE: func(*cobra.Command, []string) error { return d.run() },
@@ -79,6 +78,10 @@ and "note":true if nothing was checked:
 }
 
 func (d *doctor) run() error {
+	defer otel.SetErrorHandler(otel.GetErrorHandler())
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		d.report("environment", "", err) // such as an unknown variable
+	}))
 	d.environment()
 	if d.clickhouse.address() != "" {
 		d.spans()
@@ -125,7 +128,11 @@ func (d *doctor) print(f finding) {
 
 // check reports the result of a check.
 func (d *doctor) check(name string, check func(context.Context) (found string, err error)) {
-	found, err := within(d.cmd.Context(), check)
+	found := ""
+	err := d.within(func(ctx context.Context) (err error) {
+		found, err = check(ctx)
+		return err
+	})
 	d.report(name, found, err)
 }
 
@@ -133,10 +140,10 @@ func (d *doctor) check(name string, check func(context.Context) (found string, e
 const checkTimeout = 5 * time.Second
 
 // within calls a check with the time limit.
-func within[T any](ctx context.Context, check func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := limited(ctx)
+func (d *doctor) within(check func(context.Context) error) error {
+	ctx, cancel := limited(d.cmd.Context())
 	defer cancel()
-	return await.Call(ctx, grace, check)
+	return check(ctx)
 }
 
 // limited returns a context with the time limit of a check.
@@ -145,35 +152,17 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 		shortly(checkTimeout), context.DeadlineExceeded))
 }
 
-// withReports returns the error of f, and before it what f reports to the log of a service.
-func withReports(f func() error) []error {
-	defer otel.SetErrorHandler(otel.GetErrorHandler())
-	var all []error
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { all = append(all, err) }))
-	return append(all, f())
-}
-
 // environment checks the settings, and with them the secret and the store.
 func (d *doctor) environment() {
-	c := d.flags
-	errs := withReports(func() (err error) {
-		if c, err = d.config(); err == nil {
-			err = c.Check()
-		}
-		if err != nil {
-			err = wrong(cmp.Or(lease.Fix(err), "correct the value"), "%w", err)
-		}
-		return err
-	})
-	last := len(errs) - 1
-	for _, err := range errs[:last] {
-		d.report("environment", "", err)
+	c, err := d.config()
+	if err == nil {
+		err = c.Check()
 	}
 	found := "store " + redact.Address(c.Store)
 	if c.Store == "" {
 		found = "zero configuration: no store, and so no leases; IDs are ordered and not guessable"
 	}
-	if !d.report("environment", found, errs[last]) || c.Store == "" {
+	if !d.report("environment", found, err) || c.Store == "" {
 		return
 	}
 	s, err := stores.Open(c.Store)

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,10 +15,10 @@ import (
 
 var errNoIDs = errors.New("no IDs: give some as arguments, or on standard input, one per line")
 
-// eachID calls each for the arguments and, in place of "-" or without arguments, for the lines of
-// standard input. The problems that it returns are reported, and set the exit code to 1; an error
-// ends the command. Unless every line must have an ID, lines without one are skipped if others have
-// one: most lines of a log have none.
+// eachID calls each for the arguments or, without arguments and for "-", for the lines of standard
+// input. The problems that it returns are reported, and set the exit code to 1; an error ends the
+// command. Unless every line must have an ID, lines without one are skipped if others have one:
+// most lines of a log have none.
 func eachID(cmd *cobra.Command, args []string, every bool,
 	each func(number int, text string) (problem, err error)) error {
 	var skipped error // the first problem that was not reported
@@ -30,44 +30,42 @@ func eachID(cmd *cobra.Command, args []string, every bool,
 		}
 	}
 	one := func(number int, text string) error {
-		text = strings.TrimSpace(text)
-		if text == "" {
+		if text = strings.TrimSpace(text); text == "" {
 			return nil
 		}
 		none = false
 		problem, err := each(number, text)
-		switch unknown := errors.Is(problem, identify.ErrUnknown); {
+		unknown := errors.Is(problem, identify.ErrUnknown)
+		switch {
 		case problem == nil:
 			found = true
-		case number == 0 && unknown && isFile(text):
-			report(fmt.Errorf("%w; to read the file, redirect it: <%s", problem, text))
-		case number == 0, errors.Is(problem, errReported):
+			return err
+		case number > 0:
+			problem = fmt.Errorf("line %d: %w", number, problem)
+		case unknown:
+			problem = fmt.Errorf("%w; to read a file, redirect it: <FILE", problem)
+		}
+		if number > 0 && unknown && !every {
+			skipped = cmp.Or(skipped, problem)
+		} else {
 			report(problem)
-		case every, !unknown:
-			report(fmt.Errorf("line %d: %w", number, problem))
-		case skipped == nil:
-			skipped = fmt.Errorf("line %d: %w", number, problem)
 		}
 		return err
 	}
-	if len(args) == 0 {
-		args = []string{"-"}
-	}
-	for _, arg := range args {
-		var err error
-		if arg == "-" {
-			err = eachLine(cmd, one)
-		} else {
-			err = one(0, arg)
-		}
-		if err != nil {
-			return err
+	var err error
+	if len(args) == 0 || args[0] == "-" {
+		err = eachLine(cmd, one)
+	} else {
+		for _, arg := range args {
+			err = cmp.Or(err, one(0, arg))
 		}
 	}
 	if skipped != nil && !found && !failed {
 		report(skipped)
 	}
 	switch {
+	case err != nil:
+		return err
 	case none:
 		return errNoIDs
 	case failed:
@@ -76,27 +74,18 @@ func eachID(cmd *cobra.Command, args []string, every bool,
 	return nil
 }
 
-func isFile(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.Mode().IsRegular()
-}
-
-// eachLine calls each for every line of standard input, with its number and without its end. Before
-// it waits for input it flushes the output.
+// eachLine calls each for every line of standard input, with its number. Before it waits for input
+// it flushes the output.
 func eachLine(cmd *cobra.Command, each func(number int, text string) error) error {
 	r := bufio.NewReaderSize(flushing{cmd.InOrStdin(), cmd}, 1<<16)
 	for number := 1; ; number++ {
 		line, err := r.ReadString('\n')
 		last := errors.Is(err, io.EOF)
-		switch {
-		case err != nil && !last:
+		if err != nil && !last {
 			return fmt.Errorf("line %d: %w", number, err)
-		case last && line == "":
-			return nil
 		}
 		// Some editors begin a file with a byte order mark.
-		text := strings.TrimRight(strings.TrimPrefix(line, "\ufeff"), "\r\n")
-		if err := each(number, text); err != nil || last {
+		if err := each(number, strings.TrimPrefix(line, "\ufeff")); err != nil || last {
 			return err
 		}
 	}
