@@ -28,7 +28,7 @@ func Example() {
 }
 
 // Low halves from a lease under a secret of the fleet: unique in the fleet, and decoded by holders
-// of the secret. A lease.Keeper is such a source, too, and renews its leases; package setup starts
+// of the secret. A lease.Keeper is such a source, too, and renews its leases; package fleet starts
 // one as the environment configures it.
 func ExampleWithSource() {
 	codec, err := randflake.NewCodec([]byte("16 secret bytes!"))

@@ -124,7 +124,7 @@ func (g *Generator) Next() (ID, error) {
 // ErrExhausted if dst is longer than a second's space, which is 131072 times the lease's nodes.
 func (g *Generator) Fill(dst []ID) (n int, second time.Time, err error) {
 	for len(dst) > 0 {
-		old, word, err := g.look(uint64(len(dst)))
+		old, word, err := g.candidate(uint64(len(dst)))
 		if err != nil {
 			return 0, second, err
 		}
@@ -178,12 +178,12 @@ func (g *Generator) Seal() (unused time.Time) {
 
 // Check returns the error that [Generator.Next] would return now, and takes no ID.
 func (g *Generator) Check() error {
-	_, _, err := g.look(1)
+	_, _, err := g.candidate(1)
 	return err
 }
 
-// look returns the first word of a reservation of n if the next word is still old.
-func (g *Generator) look(n uint64) (old, word uint64, err error) {
+// candidate returns the first word of a reservation of n if the next word is still old.
+func (g *Generator) candidate(n uint64) (old, word uint64, err error) {
 	if g.codec == nil {
 		return 0, 0, ErrNoLease
 	}

@@ -80,7 +80,7 @@ func TestLeaseIsCheckedFirst(t *testing.T) {
 	}
 }
 
-// Nil options are the defaults, and zero values refuse. TestZeroValues of package setup calls every
+// Nil options are the defaults, and zero values refuse. TestZeroValues of package fleet calls every
 // method of theirs.
 func TestZeroValues(t *testing.T) {
 	now := time.Now()

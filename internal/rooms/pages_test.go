@@ -65,9 +65,9 @@ func leads(tree fs.FS, file, anchor string) bool {
 		slices.Contains(anchors(string(page)), anchor))
 }
 
-// wrong returns what the files of a tree mention and what does not exist: tests, commands, paths
+// missing returns what the files of a tree mention and what does not exist: tests, commands, paths
 // and links of pages, and addresses of this repository's files anywhere.
-func wrong(tree fs.FS) (all []string, err error) {
+func missing(tree fs.FS) (all []string, err error) {
 	known := " "
 	define := func(name string, text []byte) error {
 		for _, d := range definitions {
@@ -128,7 +128,7 @@ func wrong(tree fs.FS) (all []string, err error) {
 // Pages would otherwise mention what was removed. The commands of traceflake itself are checked by
 // the tests of cmd/traceflake/cli.
 func TestPages(t *testing.T) {
-	all, err := wrong(tree(t))
+	all, err := missing(tree(t))
 	for _, what := range all {
 		t.Errorf("it does not exist: %s", what)
 	}
@@ -165,7 +165,7 @@ func TestWrongPages(t *testing.T) {
 	}
 	root["docs/one.md"] = &fstest.MapFile{Data: []byte("# One\n" + text + "\n")}
 	want = append(want, "docs/two.md: ](x)", "run.yaml: "+all[0])
-	if got, err := wrong(root); err != nil || !slices.Equal(got, want) {
+	if got, err := missing(root); err != nil || !slices.Equal(got, want) {
 		t.Errorf("does not exist: %q, %v\nwant %q", got, err, want)
 	}
 }

@@ -106,7 +106,7 @@ func Open(path string) (*Machine, error) {
 			sizeFlags)
 	}
 	c := &Machine{page: p}
-	c.look()
+	c.refresh()
 	return c, nil
 }
 
@@ -123,7 +123,7 @@ func (m *Machine) Generation() uint64 {
 	if s := m.seen.Load(); m.page.seq.Load() == s.seq {
 		return s.generation
 	}
-	return m.look()
+	return m.refresh()
 }
 
 // Status returns the signal that is read. If it is Off, the error says why.
@@ -139,9 +139,9 @@ func (m *Machine) Page() (words [sizeGeneration / 8]uint64) {
 	return words
 }
 
-// look reads the page and stores its content. A delayed call may store an old state: its seq
+// refresh reads the page and stores its content. A delayed call may store an old state: its seq
 // differs from the page's, so it is never used.
-func (m *Machine) look() uint64 {
+func (m *Machine) refresh() uint64 {
 	s := state{}
 	for range tries {
 		s = m.page.read()

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"go.opentelemetry.io/contrib/propagators/b3"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -45,6 +47,19 @@ func TestHeaderNames(t *testing.T) {
 			!good && len(errs()) != 1 || !good && !strings.Contains(text, strconv.Quote(name)) ||
 			strings.Contains(text, "\n") {
 			t.Errorf("with the name %q, %q is used; reported %v", name, fields[0], reported)
+		}
+	}
+}
+
+// An encoding that does not exist is reported, and the default is used. Zero and nil options change
+// nothing.
+func TestEncodings(t *testing.T) {
+	want := xtraceid.New().Fields()
+	for _, encoding := range []b3.Encoding{b3.B3Unspecified, b3.B3SingleHeader | 1<<7} {
+		errs := reportstest.Collect(t)
+		got := xtraceid.New(nil, xtraceid.HeaderOption{}, xtraceid.WithB3Encoding(encoding)).Fields()
+		if !slices.Equal(got, want) || len(errs()) != 1 {
+			t.Errorf("encoding %d: %q, want %q; reported %q", encoding, got, want, errs())
 		}
 	}
 }
