@@ -90,9 +90,10 @@ func TestBubbles(t *testing.T) {
 	}
 }
 
-// A second that is ahead of the millisecond says that the clock was stepped: it is read at once.
-func TestSecondAhead(t *testing.T) {
-	for _, step := range []time.Duration{time.Millisecond, 1500 * time.Millisecond} {
+// A second that is ahead of the millisecond, or far behind it, says that the clock was stepped: it is
+// read at once.
+func TestSecondOfAStep(t *testing.T) {
+	for _, step := range []time.Duration{time.Millisecond, 1500 * time.Millisecond, -time.Hour} {
 		c := newClock(noon.Truncate(time.Second).Add(-time.Millisecond))
 		g, _ := c.both(t)
 		c.add(step) // to the next second, which the source sees
