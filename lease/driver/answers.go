@@ -101,3 +101,14 @@ func (rows Answers) Find(code, message string) Answer {
 	}
 	return Answer{}
 }
+
+// Explain returns an error with the meaning and the fix of its row, or that of [Diagnose] without a
+// row. words are pairs of a word in fixes and what replaces it.
+func (rows Answers) Explain(code string, err error, words ...string) error {
+	row := rows.Find(code, err.Error())
+	if row.Fix == "" {
+		return Diagnose(err)
+	}
+	return &lease.Error{Err: Mean(row.Means, err),
+		Fix: strings.NewReplacer(words...).Replace(row.Fix)}
+}

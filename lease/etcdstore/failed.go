@@ -21,19 +21,14 @@ var answers = driver.ParseAnswers(answersTable)
 
 // failed adds what an operator can do to err.
 func (s *objects) failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	row := answers.Find("-", err.Error())
 	why := s.cause.Load()
 	switch {
-	case row.Fix != "":
-		fix := strings.NewReplacer("{url}", urlForm, "{prefix}", s.prefix).Replace(row.Fix)
-		return &lease.Error{Err: driver.Mean(row.Means, err), Fix: fix}
+	case err == nil:
+		return nil
 	case errors.Is(err, context.DeadlineExceeded) && why != nil && *why != "":
 		return s.unconnected(fmt.Errorf("%w: %s", err, *why))
 	}
-	return err
+	return answers.Explain("-", err, "{url}", urlForm, "{prefix}", s.prefix)
 }
 
 func isTLS(endpoint string) bool { return strings.HasPrefix(endpoint, "https:") }

@@ -229,7 +229,8 @@ func TestUnconnected(t *testing.T) {
 	for text, want := range map[string]string{
 		"refused":                           driver.CommonFix("NOTHING_THERE"), // no handshake
 		"error reading server preface: EOF": driver.CommonFix("OTHER_SERVER"),
-		"error reading server preface: use of closed network connection": "",
+		"error reading server preface: use of closed network connection": lease.Fix(
+			driver.Diagnose(context.DeadlineExceeded)),
 	} {
 		s := new(objects)
 		if strings.HasPrefix(text, "error reading") {

@@ -53,9 +53,9 @@ func parse(dsn string) (*pgxpool.Config, error) {
 			return nil, errors.New(urlForm)
 		}
 		err = errors.New(why)
-		return nil, &lease.Error{Err: err, Fix: cmp.Or(answers.Find("", why).Fix,
-			lease.Fix(driver.Diagnose(err)), "correct the parameter in the URL, or the variable "+
-				"or service file of libpq that sets it")}
+		return nil, &lease.Error{Err: err, Fix: cmp.Or(
+			lease.Fix(answers.Explain("", err)), "correct the parameter in the URL, or the "+
+				"variable or service file of libpq that sets it")}
 	}
 	if strings.Contains(config.ConnConfig.Host, "@") { // of the password
 		return nil, errors.New(urlForm)

@@ -104,16 +104,20 @@ func TestRequestURL(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	calls.Answers(t, answers, func(row driver.Answer, message string) error {
 		if row.Code == "-" {
-			return explain(errors.New(message))
+			return answers.Explain("-", errors.New(message))
+		}
+		status, failed := strconv.Atoi(row.Code)
+		if failed != nil {
+			status = http.StatusBadRequest
 		}
 		_, err := played(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Amz-Bucket-Region", "mars-1")
-			w.WriteHeader(http.StatusBadRequest)
+			w.WriteHeader(status)
 			_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>",
 				row.Code, html.EscapeString(message))
 		}).Read(t.Context(), "page-0000")
 		return err
-	}, "{theirs}", "mars-1")
+	}, "{theirs}", "mars-1", "{bucket}", "leases", "{prefix}", defaultPrefix)
 }
 
 // Without credentials, the fix is that of what AWS's SDK lacks.

@@ -68,7 +68,7 @@ func (s *objects) ask(ctx context.Context, method, path string, header http.Head
 	req.Header.Set("X-Amz-Content-Sha256", payload)
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
-		return a, explain(fmt.Errorf("no credentials: %w", err))
+		return a, answers.Explain("-", fmt.Errorf("no credentials: %w", err))
 	}
 	// A signer keeps the key that it derives, even if the secret is replaced.
 	signer := v4.NewSigner(func(o *v4.SignerOptions) {

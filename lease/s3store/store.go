@@ -45,7 +45,8 @@ func openURL(text string) (stores.Store, error) {
 	load := func(ctx context.Context) (aws.Config, error) {
 		loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(query.Get("region")))
 		if err != nil {
-			err = explain(fmt.Errorf("s3store: the configuration of AWS's SDK: %w", err))
+			err = fmt.Errorf("s3store: the configuration of AWS's SDK: %w", err)
+			err = answers.Explain("-", err)
 		}
 		return loaded, err
 	}
