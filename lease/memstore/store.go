@@ -16,7 +16,6 @@ import (
 // [stores.Store.Create]. Without a secret the store is Keyless. It panics if d is invalid.
 func New(d lease.Description, secret *randflake.Codec) stores.Store {
 	d.LongestTTL = cmp.Or(d.LongestTTL, lease.MaxTTL)
-	d.Keyless = secret == nil
 	s, err := stores.New(new(Objects), driver.Layout{Name: "lease: memory", BlocksPerPage: 64})
 	if err == nil {
 		_, err = s.Create(context.Background(), d, secret)

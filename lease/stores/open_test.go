@@ -74,7 +74,7 @@ func TestOpen(t *testing.T) {
 	}
 	for url, text := range map[string]string{
 		"": "one of: example://, no-pages://, stores-test://, wrong://", "stores-test": "one of",
-		"no-pages:":                 "no-pages: lease: invalid request: 0 blocks on a page",
+		"no-pages:":                 "no-pages: 0 blocks on a page",
 		"other://user:hunter2@host": "import its package", "Driver-Test:x": "one of",
 		"postgres://user:hunter2@host/": "import _ " +
 			`"github.com/traceflake/traceflake/lease/pgstore"`,

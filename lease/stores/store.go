@@ -16,10 +16,10 @@ type Store interface {
 	lease.Store
 
 	// Create creates the store that d describes, with all its objects, and begins its first
-	// history, with a secret, or with nil if d.Keyless is set. It returns the description. Fields
-	// that d leaves empty get defaults: every node, blocks of eight nodes and [lease.DefaultTTL];
-	// Create sets the History and the time itself. Before it writes, it tests whether the server is
-	// fit for a store. A creation that was interrupted is begun anew.
+	// history, with a secret, or without one if that is nil: then the store is Keyless. It returns
+	// the description. Fields that d leaves empty get defaults: every node, blocks of eight nodes
+	// and [lease.DefaultTTL]; Create sets the History and the time itself. Before it writes, it
+	// tests whether the server is fit for a store. A creation that was interrupted is begun anew.
 	//
 	// Errors: [lease.ErrExists], with the description of the store that exists;
 	// [lease.ErrInvalidRequest].

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -52,7 +53,7 @@ func renew(b, g lease.Grant, r lease.Request, clock time.Time) (lease.Grant, err
 func allow(b, g lease.Grant, nonce string) error {
 	switch {
 	case nonce == g.Nonce:
-		return invalid("the nonce is the grant's, want a fresh one")
+		return driver.Invalid("the nonce is the grant's, want a fresh one")
 	case b.Nonce != g.Nonce || b.Version != g.Version || b.Version == 0:
 		return fmt.Errorf("%w: node %d has another nonce, or none, or version %d instead of %d",
 			lease.ErrLost, b.Node, b.Version, g.Version)

@@ -124,8 +124,9 @@ func TestNodes(t *testing.T) {
 		{4, 8, 8}: false, {0, 12, 8}: false, {131072, 8, 8}: false, {131064, 16, 8}: false,
 		{8, 1<<32 - 8, 8}: false,
 	} {
-		d := lease.Description{First: nodes[0], Nodes: nodes[1], BlockSize: nodes[2]}
-		if err := checkNodes(d); (err == nil) != good || err != nil &&
+		d := lease.Description{First: nodes[0], Nodes: nodes[1], BlockSize: nodes[2],
+			LongestTTL: lease.MaxTTL}
+		if err := checkDescription(d); (err == nil) != good || err != nil &&
 			!errors.Is(err, lease.ErrInvalidRequest) {
 			t.Errorf("%d: %v", nodes, err)
 		}

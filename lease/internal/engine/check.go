@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"math/bits"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/traceflake/traceflake/lease"
+	"github.com/traceflake/traceflake/lease/driver"
 	"github.com/traceflake/traceflake/randflake"
 )
 
@@ -18,9 +18,8 @@ const (
 	// behind without being reported.
 	clockBound = time.Minute
 
-	nonceLen       = 32
-	idLen          = 32
-	fingerprintLen = 16
+	nonceLen = 32
+	idLen    = 32
 
 	// allNodes is how many nodes there are.
 	allNodes = randflake.MaxNode + 1
@@ -29,25 +28,19 @@ const (
 // checkRequest returns an error for an Acquire or a Renew that no store may grant. Errors:
 // [lease.ErrInvalidRequest], [randflake.ErrBeforeEpoch], [randflake.ErrEndOfLife].
 func checkRequest(r lease.Request) error {
-	if err := cmp.Or(checkHex("nonce", r.Nonce, nonceLen), checkOwner(r.Owner)); err != nil {
-		return err
-	}
 	switch {
+	case len(r.Nonce) != nonceLen || strings.Trim(r.Nonce, "0123456789abcdef") != "":
+		return driver.Invalid("nonce %q, want %d lower-case hex digits", r.Nonce, nonceLen)
+	case len(r.Owner) > lease.MaxOwner || !utf8.ValidString(r.Owner) ||
+		strings.ContainsFunc(r.Owner, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return driver.Invalid("owner %q, want at most %d bytes of printable UTF-8", r.Owner,
+			lease.MaxOwner) // which every store and terminal can handle
 	case r.TTL < lease.MinTTL || r.TTL > lease.MaxTTL:
-		return invalid("TTL %s, want %s to %s", r.TTL, lease.MinTTL, lease.MaxTTL)
+		return driver.Invalid("TTL %s, want %s to %s", r.TTL, lease.MinTTL, lease.MaxTTL)
 	case r.Now.Unix() < randflake.Epoch:
 		return fmt.Errorf("lease: the client's clock: %w", randflake.ErrBeforeEpoch)
 	case r.Now.Unix() >= randflake.EndOfLife:
 		return fmt.Errorf("lease: the client's clock: %w", randflake.ErrEndOfLife)
-	}
-	return nil
-}
-
-// checkOwner returns an error for a text that a store or a terminal might not handle.
-func checkOwner(text string) error {
-	if len(text) > lease.MaxOwner || !utf8.ValidString(text) ||
-		strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return invalid("owner %q, want at most %d bytes of printable UTF-8", text, lease.MaxOwner)
 	}
 	return nil
 }
@@ -67,34 +60,23 @@ func checkClock(client, store time.Time) (behind time.Duration, err error) {
 	return 0, nil
 }
 
-// invalid returns the error for an invalid argument.
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", lease.ErrInvalidRequest, fmt.Errorf(format, args...))
-}
-
-// checkDescription returns an error if no store can be created with d. The error wraps
-// [lease.ErrInvalidRequest].
+// checkDescription returns an error if no store can be created with d: its block size is a power of
+// two, and First and Nodes are multiples of it. The error wraps [lease.ErrInvalidRequest].
 func checkDescription(d lease.Description) error {
-	if d.LongestTTL < lease.MinTTL || d.LongestTTL > lease.MaxTTL ||
-		d.LongestTTL%time.Second != 0 {
-		return invalid("longest TTL %s, want whole seconds from %s to %s", d.LongestTTL,
-			lease.MinTTL, lease.MaxTTL)
-	}
-	return checkNodes(d)
-}
-
-// checkNodes returns an error unless the block size is a power of two, and First and Nodes are
-// multiples of it.
-func checkNodes(d lease.Description) error {
 	switch {
+	case d.LongestTTL < lease.MinTTL || d.LongestTTL > lease.MaxTTL ||
+		d.LongestTTL%time.Second != 0:
+		return driver.Invalid("longest TTL %s, want whole seconds from %s to %s", d.LongestTTL,
+			lease.MinTTL, lease.MaxTTL)
 	case bits.OnesCount32(d.BlockSize) != 1 || d.BlockSize > allNodes:
-		return invalid("block size %d, want a power of two from 1 to %d", d.BlockSize, allNodes)
+		return driver.Invalid("block size %d, want a power of two from 1 to %d", d.BlockSize,
+			allNodes)
 	case d.Nodes == 0 || d.First >= allNodes || d.Nodes > allNodes-d.First:
-		return invalid("nodes %d+%d, want at least one, all of them below %d", d.First,
+		return driver.Invalid("nodes %d+%d, want at least one, all of them below %d", d.First,
 			d.Nodes, allNodes)
 	case d.First%d.BlockSize != 0 || d.Nodes%d.BlockSize != 0:
-		return invalid("nodes %d+%d, want multiples of the block size, %d", d.First, d.Nodes,
-			d.BlockSize)
+		return driver.Invalid("nodes %d+%d, want multiples of the block size, %d", d.First,
+			d.Nodes, d.BlockSize)
 	}
 	return nil
 }
@@ -102,7 +84,7 @@ func checkNodes(d lease.Description) error {
 // checkBlock returns an error unless one of the blocks that d describes starts at node.
 func checkBlock(d lease.Description, node uint32) error {
 	if node < d.First || node-d.First >= d.Nodes || (node-d.First)%d.BlockSize != 0 {
-		return invalid("no block of %d nodes from %d to %d starts at node %d", d.BlockSize,
+		return driver.Invalid("no block of %d nodes from %d to %d starts at node %d", d.BlockSize,
 			d.First, d.First+d.Nodes-1, node)
 	}
 	return nil
@@ -111,14 +93,7 @@ func checkBlock(d lease.Description, node uint32) error {
 // checkPages returns an error unless a page may have this number of blocks.
 func checkPages(blocks uint32) error {
 	if blocks < 1 || blocks > allNodes {
-		return invalid("%d blocks on a page, want 1 to %d", blocks, allNodes)
-	}
-	return nil
-}
-
-func checkHex(what, text string, digits int) error {
-	if len(text) != digits || strings.Trim(text, "0123456789abcdef") != "" {
-		return invalid("%s %q, want %d lower-case hex digits", what, text, digits)
+		return driver.Invalid("%d blocks on a page, want 1 to %d", blocks, allNodes)
 	}
 	return nil
 }

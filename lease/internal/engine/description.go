@@ -92,8 +92,7 @@ func parseConfig(o driver.Object) (*config, error) {
 	}
 	_, err := unseal(configName, o.Data, c)
 	if err == nil {
-		err = cmp.Or(checkPages(c.BlocksPerPage), checkHex("ID", c.ID, idLen),
-			checkDescription(c.Description))
+		err = cmp.Or(checkPages(c.BlocksPerPage), checkDescription(c.Description))
 		if err != nil {
 			err = edited("%s: %w", configName, err)
 		}

@@ -30,7 +30,8 @@ func FuzzObjects(f *testing.F) {
 			o := driver.Object{Data: data, Version: "1"}
 			if c, err := parseConfig(o); err == nil {
 				for _, number := range c.numbers() {
-					if nodes := c.blocks(number); checkNodes(nodes) != nil {
+					nodes := c.blocks(number)
+					if nodes.LongestTTL = c.LongestTTL; checkDescription(nodes) != nil {
 						t.Fatalf("page %d has %+v", number, nodes)
 					}
 				}

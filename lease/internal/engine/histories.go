@@ -48,16 +48,13 @@ const (
 func (s *Store) Create(ctx context.Context, d lease.Description,
 	secret *randflake.Codec) (_ lease.Description, err error) {
 	defer s.failed(ctx, &err, "create")
-	d.BlockSize = cmp.Or(d.BlockSize, 8)
+	d.BlockSize, d.Keyless = cmp.Or(d.BlockSize, 8), secret == nil
 	if d.First == 0 {
 		d.Nodes = cmp.Or(d.Nodes, allNodes)
 	}
 	d.LongestTTL = cmp.Or(d.LongestTTL, lease.DefaultTTL)
 	if err := checkDescription(d); err != nil {
 		return d, err
-	}
-	if d.Keyless != (secret == nil) {
-		return d, invalid("a store needs either a secret, or none and Keyless")
 	}
 	n := &config{Description: d, BlocksPerPage: s.layout.BlocksPerPage, secret: secret}
 	remains := s.remains(ctx, n.numbers()) // first: no page is written before the description
@@ -105,7 +102,7 @@ func (s *Store) Begin(ctx context.Context,
 			return nil, &lease.Error{Err: fmt.Errorf("%w: a store without a secret begins no "+
 				"history by itself", lease.ErrMisconfigured), Fix: fixKeyless}
 		case c.Keyless && r.Secret != nil:
-			return nil, invalid("the store was created without a secret, and gets none")
+			return nil, driver.Invalid("the store was created without a secret, and gets none")
 		}
 		n := *c
 		n.secret = r.Secret
@@ -240,7 +237,7 @@ func (s *Store) attempt(ctx context.Context, n *config,
 	n.Format, n.Complete, n.ID, n.Place, n.Secret = format, false, s.drawID(o.Place), o.Place, ""
 	if n.secret != nil {
 		if _, err := lease.HistoryCodec(n.secret, n.ID); err != nil {
-			return "", invalid("%w", err)
+			return "", driver.Invalid("%w", err)
 		}
 		n.Secret = n.Fingerprint(n.secret)
 	}
