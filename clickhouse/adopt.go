@@ -40,19 +40,17 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 		return p, err
 	}
 	if len(o.missingFunctions()) > 0 {
-		p.Steps = append(p.Steps, o.functions())
+		p.Steps = o.functions()
 	}
-	v := o.values()
 	if o.phase != Swapped {
 		p.Steps = append(p.Steps, o.steps("new", o.carried())...)
 	}
-	if !o.hasLookup(o.catalog) {
-		p.Steps = append(p.Steps, o.lookup(o.catalog, o.render("adopt/both", v))...)
-	} else if days, err := o.lackingDays(ctx); err != nil {
+	lookup, err := o.lookup(ctx)
+	if err != nil {
 		return p, err
-	} else if len(days) > 0 {
-		p.Steps = append(p.Steps, o.fillDays(o.render("adopt/both", v), days))
 	}
+	p.Steps = append(p.Steps, lookup...)
+	v := o.values()
 	v.Columns, v.Comment = o.live.readable(), ownComment
 	p.Steps = append(p.Steps, o.steps("views", v)...)
 	if o.phase == NotBegun {
@@ -82,7 +80,7 @@ func (o *adoption) carried() values {
 		ours = strings.Replace(ours, dropParts+"1, ", "", 1)
 	}
 	v := o.values()
-	v.UUID, v.Engine = o.ownUUID(o.catalog, o.live.Engine), o.live.Engine
+	v.UUID, v.Engine = o.ownUUID(o.live.Engine), o.live.Engine
 	v.TTL, v.Newest = o.live.ttl(), since(o.Version, newestFirst)
 	v.Settings, v.Comment = strings.TrimSuffix(ours+", "+theirs, ", "), o.live.Comment
 	return v
@@ -106,12 +104,8 @@ func (o *adoption) grants(ctx context.Context) []string {
 
 // missing returns the statements for grants or row policies that one of the tables has and another
 // one lacks.
-func (o *adoption) missing(ctx context.Context, what string) (statements []string, err error) {
-	all, err := read[struct{ SQL string }](ctx, o.db, o.render("adopt/"+what, o.values()))
-	for _, one := range all {
-		statements = append(statements, one.SQL)
-	}
-	return statements, err
+func (o *adoption) missing(ctx context.Context, what string) ([]string, error) {
+	return texts(ctx, o.db, o.render("adopt/"+what, o.values()))
 }
 
 // Swap gives the new table the name into which the Collector writes.
@@ -142,7 +136,7 @@ func (a Adoption) exchange(ctx context.Context, db *sql.DB, op operation, to Pha
 			"during the exchange")
 	}
 	p.Steps = append(p.Steps, o.fill("the traces of the last ten minutes once more",
-		o.render("adopt/both", o.values()), "Timestamp > now() - INTERVAL 10 MINUTE"))
+		"Timestamp > now() - INTERVAL 10 MINUTE"))
 	p.Notes = append(p.Notes, o.next())
 	return p, nil
 }

@@ -152,25 +152,31 @@ func (s Schema) readCatalog(ctx context.Context, db *sql.DB) (o catalog, err err
 }
 
 // read returns the rows of a query, whose columns are the fields of T by their names in JSON.
-func read[T any](ctx context.Context, db *sql.DB, query string) (all []T, err error) {
+func read[T any](ctx context.Context, db *sql.DB, query string) ([]T, error) {
+	lines, err := texts(ctx, db, "SELECT formatRowNoNewline('JSONEachRow', *) FROM (\n"+query+"\n)")
+	all := make([]T, len(lines))
+	for i, line := range lines {
+		err = cmp.Or(err, json.Unmarshal([]byte(line), &all[i]))
+	}
+	return all, err
+}
+
+// texts returns the only column of a query.
+func texts(ctx context.Context, db *sql.DB, query string) (all []string, err error) {
 	defer func() {
 		if err != nil {
 			all, err = nil, serverError{"reading the server's tables", err}
 		}
 	}()
-	rows, err := db.QueryContext(ctx, "SELECT formatRowNoNewline('JSONEachRow', *) FROM "+
-		"(\n"+query+"\n)")
+	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
 	for err == nil && rows.Next() {
-		var line string
-		var row T
-		if err = rows.Scan(&line); err == nil {
-			err = json.Unmarshal([]byte(line), &row)
-		}
-		all = append(all, row)
+		var text string
+		err = rows.Scan(&text)
+		all = append(all, text)
 	}
 	return all, cmp.Or(err, rows.Err())
 }

@@ -82,12 +82,35 @@ func (o *adoption) notThere() string {
 
 // conflicts: create would have to change the table. One with other indexes returns the same rows.
 func (o *adoption) conflicts() string {
-	conflict := o.live.conflict()
-	if !o.live.exists() || conflict == "" {
+	var is string
+	switch wrong, typ := o.otherColumn(); {
+	case !o.live.exists():
+		return ""
+	case !o.live.mergeTree():
+		is = "is a " + o.live.Engine + ", not a table of spans"
+	case !o.live.ours():
+		is = "has another shape"
+	case typ != "": // columns that are missing are added
+		is = "has another shape: " + wrong.name + " has the type " + typ + ", not " + wrong.typ
+	default:
 		return ""
 	}
-	return "table " + o.live.Name + " " + conflict + "; it was not changed: adopt it or choose " +
-		"another name"
+	return "table " + o.live.Name + " " + is + "; it was not changed: adopt it or choose another " +
+		"name"
+}
+
+// otherColumn returns the first of the exporter's columns that has another type in the table, and
+// that type, or "" if only columns are missing. There may be none.
+func (o *adoption) otherColumn() (first exported, typ string) {
+	for _, c := range columns {
+		switch typ := o.live.column(c.name).Type; {
+		case typ == "" && first.name == "":
+			first = c
+		case typ != "" && typ != c.typ:
+			return c, typ
+		}
+	}
+	return first, ""
 }
 
 // otherEngine: the table holds no rows, or merges spans into one.
@@ -156,22 +179,19 @@ func (o *adoption) unreadable() string {
 
 // otherColumns: the table has not the exporter's columns.
 func (o *adoption) otherColumns() string {
-	for _, c := range columns {
-		is := o.live.column(c.name).Type
-		what := "the table " + o.live.Name + " cannot be adopted: column " + c.name
-		switch {
-		case is == c.typ:
-		case is == "":
-			return what + " is missing; this is not the table of the Collector's exporter; " +
-				"Coroot's own collector, for example, has another one"
-		case strings.Contains(is, "JSON"):
-			return what + " has the type " + is + "; tables with json: true cannot be adopted"
-		default:
-			return fmt.Sprintf("%s has the type %q, not %s; alter the column first, if the "+
-				"exporter has changed since the table was created", what, is, c.typ)
-		}
+	c, is := o.otherColumn()
+	what := "the table " + o.live.Name + " cannot be adopted: column " + c.name
+	switch {
+	case c.name == "":
+		return ""
+	case is == "":
+		return what + " is missing; this is not the table of the Collector's exporter; " +
+			"Coroot's own collector, for example, has another one"
+	case strings.Contains(is, "JSON"):
+		return what + " has the type " + is + "; tables with json: true cannot be adopted"
 	}
-	return ""
+	return fmt.Sprintf("%s has the type %q, not %s; alter the column first, if the exporter has "+
+		"changed since the table was created", what, is, c.typ)
 }
 
 // ownElements: an index or a projection of the user has the name of one of ours, and would be taken
@@ -226,7 +246,7 @@ func (o *adoption) incomplete() string {
 	n := o.named()
 	var missing string
 	switch {
-	case o.live.mergeTree() && !o.hasLookup(o.catalog):
+	case o.live.mergeTree() && !o.hasLookup():
 		missing = n.LookupRows + " or the view that fills it is missing, so tools may not find " +
 			"traces by ID"
 	case o.other.exists() &&
@@ -253,7 +273,7 @@ func (o *adoption) lacksParts() string {
 		return ""
 	}
 	var lacks []string
-	for _, part := range o.missingParts(o.live) {
+	for _, part := range o.missingParts() {
 		if index, is := strings.CutPrefix(part.what, "index "); !is ||
 			slices.Contains([]string{"idx_timestamp", "idx_trace_id"}, index) {
 			lacks = append(lacks, "the "+part.what)
@@ -302,19 +322,6 @@ func (o *adoption) lacksTraces(ctx context.Context) error {
 	return errorf("%s lacks traces of %s, as after ATTACH PARTITION or with a shorter TTL, so "+
 		"tools may not find them by ID%s", o.named().LookupRows, strings.Join(days, ", "),
 		o.repair("adds them"))
-}
-
-// lackingDays returns the days whose traces the lookup table lacks, of both tables.
-func (o *adoption) lackingDays(ctx context.Context) (days []string, err error) {
-	for _, t := range []table{o.live, o.other} {
-		if err == nil && t.mergeTree() && o.hasLookup(o.catalog) {
-			var more []string
-			more, err = o.lacking(ctx, o.db, t)
-			days = append(days, more...)
-		}
-	}
-	slices.Sort(days)
-	return slices.Compact(days), err
 }
 
 // policies returns an error if the other table lacks row policies. They belong to names, so after

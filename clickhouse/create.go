@@ -25,55 +25,50 @@ func (s Schema) Create(ctx context.Context, db *sql.DB) error {
 // Plan returns the plan that [Schema.Create] runs on the server of db. If db is nil, the plan is
 // that for a server without the tables; see [Schema.Statements].
 func (s Schema) Plan(ctx context.Context, db *sql.DB) (p Plan, err error) {
+	o := &adoption{Schema: s}
 	if db == nil {
-		if err := s.validate(); err != nil {
-			return p, err
-		}
-		return Plan{Steps: s.steps(catalog{})}, nil
+		err = s.validate()
+	} else {
+		o, err = s.observe(ctx, db, creating, false)
 	}
-	o, err := s.observe(ctx, db, creating, false)
 	if err != nil {
 		return p, err
 	}
-	s.Version = o.Version
-	stored := o.table(s.named().Rows)
-	p = Plan{append(s.steps(o.catalog), s.repairs(stored)...), s.notes(o.catalog)}
-	if stored.exists() && s.hasLookup(o.catalog) {
-		days, err := s.lacking(ctx, db, stored)
-		if err != nil {
-			return p, err
-		}
-		if len(days) > 0 {
-			p.Steps = append(p.Steps, s.fillDays(s.quoted(stored.Name), days))
-		}
+	n := o.named()
+	p.Steps = append(o.functions(), createStep(n.Rows, o.createRows()))
+	lookup, err := o.lookup(ctx)
+	p.Steps = append(p.Steps, lookup...)
+	if n.Spans != n.Rows {
+		p.Steps = append(p.Steps, o.front(n.Spans, n.Rows), o.front(n.Lookup, n.LookupRows))
 	}
-	p.Notes = append(p.Notes, o.topK(ctx)...)
-	return p, nil
+	p.Steps = append(p.Steps, o.repairs()...)
+	p.Notes = append(o.notes(), o.topK(ctx)...)
+	return p, err
 }
 
 // notes returns what is different in the existing tables, and how an operator can change it.
-func (s Schema) notes(o catalog) (notes []string) {
-	n := s.named()
+func (o *adoption) notes() (notes []string) {
+	n := o.named()
 	for _, of := range []struct{ table, column string }{
 		{n.Rows, "Timestamp"}, {n.LookupRows, "End"}} {
 		t := o.table(of.table)
-		if want := s.ttlOf(of.column); s.TTL != 0 && t.exists() && t.ttl() != want {
+		if want := o.ttlOf(of.column); o.TTL != 0 && t.exists() && t.ttl() != want {
 			notes = append(notes, fmt.Sprintf("the TTL of %s stays %q; to change it, run\n%s;",
-				t.Name, t.ttl(), s.alter(t.Name)+"MODIFY TTL "+want))
+				t.Name, t.ttl(), o.alter(t.Name)+"MODIFY TTL "+want))
 		}
 	}
-	return append(notes, s.rebuild(o.table(n.Rows))...)
+	if o.Projection == "" && o.live.olderCharts() {
+		notes = append(notes, "the projection charts of "+n.Rows+" has no _part_offset, so "+
+			"searches for rare spans of a service read more than they could:\n"+
+			"`create --projection charts` builds it again for all stored spans")
+	}
+	return notes
 }
 
 // functions returns the step that creates the functions on trace IDs, which belong to the server,
 // not to a database.
-func (s Schema) functions() Step {
-	step := Step{Does: "create the functions on trace IDs"}
-	for statement := range strings.SplitSeq(template("functions"), ";") {
-		if statement = strings.TrimSpace(statement); statement != "" {
-			step.SQL = append(step.SQL,
-				strings.Replace(statement, " AS (", s.onCluster()+" AS (", 1))
-		}
-	}
-	return step
+func (s Schema) functions() []Step {
+	text := strings.ReplaceAll(template("functions"), " AS (", s.onCluster()+" AS (")
+	return []Step{{Does: "create the functions on trace IDs",
+		SQL: strings.Split(strings.TrimSuffix(text, ";"), ";\n\n")}}
 }

@@ -11,10 +11,10 @@ var indexes = regexp.MustCompile(`(?m)^    INDEX (\w+) (.*? GRANULARITY \d+)`).
 
 // repairs returns the steps that add what an existing table lacks. Existing parts get it in the
 // background.
-func (s Schema) repairs(t table) (steps []Step) {
-	for _, g := range s.missingParts(t) {
-		steps = append(steps, Step{Does: t.Name + " has the " + g.what,
-			SQL: []string{s.alter(t.Name) + g.change}})
+func (o *adoption) repairs() (steps []Step) {
+	for _, g := range o.missingParts() {
+		steps = append(steps, Step{Does: o.live.Name + " has the " + g.what,
+			SQL: []string{o.alter(o.live.Name) + g.change}})
 	}
 	return steps
 }
@@ -24,7 +24,8 @@ type gap struct{ what, change string }
 
 // missingParts returns what an existing table lacks: columns of the exporter, our indexes, small
 // compressed blocks, and the projection that the schema names.
-func (s Schema) missingParts(t table) (all []gap) {
+func (o *adoption) missingParts() (all []gap) {
+	t := o.live
 	if !t.exists() {
 		return nil
 	}
@@ -45,14 +46,14 @@ func (s Schema) missingParts(t table) (all []gap) {
 		all = append(all, gap{"setting " + size + ", which parts take over as they merge",
 			"MODIFY SETTING " + size})
 	}
-	element := s.Projection.element()
+	element := o.Projection.element()
 	name, _, _ := strings.Cut(element, " ")
 	add := "ADD PROJECTION IF NOT EXISTS " + element + ", MATERIALIZE PROJECTION " + name
 	switch {
-	case s.Projection == "", s.Projection == NoProjection:
+	case o.Projection == "", o.Projection == NoProjection:
 	case !strings.Contains(t.Definition, "PROJECTION "+name+" "):
 		all = append(all, gap{"projection " + name, add})
-	case s.Projection == Charts && t.olderCharts():
+	case o.Projection == Charts && t.olderCharts():
 		// With ADD alone, old and new parts would not merge until MATERIALIZE.
 		all = append(all, gap{"projection charts with _part_offset",
 			"DROP PROJECTION IF EXISTS charts, " + add})
@@ -66,30 +67,4 @@ var blockSize = regexp.MustCompile(smallBlocks + `\d+`)
 // _part_offset.
 func (t table) olderCharts() bool {
 	return strings.Contains(t.Definition, strings.Replace(Charts.shown(), ", _part_offset", "", 1))
-}
-
-// rebuild returns a note on an older projection for charts, which takes long to build again.
-func (s Schema) rebuild(t table) []string {
-	if s.Projection != "" || !t.olderCharts() {
-		return nil
-	}
-	return []string{"the projection charts of " + t.Name + " has no _part_offset, so searches " +
-		"for rare spans of a service read more than they could:\n" +
-		"`create --projection charts` builds it again for all stored spans"}
-}
-
-// conflict returns what prevents a table from becoming one of the layout, or "".
-func (t table) conflict() string {
-	switch {
-	case !t.mergeTree():
-		return "is a " + t.Engine + ", not a table of spans"
-	case !t.ours():
-		return "has another shape"
-	}
-	for _, c := range columns {
-		if have := t.column(c.name).Type; have != "" && have != c.typ {
-			return "has another shape: " + c.name + " has the type " + have + ", not " + c.typ
-		}
-	}
-	return ""
 }

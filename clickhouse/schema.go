@@ -101,17 +101,6 @@ func (s Schema) Statements() ([]string, error) {
 	return p.SQL(), err
 }
 
-// steps returns the steps that Create runs on a server.
-func (s Schema) steps(o catalog) []Step {
-	n := s.named()
-	create := s.createRows(s.engine(o, ""))
-	steps := []Step{s.functions(), createStep(n.Rows, create)}
-	if n.Spans != n.Rows {
-		steps = append(steps, s.front(n.Spans, n.Rows))
-	}
-	return append(steps, s.lookup(o, s.quoted(n.Rows))...)
-}
-
 // createStep returns the step that creates a table or view.
 func createStep(name, sql string) Step {
 	return Step{Does: "create " + name, SQL: []string{sql}}

@@ -55,7 +55,10 @@ func (s Schema) observe(ctx context.Context, db *sql.DB, op operation, policiesC
 	s.Database, s.Version = found.Database, found.Version
 	n := s.named()
 	o := &adoption{Schema: s, catalog: found, db: db, policiesChecked: policiesChecked,
-		creates: op == creating, live: found.table(n.Rows), other: found.table(n.Other)}
+		creates: op == creating, live: found.table(n.Rows)}
+	if op != creating {
+		o.other = found.table(n.Other)
+	}
 	switch {
 	case o.live.ours() && o.other.exists():
 		o.phase = Swapped
@@ -71,7 +74,7 @@ func (s Schema) observe(ctx context.Context, db *sql.DB, op operation, policiesC
 // Swap the table itself lacks older spans.
 func (s Schema) Whole(ctx context.Context, db *sql.DB) (Schema, error) {
 	v := s.values()
-	found, err := read[table](ctx, db, "SELECT name FROM system.tables WHERE database = "+
+	found, err := texts(ctx, db, "SELECT name FROM system.tables WHERE database = "+
 		v.Database+" AND name = "+quoteText(v.History)+" AND comment = "+quoteText(ownComment))
 	if len(found) > 0 {
 		s.Table = v.History
@@ -83,10 +86,10 @@ func (s Schema) Whole(ctx context.Context, db *sql.DB) (Schema, error) {
 // returns too few rows. A user who may not see policies gets none.
 func (o *adoption) topK(ctx context.Context) []string {
 	const from, to = "26.4", "26.8"
-	if !since(o.Version, from) || since(o.Version, to) {
+	if o.db == nil || !since(o.Version, from) || since(o.Version, to) {
 		return nil
 	}
-	found, err := read[struct{ Name string }](ctx, o.db, "SELECT name FROM system.row_policies "+
+	found, err := texts(ctx, o.db, "SELECT name FROM system.row_policies "+
 		"WHERE database = "+o.values().Database+" AND table IN ("+quoteText(o.live.Name)+", '')")
 	if err != nil || len(found) == 0 {
 		return nil

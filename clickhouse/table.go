@@ -58,11 +58,11 @@ const smallBlocks = "min_compress_block_size = "
 const dropParts = "ttl_only_drop_parts = "
 
 // createRows returns the statement for the table that holds the rows.
-func (s Schema) createRows(engine string) string {
-	v := s.values()
-	v.Engine, v.Projection, v.Settings = engine, s.Projection.element(), settings
-	v.Newest, v.TTL = since(s.Version, newestFirst), s.ttlOf("Timestamp")
-	return s.render("spans", v)
+func (o *adoption) createRows() string {
+	v := o.values()
+	v.Engine, v.Projection, v.Settings = o.engine(""), o.Projection.element(), settings
+	v.Newest, v.TTL = since(o.Version, newestFirst), o.ttlOf("Timestamp")
+	return o.render("spans", v)
 }
 
 // front returns the step that creates a Distributed table in front of a table that holds rows.
@@ -83,12 +83,12 @@ func (s Schema) ttlOf(column string) string {
 // engine returns the engine of a new table alongside a table with an engine, or without another
 // table if that is "". In a replicated database, a table that is not replicated would be on one
 // server only.
-func (s Schema) engine(o catalog, alongside string) string {
+func (o *adoption) engine(alongside string) string {
 	switch {
 	case strings.HasPrefix(alongside, "Shared"):
 		return "SharedMergeTree"
 	case strings.HasPrefix(alongside, "Replicated"),
-		alongside == "" && (s.Cluster != "" || o.DatabaseEngine == "Replicated"):
+		alongside == "" && (o.Cluster != "" || o.DatabaseEngine == "Replicated"):
 		return "ReplicatedMergeTree"
 	}
 	return "MergeTree"
@@ -96,8 +96,8 @@ func (s Schema) engine(o catalog, alongside string) string {
 
 // ownUUID returns the clause that sets the UUID of a replicated table on a single server. Without
 // it, the server refuses its default path in Keeper, which contains the UUID.
-func (s Schema) ownUUID(o catalog, engine string) string {
-	if engine != "ReplicatedMergeTree" || s.Cluster != "" || o.DatabaseEngine != "Atomic" {
+func (o *adoption) ownUUID(engine string) string {
+	if engine != "ReplicatedMergeTree" || o.Cluster != "" || o.DatabaseEngine != "Atomic" {
 		return ""
 	}
 	return " UUID " + quoteText(newUUID())

@@ -237,13 +237,12 @@ func (e *engine) rewriting(settings string, rewrite func(string) string) *sql.DB
 	return e.openAt(e.through(rewrite) + "?" + settings)
 }
 
-// everywhere matches a system table of all servers of the cluster.
-var everywhere = regexp.MustCompile(`cluster(?:AllReplicas)?\('c', (system\.\w+)\)`)
+// reading matches the statements that read tables.
+var reading = regexp.MustCompile(`^(WITH|SELECT (formatRow|name))`)
 
 // oneServer turns statements for a cluster into statements for a single server without Keeper.
 func oneServer(query string) string {
-	query = everywhere.ReplaceAllString(query, "$1")
-	if strings.HasPrefix(query, "SELECT") { // may have statements for the cluster as text
+	if reading.MatchString(query) { // may have statements for the cluster as text
 		return query
 	}
 	query = strings.Replace(query, "ENGINE = ReplicatedMergeTree", "ENGINE = MergeTree", 1)

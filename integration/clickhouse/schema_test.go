@@ -39,7 +39,7 @@ func TestLookupDropped(t *testing.T) {
 				statements := 0
 				interrupted = false
 				err := s.Create(t.Context(), e.rewriting("", func(query string) string {
-					if strings.Contains(query, "formatRow") ||
+					if reading.MatchString(query) ||
 						strings.HasPrefix(query, "CREATE OR REPLACE FUNCTION") {
 						return query
 					}
