@@ -246,7 +246,6 @@ func oneServer(query string) string {
 		return query
 	}
 	query = strings.Replace(query, "ENGINE = ReplicatedMergeTree", "ENGINE = MergeTree", 1)
-	query = strings.Replace(query, "ENGINE = Distributed(`c`", "ENGINE = Distributed(two", 1)
 	return onCluster.ReplaceAllString(query, "")
 }
 
