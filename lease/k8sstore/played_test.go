@@ -3,11 +3,9 @@ package k8sstore
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,69 +73,41 @@ func TestURL(t *testing.T) {
 	wantError(t, "no client", err, lease.ErrInvalidRequest)
 }
 
-// Responses of servers, proxies and others, and what the store makes of them. No request is sent
-// twice.
+// Responses of servers, proxies and others. No request is sent twice.
 func TestResponses(t *testing.T) {
 	status := func(kind string) string {
 		return fmt.Sprintf(`{"kind": "Status", "message": "why", "details": {"kind": %q}}`, kind)
 	}
-	for _, c := range []struct {
-		code        int // or 0 for a broken connection
-		body        string
-		read, write string // of [calls.Meaning]
-		text        string
-	}{
-		{404, status("leases"), "", "changed", ""},
-		{409, status("leases"), "unknown", "changed", ""},
-		{404, status("namespaces"), "misconfigured", "misconfigured", `the namespace "shop"`},
-		{403, status(""), "misconfigured", "misconfigured", "Role get, create and update"},
-		{403, "<html>squid", "misconfigured", "misconfigured", "NO_PROXY"},
-		{401, "log in", "misconfigured", "misconfigured", "credentials"},
-		{503, "<html>", "unknown", "unknown", `503: "<html>"`},
-		{404, "page not found", "misconfigured", "unknown", "not a response of a Kubernetes"},
-		{200, "<html>", "misconfigured", "unknown", "not a response of a Kubernetes"},
-		{302, "", "misconfigured", "unknown", "not a response of a Kubernetes"},
-		{200, `{"kind": "Pod"}`, "misconfigured", "unknown", "not a response of a Kubernetes"},
-		{200, strings.Replace(aLease, "page-0001", "page-0002", 1), "misconfigured", "unknown",
-			"not a response of a Kubernetes"},
-		{0, "", "unknown", "unknown", "EOF"},
-		{200, strings.Replace(aLease, `"uid"`, `"deletionTimestamp": "now", "uid"`, 1), "unknown",
-			"unknown", "being deleted"},
-		{200, strings.Replace(aLease, `/leases": "orders"`, `/leases": "carts"`, 1), "schema",
-			"schema", "not a page of this store"},
-		{200, strings.Replace(aLease, "io/page", "io/other", 1), "schema", "schema",
-			"not a page of this store"},
-	} {
-		var sent atomic.Int64
-		o := played(t, func(w http.ResponseWriter, r *http.Request) {
-			sent.Add(1)
-			_, _ = io.Copy(io.Discard, r.Body)
-			if c.code == 0 {
-				panic(http.ErrAbortHandler)
-			}
-			w.Header().Set("Location", r.URL.Path)
-			w.WriteHeader(c.code)
-			_, _ = io.WriteString(w, c.body)
-		})
-		_, get := o.Read(t.Context(), "page-0001")
-		_, create := o.Write(t.Context(), "page-0001", []byte("data"), "", "")
-		_, update := o.Write(t.Context(), "page-0001", []byte("data"), "u/7", "")
-		for verb, err := range map[string]error{"get": get, "create": create, "update": update} {
-			want := c.write
-			if verb == "get" {
-				want = c.read
-			}
-			if got := calls.Meaning(err); got != want {
-				t.Errorf("%s: %d %s: %v is %q, want %q", verb, c.code, c.body, err, got, want)
-			}
-			if want != "" && want != "changed" {
-				wantError(t, c.body, err, nil, verb+" leases.coordination.k8s.io", c.text)
-			}
-		}
-		if n := sent.Load(); n != 3 {
-			t.Errorf("%d %s: the server received %d requests, want 3", c.code, c.body, n)
-		}
-	}
+	changed := func(old, now string) string { return strings.Replace(aLease, old, now, 1) }
+	const writes, all, other = "create replace", "read create replace",
+		"not a response of a Kubernetes"
+	try := calls.Responses(t,
+		func(h http.HandlerFunc) driver.Objects { return played(t, h) }, wantError)
+	try("read", 404, nil, status("leases"), "", "")
+	try(writes, 404, nil, status("leases"), "changed", "")
+	try("read", 409, nil, status("leases"), "unknown", "get leases.coordination.k8s.io")
+	try(writes, 409, nil, status("leases"), "changed", "")
+	try(all, 404, nil, status("namespaces"), "misconfigured", `create the namespace "shop"`)
+	try("create", 403, nil, status(""), "misconfigured", "create leases.coordination.k8s.io")
+	try(all, 403, nil, status(""), "misconfigured", "Role get, create and update")
+	try(all, 403, nil, "<html>squid", "misconfigured", "NO_PROXY")
+	try(all, 401, nil, "log in", "misconfigured", "credentials")
+	try(all, 503, nil, "<html>", "unknown", `503: "<html>"`)
+	try("read", 404, nil, "page not found", "misconfigured", other)
+	try(writes, 404, nil, "page not found", "unknown", other)
+	try("read", 200, nil, "<html>", "misconfigured", other)
+	try(writes, 200, nil, "<html>", "unknown", other)
+	try("read", 302, http.Header{"Location": {"/"}}, "", "misconfigured", other)
+	try(writes, 302, http.Header{"Location": {"/"}}, "", "unknown", other)
+	try("read", 200, nil, `{"kind": "Pod"}`, "misconfigured", other)
+	try("read", 200, nil, changed("page-0001", "page-0002"), "misconfigured", other)
+	try(writes, 200, nil, changed("page-0001", "page-0002"), "unknown", other)
+	try(all, 0, nil, "", "unknown", "EOF")
+	try(all, 200, nil, changed(`"uid"`, `"deletionTimestamp": "now", "uid"`), "unknown",
+		"being deleted")
+	try(all, 200, nil, changed(`/leases": "orders"`, `/leases": "carts"`), "schema",
+		"not a page of this store")
+	try(all, 200, nil, changed("io/page", "io/other"), "schema", "not a page of this store")
 }
 
 // A throttled request was not carried out: the store sends it again after Retry-After.

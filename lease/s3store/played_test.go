@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,15 +35,16 @@ func played(t *testing.T, h http.HandlerFunc) *objects {
 	return place{server.URL, "leases", keys}.server(t, "")
 }
 
-// respond responds as a server of S3 does, whose errors contain secrets.
-func respond(w http.ResponseWriter, status int, code string) {
-	w.WriteHeader(status)
-	if code == "" {
-		return
-	}
-	_, _ = fmt.Fprintf(w, `<?xml version="1.0"?><Error><Code>%s</Code><Message>a message</Message>`+
+// problemOf returns an error of S3, which contains secrets.
+func problemOf(code string) string {
+	return fmt.Sprintf(`<?xml version="1.0"?><Error><Code>%s</Code><Message>a message</Message>`+
 		`<AWSAccessKeyId>%s</AWSAccessKeyId><StringToSign>%s</StringToSign></Error>`,
 		code, keys.AccessKeyID, keys.SecretAccessKey)
+}
+
+func respond(w http.ResponseWriter, status int, code string) {
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, problemOf(code))
 }
 
 func TestURL(t *testing.T) {
@@ -153,68 +152,35 @@ type doer func(*http.Request) (*http.Response, error)
 
 func (f doer) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Responses of a server, and what the store makes of them. No request is repeated, even if its
-// connection breaks. A write that was refused because the object has changed, or because another
-// write of it is in progress, is repeated only after a read; a creation is repeated, since a read
-// may not show the object yet.
+// A write that was refused because the object has changed, or because another write of it is in
+// progress, is repeated only after a read; a creation is repeated, since a read may not show the
+// object yet.
 func TestResponses(t *testing.T) {
 	date := func(d time.Duration) http.Header {
 		return http.Header{"Date": {time.Now().Add(d).UTC().Format(http.TimeFormat)}}
 	}
 	region := func(name string) http.Header { return http.Header{"X-Amz-Bucket-Region": {name}} }
-	for _, c := range []struct {
-		calls  string
-		status int // or 0 for a broken connection
-		code   string
-		header http.Header
-		want   string // of [calls.Meaning]
-		text   string
-	}{
-		{"read", 403, "AccessDenied", nil, "misconfigured", "grant s3:GetObject and s3:PutObject"},
-		{"read", 404, "", nil, "unknown", "another kind of server"},
-		{"read", 404, "NoSuchBucket", nil, "misconfigured", "create the bucket"},
-		{"read", 403, wrongClock, date(-90 * time.Minute), "clock", "machine's clock"},
-		{"read", 403, wrongClock, date(90 * time.Minute), "misconfigured", "machine's clock"},
-		{"read", 301, "PermanentRedirect", region("eu-west-3"), "misconfigured", "eu-west-3"},
-		{"create", 501, "NotImplemented", nil, "misconfigured", "conditional writes"},
-		{"create", 500, "ExpiredToken", region("mars-1"), "unknown", "s3:PutObject"},
-		{"read create", 0, "", nil, "unknown", "/page-0000"},
-		{"create", 409, "InvalidBucketState", nil, "unknown", "409"},
-		{"read replace", 200, "", nil, "unknown", "ETag"},
-		{"read", 200, "", http.Header{"Etag": {`W/"abc"`}}, "unknown", "ETag"},
-		{"replace", 409, "ConditionalRequestConflict", nil, "changed", ""},
-		{"create", 409, "ConditionalRequestConflict", nil, "again", ""},
-		{"read", 503, "SlowDown", nil, "again", ""},
-		{"replace", 429, "", nil, "again", ""},
-	} {
-		var asked atomic.Int64
-		o := played(t, func(w http.ResponseWriter, r *http.Request) {
-			asked.Add(1)
-			maps.Copy(w.Header(), c.header)
-			_, _ = io.Copy(io.Discard, r.Body)
-			if c.status == 0 {
-				panic(http.ErrAbortHandler)
-			}
-			respond(w, c.status, c.code)
-		})
-		for call := range strings.FieldsSeq(c.calls) {
-			var err error
-			switch call {
-			case "read":
-				_, err = o.Read(t.Context(), "page-0000")
-			case "create":
-				_, err = o.Write(t.Context(), "page-0000", []byte("data"), "", "")
-			case "replace":
-				_, err = o.Write(t.Context(), "page-0000", []byte("data"), "old", "")
-			}
-			what := fmt.Sprintf("%d %s, %s", c.status, c.code, call)
-			wantError(t, what, err, nil, c.text)
-			if got, n := calls.Meaning(err), asked.Swap(0); got != c.want || n != 1 {
-				t.Errorf("%s: %s after %d requests: %v; want %s after one", what, got, n, err,
-					c.want)
-			}
-		}
-	}
+	try := calls.Responses(t,
+		func(h http.HandlerFunc) driver.Objects { return played(t, h) }, wantError)
+	try("read", 403, nil, problemOf("AccessDenied"), "misconfigured",
+		"grant s3:GetObject and s3:PutObject")
+	try("read", 404, nil, "", "unknown", "another kind of server")
+	try("read", 404, nil, problemOf("NoSuchBucket"), "misconfigured", "create the bucket")
+	try("read", 403, date(-90*time.Minute), problemOf(wrongClock), "clock", "machine's clock")
+	try("read", 403, date(90*time.Minute), problemOf(wrongClock), "misconfigured",
+		"machine's clock")
+	try("read", 301, region("eu-west-3"), problemOf("PermanentRedirect"), "misconfigured",
+		"eu-west-3")
+	try("create", 501, nil, problemOf("NotImplemented"), "misconfigured", "conditional writes")
+	try("create", 500, region("mars-1"), problemOf("ExpiredToken"), "unknown", "s3:PutObject")
+	try("read create", 0, nil, "", "unknown", "/page-0001")
+	try("create", 409, nil, problemOf("InvalidBucketState"), "unknown", "409")
+	try("read replace", 200, nil, "", "unknown", "ETag")
+	try("read", 200, http.Header{"Etag": {`W/"abc"`}}, "", "unknown", "ETag")
+	try("replace", 409, nil, problemOf("ConditionalRequestConflict"), "changed", "")
+	try("create", 409, nil, problemOf("ConditionalRequestConflict"), "again", "")
+	try("read", 503, nil, problemOf("SlowDown"), "again", "")
+	try("replace", 429, nil, "", "again", "")
 }
 
 // A PUT that is redirected, even to itself, and is then answered as if it had succeeded, was not
