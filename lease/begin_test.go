@@ -261,11 +261,11 @@ func TestRestoredDuringBegin(t *testing.T) {
 		b.store.on = func(c *call) {
 			c.send()
 			if c.op == op && restores > 0 {
-				b.life, restores = b.life+1, 0
+				b.machine, restores = b.machine+1, 0
 			}
 		}
 		if op == "secret" {
-			b.reading = func() { b.life, b.reading = b.life+1, nil }
+			b.reading = func() { b.machine, b.reading = b.machine+1, nil }
 		}
 		b.Step(t.Context())
 		b.Step(t.Context())

@@ -86,7 +86,7 @@ func (k *Keeper) Drop(t *Term) { k.drop(t, restored, ErrCloned) }
 // Drops returns how many grants were dropped, by reason.
 func (k *Keeper) Drops() map[string]int64 {
 	counts := map[string]int64{}
-	for s, n := range k.counts.of {
+	for s, n := range k.counts {
 		if s.of == drops && n > 0 {
 			counts[s.what] = n
 		}

@@ -137,7 +137,7 @@ type bench struct {
 	objects *memstore.Objects
 	memory  stores.Store // on these objects
 	store   *fakeStore   // the connection to it
-	life    uint64       // changes when the machine is restored from a snapshot
+	machine uint64       // changes when the machine is restored from a snapshot
 	reports []error
 	secrets *randflake.Keyring // of the secret file; nil: it cannot be read
 	reading func()             // runs while it is read, if not nil
@@ -178,7 +178,7 @@ func newMemory(t *testing.T, o *memstore.Objects, d lease.Description) (stores.S
 // newBenchOn returns a Keeper of a store.
 func newBenchOn(t *testing.T, memory stores.Store, opts ...lease.Option) *bench {
 	t.Helper()
-	b := &bench{t: t, life: 7, secrets: testKeyring, memory: memory,
+	b := &bench{t: t, machine: 7, secrets: testKeyring, memory: memory,
 		// the monotonic clock may count from any moment
 		clock: &fakeClock{wall: testStart, elapsed: -time.Hour}}
 	b.store = &fakeStore{Store: b.memory}
@@ -186,7 +186,7 @@ func newBenchOn(t *testing.T, memory stores.Store, opts ...lease.Option) *bench 
 		lease.WithClock(b.clock.read), lease.WithTTL(10 * time.Second),
 		lease.WithMeterProvider(noop.NewMeterProvider()),
 		lease.WithErrorHandler(func(err error) { b.reports = append(b.reports, err) }),
-		lease.WithMachine(func() uint64 { return b.life }),
+		lease.WithMachine(func() uint64 { return b.machine }),
 	}, opts...)
 	secrets := func(context.Context) (*randflake.Keyring, error) {
 		if b.secrets == nil {

@@ -48,15 +48,16 @@ func (r refusal) Unwrap() error { return r.cause }
 type Keeper struct {
 	cfg       config
 	nodesOnly bool // it was started without secrets
-	counts    *counts
 	metrics   metric.Registration
 	reports   reports.Queue
 
+	changing   sync.Mutex // held while the state is replaced, and counts are used
 	state      atomic.Pointer[state]
-	changing   sync.Mutex // held while the state is replaced
 	generation atomic.Uint64
 	restores   atomic.Uint64 // reported by OnRestore
-	kick       chan struct{} // wakes the goroutine
+	// counts are read on collection, so that events before a meter provider is set are not lost.
+	counts map[series]int64
+	kick   chan struct{} // wakes the goroutine
 
 	// settled is closed with the first grant, the first error that is Permanent, and by Close. It
 	// is nil in a zero Keeper.
@@ -293,7 +294,7 @@ func (k *Keeper) seal() bool {
 // drop ends a term whose grant must not be used any more. Any goroutine may call it.
 func (k *Keeper) drop(t *term, why reason, err error) {
 	if t.end(err) {
-		k.counts.add(series{of: drops, what: string(why)})
+		k.count(series{of: drops, what: string(why)})
 		k.generation.Add(1)
 		k.wake()
 	}

@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -75,32 +74,25 @@ type series struct {
 	outcome string // of a request: "" for success
 }
 
-// counts are a Keeper's counters. They are counted here and read on collection, so that events
-// before a meter provider is set are not lost.
-type counts struct {
-	mu sync.Mutex
-	of map[series]int64
-}
-
 // newCounts returns counters with the series that exist from the start, at 0: an alert on a rate
 // misses the first count of a series that begins with it. In these series a single count matters.
 // Alerts on other requests are about failures that last.
-func newCounts() *counts {
-	c := &counts{of: map[series]int64{
+func newCounts() map[series]int64 {
+	counts := map[series]int64{
 		{requests, "acquire", "no_free_node"}: 0,
 		{histories, Moved, ""}:                0,
 		{histories, Contradicted, ""}:         0,
-	}}
-	for _, why := range []reason{clockGap, clockBehind, contradicted, cloned, restored, taken} {
-		c.of[series{of: drops, what: string(why)}] = 0
 	}
-	return c
+	for _, why := range []reason{clockGap, clockBehind, contradicted, cloned, restored, taken} {
+		counts[series{of: drops, what: string(why)}] = 0
+	}
+	return counts
 }
 
-func (c *counts) add(s series) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.of[s]++
+func (k *Keeper) count(s series) {
+	k.changing.Lock()
+	defer k.changing.Unlock()
+	k.counts[s]++
 }
 
 // register registers the Keeper's metrics; unregistering the result ends them.
@@ -151,9 +143,9 @@ func (k *Keeper) register(mp metric.MeterProvider) (metric.Registration, error) 
 		o.ObserveFloat64(remaining, left.Seconds())
 		o.ObserveFloat64(ttl, k.ttl().Seconds())
 		o.ObserveFloat64(behind, s.behind.Seconds())
-		k.counts.mu.Lock()
-		defer k.counts.mu.Unlock()
-		for c, n := range k.counts.of {
+		k.changing.Lock()
+		defer k.changing.Unlock()
+		for c, n := range k.counts {
 			attrs := []attribute.KeyValue{attribute.String(prefix+c.of, c.what)}
 			if c.outcome != "" {
 				attrs = append(attrs, attribute.String("error.type", c.outcome))

@@ -179,7 +179,7 @@ func (l *loop) call(ctx context.Context, operation string,
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	return ctx, func(err error) {
 		cancel()
-		l.keeper.counts.add(series{requests, operation, outcome(err)})
+		l.keeper.count(series{requests, operation, outcome(err)})
 	}
 }
 

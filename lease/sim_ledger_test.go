@@ -197,7 +197,7 @@ func (l *ledger) add(p *process, ids []randflake.ID, second time.Time) {
 
 // wrong returns why two lives must not have generated the same ID, or "" if they may.
 func (l *ledger) wrong(a, b *maker) string {
-	_, tainted := l.w.tainted[a.g.history]
+	tainted := l.w.tainted[a.g.history]
 	unproven := func(m *maker) bool { return !m.life.proven[m.g] }
 	switch {
 	case a.life.descends(b.life) || b.life.descends(a.life):

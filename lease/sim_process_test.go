@@ -98,7 +98,7 @@ func (p *process) build() {
 			if w.wrong("a restored machine continues") {
 				return 0
 			}
-			return ask(p, func() uint64 { return p.host.life })
+			return ask(p, func() uint64 { return p.host.machine })
 		})))
 	p.keeper.SetJitter(func() float64 { return ask(p, w.rng.Float64) })
 	p.keeper.SetNonces(p.nonce)

@@ -119,7 +119,7 @@ var historyID = regexp.MustCompile("[0-9a-f]{32}")
 func (w *world) taint(s *server) {
 	for _, data := range s.objects {
 		for _, id := range historyID.FindAllString(data, -1) {
-			w.tainted[id] = w.now
+			w.tainted[id] = true
 		}
 	}
 }

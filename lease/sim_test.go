@@ -28,7 +28,7 @@ const simLength = 60 * time.Second
 // newWorld decides everything that depends on the seed.
 func newWorld(seed uint64, v variant) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 0x7ace)), variant: v,
-		tainted: map[string]time.Duration{}}
+		tainted: map[string]bool{}}
 	w.ledger = newLedger(w)
 	w.vmclock = w.rng.IntN(3) == 0
 	w.compares, w.setsBack = w.rng.IntN(3) > 0, w.rng.IntN(4) == 0
@@ -150,7 +150,7 @@ func (w *world) room() bool {
 // copySome copies a process once or twice, like a machine that is restored from a snapshot: at once
 // or later, with clocks that continued or stood still.
 func (w *world) copySome(p *process) {
-	life := w.rng.Uint64() // it may fall, and is the same in all copies
+	machine := w.rng.Uint64() // it may fall, and is the same in all copies
 	for range 1 + w.rng.IntN(2) {
 		if p.dead || w.calm || !w.room() {
 			return
@@ -169,7 +169,7 @@ func (w *world) copySome(p *process) {
 			}
 		}
 		if w.vmclock {
-			h.life = life
+			h.machine = machine
 			h.reseeds = w.now + later + 1 + w.between(0, slowestReseed)
 		}
 		w.hosts = append(w.hosts, &h)

@@ -47,8 +47,8 @@ type world struct {
 	processes []*process
 	most      int // how many may run
 
-	about   lease.Description        // of the store, when it was created
-	tainted map[string]time.Duration // the histories to which a server was set back, and when
+	about   lease.Description // of the store, when it was created
+	tainted map[string]bool   // the histories to which a server was set back
 }
 
 func (w *world) fail(kind, format string, args ...any) {
@@ -182,13 +182,13 @@ type event struct {
 
 // host is a machine with its clocks, its random numbers and its connection to the store.
 type host struct {
-	id     int
-	skew   time.Duration // wall clock minus true time
-	asleep time.Duration // how long the monotonic clock stood still
-	frozen time.Duration // suspended until this time
-	cut    time.Duration // cut off from the store until this time
-	server *server       // that it reaches
-	life   uint64        // changes when the machine is restored from a snapshot
+	id      int
+	skew    time.Duration // wall clock minus true time
+	asleep  time.Duration // how long the monotonic clock stood still
+	frozen  time.Duration // suspended until this time
+	cut     time.Duration // cut off from the store until this time
+	server  *server       // that it reaches
+	machine uint64        // changes when the machine is restored from a snapshot
 	// The kernels of copies, and of the original, return the same numbers until they learn of the
 	// restore, which takes less than the time that a Keeper waits for.
 	kernel  rand.PCG

@@ -18,12 +18,12 @@ func TestRestoredMachine(t *testing.T) {
 		"noticed by an ID": func(b *bench) {
 			b.pass(0)
 			b.mustOne()
-			b.life -= 3 // the snapshot may be an older one
+			b.machine -= 3 // the snapshot may be an older one
 			b.wantError(lease.ErrNoLease)
 		},
 		"noticed by a step": func(b *bench) {
 			b.pass(0)
-			b.life++
+			b.machine++
 			if wait := b.Step(b.t.Context()); wait > lease.CheckEvery {
 				b.t.Errorf("the next step is in %s", wait)
 			}
@@ -33,7 +33,7 @@ func TestRestoredMachine(t *testing.T) {
 			b.OnRestore()
 		},
 		"during an Acquire": func(b *bench) {
-			b.during("acquire", sync.OnceFunc(func() { b.life++ }))
+			b.during("acquire", sync.OnceFunc(func() { b.machine++ }))
 			b.Step(b.t.Context())
 			b.wantError(lease.ErrNoLease)
 		},
