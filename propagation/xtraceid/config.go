@@ -1,7 +1,6 @@
 package xtraceid
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -29,11 +28,16 @@ type option func(*config)
 func (o option) propagator(c *config) { o(c) }
 
 // HeaderOption is an option of the propagator and of responses; see [WithHeader].
-type HeaderOption struct{ name string }
+type HeaderOption interface {
+	Option
+	ResponseOption
+}
 
-func (o HeaderOption) propagator(c *config) { c.header = cmp.Or(o.name, DefaultHeader) }
+type header string
 
-func (o HeaderOption) response(c *responseConfig) { c.header = cmp.Or(o.name, DefaultHeader) }
+func (h header) propagator(c *config) { c.header = string(h) }
+
+func (h header) response(c *responseConfig) { c.header = string(h) }
 
 // WithHeader sets the name of the header that carries the trace ID, by default [DefaultHeader], in
 // requests and responses. The name is used as given; carriers other than HTTP headers may be
@@ -54,7 +58,7 @@ func WithHeader(name string) HeaderOption {
 			name, reason, DefaultHeader))
 		name = DefaultHeader
 	}
-	return HeaderOption{name}
+	return header(name)
 }
 
 // WithB3Encoding sets how B3 is written: [b3.B3MultipleHeader] (the default), [b3.B3SingleHeader]

@@ -51,13 +51,12 @@ func TestHeaderNames(t *testing.T) {
 	}
 }
 
-// An encoding that does not exist is reported, and the default is used. Zero and nil options change
-// nothing.
+// An encoding that does not exist is reported, and the default is used. Nil options change nothing.
 func TestEncodings(t *testing.T) {
 	want := xtraceid.New().Fields()
 	for _, encoding := range []b3.Encoding{b3.B3Unspecified, b3.B3SingleHeader | 1<<7} {
 		errs := reportstest.Collect(t)
-		got := xtraceid.New(nil, xtraceid.HeaderOption{}, xtraceid.WithB3Encoding(encoding)).Fields()
+		got := xtraceid.New(nil, xtraceid.WithB3Encoding(encoding)).Fields()
 		if !slices.Equal(got, want) || len(errs()) != 1 {
 			t.Errorf("encoding %d: %q, want %q; reported %q", encoding, got, want, errs())
 		}

@@ -32,9 +32,9 @@ func newResponseConfig(opts []ResponseOption) responseConfig {
 	return c
 }
 
-type responseOption func(*responseConfig)
+type serverTiming struct{}
 
-func (o responseOption) response(c *responseConfig) { o(c) }
+func (serverTiming) response(c *responseConfig) { c.timing = true }
 
 // WithServerTiming makes responses also have the span context in Server-Timing, which browsers show
 // in their developer tools and pass to scripts as PerformanceServerTiming, for the page itself too:
@@ -44,7 +44,7 @@ func (o responseOption) response(c *responseConfig) { o(c) }
 // Browser agents expect this name; W3C's draft of level 3 has "trace" instead. For scripts of
 // other origins, also send Timing-Allow-Origin.
 func WithServerTiming() ResponseOption {
-	return responseOption(func(c *responseConfig) { c.timing = true })
+	return serverTiming{}
 }
 
 // ResponseHandler returns a handler that puts the trace ID on each response of next, in
