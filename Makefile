@@ -209,7 +209,7 @@ asm: ## generate the amd64 assembly of the cipher
 
 .PHONY: generate
 generate: asm ## generate the assembly, and the picture in ARCHITECTURE.md
-	go test ./internal/rooms -run '^TestPicture$$' -count=1 -args -update
+	go test ./internal/repocheck -run '^TestPicture$$' -count=1 -args -update
 
 .PHONY: asm-check
 asm-check: ## check that the amd64 assembly is what its generator writes

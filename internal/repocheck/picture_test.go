@@ -1,4 +1,4 @@
-package rooms
+package repocheck
 
 import (
 	"flag"
@@ -15,9 +15,9 @@ var update = flag.Bool("update", false, "draw the picture in ARCHITECTURE.md ane
 
 var fenced = regexp.MustCompile("(?s)```mermaid\n.*?```\n")
 
-// floorOf returns the part of the repository that a room for users belongs to.
-func floorOf(room string) string {
-	switch top, _, _ := strings.Cut(room, "/"); top {
+// floorOf returns the part of the repository that a package for users belongs to.
+func floorOf(folder string) string {
+	switch top, _, _ := strings.Cut(folder, "/"); top {
 	case "lease":
 		return "leases"
 	case "clickhouse":
@@ -28,19 +28,19 @@ func floorOf(room string) string {
 	return "IDs"
 }
 
-// picture draws the table by floors: an arrow leads from each room for users to those that it
-// imports. What another arrow already leads to in two steps is left out.
+// picture draws the table by floors: an arrow leads from each package for users to those that
+// it imports. What another arrow already leads to in two steps is left out.
 func (all imports) picture() string {
 	arrows := make(map[string][]string)
 	floors := make(map[string]string)
-	for _, room := range slices.Sorted(maps.Keys(all)) {
-		if drawn(room) {
-			floors[floorOf(room)] += "    " + room + "\n"
+	for _, folder := range slices.Sorted(maps.Keys(all)) {
+		if drawn(folder) {
+			floors[floorOf(folder)] += "    " + folder + "\n"
 		}
-		for _, word := range all[room] {
+		for _, word := range all[folder] {
 			_, ours := all[word]
-			if ours && drawn(room) && drawn(word) && word != room {
-				arrows[room] = append(arrows[room], word)
+			if ours && drawn(folder) && drawn(word) && word != folder {
+				arrows[folder] = append(arrows[folder], word)
 			}
 		}
 	}
@@ -49,13 +49,13 @@ func (all imports) picture() string {
 	for _, floor := range slices.Sorted(maps.Keys(floors)) {
 		fmt.Fprintf(&b, "  subgraph %s\n%s  end\n", floor, floors[floor])
 	}
-	for _, room := range slices.Sorted(maps.Keys(arrows)) {
-		for _, to := range arrows[room] {
-			indirect := slices.ContainsFunc(arrows[room], func(via string) bool {
+	for _, folder := range slices.Sorted(maps.Keys(arrows)) {
+		for _, to := range arrows[folder] {
+			indirect := slices.ContainsFunc(arrows[folder], func(via string) bool {
 				return slices.Contains(arrows[via], to)
 			})
 			if !indirect {
-				fmt.Fprintf(&b, "  %s --> %s\n", room, to)
+				fmt.Fprintf(&b, "  %s --> %s\n", folder, to)
 			}
 		}
 	}
@@ -63,11 +63,11 @@ func (all imports) picture() string {
 	return b.String()
 }
 
-// drawn reports whether a room is in the picture: a package for users.
-func drawn(room string) bool {
-	return !strings.Contains(room, "internal/") && !strings.Contains(room, "...") &&
-		!strings.HasPrefix(room, "tests of") && !strings.Contains(room, "/_") &&
-		room != strings.ToUpper(room)
+// drawn reports whether a folder is in the picture: a package for users.
+func drawn(folder string) bool {
+	return !strings.Contains(folder, "internal/") && !strings.Contains(folder, "...") &&
+		!strings.HasPrefix(folder, "tests of") && !strings.Contains(folder, "/_") &&
+		folder != strings.ToUpper(folder)
 }
 
 // TestPicture: the picture in ARCHITECTURE.md is that of the table.

@@ -1,7 +1,7 @@
-// Package rooms checks what no compiler does: which package imports which, and that the links in
-// pages lead somewhere. It belongs to the root module, since go test takes a result from its cache
+// Package repocheck checks what no compiler does: which package imports which, and that what pages
+// mention exists. It belongs to the root module, since go test takes a result from its cache
 // unless a file below the tested module has changed.
-package rooms
+package repocheck
 
 import (
 	_ "embed" // the table
@@ -19,11 +19,11 @@ import (
 
 const module = "github.com/traceflake/traceflake/"
 
-// The table says which packages each room may import. A room is a folder, with /... all folders
-// below it; a line for a folder replaces those above it. Our packages stand without the module's
-// path. "-os" forbids a package of the standard library, which is allowed otherwise; "*" allows all
-// packages of others. "tests of ROOM" is what tests may import in addition. A word in capitals
-// stands for the words of its own line.
+// The table says what the files of a folder may import, or with /... those of all folders below it;
+// a line for a folder replaces those above it. Our packages stand without the module's path. "-os"
+// forbids a package of the standard library, which is allowed otherwise; "*" allows all packages of
+// others. "tests of FOLDER" is what tests may import in addition. A word in capitals stands for the
+// words of its own line.
 //
 //go:embed imports.txt
 var table string
@@ -105,7 +105,7 @@ func TestImports(t *testing.T) {
 		}
 		for _, spec := range file.Imports {
 			if pkg := strings.Trim(spec.Path.Value, "\"`"); !all.allows(name, pkg, used) {
-				t.Errorf("%s may not import %s: see internal/rooms/imports.txt", name, pkg)
+				t.Errorf("%s may not import %s: see internal/repocheck/imports.txt", name, pkg)
 			}
 		}
 		return nil
