@@ -11,7 +11,6 @@ import (
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
-	"github.com/traceflake/traceflake/randflake"
 )
 
 // storeCheck checks a lease store, with the settings of a service.
@@ -28,10 +27,12 @@ func (d storeCheck) run() {
 		return err
 	})
 	none := d.settings.Directory() != "" && errors.Is(state, lease.ErrNoStore)
-	var k *randflake.Keyring
 	if !about.Keyless {
-		var err error
-		if k, err = d.settings.LoadSecrets(); !none || !errors.Is(err, fs.ErrNotExist) {
+		k, err := d.settings.LoadSecrets()
+		if err == nil && about.ID != "" {
+			_, err = about.Find(k)
+		}
+		if !none || !errors.Is(err, fs.ErrNotExist) {
 			d.report("secret", fmt.Sprintf("secrets: %d", len(k.Codecs())), err)
 		}
 	}
@@ -59,10 +60,6 @@ func (d storeCheck) run() {
 			"set TRACEFLAKE_TTL to at most that, or create another store with --longest-ttl",
 			"TRACEFLAKE_TTL=%s, and the store grants %s at most", shortly(ttl),
 			shortly(about.LongestTTL)))
-	}
-	if k != nil {
-		_, err := about.Find(k)
-		d.report("its secret", "this process has it", err)
 	}
 	d.histories(about)
 	d.check("rights", d.rights)

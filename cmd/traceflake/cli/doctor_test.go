@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -15,8 +17,9 @@ import (
 	"time"
 )
 
-// A server that accepts connections and never answers delays each check for at most 5 s, the
-// doctor for as long as one check, and other commands for 10 s. So does a disk.
+// A server that accepts connections and never answers delays each check of the doctor for at most
+// 5 s, and other commands for 10 s; so does a disk. An interruption ends a command before, and is
+// the reason that it prints.
 func TestSilentServers(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -24,31 +27,42 @@ func TestSilentServers(t *testing.T) {
 	}
 	defer silent.Close()
 	setAWSKey(t)
-	at, secret := silent.Addr().String(), write(t, "secret", secretA)
-	postgres, etcd := "--store=postgres://u:p@"+at+"/db", "--store=etcd://"+at
+	fill := strings.NewReplacer("AT", silent.Addr().String(), "--store", "--secret-file "+
+		write(t, "secret", secretA)+" --store")
+	const answers, interrupted = "start the server", "interrupted by the test"
+	const clickhouse = "--dsn=clickhouse://AT/otel"
 	var all sync.WaitGroup
-	for _, args := range [][]string{
-		{"doctor", postgres}, {"doctor", etcd}, {"doctor", "--store=etcd://u:p@" + at},
-		{"doctor", "--store=k8s://a/b?server=http://" + at},
-		{"doctor", "--store=s3://bucket/p?region=r&endpoint=http://" + at},
-		{"doctor", "--dsn=http://" + at + "/otel"},
-		{"doctor", "--dsn=clickhouse://" + at + "/otel"},
-		{"lease", "create", etcd, "--secret-file", secret},
-		{"inspect", "--store=test:hung", "x", "--secret-file", secret},
+	for _, c := range []struct{ args, want string }{
+		{"doctor --store=postgres://u:p@AT/db", answers},
+		{"doctor --store=etcd://AT", answers},
+		{"doctor --store=k8s://a/b?server=http://AT", answers},
+		{"doctor --store=s3://bucket/p?region=r&endpoint=http://AT", answers},
+		{"doctor --dsn=http://AT/otel", answers},
+		{"doctor " + clickhouse, answers},
+		{"lease create --store=etcd://AT", "deadline exceeded"},
+		{"inspect --store=test:hung x", "deadline exceeded"},
+		{"doctor " + clickhouse, interrupted},
+		{"doctor --dsn=http://AT/otel", interrupted},
+		{"doctor --store=etcd://AT", interrupted},
+		{"clickhouse create " + clickhouse, interrupted},
+		{"trace " + random + " " + clickhouse, interrupted},
+		{"lease create --store=postgres://u:p@AT/db", interrupted},
 	} {
-		code, most, want := 1, checkTimeout, "start the server"
-		switch {
-		case args[0] != "doctor":
-			code, most, want = 2, describeTimeout, "deadline exceeded"
-		case strings.HasPrefix(args[1], "--store"):
-			args = append(args, "--secret-file", secret)
-		}
 		all.Go(func() {
-			began := time.Now()
-			r := command(t, "", args...)
-			if took := time.Since(began); r.code != code || took > most+3*time.Second ||
-				!strings.Contains(r.out+r.errOut, want) {
-				t.Errorf("%q: code %d after %s\n%s%s", args, r.code, took, r.out, r.errOut)
+			ctx, code := t.Context(), 2
+			if c.want == interrupted {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeoutCause(ctx, 500*time.Millisecond,
+					errors.New(interrupted))
+				defer cancel()
+			} else if c.want == answers {
+				code = 1
+			}
+			args := strings.Fields(fill.Replace(c.args))
+			r := commandIn(ctx, t, "", args...)
+			if r.code != code || !strings.Contains(r.out+r.errOut, c.want) ||
+				c.want == interrupted && strings.Contains(r.out, "WRONG") {
+				t.Errorf("%q: code %d\n%s%s", args, r.code, r.out, r.errOut)
 			}
 		})
 	}
@@ -57,32 +71,9 @@ func TestSilentServers(t *testing.T) {
 	if err := silent.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, store := range []string{etcd, postgres} {
-		command(t, "", "doctor", store, "--secret-file", secret).
-			want(t, 1, "connection refused", "")
+	for _, args := range []string{"doctor --store=etcd://AT", "doctor --store=postgres://u:p@AT"} {
+		command(t, "", strings.Fields(fill.Replace(args))...).want(t, 1, "connection refused", "")
 	}
-}
-
-// closing starts a server that closes each connection when something arrives, as etcd without TLS
-// does when a handshake arrives. It returns the address.
-func closing(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Read(make([]byte, 4096))
-			_ = conn.Close()
-		}
-	}()
-	return listener.Addr().String()
 }
 
 // A server that replays each recorded answer of ClickHouse's, or of a proxy before it: the doctor
@@ -151,6 +142,14 @@ func TestDoctorOnFakes(t *testing.T) {
 	mutualTLS := mutual.Listener.Addr().String() + "/otel?secure=true&skip_verify=true"
 	notFound := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(notFound.Close)
+	closes := httptest.NewUnstartedServer(http.NotFoundHandler())
+	closes.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		if state == http.StateActive { // as etcd without TLS does when a handshake arrives
+			_ = c.Close()
+		}
+	}
+	closes.Start()
+	t.Cleanup(closes.Close)
 	plain, encrypted := refuse(0), secure.Listener.Addr().String()
 	notClickHouse := notFound.Listener.Addr().String()
 	setAWSKey(t)
@@ -165,7 +164,7 @@ func TestDoctorOnFakes(t *testing.T) {
 		{"--store=etcd://" + encrypted, other},
 		{"--store=etcd://" + plain, other},
 		{"--store=etcds://" + encrypted, untrusted},
-		{"--store=etcds://" + closing(t), mixed},
+		{"--store=etcds://" + closes.Listener.Addr().String(), mixed},
 		{"--store=s3://bucket?region=r&endpoint=https://" + plain, mixed},
 		{"--store=s3://bucket?region=r&endpoint=https://" + encrypted, untrusted},
 		{"--store=k8s://a/b?server=https://" + plain, mixed},

@@ -11,28 +11,24 @@ import (
 
 // Of a long list no row is lost. It takes at most one write per 32 KiB.
 func TestInspectMany(t *testing.T) {
-	const id = "16c6e867fa0000050123456789abcdef"
-	for _, output := range []string{"text", "json"} {
-		var out locked
-		code := run(t.Context(), []string{"inspect", "-o", output},
-			strings.NewReader(strings.Repeat(id+"\n", 20_000)), &out, io.Discard)
-		if most := out.Len()/(32<<10) + 1; code != 0 || out.writes > most ||
-			strings.Count(out.String(), "\n") < 20_000 {
-			t.Errorf("%s: code %d, %d writes for %d bytes, want at most %d", output, code,
-				out.writes, out.Len(), most)
-		}
+	var out locked
+	code := run(t.Context(), []string{"inspect"},
+		strings.NewReader(strings.Repeat(random+"\n", 20_000)), &out, io.Discard)
+	if most := out.Len()/(32<<10) + 1; code != 0 || out.writes > most ||
+		strings.Count(out.String(), "\n") != 20_001 {
+		t.Errorf("code %d, %d writes for %d bytes, want at most %d", code, out.writes, out.Len(),
+			most)
 	}
 }
 
 // A line may have the 1000 spans that trace prints in one. The ID of their trace is shown once.
 func TestLongLine(t *testing.T) {
 	span := `{"traceId":"` + random + `","name":"` + strings.Repeat("x", 400) + `"}`
-	spans := `{"spans":[` + span + strings.Repeat(","+span, 999) + "]}\n\x00\xff\n" + random
-	r := command(t, spans, "inspect")
-	r.want(t, 0, something, "")
-	if ids, names := strings.Count(r.out, random), strings.Count(r.out, "KIND"); ids != 2 ||
-		names != 1 {
-		t.Errorf("%d IDs, %d times the names of the columns", ids, names)
+	r := command(t, `{"spans":[`+span+strings.Repeat(","+span, 999)+"]}\n\x00\xff\n"+random,
+		"inspect")
+	r.want(t, 0, "KIND", "")
+	if ids := strings.Count(r.out, random); ids != 2 {
+		t.Errorf("%d IDs", ids)
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,8 +61,13 @@ func (w *locked) String() string {
 // command runs the command in this process.
 func command(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
+	return commandIn(t.Context(), t, stdin, args...)
+}
+
+func commandIn(ctx context.Context, t *testing.T, stdin string, args ...string) result {
+	t.Helper()
 	var out, errOut locked
-	r := result{code: run(t.Context(), args, strings.NewReader(stdin), &out, &errOut)}
+	r := result{code: run(ctx, args, strings.NewReader(stdin), &out, &errOut)}
 	r.out, r.errOut = out.String(), errOut.String()
 	// Neither a wrong format nor a secret may ever appear in the output.
 	for _, never := range []string{"%!", secretA, secretB, "hunter2"} {

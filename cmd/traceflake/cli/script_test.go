@@ -32,9 +32,8 @@ var variables = []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLA
 //	refuses ARGS… TEXT           it must print nothing but an error with the text, and end with 2
 //	save NAME [LINE]             sets a variable to the first word of a line of the output
 //	ids FILE N                   prints N trace IDs of now under the first key of a file
-//	move STORE                   gives the server of a store another place
-//	backup STORE                 saves the objects of a server, to which restore sets it back
-//	begin STORE SECRETS          begins a history after a move, as a process does
+//	move STORE [SECRETS]         gives the server of a store another place, and with secrets
+//	                             begins a history there, as a process does
 //	acquire STORE [OFFSET]       prints the history in which a process has acquired a lease
 //	clock OFFSET                 moves the clock of the operator's machine
 //	exec sh SCRIPT               runs a script that may call the program traceflake
@@ -42,7 +41,6 @@ var variables = []string{"TRACEFLAKE_STORE", "TRACEFLAKE_SECRET_FILE", "TRACEFLA
 // A store test:NAME is on a server of the script's own. Commands run in this process.
 func TestScripts(t *testing.T) {
 	defer func() { now = time.Now }()
-	backup := make(map[string][]byte)
 	docs, err := filepath.Abs("../../../docs")
 	self, selfErr := os.Executable()
 	bin := t.TempDir()
@@ -109,29 +107,21 @@ func TestScripts(t *testing.T) {
 				ahead, _ := time.ParseDuration(slices.Concat(args, []string{"0s"})[1])
 				fmt.Fprintln(ts.Stdout(), acquired(t, args[0], ahead))
 			},
-			"begin": func(ts *testscript.TestScript, _ bool, args []string) {
-				defer enter(ts)()
-				secrets, err := fleet.LoadKeyring(args[1])
-				ts.Check(err)
-				s := opened(t, args[0])
-				_, err = s.Begin(t.Context(), lease.BeginRequest{Reason: lease.Moved,
-					Now: time.Now(), Secrets: secrets})
-				ts.Check(err)
-			},
 			"clock": func(ts *testscript.TestScript, _ bool, args []string) {
 				ahead, err := time.ParseDuration(args[0])
 				ts.Check(err)
 				now = func() time.Time { return time.Now().Add(ahead) }
 			},
-			"backup": func(ts *testscript.TestScript, _ bool, args []string) {
-				backup = serverOf(args[0]).Data()
-			},
-			"restore": func(_ *testscript.TestScript, _ bool, args []string) {
-				serverOf(args[0]).Delete("")
-				serverOf(args[0]).Set(backup)
-			},
-			"move": func(_ *testscript.TestScript, _ bool, args []string) {
+			"move": func(ts *testscript.TestScript, _ bool, args []string) {
 				serverOf(args[0]).Move()
+				if len(args) > 1 {
+					defer enter(ts)()
+					secrets, err := fleet.LoadKeyring(args[1])
+					ts.Check(err)
+					_, err = opened(t, args[0]).Begin(t.Context(), lease.BeginRequest{
+						Reason: lease.Moved, Now: time.Now(), Secrets: secrets})
+					ts.Check(err)
+				}
 			},
 		},
 	})

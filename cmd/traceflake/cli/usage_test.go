@@ -18,24 +18,13 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s: no example, or a zero default or [=true|false] in its help",
 				cmd.CommandPath())
 		}
-		for line := range strings.Lines(cmd.Example) {
-			line, _, _ = strings.Cut(strings.TrimSpace(line), " | ")
-			line, _, _ = strings.Cut(line, " <")
-			line, _, _ = strings.Cut(line, " >")
-			words := strings.Fields(line)
-			if len(words) == 0 || words[0] != "traceflake" {
-				t.Errorf("%s: example %q", cmd.CommandPath(), line)
-				continue
-			}
-			sub, args, err := newRoot(nil).Find(words[1:])
-			if err == nil {
-				err = sub.ParseFlags(args)
-			}
-			if err == nil {
-				err = sub.ValidateArgs(sub.Flags().Args())
-			}
-			if err != nil || !strings.HasPrefix(sub.CommandPath(), cmd.CommandPath()) {
-				t.Errorf("%s: example %q: %v", cmd.CommandPath(), line, err)
+		calls := callsIn("```\n" + cmd.Example + "\n```")
+		if n := len(lines(cmd.Example)); len(calls) != n {
+			t.Errorf("%s: %d of %d examples are calls", cmd.CommandPath(), len(calls), n)
+		}
+		for _, call := range calls {
+			if err := refused(call); err != nil || !strings.HasPrefix(call, cmd.CommandPath()) {
+				t.Errorf("%s: example %q: %v", cmd.CommandPath(), call, err)
 			}
 		}
 	}
