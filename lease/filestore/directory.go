@@ -25,8 +25,8 @@ type disk struct {
 	// lock locks the directory until the file that it returns is closed. It waits while another
 	// process has locked it.
 	lock func(*os.Root) (*os.File, error)
-	// syncNames makes the renaming of files durable.
-	syncNames func(root *os.Root, names ...string) error
+	// syncName makes the renaming of a file durable.
+	syncName func(root *os.Root, name string) error
 	// place returns a text that differs from that of a copy of the directory, and after a restart
 	// of the machine, if the system shows it. It returns an error for a directory that other hosts
 	// can mount.
@@ -52,7 +52,7 @@ func (o *objects) create() (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(o.disk.syncNames(above, filepath.Base(o.path)),
+	if err := errors.Join(o.disk.syncName(above, filepath.Base(o.path)),
 		above.Close()); err != nil {
 		return nil, err
 	}

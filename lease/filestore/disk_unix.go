@@ -29,7 +29,7 @@ var system = disk{
 		}
 		return f, nil
 	},
-	syncNames: func(root *os.Root, _ ...string) error {
+	syncName: func(root *os.Root, _ string) error {
 		d, err := root.Open(".")
 		if err != nil {
 			return err

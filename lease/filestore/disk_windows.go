@@ -37,14 +37,12 @@ var system = disk{
 			time.Sleep(time.Millisecond + rand.N(9*time.Millisecond))
 		}
 	},
-	syncNames: func(root *os.Root, names ...string) (err error) {
-		for _, name := range names {
-			// a directory cannot be opened, nor can what is not there
-			if f, failed := root.OpenFile(name, os.O_RDWR, 0); failed == nil {
-				err = errors.Join(err, f.Sync(), f.Close())
-			}
+	syncName: func(root *os.Root, name string) error {
+		f, err := root.OpenFile(name, os.O_RDWR, 0)
+		if err != nil { // a directory cannot be opened, nor can what is not there
+			return nil //nolint:nilerr // then nothing was renamed
 		}
-		return err
+		return errors.Join(f.Sync(), f.Close())
 	},
 	place: place,
 }

@@ -46,7 +46,7 @@ func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) 
 	found, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
 		found, err := d.object(name)
 		found.Time, found.Place = time.Now().Truncate(time.Second), d.place
-		return found, errors.Join(err, d.disk.syncNames(d.root, name))
+		return found, errors.Join(err, d.disk.syncName(d.root, name))
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return driver.Object{}, nil
@@ -136,5 +136,5 @@ func (d *directory) replace(name string, data []byte) error {
 	if err := d.root.Rename(name+unfinished, name); err != nil {
 		return err
 	}
-	return d.disk.syncNames(d.root, name)
+	return d.disk.syncName(d.root, name)
 }

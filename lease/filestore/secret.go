@@ -41,7 +41,7 @@ func (o *objects) secret(ctx context.Context) (*randflake.Keyring, error) {
 		if err != nil {
 			return nil, &lease.Error{Err: err, Fix: "correct that line of the file"}
 		}
-		return k, d.disk.syncNames(d.root, secretName)
+		return k, d.disk.syncName(d.root, secretName)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("filestore: %s: %w", filepath.Join(o.path, secretName), err)

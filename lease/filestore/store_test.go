@@ -184,9 +184,9 @@ func TestHungDisk(t *testing.T) {
 	o := open(t, newPath(t))
 	calls.NewPlace(t, o)
 	hung := make(chan struct{}, 1)
-	o.disk.syncNames = func(root *os.Root, names ...string) error {
+	o.disk.syncName = func(root *os.Root, name string) error {
 		hung <- <-hung
-		return system.syncNames(root, names...)
+		return system.syncName(root, name)
 	}
 	for range 2 { // the second call waits for the first one
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -203,7 +203,7 @@ func TestUnsynced(t *testing.T) {
 	o := open(t, newPath(t))
 	place := calls.NewPlace(t, o).Place
 	killed := errors.New("killed")
-	o.disk.syncNames = func(*os.Root, ...string) error { return killed }
+	o.disk.syncName = func(*os.Root, string) error { return killed }
 	_, write := o.Write(t.Context(), "note", []byte("1"), "", place)
 	_, read := o.Read(t.Context(), "note")
 	for _, err := range []error{write, read} {
@@ -219,10 +219,10 @@ func TestObjects(t *testing.T) {
 		return leasetest.Storage{
 			Open: func(string) (driver.Objects, error) {
 				o := open(tb, path)
-				o.disk.syncNames = func(root *os.Root, names ...string) error {
+				o.disk.syncName = func(root *os.Root, name string) error {
 					disk.Lock()
 					defer disk.Unlock()
-					return system.syncNames(root, names...)
+					return system.syncName(root, name)
 				}
 				return o, nil
 			},

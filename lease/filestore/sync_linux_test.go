@@ -22,14 +22,12 @@ func TestAnswersAreSynced(t *testing.T) {
 	path := newPath(t)
 	o := open(t, path)
 	durable := map[string]string{} // what files had when their names were synced
-	o.disk.syncNames = func(root *os.Root, names ...string) error {
-		for _, name := range names {
-			durable[name] = content(t, filepath.Join(path, name))
-			if pages, counts := unsynced(t, root, name); counts && pages > 0 {
-				t.Errorf("%s got its name with %d pages not on the disk", name, pages)
-			}
+	o.disk.syncName = func(root *os.Root, name string) error {
+		durable[name] = content(t, filepath.Join(path, name))
+		if pages, counts := unsynced(t, root, name); counts && pages > 0 {
+			t.Errorf("%s got its name with %d pages not on the disk", name, pages)
 		}
-		return system.syncNames(root, names...)
+		return system.syncName(root, name)
 	}
 	answered := func(step string, err error) {
 		t.Helper()
@@ -111,4 +109,15 @@ func TestFullDisk(t *testing.T) {
 	if _, err := calls.Write(t.Context(), o, "note", large, first.Version); err != nil {
 		t.Errorf("when there is space again: %v", err)
 	}
+}
+
+// CheckRights finds a disk that has no space for a page.
+func TestSmallDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=512k"); err != nil {
+		t.Skip(err) // only root can
+	}
+	defer func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }()
+	wantError(t, "a small disk", open(t, filepath.Join(dir, "leases")).CheckRights(t.Context()),
+		lease.ErrDiskFull, "bytes are free")
 }
