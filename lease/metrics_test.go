@@ -126,7 +126,7 @@ func TestPageListsRequests(t *testing.T) {
 	text := must(os.ReadFile("../docs/metrics.md"))
 	_, section, _ := strings.Cut(string(text), "## `traceflake.lease.requests`")
 	var listed []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-zA-Z_`, ]+)` \\|").FindAllStringSubmatch(
+	for _, row := range regexp.MustCompile("(?m)^- `([a-zA-Z_`, ]+)`:").FindAllStringSubmatch(
 		section, -1) {
 		listed = append(listed, strings.Split(row[1], "`, `")...)
 	}

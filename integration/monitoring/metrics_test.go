@@ -62,7 +62,7 @@ func exported(t *testing.T) (metrics map[string]string, values []string) {
 func TestPage(t *testing.T) {
 	page := child.Read(t, "docs/metrics.md")
 	metrics, values := exported(t)
-	column := regexp.MustCompile("(?m)^\\| `(\\S+)` \\| .*\n\\|-")
+	attribute := regexp.MustCompile("(?m)^By `(\\S+)`:$")
 	sections := strings.Split(page, "\n## `")[1:]
 	if len(sections) != len(metrics) {
 		t.Errorf("the page has %d metrics, want %d", len(sections), len(metrics))
@@ -74,7 +74,7 @@ func TestPage(t *testing.T) {
 		if strings.HasSuffix(name, "_total") {
 			kind = "COUNTER"
 		}
-		for _, m := range column.FindAllStringSubmatch(text, -1) {
+		for _, m := range attribute.FindAllStringSubmatch(text, -1) {
 			labels = append(labels, strings.ReplaceAll(m[1], ".", "_"))
 		}
 		slices.Sort(labels)
@@ -84,7 +84,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page has %s as %s, %s; exported is %q", title, name, want, metrics[name])
 		}
 	}
-	listed := regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|").FindAllString(page, -1)
+	listed := regexp.MustCompile("(?m)^- `[^:]+`:").FindAllString(page, -1)
 	for _, v := range values {
 		if !strings.Contains(strings.Join(listed, ""), "`"+v+"`") {
 			t.Errorf("the page lacks the value %s", v)
