@@ -87,8 +87,14 @@ $(CLICKHOUSE)%/installed:
 	touch $@
 
 .PHONY: bench-clickhouse
-bench-clickhouse: engines $(CLICKHOUSE)$(CLICKHOUSE_NEWEST)/installed ## measure tables in ClickHouse into bench/clickhouse, in an hour; ARGS="100 cpu" for some of them
-	cd bench/clickhouse && TRACEFLAKETEST_CLICKHOUSE_VERSION=$(CLICKHOUSE_NEWEST) go run . $(ARGS)
+bench-clickhouse: engines $(CLICKHOUSE)$(CLICKHOUSE_NEWEST)/installed ## measure tables in ClickHouse into bench/clickhouse, in an hour; ARGS="5-million" for one group, ARGS=check prints a small one
+	@set -euo pipefail; cd bench/clickhouse; \
+	for group in $(or $(ARGS),100-million 5-million of-the-exporter 1-million older-server); do \
+		version=$(CLICKHOUSE_NEWEST); \
+		[[ $$group != older-server ]] || version=$(CLICKHOUSE_DEFAULT); \
+		page=$$(TRACEFLAKETEST_CLICKHOUSE_VERSION=$$version go run . $$group); \
+		if [[ $$group == check ]]; then echo "$$page"; else echo "$$page" >results/$$group.md; fi; \
+	done
 
 .PHONY: clickhouse-versions
 clickhouse-versions: $(CLICKHOUSE_VERSIONS:%=$(CLICKHOUSE)%/installed) ## test ClickHouse's functions, tables, queries and adoption on the oldest and the newest version

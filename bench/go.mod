@@ -58,7 +58,7 @@ require (
 	go.opentelemetry.io/otel/sdk v1.47.0
 	go.opentelemetry.io/otel/trace v1.47.0
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
-	golang.org/x/sys v0.50.0
+	golang.org/x/sys v0.50.0 // indirect
 )
 
 replace (

@@ -12,8 +12,7 @@ import (
 // TestPage: a small table of ours has the answers of the exporter's, and an answer that differs
 // is found.
 func TestPage(t *testing.T) {
-	g := group{"test", 0.5, 2, 25, []string{"exporter 1", "ours 1"}}
-	page, err := g.page(t.Context())
+	page, err := groups["check"].page(t.Context(), "check")
 	if errors.Is(err, child.ErrNotInstalled) {
 		t.Skip(err)
 	}

@@ -1,11 +1,10 @@
 // Command clickhouse measures tables of generated spans as `traceflake clickhouse compare` measures
-// those of a user, and writes each group of tables to a page of results:
+// those of a user, and prints a page of results for a group of tables:
 //
-//	cd bench/clickhouse && go run . [GROUP…]
+//	cd bench/clickhouse && go run . GROUP
 //
-// The group check is only printed, and measured only if it is named. Bytes and rows carry over to
-// other machines; of CPU time only the ratios do, which differ by a tenth between runs. layouts has
-// the tables of others, and spans.sql the spans.
+// Bytes and rows carry over to other machines; of CPU time only the ratios do, which differ by a
+// tenth between runs. layouts has the tables of others, and spans.sql the spans.
 package main
 
 import (
@@ -18,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +36,6 @@ var (
 
 // group is a page: tables with the same spans, but for the share of random IDs.
 type group struct {
-	name     string
 	rate     float64 // million spans a day
 	hours    float64 // of spans
 	services int
@@ -46,66 +43,45 @@ type group struct {
 	tables []string
 }
 
-var plan = []group{
-	{"100-million", 100, 1, 25, []string{"exporter 1", "ours 1", "ours 0", "ours 100"}},
-	{"5-million", 5, 3, 25, []string{"exporter 1", "ours 1", "ours 0", "ours 100", "ours-none 1",
+var groups = map[string]group{
+	"100-million": {100, 1, 25, []string{"exporter 1", "ours 1", "ours 0", "ours 100"}},
+	"5-million": {5, 3, 25, []string{"exporter 1", "ours 1", "ours 0", "ours 100", "ours-none 1",
 		"ours-all 1"}},
-	{"of-the-exporter", 5, 3, 25, []string{"exporter 1", "exporter+text 1", "exporter+by_trace 0",
+	"of-the-exporter": {5, 3, 25, []string{"exporter 1", "exporter+text 1", "exporter+by_trace 0",
 		"exporter+by_trace 100", "exporter+zstd+by_trace 0"}},
-	{"1-million", 1, 24, 25, []string{"exporter 1", "ours 1", tuned + " 1"}},
-	{check, 0.5, 2, 25, []string{"exporter 1", "ours 1"}},
-	{older, 100, 1, 25, []string{"exporter 1", "ours 1"}},
+	"1-million":    {1, 24, 25, []string{"exporter 1", "ours 1", "ours-tuned 1"}},
+	"older-server": {100, 1, 25, []string{"exporter 1", "ours 1"}},
+	"check":        {0.5, 2, 25, []string{"exporter 1", "ours 1"}},
 }
 
-// Groups that are treated differently.
-const (
-	check = "check"
-	older = "older-server" // with the ClickHouse of `make engines`
+// ours are the layouts of package clickhouse.
+var ours = map[string]clickhouse.Projection{"ours": clickhouse.Charts,
+	"ours-tuned": clickhouse.Charts, "ours-none": clickhouse.NoProjection,
+	"ours-all": clickhouse.AllColumns}
 
-	// A layout: ours, with the settings that docs/clickhouse.md names for users of tools.
-	tuned    = "ours-tuned"
-	settings = "?max_read_buffer_size_local_fs=16384&min_table_rows_to_use_projection_index=100000"
-)
+// tuned has the settings that docs/clickhouse.md names for users of tools.
+const tuned = "?max_read_buffer_size_local_fs=16384&min_table_rows_to_use_projection_index=100000"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:])
+	name := strings.Join(os.Args[1:], " ")
+	page, err := groups[name].page(ctx, name)
 	stop()
 	if err != nil {
 		log.Fatal("bench/clickhouse: ", err)
 	}
-}
-
-// run measures the named groups, or all but check.
-func run(ctx context.Context, names []string) error {
-	for _, g := range plan {
-		if !slices.Contains(names, g.name) && (len(names) > 0 || g.name == check) {
-			continue
-		}
-		if g.name == older {
-			_ = os.Unsetenv("TRACEFLAKETEST_CLICKHOUSE_VERSION") // cannot fail
-		}
-		page, err := g.page(ctx)
-		switch {
-		case err != nil:
-		case g.name == check:
-			fmt.Print(page)
-		default:
-			err = os.WriteFile("results/"+g.name+".md", []byte(page), 0o644)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", g.name, err)
-		}
-	}
-	return nil
+	fmt.Print(page)
 }
 
 // page measures the tables and returns them as text.
-func (g group) page(ctx context.Context) (string, error) {
+func (g group) page(ctx context.Context, name string) (string, error) {
+	if g.tables == nil {
+		return "", fmt.Errorf("no group is called %q", name)
+	}
 	var all []compare.Table
 	var version string
 	for _, title := range g.tables {
-		log.Print(g.name, ": ", title)
+		log.Print(name, ": ", title)
 		t, err := g.measure(ctx, title, &version)
 		if err == nil {
 			err = same(all, t)
@@ -116,14 +92,10 @@ func (g group) page(ctx context.Context) (string, error) {
 		all = append(all, t)
 	}
 	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=8", "HEAD").Output()
-	if err != nil {
-		return "", err
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%g million spans a day, %g hours, %d services. "+
-		"ClickHouse %s, commit %s.\n\n", g.name, g.rate, g.hours, g.services, version,
-		strings.TrimSpace(string(commit)))
-	err = compare.Write(&b, all, false)
+		"ClickHouse %s, commit %.8s.\n\n", name, g.rate, g.hours, g.services, version, commit)
+	err = errors.Join(err, compare.Write(&b, all))
 	return b.String(), err
 }
 
@@ -149,8 +121,8 @@ func (g group) measure(ctx context.Context, title string, version *string) (comp
 	t.Database = e.Database()
 	layout, random, _ := strings.Cut(title, " ")
 	dsn := e.DSN()
-	if layout == tuned {
-		dsn += settings
+	if layout == "ours-tuned" {
+		dsn += tuned
 	}
 	db, err := sql.Open("clickhouse", dsn)
 	if err != nil {
@@ -160,11 +132,7 @@ func (g group) measure(ctx context.Context, title string, version *string) (comp
 	if err := db.QueryRowContext(ctx, "SELECT version()").Scan(version); err != nil {
 		return t, err
 	}
-	all, err := statements(layout, *version)
-	if err == nil {
-		err = e.Exec(ctx, all...)
-	}
-	if err != nil {
+	if err := create(ctx, e, layout, *version); err != nil {
 		return t, err
 	}
 	seconds, err := g.load(ctx, e, random)
@@ -177,40 +145,27 @@ func (g group) measure(ctx context.Context, title string, version *string) (comp
 		To: from.Add(time.Duration(g.hours * float64(time.Hour)))}, true)
 }
 
-// ours are the layouts of package clickhouse.
-var ours = map[string]clickhouse.Projection{"ours": clickhouse.Charts, tuned: clickhouse.Charts,
-	"ours-none": clickhouse.NoProjection, "ours-all": clickhouse.AllColumns}
-
-// statements returns the statements that create a layout's tables.
-func statements(layout, version string) ([]string, error) {
-	projection, ok := ours[layout]
+// create creates a layout's tables: ours, which the files of other layouts replace.
+func create(ctx context.Context, e *servers.Engine, layout, version string) error {
 	all, err := clickhouse.Schema{Table: "spans", Version: version,
-		Projection: projection}.Statements()
+		Projection: ours[layout]}.Statements()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	files := "only_optimize"
-	if !ok {
-		files = layout + "+" + files
-		all = slices.DeleteFunc(all, func(s string) bool {
-			return !strings.Contains(s, "FUNCTION")
-		})
-	}
-	for name := range strings.SplitSeq(files, "+") {
+	for name := range strings.SplitSeq(layout+"+only_optimize", "+") {
 		text, err := layouts.ReadFile("layouts/" + name + ".sql")
-		if err != nil {
-			return nil, err
+		if _, own := ours[name]; err != nil && !own {
+			return err
 		}
 		all = append(all, strings.Split(strings.TrimRight(string(text), ";\n"), ";\n")...)
 	}
-	return all, nil
+	return e.Exec(ctx, all...)
 }
 
 // load stores the spans in blocks of 100,000, as a busy Collector does, merges them, and returns
 // the seconds of CPU time that the server took for it, for a million spans.
 func (g group) load(ctx context.Context, e *servers.Engine, random string) (float64, error) {
 	const (
-		step    = 2_000_000 // spans that are generated at a time
 		columns = "Timestamp, TraceId, SpanId, ParentSpanId, SpanName, SpanKind, ServiceName, " +
 			"ResourceAttributes, SpanAttributes, Duration, StatusCode, StatusMessage, " +
 			"`Events.Timestamp`, `Events.Name`, `Events.Attributes`"
@@ -218,30 +173,15 @@ func (g group) load(ctx context.Context, e *servers.Engine, random string) (floa
 			"SETTINGS max_threads = 1, max_insert_threads = 1, max_insert_block_size = 100000, " +
 			"min_insert_block_size_rows = 100000, min_insert_block_size_bytes = 0"
 	)
-	spans := int(g.rate * 1e6 / 24 * g.hours)
-	var used float64
-	counted := func(statements ...string) error {
-		before, err1 := cpu(ctx, e)
-		err2 := e.Exec(ctx, statements...)
-		after, err3 := cpu(ctx, e)
-		used += after - before
-		return errors.Join(err1, err2, err3)
-	}
-	for from := 0; from < spans; from += step {
-		source := strings.NewReplacer("{services}", fmt.Sprint(g.services), "{random}", random,
-			"{us}", fmt.Sprint(864000/g.rate), "{from}", fmt.Sprint(from), "{count}",
-			fmt.Sprint(min(step, spans-from))).Replace(generate)
-		err := e.Exec(ctx, "CREATE OR REPLACE TABLE source ENGINE = Memory AS SELECT "+columns+
-			" FROM ("+source+")")
-		if err == nil {
-			err = counted(insert)
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	err := counted("OPTIMIZE TABLE spans FINAL", "OPTIMIZE TABLE spans_trace_id_ts FINAL")
-	return used / float64(spans) * 1e6, err
+	spans := g.rate * 1e6 / 24 * g.hours
+	source := strings.NewReplacer("{services}", fmt.Sprint(g.services), "{random}", random,
+		"{us}", fmt.Sprint(864000/g.rate), "{count}", fmt.Sprint(int(spans))).Replace(generate)
+	err1 := e.Exec(ctx, "CREATE TABLE source ENGINE = StripeLog AS "+source)
+	before, err2 := cpu(ctx, e)
+	err3 := e.Exec(ctx, insert, "OPTIMIZE TABLE spans FINAL",
+		"OPTIMIZE TABLE spans_trace_id_ts FINAL")
+	after, err4 := cpu(ctx, e)
+	return (after - before) / spans * 1e6, errors.Join(err1, err2, err3, err4)
 }
 
 // cpu returns the seconds of CPU time that ClickHouse has used, on Linux.

@@ -38,5 +38,5 @@ FROM (
     SELECT number, intDiv(number, 10) AS trace,
         toDateTime64('2026-10-20 08:00:00', 9, 'UTC')
             + toIntervalMicrosecond(toInt64(trace * {us})) AS t
-    FROM numbers({from}, {count})
+    FROM numbers({count})
 )

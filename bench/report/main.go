@@ -20,7 +20,6 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 	"golang.org/x/perf/benchmath"
-	"golang.org/x/sys/cpu"
 )
 
 func main() {
@@ -52,24 +51,13 @@ type target struct {
 	Verdict        string
 }
 
-// vectors is what the cipher uses here, as package sparx64 decides it.
-var vectors = func() string {
-	switch {
-	case cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI2:
-		return "AVX-512"
-	case cpu.X86.HasAVX2:
-		return "AVX2"
-	}
-	return "no vectors"
-}()
-
 // run writes the report, and returns how many targets were missed or not measured.
 func run(file string, out io.Writer) (missed int, err error) {
 	values, about, err := read(file)
 	if err != nil {
 		return 0, err
 	}
-	kind := about.GetConfig("maker") + ", " + vectors
+	kind := about.GetConfig("maker") + ", " + about.GetConfig("vectors")
 	var targets []*target
 	if err := json.Unmarshal(targetsJSON, &targets); err != nil {
 		return 0, err

@@ -5,13 +5,14 @@ package compare
 import (
 	"context"
 	"database/sql"
-	_ "embed" // the questions
+	_ "embed" // the questions and the page
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"text/template"
 	"time"
 )
 
@@ -33,8 +34,8 @@ type Value struct {
 	Name         string
 	N            float64 // megabytes that are stored, or were read from files
 	Rows         float64 // thousands that were read
-	Milliseconds float64
-	Answer       string // number of rows and a hash of them; "" for a size
+	Milliseconds float64 // 0 with cold caches, where it says more about the disk
+	Answer       string  // number of rows and a hash of them; "" for a size
 }
 
 // Period is the time of the spans that are compared.
@@ -72,7 +73,7 @@ func (t *Table) Measure(ctx context.Context, db *sql.DB, p Period, cold bool) er
 			if errors.Is(err, sql.ErrNoRows) { // such as attributes: nothing is asked about them
 				err = nil
 			}
-		} else if !strings.Contains(query, "{") && t.value(name).Name == "" {
+		} else if !strings.Contains(query, "{") && t.Value(name).Name == "" {
 			err = t.ask(ctx, db, name, query, cold)
 		}
 		if err != nil {
@@ -120,18 +121,22 @@ func (t *Table) ask(ctx context.Context, db *sql.DB, name, query string, cold bo
 			}
 		}
 	}
+	name, number := strings.CutSuffix(name, " (count)")
 	v := Value{Name: name}
 	err := db.QueryRowContext(ctx, fmt.Sprintf(counted, query)).Scan(&v.Answer, &v.Rows,
 		&v.Milliseconds, &v.N)
-	if strings.HasSuffix(name, "(count)") {
+	if number {
 		v.Answer, _, _ = strings.Cut(v.Answer, ",")
+	}
+	if cold {
+		v.Milliseconds = 0
 	}
 	t.Values = append(t.Values, v)
 	return err
 }
 
-// value returns the value with a name, or the zero value.
-func (t *Table) value(name string) Value {
+// Value returns the value with a name, or the zero value.
+func (t Table) Value(name string) Value {
 	i := slices.IndexFunc(t.Values, func(v Value) bool { return v.Name == name })
 	if i < 0 {
 		return Value{}
@@ -142,7 +147,7 @@ func (t *Table) value(name string) Value {
 // Differs returns an error if a question has another answer in the second table.
 func Differs(one, two Table) error {
 	for _, v := range one.Values {
-		if other := two.value(v.Name).Answer; other != v.Answer {
+		if other := two.Value(v.Name).Answer; other != v.Answer {
 			return fmt.Errorf("%s: the answer is %s in %s and %s in %s", v.Name, v.Answer,
 				one.Title, other, two.Title)
 		}
@@ -150,32 +155,15 @@ func Differs(one, two Table) error {
 	return nil
 }
 
-// Write writes the values as a table in Markdown, with each one's share of that in the first table,
-// and with times if they mean something.
-func Write(w io.Writer, tables []Table, times bool) error {
+//go:embed table.md.tmpl
+var markdown string
+
+// Share returns what part of another value a value is.
+func (v Value) Share(of Value) float64 { return v.N / of.N }
+
+// Write writes the values as a table in Markdown, with each one's share of that in the first table.
+func Write(w io.Writer, tables []Table) error {
 	out := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
-	heads, line := "|\t", "|---\t"
-	for _, t := range tables {
-		heads += "| " + t.Title + "\t"
-		line += "|---\t"
-	}
-	fmt.Fprintln(out, heads+" |\n"+line+"|")
-	for _, first := range tables[0].Values {
-		fmt.Fprint(out, "| "+strings.TrimSuffix(first.Name, " (count)"))
-		for i, t := range tables {
-			v := t.value(first.Name)
-			fmt.Fprintf(out, "\t| %.2f", v.N)
-			if v.Answer != "" {
-				fmt.Fprintf(out, " / %.0f", v.Rows)
-			}
-			if v.Answer != "" && times {
-				fmt.Fprintf(out, " / %.0f", v.Milliseconds)
-			}
-			if i > 0 {
-				fmt.Fprintf(out, " (%.3f)", v.N/first.N)
-			}
-		}
-		fmt.Fprintln(out, "\t |")
-	}
-	return out.Flush()
+	err := template.Must(template.New("").Parse(markdown)).Execute(out, tables)
+	return errors.Join(err, out.Flush())
 }

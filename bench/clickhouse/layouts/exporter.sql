@@ -1,3 +1,7 @@
+DROP TABLE spans_trace_id_ts_mv;
+DROP TABLE spans_trace_id_ts;
+DROP TABLE spans;
+
 -- The statements of clickhouseexporter v0.165.1.
 CREATE TABLE IF NOT EXISTS spans (
     Timestamp DateTime64(9) CODEC(Delta, ZSTD(3)),

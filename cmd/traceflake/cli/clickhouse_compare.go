@@ -65,7 +65,7 @@ VIEW, ALTER, SELECT, INSERT and OPTIMIZE on the database.`,
 			}
 			tables, err := copies.Run(ctx)
 			if len(tables) > 0 {
-				err = errors.Join(compare.Write(out, tables, true), err)
+				err = errors.Join(compare.Write(out, tables), err)
 			}
 			return err
 		})
