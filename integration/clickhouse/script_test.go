@@ -154,7 +154,7 @@ func (s *script) printed(lines []string) {
 var (
 	heading = regexp.MustCompile(`\{(?:#|A \*)[^}]*\}`)
 	// varies matches the parts that differ between runs.
-	varies = regexp.MustCompile(`\d+\.\d (MiB|days.*)`)
+	varies = regexp.MustCompile(`\d+\.\d (MiB|days)`)
 	// comments are not run.
 	comments = regexp.MustCompile(`(?m)^--.*\n`)
 )
