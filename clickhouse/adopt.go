@@ -40,10 +40,10 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 		return p, err
 	}
 	if len(o.missingFunctions()) > 0 {
-		p.Steps = o.functions()
+		p.Steps = o.steps("functions", o.values())
 	}
 	if o.phase != Swapped {
-		p.Steps = append(p.Steps, o.steps("new", o.carried())...)
+		p.Steps = append(p.Steps, o.steps("adopt/new", o.carried())...)
 	}
 	lookup, err := o.lookup(ctx)
 	if err != nil {
@@ -52,9 +52,9 @@ func (a Adoption) Prepare(ctx context.Context, db *sql.DB) (p Plan, err error) {
 	p.Steps = append(p.Steps, lookup...)
 	v := o.values()
 	v.Columns, v.Comment = o.live.readable(), ownComment
-	p.Steps = append(p.Steps, o.steps("views", v)...)
+	p.Steps = append(p.Steps, o.steps("adopt/views", v)...)
 	if o.phase == NotBegun {
-		trial := o.steps("trial", v)
+		trial := o.steps("adopt/trial", v)
 		trial[0].restore = trial[0].SQL[len(trial[0].SQL)-2:]
 		trial[0].advice = noExchange
 		p.Steps = append(trial, p.Steps...)
@@ -128,15 +128,14 @@ func (a Adoption) exchange(ctx context.Context, db *sql.DB, op operation, to Pha
 	if o.phase != to {
 		v := o.values()
 		v.New = to == Swapped
-		p.Steps = o.steps("exchange", v)
+		p.Steps = o.steps("adopt/exchange", v)
 		o.live, o.other = o.other, o.live
-		o.live.Name, o.other.Name = o.other.Name, o.live.Name
 		o.phase = to
 		p.Notes = append(p.Notes, "materialized views may miss spans that were being inserted "+
 			"during the exchange")
 	}
 	p.Steps = append(p.Steps, o.fill("the traces of the last ten minutes once more",
-		"Timestamp > now() - INTERVAL 10 MINUTE"))
+		"Timestamp > now() - INTERVAL 10 MINUTE")...)
 	p.Notes = append(p.Notes, o.next())
 	return p, nil
 }
@@ -148,7 +147,7 @@ func (o *adoption) next() string {
 		return "next: `adopt prepare`"
 	case o.phase == Prepared && o.other.Rows > 0:
 		return "next: `adopt swap`; or move the spans that were stored since the last swap out " +
-			"of " + o.other.Name + ": " + page + "#move-a-day"
+			"of " + o.named().Other + ": " + page + "#move-a-day"
 	case o.phase == Prepared:
 		return "next: `adopt swap`; to cancel: " + page + "#finish-or-cancel"
 	case o.phase == Swapped:
@@ -166,7 +165,7 @@ var stepText = regexp.MustCompile(`((?m:^# .*\n)+)((?m:^[^#\n].*\n?)+)`)
 
 // steps returns a template as steps. Lines that begin with # are comments for the operator.
 func (o *adoption) steps(name string, v values) (all []Step) {
-	for _, m := range stepText.FindAllStringSubmatch(o.render("adopt/"+name, v), -1) {
+	for _, m := range stepText.FindAllStringSubmatch(o.render(name, v), -1) {
 		does := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(m[1]), "# "), "\n# ", "\n")
 		all = append(all, Step{Does: does, SQL: strings.Split(strings.TrimSpace(m[2]), ";\n")})
 	}

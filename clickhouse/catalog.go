@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -52,11 +51,12 @@ func (t table) mergeTree() bool { return strings.HasSuffix(t.Engine, "MergeTree"
 
 // column returns the column with a name, or the zero value.
 func (t table) column(name string) column {
-	i := slices.IndexFunc(t.Columns, func(c column) bool { return c.Name == name })
-	if i < 0 {
-		return column{}
+	for _, c := range t.Columns {
+		if c.Name == name {
+			return c
+		}
 	}
-	return t.Columns[i]
+	return column{}
 }
 
 // engineParts matches the parts of a MergeTree's engine: its TTL and its settings.
@@ -122,11 +122,12 @@ func (t table) isLookup() bool {
 
 // table returns the table with a name.
 func (o catalog) table(name string) table {
-	i := slices.IndexFunc(o.tables, func(t table) bool { return t.Name == name })
-	if i < 0 {
-		return table{Name: name}
+	for _, t := range o.tables {
+		if t.Name == name {
+			return t
+		}
 	}
-	return o.tables[i]
+	return table{Name: name}
 }
 
 // readCatalog reads the tables, all in one statement: another operator may exchange them between

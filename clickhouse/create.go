@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
+	"slices"
 )
 
 // Create runs [Schema.Plan] on the ClickHouse of db, for example from clickhouse-go's OpenDB.
@@ -35,11 +35,10 @@ func (s Schema) Plan(ctx context.Context, db *sql.DB) (p Plan, err error) {
 		return p, err
 	}
 	n := o.named()
-	p.Steps = append(o.functions(), createStep(n.Rows, o.createRows()))
 	lookup, err := o.lookup(ctx)
-	p.Steps = append(p.Steps, lookup...)
+	p.Steps = slices.Concat(o.steps("functions", o.values()), o.steps("spans", o.created()), lookup)
 	if n.Spans != n.Rows {
-		p.Steps = append(p.Steps, o.front(n.Spans, n.Rows), o.front(n.Lookup, n.LookupRows))
+		p.Steps = slices.Concat(p.Steps, o.front(n.Spans, n.Rows), o.front(n.Lookup, n.LookupRows))
 	}
 	p.Steps = append(p.Steps, o.repairs()...)
 	p.Notes = append(o.notes(), o.topK(ctx)...)
@@ -63,12 +62,4 @@ func (o *adoption) notes() (notes []string) {
 			"`create --projection charts` builds it again for all stored spans")
 	}
 	return notes
-}
-
-// functions returns the step that creates the functions on trace IDs, which belong to the server,
-// not to a database.
-func (s Schema) functions() []Step {
-	text := strings.ReplaceAll(template("functions"), " AS (", s.onCluster()+" AS (")
-	return []Step{{Does: "create the functions on trace IDs",
-		SQL: strings.Split(strings.TrimSuffix(text, ";"), ";\n\n")}}
 }

@@ -16,17 +16,16 @@ func (o *adoption) lookup(ctx context.Context) (steps []Step, err error) {
 		v.Engine = o.engine(o.live.Engine)
 		v.UUID = o.ownUUID(v.Engine)
 		v.TTL = cmp.Or(o.ttlOf("End"), strings.Replace(o.live.expires(), "Timestamp", "End", 1))
-		steps = []Step{createStep(v.LookupRows, o.render("lookup", v)),
-			createStep(v.LookupView, o.render("lookup_view", v))}
+		steps = o.steps("lookup", v)
 		if o.live.exists() {
-			steps = append(steps, o.fill("all traces", ""))
+			steps = append(steps, o.fill("all traces", "")...)
 		}
 		return steps, nil
 	}
 	days, err := o.lackingDays(ctx)
 	if len(days) > 0 {
-		steps = []Step{o.fill("the traces of "+strings.Join(days, ", "),
-			"toDate(Timestamp) IN ('"+strings.Join(days, "', '")+"')")}
+		steps = o.fill("the traces of "+strings.Join(days, ", "),
+			"toDate(Timestamp) IN ('"+strings.Join(days, "', '")+"')")
 	}
 	return steps, err
 }
@@ -38,22 +37,11 @@ func (o *adoption) hasLookup() bool {
 	return o.table(n.LookupRows).exists() && o.table(n.LookupView).exists()
 }
 
-// fill returns the step that adds traces of stored spans to the lookup table. Rows that it already
-// has do no harm.
-func (o *adoption) fill(traces, where string) Step {
-	if o.Cluster != "" {
-		traces += " of this server's shard: run the INSERT on one server of each other shard, too"
-	}
+// fill returns the step that adds traces of stored spans to the lookup table.
+func (o *adoption) fill(traces, where string) []Step {
 	v := o.values()
-	v.Where, v.From = where, o.render("adopt/both", v)
-	if o.creates {
-		v.From = o.quoted(v.Rows)
-	}
-	return Step{
-		Does: v.LookupRows + ": add " + traces,
-		// By then, inserts that the materialized view did not see have ended.
-		SQL: []string{"SELECT sleep(1)", o.render("fill", v)},
-	}
+	v.Traces, v.Where, v.Both = traces, where, !o.creates
+	return o.steps("fill", v)
 }
 
 // sampled is how many spans of a table are looked up, at least, if it has as many.

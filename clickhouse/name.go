@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// Names that need quoting are refused: they are usually typos, and other tools do not quote.
-var (
-	plainName   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
-	clusterName = regexp.MustCompile(`^([A-Za-z0-9_-]{1,128}|\{[A-Za-z0-9_-]{1,128}\})$`)
-)
+// plainName matches names that need no quoting. Others are refused: they are usually typos, and
+// other tools do not quote.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,128}$`)
+
+// macro matches a cluster's name that is a macro of the servers.
+var macro = regexp.MustCompile(`^\{(.+)\}$`)
 
 // names are those of a schema's tables and views. They begin with Spans.
 type names struct {

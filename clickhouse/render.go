@@ -10,9 +10,9 @@ import (
 //go:embed sql
 var files embed.FS
 
-var comment = regexp.MustCompile(`(?m)^--.*\n`)
+var comment = regexp.MustCompile(`(?m)^(--.*)?\n`)
 
-// template returns an SQL file without its comments.
+// template returns an SQL file without its comments and empty lines.
 func template(name string) string {
 	text, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
@@ -41,8 +41,9 @@ type values struct {
 	Of        string // the table that a query is about
 	Partition string // its newest one
 	Step      uint64 // of how many rows one is looked at
-	From      string // a table or subquery
-	Where     string // a further condition
+	Traces    string // which are added to the lookup table
+	Where     string // a condition on them
+	Both      bool   // of the other table, too
 	New       bool   // the new table gets the name
 }
 

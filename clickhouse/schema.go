@@ -61,18 +61,14 @@ func (p Projection) shown() string {
 }
 
 func (s Schema) validate() error {
-	for _, part := range []struct{ what, name string }{
-		{"database", s.Database}, {"table", s.Table},
-	} {
-		if part.name != "" && !plainName.MatchString(part.name) {
-			return errorf("%s %q: a name has 1 to 128 letters, digits, _ or -, "+
-				"and no database in front of it", part.what, part.name)
+	for _, part := range []struct{ what, name string }{{"database", s.Database},
+		{"table", s.Table}, {"cluster", macro.ReplaceAllString(s.Cluster, "$1")}} {
+		if !plainName.MatchString(part.name) {
+			return errorf("%s %q: a name has up to 128 letters, digits, _ or -, and no database "+
+				"in front of it", part.what, part.name)
 		}
 	}
 	switch {
-	case s.Cluster != "" && !clusterName.MatchString(s.Cluster):
-		return errorf("cluster %q: a name has 1 to 128 letters, digits, _ or -, "+
-			"or is a macro as in {cluster}", s.Cluster)
 	case s.TTL < 0 || s.TTL%time.Second != 0:
 		return errorf(
 			"TTL %v: it is a whole number of seconds, or 0 to keep spans forever",
@@ -99,11 +95,6 @@ const maxTTL = 50 * 365 * 24 * time.Hour
 func (s Schema) Statements() ([]string, error) {
 	p, err := s.Plan(context.Background(), nil)
 	return p.SQL(), err
-}
-
-// createStep returns the step that creates a table or view.
-func createStep(name, sql string) Step {
-	return Step{Does: "create " + name, SQL: []string{sql}}
 }
 
 // alter returns the beginning of a statement that changes a table.

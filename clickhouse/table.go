@@ -57,19 +57,19 @@ const smallBlocks = "min_compress_block_size = "
 // dropParts is the only one of the settings that an adopted table may have with another value.
 const dropParts = "ttl_only_drop_parts = "
 
-// createRows returns the statement for the table that holds the rows.
-func (o *adoption) createRows() string {
+// created returns the values for the table that holds the rows.
+func (o *adoption) created() values {
 	v := o.values()
 	v.Engine, v.Projection, v.Settings = o.engine(""), o.Projection.element(), settings
 	v.Newest, v.TTL = since(o.Version, newestFirst), o.ttlOf("Timestamp")
-	return o.render("spans", v)
+	return v
 }
 
 // front returns the step that creates a Distributed table in front of a table that holds rows.
-func (s Schema) front(name, rows string) Step {
-	v := s.values()
+func (o *adoption) front(name, rows string) []Step {
+	v := o.values()
 	v.Front, v.Behind = name, rows
-	return createStep(name, s.render("front", v))
+	return o.steps("front", v)
 }
 
 // ttlOf returns the TTL expression for a column of times, or "".

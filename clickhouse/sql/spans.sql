@@ -1,5 +1,6 @@
 -- The exporter's columns and indexes, in the order of traces.
 -- The primary key has no Timestamp: a condition on it would use that column alone, not the bucket.
+# create {{.Rows}}
 CREATE TABLE IF NOT EXISTS {{table .Rows}}{{.OnCluster}} (
     Timestamp DateTime64(9) CODEC(Delta, ZSTD(3)),
     TraceId String CODEC(ZSTD(3)),
