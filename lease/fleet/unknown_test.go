@@ -14,7 +14,7 @@ func TestPageListsEveryVariable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var page []string
-	row := regexp.MustCompile("(?m)^\\| `(TRACEFLAKE_[A-Z_]+)`")
+	row := regexp.MustCompile("(?m)^- `(TRACEFLAKE_[A-Z_]+)`")
 	for _, m := range row.FindAllSubmatch(text, -1) {
 		page = append(page, string(m[1]))
 	}
