@@ -2,131 +2,109 @@
 package fleet_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/traceflake/traceflake/integration/servers"
 	"github.com/traceflake/traceflake/integration/servers/child"
+	"github.com/traceflake/traceflake/integration/servers/etcd"
+	"github.com/traceflake/traceflake/integration/servers/kubernetes"
+	"github.com/traceflake/traceflake/integration/servers/s3"
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
+	_ "github.com/traceflake/traceflake/lease/etcdstore"
 	"github.com/traceflake/traceflake/lease/fleet"
-	"github.com/traceflake/traceflake/lease/stores"
+	_ "github.com/traceflake/traceflake/lease/k8sstore"
+	_ "github.com/traceflake/traceflake/lease/pgstore"
+	_ "github.com/traceflake/traceflake/lease/s3store"
 )
 
-// leased returns strict settings for a store.
-func leased(t testing.TB, store string) fleet.Config {
-	t.Helper()
-	reportstest.Collect(t)
-	return fleet.Config{Store: store, SecretFile: secretFile(t, "dffd6021bb2bd5b0af676290809ec3a5"),
-		Strict: true}
-}
-
-func secretFile(t testing.TB, secret string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "secret")
-	child.Write(t, path, secret+"\n")
-	return path
-}
-
-// opens opens the settings and fails the test if that is an error.
-func opens(t *testing.T, c fleet.Config) *fleet.IDs {
-	t.Helper()
-	ids, err := c.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// fails while the store is unreachable
-	t.Cleanup(func() { _ = ids.Shutdown(context.Background()) })
-	return ids
-}
-
-// refused checks that a strict start fails with an error that contains all of the texts, and that
-// a start that is not strict succeeds.
-func refused(t *testing.T, c fleet.Config, want error, texts ...string) {
-	t.Helper()
-	_, err := c.Open(t.Context())
-	if !errors.Is(err, want) || strings.Contains(err.Error(), "hunter2") {
-		t.Fatalf("got %v, want %v without a password", err, want)
-	}
-	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("it lacks %q: %v", text, err)
+// backends has a function for each kind of store that starts a server. It returns the URL of a
+// store, one that the server always refuses, and a part of that error.
+var backends = map[string]func(t *testing.T) (store, wrong, why string){
+	"PostgreSQL": func(t *testing.T) (store, wrong, why string) {
+		u, err := url.Parse(child.ForTest(t, servers.Postgres).DSN())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	c.Strict = false
-	if ids := opens(t, c); ids.Ready(canceled()) == nil {
-		t.Error("the process has a lease")
-	}
+		store, u.Path = u.String(), "/nosuch"
+		return store, u.String(), `database "nosuch" does not exist`
+	},
+	"etcd": func(t *testing.T) (store, wrong, why string) { // without users
+		return "etcd://" + etcd.ForTest(t, 1).Endpoints()[0], "", ""
+	},
+	"Kubernetes": func(t *testing.T) (store, wrong, why string) {
+		server := child.ForTest(t, kubernetes.Start)
+		at := func(user string) string {
+			return "k8s://default?server=" + server.Proxy(kubernetes.Token(user))
+		}
+		return at(kubernetes.Admin), at(kubernetes.Limited), "forbidden"
+	},
+	"S3": func(t *testing.T) (store, wrong, why string) {
+		s3.Root.Setenv(t)
+		endpoint := "?endpoint=" + child.ForTest(t, s3.Start).Endpoint()
+		return "s3://leases" + endpoint, "s3://nowhere" + endpoint, "NoSuchBucket"
+	},
 }
 
-func canceled() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}
-
-// A strict start fails on permanent errors of every store, but not if the store is unreachable or
-// has no free block. In both cases the probe reports the reason.
+// A strict start fails on permanent errors of every store, but not if the store is unreachable. A
+// process that starts without a lease is not ready, and its probe has the reason.
 func TestStrictOnEveryStore(t *testing.T) {
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
-			b := start(t)
-			c := leased(t, b.url(b.address, "strict"))
-			refused(t, c, lease.ErrNoStore, "TRACEFLAKE_STORE=", "traceflake lease create")
-			if b.wrong != "" {
-				refused(t, leased(t, b.wrong), lease.ErrMisconfigured, "TRACEFLAKE_STORE=", b.why)
+			reportstest.Collect(t)
+			store, wrong, why := start(t)
+			starts := func(store, secret string, want error, text string) {
+				t.Helper()
+				c := fleet.Config{Store: store, SecretFile: secret, Strict: true}
+				ids, err := c.Open(t.Context())
+				if !errors.Is(err, want) || want != nil &&
+					(!strings.Contains(err.Error(), text) || lease.Fix(err) == "") {
+					t.Fatalf("got %v, want %v with %q and a fix", err, want, text)
+				}
+				if want != nil {
+					c.Strict = false
+					if ids, err = c.Open(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				defer func() { _ = ids.Shutdown(t.Context()) }() // fails while it is unreachable
+				w := httptest.NewRecorder()
+				ids.ReadyHandler().ServeHTTP(w,
+					httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
+				if !strings.Contains(w.Body.String(), text) ||
+					(text == "ready") != (w.Code == http.StatusOK) {
+					t.Errorf("%d %s, want %q", w.Code, w.Body, text)
+				}
 			}
-			create(t, c)
-			foreign := c
-			foreign.SecretFile = secretFile(t, "00112233445566778899aabbccddeeff")
-			refused(t, foreign, lease.ErrWrongSecret, "TRACEFLAKE_STORE=",
-				"has another secret")
-			if err := opens(t, c).Ready(canceled()); err != nil {
-				t.Error(err)
+			secrets := [2]string{t.TempDir() + "/ours", t.TempDir() + "/theirs"}
+			child.Write(t, secrets[0], "dffd6021bb2bd5b0af676290809ec3a5")
+			child.Write(t, secrets[1], "00112233445566778899aabbccddeeff")
+			starts(store, secrets[0], lease.ErrNoStore, "no lease store exists here")
+			if wrong != "" {
+				starts(wrong, secrets[0], lease.ErrMisconfigured, why)
 			}
+			k, err := fleet.LoadKeyring(secrets[0])
+			if err == nil {
+				_, err = calls.Open(t, store).Create(t.Context(), lease.Description{}, k.Codec())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			starts(store, secrets[1], lease.ErrWrongSecret, "has another secret")
+			starts(store, secrets[0], nil, "ready")
 			nobody, err := child.Addresses(1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Store = b.url(nobody[0], "strict")
-			waits(t, c, nobody[0])
+			host := regexp.MustCompile(`127\.0\.0\.1:\d+`)
+			starts(host.ReplaceAllString(store, nobody[0]), secrets[0], nil, nobody[0])
 		})
-	}
-}
-
-// create creates the store of the settings.
-func create(t *testing.T, c fleet.Config) {
-	t.Helper()
-	s, err := stores.Open(c.Store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	k, err := c.LoadSecrets()
-	if err == nil {
-		_, err = s.Create(t.Context(), lease.Description{}, k.Codec())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// waits checks that a strict start succeeds without a lease, and that the probe reports a text.
-func waits(t *testing.T, c fleet.Config, text string) {
-	t.Helper()
-	ids := opens(t, c)
-	w := httptest.NewRecorder()
-	ids.ReadyHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", http.NoBody))
-	got := w.Body.String()
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(got, text) ||
-		strings.Contains(got, "hunter2") {
-		t.Errorf("%d %s, want %q", w.Code, got, text)
-	}
-	if ids.NewIDs(t.Context()); ids.Fallbacks() != 1 {
-		t.Error("the process has a lease")
 	}
 }

@@ -97,9 +97,9 @@ var misplaced = []mistakes.Mistake{
 var known = []string{"TRACEFLAKE_CLICKHOUSE_DSN", secretVar, fileVar, storeVar, strictVar,
 	ttlVar, "TRACEFLAKE_VMCLOCK"}
 
-// unknown returns the unknown variables that begin with TRACEFLAKE_, such as mistyped names, in an environment,
-// without their values, which may be secrets. Kubernetes sets some in each pod for a Service whose
-// name begins with traceflake, such as TRACEFLAKE_SERVICE_HOST and TRACEFLAKE_PORT_80_TCP.
+// unknown returns the unknown variables in an environment that begin with TRACEFLAKE_, such as
+// mistyped names, without values, which may be secrets. Kubernetes sets some in each pod for a
+// Service whose name begins with traceflake, such as TRACEFLAKE_PORT_80_TCP.
 func unknown(environ []string) (names []string) {
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")

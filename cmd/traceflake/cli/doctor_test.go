@@ -49,15 +49,15 @@ func TestSilentServers(t *testing.T) {
 		{"lease create --store=postgres://u:p@AT/db", interrupted},
 	} {
 		all.Go(func() {
-			ctx, code := t.Context(), 2
-			if c.want == interrupted {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeoutCause(ctx, 500*time.Millisecond,
-					errors.New(interrupted))
-				defer cancel()
-			} else if c.want == answers {
+			limit, code := time.Hour, 2
+			switch c.want {
+			case interrupted:
+				limit = 500 * time.Millisecond
+			case answers:
 				code = 1
 			}
+			ctx, cancel := context.WithTimeoutCause(t.Context(), limit, errors.New(interrupted))
+			defer cancel()
 			args := strings.Fields(fill.Replace(c.args))
 			r := commandIn(ctx, t, "", args...)
 			if r.code != code || !strings.Contains(r.out+r.errOut, c.want) ||
