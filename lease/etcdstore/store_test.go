@@ -7,11 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"io"
-	"log"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -257,33 +253,31 @@ func TestAnswers(t *testing.T) {
 // A server that demands a certificate of the client: without one, and with one that it does not
 // trust, the fix says so.
 func TestMutualTLS(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.EnableHTTP2 = true
-	server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert,
-		ClientCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
-	server.StartTLS()
-	defer server.Close()
-	dir := t.TempDir()
-	files := map[string][]byte{}
-	files["ca"] = pem.EncodeToMemory(
-		&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	files["cert"] = files["ca"] // of an authority that the server does not know
-	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	certificate, text := network.NewCertificate(t)
+	file := filepath.Join(t.TempDir(), "pem")
+	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	private := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	if err := errors.Join(err, os.WriteFile(file, []byte(text), 0o600),
+		os.WriteFile(file+".key", private, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{NextProtos: []string{"h2"},
+		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: x509.NewCertPool()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	files["key"] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
-	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
+	defer func() { _ = listener.Close() }()
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			_ = conn.(*tls.Conn).HandshakeContext(t.Context())
+			_ = conn.Close()
 		}
-	}
-	url := "etcds://" + server.Listener.Addr().String() + "?ca=" + dir + "/ca"
-	for _, url := range []string{url, url + "&cert=" + dir + "/cert&key=" + dir + "/key"} {
-		s := calls.Open(t, url)
+	}()
+	url := "etcds://" + listener.Addr().String() + "?ca=" + file
+	for _, url := range []string{url, url + "&cert=" + file + "&key=" + file + ".key"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		_, err := s.Describe(ctx)
+		_, err := calls.Open(t, url).Describe(ctx)
 		cancel()
 		if !strings.HasPrefix(lease.Fix(err), driver.CommonFix("CLIENT_CERTIFICATE")) {
 			t.Errorf("%s: %v has the fix %q", url, err, lease.Fix(err))
