@@ -90,8 +90,8 @@ func TestBubbles(t *testing.T) {
 	}
 }
 
-// A second that is ahead of the millisecond, or far behind it, says that the clock was stepped: it is
-// read at once.
+// A second that is ahead of the millisecond, or far behind it, shows that the clock was stepped: it
+// is read at once.
 func TestSecondOfAStep(t *testing.T) {
 	for _, step := range []time.Duration{time.Millisecond, 1500 * time.Millisecond, -time.Hour} {
 		c := newClock(noon.Truncate(time.Second).Add(-time.Millisecond))

@@ -33,20 +33,7 @@ func newSource(t testing.TB, now func() time.Time) *randflake.Generator {
 	return g
 }
 
-// switched is a source that refuses while err is set.
-type switched struct {
-	Source
-	err error
-}
-
 var errRefused = errors.New("refused for a test")
-
-func (s *switched) Fill(dst []randflake.ID) (int, time.Time, error) {
-	if s.err != nil {
-		return 0, time.Time{}, s.err
-	}
-	return s.Source.Fill(dst)
-}
 
 // sourceFunc is a source, perhaps one that breaks the contract.
 type sourceFunc func(dst []randflake.ID) (int, time.Time, error)

@@ -26,36 +26,34 @@ func TestClockOutOfRange(t *testing.T) {
 	for at, corrected := range map[time.Time]time.Time{
 		time.Unix(0, 0): noon, epoch.Add(-1): start, last.Add(time.Millisecond): end,
 	} {
-		clock := newClock(noon)
-		for source, want := range map[Source]struct {
-			err       error
-			fallbacks int64
-		}{
-			newPrivate(clock.Now, entropy.Read): {nil, 2 * calls}, // its clock is wrong, too
-			&tagged{clock: newClock(noon).Now}:  {errClock, calls},
-		} {
+		for _, both := range []bool{true, false} { // whether the source's clock is wrong, too
 			errs := reportstest.Collect(t)
-			clock.set(at)
+			clock, fallbacks := newClock(at), int64(calls)
+			source := Source(&tagged{clock: newClock(noon).Now})
+			if both {
+				source, fallbacks = newPrivate(clock.Now, entropy.Read), 2*calls
+			}
 			g := New(WithClock(clock.Now), WithSource(source))
-			highs := map[uint64]bool{}
+			var ids []trace.TraceID
 			for range calls {
 				id, low, span := idsOf(g)
-				if highs[half(id)] = true; low == 0 || span == 0 || spanOf(g) == 0 {
+				if ids = append(ids, id); low == 0 || span == 0 || spanOf(g) == 0 {
 					t.Fatalf("at %v: %s, %s", at, id, span)
 				}
 			}
-			if got := errs(); len(highs) != calls || g.Fallbacks() != want.fallbacks ||
-				len(got) != 1 || want.err != nil && !errors.Is(got[0], want.err) {
-				t.Errorf("at %v: %d clear halves, %d fallbacks, want %d: %v", at, len(highs),
-					g.Fallbacks(), want.fallbacks, got)
+			if got := errs(); !uniform(ids) || g.Fallbacks() != fallbacks || len(got) != 1 ||
+				!both && !errors.Is(got[0], errClock) {
+				t.Errorf("at %v: %d fallbacks, want %d: %v, %v", at, g.Fallbacks(), fallbacks, got,
+					ids)
 			}
 			clock.set(corrected)
-			for c := newChecker(t, g); len(c.highs) < calls; {
+			c := newChecker(t, g)
+			for range calls {
 				if id := c.trace(); !traceid.Time(id).Equal(corrected) {
 					t.Fatalf("corrected: the ID's time is %v", traceid.Time(id))
 				}
 			}
-			if n := g.Fallbacks(); n != want.fallbacks || len(errs()) != 2 {
+			if n := g.Fallbacks(); n != fallbacks || len(errs()) != 2 {
 				t.Errorf("corrected: %d fallbacks, %v", n, errs())
 			}
 		}
@@ -65,20 +63,20 @@ func TestClockOutOfRange(t *testing.T) {
 // A source that breaks the contract is not used; one without a second is.
 func TestOddSources(t *testing.T) {
 	reportstest.Collect(t)
-	for n, second := range map[int]time.Time{
+	for more, second := range map[int]time.Time{
 		-minBatch: noon, 3 - minBatch: noon, 1: noon, 0: {}, // IDs too many or too few
 	} {
 		numbered := &tagged{clock: newClock(noon).Now}
 		g := New(WithClock(newClock(noon).Now), WithSource(sourceFunc(
 			func(dst []randflake.ID) (int, time.Time, error) {
-				_, _, _ = numbered.Fill(dst)
-				return len(dst) + n, second, nil
+				n, _, err := numbered.Fill(dst)
+				return n + more, second, err
 			})))
-		for c := newChecker(t, g); len(c.highs) < 100; c.span() {
-			c.trace()
-		}
-		if (g.Fallbacks() > 0) != (n != 0) {
-			t.Errorf("%d IDs too many: %d fallbacks", n, g.Fallbacks())
+		c := newChecker(t, g)
+		c.trace()
+		c.span()
+		if (g.Fallbacks() > 0) != (more != 0) {
+			t.Errorf("%d IDs too many: %d fallbacks", more, g.Fallbacks())
 		}
 	}
 }

@@ -22,9 +22,16 @@ func TestMetrics(t *testing.T) {
 	reportstest.Collect(t)
 	reader := metric.NewManualReader()
 	clock := newClock(noon)
-	leased := &switched{Source: newSource(t, clock.Now)}
+	var leased Source = newSource(t, clock.Now)
+	var refused error
 	provider := WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
-	closed, g := New(provider), New(WithClock(clock.Now), WithSource(leased), provider)
+	closed, g := New(provider), New(WithClock(clock.Now), provider,
+		WithSource(sourceFunc(func(dst []randflake.ID) (int, time.Time, error) {
+			if refused != nil {
+				return 0, time.Time{}, refused
+			}
+			return leased.Fill(dst)
+		})))
 	for range 2 {
 		if err := closed.Close(); err != nil {
 			t.Error(err)
@@ -56,11 +63,11 @@ func TestMetrics(t *testing.T) {
 	clock.add(13 * time.Hour) // past the lease
 	g.NewIDs(t.Context())
 	spanOf(g)
-	leased.err = errRefused
+	refused = errRefused
 	spanOf(g)
-	leased.err = fmt.Errorf("a keeper: %w", randflake.ErrNoLease)
+	refused = fmt.Errorf("a keeper: %w", randflake.ErrNoLease)
 	spanOf(g)
-	leased.err = nil
+	refused = nil
 	clock.add(-12 * time.Hour)
 	g.NewIDs(t.Context())
 	want[fallbacks+"lease_expired"] = 2
@@ -68,7 +75,7 @@ func TestMetrics(t *testing.T) {
 	check()
 
 	clock.add(time.Second) // half a second has passed in each
-	leased.Source = &tagged{clock: newClock(clock.time().Add(2 * time.Second)).Now}
+	leased = &tagged{clock: newClock(clock.time().Add(2 * time.Second)).Now}
 	spanOf(g)
 	want[borrowed] = 1.5
 	check()
