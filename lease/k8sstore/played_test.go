@@ -1,10 +1,12 @@
 package k8sstore
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -90,10 +92,9 @@ func TestResponses(t *testing.T) {
 	try(all, 404, nil, status("namespaces"), "misconfigured", `create the namespace "shop"`)
 	try("create", 403, nil, status(""), "misconfigured", "create leases.coordination.k8s.io")
 	try(all, 403, nil, status(""), "misconfigured", "Role get, create and update")
-	try(all, 403, nil, "<html>squid", "misconfigured", "NO_PROXY")
-	try(all, 401, nil, "log in", "misconfigured", "credentials")
+	try(writes, 403, nil, "<html>squid", "misconfigured", "NO_PROXY")
+	try(writes, 401, nil, "log in", "misconfigured", "credentials")
 	try(all, 503, nil, "<html>", "unknown", `503: "<html>"`)
-	try("read", 404, nil, "page not found", "misconfigured", other)
 	try(writes, 404, nil, "page not found", "unknown", other)
 	try("read", 200, nil, "<html>", "misconfigured", other)
 	try(writes, 200, nil, "<html>", "unknown", other)
@@ -116,4 +117,24 @@ func TestResponses(t *testing.T) {
 	if busy, ok := errors.AsType[*driver.TryAgain](err); !ok || busy.After != 2*time.Second {
 		t.Errorf("throttled: %v, %+v", err, busy)
 	}
+}
+
+// A server replays each recorded answer.
+func TestAnswers(t *testing.T) {
+	calls.Answers(t, answers, func(row driver.Answer, message string) error {
+		status := map[string]int{"namespaces": 404, "proxy": 403, "other": 404}[row.Code]
+		body := []byte(message)
+		if n, err := strconv.Atoi(row.Code); err == nil {
+			status = n
+		}
+		if row.Code != "proxy" && row.Code != "other" {
+			body, _ = json.Marshal(map[string]any{"kind": "Status", "message": message,
+				"details": map[string]string{"kind": row.Code}})
+		}
+		_, err := played(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write(body)
+		}).Read(t.Context(), "page-0001")
+		return err
+	}, "{namespace}", `"shop"`)
 }

@@ -3,6 +3,7 @@ package k8sstore
 import (
 	"bytes"
 	"context"
+	_ "embed" // the answers
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
@@ -98,26 +98,26 @@ func (o *objects) do(ctx context.Context, r request, v any) (at time.Time, err e
 	return at, s
 }
 
+//go:embed answers.txt
+var answersTable string
+
+// answers has what API servers answer.
+var answers = driver.ParseAnswers(answersTable)
+
 // failed adds the request to err and, if an operator can fix the cause, how.
 func (o *objects) failed(r request, err error) error {
-	fix := ""
+	code := ""
 	s, _ := errors.AsType[*status](err)
 	switch {
 	case missing(err, "namespaces"):
-		fix = fmt.Sprintf("create the namespace %q", o.namespace)
-	case s != nil && s.Code == http.StatusUnauthorized:
-		fix = "correct the credentials, which the server does not accept"
+		code = "namespaces"
 	case s != nil && s.Code == http.StatusForbidden && s.Kind == "":
-		fix = "list the API server's host in NO_PROXY, or correct the URL: the response is not " +
-			"that of an API server"
-	case s != nil && s.Code == http.StatusForbidden:
-		fix = "give the client's Role get, create and update, or see why else the server " +
-			"refuses the request"
+		code = "proxy"
+	case s != nil:
+		code = strconv.Itoa(s.Code)
 	case errors.Is(err, errOther) && r.body == nil: // otherwise it may have written something
-		fix = "check the URL: another server answers there, or one that requires https"
+		code = "other"
 	}
-	if fix != "" {
-		err = &lease.Error{Err: fmt.Errorf("%w: %w", lease.ErrMisconfigured, err), Fix: fix}
-	}
-	return fmt.Errorf("%s leases.coordination.k8s.io in namespace %q: %w", r.verb, o.namespace, err)
+	return fmt.Errorf("%s leases.coordination.k8s.io in namespace %q: %w", r.verb, o.namespace,
+		answers.Explain(code, err, "{namespace}", strconv.Quote(o.namespace)))
 }

@@ -54,7 +54,7 @@ func TestMirror(t *testing.T) {
 			// the place before the description
 			for _, o := range slices.Backward(all.Contents) {
 				if seen[*o.Key] != *o.ETag {
-					time.Sleep(700 * time.Millisecond) // more than this machine takes for a write
+					time.Sleep(950 * time.Millisecond) // more than a machine takes for a write
 					copyObject(ctx, server, mirror, *o.Key)
 					seen[*o.Key] = *o.ETag
 				}
