@@ -7,6 +7,7 @@ import (
 
 // Status is the state of an [Adoption], or of any table of spans.
 type Status struct {
+	Version  string // of the server
 	Phase    Phase
 	Problem  error // what is wrong with the tables, and what to do
 	Obstacle error // why the table cannot be adopted
@@ -28,7 +29,10 @@ type Fact struct{ Name, Value string }
 // Status returns the state of the table and, during an adoption, of the other table.
 func (a Adoption) Status(ctx context.Context, db *sql.DB) (s Status, err error) {
 	o, err := a.observe(ctx, db, looking)
-	if o == nil || !o.live.exists() {
+	if o == nil {
+		return s, err
+	}
+	if s.Version = o.Version; !o.live.exists() {
 		return s, err
 	}
 	s.Phase, s.Problem, s.Notes, s.Next = o.phase, err, o.topK(ctx), o.next()

@@ -18,18 +18,12 @@ func (d *doctor) spans() {
 	ctx, cancel := limited(d.cmd.Context())
 	defer cancel()
 	err := d.clickhouse.with(ctx, func(db *sql.DB) error {
-		version, err := await.Call(ctx, grace,
-			func(ctx context.Context) (version string, err error) {
-				err = db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
-				return version, err
-			})
-		if err != nil {
-			return err
-		}
-		d.report("ClickHouse", "version "+version, nil)
 		status, err := await.Call(ctx, grace, func(ctx context.Context) (clickhouse.Status, error) {
 			return d.clickhouse.adoption().Status(ctx, db)
 		})
+		if status.Version != "" {
+			d.report("ClickHouse", "version "+status.Version, nil)
+		}
 		if err != nil {
 			return unfit(err)
 		}

@@ -95,22 +95,24 @@ func (f *finder) all(cmd *cobra.Command, args []string) error {
 // one prints a trace. If it was not found, missing describes where it was searched.
 func (f *finder) one(ctx context.Context, id trace.TraceID) (missing, err error) {
 	found, drawn := 0, waterfall.New(id, f.details)
-	schema, asJSON := f.clickhouse.schema, *f.output == "json"
-	asLines := json.NewEncoder(f.out)
-	err = eachSpan(ctx, f.db, schema, id, func(s waterfall.Span) error {
-		found++
-		if asJSON {
-			return asLines.Encode(s)
+	asJSON, asLines := *f.output == "json", json.NewEncoder(f.out)
+	q, err := f.clickhouse.schema.Trace(id)
+	if err != nil {
+		return nil, err
+	}
+	err = eachSpan(ctx, f.db, q, func(s waterfall.Span) {
+		if found++; asJSON {
+			_ = asLines.Encode(s) // its error is returned again at the end
+		} else {
+			drawn.Add(s)
 		}
-		drawn.Add(s)
-		return nil
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("clickhouse: %w", err)
 	case found == 0:
 		text := fmt.Sprintf("trace %s is not in ClickHouse's table %s", id,
-			cmp.Or(schema.Table, "otel_traces"))
+			cmp.Or(f.clickhouse.schema.Table, "otel_traces"))
 		if at := traceid.NotBefore(id, 0); !at.IsZero() {
 			text += "; if the ID is traceflake's, its time is " + at.UTC().Format(time.RFC3339Nano)
 		}

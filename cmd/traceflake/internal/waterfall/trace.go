@@ -37,11 +37,10 @@ type Span struct {
 	LinksAttributes    []map[string]string `json:"Links.Attributes"`
 }
 
-// Trace collects the spans of a trace. Without details it keeps about 100 bytes for each.
+// Trace collects the spans of a trace.
 type Trace struct {
 	id      trace.TraceID
 	spans   []span
-	texts   map[string]string // each service and name once
 	details bool
 }
 
@@ -58,7 +57,7 @@ type span struct {
 
 // New returns a trace without spans. With details, attributes, events and links are kept and drawn.
 func New(id trace.TraceID, details bool) *Trace {
-	return &Trace{id: id, texts: make(map[string]string), details: details}
+	return &Trace{id: id, details: details}
 }
 
 // between returns the time from one span's time to another's: 292 years if it is longer.
@@ -71,8 +70,9 @@ func (t *Trace) Add(from Span) {
 	start := from.Timestamp.UnixNano()
 	s := span{
 		id: id, parent: parent,
-		service: t.once(cmp.Or(from.ServiceName, "unknown_service")), name: t.once(from.SpanName),
-		start: start, end: max(start, start+int64(from.Duration)), // which may overflow
+		service: printable(cmp.Or(from.ServiceName, "unknown_service")),
+		name:    printable(from.SpanName),
+		start:   start, end: max(start, start+int64(from.Duration)), // which may overflow
 		// "Error", and STATUS_CODE_ERROR of older versions of the exporter
 		failed: strings.HasSuffix(strings.ToUpper(from.StatusCode), "ERROR"),
 	}
@@ -111,16 +111,6 @@ func detailsOf(s Span) (all []string) {
 	return all
 }
 
-// once returns a printable copy of text, the same one for equal texts.
-func (t *Trace) once(text string) string {
-	if known, ok := t.texts[text]; ok {
-		return known
-	}
-	shown := printable(text)
-	t.texts[text] = shown
-	return shown
-}
-
 // ordered sorts the spans as the tree is read, parents before their children and siblings by
 // time, and sets their depths. Spans whose parent is missing are roots, and so is the earliest span
 // of a cycle.
@@ -132,31 +122,27 @@ func (t *Trace) ordered() []span {
 	for _, s := range t.spans {
 		known[s.id] = true
 	}
-	var roots []int
-	children := make(map[trace.SpanID][]int) // of equal IDs, the first span has the children
-	for i, s := range t.spans {
-		if !s.parent.IsValid() || s.parent == s.id || !known[s.parent] {
-			roots = append(roots, i)
-		} else {
-			children[s.parent] = append(children[s.parent], i)
+	children := make(map[trace.SpanID][]span) // those of no span are roots
+	for _, s := range t.spans {
+		if !known[s.parent] || s.parent == s.id {
+			s.parent = trace.SpanID{}
+		}
+		children[s.parent] = append(children[s.parent], s)
+	}
+	var sorted []span
+	var walk func(parent trace.SpanID, depth int)
+	walk = func(parent trace.SpanID, depth int) {
+		all := children[parent]
+		delete(children, parent) // of equal IDs, the first span has the children
+		for _, s := range all {
+			s.depth = depth
+			sorted = append(sorted, s)
+			walk(s.id, depth+1)
 		}
 	}
-	sorted := make([]span, 0, len(t.spans))
-	seen := make([]bool, len(t.spans))
-	var walk func(indexes []int, depth int)
-	walk = func(indexes []int, depth int) {
-		for _, i := range indexes {
-			if !seen[i] {
-				seen[i] = true
-				t.spans[i].depth = depth
-				sorted = append(sorted, t.spans[i])
-				walk(children[t.spans[i].id], depth+1)
-			}
-		}
-	}
-	walk(roots, 0)
-	for i := range t.spans { // what is left are cycles
-		walk([]int{i}, 0)
+	walk(trace.SpanID{}, 0)
+	for _, s := range t.spans { // what is left are cycles
+		walk(s.parent, 0)
 	}
 	return sorted
 }
