@@ -19,24 +19,16 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/github.com/labstack/echo/otelecho"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 )
 
 // The lines of docs/headers.md put the trace ID on the responses of each framework, whether the
 // handler writes at once or fails.
 func TestFrameworks(t *testing.T) {
-	before, beforeProvider := otel.GetTextMapPropagator(), otel.GetTracerProvider()
-	defer func() {
-		otel.SetTextMapPropagator(before)
-		otel.SetTracerProvider(beforeProvider)
-	}()
-	otel.SetTextMapPropagator(xtraceid.New())
-	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New())))
+	globals(t)
 	for name, handler := range map[string]http.Handler{
 		"chi": chiService(), "gin": ginService(), "echo": echoService(),
 		"connect": connectService(t),
@@ -153,18 +145,15 @@ func connectService(t *testing.T) http.Handler {
 		}
 	})
 	interceptors := connect.WithInterceptors(tracing, inHeader)
-	answer := func(_ context.Context, _ *connect.Request[emptypb.Empty]) (
-		*connect.Response[emptypb.Empty], error,
-	) {
-		return connect.NewResponse(&emptypb.Empty{}), nil
-	}
 	mux := http.NewServeMux()
-	mux.Handle("/{$}", connect.NewUnaryHandler("/shop/Answer", answer, interceptors))
-	fail := func(_ context.Context, _ *connect.Request[emptypb.Empty]) (
-		*connect.Response[emptypb.Empty], error,
-	) {
-		return nil, connect.NewError(connect.CodeNotFound, nil)
+	for path, err := range map[string]error{"/{$}": nil,
+		"/missing": connect.NewError(connect.CodeNotFound, nil)} {
+		answer := func(context.Context, *connect.Request[emptypb.Empty]) (
+			*connect.Response[emptypb.Empty], error,
+		) {
+			return connect.NewResponse(&emptypb.Empty{}), err
+		}
+		mux.Handle(path, connect.NewUnaryHandler("/shop/Answer", answer, interceptors))
 	}
-	mux.Handle("/missing", connect.NewUnaryHandler("/shop/Fail", fail, interceptors))
 	return mux
 }

@@ -10,8 +10,8 @@ import (
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/propagation/xtraceid/xtraceidgrpc"
 )
@@ -100,60 +99,55 @@ func idsOf(
 // With the interceptors and OpenTelemetry's globals, a trace continues over gRPC. Each response,
 // even a failed or an empty one, has only the trace ID in its header, whatever the handler sets.
 // Without tracing the interceptors add nothing, and the handler's ID stays. Two different incoming
-// IDs are ignored.
+// IDs are ignored. A refused trace becomes a link.
 func TestGRPC(t *testing.T) {
-	untraced := serve(t, grpc.NewServer(
-		grpc.UnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
-		grpc.StreamInterceptor(xtraceidgrpc.StreamServerInterceptor())))
-
-	before, beforeProvider := otel.GetTextMapPropagator(), otel.GetTracerProvider()
-	defer func() {
-		otel.SetTextMapPropagator(before)
-		otel.SetTracerProvider(beforeProvider)
-	}()
-	otel.SetTextMapPropagator(xtraceid.New())
-	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(idgen.New())))
+	spans := tracetest.NewSpanRecorder()
+	globals(t, sdktrace.WithSpanProcessor(spans))
 	propagator := xtraceidgrpc.Propagator(otel.GetTextMapPropagator())
 	server := grpc.NewServer(
 		grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithPropagators(propagator))),
 		grpc.ChainUnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
 		grpc.ChainStreamInterceptor(xtraceidgrpc.StreamServerInterceptor()),
 	)
-	address, credentials := serve(t, server), insecure.NewCredentials()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials),
-		grpc.WithStatsHandler(otelgrpc.NewClientHandler()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	plain := func(address string) *grpc.ClientConn {
-		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials))
+	interceptors := []grpc.ServerOption{
+		grpc.UnaryInterceptor(xtraceidgrpc.UnaryServerInterceptor()),
+		grpc.StreamInterceptor(xtraceidgrpc.StreamServerInterceptor())}
+	untraced := grpc.NewServer(interceptors...)
+	refusing := grpc.NewServer(append(interceptors, grpc.StatsHandler(otelgrpc.NewServerHandler(
+		otelgrpc.WithPropagators(xtraceid.Untrusted(propagator, xtraceid.Trust{})))))...)
+	dial := func(address string, options ...grpc.DialOption) *grpc.ClientConn {
+		conn, err := grpc.NewClient(address, append(options,
+			grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
+	address := serve(t, server)
+	plain := dial(address)
 
 	ctx, span := otel.Tracer("test").Start(t.Context(), "call")
 	defer span.End()
 	incoming := metadata.AppendToOutgoingContext(t.Context(), "x-trace-id", traceT, "b3",
 		lowT+"-"+spanS+"-1")
-	twice := metadata.AppendToOutgoingContext(incoming, "x-trace-id", traceT)
-	contradictory := metadata.AppendToOutgoingContext(t.Context(), "x-trace-id", traceT,
-		"x-trace-id", traceU)
+	const other = "([^3].|3[^2])[0-9a-f]{30}"
 	for _, c := range []struct {
 		name string
 		conn *grpc.ClientConn
 		ctx  context.Context
 		want string // a regular expression
 	}{
-		{"begins in the client", conn, ctx, span.SpanContext().TraceID().String()},
-		{"begins in the server", plain(address), t.Context(), "[0-9a-f]{32}"},
-		{"comes in", plain(address), incoming, traceT},
-		{"comes in twice", plain(address), twice, traceT},
-		{"two different ones, ignored", plain(address), contradictory, "([^3].|3[^2])[0-9a-f]{30}"},
-		{"without tracing", plain(untraced), incoming, "(" + traceU + " ?)+"},
+		{"begins in the client", dial(address, grpc.WithStatsHandler(otelgrpc.NewClientHandler())),
+			ctx, span.SpanContext().TraceID().String()},
+		{"begins in the server", plain, t.Context(), "[0-9a-f]{32}"},
+		{"comes in", plain, incoming, traceT},
+		{"comes in twice", plain,
+			metadata.AppendToOutgoingContext(incoming, "x-trace-id", traceT), traceT},
+		{"two different ones, ignored", plain, metadata.AppendToOutgoingContext(t.Context(),
+			"x-trace-id", traceT, "x-trace-id", traceU), other},
+		{"without tracing", dial(serve(t, untraced)), incoming, "(" + traceU + " ?)+"},
+		{"refused", dial(serve(t, refusing)), incoming, other},
 	} {
 		for _, answer := range []string{"", "fails", "empty"} {
 			for _, ids := range idsOf(c.ctx, t, c.conn, answer) {
@@ -164,37 +158,16 @@ func TestGRPC(t *testing.T) {
 			}
 		}
 	}
-}
-
-// The span of a call whose trace was refused has a link to the caller's.
-func TestGRPCLink(t *testing.T) {
-	refuse := xtraceid.Untrusted(xtraceid.New(), xtraceid.Trust{})
-	ctx := refuse.Extract(t.Context(), propagation.MapCarrier{"b3": traceU + "-" + spanS + "-1"})
-	tracer := sdktrace.NewTracerProvider().Tracer("test")
-	for name, call := range map[string]func(context.Context) error{
-		"unary": func(ctx context.Context) error {
-			_, err := xtraceidgrpc.UnaryServerInterceptor()(ctx, nil, nil,
-				func(context.Context, any) (any, error) { return nil, nil })
-			return err
-		},
-		"stream": func(ctx context.Context) error {
-			return xtraceidgrpc.StreamServerInterceptor()(nil, serverStream{ctx: ctx}, nil,
-				func(any, grpc.ServerStream) error { return nil })
-		},
-	} {
-		ctx, span := tracer.Start(ctx, name)
-		err := call(ctx)
-		links := span.(sdktrace.ReadOnlySpan).Links()
-		if err != nil || len(links) != 1 || links[0].SpanContext.SpanID().String() != spanS {
-			t.Errorf("%s: %v, links %v", name, err, links)
+	refusing.GracefulStop() // its calls, and their spans, have ended
+	linked := 0
+	for _, span := range spans.Ended() {
+		for _, link := range span.Links() {
+			if linked++; link.SpanContext.SpanID().String() != spanS {
+				t.Errorf("%s has the link %v", span.Name(), link)
+			}
 		}
 	}
+	if linked != 6 {
+		t.Errorf("%d links, want one for each of 6 refused calls", linked)
+	}
 }
-
-// serverStream has only a context.
-type serverStream struct {
-	grpc.ServerStream
-	ctx context.Context
-}
-
-func (s serverStream) Context() context.Context { return s.ctx }

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -10,30 +11,31 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/randflake"
 	"github.com/traceflake/traceflake/traceid"
 )
 
-// hop is a request to edge, which calls orders.
+// hop is a request to a service.
 type hop struct {
 	name    string
 	headers []string
 
-	// edge's configuration
 	propagator propagation.TextMapPropagator // nil: xtraceid.New()
 	sampler    sdktrace.Sampler              // nil: the SDK's, ParentBased(AlwaysSample())
-	// without them, edge does not use [xtraceid.Untrusted]
+	// without them, the service does not use [xtraceid.Untrusted]
 	verified, plausible func(trace.TraceID) bool
 
-	trace   string            // "" means a new one
-	parent  string            // of edge's span; "" means none
-	link    bool              // edge's span has a link to the caller's
-	dropped bool              // not sampled
-	sends   map[string]string // headers of orders: = and the value, its end, or "" for none
+	trace   string // "" means a new one
+	parent  string // of the span; "" means none
+	link    bool   // the span has a link to the caller's
+	dropped bool   // not sampled
+	random  bool   // the span has W3C's random flag
 }
 
 // whileMigrating is the code of docs/migrating-b3.md: see TestRecipes.
@@ -47,71 +49,44 @@ func whileMigrating(keyring *randflake.Keyring) func(trace.TraceID) bool {
 	return accept
 }
 
-// The traces and sampling decisions of the SDK for the rows of the propagator's table, which its
-// package tests one by one, and the headers that the next service receives.
+// The traces and sampling decisions of the SDK for kinds of rows of the propagator's table. Its
+// package tests all of them, and what the next service receives.
 func TestHops(t *testing.T) {
 	b3 := func(id, sampled string, more ...string) []string {
-		h := []string{"X-B3-TraceId", id, "X-B3-SpanId", spanS}
-		if sampled != "" {
-			h = append(h, "X-B3-Sampled", sampled)
-		}
-		return append(h, more...)
+		return append([]string{"X-B3-TraceId", id, "X-B3-SpanId", spanS, "X-B3-Sampled", sampled},
+			more...)
 	}
 	alone, low := []string{"x-trace-id", traceT}, "0000000000000000"+low64
-	open := b3(lowT, "", alone...)
+	open := append([]string{"b3", lowT + "-" + spanS}, alone...)
 	propagator := xtraceid.New(xtraceid.WithDeferredSampled())
+	random := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{},
+		propagation.Baggage{}, xtraceid.New(xtraceid.WithRandomFlag()))
+	ours := func(id trace.TraceID) bool { return id.String() == traceT }
+	always, never := sdktrace.ParentBased(sdktrace.AlwaysSample()),
+		sdktrace.ParentBased(sdktrace.NeverSample())
 	cases := []hop{
 		{name: "nothing"},
 		{name: "64-bit B3, not sampled", headers: b3(lowT, "0", alone...), trace: traceT,
 			parent: spanS, dropped: true},
-		{name: "other B3, not sampled", headers: b3(traceU, "0", alone...), trace: traceT},
 		{name: "x-trace-id alone", headers: alone, trace: traceT},
 		// If the caller leaves the sampling decision open, ParentBased drops the trace, unless
-		// WithDeferredSampled is set: then the services behind follow.
-		{name: "open, treated as sampled", headers: open, propagator: propagator,
-			sampler: sdktrace.ParentBased(sdktrace.NeverSample()), trace: traceT, parent: spanS},
-		{name: "open, ParentBased drops", headers: open,
-			sampler: sdktrace.ParentBased(sdktrace.AlwaysSample()), trace: traceT, dropped: true},
-		{name: "B3 shortened", headers: b3(traceT, "1"),
-			propagator: xtraceid.New(xtraceid.WithB3TraceID64()), trace: traceT, parent: spanS,
-			sends: map[string]string{"X-B3-TraceId": "=" + lowT, "X-Trace-Id": "=" + traceT}},
+		// WithDeferredSampled is set.
+		{name: "open, treated as sampled", headers: open, propagator: propagator, sampler: never,
+			trace: traceT, parent: spanS},
+		{name: "open, ParentBased drops", headers: open, sampler: always, trace: traceT,
+			dropped: true},
+		// A trace that begins here has W3C's flag; an incoming one only if it arrived with it.
+		{name: "random flag, a trace begins", propagator: random, random: true},
+		{name: "random flag, x-trace-id", headers: alone, propagator: random, trace: traceT},
+		{name: "random flag came", propagator: random, trace: traceT, parent: spanS, random: true,
+			headers: []string{"traceparent", "00-" + traceT + "-" + spanS + "-03"}},
+		// A trace that is verified continues; another does not, and the new one has a link to it.
+		{name: "ours", headers: b3(traceT, "1"), verified: ours, trace: traceT, parent: spanS},
+		{name: "another's", headers: b3(traceU, "0"), verified: ours, link: true},
+		{name: "another's, debug", headers: []string{"b3", traceU + "-" + spanS + "-d"},
+			verified: ours, sampler: never, dropped: true},
+		{name: "plausible", headers: b3(traceT, "0"), plausible: ours, trace: traceT, link: true},
 	}
-
-	// W3C's random flag: a trace that begins in edge has it; an incoming trace has it only if it
-	// arrived with it.
-	random := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{},
-		propagation.Baggage{},
-		xtraceid.New(xtraceid.WithRandomFlag()))
-	parent := "00-" + traceT + "-" + spanS
-	flags := func(f string) map[string]string { return map[string]string{"Traceparent": "-" + f} }
-	cases = append(cases,
-		hop{name: "random flag, a trace begins", propagator: random, sends: flags("03")},
-		hop{name: "random flag, x-trace-id", headers: alone, propagator: random, trace: traceT,
-			sends: flags("01")},
-		hop{name: "random flag came", headers: []string{"traceparent", parent + "-03"},
-			propagator: random, trace: traceT, parent: spanS, sends: flags("03")},
-	)
-
-	// A trace that is verified continues; another does not, and the new one has a link to it. A
-	// caller whose request has no ID, or malformed ones, cannot set B3's debug flag in the fleet.
-	ours := func(id trace.TraceID) bool { return id.String() == traceT }
-	debug := map[string]string{"X-B3-Flags": "", "X-B3-Sampled": "=1"}
-	off := map[string]string{"X-B3-Flags": "", "X-B3-Sampled": "=0"}
-	never := sdktrace.ParentBased(sdktrace.NeverSample())
-	cases = append(cases,
-		hop{name: "ours", headers: b3(traceT, "1"), verified: ours, trace: traceT, parent: spanS},
-		hop{name: "another's", headers: b3(traceU, "0"), verified: ours, link: true},
-		hop{name: "another's, debug", headers: b3(traceU, "", "X-B3-Flags", "1"), verified: ours,
-			link: true, sends: debug},
-		hop{name: "another's, debug in the other header", headers: b3(traceU, "", "b3", "d"),
-			verified: ours, sampler: never, dropped: true, sends: off},
-		hop{name: "plausible", headers: b3(traceT, "0"), plausible: ours, trace: traceT, link: true,
-			sends: debug},
-		hop{name: "plausible, debug", headers: b3(traceT, "", "X-B3-Flags", "1"), plausible: ours,
-			sampler: never, trace: traceT, dropped: true, sends: off},
-		hop{name: "debug without an ID", headers: []string{"X-B3-Flags", "1"}, verified: ours,
-			sends: debug},
-	)
 
 	// How the edge treats each kind of client during a migration.
 	keyring, err := randflake.ParseKeyring("dffd6021bb2bd5b0af676290809ec3a5")
@@ -139,32 +114,25 @@ func TestHops(t *testing.T) {
 }
 
 func (c hop) run(t *testing.T) {
-	var received http.Header
-	all := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New())
-	orders := startService(t, all, nil, nil, nil,
-		func(_ http.ResponseWriter, r *http.Request) { received = r.Header.Clone() })
+	spans := tracetest.NewSpanRecorder()
+	options := []sdktrace.TracerProviderOption{sdktrace.WithSpanProcessor(spans),
+		sdktrace.WithIDGenerator(idgen.New())}
+	if c.sampler != nil {
+		options = append(options, sdktrace.WithSampler(c.sampler))
+	}
 	if c.propagator == nil {
 		c.propagator = xtraceid.New()
 	}
-	var edge *service
-	edge = startService(t, c.propagator, c.sampler, c.verified, c.plausible,
-		func(_ http.ResponseWriter, r *http.Request) {
-			request, err := http.NewRequestWithContext(r.Context(), "GET", orders.URL, http.NoBody)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			transport := otelhttp.NewTransport(http.DefaultTransport, edge.telemetry...)
-			response, err := transport.RoundTrip(request)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			response.Body.Close()
-		})
-	header, _ := child.Get(t, edge.URL, c.headers...) // without an SDK, like a foreign client
-	edge.Close()
-	orders.Close()
+	if c.verified != nil || c.plausible != nil {
+		c.propagator = xtraceid.Untrusted(c.propagator,
+			xtraceid.Trust{Context: c.verified, TraceID: c.plausible})
+	}
+	service := httptest.NewServer(otelhttp.NewHandler(xtraceid.ResponseHandler(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})), "service",
+		otelhttp.WithTracerProvider(sdktrace.NewTracerProvider(options...)),
+		otelhttp.WithPropagators(c.propagator)))
+	header, _ := child.Get(t, service.URL, c.headers...) // without an SDK, like a foreign client
+	service.Close()
 
 	id, err := trace.TraceIDFromHex(header.Get("x-trace-id"))
 	if err != nil || len(header.Values("x-trace-id")) != 1 {
@@ -175,38 +143,24 @@ func (c hop) run(t *testing.T) {
 	if isNew != (c.trace == "") || !isNew && id.String() != c.trace {
 		t.Errorf("trace %s, want %q", id, c.trace)
 	}
-	for name, end := range c.sends {
-		if got := received.Get(name); !strings.HasSuffix("="+got, end) || end == "" && got != "" {
-			t.Errorf("orders receives %s: %q, want …%s", name, got, end)
-		}
+	ended := spans.Ended()
+	if (len(ended) == 0) != c.dropped {
+		t.Errorf("%d spans, dropped: %t", len(ended), c.dropped)
 	}
-	// orders' server, edge's client and server
-	spans := append(orders.spans.Ended(), edge.spans.Ended()...)
-	if c.dropped {
-		if len(spans) > 0 {
-			t.Errorf("%d spans, want none", len(spans))
-		}
+	if len(ended) == 0 {
 		return
 	}
-	if len(spans) != 3 {
-		t.Fatalf("%d spans, want 3", len(spans))
+	span := ended[0]
+	if got := span.Parent().SpanID().String(); strings.Trim(got, "0") != c.parent ||
+		span.SpanContext().TraceID() != id {
+		t.Errorf("the span is in trace %s under %q, want %s under %q",
+			span.SpanContext().TraceID(), got, id, c.parent)
 	}
-	spanID := func(i int) string { return spans[i].SpanContext().SpanID().String() }
-	for i, parent := range []string{spanID(1), spanID(2), c.parent} {
-		span := spans[i]
-		got := strings.Trim(span.Parent().SpanID().String(), "0")
-		if got != strings.Trim(parent, "0") || span.SpanContext().TraceID() != id {
-			t.Errorf("%s %s is in trace %s under %q, want %s under %q", span.SpanKind(),
-				span.Name(), span.SpanContext().TraceID(), got, id, parent)
-		}
-		if f, ok := c.sends["Traceparent"]; ok &&
-			span.SpanContext().TraceFlags().IsRandom() != (f == "-03") {
-			t.Errorf("%s %s has the flags %s", span.SpanKind(), span.Name(),
-				span.SpanContext().TraceFlags())
-		}
+	if flags := span.SpanContext().TraceFlags(); flags.IsRandom() != c.random {
+		t.Errorf("the span has the flags %s", flags)
 	}
 	var links []string
-	for _, l := range spans[2].Links() {
+	for _, l := range span.Links() {
 		links = append(links, l.SpanContext.TraceID().String(), l.SpanContext.SpanID().String())
 	}
 	if c.link && (len(links) != 2 || !slices.Equal(links, []string{c.headers[1], spanS})) ||

@@ -10,10 +10,7 @@ import (
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
@@ -29,36 +26,16 @@ const (
 	spanS  = "53995c3f42cd8ad8"
 )
 
-// service is a server with its own SDK.
-type service struct {
-	*httptest.Server
-	telemetry []otelhttp.Option
-	spans     *tracetest.SpanRecorder
-}
-
-// startService starts a server until the test ends.
-func startService(t *testing.T, propagator propagation.TextMapPropagator, sampler sdktrace.Sampler,
-	verified, plausible func(trace.TraceID) bool, h http.HandlerFunc,
-) *service {
-	t.Helper()
-	s := &service{spans: tracetest.NewSpanRecorder()}
-	if sampler == nil {
-		sampler = sdktrace.ParentBased(sdktrace.AlwaysSample())
-	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans),
-		sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(idgen.New()))
-	s.telemetry = []otelhttp.Option{otelhttp.WithTracerProvider(provider),
-		otelhttp.WithPropagators(propagator)}
-	incoming := s.telemetry
-	if verified != nil || plausible != nil {
-		incoming = append(incoming,
-			otelhttp.WithPropagators(xtraceid.Untrusted(propagator,
-				xtraceid.Trust{Context: verified, TraceID: plausible})))
-	}
-	s.Server = httptest.NewServer(otelhttp.NewHandler(xtraceid.ResponseHandler(h), "server",
-		incoming...))
-	t.Cleanup(s.Close)
-	return s
+// globals sets OpenTelemetry's globals for a test.
+func globals(t *testing.T, options ...sdktrace.TracerProviderOption) {
+	propagator, provider := otel.GetTextMapPropagator(), otel.GetTracerProvider()
+	t.Cleanup(func() {
+		otel.SetTextMapPropagator(propagator)
+		otel.SetTracerProvider(provider)
+	})
+	otel.SetTextMapPropagator(xtraceid.New())
+	otel.SetTracerProvider(sdktrace.NewTracerProvider(
+		append(options, sdktrace.WithIDGenerator(idgen.New()))...))
 }
 
 // edge is the code of docs/security.md.
@@ -73,9 +50,7 @@ func edge(keyring *randflake.Keyring, mux http.Handler) http.Handler {
 }
 
 func TestEdge(t *testing.T) {
-	before := otel.GetTextMapPropagator()
-	defer otel.SetTextMapPropagator(before)
-	otel.SetTextMapPropagator(xtraceid.New())
+	globals(t)
 	recent := traceid.Max(time.Now()).String()
 	for id, kept := range map[string]bool{recent: true, traceU: false} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
