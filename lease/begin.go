@@ -124,7 +124,7 @@ func (l *loop) begin(ctx context.Context) error {
 		l.leave(d.ID, r.Reason)
 		return nil
 	case err == nil:
-		k.count(series{of: histories, what: r.Reason})
+		k.count(series{of: histories, what: d.Reason})
 	}
 	return l.enter(ctx, d)
 }

@@ -105,7 +105,8 @@ type BeginRequest struct {
 	// Leaves is the ID of the history that the caller saw, and that must not go on. With "", any
 	// complete history that was begun here will do.
 	Leaves string
-	// Reason is [Moved], [Contradicted] or [Rekey].
+	// Reason is [Moved], [Contradicted] or [Rekey]. With Moved, a history after a begin that was
+	// interrupted gets the reason of that begin.
 	Reason string
 	// Now is the client's wall clock, for a store without a clock.
 	Now time.Time

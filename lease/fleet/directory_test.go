@@ -8,21 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/fleet"
-	"github.com/traceflake/traceflake/lease/stores"
 )
 
 // describe returns the description of a store.
 func describe(t *testing.T, c fleet.Config) lease.Description {
 	t.Helper()
-	s, err := stores.Open(c.Store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	d, err := s.Describe(t.Context())
+	d, err := calls.Open(t, c.Store).Describe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

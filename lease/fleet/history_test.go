@@ -63,8 +63,8 @@ func TestRekey(t *testing.T) {
 				}
 			}
 			d, err := opened.Describe(t.Context())
-			if d.Secret != d.Fingerprint(keyring(other).Codec()) {
-				t.Errorf("the history is not under the new secret: %v", err)
+			if d.Secret != d.Fingerprint(keyring(other).Codec()) || d.Reason != lease.Rekey {
+				t.Errorf("the history is not under the new secret, but %+v: %v", d.History, err)
 			}
 			// The file is not needed for another history under the same secret.
 			if err := os.Remove(path); err != nil {
@@ -86,15 +86,9 @@ func TestRekey(t *testing.T) {
 func leasedID(t *testing.T, d lease.Description) trace.TraceID {
 	t.Helper()
 	codec, err := d.Codec(keyring(secret))
-	if err != nil {
-		t.Fatal(err)
-	}
-	low, err := codec.Encode(randflake.Parts{Time: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := traceid.New(time.Now(), 0, low)
-	if err != nil {
+	low, err2 := codec.Encode(randflake.Parts{Time: time.Now()})
+	id, err3 := traceid.New(time.Now(), 0, low)
+	if err := errors.Join(err, err2, err3); err != nil {
 		t.Fatal(err)
 	}
 	return id

@@ -112,6 +112,9 @@ func (s *Store) Begin(ctx context.Context,
 			}
 		}
 		n.Begun, n.Reason = begun(o, r.Now), r.Reason
+		if !c.Complete && r.Reason == lease.Moved {
+			n.Reason = c.Reason // of the begin that was interrupted
+		}
 		n.Earlier = c.earlier(r.Known, n.Begun)
 		return &n, nil
 	})
