@@ -20,6 +20,7 @@ import (
 
 	"github.com/traceflake/traceflake/integration/lease/processes"
 	"github.com/traceflake/traceflake/integration/servers"
+	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/internal/calls"
 	"github.com/traceflake/traceflake/internal/network"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -84,13 +85,19 @@ func relayed(tb testing.TB, dsn string) (*network.Proxy, string) {
 // is the default in this database; and an asynchronous standby is promoted, which lacks the commits
 // of a second, while the old primary still serves half of the processes. Nobody fences it.
 func TestProcesses(t *testing.T) {
-	c := newCluster(t)
-	if err := c.primary.Exec(t.Context(),
+	primary := child.ForTest(t, servers.StartPostgres)
+	standby, replication := follow(t, primary)
+	if err := primary.Exec(t.Context(),
 		"ALTER DATABASE postgres SET synchronous_commit = off"); err != nil {
 		t.Fatal(err)
 	}
-	moves, moving := relayed(t, c.primary.DSN())
-	stays, staying := relayed(t, c.primary.DSN())
+	moves, moving := relayed(t, primary.DSN())
+	stays, staying := relayed(t, primary.DSN())
+	redirect := func(p *network.Proxy) {
+		p.Serve(primary.Address)
+		p.Cut()
+		p.Mend()
+	}
 	outages := 0
 	processes.Run(t, func(during func()) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -101,21 +108,52 @@ func TestProcesses(t *testing.T) {
 				p.Cut()
 				defer p.Mend()
 			}
-			crashed := crash(c.primary.DSN())
+			crashed := crash(primary.DSN())
 			during()
-			return errors.Join(crashed, c.primary.Wait(ctx))
+			return errors.Join(crashed, primary.Wait(ctx))
 		}
-		old, err := c.failover(func() { time.Sleep(time.Second) })
-		if err != nil {
+		replication.Cut()
+		time.Sleep(time.Second)
+		had, err := stored(ctx, primary)
+		has, failed := stored(ctx, standby)
+		if had == has {
+			failed = errors.Join(failed, errors.New("the standby lacks nothing"))
+		}
+		old := primary
+		primary = standby
+		if err := errors.Join(err, failed, primary.Promote(ctx)); err != nil {
 			return err
 		}
-		redirect(moves, c.primary)
+		redirect(moves)
 		during() // with two primaries
 		stays.Cut()
 		during()
-		redirect(stays, c.primary)
-		return errors.Join(old.Stop(), c.follow())
+		redirect(stays)
+		standby, replication = follow(t, primary)
+		return old.Stop()
 	}, moving, staying)
+}
+
+// follow starts a standby of a primary, and a proxy between them.
+func follow(t *testing.T, primary *servers.PostgresInstance) (*servers.PostgresInstance,
+	*network.Proxy) {
+	t.Helper()
+	p := network.NewProxy(t, primary.Address)
+	return child.ForTest(t, func(ctx context.Context) (*servers.PostgresInstance, error) {
+		return primary.Standby(ctx, p.Address())
+	}), p
+}
+
+// stored returns a hash of the pages at a server.
+func stored(ctx context.Context, s *servers.PostgresInstance) (sum string, err error) {
+	conn, err := pgx.Connect(ctx, s.DSN())
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	err = conn.QueryRow(ctx, "SELECT md5(string_agg(encode(data, 'hex'), ' ' ORDER BY name)) "+
+		"FROM traceflake_store").Scan(&sum)
+	return sum, err
 }
 
 // crash kills one of the server's processes, upon which it ends all others and
