@@ -179,6 +179,30 @@ func hold(tb testing.TB, path string) (release func()) {
 	return func() { _ = d.close() }
 }
 
+// A call that waited for the lock of a directory, which was replaced meanwhile, does not take it
+// for the other.
+func TestReplacedDirectory(t *testing.T) {
+	path, other := newPath(t), newPath(t)
+	o := open(t, path)
+	calls.NewPlace(t, o)
+	there := calls.NewPlace(t, open(t, other))
+	release, opened, done := hold(t, path), make(chan struct{}), make(chan error)
+	o.disk.lock = func(root *os.Root) (*os.File, error) {
+		close(opened)
+		return system.lock(root)
+	}
+	go func() {
+		_, err := o.Write(t.Context(), "config", []byte("1"), there.Version, there.Place)
+		done <- err
+	}()
+	<-opened
+	renamed := errors.Join(os.Rename(path, path+".old"), os.Rename(other, path))
+	release()
+	if err := <-done; renamed != nil || !errors.Is(err, lease.ErrMoved) {
+		t.Errorf("a write at the place of the other: %v, want %v; %v", err, lease.ErrMoved, renamed)
+	}
+}
+
 // A disk that does not answer ends no call later than its context.
 func TestHungDisk(t *testing.T) {
 	o := open(t, newPath(t))
