@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -67,86 +66,83 @@ func TestBlocks(t *testing.T) {
 
 // Renew refuses a grant that is not the block's, and a nonce that is not fresh.
 func TestBlockRefuses(t *testing.T) {
-	refused := func(what string, g lease.Grant, nonce string, want error) {
-		t.Helper()
-		got, err := renew(held, g, lease.Request{Nonce: nonce, Now: at(0), TTL: time.Hour},
-			time.Time{})
-		if !errors.Is(err, want) || got != held {
-			t.Errorf("%s: %+v, %v; want %v", what, got, err, want)
-		}
-	}
-	for name, change := range map[string]func(g *lease.Grant){
-		"another nonce": func(g *lease.Grant) { g.Nonce = strings.Repeat("b", nonceLen) },
-		"older version": func(g *lease.Grant) { g.Version-- },
-		"newer version": func(g *lease.Grant) { g.Version++ },
-		"no nonce":      func(g *lease.Grant) { g.Nonce = "" },
+	for _, c := range []struct {
+		nonce   string // of the grant
+		version uint64
+		fresh   string
+		want    error
+	}{
+		{fresh, 3, first, lease.ErrLost}, {"", 3, first, lease.ErrLost},
+		{held.Nonce, 2, first, lease.ErrLost}, {held.Nonce, 4, first, lease.ErrLost},
+		{held.Nonce, 3, held.Nonce, lease.ErrInvalidRequest},
 	} {
 		g := held
-		change(&g)
-		refused(name, g, fresh, lease.ErrLost)
+		g.Nonce, g.Version = c.nonce, c.version
+		got, err := renew(held, g, lease.Request{Nonce: c.fresh, Now: at(0), TTL: time.Hour},
+			time.Time{})
+		if !errors.Is(err, c.want) || got != held {
+			t.Errorf("%+v: %+v, %v", c, got, err)
+		}
 	}
-	refused("the same nonce", held, held.Nonce, lease.ErrInvalidRequest)
+	// A block that was never granted has no nonce that a client could hold.
+	if got, err := renew(lease.Grant{}, lease.Grant{}, lease.Request{Nonce: fresh, Now: at(0),
+		TTL: time.Hour}, time.Time{}); !errors.Is(err, lease.ErrLost) {
+		t.Errorf("a block that was never granted is renewed: %+v, %v", got, err)
+	}
 }
 
 func TestCheckRequest(t *testing.T) {
-	good := lease.Request{Nonce: fresh, Owner: strings.Repeat("ä", 64), Now: testStart,
-		TTL: lease.MinTTL}
-	if err := checkRequest(good); err != nil {
-		t.Error(err)
-	}
-	for _, bad := range []struct {
-		lease.Request
-		want error
+	for i, c := range []struct {
+		change func(r *lease.Request)
+		want   error
 	}{
-		{lease.Request{Nonce: fresh[1:]}, lease.ErrInvalidRequest},
-		{lease.Request{Nonce: "A" + fresh[1:]}, lease.ErrInvalidRequest},
-		{lease.Request{Nonce: fresh[:8] + "-" + fresh[9:]}, lease.ErrInvalidRequest},
-		{lease.Request{Owner: strings.Repeat("a", 129)}, lease.ErrInvalidRequest},
-		{lease.Request{Owner: "a\x1b[2J"}, lease.ErrInvalidRequest},
-		{lease.Request{Owner: "\xff"}, lease.ErrInvalidRequest},
-		{lease.Request{TTL: lease.MinTTL - 1}, lease.ErrInvalidRequest},
-		{lease.Request{TTL: lease.MaxTTL + 1}, lease.ErrInvalidRequest},
-		{lease.Request{Now: time.Unix(randflake.Epoch-1, 0)}, randflake.ErrBeforeEpoch},
-		{lease.Request{Now: time.Unix(randflake.EndOfLife, 0)}, randflake.ErrEndOfLife},
+		{func(*lease.Request) {}, nil},
+		{func(r *lease.Request) { r.Nonce = fresh[1:] }, lease.ErrInvalidRequest},
+		{func(r *lease.Request) { r.Nonce = "A" + fresh[1:] }, lease.ErrInvalidRequest},
+		{func(r *lease.Request) { r.Owner += "a" }, lease.ErrInvalidRequest},
+		{func(r *lease.Request) { r.Owner = "a\x1b[2J" }, lease.ErrInvalidRequest},
+		{func(r *lease.Request) { r.Owner = "\xff" }, lease.ErrInvalidRequest},
+		{func(r *lease.Request) { r.TTL-- }, lease.ErrInvalidRequest},
+		{func(r *lease.Request) { r.TTL = lease.MaxTTL + 1 }, lease.ErrInvalidRequest},
+		{func(r *lease.Request) { r.Now = time.Unix(randflake.Epoch-1, 0) },
+			randflake.ErrBeforeEpoch},
+		{func(r *lease.Request) { r.Now = time.Unix(randflake.EndOfLife, 0) },
+			randflake.ErrEndOfLife},
 	} {
-		r := lease.Request{Nonce: cmp.Or(bad.Nonce, fresh), Owner: bad.Owner,
-			Now: cmp.Or(bad.Now, testStart), TTL: cmp.Or(bad.TTL, lease.MaxTTL)}
-		if err := checkRequest(r); !errors.Is(err, bad.want) {
-			t.Errorf("%+v: %v, want %v", r, err, bad.want)
-		}
-	}
-}
-
-func TestNodes(t *testing.T) {
-	for nodes, good := range map[[3]uint32]bool{
-		{0, 1 << 17, 8}: true, {0, 1 << 17, 1 << 17}: true, {131071, 1, 1}: true, {24, 16, 8}: true,
-		{}: false, {0, 8, 0}: false, {0, 9, 3}: false, {0, 1 << 18, 1 << 18}: false,
-		{4, 8, 8}: false, {0, 12, 8}: false, {131072, 8, 8}: false, {131064, 16, 8}: false,
-		{8, 1<<32 - 8, 8}: false,
-	} {
-		d := lease.Description{First: nodes[0], Nodes: nodes[1], BlockSize: nodes[2],
-			LongestTTL: lease.MaxTTL}
-		if err := checkDescription(d); (err == nil) != good || err != nil &&
-			!errors.Is(err, lease.ErrInvalidRequest) {
-			t.Errorf("%d: %v", nodes, err)
-		}
-	}
-	r := lease.Description{First: 24, Nodes: 16, BlockSize: 8}
-	for node, good := range map[uint32]bool{24: true, 32: true, 0: false, 16: false, 25: false,
-		40: false, 1<<32 - 8: false} {
-		if err := checkBlock(r, node); (err == nil) != good {
-			t.Errorf("a block at node %d: %v", node, err)
+		r := lease.Request{Nonce: fresh, Owner: strings.Repeat("ä", 64), Now: testStart,
+			TTL: lease.MinTTL}
+		c.change(&r)
+		if err := checkRequest(r); !errors.Is(err, c.want) {
+			t.Errorf("%d: %+v: %v, want %v", i, r, err, c.want)
 		}
 	}
 }
 
 func TestDescriptions(t *testing.T) {
-	good := lease.Description{Nodes: 8, BlockSize: 8, LongestTTL: time.Minute}
-	for ttl, want := range map[time.Duration]error{time.Minute: nil, lease.MaxTTL: nil,
-		1500 * time.Millisecond: lease.ErrInvalidRequest, 2 * lease.MaxTTL: lease.ErrInvalidRequest,
-		0: lease.ErrInvalidRequest} {
-		if good.LongestTTL = ttl; !errors.Is(checkDescription(good), want) {
-			t.Errorf("%s: %v, want %v", ttl, checkDescription(good), want)
+	const minute, ms = time.Minute, time.Millisecond
+	for _, c := range []struct {
+		first, nodes, size uint32
+		ttl                time.Duration
+		good               bool
+	}{
+		{0, 1 << 17, 8, minute, true}, {0, 1 << 17, 1 << 17, lease.MaxTTL, true},
+		{131071, 1, 1, minute, true}, {24, 16, 8, minute, true}, {0, 0, 0, minute, false},
+		{0, 8, 0, minute, false}, {0, 9, 3, minute, false}, {0, 1 << 18, 1 << 18, minute, false},
+		{4, 8, 8, minute, false}, {0, 12, 8, minute, false}, {131072, 8, 8, minute, false},
+		{131064, 16, 8, minute, false}, {8, 1<<32 - 8, 8, minute, false}, {0, 8, 8, 1500 * ms, false},
+		{0, 8, 8, 2 * lease.MaxTTL, false}, {0, 8, 8, 0, false},
+	} {
+		err := checkDescription(lease.Description{First: c.first, Nodes: c.nodes,
+			BlockSize: c.size, LongestTTL: c.ttl})
+		if (err == nil) != c.good || err != nil && !errors.Is(err, lease.ErrInvalidRequest) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	d := lease.Description{First: 24, Nodes: 16, BlockSize: 8}
+	for node, good := range map[uint32]bool{24: true, 32: true, 16: false, 25: false, 40: false,
+		1<<32 - 8: false} {
+		if err := checkBlock(d, node); (err == nil) != good {
+			t.Errorf("a block at node %d: %v", node, err)
 		}
 	}
 }

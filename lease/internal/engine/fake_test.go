@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,14 +21,14 @@ var errLost = errors.New("the answer was lost")
 type counted = calls.Memory
 
 // wire is between a client and its server. It calls on with each request, such as "write config",
-// and a function that sends it, any number of times.
+// the data of a write, and a function that sends it, any number of times.
 type wire struct {
 	*counted
-	on func(ctx context.Context, request string, send func() error) error
+	on func(ctx context.Context, request string, data []byte, send func() error) error
 }
 
 func (w wire) Read(ctx context.Context, name string) (o driver.Object, err error) {
-	err = w.on(ctx, "read "+name, func() (err error) {
+	err = w.on(ctx, "read "+name, nil, func() (err error) {
 		o, err = w.counted.Read(ctx, name)
 		return err
 	})
@@ -38,39 +37,21 @@ func (w wire) Read(ctx context.Context, name string) (o driver.Object, err error
 
 func (w wire) Write(ctx context.Context, name string, data []byte,
 	version, place string) (o driver.Object, err error) {
-	err = w.on(ctx, "write "+name, func() (err error) {
+	err = w.on(ctx, "write "+name, data, func() (err error) {
 		o, err = w.counted.Write(ctx, name, data, version, place)
 		return err
 	})
 	return o, err
 }
 
-// writes returns a wire that calls on with each write only, and the name of its object.
-func writes(server *counted, on func(name string, send func() error) error) wire {
-	return wire{server, func(_ context.Context, request string, send func() error) error {
-		if name, ok := strings.CutPrefix(request, "write "); ok {
-			return on(name, send)
+// writes returns a wire that calls on with each write only, and its data.
+func writes(server *counted, on func(data []byte, send func() error) error) wire {
+	return wire{server, func(_ context.Context, _ string, data []byte, send func() error) error {
+		if data != nil {
+			return on(data, send)
 		}
 		return send()
 	}}
-}
-
-// write is a request to write an object.
-type write struct {
-	ctx                  context.Context
-	name, version, place string
-	data                 []byte
-}
-
-// flawed is a server that handles writes in another way.
-type flawed struct {
-	*counted
-	handle func(w write) (driver.Object, error)
-}
-
-func (f flawed) Write(ctx context.Context, name string, data []byte,
-	version, place string) (driver.Object, error) {
-	return f.handle(write{ctx, name, version, place, data})
 }
 
 // few is blocks of 8 nodes.
@@ -114,18 +95,6 @@ func client(s driver.Objects, perPage uint32) stores.Store {
 // block is the grant of a block that was never granted.
 func (o opened) block(node uint32) lease.Grant {
 	return lease.Grant{Store: o.ID, Lease: randflake.Lease{Node: node, Nodes: 8}}
-}
-
-// save returns a backup of a server.
-func save(t *testing.T, server *counted) map[string][]byte {
-	t.Helper()
-	return server.Data()
-}
-
-// load restores a backup.
-func load(server *counted, backup map[string][]byte) {
-	server.Delete("")
-	server.Set(backup)
 }
 
 func mustAcquire(t *testing.T, s lease.Store, r lease.Request) lease.Grant {

@@ -110,13 +110,13 @@ func TestEdited(t *testing.T) {
 		server := new(counted)
 		s := open(server, 64, few(64))
 		g := mustAcquire(t, s, s.request(t0))
-		all := save(t, server)
+		all := server.Data()
 		data := []byte(c.with)
 		if c.old != "" {
 			data = engine.Sealed(bytes.ReplaceAll(all[c.object], []byte(c.old), data))
 		}
 		all[c.object] = data
-		load(server, all)
+		server.Set(all)
 		wantWrites(t, name, server, 0, func() {
 			for _, call := range calls.OnBlocks(t.Context(), client(server, 64), g, t0) {
 				if wantErr(t, name+", "+call.Name, call.Err, c.want); call.Err != nil &&
@@ -161,10 +161,6 @@ func TestRequests(t *testing.T) {
 	count("renew", 2, 1, func() error { g = mustRenew(t, s, g); return nil })
 	count("get", 2, 0, func() error { _, err := s.Get(t.Context(), g); return err })
 	count("list", 258, 0, list)
-	for requests := range 3 {
-		_, err := killed(server, requests).List(t.Context())
-		wantErr(t, "list", err, errLost)
-	}
 	count("begin", 1+2*256, 2+256, func() error {
 		_, err := s.Begin(t.Context(), calls.Begin(d, lease.Rekey))
 		return err
@@ -231,7 +227,7 @@ func TestRepeatedWrite(t *testing.T) {
 	server := &counted{}
 	good := open(server, 1, few(1))
 	then := func() {}
-	twice := open(writes(server, func(_ string, send func() error) error {
+	twice := open(writes(server, func(_ []byte, send func() error) error {
 		_ = send()
 		then()
 		return send()
@@ -251,28 +247,12 @@ func TestRepeatedWrite(t *testing.T) {
 	wantErr(t, "renew", err, lease.ErrLost)
 }
 
-// A block's nonce stays while others write the page.
-func TestRepeatedWriteAmongMany(t *testing.T) {
-	server := &counted{}
-	good := open(server, 64, few(64))
-	g, other := mustAcquire(t, good, good.request(t0)), mustAcquire(t, good, good.request(t0))
-	bad := open(writes(server, func(_ string, send func() error) error {
-		_ = send()
-		for range 40 {
-			other = mustRenew(t, good, other)
-		}
-		return send()
-	}), 64, few(64))
-	_, err := bad.Renew(t.Context(), g, good.request(t0))
-	wantUnknown(t, "renew", err)
-}
-
 // A write without an answer is not repeated, and its error is not definite.
 func TestUnknownWritesAreNotRepeated(t *testing.T) {
 	server, tries := &counted{}, 0
 	good := open(server, 64, few(64))
 	g := mustAcquire(t, good, good.request(t0))
-	s := open(writes(server, func(string, func() error) error {
+	s := open(writes(server, func([]byte, func() error) error {
 		tries++
 		return errLost
 	}), 64, few(64))
@@ -362,7 +342,7 @@ func TestBusyServer(t *testing.T) {
 		// It ends with its context.
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		s := open(writes(&counted{}, func(string, func() error) error {
+		s := open(writes(&counted{}, func([]byte, func() error) error {
 			return &driver.TryAgain{Err: errLost, After: time.Hour}
 		}), 1, few(1))
 		_, err := s.Acquire(ctx, s.request(t0))
