@@ -129,7 +129,8 @@ func TestDescriptions(t *testing.T) {
 		{131071, 1, 1, minute, true}, {24, 16, 8, minute, true}, {0, 0, 0, minute, false},
 		{0, 8, 0, minute, false}, {0, 9, 3, minute, false}, {0, 1 << 18, 1 << 18, minute, false},
 		{4, 8, 8, minute, false}, {0, 12, 8, minute, false}, {131072, 8, 8, minute, false},
-		{131064, 16, 8, minute, false}, {8, 1<<32 - 8, 8, minute, false}, {0, 8, 8, 1500 * ms, false},
+		{131064, 16, 8, minute, false}, {8, 1<<32 - 8, 8, minute, false},
+		{0, 8, 8, 1500 * ms, false},
 		{0, 8, 8, 2 * lease.MaxTTL, false}, {0, 8, 8, 0, false},
 	} {
 		err := checkDescription(lease.Description{First: c.first, Nodes: c.nodes,

@@ -30,9 +30,9 @@ func FuzzObjects(f *testing.F) {
 			o := driver.Object{Data: data, Version: "1"}
 			if c, err := parseConfig(o); err == nil {
 				for _, number := range c.numbers() {
-					nodes := c.blocks(number)
-					if nodes.LongestTTL = c.LongestTTL; checkDescription(nodes) != nil {
-						t.Fatalf("page %d has %+v", number, nodes)
+					if _, err := parse(c, number, driver.Object{Data: []byte("\n"),
+						Version: "1"}); err == nil {
+						t.Fatalf("page %d is empty", number)
 					}
 				}
 			}

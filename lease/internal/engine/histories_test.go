@@ -50,7 +50,8 @@ var beginnings = []beginning{
 	}, lease.ErrBeginning, lease.ErrHistory},
 }
 
-// before returns a server before the call, and a client that knows its store, which has granted a block.
+// before returns a server before the call, and a client that knows its store, of which a block was
+// granted.
 func (b beginning) before(t *testing.T) (*counted, opened) {
 	server := new(counted)
 	if !b.earlier {
@@ -233,7 +234,8 @@ func TestWhatHappensToAStore(t *testing.T) {
 		reason  string
 		begin   error // of Begin
 	}{
-		"it is copied": {func(s *counted, _ objects) { s.Move() }, lease.ErrMoved, lease.Moved, nil},
+		"it is copied": {func(s *counted, _ objects) { s.Move() },
+			lease.ErrMoved, lease.Moved, nil},
 		"it is set back": {func(s *counted, backup objects) { s.Set(backup) },
 			lease.ErrContradicted, lease.Contradicted, nil},
 		"a page is set back": {func(s *counted, backup objects) {
