@@ -28,6 +28,7 @@ func TestErrors(t *testing.T) {
 	half := fmt.Sprint(hosts, "1,", config.Port)
 	first := fmt.Sprint(hosts, config.Port, ",1")
 	const read, write = false, true
+	const readOnly = "default_transaction_read_only=on&target_session_attrs=read-write"
 	for _, c := range []struct {
 		parameters string // in addition to those of the database, or instead
 		writes     bool
@@ -49,6 +50,8 @@ func TestErrors(t *testing.T) {
 		{"search_path=missing", write, lease.ErrMisconfigured, "create the schema first"},
 		{"search_path=customers", read, lease.ErrSchemaVersion, "column"},
 		{"default_transaction_read_only=on", read, nil, "connect to the primary"},
+		{readOnly, read, nil, "connect to the primary"},
+		{"sslmode=prefer&" + readOnly, read, nil, "connect to the primary"},
 		{"port=1", read, nil, "connection refused"},
 		{"host=no..host,no..host", read, nil, "lookup"},
 		{first + "&sslmode=require", read, nil, "refuses TLS"},
