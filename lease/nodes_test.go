@@ -127,7 +127,7 @@ func TestNodesEndEarly(t *testing.T) {
 			<-n.Context().Done()
 			if left := time.Until(n.Until()); left != 400*time.Millisecond ||
 				!errors.Is(context.Cause(n.Context()), randflake.ErrLeaseExpired) ||
-				time.Since(testStart) < 8*time.Second {
+				time.Since(testStart) < 7*time.Second {
 				t.Errorf("a store that %s: the context ended %s before the lease, after %s: %v",
 					name, left, time.Since(testStart), context.Cause(n.Context()))
 			}

@@ -35,19 +35,17 @@ func (s *server) move() { s.place = hex(s.w.rng) }
 
 // Read implements [driver.Objects].
 func (s *server) Read(_ context.Context, name string) (driver.Object, error) {
-	data := s.objects[name]
+	from := s
 	if name == configName && s.w.wrong("a description from a replica") {
-		data = s.w.servers[0].objects[name]
+		from = s.w.servers[0]
 	}
+	data := from.objects[name]
 	o := driver.Object{Data: []byte(data), Version: data, Time: s.w.time().Truncate(time.Second)}
-	if s.w.compares || name == configName {
-		o.Place = s.place
-	}
 	switch {
 	case s.w.wrong("a place that stays"):
 		o.Place = "here"
-	case s.w.wrong("a description from a replica") && name == configName:
-		o.Place = s.w.servers[0].place
+	case s.w.compares || name == configName:
+		o.Place = from.place
 	}
 	return o, nil
 }
