@@ -52,7 +52,8 @@ func (k *Keeper) Nodes(ctx context.Context) (*Nodes, error) {
 // Keeper's goroutine may be waiting for the store.
 func (t *term) endEarly() {
 	margin := min(t.keeper.ttl()/10, time.Second)
-	if left := t.expires().Add(-margin).Sub(t.keeper.cfg.clock().wall); left > 0 {
+	left := t.expires().Add(-margin).Sub(t.keeper.cfg.clock().wall)
+	if left > 0 && t.ctx.Err() == nil {
 		time.AfterFunc(left, t.endEarly)
 		return
 	}
