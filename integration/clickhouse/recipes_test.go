@@ -28,6 +28,13 @@ func (e *engine) ends(table string, db *sql.DB) error {
 	return nil
 }
 
+// rollup creates a materialized view of a user.
+func (e *engine) rollup() {
+	e.t.Helper()
+	e.exec("CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
+	e.exec("CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT SpanId FROM spans")
+}
+
 // TestMoveADay moves days by the statements of the page, also of a table with partitions of months,
 // and after undo into it: each span is stored once, with all of its columns, and materialized views
 // do not get it again. Before a statement that fails, spans are in one of the tables.
@@ -41,8 +48,7 @@ func TestMoveADay(t *testing.T) {
 					"toYYYYMM(Timestamp)\n", 1)
 			}
 			e.run(create, nil)
-			e.exec("CREATE TABLE rollup (SpanId String) ENGINE = MergeTree ORDER BY SpanId")
-			e.exec("CREATE MATERIALIZED VIEW rollup_mv TO rollup AS SELECT SpanId FROM spans")
+			e.rollup()
 			all := few()
 			e.insert("spans", all[:200])
 			e.walks(ofSpans, "prepare", "swap")

@@ -23,7 +23,7 @@ type script struct {
 // database without functions, and these of steps, after empty lines:
 //
 //	-- NAME   begins a case; the lines that follow say what it shows
-//	> SQL     runs statements. Lines that begin with "= " are the rows of the last one; a line
+//	> SQL     runs statements. Lines that begin with "=" are the rows of the last one; a line
 //	          that begins with "! " is a part of the error of one of them
 //	$ ARGS    runs traceflake, which must succeed. The lines that follow are a part of what it
 //	          prints, and lines that begin with "~ " are not
@@ -99,9 +99,10 @@ func (s *script) step(kind, text string) {
 func (s *script) sql(lines []string) {
 	s.t.Helper()
 	var sql, want, got, failure string
+	checked := false
 	for _, line := range lines {
-		if row, is := strings.CutPrefix(line, "= "); is {
-			want += row + "\n"
+		if row, is := strings.CutPrefix(line, "="); is {
+			want, checked = want+strings.TrimPrefix(row, " ")+"\n", true
 		} else if text, is := strings.CutPrefix(line, "! "); is {
 			failure = text
 		} else {
@@ -121,7 +122,7 @@ func (s *script) sql(lines []string) {
 			got += strings.Join(row, " ") + "\n"
 		}
 	}
-	if failure != "" || want != "" && got != want {
+	if failure != "" || checked && got != strings.TrimPrefix(want, "\n") {
 		s.t.Errorf("got\n%s%swant\n%s", got, failure, want)
 	}
 }
