@@ -273,9 +273,48 @@ func TestWhatHappensToAStore(t *testing.T) {
 		if d.Reason != c.reason || len(d.Earlier) != 1 {
 			t.Errorf("%s: begun: %+v", name, d)
 		}
-		mustAcquire(t, s, calls.Request(d.ID, t0))
 		_, err = s.Renew(t.Context(), g, calls.Renewal(g))
 		wantErr(t, name+", renew", err, lease.ErrHistory)
+		mustAcquire(t, s, calls.Request(d.ID, t0))
+	}
+}
+
+// split is a server of whose copy clients reach the pages.
+type split struct{ *counted }
+
+func (s split) Read(ctx context.Context, name string) (driver.Object, error) {
+	o, err := s.counted.Read(ctx, name)
+	if name != "config" {
+		o.Place = "elsewhere"
+	}
+	return o, err
+}
+
+// A page that fits the history that a client knows is not enough: it may be that of a copy, or have
+// been set back alone after another history began.
+func TestPageAlone(t *testing.T) {
+	server := new(counted)
+	s := open(server, 2, few(2))
+	g := mustAcquire(t, s, s.request(t0))
+	for _, call := range calls.OnBlocks(t.Context(), client(split{server}, 2), g, t0) {
+		wantErr(t, "of a copy, "+call.Name, call.Err, lease.ErrMoved)
+	}
+	for name, call := range map[string]func() (lease.Grant, error){
+		"acquire": func() (lease.Grant, error) { return s.Acquire(t.Context(), s.request(t0)) },
+		"renew":   func() (lease.Grant, error) { return s.Renew(t.Context(), g, calls.Renewal(g)) },
+		"get":     func() (lease.Grant, error) { return s.Get(t.Context(), g) },
+	} {
+		server = new(counted)
+		s = open(server, 2, few(2))
+		g = mustAcquire(t, s, s.request(t0))
+		page := map[string][]byte{"page-0000": server.Data()["page-0000"]}
+		_, err := client(server, 2).Begin(t.Context(), calls.Begin(s.Description, lease.Rekey))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Set(page)
+		_, err = call()
+		wantErr(t, "set back, "+name, err, lease.ErrHistory)
 	}
 }
 
