@@ -1,13 +1,13 @@
 package etcdstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -36,37 +36,15 @@ func (s *objects) configure(c credentials.TransportCredentials) clientv3.Config 
 	}
 }
 
-// kv returns the client. The first call creates the store's own, since the server may be down
-// before; with a password this contacts the server. A call that does so, or waits while another one
-// does, ends with its own context.
-func (s *objects) kv(ctx context.Context) (clientv3.KV, error) {
-	if s.given != nil {
-		return s.given, nil
-	}
-	var client *clientv3.Client
-	select {
-	case client = <-s.own:
-		defer func() { s.own <- client }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if client != nil {
-		return client, nil
-	}
-	config := s.config
-	life, end := context.WithCancel(context.Background()) // of the client
-	config.Context = life
-	connected := context.AfterFunc(ctx, end)
-	created, err := clientv3.New(config)
-	if err != nil {
-		end()
-		return nil, cmp.Or(ctx.Err(), err)
-	}
-	if !connected() { // the call was canceled
-		return nil, errors.Join(ctx.Err(), created.Close())
-	}
-	client = created
-	return client, nil
+// connect creates the store's own client, without a request: the server may be down. With a
+// password etcd's client authenticates at once; it is told that the server needs none, and
+// authenticates when the server wants it to.
+func (s *objects) connect(config clientv3.Config) (err error) {
+	s.connecting = true
+	s.own, err = clientv3.New(config)
+	s.connecting = false
+	s.kv = s.own
+	return err
 }
 
 // remember keeps the error of a request that did not reach a member, such as a refused connection:
@@ -75,6 +53,9 @@ func (s *objects) remember(ctx context.Context, method string, request, response
 	conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
+	if s.connecting {
+		return rpctypes.ErrGRPCAuthNotEnabled
+	}
 	err := invoke(ctx, method, request, response, conn, options...)
 	why, apart := status.Convert(err).Message(), false
 	for _, before := range []string{"latest balancer error: ", "connection error: desc = "} {
@@ -94,13 +75,11 @@ func (s *objects) remember(ctx context.Context, method string, request, response
 
 // Close ends the client, if it is the store's own.
 func (s *objects) Close() error {
-	if s.given != nil {
+	if s.own == nil {
 		return nil
 	}
-	client := <-s.own
-	s.own <- nil
-	if client == nil {
-		return nil
+	if err := s.own.Close(); !errors.Is(err, context.Canceled) { // it was closed before
+		return err
 	}
-	return client.Close()
+	return nil
 }

@@ -6,8 +6,6 @@ import (
 	_ "embed" // the answers
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/driver"
@@ -31,22 +29,19 @@ func (s *objects) failed(err error) error {
 	return answers.Explain("-", err, "{url}", urlForm, "{prefix}", s.prefix)
 }
 
-func isTLS(endpoint string) bool { return strings.HasPrefix(endpoint, "https:") }
-
 // unconnected adds what an operator can do to the error of a call that reached no member.
 func (s *objects) unconnected(err error) error {
 	fix := driver.CommonFix("NOTHING_THERE")
 	if handshake := s.handshake.Load(); handshake != nil {
 		refused := errors.New(err.Error()) // without the end of the context, which is no cause
 		fix = cmp.Or(lease.Fix(driver.Diagnose(*handshake)), lease.Fix(driver.Diagnose(refused)))
-		encrypted := slices.ContainsFunc(s.config.Endpoints, isTLS)
 		switch {
-		case encrypted && fix == driver.CommonFix("OTHER_SERVER"): // it understood no handshake
+		case s.encrypted && fix == driver.CommonFix("OTHER_SERVER"): // it understood no handshake
 			fix = driver.CommonFix("TLS")
 		case fix != "":
 		case *handshake != nil:
 			fix = driver.CommonFix("TLS")
-		case encrypted: // which the server then closed
+		case s.encrypted: // which the server then closed
 			fix = driver.CommonFix("CLIENT_CERTIFICATE") +
 				"; or another kind of server listens there"
 		default:

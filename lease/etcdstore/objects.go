@@ -17,12 +17,13 @@ import (
 // which never recurs; etcd's revisions may, after a restore.
 type objects struct {
 	prefix string
-	given  clientv3.KV // nil if the store has its own client
+	kv     clientv3.KV
 
-	config    clientv3.Config        // of the own client
-	own       chan *clientv3.Client  // has it as its element, except while a call uses it
-	cause     atomic.Pointer[string] // of the last request that did not reach a member
-	handshake atomic.Pointer[error]  // of the last connection since a request reached a member
+	own        *clientv3.Client       // the same, unless it is the caller's
+	encrypted  bool                   // connections of the own client are
+	connecting bool                   // no request is sent yet
+	cause      atomic.Pointer[string] // of the last request that did not reach a member
+	handshake  atomic.Pointer[error]  // of the last connection since a request reached a member
 }
 
 // placeKey is a key that only Prepare writes, twice.
@@ -31,11 +32,7 @@ const placeKey = "place"
 // commit runs a transaction, which changes nothing if a condition is not met.
 func (s *objects) commit(ctx context.Context, writes []clientv3.Op,
 	conditions ...clientv3.Cmp) (*clientv3.TxnResponse, error) {
-	kv, err := s.kv(ctx)
-	var answer *clientv3.TxnResponse
-	if err == nil {
-		answer, err = kv.Txn(ctx).If(conditions...).Then(writes...).Commit()
-	}
+	answer, err := s.kv.Txn(ctx).If(conditions...).Then(writes...).Commit()
 	return answer, s.failed(err)
 }
 
@@ -108,11 +105,7 @@ func (s *objects) Write(ctx context.Context, name string, data []byte,
 	if version == "" {
 		unchanged = clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
 	}
-	kv, err := s.kv(ctx)
-	if err != nil {
-		return driver.Object{}, s.failed(err)
-	}
-	answer, err := kv.Txn(ctx).If(unchanged,
+	answer, err := s.kv.Txn(ctx).If(unchanged,
 		clientv3.Compare(clientv3.CreateRevision(mark), "=", want.revision),
 		clientv3.Compare(clientv3.Version(mark), "=", want.version),
 		clientv3.Compare(clientv3.Value(mark), "=", want.drawn),

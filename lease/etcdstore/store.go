@@ -41,7 +41,7 @@ func New(client clientv3.KV, prefix string) (stores.Store, error) {
 	if client == nil || client == (*clientv3.Client)(nil) {
 		return nil, driver.Invalid("%s: no client", name)
 	}
-	return (&objects{given: client}).store(prefix)
+	return (&objects{kv: client}).store(prefix)
 }
 
 // openURL opens the store at an etcd:// or etcds:// URL. Query parameters of etcds name files in
@@ -67,9 +67,8 @@ func openURL(text string) (stores.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	s := &objects{own: make(chan *clientv3.Client, 1)}
-	s.own <- nil
-	s.config = s.configure(secured{present, read, &s.handshake})
+	s := &objects{encrypted: parameters != nil}
+	config := s.configure(secured{present, read, &s.handshake})
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" {
 			return nil, fmt.Errorf("%s: want %s", name, urlForm)
@@ -77,11 +76,14 @@ func openURL(text string) (stores.Store, error) {
 		if (&url.URL{Host: host}).Port() == "" {
 			host += ":2379"
 		}
-		s.config.Endpoints = append(s.config.Endpoints, scheme+host)
+		config.Endpoints = append(config.Endpoints, scheme+host)
 	}
 	if u.User != nil {
-		s.config.Username = u.User.Username()
-		s.config.Password, _ = u.User.Password()
+		config.Username = u.User.Username()
+		config.Password, _ = u.User.Password()
+	}
+	if err := s.connect(config); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return s.store(strings.TrimSuffix(u.Path, "/"))
 }

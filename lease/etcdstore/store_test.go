@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,7 +77,7 @@ func TestServer(t *testing.T) {
 // written at another revision, or only once. Its own cluster refuses what was read elsewhere.
 func TestPlace(t *testing.T) {
 	client, prefix := newPrefix(t)
-	o := &objects{given: client, prefix: prefix}
+	o := &objects{kv: client, prefix: prefix}
 	original := calls.NewPlace(t, o)
 	copyKeys := func(to string) {
 		t.Helper()
@@ -94,8 +93,8 @@ func TestPlace(t *testing.T) {
 		}
 	}
 	for _, copied := range []*objects{
-		{given: client, prefix: prefix + "copy/"},
-		{given: client, prefix: prefix + "created/"}, // and then overwritten by a copy
+		{kv: client, prefix: prefix + "copy/"},
+		{kv: client, prefix: prefix + "created/"}, // and then overwritten by a copy
 	} {
 		if strings.Contains(copied.prefix, "created") {
 			calls.NewPlace(t, copied)
@@ -133,7 +132,7 @@ func (t txn) Then(ops ...clientv3.Op) clientv3.Txn {
 // Write returns the data in etcd, which the store compares with the data sent.
 func TestAlteredValues(t *testing.T) {
 	client, prefix := newPrefix(t)
-	o, err := calls.Write(t.Context(), &objects{given: spy{client}, prefix: prefix}, "config",
+	o, err := calls.Write(t.Context(), &objects{kv: spy{client}, prefix: prefix}, "config",
 		"sent", "")
 	if err != nil || string(o.Data) != "SENT" {
 		t.Errorf("got %q, %v; want what was stored", o.Data, err)
@@ -209,16 +208,6 @@ func TestRotatedCertificates(t *testing.T) {
 	}
 }
 
-// All calls share a client.
-func TestOneClient(t *testing.T) {
-	o := calls.Objects(t, "etcd://127.0.0.1:1").(*objects)
-	one, err := o.kv(t.Context())
-	two, failed := o.kv(t.Context())
-	if one != two || errors.Join(err, failed) != nil {
-		t.Errorf("two calls have the clients %v and %v; %v, %v", one, two, err, failed)
-	}
-}
-
 // If the time is over, an error says what was wrong with the connections, and what to do. That gRPC
 // closed one, since the member did not answer, says nothing about the member.
 func TestUnconnected(t *testing.T) {
@@ -285,30 +274,11 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// Calls wait for no longer than their contexts while they connect with a password, or another one
-// does, to a server that does not answer.
-func TestConnectingAtOnce(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = silent.Close() }()
-	s := calls.Open(t, "etcd://user:hunter2@"+silent.Addr().String())
-	long, end := context.WithCancel(t.Context())
-	first := make(chan error)
-	go func() {
-		_, err := s.Describe(long)
-		first <- err
-	}()
-	conn, err := silent.Accept() // now it connects
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+// With a password, too, a store is opened while no server is there.
+func TestPassword(t *testing.T) {
+	s := calls.Open(t, "etcd://user:hunter2@127.0.0.1:1")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = s.Describe(short)
-	wantError(t, "a second call", err, context.DeadlineExceeded)
-	end()
-	wantError(t, "the first call", <-first, context.Canceled)
+	_, err := s.Describe(ctx)
+	wantError(t, "no server", err, context.DeadlineExceeded, "start the server")
 }
