@@ -37,23 +37,23 @@ import (
 // examples is the folder of the configurations.
 const examples = "../../examples/collector/"
 
+// must returns a value that a call returned without an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 // exporterConfig reads a configuration as the Collector does, and returns the exporter's part.
 func exporterConfig(t *testing.T, file string) *clickhouseexporter.Config {
 	t.Helper()
 	otlp, batch := otlpreceiver.NewFactory(), batchprocessor.NewFactory()
 	clickhouse := clickhouseexporter.NewFactory()
-	resolver := confmap.ResolverSettings{
-		URIs: []string{"file:" + file},
-		ProviderFactories: []confmap.ProviderFactory{
-			fileprovider.NewFactory(), envprovider.NewFactory(),
-		},
-	}
-	provider, err := otelcol.NewConfigProvider(
-		otelcol.ConfigProviderSettings{ResolverSettings: resolver})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = provider.Shutdown(t.Context()) })
+	provider := must(otelcol.NewConfigProvider(otelcol.ConfigProviderSettings{
+		ResolverSettings: confmap.ResolverSettings{URIs: []string{"file:" + file},
+			ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory(),
+				envprovider.NewFactory()}}}))
 	config, err := provider.Get(t.Context(), otelcol.Factories{
 		Receivers:  map[component.Type]receiver.Factory{otlp.Type(): otlp},
 		Processors: map[component.Type]processor.Factory{batch.Type(): batch},
@@ -66,11 +66,7 @@ func exporterConfig(t *testing.T, file string) *clickhouseexporter.Config {
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	part, ok := config.Exporters[component.MustNewID("clickhouse")].(*clickhouseexporter.Config)
-	if !ok {
-		t.Fatalf("%s has no clickhouse exporter", file)
-	}
-	return part
+	return config.Exporters[component.MustNewID("clickhouse")].(*clickhouseexporter.Config)
 }
 
 // database returns a fresh database, which the configurations name.
@@ -89,10 +85,8 @@ func collector(t *testing.T, file string) exporter.Traces {
 	factory := clickhouseexporter.NewFactory()
 	config.QueueSettings = factory.CreateDefaultConfig().(*clickhouseexporter.Config).QueueSettings
 	config.QueueSettings.Get().WaitForResult = true // so that the test gets errors
-	e, err := factory.CreateTraces(t.Context(), exportertest.NewNopSettings(factory.Type()), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must(factory.CreateTraces(t.Context(), exportertest.NewNopSettings(factory.Type()),
+		config))
 	if err := e.Start(t.Context(), componenttest.NewNopHost()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"encoding/hex"
 	"testing"
 	"time"
 
@@ -51,28 +50,14 @@ func TestOTTL(t *testing.T) {
 	r := readRecipe(t)
 	settings := componenttest.NewNopTelemetrySettings()
 	functions := ottlfuncs.StandardFuncs[*ottlspan.TransformContext]()
-	parser, err := ottlspan.NewParser(functions, settings, ottlspan.EnablePathContextNames())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ofSpans, err := ottlspan.NewParser(functions, settings) // as in the routing connector
-	if err != nil {
-		t.Fatal(err)
-	}
-	statements, err := parser.ParseStatements(r.Processors.Transform.Statements)
-	if err != nil {
-		t.Fatal(err)
-	}
-	foreign, err := parser.ParseConditions(r.Processors.Filter.Conditions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must(ottlspan.NewParser(functions, settings, ottlspan.EnablePathContextNames()))
+	ofSpans := must(ottlspan.NewParser(functions, settings)) // as in the routing connector
+	statements := must(parser.ParseStatements(r.Processors.Transform.Statements))
+	foreign := must(parser.ParseConditions(r.Processors.Filter.Conditions))
 	for _, row := range r.Connectors.Routing.Table {
-		condition, err := ofSpans.ParseCondition(row.Condition)
-		if err != nil || row.Context != "span" {
-			t.Fatal(row, err)
+		if row.Context == "span" {
+			foreign = append(foreign, must(ofSpans.ParseCondition(row.Condition)))
 		}
-		foreign = append(foreign, condition)
 	}
 	if len(statements) == 0 || len(foreign) != 2 {
 		t.Fatalf("%d statements, %d conditions", len(statements), len(foreign))
@@ -83,14 +68,13 @@ func TestOTTL(t *testing.T) {
 	time.Local = time.FixedZone("", -3*60*60) // the Collector's machine may have any
 
 	now := time.Now()
-	made, _ := idgen.New().NewIDs(t.Context())
-	ordered := hex.EncodeToString(made[:])
+	ordered, _ := idgen.New().NewIDs(t.Context())
 	text := func(at time.Time) string { return traceid.Max(at).String() }
 	for _, c := range []struct {
 		name, id string
 		foreign  bool
 	}{
-		{"new", ordered, false},
+		{"new", ordered.String(), false},
 		{"of an hour ago", text(now.Add(-time.Hour)), false},
 		{"of two days ago", text(now.Add(-48 * time.Hour)), true},
 		{"of the future", text(now.Add(time.Hour)), true},
@@ -102,12 +86,8 @@ func TestOTTL(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			resource := ptrace.NewTraces().ResourceSpans().AppendEmpty()
 			scope := resource.ScopeSpans().AppendEmpty()
-			span := scope.Spans().AppendEmpty()
-			var id pcommon.TraceID
-			if _, err := hex.Decode(id[:], []byte(c.id)); err != nil {
-				t.Fatal(err)
-			}
-			span.SetTraceID(id)
+			span, id := scope.Spans().AppendEmpty(), must(trace.TraceIDFromHex(c.id))
+			span.SetTraceID(pcommon.TraceID(id))
 			span.SetStartTimestamp(pcommon.NewTimestampFromTime(now))
 			ctx := ottlspan.NewTransformContext(resource, scope, span)
 			defer ctx.Close()
@@ -121,14 +101,13 @@ func TestOTTL(t *testing.T) {
 				t.Errorf("it has a time: %t", marked)
 			} else if marked {
 				at, err := time.Parse(time.RFC3339, attribute.Str())
-				if want := traceid.Time(trace.TraceID(id)); err != nil || !at.Equal(want) {
+				if want := traceid.Time(id); err != nil || !at.Equal(want) {
 					t.Errorf("the time is %s, %v, want %s", attribute.Str(), err, want)
 				}
 			}
 			for _, condition := range foreign {
-				got, err := condition.Eval(t.Context(), ctx)
-				if err != nil || got != c.foreign {
-					t.Errorf("foreign: %v, %v, want %v", got, err, c.foreign)
+				if got := must(condition.Eval(t.Context(), ctx)); got != c.foreign {
+					t.Errorf("foreign: %v, want %v", got, c.foreign)
 				}
 			}
 		})

@@ -1,5 +1,4 @@
-// What TestBrowser of integration/collector runs in Chromium (browser.js) and in Node (node.js),
-// with the SDK for each.
+// What TestBrowser of integration/collector runs in Chromium.
 import { defaultTextMapSetter, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { CompositePropagator, W3CTraceContextPropagator } from '@opentelemetry/core';
 import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-web';
