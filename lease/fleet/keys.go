@@ -32,8 +32,12 @@ func Keys(secrets *randflake.Keyring, d lease.Description) *randflake.Keyring {
 		if !until.IsZero() {
 			until = until.Add(d.LongestTTL + clocks)
 		}
+		begun := h.Begun
+		if now := time.Now(); begun.After(now) { // the clock of its beginner is ahead
+			begun = now
+		}
 		if key, err := lease.HistoryCodec(secret, h.ID); err == nil {
-			all = all.With(key, h.Begun.Add(-clocks), until)
+			all = all.With(key, begun.Add(-clocks), until)
 		}
 	}
 	for _, c := range others {
