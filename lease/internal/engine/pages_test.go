@@ -86,6 +86,7 @@ func TestEdited(t *testing.T) {
 	}{
 		"empty":       {"page-0000", "", "\n", driver.ErrEdited},
 		"no checksum": {"page-0000", "", `{"Format":4,"Number":0}`, driver.ErrEdited},
+		"another sum": {"page-0000", "", "{\"Format\":4}\n{}", driver.ErrEdited},
 		"not ours":    {"page-0000", "", `{"kind":"Lease"}`, lease.ErrSchemaVersion},
 		"newer":       {"page-0000", "", `{"Format":5,"Number":"a"}`, lease.ErrSchemaVersion},
 		"older": {"config", "", `{"Format":3,"ID":"0123456789abcdef0123456789abcdef"}`,
