@@ -86,8 +86,8 @@ func TestZeroValues(t *testing.T) {
 	now := time.Now()
 	g := newGenerator(t, Lease{Nodes: 1, Start: now.Add(-time.Second), End: now.Add(time.Hour)},
 		nil, WithClock(nil))
-	if err := g.Check(); err != nil {
-		t.Error(err)
+	if id, err := g.Next(); id == 0 || err != nil {
+		t.Errorf("%s, %v", id, err)
 	}
 	if n, _, err := new(Generator).Fill(make([]ID, 3)); n != 0 || !errors.Is(err, ErrNoLease) {
 		t.Errorf("a zero Generator: %d, %v", n, err)
