@@ -12,33 +12,43 @@ import (
 	"github.com/traceflake/traceflake/internal/redact"
 )
 
-// TestPasswords puts passwords of 12 random characters with a reserved one at each position into
-// addresses, escaped and not. No text that could be an error contains four of them in a row.
+// TestPasswords puts passwords of 12 random characters with a reserved one at each position, or
+// several, into addresses, escaped and not. No text that could be an error contains four of
+// them in a row, or a password in an escaped form.
 func TestPasswords(t *testing.T) {
-	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+	const letters = "abcdefgh01234567" // most of which may follow a %
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
-	for _, reserved := range "@:/?#[]%&=+;, \"'\\|^~!$()*<>{}`é" {
-		for position := range 12 {
+	all := []rune("@:/?#[]%&=+;, \"'\\|^~!$()*<>{}`é")
+	for _, reserved := range all {
+		for position := range 13 {
 			runes := make([]rune, 12)
 			for i := range runes {
 				runes[i] = rune(letters[r.IntN(len(letters))])
+				switch {
+				case i == position, position == 12 && i%6 == 0:
+					runes[i] = reserved
+				case position == 12 && i%6 == 3:
+					runes[i] = all[r.IntN(len(all))]
+				}
 			}
-			runes[position] = reserved
 			password := string(runes)
+			user := url.UserPassword("app", password).String()
 			for _, address := range []string{
 				"postgres://app:" + password + "@host/db?sslmode=disable",
 				"clickhouse://app:" + url.QueryEscape(password) + "@host:9000/otel",
-				url.UserPassword("app", password).String() + "@host",
+				"etcd://" + user + "@a:1,b:2/prefix",
 				"etcd://app:" + password + "@a:1,b:2/prefix",
 				"clickhouse://host:9000/otel?username=u&password=" + url.QueryEscape(password),
 			} {
 				secrets := redact.Of(address)
 				for _, text := range said(address) {
 					shown := secrets.Text(text)
-					part := partOf(password, shown)
-					if strings.Contains(address, "://") && part != "" {
-						t.Fatalf("%q of the password %q is in %q, from %q", part, password, shown,
-							text)
+					for _, part := range []string{partOf(password, shown), user[4:],
+						url.QueryEscape(password)} {
+						if part != "" && strings.Contains(shown, part) {
+							t.Fatalf("%q of the password %q is in %q, from %q", part, password,
+								shown, text)
+						}
 					}
 				}
 			}
