@@ -32,19 +32,33 @@ type objects struct {
 // readTries is how often an object is read while its data and ETag belong to different writes.
 const readTries = 10
 
-// Read implements [driver.Objects]. Some gateways on files look up the ETag before or after they
-// open the file, so the two may belong to different writes. Most ETags are checksums of the data,
-// so Read notices this and reads the object again. An ETag that only looks like a checksum is the
-// same in the next response.
+// Read implements [driver.Objects]. Names of buckets are unique at Amazon only, but a copy of the
+// object "place" has another time, and one that was created there has other data.
 func (s *objects) Read(ctx context.Context, name string) (o driver.Object, err error) {
 	defer s.failed(&err, getObject, s.prefix+name)
+	o, err = s.whole(ctx, name)
+	if err != nil || name != "config" {
+		return o, err
+	}
+	drawn, since, err := s.mark(ctx)
+	if since != "" {
+		o.Place = fmt.Sprintf("s3://%s/%s %s since %s", s.bucket, s.prefix, drawn, since)
+	}
+	return o, err
+}
+
+// whole returns an object. Some gateways on files look up the ETag before or after they
+// open the file, so the two may belong to different writes. Most ETags are checksums of the data,
+// so it notices this and reads the object again. An ETag that only looks like a checksum is the
+// same in the next response.
+func (s *objects) whole(ctx context.Context, name string) (o driver.Object, err error) {
 	for range readTries {
 		a, err := s.get(ctx, name)
 		if err != nil {
 			return driver.Object{}, err
 		}
 		if a.missing() {
-			return s.placed(ctx, name, driver.Object{Time: a.time})
+			return driver.Object{Time: a.time}, nil
 		}
 		version, err := etag(a)
 		if err != nil {
@@ -55,20 +69,11 @@ func (s *objects) Read(ctx context.Context, name string) (o driver.Object, err e
 		if len(version) != 2*md5.Size || version == md5Sum(a.body) ||
 			strings.HasPrefix(a.header.Get("X-Amz-Server-Side-Encryption"), "aws:kms") ||
 			version == before.Version && bytes.Equal(o.Data, before.Data) {
-			return s.placed(ctx, name, o)
+			return o, nil
 		}
 	}
 	return driver.Object{}, fmt.Errorf(
 		"in each of %d responses the ETag was of another write than the data", readTries)
-}
-
-// placed adds the place to the object "config".
-func (s *objects) placed(ctx context.Context, name string, o driver.Object) (driver.Object, error) {
-	var err error
-	if name == "config" {
-		o.Place, err = s.place(ctx)
-	}
-	return o, err
 }
 
 // get returns the response with an object, or one that says that it is missing.
@@ -82,17 +87,6 @@ func (s *objects) get(ctx context.Context, name string) (answer, error) {
 
 // placeName is the name of an object that only Prepare writes.
 const placeName = "place"
-
-// place returns a text that differs from that of copies, or "" if there is none: names of buckets
-// are unique at Amazon only, but a copy of the object has another time, and one that was created
-// there has other data.
-func (s *objects) place(ctx context.Context) (string, error) {
-	drawn, since, err := s.mark(ctx)
-	if err != nil || since == "" {
-		return "", err
-	}
-	return fmt.Sprintf("s3://%s/%s %s since %s", s.bucket, s.prefix, drawn, since), nil
-}
 
 // mark returns the data of the object "place" and its time, which are empty if there is none.
 func (s *objects) mark(ctx context.Context) (drawn, since string, err error) {
