@@ -395,8 +395,8 @@ func (n nowhere) Prepare(context.Context) error {
 	return nil
 }
 
-// An unknown place equals nothing, also not another unknown one. A begin draws a place, if the server
-// lets it.
+// An unknown place equals nothing, also not another unknown one. A begin draws a place, if the
+// server lets it.
 func TestUnknownPlace(t *testing.T) {
 	server, prepared, useless := new(counted), false, true
 	s := open(server, 2, few(8))
