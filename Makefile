@@ -79,7 +79,7 @@ CLICKHOUSE          := $(CURDIR)/.cache/clickhouse-
 CLICKHOUSE_DEFAULT  := $(shell awk -F '"' '/^\tversion / { print $$2; exit }' integration/servers/clickhouse.go)
 CLICKHOUSE_NEWEST   := 26.9.0
 CLICKHOUSE_VERSIONS ?= 26.3.0 $(CLICKHOUSE_NEWEST)
-CLICKHOUSE_TESTS    ?= ^Test(DescendingKeys|Function.*|Queries.*|Scripts|OtherServers|Compare|MoveADay|EndLingers)$$
+CLICKHOUSE_TESTS    ?= ^Test(DescendingKeys|Function.*|Queries.*|Scripts|OtherServers|MoveADay|EndLingers)$$
 
 $(CLICKHOUSE)%/installed:
 	python3 -m venv $(@D)

@@ -49,7 +49,8 @@ func TestChangesShowAtOnce(t *testing.T) {
 					}
 					e.exec(statement)
 				}
-				traces, err := clickhouse.Traces(s, e.traceIDs("SELECT DISTINCT TraceId FROM plain"))
+				traces, err := clickhouse.Traces(s,
+					e.traceIDs("SELECT DISTINCT TraceId FROM plain"))
 				if got, want := e.find("tuple(TraceId, SpanId)")(traces, err), e.column(
 					"SELECT tuple(TraceId, SpanId) FROM plain"); !slices.Equal(sorted(got),
 					sorted(want)) {
