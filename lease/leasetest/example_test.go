@@ -16,7 +16,10 @@ func ExampleRun() {
 		return leasetest.Storage{
 			Server: "127.0.0.1:6379",
 			Open:   func(address string) (driver.Objects, error) { return s, nil },
-			Delete: func(name string) error { s.Delete(name); return nil },
+			Delete: func(name string) error {
+				s.Set(map[string][]byte{name: nil}) // here: a DELETE …
+				return nil
+			},
 		}
 	})
 }

@@ -312,7 +312,7 @@ func storages(flaw string) func(testing.TB) Storage {
 				return flawed{f, flaw, new(atomic.Bool), new(sync.Map)}, nil
 			},
 			Delete: func(name string) error {
-				f.Delete(name)
+				f.Set(map[string][]byte{name: nil})
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				delete(f.numbers, name)

@@ -3,8 +3,6 @@ package memstore
 import (
 	"context"
 	"crypto/rand"
-	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,11 +27,11 @@ var _ driver.Objects = (*Objects)(nil)
 func (m *Objects) Read(ctx context.Context, name string) (driver.Object, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := m.object(name)
+	data := m.objects[name]
+	o := driver.Object{Data: []byte(data), Version: data, Place: m.here()}
 	if m.Clock != nil {
 		o.Time = m.Clock().Truncate(time.Second)
 	}
-	o.Place = m.here()
 	return o, ctx.Err()
 }
 
@@ -50,11 +48,6 @@ func (m *Objects) Move() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.place = ""
-}
-
-func (m *Objects) object(name string) driver.Object {
-	data := m.objects[name]
-	return driver.Object{Data: []byte(data), Version: data}
 }
 
 // Write implements [driver.Objects].
@@ -89,8 +82,8 @@ func (m *Objects) Data() map[string][]byte {
 	return all
 }
 
-// Set sets the data of objects, as an operator does who restores a backup. Without data an object
-// is deleted.
+// Set sets the data of objects, as an operator does who restores a backup. An object without data
+// does not exist.
 func (m *Objects) Set(objects map[string][]byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,12 +93,4 @@ func (m *Objects) Set(objects map[string][]byte) {
 		}
 		m.objects[name] = string(data)
 	}
-	maps.DeleteFunc(m.objects, func(_, data string) bool { return data == "" })
-}
-
-// Delete deletes every object whose name begins with prefix, as no client does.
-func (m *Objects) Delete(prefix string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	maps.DeleteFunc(m.objects, func(name, _ string) bool { return strings.HasPrefix(name, prefix) })
 }

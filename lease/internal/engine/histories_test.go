@@ -242,14 +242,14 @@ func TestWhatHappensToAStore(t *testing.T) {
 		"a page is set back": {func(s *counted, backup objects) {
 			s.Set(objects{"page-0000": backup["page-0000"]})
 		}, lease.ErrContradicted, lease.Contradicted, nil},
-		"a page is lost": {func(s *counted, _ objects) { s.Delete("page-0000") },
+		"a page is lost": {func(s *counted, _ objects) { s.Set(objects{"page-0000": nil}) },
 			lease.ErrContradicted, lease.Contradicted, nil},
 		"it gets the page of another": {func(s *counted, _ objects) {
 			other := new(counted)
 			open(other, 2, few(2))
 			s.Set(objects{"page-0000": other.Data()["page-0000"]})
 		}, lease.ErrContradicted, lease.Contradicted, nil},
-		"its description is lost": {func(s *counted, _ objects) { s.Delete("config") },
+		"its description is lost": {func(s *counted, _ objects) { s.Set(objects{"config": nil}) },
 			lease.ErrNoStore, lease.Moved, lease.ErrNoStore},
 	} {
 		server := new(counted)
