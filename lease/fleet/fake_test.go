@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,7 @@ var answers = map[string]struct {
 	after time.Duration
 	err   error
 }{
-	"dead": {time.Hour, nil},
+	"dead": {time.Hour, errors.New("too late")},
 	"away": {0, errors.New("connection refused")},
 	"role": {0, lease.ErrMisconfigured},
 	"slow": {slowAnswer, lease.ErrMisconfigured},
@@ -80,7 +81,7 @@ func (s *fakeStore) Acquire(ctx context.Context, r lease.Request) (lease.Grant, 
 		if strings.HasSuffix(s.url, end) {
 			select {
 			case <-time.After(answer.after):
-				return lease.Grant{}, answer.err
+				return lease.Grant{}, fmt.Errorf("%s: %w", s.url, answer.err)
 			case <-ctx.Done():
 				return lease.Grant{}, ctx.Err()
 			}

@@ -71,9 +71,6 @@ func (s openStore) create(ctx context.Context, cmd *cobra.Command, asked lease.D
 		}
 		d, err = s.Create(ctx, asked, secret)
 	}
-	if d.ID != "" && errors.Is(err, lease.ErrExists) { // somebody else created it meanwhile
-		err = nil
-	}
 	if err == nil {
 		err = s.compare(d, asked)
 	}
@@ -101,7 +98,7 @@ func (s openStore) createSecret(ctx context.Context) (*randflake.Keyring, error)
 	entropy.Read(secret[:])
 	_, err = fmt.Fprintf(f, "%x\n", secret)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, errors.Join(err, os.Remove(f.Name()))
+		return nil, err
 	}
 	return s.settings.LoadSecrets()
 }

@@ -142,7 +142,12 @@ func (d storeCheck) clock(ctx context.Context) (found string, err error) {
 // leases checks that blocks are free.
 func (d storeCheck) leases(ctx context.Context, all int) (string, error) {
 	blocks, err := d.List(ctx)
-	held := len(taken(blocks, storeTime(ctx, d.Store)))
+	at, held := storeTime(ctx, d.Store), 0
+	for _, b := range blocks {
+		if !free(b, at) {
+			held++
+		}
+	}
 	count := fmt.Sprintf("%d of %d blocks are taken", held, all)
 	switch {
 	case errors.Is(err, lease.ErrContradicted):

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -34,9 +32,8 @@ func leaseListCommand(f *commonFlags) *cobra.Command {
 		Use:   "list",
 		Short: "List the histories, the granted blocks and their owners",
 		Long: `list shows the histories of the store, the present one first, and the blocks of nodes
-that were ever granted in the present one: to which process, from when and until when,
-and how many are taken now. It writes nothing. With --held it shows the blocks that are
-taken now, and no histories.
+that were ever granted in the present one: to which process, from when and until when.
+It writes nothing. With --held it shows the blocks that are taken now, and no histories.
 
 A lease of a process whose clock was more than a minute behind the store's is held
 until its end on that clock, and marked. etcd has no clock.
@@ -60,19 +57,13 @@ With -o json each history and each block is an object on a line of its own:
 			return err
 		}
 		at := storeTime(ctx, s)
-		taken := taken(blocks, at)
-		fmt.Fprintf(cmd.ErrOrStderr(),
-			"traceflake: %d of %d blocks are taken; %d were ever granted\n", len(taken),
-			d.Blocks(), len(blocks))
 		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 		line := func(record map[string]any, format string, values ...any) {
 			if *output == "text" || record != nil {
 				_ = show(w, *output, fmt.Sprintf(format, values...), record) // see flush
 			}
 		}
-		if held {
-			blocks = taken
-		} else {
+		if !held {
 			line(nil, "HISTORY\tBEGUN\tREASON\n")
 			for _, h := range d.Histories() {
 				line(map[string]any{"history": h.ID, "begun": h.Begun.UTC(), "reason": h.Reason},
@@ -82,6 +73,9 @@ With -o json each history and each block is an object on a line of its own:
 		}
 		line(nil, "NODES\tSTART\tVERSION\tSTATE\n")
 		for _, b := range blocks {
+			if held && free(b, at) {
+				continue
+			}
 			line(map[string]any{"node": b.Node, "nodes": b.Nodes, "start": b.Start.UTC(),
 				"end": b.End.UTC(), "nonce": b.Nonce, "owner": b.Owner, "version": b.Version,
 				"free": free(b, at), "secondsBehind": b.Behind.Seconds()},
@@ -102,12 +96,6 @@ func storeTime(ctx context.Context, s stores.Store) time.Time {
 	return now()
 }
 
-// taken returns the blocks that are not free at a time.
-func taken(blocks []lease.Grant, at time.Time) []lease.Grant {
-	return slices.DeleteFunc(slices.Clone(blocks),
-		func(b lease.Grant) bool { return free(b, at) })
-}
-
 // free reports whether nobody uses the block at now, also if its holder's clock is behind.
 func free(b lease.Grant, now time.Time) bool { return b.Free(now.Add(-b.Behind)) }
 
@@ -117,7 +105,7 @@ func state(b lease.Grant, now time.Time) string {
 	if free(b, now) {
 		return "free since " + until
 	}
-	held := "held by " + cmp.Or(b.Owner, "a process without a name") + " until " + until
+	held := "held by " + b.Owner + " until " + until
 	if b.Behind > 0 {
 		held += " on its clock, which is " + shortly(b.Behind) + " behind the store's"
 	}

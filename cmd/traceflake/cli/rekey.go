@@ -81,17 +81,17 @@ has begun.`,
 		Example: `  traceflake lease keys --store postgres://db/traceflake --secret-file secret`,
 		RunE: f.withStore(func(ctx context.Context, cmd *cobra.Command, s openStore) error {
 			d, k, err := s.histories(ctx)
-			if err == nil {
-				_, err = d.Find(k)
-			}
 			if err != nil {
 				return err
 			}
 			const most = 64 // of a secret file
-			for _, h := range d.Histories()[:min(most, 1+len(d.Earlier))] {
-				if secret, err := h.Find(k); err == nil {
+			for i, h := range d.Histories()[:min(most, 1+len(d.Earlier))] {
+				secret, err := h.Find(k)
+				if err == nil {
 					fmt.Fprintf(cmd.OutOrStdout(), "# %s: history %s, begun %s, %s\n%x\n", s, h.ID,
 						rfc3339(h.Begun), h.Reason, lease.HistoryKey(secret, h.ID))
+				} else if i == 0 {
+					return err
 				}
 			}
 			return nil
