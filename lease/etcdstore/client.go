@@ -57,19 +57,17 @@ func (s *objects) remember(ctx context.Context, method string, request, response
 		return rpctypes.ErrGRPCAuthNotEnabled
 	}
 	err := invoke(ctx, method, request, response, conn, options...)
-	why, apart := status.Convert(err).Message(), false
+	message, why := status.Convert(err).Message(), ""
 	for _, before := range []string{"latest balancer error: ", "connection error: desc = "} {
-		if _, rest, ok := strings.Cut(why, before); ok {
-			why, apart = rest, true
+		if _, rest, ok := strings.Cut(message, before); ok {
+			message, why = rest, rest
 		}
 	}
 	// It reached a member, or gRPC closed the connection, since the member did not answer.
-	if !apart || strings.Contains(why, net.ErrClosed.Error()) {
-		why, apart = "", false
+	if strings.Contains(why, net.ErrClosed.Error()) {
+		why = ""
 	}
-	if s.cause.Store(&why); !apart {
-		s.handshake.Store(nil)
-	}
+	s.cause.Store(&why)
 	return err
 }
 

@@ -31,22 +31,7 @@ func (s *objects) failed(err error) error {
 
 // unconnected adds what an operator can do to the error of a call that reached no member.
 func (s *objects) unconnected(err error) error {
-	fix := driver.CommonFix("NOTHING_THERE")
-	if handshake := s.handshake.Load(); handshake != nil {
-		refused := errors.New(err.Error()) // without the end of the context, which is no cause
-		fix = cmp.Or(lease.Fix(driver.Diagnose(*handshake)), lease.Fix(driver.Diagnose(refused)))
-		switch {
-		case s.encrypted && fix == driver.CommonFix("OTHER_SERVER"): // it understood no handshake
-			fix = driver.CommonFix("TLS")
-		case fix != "":
-		case *handshake != nil:
-			fix = driver.CommonFix("TLS")
-		case s.encrypted: // which the server then closed
-			fix = driver.CommonFix("CLIENT_CERTIFICATE") +
-				"; or another kind of server listens there"
-		default:
-			fix = driver.CommonFix("OTHER_SERVER")
-		}
-	}
+	refused := errors.New(err.Error()) // without the end of the context, which is no cause
+	fix := cmp.Or(lease.Fix(driver.Diagnose(refused)), answers.Find(s.scheme, err.Error()).Fix)
 	return &lease.Error{Err: driver.Mean(lease.ErrUnavailable, err), Fix: fix}
 }

@@ -20,10 +20,9 @@ type objects struct {
 	kv     clientv3.KV
 
 	own        *clientv3.Client       // the same, unless it is the caller's
-	encrypted  bool                   // connections of the own client are
+	scheme     string                 // of the URL
 	connecting bool                   // no request is sent yet
 	cause      atomic.Pointer[string] // of the last request that did not reach a member
-	handshake  atomic.Pointer[error]  // of the last connection since a request reached a member
 }
 
 // placeKey is a key that only Prepare writes, twice.

@@ -8,7 +8,6 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/traceflake/traceflake/lease/driver"
@@ -47,28 +46,26 @@ func New(client clientv3.KV, prefix string) (stores.Store, error) {
 // openURL opens the store at an etcd:// or etcds:// URL. Query parameters of etcds name files in
 // PEM form: ca, cert, key.
 func openURL(text string) (stores.Store, error) {
-	scheme, parameters := "http://", []string(nil)
-	if strings.HasPrefix(text, "etcds:") {
-		scheme, parameters = "https://", []string{"ca", "cert", "key"}
+	var parameters []string
+	encrypted := strings.HasPrefix(text, "etcds:")
+	if encrypted {
+		parameters = []string{"ca", "cert", "key"}
 	}
 	u, err := driver.ParseURL(name, text, urlForm, parameters...)
 	if err != nil {
 		return nil, err
 	}
-	tls := transport.TLSInfo{TrustedCAFile: u.Query().Get("ca"), CertFile: u.Query().Get("cert"),
-		KeyFile: u.Query().Get("key")}
-	read := func() (credentials.TransportCredentials, error) {
-		if parameters == nil {
-			return insecure.NewCredentials(), nil
+	present, protocol := insecure.NewCredentials(), "http://"
+	if encrypted {
+		files := transport.TLSInfo{TrustedCAFile: u.Query().Get("ca"),
+			CertFile: u.Query().Get("cert"), KeyFile: u.Query().Get("key")}
+		if present, err = fromFiles(files); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		return fromFiles(tls)
+		present, protocol = secured{present, files}, "https://"
 	}
-	present, err := read()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	s := &objects{encrypted: parameters != nil}
-	config := s.configure(secured{present, read, &s.handshake})
+	s := &objects{scheme: u.Scheme}
+	config := s.configure(present)
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" {
 			return nil, fmt.Errorf("%s: want %s", name, urlForm)
@@ -76,7 +73,7 @@ func openURL(text string) (stores.Store, error) {
 		if (&url.URL{Host: host}).Port() == "" {
 			host += ":2379"
 		}
-		config.Endpoints = append(config.Endpoints, scheme+host)
+		config.Endpoints = append(config.Endpoints, protocol+host)
 	}
 	if u.User != nil {
 		config.Username = u.User.Username()

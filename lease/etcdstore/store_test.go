@@ -208,35 +208,35 @@ func TestRotatedCertificates(t *testing.T) {
 	}
 }
 
-// If the time is over, an error says what was wrong with the connections, and what to do. That gRPC
-// closed one, since the member did not answer, says nothing about the member.
-func TestUnconnected(t *testing.T) {
-	for text, want := range map[string]string{
-		"refused":                           driver.CommonFix("NOTHING_THERE"), // no handshake
-		"error reading server preface: EOF": driver.CommonFix("OTHER_SERVER"),
-		"error reading server preface: use of closed network connection": lease.Fix(
-			driver.Diagnose(context.DeadlineExceeded)),
-	} {
-		s := new(objects)
-		if strings.HasPrefix(text, "error reading") {
-			s.handshake.Store(new(error))
+// Each recorded answer has the meaning and the fix of its row. Those to connections have the URL's
+// scheme as their code; they are the cause if the time is over.
+func TestAnswers(t *testing.T) {
+	calls.Answers(t, answers, func(row driver.Answer, message string) error {
+		if row.Code == "-" {
+			return new(objects).failed(rpctypes.Error(status.Error(codes.Unknown, message)))
 		}
-		_ = s.remember(t.Context(), "", nil, nil, nil, func(context.Context, string, any, any,
-			*grpc.ClientConn, ...grpc.CallOption) error {
-			return status.Error(codes.Unavailable, "connection error: desc = "+text)
-		})
-		err := s.failed(context.DeadlineExceeded)
-		if lease.Fix(err) != want || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v has the fix %q, want %q", text, err, lease.Fix(err), want)
-		}
+		return unanswered(t, row.Code, message)
+	}, "{url}", urlForm, "{prefix}", "")
+	// gRPC closed the connection, which says nothing about the member.
+	closed := unanswered(t, "etcd",
+		"error reading server preface: use of closed network connection")
+	if want := lease.Fix(driver.Diagnose(context.DeadlineExceeded)); lease.Fix(closed) != want {
+		t.Errorf("%v has the fix %q, want %q", closed, lease.Fix(closed), want)
 	}
 }
 
-// Each recorded answer has the meaning and the fix of its row.
-func TestAnswers(t *testing.T) {
-	calls.Answers(t, answers, func(_ driver.Answer, message string) error {
-		return new(objects).failed(rpctypes.Error(status.Error(codes.Unknown, message)))
-	}, "{url}", urlForm, "{prefix}", "")
+// unanswered returns the error of a call whose time is over, after gRPC reported this.
+func unanswered(t *testing.T, scheme, message string) error {
+	s := &objects{scheme: scheme}
+	_ = s.remember(t.Context(), "", nil, nil, nil, func(context.Context, string, any, any,
+		*grpc.ClientConn, ...grpc.CallOption) error {
+		return status.Error(codes.Unavailable, "connection error: desc = "+message)
+	})
+	err := s.failed(context.DeadlineExceeded)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%s: %v does not say that the time is over", message, err)
+	}
+	return err
 }
 
 // A server that demands a certificate of the client: without one, and with one that it does not
@@ -268,7 +268,7 @@ func TestMutualTLS(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		_, err := calls.Open(t, url).Describe(ctx)
 		cancel()
-		if !strings.HasPrefix(lease.Fix(err), driver.CommonFix("CLIENT_CERTIFICATE")) {
+		if !strings.HasPrefix(lease.Fix(err), "set a client certificate that the server trusts") {
 			t.Errorf("%s: %v has the fix %q", url, err, lease.Fix(err))
 		}
 	}

@@ -5,18 +5,15 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"sync/atomic"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"google.golang.org/grpc/credentials"
 )
 
-// secured are credentials that are read for each connection, since certificates are rotated. They
-// keep the result of the last handshake: gRPC returns errors of connections as texts only.
+// secured are credentials that are read for each connection, since certificates are rotated.
 type secured struct {
 	credentials.TransportCredentials // when the store was opened
-	read                             func() (credentials.TransportCredentials, error)
-	last                             *atomic.Pointer[error]
+	files                            transport.TLSInfo
 }
 
 // fromFiles returns the credentials that some files contain.
@@ -33,13 +30,12 @@ func fromFiles(info transport.TLSInfo) (credentials.TransportCredentials, error)
 
 // ClientHandshake implements [credentials.TransportCredentials].
 func (c secured) ClientHandshake(ctx context.Context, authority string,
-	conn net.Conn) (_ net.Conn, info credentials.AuthInfo, err error) {
-	now, err := c.read()
-	if err == nil {
-		conn, info, err = now.ClientHandshake(ctx, authority, conn)
+	conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	now, err := fromFiles(c.files)
+	if err != nil {
+		return nil, nil, err
 	}
-	c.last.Store(&err)
-	return conn, info, err
+	return now.ClientHandshake(ctx, authority, conn)
 }
 
 // Clone implements [credentials.TransportCredentials].
