@@ -76,49 +76,42 @@ func TestFailureBecomesPermanent(t *testing.T) {
 }
 
 // A store without a free block may have to read all pages to find that out, so it is called rarely.
-// With a short TTL every store is called more often.
-func TestFullStoreIsAskedRarely(t *testing.T) {
-	for _, c := range []struct {
+// With a short TTL every store is called more often, but none continuously, also if its grants are
+// useless.
+func TestRetries(t *testing.T) {
+	for name, c := range map[string]struct {
 		ttl    time.Duration
 		jitter float64
-		err    error
-		about  int
-	}{{10 * time.Minute, 0.5, lease.ErrNoFreeNode, 60}, {10 * time.Minute, 0.5, errAway, 360},
-		{24 * time.Second, 0, errAway, 2400}} {
+		answer func(*call) // to an Acquire
+		about  int         // calls in an hour
+	}{
+		"full":             {10 * time.Minute, 0.5, fails(lease.ErrNoFreeNode), 60},
+		"unavailable":      {10 * time.Minute, 0.5, fails(errAway), 360},
+		"with a short TTL": {24 * time.Second, 0, fails(errAway), 2400},
+		"expired": {10 * time.Minute, 0.5, func(c *call) {
+			c.grant.Start, c.grant.End = testStart.Add(-time.Hour), testStart
+		}, 360},
+		"empty":   {10 * time.Minute, 0.5, func(c *call) { c.grant.Nodes = 0 }, 360},
+		"foreign": {10 * time.Minute, 0.5, func(c *call) { c.grant.Store = "another" }, 360},
+	} {
 		b := newBench(t, lease.WithTTL(c.ttl))
 		b.SetJitter(func() float64 { return c.jitter })
 		b.store.on = func(call *call) {
-			if call.send(); call.op == "acquire" {
-				call.err = c.err
+			if call.op != "acquire" {
+				call.send()
+				return
 			}
+			call.grant.Store, call.grant.Nodes = b.history().ID, 1
+			call.grant.Start, call.grant.End = testStart, testStart.Add(24*time.Hour)
+			c.answer(call)
 		}
 		for range 360 {
 			b.pass(10 * time.Second)
 			b.Step(t.Context()) // woken before the due time
 		}
-		if n := len(b.store.asked("acquire")); n > c.about*3/2 || n < c.about*2/3 {
-			t.Errorf("TTL %s, %v: asked %d times in an hour, want about %d", c.ttl, c.err, n,
-				c.about)
-		}
-	}
-}
-
-// A store whose grants are useless is not called continuously.
-func TestUselessGrants(t *testing.T) {
-	for name, spoil := range map[string]func(*lease.Grant){
-		"expired": func(g *lease.Grant) { g.Start, g.End = testStart.Add(-time.Hour), testStart },
-		"empty":   func(g *lease.Grant) { g.Nodes = 0 },
-		"foreign": func(g *lease.Grant) { g.Store = "another history" },
-	} {
-		b := newBench(t)
-		b.store.on = func(c *call) {
-			c.send()
-			spoil(&c.grant)
-		}
-		b.pass(10 * time.Second)
 		b.wantError(lease.ErrNoLease)
-		if n := len(b.store.asked("acquire")); n == 0 || n > 50 {
-			t.Errorf("%s: %d calls in 10 s", name, n)
+		if n := len(b.store.asked("acquire")); n > c.about*3/2 || n < c.about*2/3 {
+			t.Errorf("%s: asked %d times in an hour, want about %d", name, n, c.about)
 		}
 	}
 }
@@ -297,44 +290,36 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Close does not wait for a store, whatever call hangs, and the goroutine ends with that call. IDs
-// are generated until Close, and none after it.
+// Close does not wait for a store, whatever call hangs, and the goroutine ends with that call.
 func TestCloseWhileTheStoreHangs(t *testing.T) {
 	for _, hangs := range []string{"describe", "acquire", "renew", "begin"} {
 		inTime(t, func(t *testing.T) {
-			var hanging error
-			store := &fakeStore{Store: memstore.New(few, testCodec), on: func(c *call) {
+			var ended error
+			k := openTest(t, &fakeStore{Store: memstore.New(few, testCodec), on: func(c *call) {
 				switch {
 				case c.op == hangs:
 					<-c.ctx.Done()
-					c.err, hanging = c.ctx.Err(), c.ctx.Err()
+					c.err, ended = c.ctx.Err(), c.ctx.Err()
 				case c.op == "acquire" && hangs == "begin":
 					c.err = lease.ErrMoved
 				default:
 					c.send()
 				}
-			}}
-			k := openTest(t, store, lease.WithTTL(4*time.Second))
+			}}, lease.WithTTL(4*time.Second))
 			ready := make(chan error, 1)
 			go func() { ready <- k.Ready(t.Context()) }()
 			time.Sleep(3 * time.Second) // a renewal has begun
-			leased := hangs == "renew"
-			if _, err := k.Next(); (err == nil) != leased {
-				t.Errorf("while %s hangs: %v", hangs, err)
-			}
 			began := time.Now()
 			k.Close()
-			if took := time.Since(began); took != 0 {
-				t.Errorf("while %s hangs: Close took %s", hangs, took)
+			_, err := k.Next()
+			if took := time.Since(began); took != 0 || !errors.Is(err, lease.ErrClosed) {
+				t.Errorf("while %s hangs: Close took %s, then: %v", hangs, took, err)
 			}
-			if err := <-ready; errors.Is(err, lease.ErrClosed) == leased {
+			if err := <-ready; errors.Is(err, lease.ErrClosed) == (hangs == "renew") {
 				t.Errorf("while %s hangs: Ready returned %v", hangs, err)
 			}
-			if _, err := k.Next(); !errors.Is(err, lease.ErrClosed) {
-				t.Errorf("got %v, want ErrClosed", err)
-			}
-			if synctest.Wait(); !errors.Is(hanging, context.Canceled) {
-				t.Errorf("the call of %s ended with %v", hangs, hanging)
+			if synctest.Wait(); !errors.Is(ended, context.Canceled) {
+				t.Errorf("the call of %s ended with %v", hangs, ended)
 			}
 		})
 	}
