@@ -101,8 +101,7 @@ func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
 }
 
 // Reads runs a statement as [Engine.Query] does, with ClickHouse's caches empty, and counts the
-// bytes from files, too: also those of any concurrent statement, but not those of reading the
-// count.
+// bytes from files, too: also those of any concurrent statement.
 func (e *Engine) Reads(ctx context.Context, statement string) (Result, error) {
 	for _, cache := range []string{"MARK", "UNCOMPRESSED", "INDEX MARK", "INDEX UNCOMPRESSED",
 		"QUERY CONDITION"} {
@@ -111,12 +110,10 @@ func (e *Engine) Reads(ctx context.Context, statement string) (Result, error) {
 		}
 	}
 	before, err1 := e.fileBytes(ctx)
-	again, err2 := e.fileBytes(ctx)
-	result, err3 := e.Query(ctx, statement)
-	after, err4 := e.fileBytes(ctx)
-	all, own := after-again, again-before
-	result.Read.Disk = all - min(own, all)
-	return result, errors.Join(err1, err2, err3, err4)
+	result, err2 := e.Query(ctx, statement)
+	after, err3 := e.fileBytes(ctx)
+	result.Read.Disk = after - before
+	return result, errors.Join(err1, err2, err3)
 }
 
 // fileBytes returns how many bytes ClickHouse has read from files.

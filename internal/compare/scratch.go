@@ -8,6 +8,7 @@ import (
 	_ "embed" // the query
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,14 +98,11 @@ func (c *Copies) Run(ctx context.Context) (tables []Table, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range plan.Steps {
-		if strings.Contains(step.Script(), " FUNCTION ") { // they belong to the server
-			continue
-		}
-		err := clickhouse.Plan{Steps: []clickhouse.Step{step}}.Run(whole, c.db, nil)
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return nil, err
-		}
+	plan.Steps = slices.DeleteFunc(plan.Steps, func(s clickhouse.Step) bool {
+		return strings.Contains(s.Script(), " FUNCTION ") // they belong to the server
+	})
+	if err := plan.Run(whole, c.db, nil); err != nil {
+		return nil, err
 	}
 	var statements []string // each short, so that they can be interrupted
 	for from := c.From; from.Before(c.To); from = from.Add(5 * time.Minute) {
