@@ -3,7 +3,6 @@
 package postgres_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -22,21 +21,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(servers.OnePostgres(m)) }
 
-// values returns the only column of a query about inputs v, as text, in their order.
-func values(t *testing.T, conn *pgx.Conn, query string, inputs ...string) []string {
-	t.Helper()
-	rows, err := conn.Query(t.Context(), "SELECT coalesce(("+query+")::text, 'NULL') "+
-		"FROM unnest($1::text[]) WITH ORDINALITY AS i (v, n) ORDER BY n", inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return all
-}
-
 // The results are Go's at the limits of the format and for random IDs and times, in any time zone.
 // What is not a trace ID has no time. The statements of contrib/postgres/README.md use an index.
 func TestFunctions(t *testing.T) {
@@ -47,11 +31,22 @@ func TestFunctions(t *testing.T) {
 			t.Fatalf("%v in\n%s", err, sql)
 		}
 	}
+	query := func(sql string, args ...any) []string {
+		t.Helper()
+		rows, _ := conn.Query(t.Context(), sql, args...) // CollectRows returns the error
+		all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		return all
+	}
 	exec(child.Read(t, "contrib/postgres/functions.sql"))
 	exec("SET TimeZone = 'Europe/Berlin'")
+	// same compares an expression about inputs v, as text.
 	same := func(expression string, inputs, want []string) {
 		t.Helper()
-		for i, got := range values(t, conn, expression, inputs...) {
+		for i, got := range query("SELECT coalesce(("+expression+")::text, 'NULL') "+
+			"FROM unnest($1::text[]) WITH ORDINALITY AS i (v, n) ORDER BY n", inputs) {
 			if got != want[i] {
 				t.Errorf("%s of %q is %s, want %s", expression, inputs[i], got, want[i])
 			}
@@ -67,11 +62,13 @@ func TestFunctions(t *testing.T) {
 		highHalves = append(highHalves, r.Uint64())
 	}
 	for _, high := range highHalves {
-		var id trace.TraceID
-		binary.BigEndian.PutUint64(id[:8], high)
-		binary.BigEndian.PutUint64(id[8:], r.Uint64())
+		text := fmt.Sprintf("%016x%016x", high, r.Uint64())
+		id, err := trace.TraceIDFromHex(text)
+		if err != nil {
+			t.Fatal(err)
+		}
 		at := traceid.Time(id)
-		if ids = append(ids, id.String()); at.IsZero() {
+		if ids = append(ids, text); at.IsZero() {
 			millis = append(millis, "NULL")
 			continue
 		}
@@ -92,11 +89,11 @@ func TestFunctions(t *testing.T) {
 	same("trace_id_max(v::timestamptz)", times, highs)
 	same("(trace_id_time(trace_id_at(v::timestamptz)) = "+
 		"date_trunc('milliseconds', v::timestamptz)) IS TRUE", times, inside)
-	least, most := traceid.Min(time.Time{}).String(), traceid.Max(time.Unix(1<<40, 0)).String()
-	same("trace_id_min(v::timestamptz) || trace_id_max(v::timestamptz)",
-		[]string{"-infinity", "infinity"},
-		[]string{least + traceid.Max(time.Time{}).String(),
-			traceid.Min(time.Unix(1<<40, 0)).String() + most})
+	never, end := time.Time{}, time.Unix(1<<40, 0)
+	same("trace_id_min(v::timestamptz)", []string{"-infinity", "infinity"},
+		[]string{traceid.Min(never).String(), traceid.Min(end).String()})
+	same("trace_id_max(v::timestamptz)", []string{"-infinity", "infinity"},
+		[]string{traceid.Max(never).String(), traceid.Max(end).String()})
 
 	id := ids[len(ids)-1]
 	for _, text := range []string{"", id[:31], id + "0", id + "\n", " " + id[1:],
@@ -109,29 +106,22 @@ func TestFunctions(t *testing.T) {
 		[]string{""}, []string{"1000"})
 
 	examples := child.Blocks(child.Read(t, "contrib/postgres/README.md"), "sql")
+	if len(examples) != 5 {
+		t.Errorf("the page has %d statements, want 5", len(examples))
+	}
 	for i, example := range examples {
-		if !strings.HasPrefix(example, "SELECT") {
-			exec(example)
+		if strings.HasPrefix(example, "SELECT") {
+			plan := fmt.Sprint(query("EXPLAIN (ANALYZE, TIMING OFF) " + example))
+			if !strings.Contains(plan, "Index Cond: ") || !strings.Contains(plan, "actual rows=3") {
+				t.Errorf("%s: %s", example, plan)
+			}
+			continue
 		}
+		exec(example)
 		if i == 0 { // a request every ten seconds of a day
 			exec(`INSERT INTO requests SELECT trace_id_at('2026-11-20 00:00Z'::timestamptz +
 				n * interval '10 s'), n::text FROM generate_series(0, 8639) AS n; ANALYZE requests`)
 			exec("ALTER TABLE requests ADD created_at timestamptz")
 		}
-		if !strings.HasPrefix(example, "SELECT") {
-			continue
-		}
-		rows, err := conn.Query(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF) "+example)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if text := fmt.Sprint(plan); err != nil || !strings.Contains(text, "Index Cond: ") ||
-			!strings.Contains(text, "actual rows=3") {
-			t.Errorf("%s: %v, %s", example, err, text)
-		}
-	}
-	if len(examples) != 5 {
-		t.Errorf("the page has %d statements, want 5", len(examples))
 	}
 }
