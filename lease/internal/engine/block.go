@@ -25,8 +25,8 @@ func acquire(b lease.Grant, r lease.Request, clock time.Time) (lease.Grant, erro
 		return b, fmt.Errorf("%w: node %d is granted until %s", lease.ErrNoFreeNode, b.Node,
 			text(b.End))
 	}
-	b.Start = second(r.Now)
-	b.End = capEnd(b.Start.Add(r.TTL))
+	b.Start = whole(r.Now)
+	b.End = whole(b.Start.Add(r.TTL))
 	b.Acquired, b.Nonce, b.Owner, b.Behind = r.Nonce, r.Nonce, r.Owner, behind
 	b.Version++
 	return b, nil
@@ -40,7 +40,7 @@ func renew(b, g lease.Grant, r lease.Request, clock time.Time) (lease.Grant, err
 	if err := cmp.Or(err, allow(b, g, r.Nonce)); err != nil {
 		return b, err
 	}
-	if end := capEnd(r.Now.Add(r.TTL)); end.After(b.End) {
+	if end := whole(r.Now.Add(r.TTL)); end.After(b.End) {
 		b.End = end
 	}
 	b.Nonce, b.Behind = r.Nonce, behind
@@ -61,12 +61,9 @@ func allow(b, g lease.Grant, nonce string) error {
 	return nil
 }
 
-// second truncates t to a whole second.
-func second(t time.Time) time.Time { return time.Unix(t.Unix(), 0).UTC() }
-
-// capEnd truncates an end to a whole second, and limits it to the end of life.
-func capEnd(end time.Time) time.Time {
-	return time.Unix(min(end.Unix(), randflake.EndOfLife), 0).UTC()
+// whole truncates a time to a whole second, and limits it to the end of life.
+func whole(t time.Time) time.Time {
+	return time.Unix(min(t.Unix(), randflake.EndOfLife), 0).UTC()
 }
 
 func text(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -36,13 +36,12 @@ func Help(ctx context.Context, server driver.Objects) bool {
 	}
 	var h pageHeader
 	if _, err := unseal("", page.Data, &h); err != nil || h.Store != c.ID {
-		empty, _ := seal(pageHeader{Format: format, Store: c.ID})
+		empty := seal(pageHeader{Format: format, Store: c.ID})
 		if _, err = server.Write(ctx, pageName(0), empty, page.Version, o.Place); err != nil {
 			return false
 		}
 	}
 	c.Complete = true
-	data, _ := seal(c)
-	_, err = server.Write(ctx, configName, data, o.Version, o.Place)
+	_, err = server.Write(ctx, configName, seal(c), o.Version, o.Place)
 	return err == nil
 }

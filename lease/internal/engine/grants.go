@@ -160,7 +160,7 @@ func (s *Store) change(ctx context.Context, c *config, number int, nonce string,
 			return nil, err
 		}
 		*p.get(g.Node) = g
-		return seal(p.pageHeader, p.granted()...)
+		return seal(p.pageHeader, p.granted()...), nil
 	})
 	if err == nil {
 		err = s.seen.add(p, before)
@@ -195,7 +195,7 @@ func (s *Store) read(ctx context.Context, c *config, number int) (*page, error) 
 // readAll returns pages, in the same order.
 func (s *Store) readAll(ctx context.Context, c *config, numbers []int) ([]*page, error) {
 	pages := make([]*page, len(numbers))
-	return pages, each(ctx, s.outside.atOnce, len(numbers),
+	return pages, each(ctx, s.atOnce, len(numbers),
 		func(ctx context.Context, i int) (err error) {
 			pages[i], err = s.read(ctx, c, numbers[i])
 			return err
@@ -215,7 +215,7 @@ func (c *config) tryOrder(nonce string) []int {
 
 // search returns the number of the first page in the order that offers a block. It writes nothing.
 func (s *Store) search(ctx context.Context, c *config, r lease.Request, order []int) (int, error) {
-	for size := 1; len(order) > 0; size = min(2*size, atOnce) {
+	for size := 1; len(order) > 0; size = min(2*size, s.atOnce) {
 		size = min(size, len(order))
 		found, err := s.readAll(ctx, c, order[:size])
 		if err != nil {

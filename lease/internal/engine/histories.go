@@ -77,7 +77,7 @@ func (s *Store) Create(ctx context.Context, d lease.Description,
 
 // remains returns [lease.ErrExists] if one of the pages exists.
 func (s *Store) remains(ctx context.Context, numbers []int) error {
-	return each(ctx, s.outside.atOnce, len(numbers), func(ctx context.Context, i int) error {
+	return each(ctx, s.atOnce, len(numbers), func(ctx context.Context, i int) error {
 		o, err := s.objects.Read(ctx, pageName(numbers[i]))
 		if err == nil && o.Version != "" {
 			err = fmt.Errorf("%w: %w: its pages are here, such as %s, but the object %q is gone",
@@ -126,7 +126,7 @@ func begun(o driver.Object, now time.Time) time.Time {
 	if !o.Time.IsZero() {
 		now = o.Time
 	}
-	return second(now)
+	return whole(now)
 }
 
 // earlier returns the earlier histories of the one that is begun after c, with those that the
@@ -213,7 +213,7 @@ func (s *Store) watch(ctx context.Context, c *config, begun driver.Object) error
 	numbers := c.numbers()
 	stride := 1 + len(numbers)/16
 	for still := 0; still < watchTries; still++ {
-		if err := s.outside.sleep(ctx, watchPause/2+rand.N(watchPause)); err != nil {
+		if err := s.sleep(ctx, watchPause/2+rand.N(watchPause)); err != nil {
 			return err
 		}
 		o, err := s.objects.Read(ctx, configName)
@@ -244,25 +244,19 @@ func (s *Store) attempt(ctx context.Context, n *config,
 		}
 		n.Secret = n.Fingerprint(n.secret)
 	}
-	data, err := seal(n)
-	if err != nil {
-		return "", err
-	}
-	written, err := s.objects.Write(ctx, configName, data, o.Version, o.Place)
+	written, err := s.objects.Write(ctx, configName, seal(n), o.Version, o.Place)
 	if err != nil {
 		return "", err
 	}
 	numbers := n.numbers()
-	err = each(ctx, s.outside.atOnce, len(numbers), func(ctx context.Context, i int) error {
+	err = each(ctx, s.atOnce, len(numbers), func(ctx context.Context, i int) error {
 		return s.empty(ctx, n, numbers[i])
 	})
 	if err != nil {
 		return written.Version, err
 	}
 	n.Complete = true
-	if data, err = seal(n); err == nil {
-		_, err = s.objects.write(ctx, 1, configName, data, written.Version, o.Place)
-	}
+	_, err = s.objects.write(ctx, 1, configName, seal(n), written.Version, o.Place)
 	return written.Version, err
 }
 
@@ -270,7 +264,7 @@ func (s *Store) attempt(ctx context.Context, n *config,
 // have other places.
 func (s *Store) drawID(place string) string {
 	var bits [32]byte
-	s.outside.random(bits[:])
+	s.random(bits[:])
 	sum := sha256.Sum256(append(bits[:], place...))
 	return hex.EncodeToString(sum[:idLen/2])
 }
@@ -297,6 +291,6 @@ func (s *Store) empty(ctx context.Context, c *config, number int) error {
 			return nil, fmt.Errorf("%w: somebody else begins the history %s", driver.ErrChanged,
 				now.ID)
 		}
-		return seal(pageHeader{Format: format, Store: c.ID, Number: number})
+		return seal(pageHeader{Format: format, Store: c.ID, Number: number}), nil
 	})
 }

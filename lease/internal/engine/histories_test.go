@@ -504,6 +504,15 @@ func TestCreate(t *testing.T) {
 	}
 	_, err = client(new(counted), 2).Create(t.Context(), few(8), new(randflake.Codec))
 	wantErr(t, "create with a zero secret", err, lease.ErrInvalidRequest)
+	server.Clock = nil
+	r := calls.Begin(d, lease.Rekey)
+	r.Now = time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC) // of which JSON has no form
+	_, err = s.Begin(t.Context(), r)
+	wantErr(t, "begin with a wrong clock", err, nil)
+	d, err = s.Describe(t.Context())
+	if err != nil || d.Begun.Unix() != randflake.EndOfLife {
+		t.Errorf("begun with a wrong clock: %+v, %v", d, err)
+	}
 	_, err = stores.New(server, driver.Layout{BlocksPerPage: 1<<17 + 1})
 	wantErr(t, "a page of more blocks than there are", err, lease.ErrInvalidRequest)
 }

@@ -134,9 +134,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// atOnce is how many requests a call sends concurrently.
-const atOnce = 32
-
 // each calls f for the indexes below n, most of them at once, and returns the first error. After an
 // error it starts no further calls. For a single one it starts no goroutine.
 func each(ctx context.Context, most, n int, f func(ctx context.Context, i int) error) error {

@@ -21,10 +21,14 @@ type Store struct {
 	layout  driver.Layout
 	secrets redact.Secrets // of the URL
 
-	outside outside
-	known   atomic.Pointer[config] // the description of a history, as it was read last
-	seen    seen
-	close   func() error
+	known atomic.Pointer[config] // the description of a history, as it was read last
+	seen  seen
+	close func() error
+
+	// What a simulator replaces.
+	random func([]byte) // for IDs of histories
+	sleep  func(context.Context, time.Duration) error
+	atOnce int // how many requests a call sends concurrently
 }
 
 var _ lease.Store = (*Store)(nil)
@@ -36,25 +40,20 @@ func New(o driver.Objects, layout driver.Layout) (*Store, error) {
 		return nil, fmt.Errorf("%s: %w", layout.Name, err)
 	}
 	life, end := context.WithCancel(context.Background())
-	r := &requests{Objects: o, life: life, end: end}
-	return &Store{objects: r, layout: layout, outside: outside{entropy.Read, sleep, atOnce},
-		close: sync.OnceValue(func() error { return bounded(layout.Name, r.close) })}, nil
-}
-
-// outside is what a simulator replaces.
-type outside struct {
-	random func([]byte) // for IDs of histories
-	sleep  func(context.Context, time.Duration) error
-	atOnce int // how many requests a call sends concurrently
+	s := &Store{objects: &requests{Objects: o, life: life, end: end}, layout: layout,
+		random: entropy.Read, sleep: sleep, atOnce: 32}
+	s.close = sync.OnceValue(s.end)
+	return s, nil
 }
 
 // Simulate replaces the random bits of IDs and the pauses while the begin of another client is
 // watched, and lets each call send one request at a time.
 func (s *Store) Simulate(random func([]byte), sleep func(time.Duration)) {
-	s.outside = outside{random, func(_ context.Context, d time.Duration) error {
+	s.random, s.atOnce = random, 1
+	s.sleep = func(_ context.Context, d time.Duration) error {
 		sleep(d)
 		return nil
-	}, 1}
+	}
 }
 
 // Redact removes secrets from errors. It is called before the store is used.
@@ -111,14 +110,15 @@ const closeTime = 500 * time.Millisecond
 // Close implements [stores.Store].
 func (s *Store) Close() error { return s.close() }
 
-func bounded(name string, closes func() error) error {
+func (s *Store) end() error {
 	closed := make(chan error, 1)
-	go func() { closed <- closes() }()
+	go func() { closed <- s.objects.close() }()
 	select {
 	case err := <-closed:
 		return err
 	case <-time.After(closeTime):
-		return fmt.Errorf("%s: close: the client has not ended within %s", name, closeTime)
+		return fmt.Errorf("%s: close: the client has not ended within %s", s.layout.Name,
+			closeTime)
 	}
 }
 
