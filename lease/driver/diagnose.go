@@ -3,14 +3,11 @@ package driver
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	_ "embed" // the answers
 	"errors"
 	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"syscall"
 
 	"github.com/traceflake/traceflake/lease"
@@ -36,17 +33,11 @@ var commonFixes = map[string]string{
 	// only one side uses TLS
 	"TLS": "use TLS on both sides or on neither: correct the address (sslmode, etcds://, " +
 		"https://), or the server",
-	// the client does not trust who signed the server's certificate
-	"AUTHORITY": "set the authority that signed the server's certificate: sslrootcert in the URL " +
-		"of PostgreSQL, ca in that of etcd, the variable SSL_CERT_FILE for others",
 	// the server wants a certificate of the client, or another one
 	"CLIENT_CERTIFICATE": "set a client certificate that the server trusts, and its key: sslcert " +
 		"and sslkey in the URL of PostgreSQL, cert and key in that of etcd",
 	"CREDENTIALS": "correct the credentials, which are not those of the server; or a proxy " +
 		"between here and the server changes requests",
-	"EXPIRED": "renew the server's certificate, or set this machine's clock, if it is wrong",
-	"HOST_NAME": "correct the host of the address to a name in the server's certificate, or " +
-		"renew the certificate with this one",
 	"PRIMARY": "connect to the primary: name all hosts in the URL, with " +
 		"target_session_attrs=read-write; or let the role write",
 }
@@ -67,11 +58,13 @@ var kinds = []struct {
 		[]error{syscall.EISDIR, syscall.ENOTDIR}},
 	{"give the services' user the right to read and write there", []error{fs.ErrPermission}},
 	{"correct the path, or create the missing file or directory", []error{fs.ErrNotExist}},
-	{CommonFix("TLS"), []error{http.ErrSchemeMismatch}},
 	{CommonFix("OTHER_SERVER"), []error{io.EOF, io.ErrUnexpectedEOF}},
 	{"start the server, which does not answer, or correct the address, or check firewalls in " +
 		"between", []error{context.DeadlineExceeded}},
 }
+
+// Network returns what an error of a connection means, in which no server of a store answered.
+func Network(err error) Answer { return network.Find("", err.Error()) }
 
 // Diagnose adds what an operator can do to an error of a file or of a connection, by its cause,
 // unless the error has a Fix already. Stores have it for each error.
@@ -79,7 +72,7 @@ func Diagnose(err error) error {
 	if err == nil || lease.Fix(err) != "" {
 		return err
 	}
-	row := network.Find("", err.Error())
+	row := Network(err)
 	err = Mean(row.Means, err)
 	if row.Means == nil && unreached(err) {
 		err = Mean(lease.ErrUnavailable, err)
@@ -98,12 +91,6 @@ func unreached(err error) bool {
 }
 
 func fixOf(err error) string {
-	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return FixCertificate(bad)
-	}
-	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
-		return CommonFix("TLS")
-	}
 	if _, unknown := errors.AsType[*net.DNSError](err); unknown {
 		return CommonFix("NOTHING_THERE")
 	}
@@ -123,16 +110,4 @@ func fixOf(err error) string {
 		return CommonFix("NOTHING_THERE")
 	}
 	return ""
-}
-
-// FixCertificate returns the Fix for a server's certificate that the client does not accept.
-func FixCertificate(bad *tls.CertificateVerificationError) string {
-	if invalid, ok := errors.AsType[x509.CertificateInvalidError](bad.Err); ok &&
-		invalid.Reason == x509.Expired {
-		return CommonFix("EXPIRED")
-	}
-	if _, other := errors.AsType[x509.HostnameError](bad.Err); other {
-		return CommonFix("HOST_NAME")
-	}
-	return CommonFix("AUTHORITY")
 }

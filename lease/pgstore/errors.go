@@ -56,11 +56,10 @@ func cause(err error) (about driver.Answer, _ error) {
 		return answers.Find(e.Code, e.Message), e
 	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return driver.Answer{Means: lease.ErrMisconfigured, Fix: driver.FixCertificate(e)}, e
+		return driver.Network(e), e
 	}
 	if refusesTLS(err) {
-		return driver.Answer{Means: lease.ErrMisconfigured, Fix: driver.CommonFix("TLS")},
-			errors.New("the server refuses TLS")
+		err = errors.New("the server refuses TLS")
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return about, e
