@@ -84,20 +84,6 @@ func ids(spans []span) (all []string) {
 	return sorted(all)
 }
 
-// listed formats the columns of a span in a search, and list those of several.
-const listed = "TraceId || ' ' || toString(toUnixTimestamp64Nano(Timestamp)) || ' ' || " +
-	"ServiceName || ' ' || SpanName || ' ' || toString(Duration) || ' ' || StatusCode"
-
-func list(spans []span) []string {
-	var all []string
-	for _, s := range spans {
-		all = append(all,
-			fmt.Sprintf("%s %d %s %s %d %s", s.trace, s.start.UnixNano(), s.service, s.name,
-				s.duration.Nanoseconds(), s.status))
-	}
-	return all
-}
-
 func sorted(s []string) []string { s = slices.Clone(s); slices.Sort(s); return s }
 
 // TestQueriesFindWhatWasStored compares query results with the spans in Go, for a user who may
