@@ -33,8 +33,8 @@ type script struct {
 //
 // In SQL and ARGS {exporter} creates the table of the Collector's exporter, {lookup} its lookup
 // table and the view, {spans} stores few spans, one of which is of {trace}, {output} is the SQL
-// that the last command printed, {# HEADING} is that of the page, and {compared} its comparison of
-// a copy.
+// that the last command printed, {mutated} waits for mutations, {# HEADING} is the SQL of the page,
+// and {compared} its comparison of a copy.
 func TestScripts(t *testing.T) {
 	program := child.Build(t, child.Traceflake)
 	e := newEngine(t)
@@ -169,10 +169,13 @@ func (s *script) expand(text string) string {
 		printed = s.output
 	}
 	compared := recipe("### Move a day", "otel_traces")[2]
-	text = strings.NewReplacer("{exporter}", exporter[0], "{lookup}", exporter[1]+";\n"+exporter[2],
-		"{spans}", insertion("otel_traces", s.spans), "{trace}", s.spans[0].trace, "{output}",
-		comments.ReplaceAllString(printed, ""), "{compared}", strings.ReplaceAll(compared,
-			"2026-11-20", "2026-10-14"), "{db}", s.Database(), "{dsn}", s.dsn).Replace(text)
+	const mutated = "ALTER TABLE otel_traces DELETE WHERE 0 SETTINGS mutations_sync = 2"
+	text = strings.NewReplacer("{exporter}", exporter[0],
+		"{lookup}", exporter[1]+";\n"+exporter[2], "{mutated}", mutated,
+		"{spans}", insertion("otel_traces", s.spans), "{trace}", s.spans[0].trace,
+		"{output}", comments.ReplaceAllString(printed, ""),
+		"{compared}", strings.ReplaceAll(compared, "2026-11-20", "2026-10-14"),
+		"{db}", s.Database(), "{dsn}", s.dsn).Replace(text)
 	return heading.ReplaceAllStringFunc(text, func(h string) string {
 		return strings.Join(recipe(h[1:len(h)-1], "otel_traces"), ";\n")
 	})
