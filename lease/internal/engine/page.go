@@ -57,8 +57,7 @@ func parse(c *config, number int, o driver.Object) (*page, error) {
 		err := json.Unmarshal(line, &b)
 		if err != nil || checkBlock(nodes, b.Node) != nil || b.Nodes != c.BlockSize ||
 			b.Version == 0 || p.get(b.Node).Version > 0 {
-			return nil, edited("%s: line %d is not a block that was written: %+v, %w", name, i+2, b,
-				err)
+			return nil, edited("%s: line %d is not a block that was written: %+v", name, i+2, b)
 		}
 		*p.get(b.Node) = b
 	}
