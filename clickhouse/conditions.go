@@ -83,7 +83,7 @@ func (o *adoption) notThere() string {
 // conflicts: create would have to change the table. One with other indexes returns the same rows.
 func (o *adoption) conflicts() string {
 	var is string
-	switch wrong, typ := o.otherColumn(); {
+	switch wrong, typ := o.otherColumn(false); {
 	case !o.live.exists():
 		return ""
 	case !o.live.mergeTree():
@@ -100,17 +100,14 @@ func (o *adoption) conflicts() string {
 }
 
 // otherColumn returns the first of the exporter's columns that has another type in the table, and
-// that type, or "" if only columns are missing. There may be none.
-func (o *adoption) otherColumn() (first exported, typ string) {
+// that type, or "" if it is missing and that counts. There may be none.
+func (o *adoption) otherColumn(missing bool) (of exported, typ string) {
 	for _, c := range columns {
-		switch typ := o.live.column(c.name).Type; {
-		case typ == "" && first.name == "":
-			first = c
-		case typ != "" && typ != c.typ:
+		if typ := o.live.column(c.name).Type; typ != c.typ && (missing || typ != "") {
 			return c, typ
 		}
 	}
-	return first, ""
+	return exported{}, ""
 }
 
 // otherEngine: the table holds no rows, or merges spans into one.
@@ -179,7 +176,7 @@ func (o *adoption) unreadable() string {
 
 // otherColumns: the table has not the exporter's columns.
 func (o *adoption) otherColumns() string {
-	c, is := o.otherColumn()
+	c, is := o.otherColumn(true)
 	what := "the table " + o.live.Name + " cannot be adopted: column " + c.name
 	switch {
 	case c.name == "":

@@ -12,20 +12,19 @@ import (
 // it, and the traces of all stored spans.
 func (o *adoption) lookup(ctx context.Context) (steps []Step, err error) {
 	v := o.values()
-	if !o.hasLookup() {
+	if !o.hasLookup() || o.creates { // on a cluster, a new server lacks them
 		v.Engine = o.engine(o.live.Engine)
 		v.UUID = o.ownUUID(v.Engine)
 		v.TTL = cmp.Or(o.ttlOf("End"), strings.Replace(o.live.expires(), "Timestamp", "End", 1))
 		steps = o.steps("lookup", v)
-		if o.live.exists() {
-			steps = append(steps, o.fill("all traces", "")...)
-		}
-		return steps, nil
+	}
+	if !o.hasLookup() && o.live.exists() {
+		return append(steps, o.fill("all traces", "")...), nil
 	}
 	days, err := o.lackingDays(ctx)
 	if len(days) > 0 {
-		steps = o.fill("the traces of "+strings.Join(days, ", "),
-			"toDate(Timestamp) IN ('"+strings.Join(days, "', '")+"')")
+		steps = append(steps, o.fill("the traces of "+strings.Join(days, ", "),
+			"toDate(Timestamp) IN ('"+strings.Join(days, "', '")+"')")...)
 	}
 	return steps, err
 }

@@ -89,6 +89,9 @@ func execute(ctx context.Context, conn *sql.Conn, statements []string) error {
 	for _, statement := range statements {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			line, _, _ := strings.Cut(statement, "\n")
+			if strings.HasPrefix(line, "SELECT throwIf(") {
+				line = "the check before the next statement"
+			}
 			return serverError{fmt.Sprintf("%.80s", strings.TrimSuffix(line, " (")), err}
 		}
 	}
