@@ -20,7 +20,8 @@ import (
 	"github.com/traceflake/traceflake/randflake"
 )
 
-// machine is a file that stands in for the device that reports restores.
+// machine is a file that stands in for the device that reports restores. Its offsets are those of
+// Linux, which package vmclock must read.
 type machine struct {
 	t               *testing.T
 	file            *os.File

@@ -70,17 +70,6 @@ func (d *device) open() *Machine {
 	return c
 }
 
-func TestLayout(t *testing.T) {
-	var p page
-	got := [...]uintptr{unsafe.Offsetof(p.size), unsafe.Offsetof(p.version), unsafe.Offsetof(p.seq),
-		unsafe.Offsetof(p.marker),
-		unsafe.Offsetof(p.flags), unsafe.Offsetof(p.generation), unsafe.Sizeof(p)}
-	if want := [...]uintptr{4, 8, 12, 16, 24, 104, sizeGeneration}; got != want {
-		t.Errorf("size, version, seq_count, disruption_marker, flags, vm_generation_counter and "+
-			"the end are at %d, want %d", got, want)
-	}
-}
-
 // A page's own size field and its flags decide what is read from it.
 func TestSignals(t *testing.T) {
 	for name, tt := range map[string]struct {
