@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/traceflake/traceflake/internal/calls"
+	"github.com/traceflake/traceflake/internal/vmclock"
 	"github.com/traceflake/traceflake/lease"
 )
 
@@ -24,6 +25,36 @@ func TestBoot(t *testing.T) {
 	bootID += ".missing"
 	_, err := o.Read(t.Context(), "config")
 	wantError(t, "without a boot ID", err, lease.ErrMisconfigured, "mount /proc")
+}
+
+// After the machine was restored from a snapshot, as vmclock shows it, it is another place.
+func TestRestoredMachine(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "vmclock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// magic, size, version, a counter of updates, flags, and the generation
+	page := append([]byte("VCLK\x70\x00\x00\x00\x01"), make([]byte, 103)...)
+	page[25] = 1
+	restore := func() {
+		page[12] += 2
+		page[104]++
+		if _, err := f.WriteAt(page, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restore()
+	machine, err := vmclock.Open(f.Name())
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func(was func() *vmclock.Machine) { vmclock.System = was }(vmclock.System)
+	vmclock.System = func() *vmclock.Machine { return machine }
+	o := open(t, newPath(t))
+	original := calls.NewPlace(t, o)
+	restore()
+	original.Refuses(t, o)
 }
 
 // A directory that other hosts can mount is refused, and left alone.
