@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	"github.com/traceflake/traceflake/internal/await"
 	"github.com/traceflake/traceflake/lease"
@@ -41,11 +40,11 @@ func (o *objects) Prepare(ctx context.Context) error {
 }
 
 // Read implements [driver.Objects]. It syncs the directory, since a process may have ended between
-// renaming a file and syncing.
+// renaming a file and syncing. The processes of one host have one clock, so the store has none.
 func (o *objects) Read(ctx context.Context, name string) (driver.Object, error) {
 	found, err := locked(ctx, o, o.open, func(d *directory) (driver.Object, error) {
 		found, err := d.object(name)
-		found.Time, found.Place = time.Now().Truncate(time.Second), d.place
+		found.Place = d.place
 		return found, errors.Join(err, d.disk.syncName(d.root, name))
 	})
 	if errors.Is(err, fs.ErrNotExist) {

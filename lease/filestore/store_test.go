@@ -239,23 +239,10 @@ func TestUnsynced(t *testing.T) {
 func TestObjects(t *testing.T) {
 	leasetest.Run(t, func(tb testing.TB) leasetest.Storage {
 		path := filepath.Join(tb.TempDir(), "leases")
-		var disk sync.Mutex // held while it syncs nothing
 		return leasetest.Storage{
-			Open: func(string) (driver.Objects, error) {
-				o := open(tb, path)
-				o.disk.syncName = func(root *os.Root, name string) error {
-					disk.Lock()
-					defer disk.Unlock()
-					return system.syncName(root, name)
-				}
-				return o, nil
-			},
+			Open:   func(string) (driver.Objects, error) { return open(tb, path), nil },
 			Delete: func(name string) error { return os.Remove(filepath.Join(path, name)) },
 			Stall:  func() func() { return hold(tb, path) },
-			Hold: func() func() {
-				disk.Lock()
-				return disk.Unlock
-			},
 		}
 	})
 }
