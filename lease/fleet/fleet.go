@@ -131,22 +131,21 @@ func (c Config) hidden() redact.Secrets {
 	return redact.Join(redact.Setting(storeVar, c.Store), redact.Setting(fileVar, c.SecretFile))
 }
 
-// wait waits for the first lease for a second, and a strict start for longer if the store has not
-// answered. The Keeper reports failures and keeps trying. Only a strict start returns an error, and
-// only if retrying cannot help.
+// wait waits for the first lease for a second, and a strict start for five more if the store has
+// not answered: a call of a Keeper takes that long. The Keeper reports failures and keeps trying.
+// Only a strict start returns an error, and only if retrying cannot help.
 func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
-	first, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	if _ = k.Ready(first); !c.Strict {
-		return nil
-	}
-	if k.Failure() == nil { // there is a lease, or no answer yet: a call of a Keeper takes 5 s
-		answer, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		_ = k.Ready(answer)
-	}
-	if failure := k.Failure(); lease.Permanent(failure) {
-		return c.explain(failure)
+	for _, limit := range []time.Duration{time.Second, 5 * time.Second} {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		_ = k.Ready(ctx)
+		if cancel(); !c.Strict {
+			return nil
+		}
+		if failure := k.Failure(); lease.Permanent(failure) {
+			return c.explain(failure)
+		} else if failure != nil {
+			return nil
+		}
 	}
 	return nil
 }

@@ -89,10 +89,9 @@ func (s *store) Begin(ctx context.Context, r lease.BeginRequest) (lease.Descript
 	}
 	d, err := s.Store.Begin(ctx, r)
 	if errors.Is(err, lease.ErrWrongSecret) { // a begin under an added one may be interrupted
-		if r.Secrets, err = s.read(ctx, true); err != nil {
-			return d, err
+		if r.Secrets, err = s.read(ctx, true); err == nil {
+			d, err = s.Store.Begin(ctx, r)
 		}
-		d, err = s.Store.Begin(ctx, r)
 	}
 	if err == nil || errors.Is(err, lease.ErrHistory) {
 		s.learn(ctx, d)
