@@ -116,19 +116,10 @@ func TestClickHouseAnswers(t *testing.T) {
 	all.Wait()
 }
 
-// On fakes of servers, since those of the tests have neither TLS nor ClickHouse's users: one side
-// uses TLS and the other does not, a certificate is not trusted, ClickHouse refuses, another kind
-// of server listens. The errors of the real clients have the advice that fits.
+// On fakes of servers, since those of the tests have no TLS: one side uses TLS and the other does
+// not, a certificate is not trusted, another kind of server listens. The errors of the real clients
+// have the advice that fits.
 func TestDoctorOnFakes(t *testing.T) {
-	refuse := func(code int) string {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("X-ClickHouse-Exception-Code", strconv.Itoa(code))
-			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprintf(w, "Code: %d. DB::Exception: refused. (NAME) (version 26.3)\n", code)
-		}))
-		t.Cleanup(server.Close)
-		return server.Listener.Addr().String()
-	}
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
 	secure.EnableHTTP2 = true
@@ -139,7 +130,6 @@ func TestDoctorOnFakes(t *testing.T) {
 	mutual.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
 	mutual.StartTLS()
 	t.Cleanup(mutual.Close)
-	mutualTLS := mutual.Listener.Addr().String() + "/otel?secure=true&skip_verify=true"
 	notFound := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(notFound.Close)
 	closes := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -150,46 +140,41 @@ func TestDoctorOnFakes(t *testing.T) {
 	}
 	closes.Start()
 	t.Cleanup(closes.Close)
-	plain, encrypted := refuse(0), secure.Listener.Addr().String()
-	notClickHouse := notFound.Listener.Addr().String()
 	setAWSKey(t)
-	secret := write(t, "secret", secretA)
+	at := func(s *httptest.Server) string { return s.Listener.Addr().String() }
+	fill := strings.NewReplacer("PLAIN", at(notFound), "TLS", at(secure), "CLOSES", at(closes),
+		"MUTUAL", at(mutual)+"/otel?secure=true&skip_verify=true",
+		"--store", "--secret-file "+write(t, "secret", secretA)+" --store")
 	var all sync.WaitGroup
 	const mixed, untrusted = "use TLS on both sides or on neither", "set the authority"
 	const other = "another kind of server listens there, or one that requires TLS"
 	const port = "another kind of server may listen there"
 	for _, c := range []struct{ address, want string }{
 		{"--store=etcd://no.such.invalid", "the DNS of this machine"},
-		{"--store=etcds://" + plain, mixed},
-		{"--store=etcd://" + encrypted, other},
-		{"--store=etcd://" + plain, other},
-		{"--store=etcds://" + encrypted, untrusted},
-		{"--store=etcds://" + closes.Listener.Addr().String(), mixed},
-		{"--store=s3://bucket?region=r&endpoint=https://" + plain, mixed},
-		{"--store=s3://bucket?region=r&endpoint=https://" + encrypted, untrusted},
-		{"--store=k8s://a/b?server=https://" + plain, mixed},
-		{"--store=k8s://a/b?server=https://" + encrypted, untrusted},
-		{"--dsn=https://" + plain + "/otel?secure=true", mixed},
-		{"--dsn=http://" + encrypted + "/otel", port},
-		{"--dsn=clickhouse://" + encrypted + "/otel", port},
-		{"--dsn=clickhouse://" + plain + "/otel", port},
-		{"--dsn=http://" + notClickHouse + "/otel", port},
-		{"--store=postgres://" + encrypted + "/db?sslmode=disable", other},
-		{"--store=s3://bucket?region=r&endpoint=http://" + encrypted, other},
-		{"--store=s3://bucket?region=r&endpoint=http://" + notClickHouse, other},
-		{"--store=k8s://a/b?server=http://" + encrypted, "one that requires https"},
-		{"--dsn=https://" + encrypted + "/otel?secure=true", "SSL_CERT_FILE names"},
-		{"--dsn=clickhouse://" + encrypted + "/otel?secure=true", "SSL_CERT_FILE names"},
-		{"--dsn=https://" + mutualTLS, "accept clients without a certificate"},
-		{"--dsn=clickhouse://" + mutualTLS, "accept clients without a certificate"},
-		{"--dsn=http://" + refuse(516) + "/otel", "correct user and password"},
-		{"--dsn=http://" + refuse(497) + "/otel", "grant the user"},
-		{"--dsn=http://" + refuse(81) + "/otel", "create the database"},
+		{"--store=etcds://PLAIN", mixed},
+		{"--store=etcd://TLS", other},
+		{"--store=etcd://PLAIN", other},
+		{"--store=etcds://TLS", untrusted},
+		{"--store=etcds://CLOSES", mixed},
+		{"--store=s3://bucket?region=r&endpoint=https://PLAIN", mixed},
+		{"--store=s3://bucket?region=r&endpoint=https://TLS", untrusted},
+		{"--store=k8s://a/b?server=https://PLAIN", mixed},
+		{"--store=k8s://a/b?server=https://TLS", untrusted},
+		{"--dsn=https://PLAIN/otel?secure=true", mixed},
+		{"--dsn=http://TLS/otel", port},
+		{"--dsn=clickhouse://TLS/otel", port},
+		{"--dsn=clickhouse://PLAIN/otel", port},
+		{"--dsn=http://PLAIN/otel", port},
+		{"--store=postgres://TLS/db?sslmode=disable", other},
+		{"--store=s3://bucket?region=r&endpoint=http://TLS", other},
+		{"--store=s3://bucket?region=r&endpoint=http://PLAIN", other},
+		{"--store=k8s://a/b?server=http://TLS", "one that requires https"},
+		{"--dsn=https://TLS/otel?secure=true", "SSL_CERT_FILE names"},
+		{"--dsn=clickhouse://TLS/otel?secure=true", "SSL_CERT_FILE names"},
+		{"--dsn=https://MUTUAL", "accept clients without a certificate"},
+		{"--dsn=clickhouse://MUTUAL", "accept clients without a certificate"},
 	} {
-		args := []string{"doctor", c.address}
-		if strings.HasPrefix(c.address, "--store") {
-			args = append(args, "--secret-file", secret)
-		}
+		args := strings.Fields(fill.Replace("doctor " + c.address))
 		all.Go(func() { command(t, "", args...).want(t, 1, c.want, "") })
 	}
 	all.Wait()
