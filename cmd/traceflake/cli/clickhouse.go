@@ -76,7 +76,7 @@ func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) (err e
 		return errors.New("clickhouse: no address: set --dsn or $" + clickhouseVar)
 	}
 	if fix := mistakes.Misread(s.address()); fix != "" {
-		return wrong(fix, "clickhouse: the address is not the one that was meant")
+		return withFix(fix, "clickhouse: the address is not the one that was meant")
 	}
 	options, err := parseDSN(s.address())
 	scheme, _, _ := strings.Cut(s.address(), "://")
@@ -84,7 +84,7 @@ func (s *spansServer) with(ctx context.Context, call func(*sql.DB) error) (err e
 		err = errors.New("its scheme is unknown")
 	}
 	if err != nil {
-		return wrong(cmp.Or(mistakes.Fix(s.address()), "correct "+clickhouseVar+
+		return withFix(cmp.Or(mistakes.Fix(s.address()), "correct "+clickhouseVar+
 			": want clickhouse://user:password@host:9000/database, "+
 			"https://user:password@host:8443/database or http://…"),
 			"clickhouse: the address %s is invalid: %w", redact.Address(s.address()), err)
@@ -137,7 +137,7 @@ func diagnose(err error) error {
 		return nil
 	}
 	if fix := answers.Find(code(err), err.Error()).Fix; fix != "" {
-		return wrong(fix, "%w", err)
+		return withFix(fix, "%w", err)
 	}
 	return driver.Diagnose(err)
 }
@@ -152,8 +152,8 @@ func unconnected(err error) error {
 	other := fix == "" || fix == driver.CommonFix("OTHER_SERVER") ||
 		errors.Is(err, context.DeadlineExceeded)
 	if !answered && !dialed && other {
-		return wrong("start the server, or correct the address: another kind of server may listen "+
-			"there; ports are 9000 for clickhouse://, 8123 for http://, with TLS 9440 and 8443",
+		return withFix("start the server, or correct the address: another kind of server may "+
+			"listen there; ports are 9000 for clickhouse://, 8123 for http://, with TLS 9440 and 8443",
 			"%w", err)
 	}
 	return err

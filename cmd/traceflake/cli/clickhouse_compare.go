@@ -46,7 +46,7 @@ VIEW, ALTER, SELECT, INSERT and OPTIMIZE on the database.`,
 			}
 			fmt.Fprint(out, copies)
 			if copies.Needs > copies.Free {
-				return wrong("compare fewer --hours, or free some space",
+				return withFix("compare fewer --hours, or free some space",
 					"clickhouse: there is not enough space")
 			}
 			if s.dryRun {

@@ -110,7 +110,7 @@ func (s openStore) histories(ctx context.Context) (d lease.Description, k *randf
 		d, err = s.describe(ctx)
 	}
 	if err == nil && d.Keyless {
-		err = wrong("name a store that was created with a secret: the numbers of this one have "+
+		err = withFix("name a store that was created with a secret: the numbers of this one have "+
 			"no key", "%w", lease.ErrKeyless)
 	}
 	return d, k, err

@@ -95,8 +95,8 @@ func (d *doctor) run() error {
 // note prints what there is to know.
 func (d *doctor) note(check, found string) { d.print(finding{check, true, found, "", true}) }
 
-// wrong returns an error with its fix.
-func wrong(fix, format string, args ...any) error {
+// withFix returns an error with its fix.
+func withFix(fix, format string, args ...any) error {
 	return &lease.Error{Err: fmt.Errorf(format, args...), Fix: fix}
 }
 

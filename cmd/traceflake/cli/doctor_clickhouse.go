@@ -42,7 +42,7 @@ func unfit(err error) error {
 	if refused || errors.Is(err, context.DeadlineExceeded) {
 		return err // diagnose knows more
 	}
-	return wrong("traceflake clickhouse create, if the table is missing; otherwise follow the "+
+	return withFix("traceflake clickhouse create, if the table is missing; otherwise follow the "+
 		"message", "%w", err)
 }
 
@@ -74,7 +74,7 @@ func (d *doctor) tables(s clickhouse.Status) {
 	}
 	switch {
 	case s.Problem != nil:
-		d.report(what, "", wrong("follow the message", "%w", s.Problem))
+		d.report(what, "", withFix("follow the message", "%w", s.Problem))
 	case s.Obstacle == nil && s.Phase != clickhouse.Finished:
 		d.report("adoption", s.Phase.String()+"; "+s.Next, nil)
 	}

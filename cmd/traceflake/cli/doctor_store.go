@@ -56,7 +56,7 @@ func (d storeCheck) run() {
 	}
 	d.report("store", found, nil)
 	if ttl := d.settings.TTL; ttl > about.LongestTTL {
-		d.report("TTL", "", wrong(
+		d.report("TTL", "", withFix(
 			"set TRACEFLAKE_TTL to at most that, or create another store with --longest-ttl",
 			"TRACEFLAKE_TTL=%s, and the store grants %s at most", shortly(ttl),
 			shortly(about.LongestTTL)))
@@ -78,7 +78,7 @@ func (d storeCheck) unused(ctx context.Context) (string, error) {
 		_, err = d.rights(ctx)
 	}
 	if err == nil && len(pages) > 0 {
-		err = wrong("restore that file, or create another store elsewhere",
+		err = withFix("restore that file, or create another store elsewhere",
 			"%s has pages of a store, but the file \"config\" is gone", d.openStore)
 	}
 	return "the next process creates it, with its secret", err
@@ -101,7 +101,7 @@ func (d storeCheck) histories(about lease.Description) {
 	found := "the last ones: " + strings.Join(last, ", ")
 	var err error
 	if today > most {
-		err = wrong("moved: find out why the server loses its place, such as crashes or "+
+		err = withFix("moved: find out why the server loses its place, such as crashes or "+
 			"failovers; contradicted: why it forgets acknowledged writes",
 			"processes began %d in the last day, %s", today, found)
 	}
@@ -133,7 +133,8 @@ func (d storeCheck) clock(ctx context.Context) (found string, err error) {
 		if ahead < 0 {
 			side = "behind"
 		}
-		return "", wrong("synchronize the clocks; a client more than a minute ahead gets no lease",
+		return "", withFix(
+			"synchronize the clocks; a client more than a minute ahead gets no lease",
 			"this machine is %s %s the store", shortly(ahead.Abs()), side)
 	}
 	return "agrees with the store's", nil
@@ -151,10 +152,10 @@ func (d storeCheck) leases(ctx context.Context, all int) (string, error) {
 	count := fmt.Sprintf("%d of %d blocks are taken", held, all)
 	switch {
 	case errors.Is(err, lease.ErrContradicted):
-		err = wrong("begin a new history of the store, as the next process does by itself: "+
+		err = withFix("begin a new history of the store, as the next process does by itself: "+
 			"traceflake lease rekey", "%w", err)
 	case err == nil && (all-held)*10 < all:
-		err = wrong("look for crash loops in `traceflake lease list`; or shorten the TTL, or "+
+		err = withFix("look for crash loops in `traceflake lease list`; or shorten the TTL, or "+
 			"create a store with smaller blocks", "%s", count)
 	}
 	return count, err

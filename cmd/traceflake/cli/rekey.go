@@ -47,7 +47,7 @@ func (s openStore) rekey(ctx context.Context, cmd *cobra.Command, stopped bool) 
 	secret := "no"
 	switch {
 	case d.Keyless && !stopped:
-		return wrong("1. stop every process that uses it; 2. wait longer than their clocks "+
+		return withFix("1. stop every process that uses it; 2. wait longer than their clocks "+
 			"differ; 3. run the same command with --stopped, and start them",
 			"%s has no secret, so numbers of two histories are equal", s)
 	case !d.Keyless:
@@ -61,7 +61,7 @@ func (s openStore) rekey(ctx context.Context, cmd *cobra.Command, stopped bool) 
 	}
 	begun, err := s.Begin(ctx, r)
 	if errors.Is(err, lease.ErrHistory) { // somebody else has begun one in the meantime
-		err = wrong("run the same command again to begin another one", "%w", err)
+		err = withFix("run the same command again to begin another one", "%w", err)
 	}
 	if err == nil {
 		fmt.Fprintf(cmd.OutOrStdout(), "begun the history %s of %s, under %s secret: all blocks "+
