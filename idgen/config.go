@@ -13,8 +13,7 @@ type config struct {
 	clock   clock
 	after   func(d time.Duration, f func()) // calls f after d; nil: there are no timers
 	machine *vmclock.Machine
-	entropy func([]byte)  // fills it with bytes that differ between copies
-	kernel  func() uint64 // random, but perhaps equal in copies
+	entropy func([]byte) // fills it with bytes that differ between copies
 	meters  metric.MeterProvider
 }
 

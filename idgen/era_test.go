@@ -195,8 +195,9 @@ func TestRandomIDsOfCopies(t *testing.T) {
 	generated := func(born, restored byte) (ids []randflake.ID) {
 		kernel, drawn := rand.NewPCG(1, 2), born
 		g := New(WithSource(refusing), func(cfg *config) {
-			cfg.kernel, cfg.entropy = kernel.Uint64, func(b []byte) { b[0] = drawn }
+			cfg.entropy = func(b []byte) { b[0] = drawn }
 		})
+		g.random.kernel = kernel.Uint64
 		if drawn = restored; restored != born {
 			g.OnRestore()
 		}

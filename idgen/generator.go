@@ -43,8 +43,7 @@ type Generator struct {
 // New returns a generator. Without options it needs no configuration and no store; the package
 // documentation says what it then guarantees.
 func New(opts ...Option) *Generator {
-	g := &Generator{config: config{machine: vmclock.System(), entropy: entropy.Read,
-		kernel: kernelBits}}
+	g := &Generator{config: config{machine: vmclock.System(), entropy: entropy.Read}}
 	for _, opt := range append([]Option{WithClock(nil)}, opts...) {
 		if opt != nil {
 			opt(&g.config)
@@ -54,7 +53,6 @@ func New(opts ...Option) *Generator {
 		g.slots = make([]slot, max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
 	}
 	g.eras.start(&g.config) // before a secret is drawn
-	g.random.kernel = g.kernel
 	g.random.renew(g.entropy)
 	if g.source == nil {
 		g.source = newPrivate(g.clock.now, g.entropy)

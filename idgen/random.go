@@ -10,7 +10,7 @@ import (
 // copies of a machine, which at that time have no lease. So the bytes are combined with a mask,
 // which differs between copies once they have noticed the restore.
 type random struct {
-	kernel func() uint64
+	kernel func() uint64 // nil: kernelBits
 	mask   atomic.Uint64
 }
 
@@ -20,7 +20,7 @@ func (r *random) renew(draw func([]byte)) { r.mask.Store(drawn(draw)) }
 // id returns random bits that are not all zero.
 func (r *random) id() uint64 {
 	kernel := r.kernel
-	if kernel == nil { // in a zero Generator
+	if kernel == nil { // but for tests
 		kernel = kernelBits
 	}
 	for {
