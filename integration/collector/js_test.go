@@ -38,10 +38,9 @@ import (
 // openBrowser starts a headless Chromium and returns its tab, at a page.
 func openBrowser(t *testing.T, page string) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx,
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(),
 		append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+			chromedp.WSURLReadTimeout(10*time.Minute), // the start of a slow machine
 			chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
 			chromedp.Flag("disable-quic", true),
 			chromedp.Flag("disable-component-update", true))...)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -20,7 +19,7 @@ type Engine struct{ database }
 // the server of TRACEFLAKETEST_CLICKHOUSE_DSN, the address of its HTTP interface. The error is
 // child.ErrNotInstalled if neither is available.
 func ClickHouse(ctx context.Context) (*Engine, error) {
-	exec := func(ctx context.Context, dsn *url.URL, sql string) error {
+	exec := func(ctx context.Context, dsn, sql string) error {
 		_, err := post(ctx, dsn, sql)
 		return err
 	}
@@ -40,8 +39,9 @@ const (
 
 // startClickHouse starts Python with a ClickHouse inside.
 func startClickHouse(ctx context.Context) (*child.Server, string, error) {
-	python, err := installed("clickhouse-"+cmp.Or(os.Getenv(versionVar), version)+"/bin/python",
-		clickhouseVar)
+	python, err := child.Installed(
+		"clickhouse-"+cmp.Or(os.Getenv(versionVar), version)+"/bin/python",
+		"run `make engines`, or set "+clickhouseVar)
 	if err != nil {
 		return nil, "", err
 	}
@@ -60,14 +60,4 @@ func startClickHouse(ctx context.Context) (*child.Server, string, error) {
 	err = s.Start(ctx) // which chooses the address
 	at := url.URL{Scheme: "http", User: url.UserPassword("default", password), Host: s.Address}
 	return s, at.String(), err
-}
-
-// installed finds a file of an engine in .cache in the repository.
-func installed(pattern, variable string) (string, error) {
-	found, err := filepath.Glob(filepath.Join(child.Repository, ".cache", pattern))
-	if err != nil || len(found) == 0 {
-		return "", fmt.Errorf("%s: %w: run `make engines`, or set %s to a server's DSN", pattern,
-			child.ErrNotInstalled, variable)
-	}
-	return found[0], nil
 }

@@ -23,7 +23,7 @@ type database struct {
 type kind struct {
 	variable string // of a server's DSN
 	start    func(context.Context) (s *child.Server, dsn string, err error)
-	exec     func(ctx context.Context, dsn *url.URL, sql string) error
+	exec     func(ctx context.Context, dsn, sql string) error
 	now      string // ends DROP DATABASE
 }
 
@@ -42,17 +42,17 @@ func (k kind) create(ctx context.Context) (d database, err error) {
 			return d, err
 		}
 	}
-	admin, err := url.Parse(dsn)
+	at, err := url.Parse(dsn)
 	if err != nil {
 		return d, errors.New("servers: " + k.variable + " is not a URL")
 	}
 	name := "traceflake_" + strings.ToLower(rand.Text())
-	d.dsn = admin.JoinPath()
-	d.dsn.Path = "/" + name
+	at.Path = "/" + name
+	d.dsn = at
 	d.drop = func(ctx context.Context) error {
-		return k.exec(ctx, admin, "DROP DATABASE IF EXISTS "+name+k.now)
+		return k.exec(ctx, dsn, "DROP DATABASE IF EXISTS "+name+k.now)
 	}
-	return d, k.exec(ctx, admin, "CREATE DATABASE "+name)
+	return d, k.exec(ctx, dsn, "CREATE DATABASE "+name)
 }
 
 // DSN returns the address of the database, with a user and a password.

@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"errors"
-	"net/url"
 	"os"
 	"testing"
 
@@ -22,14 +21,6 @@ const postgresVar = "TRACEFLAKETEST_POSTGRES_DSN"
 //
 // The server keeps PostgreSQL's durable defaults, so a commit takes as long as this machine's disk.
 func Postgres(ctx context.Context) (*PostgresServer, error) {
-	exec := func(ctx context.Context, dsn *url.URL, sql string) error {
-		conn, err := pgx.Connect(ctx, dsn.String())
-		if err != nil {
-			return err // with the address, without the password
-		}
-		_, err = conn.Exec(ctx, sql)
-		return errors.Join(err, conn.Close(ctx))
-	}
 	start := func(ctx context.Context) (*child.Server, string, error) {
 		p, err := StartPostgres(ctx)
 		if err != nil {
@@ -37,8 +28,18 @@ func Postgres(ctx context.Context) (*PostgresServer, error) {
 		}
 		return p.Server, p.DSN(), nil
 	}
-	d, err := kind{postgresVar, start, exec, " WITH (FORCE)"}.create(ctx)
+	d, err := kind{postgresVar, start, execPostgres, " WITH (FORCE)"}.create(ctx)
 	return &PostgresServer{d}, err
+}
+
+// execPostgres runs statements on a connection of their own.
+func execPostgres(ctx context.Context, dsn, sql string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err // with the address, without the password
+	}
+	_, err = conn.Exec(ctx, sql)
+	return errors.Join(err, conn.Close(ctx))
 }
 
 // OnePostgres runs tests with one PostgreSQL, in which each [Postgres] is a database. It returns

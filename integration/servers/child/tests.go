@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -16,6 +17,16 @@ import (
 
 // ErrNotInstalled is returned if a server is not installed and no address of another one is set.
 var ErrNotInstalled = errors.New("not installed")
+
+// Installed finds a file of a server below .cache. The error wraps [ErrNotInstalled] and ends in
+// advice.
+func Installed(pattern, advice string) (file string, err error) {
+	found, err := filepath.Glob(filepath.Join(Repository, ".cache", pattern))
+	if err != nil || len(found) == 0 {
+		return "", fmt.Errorf("%s: %w: %s", pattern, ErrNotInstalled, advice)
+	}
+	return found[0], nil
+}
 
 // ForTest starts a server for a test, and closes it when the test ends. A test whose server is not
 // installed is skipped, or fails if CI is set.
@@ -78,7 +89,7 @@ const Served = `http://127\.0\.0\.1:\d+`
 // Await waits until a program has written n texts that match, and returns them.
 func Await(tb testing.TB, p *Server, n int, pattern string) []string {
 	tb.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if found := regexp.MustCompile(pattern).FindAllString(p.Output(), n); len(found) == n {
 			return found
 		}

@@ -52,9 +52,10 @@ func Start(ctx context.Context) (_ *Server, err error) {
 		return nil, err
 	}
 	version := regexp.MustCompile(`k8s\.io/kubernetes (v\S+)`).FindSubmatch(mod)[1]
-	binary := filepath.Join(child.Repository, ".cache/kubernetes/kube-apiserver-"+string(version))
-	if _, err := os.Stat(binary); err != nil {
-		return nil, fmt.Errorf("%w: run make kubernetes: %w", child.ErrNotInstalled, err)
+	binary, err := child.Installed("kubernetes/kube-apiserver-"+string(version),
+		"run `make kubernetes`")
+	if err != nil {
+		return nil, err
 	}
 	s := &Server{Server: &child.Server{Name: "kube-apiserver"}}
 	defer func() {

@@ -61,11 +61,7 @@ func main() {
 	}
 	// Ctrl-C ends the command, and then the servers are closed.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
-	err := run(exec.Command(os.Args[1], os.Args[2:]...))
-	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
-		os.Exit(max(ended.ExitCode(), 1)) // -1 if a signal ended it
-	}
-	if err != nil {
+	if err := run(exec.Command(os.Args[1], os.Args[2:]...)); err != nil {
 		fmt.Fprintln(os.Stderr, "with:", err)
 		os.Exit(1)
 	}
