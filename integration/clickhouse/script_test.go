@@ -130,11 +130,25 @@ func (s *script) sql(lines []string) {
 
 // command runs the command, and reports whether it succeeds.
 func (s *script) command(args string) bool {
-	cmd := exec.Command(s.program, strings.Fields(s.expand(args))...)
-	cmd.Env = append(os.Environ(), "TRACEFLAKE_CLICKHOUSE_DSN="+s.dsn)
-	out, err := cmd.CombinedOutput()
-	s.output = varies.ReplaceAllString(string(out), "N")
+	out, err := patiently(s.program, "TRACEFLAKE_CLICKHOUSE_DSN="+s.dsn,
+		strings.Fields(s.expand(args))...)
+	s.output = varies.ReplaceAllString(out, "N")
 	return err == nil
+}
+
+// patiently runs the command, and again if the server was slower than the command waits, as on a
+// machine under load.
+func patiently(program, env string, args ...string) (out string, err error) {
+	for range 20 {
+		cmd := exec.Command(program, args...)
+		cmd.Env = append(os.Environ(), env)
+		var text []byte
+		text, err = cmd.CombinedOutput()
+		if out = string(text); !strings.Contains(out, "no response within") {
+			break
+		}
+	}
+	return out, err
 }
 
 // printed checks what the last command has printed.
