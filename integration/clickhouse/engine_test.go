@@ -248,12 +248,3 @@ func oneServer(query string) string {
 	query = strings.Replace(query, "ENGINE = ReplicatedMergeTree", "ENGINE = MergeTree", 1)
 	return onCluster.ReplaceAllString(query, "")
 }
-
-func countIf(spans []span, is func(span) bool) (n int) {
-	for _, s := range spans {
-		if is(s) {
-			n++
-		}
-	}
-	return n
-}

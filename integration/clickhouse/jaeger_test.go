@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -17,9 +16,9 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 )
 
-// jaeger returns an engine with spans of the last hour and Jaeger's views of them, the spans, and
-// the name of the views' database.
-func jaeger(t *testing.T) (e *engine, spans []span, views string) {
+// jaeger returns an engine with spans of the last hours and Jaeger's views of them in the same
+// database, and the spans.
+func jaeger(t *testing.T) (e *engine, spans []span) {
 	t.Helper()
 	e = newEngine(t)
 	e.creates(clickhouse.Schema{})
@@ -32,45 +31,35 @@ func jaeger(t *testing.T) (e *engine, spans []span, views string) {
 	}
 	spans = slices.DeleteFunc(spans, func(s span) bool { return s.start.After(time.Now()) })
 	e.insert("otel_traces", spans)
-	views = e.Database() + "_jaeger"
-	text := strings.NewReplacer("jaeger.", views+".", "EXISTS jaeger", "EXISTS "+views, "otel.",
-		e.Database()+".").Replace(comments.ReplaceAllString(read("../../deploy/jaeger/views.sql"),
-		""))
+	text := strings.NewReplacer("jaeger.", "", "otel.", "", "EXISTS jaeger", "EXISTS "+
+		e.Database()).Replace(comments.ReplaceAllString(read("../../deploy/jaeger/views.sql"), ""))
 	e.run(strings.Split(text, ";\n"), nil)
-	t.Cleanup(func() { // its error is that of a server that is gone
-		_, _ = e.Query(context.WithoutCancel(t.Context()), "DROP DATABASE "+views)
-	})
-	return e, spans, views
+	return e, spans
 }
 
 // TestJaegerViews: what Jaeger's storage asks, also newer than the release that TestJaeger runs,
 // finds on the views what is in the table, and a trace by its ID without the rest of it.
 func TestJaegerViews(t *testing.T) {
-	e, spans, views := jaeger(t)
-	of := func(is func(span) bool) (all []string) {
-		for _, s := range spans {
-			if is(s) {
-				all = append(all, s.trace)
-			}
+	e, spans := jaeger(t)
+	one, traced := spans[0], 0
+	var searched []string
+	for _, s := range spans {
+		if s.trace == one.trace {
+			traced++
 		}
-		return slices.Compact(sorted(all))
+		if s.service == one.service && s.name == "GET /0" && s.user == "u1" &&
+			s.duration >= 100*time.Millisecond && s.duration <= 900*time.Millisecond {
+			searched = append(searched, s.trace)
+		}
 	}
-	one := spans[0]
-	searched := of(func(s span) bool {
-		return s.service == one.service && s.name == "GET /0" && s.user == "u1" &&
-			s.duration >= 100*time.Millisecond && s.duration <= 900*time.Millisecond
-	})
+	searched = slices.Compact(sorted(searched))
 	values := strings.NewReplacer("{trace}", one.trace, "{service}", one.service, "{from}",
-		stamp(time.Now().Add(-24*time.Hour)), "{to}", stamp(time.Now()), "FROM spans", "FROM "+
-			views+".spans", "FROM services", "FROM "+views+".services", "FROM operations", "FROM "+
-			views+".operations", "FROM attribute", "FROM "+views+".attribute", "FROM dependencies",
-		"FROM "+views+".dependencies", "JOIN trace", "JOIN "+views+".trace")
+		stamp(time.Now().Add(-24*time.Hour)), "{to}", stamp(time.Now()))
 	found := make(map[string][]string)
 	for _, section := range strings.Split(read("testdata/jaeger.sql"), "\n\n-- ")[1:] {
 		name, query, _ := strings.Cut(section, "\n")
 		found[name] = e.column(values.Replace(strings.TrimSuffix(query, ";")))
 	}
-	traced := countIf(spans, func(s span) bool { return s.trace == one.trace })
 	if len(found["trace"]) != traced || len(found["services"]) != 6 ||
 		len(found["operations"]) != 4 || len(found["latencies"]) == 0 {
 		t.Errorf("%d spans of %d; %q; %q; %d minutes", len(found["trace"]), traced,
@@ -79,8 +68,8 @@ func TestJaegerViews(t *testing.T) {
 	if got := sorted(found["search"]); !slices.Equal(got, searched) || len(searched) == 0 {
 		t.Errorf("the search finds %q, want %q", got, searched)
 	}
-	plan := strings.Join(e.column("EXPLAIN indexes = 1 SELECT str_attributes.key FROM "+views+
-		".spans s WHERE s.trace_id = '"+one.trace+"'"), "\n")
+	plan := strings.Join(e.column("EXPLAIN indexes = 1 SELECT str_attributes.key FROM spans "+
+		"WHERE trace_id = '"+one.trace+"'"), "\n")
 	if !strings.Contains(plan, "idx_trace_id") {
 		t.Errorf("a lookup does not use the index:\n%s", plan)
 	}
@@ -93,7 +82,7 @@ func TestJaeger(t *testing.T) {
 	if program == "" {
 		t.Skip("make nightly runs it, with a Jaeger")
 	}
-	e, spans, views := jaeger(t)
+	e, spans := jaeger(t)
 	at, err := url.Parse(e.DSN())
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +98,7 @@ func TestJaeger(t *testing.T) {
 			"deploy/jaeger/config.yaml"), "--set",
 			"extensions::jaeger_query::http::endpoint="+j.Address, "--set",
 			"extensions::jaeger_query::grpc::endpoint="+ports[0], "--set",
-			"extensions::jaeger_storage::backends::clickhouse::clickhouse::database="+views,
+			"extensions::jaeger_storage::backends::clickhouse::clickhouse::database="+e.Database(),
 			"--set", "service::telemetry::metrics::level=none")
 		cmd.Env = append(cmd.Environ(), "CLICKHOUSE_ADDRESS="+at.Host, "CLICKHOUSE_USER="+
 			at.User.Username(), "CLICKHOUSE_PASSWORD="+password)
