@@ -28,22 +28,18 @@ type config struct {
 }
 
 // page returns the number of the page with the block at node.
-func (c *config) page(node uint32) int { return int(node / c.BlockSize / c.BlocksPerPage) }
-
-// numbers returns the numbers of the store's pages, in order.
-func (c *config) numbers() (numbers []int) {
-	for number := c.page(c.First); number <= c.page(c.First+c.Nodes-1); number++ {
-		numbers = append(numbers, number)
-	}
-	return numbers
+func (c *config) page(node uint32) int {
+	return int((node - c.First) / c.BlockSize / c.BlocksPerPage)
 }
+
+// pages returns how many pages the store has.
+func (c *config) pages() int { return c.page(c.First+c.Nodes-1) + 1 }
 
 // blocks returns the nodes of a page.
 func (c *config) blocks(number int) lease.Description {
 	size := uint64(c.BlocksPerPage) * uint64(c.BlockSize)
-	first := max(uint64(number)*size, uint64(c.First))
-	end := min((uint64(number)+1)*size, uint64(c.First+c.Nodes))
-	return lease.Description{First: uint32(first), Nodes: uint32(end - first),
+	first, end := uint64(c.First)+uint64(number)*size, uint64(c.First+c.Nodes)
+	return lease.Description{First: uint32(first), Nodes: uint32(min(size, end-first)),
 		BlockSize: c.BlockSize}
 }
 

@@ -30,7 +30,7 @@ func FuzzObjects(f *testing.F) {
 		for _, data := range [][]byte{data, Sealed(data)} {
 			o := driver.Object{Data: data, Version: "1"}
 			if c, err := parseConfig(o); err == nil {
-				for _, number := range c.numbers() {
+				for number := range c.pages() {
 					_, _ = parse(c, number, o)
 				}
 			}

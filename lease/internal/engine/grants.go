@@ -205,12 +205,8 @@ func (s *Store) readAll(ctx context.Context, c *config, numbers []int) ([]*page,
 // tryOrder returns the numbers of the pages in an order that depends on the nonce alone, so that
 // clients spread over the pages.
 func (c *config) tryOrder(nonce string) []int {
-	order := c.numbers()
 	seed := [nonceLen]byte([]byte(nonce)) // its length was checked
-	rand.New(rand.NewChaCha8(seed)).Shuffle(len(order), func(i, j int) {
-		order[i], order[j] = order[j], order[i]
-	})
-	return order
+	return rand.New(rand.NewChaCha8(seed)).Perm(c.pages())
 }
 
 // search returns the number of the first page in the order that offers a block. It writes nothing.

@@ -57,7 +57,7 @@ func (s *Store) Create(ctx context.Context, d lease.Description,
 		return d, err
 	}
 	n := &config{Description: d, BlocksPerPage: s.layout.BlocksPerPage, secret: secret}
-	remains := s.remains(ctx, n.numbers()) // first: no page is written before the description
+	remains := s.remains(ctx, n.pages()) // first: no page is written before the description
 	if remains != nil && !errors.Is(remains, lease.ErrExists) {
 		return d, remains
 	}
@@ -75,13 +75,13 @@ func (s *Store) Create(ctx context.Context, d lease.Description,
 	return c.Description, err
 }
 
-// remains returns [lease.ErrExists] if one of the pages exists.
-func (s *Store) remains(ctx context.Context, numbers []int) error {
-	return each(ctx, s.atOnce, len(numbers), func(ctx context.Context, i int) error {
-		o, err := s.objects.Read(ctx, pageName(numbers[i]))
+// remains returns [lease.ErrExists] if one of so many pages exists.
+func (s *Store) remains(ctx context.Context, pages int) error {
+	return each(ctx, s.atOnce, pages, func(ctx context.Context, number int) error {
+		o, err := s.objects.Read(ctx, pageName(number))
 		if err == nil && o.Version != "" {
 			err = fmt.Errorf("%w: %w: its pages are here, such as %s, but the object %q is gone",
-				lease.ErrExists, driver.ErrEdited, pageName(numbers[i]), configName)
+				lease.ErrExists, driver.ErrEdited, pageName(number), configName)
 		}
 		return err
 	})
@@ -210,9 +210,7 @@ func (s *Store) place(ctx context.Context) (o driver.Object, err error) {
 // watch waits while somebody else's begin advances: until the description changes, or no more pages
 // are written. They are written in order, more or less, so one in a sixteenth is enough.
 func (s *Store) watch(ctx context.Context, c *config, begun driver.Object) error {
-	numbers := c.numbers()
-	stride := 1 + len(numbers)/16
-	for still := 0; still < watchTries; still++ {
+	for number, still := 0, 0; still < watchTries; still++ {
 		if err := s.sleep(ctx, watchPause/2+rand.N(watchPause)); err != nil {
 			return err
 		}
@@ -220,13 +218,13 @@ func (s *Store) watch(ctx context.Context, c *config, begun driver.Object) error
 		if err != nil || o.Version != begun.Version || o.Place != begun.Place {
 			return err
 		}
-		if o, err = s.objects.Read(ctx, pageName(numbers[0])); err != nil {
+		if o, err = s.objects.Read(ctx, pageName(number)); err != nil {
 			return err
 		}
 		var h pageHeader
 		_, err = unseal("", o.Data, &h)
-		if err == nil && h.Store == c.ID && len(numbers) > stride {
-			numbers, still = numbers[stride:], 0
+		if next := number + 1 + c.pages()/16; err == nil && h.Store == c.ID && next < c.pages() {
+			number, still = next, 0
 		}
 	}
 	return nil
@@ -248,9 +246,8 @@ func (s *Store) attempt(ctx context.Context, n *config,
 	if err != nil {
 		return "", err
 	}
-	numbers := n.numbers()
-	err = each(ctx, s.atOnce, len(numbers), func(ctx context.Context, i int) error {
-		return s.empty(ctx, n, numbers[i])
+	err = each(ctx, s.atOnce, n.pages(), func(ctx context.Context, number int) error {
+		return s.empty(ctx, n, number)
 	})
 	if err != nil {
 		return written.Version, err

@@ -76,7 +76,11 @@ func (s *Store) List(ctx context.Context) (blocks []lease.Grant, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := s.readAll(ctx, c, c.numbers())
+	numbers := make([]int, c.pages())
+	for i := range numbers {
+		numbers[i] = i
+	}
+	pages, err := s.readAll(ctx, c, numbers)
 	if err := s.confirm(ctx, c, err); err != nil {
 		return nil, err
 	}
