@@ -153,8 +153,8 @@ func unconnected(err error) error {
 		errors.Is(err, context.DeadlineExceeded)
 	if !answered && !dialed && other {
 		return withFix("start the server, or correct the address: another kind of server may "+
-			"listen there; ports are 9000 for clickhouse://, 8123 for http://, with TLS 9440 and 8443",
-			"%w", err)
+			"listen there; ports are 9000 for clickhouse://, 8123 for http://, with TLS 9440 and "+
+			"8443", "%w", err)
 	}
 	return err
 }
