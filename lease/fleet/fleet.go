@@ -138,14 +138,12 @@ func (c Config) wait(ctx context.Context, k *lease.Keeper) error {
 	for _, limit := range []time.Duration{time.Second, 5 * time.Second} {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		_ = k.Ready(ctx)
-		if cancel(); !c.Strict {
-			return nil
+		if cancel(); !c.Strict || k.Failure() != nil {
+			break
 		}
-		if failure := k.Failure(); lease.Permanent(failure) {
-			return c.explain(failure)
-		} else if failure != nil {
-			return nil
-		}
+	}
+	if failure := k.Failure(); c.Strict && lease.Permanent(failure) {
+		return c.explain(failure)
 	}
 	return nil
 }
