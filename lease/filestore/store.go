@@ -20,7 +20,7 @@ func init() { stores.Register("file", openURL) }
 
 // openURL opens the store at file: and a path.
 func openURL(url string) (stores.Store, error) {
-	path := strings.TrimPrefix(url, "file:")
+	path := strings.TrimPrefix(strings.TrimPrefix(url, "file:"), "//") // and no host
 	if !filepath.IsAbs(path) || strings.ContainsAny(path, "?#") {
 		return nil, &lease.Error{
 			Err: errors.New("filestore: want file: and the whole path of a directory"),

@@ -35,14 +35,16 @@ func open(tb testing.TB, path string) *objects {
 // A URL has the whole path, wherever a process was started, and no parameters.
 func TestURL(t *testing.T) {
 	for _, url := range []string{"file:", "file:leases", "file:../leases", "file:~/leases",
-		"file: /leases", `file:C:\leases`, "file:/leases?mode=0700", "file:/leases#1"} {
+		"file: /leases", "file://leases", `file:C:\leases`, "file:/leases?mode=0700", "file:/leases#1"} {
 		_, err := stores.Open(url)
 		wantError(t, url, err, lease.ErrInvalidRequest, "write the whole path after file:")
 	}
 	_, err := New("")
 	wantError(t, "no path", err, lease.ErrInvalidRequest)
-	if _, err := stores.Open("file:" + newPath(t)); err != nil {
-		t.Error(err)
+	for _, begin := range []string{"file:", "file://"} {
+		if _, err := stores.Open(begin + newPath(t)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -14,11 +14,10 @@ import (
 	"github.com/traceflake/traceflake/lease/driver"
 )
 
-// The rights that the store needs. They are also the names of its operations.
+// The operations, by the names of the rights that they need.
 const (
-	getObject  = "s3:GetObject"
-	putObject  = "s3:PutObject"
-	listBucket = "s3:ListBucket"
+	getObject = "s3:GetObject"
+	putObject = "s3:PutObject"
 )
 
 // failed adds the operation to an error that is not nil.
