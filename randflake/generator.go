@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,9 +46,7 @@ type Generator struct {
 	first uint64 // the first word of the lease
 	zero  uint64 // the raw word that is encrypted to zero
 
-	end     atomic.Uint64 // the first word past the lease; only grows
-	sealing sync.Once
-	unused  time.Time // set by Seal
+	end atomic.Uint64 // the first word past the lease; only grows
 
 	_    [64]byte // next is written for every ID; no other data shares its cache line
 	next atomic.Uint64
@@ -164,17 +161,9 @@ func (g *Generator) Extend(end time.Time) error {
 	}
 }
 
-// Seal ends the generator: no reservation succeeds after it. It returns the first second of the
-// lease without a reserved ID: from that second on, the lease may be given back. IDs reserved
-// earlier may not have reached their users yet. Seal may be called again and returns the same
-// second.
-func (g *Generator) Seal() (unused time.Time) {
-	g.sealing.Do(func() {
-		word := g.next.Swap(sealed)
-		g.unused = g.space.second(word + g.space.room - 1)
-	})
-	return g.unused
-}
+// Seal ends the generator: no reservation succeeds after it. IDs reserved earlier may not have
+// reached their users yet.
+func (g *Generator) Seal() { g.next.Store(sealed) }
 
 // Check returns the error that [Generator.Next] would return now, and takes no ID.
 func (g *Generator) Check() error {
