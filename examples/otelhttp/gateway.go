@@ -23,11 +23,11 @@ import (
 // verifies. Of other callers it keeps ordered trace IDs of the last five minutes; the sampler here
 // decides, and their span becomes a link.
 func newGateway(ids *fleet.IDs) (http.Handler, error) {
-	const variable = "BACKEND_URL"
-	backend, err := url.Parse(os.Getenv(variable))
+	address := os.Getenv("BACKEND_URL")
+	backend, err := url.Parse(address)
 	if err != nil || backend.Host == "" {
-		return nil, fmt.Errorf("%s is %q: want a URL such as http://127.0.0.1:8081",
-			variable, os.Getenv(variable))
+		return nil, fmt.Errorf("BACKEND_URL is %q: want a URL such as http://127.0.0.1:8081",
+			address)
 	}
 	headers := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, xtraceid.New())
 	transport := http.DefaultTransport.(*http.Transport).Clone()

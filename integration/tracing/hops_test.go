@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/traceflake/traceflake/idgen"
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/propagation/xtraceid"
 	"github.com/traceflake/traceflake/randflake"
@@ -30,6 +29,7 @@ type hop struct {
 	sampler    sdktrace.Sampler              // nil: the SDK's, ParentBased(AlwaysSample())
 	// without them, the service does not use [xtraceid.Untrusted]
 	verified, plausible func(trace.TraceID) bool
+	edge                bool // the service is that of docs/security.md
 
 	trace   string // "" means a new one
 	parent  string // of the span; "" means none
@@ -95,6 +95,9 @@ func TestHops(t *testing.T) {
 	}
 	client := func(at time.Duration) string { return traceid.Max(time.Now().Add(at)).String() }
 	now := client(0)
+	cases = append(cases,
+		hop{name: "an edge, plausible", edge: true, headers: b3(now, "0"), trace: now, link: true},
+		hop{name: "an edge", edge: true, headers: b3(traceU, "1"), link: true})
 	for _, c := range []hop{
 		{name: "old app, 64-bit B3", headers: b3(low64, "1"), trace: low, parent: spanS},
 		{name: "old app, 64-bit B3 and x-trace-id", headers: b3(low64, "1", "x-trace-id", now),
@@ -115,8 +118,7 @@ func TestHops(t *testing.T) {
 
 func (c hop) run(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
-	options := []sdktrace.TracerProviderOption{sdktrace.WithSpanProcessor(spans),
-		sdktrace.WithIDGenerator(idgen.New())}
+	options := []sdktrace.TracerProviderOption{sdktrace.WithSpanProcessor(spans)}
 	if c.sampler != nil {
 		options = append(options, sdktrace.WithSampler(c.sampler))
 	}
@@ -127,10 +129,14 @@ func (c hop) run(t *testing.T) {
 		c.propagator = xtraceid.Untrusted(c.propagator,
 			xtraceid.Trust{Context: c.verified, TraceID: c.plausible})
 	}
-	service := httptest.NewServer(otelhttp.NewHandler(xtraceid.ResponseHandler(
-		http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})), "service",
-		otelhttp.WithTracerProvider(sdktrace.NewTracerProvider(options...)),
-		otelhttp.WithPropagators(c.propagator)))
+	globals(t, options...)
+	answer := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(answer), "service",
+		otelhttp.WithPropagators(c.propagator))
+	if c.edge {
+		handler = edge(nil, answer)
+	}
+	service := httptest.NewServer(handler)
 	header, _ := child.Get(t, service.URL, c.headers...) // without an SDK, like a foreign client
 	service.Close()
 

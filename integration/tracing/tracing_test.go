@@ -4,7 +4,6 @@ package tracing
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -47,18 +46,4 @@ func edge(keyring *randflake.Keyring, mux http.Handler) http.Handler {
 	handler := otelhttp.NewHandler(xtraceid.ResponseHandler(mux), "edge",
 		otelhttp.WithPropagators(propagator))
 	return handler
-}
-
-func TestEdge(t *testing.T) {
-	globals(t)
-	recent := traceid.Max(time.Now()).String()
-	for id, kept := range map[string]bool{recent: true, traceU: false} {
-		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-		r.Header.Set("x-trace-id", id)
-		w := httptest.NewRecorder()
-		edge(nil, http.NotFoundHandler()).ServeHTTP(w, r)
-		if got := w.Header().Get("x-trace-id"); (got == id) != kept {
-			t.Errorf("%s: the response has %q, want the same ID: %v", id, got, kept)
-		}
-	}
 }
