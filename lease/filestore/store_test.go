@@ -35,7 +35,8 @@ func open(tb testing.TB, path string) *objects {
 // A URL has the whole path, wherever a process was started, and no parameters.
 func TestURL(t *testing.T) {
 	for _, url := range []string{"file:", "file:leases", "file:../leases", "file:~/leases",
-		"file: /leases", "file://leases", `file:C:\leases`, "file:/leases?mode=0700", "file:/leases#1"} {
+		"file: /leases", "file://leases", `file:C:\leases`, "file:/leases?mode=0700",
+		"file:/leases#1"} {
 		_, err := stores.Open(url)
 		wantError(t, url, err, lease.ErrInvalidRequest, "write the whole path after file:")
 	}
