@@ -15,6 +15,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel"
 
+	"github.com/traceflake/traceflake/internal/await"
 	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/fleet"
@@ -40,19 +42,28 @@ import (
 // Main runs the command with the arguments of the process, and exits.
 func Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, func() {
-		stop()                // so that a second signal ends the process
-		time.Sleep(5 * grace) // a read of standard input does not return
-		fmt.Fprintln(os.Stderr, "traceflake:", context.Cause(ctx))
-		os.Exit(2)
-	})
+	context.AfterFunc(ctx, stop)   // so that a second signal ends the process
 	signal.Ignore(syscall.SIGPIPE) // so that a write fails
 	debug.SetGCPercent(400)        // the heap is small, and lists of IDs are long
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], interruptible{os.Stdin, ctx}, os.Stdout, os.Stderr))
 }
 
 // grace is how long the wait for a call goes on after an interruption, for its own error.
 const grace = 200 * time.Millisecond
+
+// interruptible is a file whose Read returns when ctx ends, even if no input arrives. The process
+// goes on then: the command may have to clean up.
+type interruptible struct {
+	*os.File
+	ctx context.Context
+}
+
+func (f interruptible) Read(p []byte) (int, error) {
+	buffer := make([]byte, len(p)) // the caller may reuse p when ctx ends
+	n, err := await.Call(f.ctx, grace,
+		func(context.Context) (int, error) { return f.File.Read(buffer) })
+	return copy(p, buffer[:n]), cmp.Or(context.Cause(f.ctx), err)
+}
 
 // run runs the command and returns its exit code. Each problem is written to stderr by a goroutine
 // of its own.
