@@ -33,7 +33,7 @@ store without a secret: then rekey prints what has to be stopped before.`,
 	}
 	f.addSecret(cmd)
 	cmd.Flags().BoolVar(&stopped, "stopped", false,
-		"of a store without a secret: its processes were stopped")
+		"of a store without a secret: its processes were stopped, and their leases have ended")
 	return cmd
 }
 
@@ -47,8 +47,9 @@ func (s openStore) rekey(ctx context.Context, cmd *cobra.Command, stopped bool) 
 	secret := "no"
 	switch {
 	case d.Keyless && !stopped:
-		return withFix("1. stop every process that uses it; 2. wait longer than their clocks "+
-			"differ; 3. run the same command with --stopped, and start them",
+		return withFix("1. stop every process that uses it; 2. wait for "+shortly(d.LongestTTL)+
+			", and longer than their clocks differ; 3. run the same command with --stopped, and "+
+			"start them",
 			"%s has no secret, so numbers of two histories are equal", s)
 	case !d.Keyless:
 		if r.Secrets, err = s.settings.LoadSecrets(); err != nil {
