@@ -158,7 +158,7 @@ func (l *loop) enter(ctx context.Context, d Description) error {
 		return err
 	}
 	l.search = search{codec: codec}
-	was, _ := k.change(func(s *state) { s.about, s.histories = d, merge(d, s.histories) })
+	was, _ := k.change(func(s *state) { s.about, s.histories = d, d.Merge(s.histories) })
 	if d.LongestTTL < k.cfg.ttl && d.LongestTTL != was.about.LongestTTL {
 		l.report(fmt.Errorf(
 			"lease: the store grants leases of at most %s, this process requests %s: without the "+
@@ -178,18 +178,6 @@ func (l *loop) enter(ctx context.Context, d Description) error {
 			d.Reason)))
 	}
 	return nil
-}
-
-// merge returns the histories of a description and those that were known before.
-func merge(d Description, known []History) []History {
-	all := d.Histories()
-	for _, h := range known {
-		if !slices.ContainsFunc(all, func(o History) bool { return o.ID == h.ID }) {
-			all = append(all, h)
-		}
-	}
-	slices.SortStableFunc(all[1:], func(a, b History) int { return b.Begun.Compare(a.Begun) })
-	return all
 }
 
 // codecOf returns the codec of IDs leased in a store's history. A store without a secret has none;

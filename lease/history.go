@@ -3,6 +3,7 @@ package lease
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/traceflake/traceflake/randflake"
@@ -96,6 +97,19 @@ type Description struct {
 
 // Histories returns the present history and the earlier ones, newest first.
 func (d Description) Histories() []History { return append([]History{d.History}, d.Earlier...) }
+
+// Merge returns the histories of the description and those that were known before, the present one
+// first, the others newest first: a store that was set back has forgotten some.
+func (d Description) Merge(known []History) []History {
+	all := d.Histories()
+	for _, h := range known {
+		if !slices.ContainsFunc(all, func(o History) bool { return o.ID == h.ID }) {
+			all = append(all, h)
+		}
+	}
+	slices.SortStableFunc(all[1:], func(a, b History) int { return b.Begun.Compare(a.Begun) })
+	return all
+}
 
 // Blocks returns the number of blocks.
 func (d Description) Blocks() int { return int(d.Nodes / max(d.BlockSize, 1)) }

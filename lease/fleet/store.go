@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +25,7 @@ type store struct {
 
 	mu    sync.Mutex
 	own   *randflake.Keyring // the secrets that were read last, or nil
-	known lease.Description  // with all histories that the store has shown
+	known []lease.History    // all that the store has shown, the present one first
 
 	// was is the history that a lease directory had after the last restore of this process, ""
 	// before it was read. It is nil if there was no restore.
@@ -142,17 +141,11 @@ func (s *store) learn(ctx context.Context, d lease.Description) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known.ID == d.ID {
+	if len(s.known) > 0 && s.known[0].ID == d.ID {
 		return
 	}
-	shown := d.Histories()
-	for _, h := range s.known.Histories() {
-		same := func(o lease.History) bool { return o.ID == h.ID }
-		if h.ID != "" && !slices.ContainsFunc(shown, same) {
-			d.Earlier = append(slices.Clip(d.Earlier), h)
-		}
-	}
-	s.known = d
+	s.known = d.Merge(s.known)
+	d.Earlier = s.known[1:]
 	s.keyring.Store(Keys(k, d))
 }
 
