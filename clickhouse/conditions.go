@@ -301,13 +301,12 @@ func (o *adoption) missingFunctions() (names []string) {
 
 // replicas returns an error if only one of several replicas would exchange its tables.
 func (o *adoption) replicas(ctx context.Context) error {
-	all, err := read[struct{ Replicas int }](ctx, o.db, o.render("adopt/replicas", o.values()))
-	if err != nil || o.DatabaseEngine != "Atomic" || o.Cluster != "" || len(all) == 0 ||
-		all[0].Replicas < 2 {
+	several, err := texts(ctx, o.db, o.render("adopt/replicas", o.values()))
+	if err != nil || o.DatabaseEngine != "Atomic" || o.Cluster != "" || len(several) == 0 {
 		return err
 	}
-	return errorf("%s has %d replicas: name their cluster with --cluster, and run the statements "+
-		"that are printed, so that all of them exchange it", o.live.Name, all[0].Replicas)
+	return errorf("%s has %s replicas: name their cluster with --cluster, and run the statements "+
+		"that are printed, so that all of them exchange it", o.live.Name, several[0])
 }
 
 // lacksTraces returns an error if the lookup table lacks days.

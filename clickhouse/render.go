@@ -65,15 +65,8 @@ func (s Schema) values() values {
 func (s Schema) render(file string, v values) string {
 	t := texttemplate.Must(texttemplate.New(file).Funcs(texttemplate.FuncMap{
 		"table": s.quoted, "name": quoteName, "text": quoteText,
-		"list": func(names []string) string {
-			quoted := make([]string, len(names))
-			for i, name := range names {
-				quoted[i] = quoteName(name)
-			}
-			return strings.Join(quoted, ", ")
-		},
 	}).Parse(template(file)))
-	for _, part := range []string{"layout", "charts"} { // which some files contain
+	for _, part := range []string{"layout", "charts", "columns"} { // which some files contain
 		texttemplate.Must(t.New(part).Parse(template(part)))
 	}
 	var sql strings.Builder

@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -45,13 +46,10 @@ const (
 
 // element returns the name and the definition of the projection, or "".
 func (p Projection) element() string {
-	switch p {
-	case NoProjection:
+	if p == NoProjection {
 		return ""
-	case AllColumns:
-		return template("all")
 	}
-	return template("charts")
+	return template(string(cmp.Or(p, Charts)))
 }
 
 // shown returns the definition of the projection as system.tables shows it.

@@ -1,2 +1,3 @@
-SELECT toUInt32(max(total_replicas)) AS replicas FROM system.replicas
+SELECT toString(max(total_replicas) AS replicas) FROM system.replicas
 WHERE database = {{.Database}} AND table = {{text .Spans}}
+HAVING replicas > 1

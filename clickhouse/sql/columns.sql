@@ -1,0 +1,1 @@
+{{range $i, $name := .Columns}}{{if $i}}, {{end}}{{name $name}}{{end}}
