@@ -215,7 +215,7 @@ func TestReady(t *testing.T) {
 func openTest(t *testing.T, s lease.Store, opts ...lease.Option) *lease.Keeper {
 	t.Helper()
 	opts = append([]lease.Option{lease.WithMeterProvider(noop.NewMeterProvider()),
-		lease.WithErrorHandler(func(error) {})}, opts...)
+		lease.WithErrorHandler(func(error) {}), nil, lease.WithMeterProvider(nil)}, opts...)
 	return must(lease.Start(t.Context(), s, testSecrets, opts...))
 }
 

@@ -57,7 +57,9 @@ func newConfig(opts []Option) (config, error) {
 	c := config{ttl: DefaultTTL, owner: ownerOn(host), clock: systemClock,
 		meters: otel.GetMeterProvider(), machine: vmclock.System().Generation}
 	for _, opt := range opts {
-		opt(&c)
+		if opt != nil {
+			opt(&c)
+		}
 	}
 	if c.ttl < MinTTL || c.ttl > MaxTTL {
 		return c, fmt.Errorf("lease: TTL %s, want %s to %s", c.ttl, MinTTL, MaxTTL)
