@@ -136,25 +136,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Secrets in a variable are used like those of a file, and never printed.
-func TestSecretInAVariable(t *testing.T) {
-	env(t, map[string]string{"TRACEFLAKE_STORE": "fleet-test://host",
-		"TRACEFLAKE_SECRET": " " + other + "  " + secret + "\n"})
-	c, err := fleet.Env()
-	if err != nil || len(c.Secrets.Codecs()) != 2 {
-		t.Fatalf("%d secrets, want 2: %v", len(c.Secrets.Codecs()), err)
-	}
-	text := fmt.Sprintf("%v %+v %#v", c, c, c)
-	if strings.Contains(text, other[:8]) || strings.Contains(text, secret[:8]) {
-		t.Errorf("it shows a secret: %s", text)
-	}
-	ids := open(t, c)
-	id, _ := ids.NewIDs(t.Context())
-	if err := ids.Ready(t.Context()); err != nil || !ids.Verifier().Verify(id) {
-		t.Errorf("%s: %v", id, err)
-	}
-}
-
 // Variables that nothing reads are reported once, without their values. Kubernetes sets some for a
 // Service.
 func TestUnknownVariables(t *testing.T) {

@@ -66,17 +66,20 @@ func inBubble(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-// The environment configures a generator with the nodes of a lease.
+// The environment configures a generator with the nodes of a lease. Secrets are never printed.
 func TestFleet(t *testing.T) {
 	env(t, map[string]string{"TRACEFLAKE_STORE": "fleet-test://host", "TRACEFLAKE_TTL": "1m",
-		"TRACEFLAKE_SECRET_FILE": file(t, secret)})
-	ids, err := fleet.FromEnv(t.Context())
-	if err != nil {
-		t.Fatal(err)
+		"TRACEFLAKE_SECRET": " " + other + "  " + secret + "\n"})
+	c, err := fleet.Env()
+	text := fmt.Sprintf("%v %+v %#v", c, c, c)
+	if err != nil || strings.Contains(text, other[:8]) || strings.Contains(text, secret[:8]) {
+		t.Fatalf("%v, or it shows a secret: %s", err, text)
 	}
+	ids := open(t, c)
 	id, _ := ids.NewIDs(t.Context()) // the first one is already leased
 	info := traceid.Inspect(ids.Keyring(), id)
-	if info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 {
+	if info.Secret != 0 || info.Parts.Node < 256 || info.Parts.Node >= 320 ||
+		!ids.Verifier().Verify(id) {
 		t.Errorf("secret %d, node %d", info.Secret, info.Parts.Node)
 	}
 	blocks, err := opened.List(t.Context())
