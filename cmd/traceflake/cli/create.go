@@ -98,7 +98,7 @@ func (s openStore) createSecret(ctx context.Context) (*randflake.Keyring, error)
 	entropy.Read(secret[:])
 	_, err = fmt.Fprintf(f, "%x\n", secret)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.Remove(f.Name())) // another attempt would read it
 	}
 	return s.settings.LoadSecrets()
 }
