@@ -48,7 +48,7 @@ func TestCloseEndsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		returned, asked := false, 0
 		answers := make(chan error)
-		hangs := func(ctx context.Context, _ string, _ []byte, _ func() error) error {
+		hangs := func(ctx context.Context, _ []byte, _ func() error) error {
 			asked++
 			<-ctx.Done()
 			time.Sleep(time.Millisecond)

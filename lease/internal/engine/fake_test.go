@@ -20,15 +20,15 @@ var errLost = errors.New("the answer was lost")
 // counted is a server in memory that counts requests.
 type counted = calls.Memory
 
-// wire is between a client and its server. It calls on with each request, such as "write config",
-// the data of a write, and a function that sends it, any number of times.
+// wire is between a client and its server. It calls on with the data of a write, nil for a read, and
+// a function that sends the request, any number of times.
 type wire struct {
 	*counted
-	on func(ctx context.Context, request string, data []byte, send func() error) error
+	on func(ctx context.Context, data []byte, send func() error) error
 }
 
 func (w wire) Read(ctx context.Context, name string) (o driver.Object, err error) {
-	err = w.on(ctx, "read "+name, nil, func() (err error) {
+	err = w.on(ctx, nil, func() (err error) {
 		o, err = w.counted.Read(ctx, name)
 		return err
 	})
@@ -37,7 +37,7 @@ func (w wire) Read(ctx context.Context, name string) (o driver.Object, err error
 
 func (w wire) Write(ctx context.Context, name string, data []byte,
 	version, place string) (o driver.Object, err error) {
-	err = w.on(ctx, "write "+name, data, func() (err error) {
+	err = w.on(ctx, data, func() (err error) {
 		o, err = w.counted.Write(ctx, name, data, version, place)
 		return err
 	})
@@ -46,7 +46,7 @@ func (w wire) Write(ctx context.Context, name string, data []byte,
 
 // writes returns a wire that calls on with each write only, and its data.
 func writes(server *counted, on func(data []byte, send func() error) error) wire {
-	return wire{server, func(_ context.Context, _ string, data []byte, send func() error) error {
+	return wire{server, func(_ context.Context, data []byte, send func() error) error {
 		if data != nil {
 			return on(data, send)
 		}

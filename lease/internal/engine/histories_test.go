@@ -25,8 +25,7 @@ import (
 // numbered returns a client that sends one request at a time, with on, and their number so far.
 func numbered(server *counted, on func(n int, send func() error) error) (stores.Store, *int) {
 	turn, n := make(chan struct{}, 1), new(int) // not a mutex, for synctest
-	return client(wire{server, func(_ context.Context, _ string, _ []byte,
-		send func() error) error {
+	return client(wire{server, func(_ context.Context, _ []byte, send func() error) error {
 		turn <- struct{}{}
 		defer func() { <-turn }()
 		*n++

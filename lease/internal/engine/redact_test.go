@@ -11,7 +11,7 @@ import (
 
 func init() {
 	stores.Register("teststore", func(url string) (stores.Store, error) {
-		return client(wire{new(counted), func(context.Context, string, []byte, func() error) error {
+		return client(wire{new(counted), func(context.Context, []byte, func() error) error {
 			return errors.New("cannot connect to " + url)
 		}}, 1), nil
 	})
