@@ -5,7 +5,6 @@ package postgres_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,8 +17,6 @@ import (
 	"github.com/traceflake/traceflake/integration/servers/child"
 	"github.com/traceflake/traceflake/traceid"
 )
-
-func TestMain(m *testing.M) { os.Exit(servers.OnePostgres(m)) }
 
 // The results are Go's at the limits of the format and for random IDs and times, in any time zone.
 // What is not a trace ID has no time. The statements of contrib/postgres/README.md use an index.

