@@ -20,8 +20,8 @@ var errLost = errors.New("the answer was lost")
 // counted is a server in memory that counts requests.
 type counted = calls.Memory
 
-// wire is between a client and its server. It calls on with the data of a write, nil for a read, and
-// a function that sends the request, any number of times.
+// wire is between a client and its server. It calls on with the data of a write, nil for a read,
+// and a function that sends the request, any number of times.
 type wire struct {
 	*counted
 	on func(ctx context.Context, data []byte, send func() error) error
