@@ -188,6 +188,12 @@ func TestStoreForgets(t *testing.T) {
 			}
 			if stale {
 				b.wantBegun(0, 0)
+				reads := len(b.store.asked("get"))
+				b.Drop(b.Term())
+				b.pass(time.Second)
+				if len(b.store.asked("get")) > reads {
+					t.Errorf("%s: a block that is no longer in doubt is read again", name)
+				}
 				continue
 			}
 			if b.wantBegun(0, 1); last.ID == second.ID || last.Reason != lease.Contradicted {
