@@ -25,6 +25,7 @@ func TestUnique(t *testing.T) {
 					return
 				}
 				snowflake := &Snowflake{Keeper: keeper}
+				var last int64 // node of this life
 				for i := range 50 {
 					if life == 1 && i == 25 {
 						keeper.OnRestore() // the next ID waits for another lease
@@ -34,6 +35,10 @@ func TestUnique(t *testing.T) {
 						t.Error(err)
 						return
 					}
+					if life == 1 && i == 25 && id.Node() == last {
+						t.Errorf("node %d is used after a restore of the machine", last)
+					}
+					last = id.Node()
 					if _, twice := ids.LoadOrStore(id, nil); twice {
 						t.Errorf("the ID %d was generated twice", id)
 					}
