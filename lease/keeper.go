@@ -62,6 +62,7 @@ type Keeper struct {
 	// settled is closed with the first grant, the first error that is Permanent, and by Close. It
 	// is nil in a zero Keeper.
 	settled chan struct{}
+	closing sync.Once
 	settle  func() // closes it
 
 	stop context.CancelFunc // ends the goroutine
@@ -273,22 +274,24 @@ func (k *Keeper) OnRestore() {
 // metrics. It does not wait for the store. The block stays unused until the lease's end: a program
 // that ends without Close loses nothing but its last reports.
 func (k *Keeper) Close() {
-	if k.settled == nil || !k.seal() {
+	if k.settled == nil {
 		return
 	}
-	k.settle()
-	k.stop()
-	_ = k.metrics.Unregister()
-	k.reports.Flush()
+	k.closing.Do(func() {
+		k.seal()
+		k.settle()
+		k.stop()
+		_ = k.metrics.Unregister()
+		k.reports.Flush()
+	})
 }
 
-// seal ends the generation of IDs, and reports whether it had not ended.
-func (k *Keeper) seal() bool {
+// seal ends the generation of IDs.
+func (k *Keeper) seal() {
 	was, open := k.change(func(s *state) { s.term, s.err = nil, ErrClosed })
 	if open && was.term != nil {
 		was.term.end(ErrClosed)
 	}
-	return open
 }
 
 // drop ends a term whose grant must not be used any more. Any goroutine may call it.
