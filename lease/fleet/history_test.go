@@ -3,7 +3,9 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/traceflake/traceflake/internal/reports/reportstest"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/fleet"
 	"github.com/traceflake/traceflake/randflake"
@@ -34,7 +37,11 @@ func begin(ctx context.Context, secrets string) (lease.Description, error) {
 func TestRekey(t *testing.T) {
 	for _, interrupted := range []bool{false, true} {
 		path := file(t, secret)
+		if err := os.Chmod(path, 0o604); err != nil {
+			t.Fatal(err)
+		}
 		inBubble(t, func(t *testing.T) {
+			reports := reportstest.Collect(t)
 			ids := open(t, fleet.Config{Store: "fleet-test://host", SecretFile: path,
 				TTL: 10 * time.Second})
 			before, _ := ids.NewIDs(t.Context())
@@ -65,6 +72,11 @@ func TestRekey(t *testing.T) {
 			d, err := opened.Describe(t.Context())
 			if d.Secret != d.Fingerprint(keyring(other).Codec()) || d.Reason != lease.Rekey {
 				t.Errorf("the history is not under the new secret, but %+v: %v", d.History, err)
+			}
+			// What is said of the file is said once.
+			said := fmt.Sprint(reports())
+			if n := strings.Count(said, "every user"); n != 1 && runtime.GOOS != "windows" {
+				t.Errorf("%d warnings of the file's mode: %s", n, said)
 			}
 			// The file is not needed for another history under the same secret.
 			if err := os.Remove(path); err != nil {

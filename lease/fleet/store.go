@@ -50,6 +50,8 @@ func (s *store) read(ctx context.Context, again bool) (k *randflake.Keyring, err
 		return s.own, nil
 	case s.config.OwnSecret():
 		k, err = filestore.Secret(ctx, s.config.Directory())
+	case s.own != nil:
+		k, err = s.config.loadSecrets(readKeyring) // what LoadKeyring reports was reported
 	default:
 		k, err = s.config.LoadSecrets()
 	}
