@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
 
+	"github.com/traceflake/traceflake/internal/await"
 	"github.com/traceflake/traceflake/internal/redact"
 	"github.com/traceflake/traceflake/lease"
 	"github.com/traceflake/traceflake/lease/stores"
@@ -128,22 +129,19 @@ func (d *doctor) print(f finding) {
 
 // check reports the result of a check.
 func (d *doctor) check(name string, check func(context.Context) (found string, err error)) {
-	found := ""
-	err := d.within(func(ctx context.Context) (err error) {
-		found, err = check(ctx)
-		return err
-	})
+	found, err := within(d.cmd.Context(), check)
 	d.report(name, found, err)
 }
 
 // checkTimeout limits each check.
 const checkTimeout = 5 * time.Second
 
-// within calls a check with the time limit.
-func (d *doctor) within(check func(context.Context) error) error {
-	ctx, cancel := limited(d.cmd.Context())
+// within calls a check with the time limit, also if it hangs, as on a file system that does not
+// answer.
+func within[T any](ctx context.Context, check func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := limited(ctx)
 	defer cancel()
-	return check(ctx)
+	return await.Call(ctx, grace, check)
 }
 
 // limited returns a context with the time limit of a check.

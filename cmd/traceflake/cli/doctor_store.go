@@ -21,11 +21,7 @@ type storeCheck struct {
 
 // run checks whether a service would get a lease.
 func (d storeCheck) run() {
-	var about lease.Description
-	state := d.within(func(ctx context.Context) (err error) {
-		about, err = d.Describe(ctx)
-		return err
-	})
+	about, state := within(d.cmd.Context(), d.Describe)
 	none := d.settings.Directory() != "" && errors.Is(state, lease.ErrNoStore)
 	if !about.Keyless {
 		k, err := d.settings.LoadSecrets()

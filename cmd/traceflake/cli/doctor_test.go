@@ -14,8 +14,26 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
+
+// A check that cannot be ended, as on a disk that does not answer, ends for the doctor.
+func TestHangingCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		defer close(answer)
+		began := time.Now()
+		_, err := within(t.Context(), func(context.Context) (int, error) {
+			<-answer
+			return 0, nil
+		})
+		if took := time.Since(began); took < checkTimeout || took > checkTimeout+time.Second ||
+			!strings.Contains(fmt.Sprint(err), "no response within 5s") {
+			t.Errorf("%v after %v", err, took)
+		}
+	})
+}
 
 // A server that accepts connections and never answers delays each check of the doctor for at most
 // 5 s, and other commands for 10 s; so does a disk. An interruption ends a command before, and is
