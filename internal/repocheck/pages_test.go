@@ -20,12 +20,13 @@ var definitions = []struct {
 	{"Makefile", regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`), "make "},
 	{".ci/run", regexp.MustCompile(`(?m)^([a-z]+)\(\) \{$`), ".ci/run "},
 	{"_test.go", regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`), ""},
+	{".go", regexp.MustCompile(`\b(TRACEFLAKE(?:TEST)?_\w+)`), ""}, // variables
 }
 
 var (
 	// In the code of a page: what is run, and a path of the repository or beside the page.
 	inCode = regexp.MustCompile("(?s)```.*?```|`[^`]+`")
-	run    = regexp.MustCompile(`\bmake [a-z][a-z0-9-]*|\.ci/run [a-z]+`)
+	run    = regexp.MustCompile(`\bmake [a-z][a-z0-9-]*|\.ci/run [a-z]+|\bTRACEFLAKE[A-Z]*_\w+`)
 	ours   = regexp.MustCompile(`(?:^|\s)\./([a-z]\w*/[\w./-]*\w)`)
 	// In a page: a test, or with * several, and a link to a file or a heading.
 	named    = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*\*?`)
@@ -142,15 +143,15 @@ func TestWrongPages(t *testing.T) {
 	const here = "https://github.com/traceflake/traceflake/blob/main/"
 	text := "[a](#one), [b](two.md#a-file-ab_c), [c](two.md#twice-1), [d](../go.mod), " +
 		"[e](https://example.org/#x), " + here + "docs/two.md#twice; make sense, " +
-		"`make test`, `go test ./a/b`, `.ci/run lint`, `.ci/run`, `TestAdopt`, TestAdo*, FuzzLine"
+		"`make test`, `TRACEFLAKE_TTL=1h go test ./a/b`, `.ci/run lint`, `.ci/run`, `TestAdopt`, TestAdo*, FuzzLine"
 	all := []string{here[6:] + "docs/two.md#thrice", "](#two)", "](two.md#code)",
 		"](two.md#twice-2)", "](docs/two.md)", "](../doc/)", "TestAdo", "TestFuzz*", "make tests",
-		".ci/run lent", "./a/c"}
+		".ci/run lent", "TRACEFLAKE_TLT", "./a/c"}
 	root := fstest.MapFS{
 		"go.mod":    {},
 		"Makefile":  {Data: []byte("test: a\n")},
 		".ci/run":   {Data: []byte("lint() {\n")},
-		"a/b/c.go":  {},
+		"a/b/c.go":  {Data: []byte(`Getenv("TRACEFLAKE_TTL")`)},
 		"a_test.go": {Data: []byte("func TestAdopt(t *testing.T) {\nfunc FuzzLine(f *F) {")},
 		"docs/two.md": {Data: []byte("# A [file](x): `a.b_c`!\n```\n# Code\n```\n## Twice\n" +
 			"## Twice\n")},
