@@ -143,7 +143,8 @@ func TestWrongPages(t *testing.T) {
 	const here = "https://github.com/traceflake/traceflake/blob/main/"
 	text := "[a](#one), [b](two.md#a-file-ab_c), [c](two.md#twice-1), [d](../go.mod), " +
 		"[e](https://example.org/#x), " + here + "docs/two.md#twice; make sense, " +
-		"`make test`, `TRACEFLAKE_TTL=1h go test ./a/b`, `.ci/run lint`, `.ci/run`, `TestAdopt`, TestAdo*, FuzzLine"
+		"`make test`, `TRACEFLAKE_TTL=1h go test ./a/b`, `.ci/run lint`, `.ci/run`, `TestAdopt`, " +
+		"TestAdo*, FuzzLine"
 	all := []string{here[6:] + "docs/two.md#thrice", "](#two)", "](two.md#code)",
 		"](two.md#twice-2)", "](docs/two.md)", "](../doc/)", "TestAdo", "TestFuzz*", "make tests",
 		".ci/run lent", "TRACEFLAKE_TLT", "./a/c"}
