@@ -126,7 +126,7 @@ func (m *machine) seal() {
 
 // past returns the first second that no lease of these nodes has.
 func (m *machine) past() int64 {
-	if m.room == 1<<secondShift {
+	if int64(m.room) == 1<<secondShift {
 		return EndOfLife - 1
 	}
 	return EndOfLife

@@ -51,16 +51,16 @@ func TestRekey(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			opened.server.Writing = func(name string) {
+			opened.server.OnWrite(func(name string) {
 				if interrupted && strings.HasPrefix(name, "page-") {
 					cancel()
 				}
-			}
+			})
 			_, err := begin(ctx, both)
 			if interrupted != errors.Is(err, context.Canceled) || !interrupted && err != nil {
 				t.Fatal(err)
 			}
-			opened.server.Writing = nil
+			opened.server.OnWrite(nil)
 			time.Sleep(time.Minute)
 			after, _ := ids.NewIDs(t.Context())
 			for secret, id := range []trace.TraceID{after, before} {

@@ -20,13 +20,13 @@ func TestLeaseCommandsAreKilled(t *testing.T) {
 			args := []string{"lease", name, "--store", url, "--secret-file", secret}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			s.Writing = func(object string) {
+			s.OnWrite(func(object string) {
 				if strings.HasPrefix(object, "page-") {
 					cancel()
 				}
-			}
+			})
 			silently(ctx, args...)
-			s.Writing = nil
+			s.OnWrite(nil)
 			left, err := opened(t, url).Describe(t.Context())
 			if err == nil {
 				t.Fatalf("%s was not interrupted", name)
